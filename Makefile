@@ -1,0 +1,53 @@
+# Everything a newcomer needs, from a fresh clone with only Python 3.11+ and make.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+# Known-good versions, so that a dependency's new release never breaks a fresh clone.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo test lint bench docs clean
+
+help:
+	@echo "make demo   see what idfsmec does, no data needed"
+	@echo "make test   run the test suite"
+	@echo "make lint   ruff and mypy"
+	@echo "make bench  time idfsmec against its peers"
+	@echo "make docs   build the documentation into docs/_build/html"
+	@echo "make clean  remove everything that make created"
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "idfsmec needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-user: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable '.[dev]'
+	@touch $@ $(VENV)/.installed-user
+
+$(VENV)/.installed-docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable '.[docs]'
+	@touch $@ $(VENV)/.installed-user
+
+demo: $(VENV)/.installed-user
+	$(BIN)/idfsmec demo
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest --numprocesses auto
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+clean:
+	rm -rf $(VENV) build dist docs/_build docs/auto_examples docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis idfsmec-demo
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,5 @@
+"""``python -m idfsmec`` is the ``idfsmec`` command."""
+
+from idfsmec.cli import app
+
+app()

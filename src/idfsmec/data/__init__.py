@@ -1,0 +1,1 @@
+"""Where recordings come from: manifests, BIDS trees, named data sets, simulation."""

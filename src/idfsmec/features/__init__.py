@@ -1,0 +1,1 @@
+"""Signals become numbers: one registry of features over shared spectra."""

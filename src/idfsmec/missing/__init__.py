@@ -1,0 +1,1 @@
+"""Which channels are missing: detected, read from what EEG people have, made on purpose."""

@@ -1,0 +1,1 @@
+"""scikit-learn selectors: IDFSMEC and the methods it is compared with."""
