@@ -1,1 +1,7 @@
 """scikit-learn selectors: IDFSMEC and the methods it is compared with."""
+
+from idfsmec.selection._idfsmec import IDFSMEC
+
+__all__ = [
+    "IDFSMEC",
+]
