@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from idfsmec.solver._array import diagonal, namespace
+from idfsmec.solver.newton import LARGEST_SYSTEM, newton_size, polish
 from idfsmec.solver.problem import (
     ChannelProblems,
     fit_product,
@@ -24,7 +25,7 @@ from idfsmec.solver.theta_step import theta_curvature, theta_step
 from idfsmec.solver.w_step import polar, start_projection, w_curvature, w_step
 
 # Iterations between two looks at the first-order conditions.
-_CHECK_EVERY = 10
+_CHECK_EVERY = 40
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class _State:
     W_before: Any
     R_theta_before: Any
     value: Any
+    support: Any  # features with positive weight when last looked at
     momentum: Any  # the sequence t_k of accelerated gradient methods; 1 = no momentum
 
     def take(self, keep: Any) -> _State:
@@ -114,10 +116,11 @@ def solve(
     history = [(state.index, value * unit)]
     for iteration in range(1, max_iter + 1):
         _iterate(state)
-        history.append((state.index, state.value * unit[state.index]))
         if iteration % _CHECK_EVERY and iteration < max_iter:
+            history.append((state.index, state.value * unit[state.index]))
             continue
-        now = xp.maximum(*kkt_residuals(state.problems, state.theta, state.W))
+        now = _finish(state, tol)
+        history.append((state.index, state.value * unit[state.index]))
         theta[state.index], W[state.index] = state.theta, state.W
         value[state.index], residual[state.index] = state.value, now
         n_iter[state.index] = iteration
@@ -127,6 +130,28 @@ def solve(
         if not bool(xp.all(unsolved)):
             state = state.take(unsolved)
     return Solution(theta, W, value * unit, residual, n_iter, history)
+
+
+def _finish(state: _State, tol: float) -> Any:
+    """Try to end by Newton's method where the support has settled; return KKT residuals."""
+    xp = namespace(state.theta)
+    residual = xp.maximum(*kkt_residuals(state.problems, state.theta, state.W))
+    support = state.theta > 0
+    settled = xp.all(support == state.support, axis=1) & (residual > 1e-3 * tol)
+    state.support = support
+    _, n_classes, n_features = state.problems.shape
+    if newton_size(n_features, n_classes) > LARGEST_SYSTEM or not bool(xp.any(settled)):
+        return residual
+    state.theta[settled], state.W[settled], state.value[settled], residual[settled] = polish(
+        state.problems.take(settled),
+        state.theta[settled],
+        state.W[settled],
+        state.value[settled],
+        residual[settled],
+        tol,
+    )
+    state.R_theta = redundancy_product(state.problems, state.theta)
+    return residual
 
 
 def _begin(problems: ChannelProblems, start: tuple[Any, Any] | None) -> _State:
@@ -151,6 +176,7 @@ def _begin(problems: ChannelProblems, start: tuple[Any, Any] | None) -> _State:
         W_before=W,
         R_theta_before=R_theta,
         value=objective(problems, theta, W, R_theta),
+        support=theta < 0,
         momentum=xp.ones_like(problems.y2),
     )
 

@@ -147,6 +147,7 @@ def accumulate(
     n_classes: int,
     columns: NDArray[np.intp],
     weights: Array | None = None,
+    about: Moments | None = None,
 ) -> Moments:
     """Sum up the moments of channels with the same number of features.
 
@@ -163,6 +164,9 @@ def accumulate(
         Which columns of X belong to each channel.
     weights : ndarray of shape (n,), optional
         Non-negative sample weights; 1 by default.
+    about : Moments, optional
+        Take shift and scale from these (of the whole of which X is a part), so that both can be
+        added and subtracted.
 
     Examples
     --------
@@ -183,41 +187,59 @@ def accumulate(
     labels = np.zeros((n_classes, codes.size))
     labels[codes, np.arange(codes.size)] = weights
     per_block = max(1, _BLOCK_ELEMENTS // max(1, X.shape[0] * columns.shape[1]))
-    blocks = [
-        _accumulate_block(X, labels, weights, columns[first : first + per_block])
-        for first in range(0, columns.shape[0], per_block)
-    ]
+    blocks = []
+    for first in range(0, columns.shape[0], per_block):
+        block = slice(first, first + per_block)
+        units = None if about is None else (about.shift[block], about.scale[block])
+        blocks.append(_accumulate_block(X, labels, weights, columns[block], units))
     return Moments(
         float(weights.sum()), *(np.concatenate(parts) for parts in zip(*blocks, strict=True))
     )
 
 
 def _accumulate_block(
-    X: Array, labels: Array, weights: Array, columns: NDArray[np.intp]
+    X: Array,
+    labels: Array,
+    weights: Array,
+    columns: NDArray[np.intp],
+    units: tuple[Array, Array] | None,
 ) -> tuple[Array, ...]:
-    values = np.stack([X[:, _as_slice(own)] for own in columns])  # (b, n, d)
+    values = np.empty((columns.shape[0], X.shape[0], columns.shape[1]))
+    for channel, own in zip(values, columns, strict=True):
+        channel[:] = X[:, _as_slice(own)]
     observed = ~np.isnan(values).any(axis=2)
-    if not observed.all():
-        values[~observed] = 0.0
+    values[~observed] = 0.0
     weight = observed * weights
     count = weight.sum(axis=1)
     class_count = observed @ labels.T
-    shift = (weight[:, None, :] @ values)[:, 0, :] / np.maximum(count, np.finfo(float).tiny)[
-        :, None
-    ]
+    shift, scale = units or (
+        _weighted_sum(weight, values) / np.maximum(count, 1e-300)[:, None],
+        None,
+    )
     values -= shift[:, None, :]
     values[~observed] = 0.0
-    scale = np.ones_like(shift)
-    largest = np.maximum(values.max(axis=1), -values.min(axis=1))
-    unsafe = (largest > 0) & ((largest < _SAFE[0]) | (largest > _SAFE[1]))
-    if unsafe.any():
-        scale[unsafe] = 2.0 ** np.round(np.log2(largest[unsafe]))
+    if scale is None:
+        scale = _safe_scale(values)
+    if (scale != 1).any():
         values /= scale[:, None, :]
-    sum_x = (weight[:, None, :] @ values)[:, 0, :]
+    sum_x = _weighted_sum(weight, values)
     sum_xy = labels @ values
     weighted = values if (weights == 1).all() else values * weights[None, :, None]
     sum_xx = np.swapaxes(weighted, 1, 2) @ values
     return count, class_count, sum_x, sum_xy, sum_xx, shift, scale
+
+
+def _weighted_sum(weight: Array, values: Array) -> Array:
+    return (weight[:, None, :] @ values)[:, 0, :]
+
+
+def _safe_scale(values: Array) -> Array:
+    """1 for every feature, but a power of two near its size where squares would overflow."""
+    largest = np.maximum(values.max(axis=1), -values.min(axis=1))
+    unsafe = (largest > 0) & ((largest < _SAFE[0]) | (largest > _SAFE[1]))
+    scale = np.ones_like(largest)
+    scale[unsafe] = 2.0 ** np.round(np.log2(largest[unsafe]))
+    return scale
 
 
 def _as_slice(columns: NDArray[np.intp]) -> slice | NDArray[np.intp]:
