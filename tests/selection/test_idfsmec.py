@@ -53,11 +53,13 @@ def test_too_few_iterations_are_said(incomplete):
         fitted(*incomplete, max_iter=2)
 
 
-def test_informative_features_rank_first():
-    X, y, channels = make_channels(n_samples=400, n_channels=6, effect=0.0)
+def test_informative_features_and_their_channels_rank_first():
     rng = np.random.default_rng(1)
-    X[:, [7, 23]] += 3.0 * (y[:, None] + 0.1 * rng.normal(size=(400, 2)))
-    selector = fitted(X, y, channels, lam=0.1, gamma=1.1)
+    y = np.arange(400) % 2
+    X = rng.normal(size=(400, 30))
+    X[:, [7, 23]] += 1.5 * y[:, None]
+    X[rng.random((400, 6)).repeat(5, axis=1) < 0.4] = np.nan
+    selector = fitted(X, y, np.repeat(["E1", "E2", "E3", "E4", "E5", "E6"], 5))
     assert set(np.flatnonzero(selector.ranking_ <= 2)) == {7, 23}
     assert set(selector.channel_names_[np.argsort(-selector.channel_weights_)[:2]]) == {"E2", "E5"}
 
