@@ -185,7 +185,14 @@ def simulate_cohort(
         )
         name, depressed = f"sim{subject + 1:03d}", bool(subject % 2)
         load = _Simulation(
-            n_channels, seed, shift if depressed else (), sfreq, duration, line_freq, artifacts, lost
+            n_channels,
+            seed,
+            shift if depressed else (),
+            sfreq,
+            duration,
+            line_freq,
+            artifacts,
+            lost,
         )
         recordings.append(Recording(name, labels[depressed], load, f"simulated subject {name}"))
         truth += [(name, scalp.ch_names[one.channel], one.kind, one.onset) for one in lost]
