@@ -1,4 +1,4 @@
-"""What is not brain in a simulated recording: blinks, eye movements, muscle, mains, sensor noise."""
+"""What is not brain in a simulated recording: eyes, muscle, mains, sensor noise."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _blink(sfreq: float) -> np.ndarray:
 
 
 def _glance(sfreq: float) -> np.ndarray:
-    """A step that an AC-coupled amplifier lets decay: 0.04 s up, then 0.35 s time constant."""
+    """Step that an AC-coupled amplifier lets decay: 0.04 s up, then 0.35 s time constant."""
     up = np.linspace(0, 1, max(int(0.04 * sfreq), 2), endpoint=False)
     return np.concatenate([up, np.exp(-np.arange(0, 2, 1 / sfreq) / 0.35)])
 

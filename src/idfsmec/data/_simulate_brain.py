@@ -47,7 +47,7 @@ class Traits:
 
 
 def draw_traits(rng: np.random.Generator, scalp: Scalp, effect: np.ndarray) -> Traits:
-    """Draw a person; ``effect`` (n_bands, n_channels) is in between-subject standard deviations."""
+    """Draw a person; ``effect`` (n_bands, n_channels) is in between-subject deviations."""
     order = np.arange(len(BANDS))
     over_bands = np.linalg.cholesky(_BANDS_ALIKE ** np.abs(order[:, None] - order))
     over_scalp = scalp.mixing(shared=0.0, reach=0.7)
@@ -98,7 +98,7 @@ def _power_spectra(
     The power of each band is brought to exactly the average person's times
     ``exp(deviation)``, so what groups differ by is known and not left to the draw.
     """
-    average = sum(_template(scalp, frequencies, 1.4, 10.1, 0.5))
+    average = np.add(*_template(scalp, frequencies, 1.4, 10.1, 0.5))
     background, alpha = _template(
         scalp, frequencies, traits.exponent, traits.alpha_frequency, traits.alpha_width
     )

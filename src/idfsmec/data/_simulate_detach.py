@@ -1,4 +1,4 @@
-"""Electrodes that lose contact in a simulated recording: drawn first, so that the truth is known."""
+"""Electrodes that lose contact in a simulated recording, drawn so that the truth is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated head: which electrodes, how their signals resemble each other, where groups differ."""
+"""The simulated head: its electrodes, how alike their signals are, where groups differ."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Scalp:
         return angles_between(self.positions, channel_positions(sites))
 
     def near(self, focus: Focus) -> np.ndarray:
-        """Indices of the electrodes that carry an effect; none if the cap does not reach it."""
+        """Find the electrodes that carry an effect; none if the cap does not reach it."""
         angles = self.angles_to(focus.site)[:, 0]
         inside = np.flatnonzero(angles <= FOCUS_RADIUS)
         if len(inside):

@@ -174,8 +174,8 @@ def simulate_cohort(
     root = int(as_generator(random_state).integers(2**63))
     effects = _effects(scalp, effect_size)
     shift = tuple(
-        (list(BANDS).index(row.band), scalp.ch_names.index(row.channel), float(row.effect))
-        for row in effects.itertuples()
+        (list(BANDS).index(band), scalp.ch_names.index(channel), float(effect))
+        for channel, band, effect in effects.to_numpy()
     )
     recordings, truth = [], []
     for subject in range(n_subjects):
@@ -197,9 +197,9 @@ def simulate_cohort(
         recordings.append(Recording(name, labels[depressed], load, f"simulated subject {name}"))
         truth += [(name, scalp.ch_names[one.channel], one.kind, one.onset) for one in lost]
     features = [
-        f"{row.channel}__{feature}"
-        for row in effects.itertuples()
-        for feature in _FEATURES_OF_BAND[str(row.band)]
+        f"{channel}__{feature}"
+        for channel, band, _ in effects.to_numpy()
+        for feature in _FEATURES_OF_BAND[band]
     ]
     return SimulatedCohort(
         recordings=recordings,

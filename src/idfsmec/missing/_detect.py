@@ -3,87 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
 
 import mne
 import numpy as np
 
-from idfsmec.data.positions import angles_between, channel_positions
+from idfsmec.data.positions import channel_positions
 from idfsmec.errors import InputError
 from idfsmec.missing._detection import Detection
 from idfsmec.missing._epoch_stats import EpochStats, epoch_stats, window_sd
-
-__all__ = ["DetectionLimits", "detect_missing", "estimate_typical_amplitude"]
+from idfsmec.missing._rules import DetectionLimits, apply_rules
 
 TYPICAL_AMPLITUDE = 10e-6
-
-
-@dataclass(frozen=True)
-class DetectionLimits:
-    """Thresholds of :func:`detect_missing`.
-
-    "Amplitude" is the median over one-second windows of the standard deviation; "typical" is
-    the argument ``typical_amplitude``; "the others" are the cells that no rule before has hit.
-    ``float("inf")`` (or 0 for the lower limits) switches a rule off.
-
-    Parameters
-    ----------
-    flat : float
-        A window whose standard deviation is below this many typical amplitudes is flat.
-    flat_share : float
-        An epoch with at least this share of flat windows is flat.
-    flat_relative : float
-        An epoch is flat too if its amplitude is below this share of the others' median.
-    clipped_share : float
-        At least this share of samples at exactly the largest or smallest value.
-    amplitude, amplitude_relative : float
-        Amplitude above this many typical ones, or above this many times the others' median.
-    wander, wander_relative, wander_least : float
-        Range (10th to 90th percentile) of the windows' means above ``wander`` typical
-        amplitudes; or above
-        ``wander_relative`` times the others' median and ``wander_least`` typical amplitudes.
-    line, line_share : float
-        Standard deviation of the mains part above this many typical amplitudes, or above this
-        many times the channel's own 2-40 Hz part.
-    line_relative, line_share_relative : float
-        The mains part is above ``line_relative`` times the others' median as well as above
-        ``line_share_relative`` times the channel's own 2-40 Hz part.
-    line_least : float
-        Mains below this many typical amplitudes never counts.
-    correlation : float
-        Largest absolute correlation (2-20 Hz) with a neighbour below this.
-    neighbours, neighbours_least : int
-        How many of the nearest channels are compared, and how many of those must be good for
-        the comparison to be made.
-
-    Examples
-    --------
-    >>> DetectionLimits(correlation=0).correlation  # never "unlike its neighbours"
-    0
-    """
-
-    flat: float = 0.05
-    flat_share: float = 0.25
-    flat_relative: float = 0.05
-    clipped_share: float = 0.05
-    amplitude: float = 50.0
-    amplitude_relative: float = 10.0
-    wander: float = 100.0
-    wander_relative: float = 4.0
-    wander_least: float = 20.0
-    line: float = 10.0
-    line_share: float = 10.0
-    line_relative: float = 5.0
-    line_share_relative: float = 3.0
-    line_least: float = 0.5
-    correlation: float = 0.25
-    neighbours: int = 6
-    neighbours_least: int = 2
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            if not getattr(self, field.name) >= 0:
-                raise InputError(f"the limit {field.name} is {getattr(self, field.name)}: below 0")
 
 
 def detect_missing(
@@ -149,11 +79,8 @@ def detect_missing(
     limits = limits or DetectionLimits()
     line_freqs = (50.0, 60.0) if line_freq is None else (float(line_freq),)
     stats = epoch_stats(epochs, rate, line_freqs, correlate=limits.correlation > 0)
-    reasons = _absolute(stats, typical_amplitude, limits)
-    lost_anyway = reasons["amplitude"].mean() if reasons["amplitude"].size else 0.0
-    _add_relative(reasons, stats, typical_amplitude, limits)
-    reasons["decorrelated"] = _decorrelated(stats, reasons, positions, limits)
-    return Detection(reasons, names, _hint(lost_anyway, stats, typical_amplitude))
+    reasons = apply_rules(stats, positions, typical_amplitude, limits)
+    return Detection(reasons, names, _hint(stats, typical_amplitude, limits))
 
 
 def estimate_typical_amplitude(recordings: Iterable[np.ndarray], sfreq: float) -> float:
@@ -222,87 +149,8 @@ def _check(
     return epochs, float(sfreq), names
 
 
-def _absolute(stats: EpochStats, typical: float, limits: DetectionLimits) -> dict[str, np.ndarray]:
-    """Rules that need nothing but the channel itself."""
-    flat = (stats.window_sd < limits.flat * typical).mean(axis=2) >= limits.flat_share
-    flat &= ~stats.broken & (limits.flat > 0)
-    sound = ~stats.broken & ~flat
-    return {
-        "nan": stats.broken,
-        "flat": flat,
-        "clipped": sound & (stats.at_extremes >= limits.clipped_share),
-        "amplitude": sound
-        & (
-            (stats.amplitude > limits.amplitude * typical)
-            | (stats.wander > limits.wander * typical)
-        ),
-        "line": sound
-        & (stats.line > limits.line_least * typical)
-        & ((stats.line > limits.line * typical) | (stats.line > limits.line_share * stats.eeg)),
-    }
-
-
-def _add_relative(
-    reasons: dict[str, np.ndarray], stats: EpochStats, typical: float, limits: DetectionLimits
-) -> None:
-    """Compare what is left with the median of what is left, over the whole recording."""
-    left = ~np.any(list(reasons.values()), axis=0)
-    if left.any(axis=0).sum() < 3:  # one of two differs: nobody can say which
-        return
-    amplitude, wander, line = (
-        (values, float(np.median(values[left])))
-        for values in (stats.amplitude, stats.wander, stats.line)
-    )
-    reasons["flat"] |= left & (amplitude[0] < limits.flat_relative * amplitude[1])
-    reasons["amplitude"] |= left & (
-        (amplitude[0] > limits.amplitude_relative * amplitude[1])
-        | (
-            (wander[0] > limits.wander_relative * wander[1])
-            & (wander[0] > limits.wander_least * typical)
-        )
-    )
-    reasons["line"] |= (
-        left
-        & (line[0] > limits.line_relative * line[1])
-        & (line[0] > limits.line_share_relative * stats.eeg)
-        & (line[0] > limits.line_least * typical)
-    )
-
-
-def _decorrelated(
-    stats: EpochStats,
-    reasons: dict[str, np.ndarray],
-    positions: np.ndarray,
-    limits: DetectionLimits,
-) -> np.ndarray:
-    """Channels that resemble none of their nearest neighbours that are good themselves."""
-    left = ~np.any(list(reasons.values()), axis=0)
-    n_channels = left.shape[1]
-    nearest = _nearest(positions, limits.neighbours)
-    rows = np.arange(n_channels)[:, None]
-    similarity = np.abs(stats.correlation[:, rows, nearest])  # (n_epochs, n_channels, k)
-    good = left[:, nearest]
-    best = np.where(good, similarity, 0.0).max(axis=2, initial=0.0)
-    compared = left & (good.sum(axis=2) >= max(limits.neighbours_least, 1))
-    return compared & (best < limits.correlation)
-
-
-def _nearest(positions: np.ndarray, n_neighbours: int) -> np.ndarray:
-    """Indices of each channel's nearest others, shape (n_channels, k).
-
-    Channels whose place is unknown come last; if no place is known, all others are neighbours.
-    """
-    n_channels = len(positions)
-    if np.isnan(positions).any(axis=1).all():
-        n_neighbours = n_channels
-    angles = angles_between(np.asarray(positions, dtype=float))
-    angles = np.where(np.isnan(angles), 1e3, angles)
-    np.fill_diagonal(angles, np.inf)
-    return np.argsort(angles, axis=1, kind="stable")[:, : min(n_neighbours, n_channels - 1)]
-
-
-def _hint(lost_anyway: float, stats: EpochStats, typical: float) -> str:
-    if lost_anyway <= 0.5:
+def _hint(stats: EpochStats, typical: float, limits: DetectionLimits) -> str:
+    if not stats.amplitude.size or np.mean(stats.amplitude > limits.amplitude * typical) <= 0.5:
         return ""
     return (
         f"Most of the recording is far beyond a typical amplitude of {typical:g} (its own is "

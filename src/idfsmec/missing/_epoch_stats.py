@@ -57,7 +57,7 @@ def epoch_stats(
 
 
 def window_sd(epochs: np.ndarray, sfreq: float) -> np.ndarray:
-    """Standard deviations in windows of one second (or the epoch, if shorter)."""
+    """Give standard deviations in windows of one second (or the epoch, if shorter)."""
     return _windows(epochs, sfreq).std(axis=-1)
 
 
