@@ -251,7 +251,7 @@ def combine_observed(*observed: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(joint, columns=pd.Index(channels))
 
 
-def _names(bads: str | Iterable[str] | None | Any) -> list[str]:
+def _names(bads: str | Iterable[str] | Any | None) -> list[str]:
     if bads is None or (isinstance(bads, float) and np.isnan(bads)):
         return []
     parts = bads.split(";") if isinstance(bads, str) else bads
