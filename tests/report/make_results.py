@@ -199,6 +199,7 @@ def _run(name, table, plan):
                             "seconds": seconds,
                             "n_train": train.size,
                             "n_test": test.size,
+                            "n_channels": len(table.channels),
                         }
                         | data.score(order, k, method)
                     )
@@ -231,20 +232,18 @@ def _ranking(name, table, selections, k):
 
 def _describe(table):
     gaps = (~table.observed).groupby(table.subjects.to_numpy()).mean()
-    people = table.y.groupby(table.subjects.to_numpy()).first()
     return {
         "channels": table.channels,
         "features": table.features,
         "n_samples": len(table),
         "n_subjects": int(table.subjects.nunique()),
         "labels": {str(k): int(v) for k, v in table.y.value_counts().items()},
-        "subject_labels": {str(k): int(v) for k, v in people.value_counts().items()},
-        "missing": float((~table.observed).to_numpy().mean()),
+        "share_missing": float((~table.observed).to_numpy().mean()),
         "montage": None,
-        "positions": None,
         "missing_by_recording": {
-            "recordings": [str(name) for name in gaps.index],
-            "shares": gaps.to_numpy().round(4).tolist(),
+            "subjects": [str(name) for name in gaps.index],
+            "channels": table.channels,
+            "share": gaps.to_numpy().round(4).tolist(),
         },
     }
 

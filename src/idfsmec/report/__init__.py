@@ -8,8 +8,12 @@ from idfsmec.report._gaps import plot_missing_map
 from idfsmec.report._ranks import plot_critical_difference
 from idfsmec.report._settings import plot_convergence, plot_sensitivity
 from idfsmec.report._words import describe_protocol
+from idfsmec.report.page import write_report
+from idfsmec.report.summary import summarise
 
 __all__ = [
+    "write_report",
+    "summarise",
     "plot_channel_weights",
     "plot_score_heatmap",
     "plot_missing_map",

@@ -96,12 +96,22 @@ def plot_accuracy_by_k(
     units = units.groupby(["method", "k", "seed", "fold"], as_index=False, sort=False)[
         ["value", "n_train", "n_test"]
     ].mean()
-    curves = intervals(units, ["method", "k"])
+    curves = _flatten(intervals(units, ["method", "k"]))
     _draw_lines(ax, curves, "k", dodge=0.1)
     ax.set_xlabel("features kept")
     ticks = np.array(sorted(curves["k"].unique()))
-    ax.xaxis.set_major_locator(FixedLocator(ticks[:: max(1, len(ticks) // 10)]))
+    ax.xaxis.set_major_locator(FixedLocator(list(ticks[:: max(1, len(ticks) // 10)])))
     return _finish(ax, curves, "k", metric, chance, title, note)
+
+
+def _flatten(curves: pd.DataFrame) -> pd.DataFrame:
+    """Let methods that have no k (all features, boosting) run level across the others' range."""
+    counts = curves.groupby("method")["k"].nunique()
+    flat = counts.index[(counts == 1) & (counts.max() > 1)]
+    ks = sorted(curves.loc[~curves["method"].isin(flat), "k"].unique())
+    level = curves[curves["method"].isin(flat)].drop(columns="k").merge(pd.DataFrame({"k": ks}),
+        how="cross")  # fmt: skip
+    return pd.concat([curves[~curves["method"].isin(flat)], level], ignore_index=True)
 
 
 def _draw_lines(ax: Axes, curves: pd.DataFrame, x: str, *, dodge: float) -> None:

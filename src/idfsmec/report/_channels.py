@@ -66,12 +66,12 @@ def plot_channel_weights(
     names = list(weights)
     values = np.array([weights[name] for name in names], dtype=float)
     places = _places(names, positions, montage)
-    known = np.isfinite(places).all(axis=1)
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(places).all(axis=1))
     if known.sum() < _LEAST_FOR_A_MAP or known.mean() < 0.6:
         return _bars(
             names, values, own_axes(ax, 6.0, 0.8 + 0.3 * min(len(names), 24)), title, note
         )
-    ax = own_axes(ax, 5.2, 4.9)
+    ax = own_axes(ax, 5.4, 4.9)
     _map([n for n, k in zip(names, known, strict=True) if k], values[known], places[known], ax)
     if not known.all():
         left_out = ", ".join(n for n, k in zip(names, known, strict=True) if not k)
@@ -123,7 +123,13 @@ def _map(
     for line in ax.lines:
         line.set(color=MUTED, linewidth=1.2)
     ax.scatter(
-        *flat.T, s=9 if crowded else 16, color=INK, linewidth=0.6, edgecolor=PAPER, zorder=6
+        flat[:, 0],
+        flat[:, 1],
+        s=9 if crowded else 16,
+        color=INK,
+        linewidth=0.6,
+        edgecolor=PAPER,
+        zorder=6,
     )
     for name, (x, y) in zip(names, flat, strict=True):
         if crowded and name not in top:
@@ -197,7 +203,7 @@ def plot_score_heatmap(
     by_feature = wide.sum(axis=1).sort_values(ascending=False, kind="stable")
     wide = wide.loc[by_feature.index, by_channel.index]
     n_rows, n_columns = wide.shape
-    ax = own_axes(ax, min(3.2 + 0.28 * n_columns, 10), 1.9 + 0.24 * n_rows)
+    ax = own_axes(ax, float(np.clip(3.2 + 0.28 * n_columns, 6.2, 10)), 1.9 + 0.24 * n_rows)
     values = np.ma.masked_invalid(wide.to_numpy(dtype=float))
     image = ax.pcolormesh(
         values, cmap=SEQUENTIAL, vmin=0, vmax=float(values.max()) or 1.0, edgecolors=PAPER,
@@ -222,7 +228,7 @@ def _scale(ax: Axes, image: Any, label: str) -> None:
     figure = ax.get_figure(root=True)
     assert figure is not None
     bar = figure.colorbar(image, ax=ax, shrink=0.6, aspect=24, pad=0.02)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
     bar.ax.tick_params(colors=MUTED, labelsize=8, length=2, color=BAND)
     bar.locator = MaxNLocator(4)
     bar.update_ticks()

@@ -42,7 +42,7 @@ def plot_missing_map(
     """
     n_rows, n_columns = shares.shape
     height = float(np.clip(1.9 + 0.11 * n_rows, 3.0, 6.5))
-    ax = own_axes(ax, float(np.clip(3 + 0.2 * n_columns, 5, 9)), height)
+    ax = own_axes(ax, float(np.clip(3 + 0.2 * n_columns, 6.2, 9)), height)
     values = shares.to_numpy(dtype=float)
     image = ax.imshow(
         values, cmap=SEQUENTIAL, vmin=0, vmax=1, aspect="auto", interpolation="nearest"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 from matplotlib.axes import Axes
 
 from idfsmec.evaluation import RankComparison
 from idfsmec.report._style import (
-    BAND,
     INK,
     MUTED,
     OURS,
@@ -88,9 +86,17 @@ def plot_critical_difference(
 
 def _draw_scale(ax: Axes, comparison: RankComparison, n_methods: int) -> None:
     ax.plot([1, n_methods], [0, 0], color=INK, linewidth=1)
-    for rank in np.arange(1, n_methods + 1):
+    for rank in range(1, n_methods + 1):
         ax.plot([rank, rank], [0, -0.12], color=INK, linewidth=1)
-        ax.text(rank, -0.2, f"{rank}", ha="center", va="bottom", fontsize=8.5, color=MUTED)
+        ax.text(
+            rank,
+            -0.2,
+            f"{rank}" if rank > 1 else "1 (best)",
+            ha="center",
+            va="bottom",
+            fontsize=8.5,
+            color=MUTED,
+        )
     reach = min(comparison.critical_difference, n_methods - 1)
     ax.plot([1, 1 + reach], [-0.75, -0.75], color=MUTED, linewidth=1.6, marker="|",
             gid="critical-difference")  # fmt: skip
@@ -98,5 +104,3 @@ def _draw_scale(ax: Axes, comparison: RankComparison, n_methods: int) -> None:
         f"critical difference {comparison.critical_difference:.2f}", (1 + reach, -0.75), (6, 0),
         textcoords="offset points", va="center", fontsize=8.5, color=MUTED,
     )  # fmt: skip
-    ax.text(n_methods, -0.75, "1 is best", ha="right", va="center", fontsize=8.5, color=MUTED,
-            bbox={"facecolor": "none", "edgecolor": BAND, "linewidth": 0})  # fmt: skip

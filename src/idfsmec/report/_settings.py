@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
 from idfsmec.report._channels import _scale
@@ -46,7 +46,7 @@ def plot_sensitivity(
     surface = sensitivity_surface(scores, metric)
     values = surface.to_numpy(dtype=float)
     n_rows, n_columns = values.shape
-    ax = own_axes(ax, min(3 + 0.7 * n_columns, 8.5), 1.9 + 0.38 * n_rows)
+    ax = own_axes(ax, float(np.clip(3 + 0.7 * n_columns, 6.2, 8.5)), 1.9 + 0.38 * n_rows)
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     # At least three points of range: noise must not look like a landscape.
     middle, half = (low + high) / 2, max((high - low) / 2, 0.015)
@@ -61,7 +61,7 @@ def plot_sensitivity(
                 column + 0.5, row + 0.5, f"{100 * value:.1f}", ha="center", va="center",
                 fontsize=8, color="#ffffff" if dark else "#1b1b1b",
             )  # fmt: skip
-    row, column = np.unravel_index(np.nanargmax(values), values.shape)
+    row, column = divmod(int(np.nanargmax(values)), n_columns)
     ax.add_patch(
         Rectangle((column, row), 1, 1, fill=False, edgecolor=INK, linewidth=2, gid="best")
     )
@@ -113,6 +113,7 @@ def plot_convergence(
     if values.size > 60:
         ax.set_xscale("symlog", linthresh=1, linscale=0.4)
         ax.set_xlim(0, values.size)
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0f}"))
     else:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     drop = f"from {values[0]:.4g} to {values[-1]:.4g} in {values.size - 1} iterations"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
@@ -49,9 +50,14 @@ SEQUENTIAL = LinearSegmentedColormap.from_list(
 ).with_extremes(bad=(0, 0, 0, 0))
 
 _FAMILIES = {
-    FILTER: ("ReliefF", "mRMR", "CMIM", "MRMSR", "RRCT", "ANOVA F", "mutual information"),
+    FILTER: ("ReliefF", "mRMR", "CMIM", "MRMSR", "RRCT", "ANOVA F"),
     WRAPPER: ("PS-NSGA",),
-    EMBEDDED: ("RFS", "FSOR", "GRMOR", "CD-LSR", "ridge", "L1 SVM", "logistic"),
+    EMBEDDED: (
+        "RFS",
+        "FSOR",
+        "GRMOR",
+        "CD-LSR",
+    ),
     SANITY: ("all features", "random", "random forest", "gradient boosting"),
 }
 _MARKERS = "osD^vPX<>phd"
@@ -98,12 +104,13 @@ def sort_methods(methods: Sequence[str]) -> list[str]:
 
 def own_axes(ax: Axes | None, width: float = 7.2, height: float = 4.2) -> Axes:
     """The axes given, or new ones on a figure of that size (inches)."""
-    if ax is None:
-        ax = plt.figure(figsize=(width, height), layout="constrained").add_subplot()
-    return ax
+    if ax is not None:
+        return ax
+    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
+    return plt.figure(figsize=(width, height), layout=layout).add_subplot()
 
 
-def dress(ax: Axes, title: str, note: str = "", *, grid: str | None = "y") -> Axes:
+def dress(ax: Axes, title: str, note: str = "", *, grid: Literal["x", "y"] | None = "y") -> Axes:
     """Title, a line below it that says how the numbers came about, quiet spines and grid."""
     ax.set_facecolor("none")
     for side in ("top", "right"):

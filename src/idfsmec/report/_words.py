@@ -22,7 +22,8 @@ _FOLDS = {
 _TUNING = {
     "nested": "nested tuning",
     "oracle": "optimistic: best setting on the test folds",
-    "grid": "fixed settings, none chosen",
+    "grid": "all settings shown, none chosen",
+    "time": "default settings, none chosen",
 }
 
 
@@ -31,15 +32,13 @@ def metric_name(metric: str) -> str:
     return _METRICS.get(metric, metric.replace("_", " "))
 
 
-def describe_protocol(protocol: Mapping[str, Any], *, tuning: bool = True) -> str:
+def describe_protocol(protocol: Mapping[str, Any]) -> str:
     """One line that says which folds and whether tuning was nested or optimistic.
 
     Parameters
     ----------
     protocol : mapping
         ``folds``, ``tuning``, ``n_splits``, ``n_repeats`` and ``gaps`` are used.
-    tuning : bool, default=True
-        False leaves the tuning out, for figures that show all settings.
 
     Returns
     -------
@@ -52,9 +51,8 @@ def describe_protocol(protocol: Mapping[str, Any], *, tuning: bool = True) -> st
     """
     folds = protocol.get("folds")
     words = [_FOLDS.get(str(folds), f"folds: {folds or 'not recorded'}")]
-    if tuning:
-        said = protocol.get("tuning")
-        words.append(_TUNING.get(str(said), f"tuning: {said or 'not recorded'}"))
+    said = protocol.get("tuning")
+    words.append(_TUNING.get(str(said), f"tuning: {said or 'not recorded'}"))
     n_splits, n_repeats = protocol.get("n_splits"), protocol.get("n_repeats", 1)
     if n_splits:
         words.append(f"{n_splits} folds" + (f" x {n_repeats}" if (n_repeats or 1) > 1 else ""))
@@ -114,3 +112,19 @@ def seconds(value: float) -> str:
     if value < 0.1:
         return f"{1000 * value:.2g} ms"
     return f"{value:.3g} s" if value < 1000 else f"{value:,.0f} s".replace(",", " ")
+
+
+def protocol_of(protocol: Mapping[str, Any], experiment: str) -> dict[str, Any]:
+    """The protocol of one experiment: its own where it was recorded, else the main one."""
+    own = (protocol.get("experiments") or {}).get(experiment, {})
+    merged = {**protocol, **own}
+    if own.get("seeds"):
+        merged["n_repeats"] = len(own["seeds"])
+    return merged
+
+
+def decide_metric(protocol: Mapping[str, Any]) -> str:
+    """The score that is shown: what tuning maximised, if it has a chance level."""
+    metric = str(protocol.get("metric"))
+    known = ("accuracy", "balanced_accuracy", "subject_accuracy", "subject_balanced_accuracy")
+    return metric if metric in known else "balanced_accuracy"
