@@ -1,7 +1,10 @@
 """scikit-learn selectors: IDFSMEC and the methods it is compared with."""
 
 from idfsmec.selection._idfsmec import IDFSMEC
+from idfsmec.selection._path import IDFSPath, idfs_path
 
 __all__ = [
     "IDFSMEC",
+    "IDFSPath",
+    "idfs_path",
 ]
