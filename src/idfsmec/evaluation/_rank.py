@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from idfsmec.evaluation._fold_data import FoldData
 from idfsmec.evaluation.contestants import Contestant
-from idfsmec.selection import IDFSMEC
+from idfsmec.selection import IDFSMEC, idfs_path
 
 Order = NDArray[np.intp]
 
@@ -26,8 +26,8 @@ def rank_all(
     dict
         From (position of the setting in the grid, k) to column indices, best first.
     """
-    if isinstance(contestant.selector, IDFSMEC) and len(contestant.grid) > 1:
-        orders = _idfs_orders(contestant, data)
+    if _shares_a_path(contestant):
+        orders = _path_orders(contestant, data)
         return {(s, k): order for s, order in enumerate(orders) for k in ks}
     ranked: dict[tuple[int, int], Order] = {}
     for s, setting in enumerate(contestant.grid):
@@ -52,9 +52,31 @@ def rank_timed(
     return np.argsort(selector.ranking_, kind="stable"), seconds
 
 
-def _idfs_orders(contestant: Contestant, data: FoldData) -> list[Order]:
-    orders = []
-    for setting in contestant.grid:
-        selector = contestant.build(setting, 1, 0, data.channel_of).fit(data.gappy, data.y_train)
-        orders.append(np.argsort(selector.ranking_, kind="stable"))
-    return orders
+def _shares_a_path(contestant: Contestant) -> bool:
+    """Whether all settings come from one solve: they differ in lam and gamma only."""
+    return isinstance(contestant.selector, IDFSMEC) and all(
+        setting.keys() == {"lam", "gamma"} for setting in contestant.grid
+    )
+
+
+def _path_orders(contestant: Contestant, data: FoldData) -> list[Order]:
+    lams = list(dict.fromkeys(setting["lam"] for setting in contestant.grid))
+    gammas = list(dict.fromkeys(setting["gamma"] for setting in contestant.grid))
+    options = contestant.selector.get_params()
+    for own in ("channels", "n_features_to_select", "lam", "gamma"):
+        options.pop(own)
+    path = idfs_path(
+        data.gappy,
+        data.y_train,
+        channels=data.channel_of,
+        lams=lams,
+        gammas=gammas,
+        **options,
+    )
+    return [
+        np.argsort(
+            path.rankings[lams.index(setting["lam"]), gammas.index(setting["gamma"])],
+            kind="stable",
+        )
+        for setting in contestant.grid
+    ]
