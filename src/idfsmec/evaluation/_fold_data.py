@@ -120,9 +120,7 @@ class _Loader:
 
     def load(self) -> FoldData:
         table, protocol = self.table, self.protocol
-        folds = make_folds(
-            table.y, table.subjects, protocol.folds, protocol.n_splits, self.seed
-        )
+        folds = make_folds(table.y, table.subjects, protocol.folds, protocol.n_splits, self.seed)
         train, test = folds[self.fold]
         # Each side gets its gaps on its own: nothing held out can move a gap in training. The
         # seed is the same, so channels that fail often in training fail often in the test.
@@ -162,9 +160,7 @@ def load_fold(
     Units that share a fold follow each other in the queue, so a small cache per process is
     enough for the work to be done once.
     """
-    return _cached(
-        _Loader(table.digest, pattern, rate, seed, fold, protocol, with_inner, table)
-    )
+    return _cached(_Loader(table.digest, pattern, rate, seed, fold, protocol, with_inner, table))
 
 
 def _with_gaps(

@@ -126,7 +126,7 @@ class LogReporter:
         self._title = title
         self._total = total
         self._means = RunningMeans(metric)
-        self._done = 0
+        self._done = self._told = 0
         self._began = self._said = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -148,8 +148,9 @@ class LogReporter:
 
     def _report(self) -> None:
         self._said = time.monotonic()
-        if not self._done:
+        if self._done == self._told:
             return
+        self._told = self._done
         left = (self._total - self._done) * (self._said - self._began) / self._done
         means = ", ".join(f"{name} {mean}" for name, _, mean, _ in self._means.lines())
         self._say(

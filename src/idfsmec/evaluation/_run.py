@@ -65,9 +65,7 @@ def run_experiment(
     with Store(out) as store:
         store.set_plan(experiment, units)
         try:
-            do_units(
-                store, units, arrays, experiment, protocol.metric, n_jobs, dask, progress
-            )
+            do_units(store, units, arrays, experiment, protocol.metric, n_jobs, dask, progress)
         finally:
             # Also after an error or Ctrl-C: what is done can be looked at.
             run = {"experiment": experiment, "began": began.isoformat(), "command": sys.argv}

@@ -16,7 +16,7 @@ from idfsmec.evaluation._fold_data import FoldData
 from idfsmec.evaluation._metrics import Scores, score_decisions
 from idfsmec.evaluation._rank import Order, rank_all, rank_timed
 from idfsmec.evaluation.contestants import Contestant
-from idfsmec.evaluation.protocol import Protocol
+from idfsmec.evaluation.protocol import METRICS, Protocol
 
 
 @dataclass
@@ -70,14 +70,23 @@ class _Scorer:
         return score_decisions(decisions, data.y_test, data.subjects_test)
 
 
-def evaluate(
-    contestant: Contestant, data: FoldData, protocol: Protocol, seed: int
-) -> UnitResult:
+def evaluate(contestant: Contestant, data: FoldData, protocol: Protocol, seed: int) -> UnitResult:
     """Select, classify and score one contestant on one outer fold."""
     ks = contestant.ks(protocol.ks, data.gappy.shape[1])
     if protocol.tuning == "nested":
-        return _nested(contestant, data, protocol, ks, seed)
-    return _everything(contestant, data, protocol, ks, seed)
+        result = _nested(contestant, data, protocol, ks, seed)
+    elif protocol.tuning == "time":
+        result = _time(contestant, data, ks, seed)
+    else:
+        result = _everything(contestant, data, protocol, ks, seed)
+    sizes = {
+        "n_train": data.y_train.size,
+        "n_test": data.y_test.size,
+        "n_channels": int(data.channel_of.max()) + 1,
+    }
+    for row in result.rows:
+        row.update(sizes)
+    return result
 
 
 def _nested(
@@ -102,8 +111,8 @@ def _nested(
         picks, reached = {}, {}
         for k in ks:
             # max() keeps the first of equals: earlier settings, smaller C, smaller k.
-            setting = max(settings, key=lambda s: inner_score(s, k, middle))  # noqa: B023
-            C = max(costs, key=lambda c: inner_score(setting, k, c))  # noqa: B023
+            setting = max(settings, key=lambda s: inner_score(s, k, middle))
+            C = max(costs, key=lambda c: inner_score(setting, k, c))
             picks[k], reached[k] = (setting, C), inner_score(setting, k, C)
         best_k = max(ks, key=reached.__getitem__)
     outer = _Scorer(data, contestant, protocol, seed)
@@ -142,12 +151,21 @@ def _everything(
     return result
 
 
+def _time(contestant: Contestant, data: FoldData, ks: Sequence[int], seed: int) -> UnitResult:
+    """Only select, with the first setting, and look at the clock."""
+    order, seconds = rank_timed(contestant, data, contestant.grid[0], max(ks), seed)
+    result = UnitResult(ranking=order[: max(ks)].tolist())
+    nothing = dict.fromkeys(METRICS, float("nan"))
+    _add(result, contestant, 0, max(ks), float("nan"), nothing, seconds, False)
+    return result
+
+
 def _costs(contestant: Contestant, protocol: Protocol) -> tuple[tuple[float, ...], float]:
     if contestant.classifier == "boosting":
         return (float("nan"),), float("nan")
-    if contestant.svm_C is None:
-        return tuple(protocol.svm_C), protocol.middle_C
-    return contestant.svm_C, contestant.svm_C[(len(contestant.svm_C) - 1) // 2]
+    if contestant.svm_costs is None:
+        return tuple(protocol.svm_costs), protocol.middle_cost
+    return contestant.svm_costs, contestant.svm_costs[(len(contestant.svm_costs) - 1) // 2]
 
 
 def _add(

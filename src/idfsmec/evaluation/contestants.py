@@ -53,7 +53,7 @@ class Contestant:
         Whether all features are used, so that there is no k.
     classifier : {"svm", "boosting"}
         A linear SVM on filled data, or gradient boosting on data with gaps.
-    svm_C : sequence of float, optional
+    svm_costs : sequence of float, optional
         Values of C to try in place of the protocol's.
 
     Examples
@@ -68,7 +68,7 @@ class Contestant:
     depends_on_k: bool = False
     all_features: bool = False
     classifier: Literal["svm", "boosting"] = "svm"
-    svm_C: tuple[float, ...] | None = None
+    svm_costs: tuple[float, ...] | None = None
 
     @property
     def takes_gaps(self) -> bool:
@@ -92,7 +92,7 @@ class Contestant:
             "depends_on_k": self.depends_on_k,
             "all_features": self.all_features,
             "classifier": self.classifier,
-            "svm_C": self.svm_C,
+            "svm_costs": self.svm_costs,
         }
 
     def build(
@@ -137,7 +137,9 @@ def idfsmec_contestant(
 def sanity_contestant(name: str) -> Contestant:
     """One of the sanity lines by name."""
     if name == "all features":
-        return Contestant(name, ColumnOrder(), all_features=True, svm_C=(1e-4, 1e-3, 1e-2, 1e-1))
+        return Contestant(
+            name, ColumnOrder(), all_features=True, svm_costs=(1e-4, 1e-3, 1e-2, 1e-1)
+        )
     if name == "gradient boosting":
         return Contestant(name, ColumnOrder(), all_features=True, classifier="boosting")
     simple = {"random": RandomOrder, "ANOVA F": AnovaF, "random forest": ForestImportance}

@@ -11,7 +11,7 @@ from idfsmec.evaluation.folds import Folds
 from idfsmec.missing._gaps import PATTERNS
 
 Gaps = Literal["everywhere", "selection"]
-Tuning = Literal["nested", "oracle", "grid"]
+Tuning = Literal["nested", "oracle", "grid", "time"]
 METRICS = (
     "accuracy",
     "balanced_accuracy",
@@ -32,11 +32,11 @@ class Protocol:
         Whether a subject's samples stay together (honest) or are spread (the paper's folds).
     gaps : {"everywhere", "selection"}
         Whether training and test samples alike have gaps, or only what the selector sees.
-    tuning : {"nested", "oracle", "grid"}
+    tuning : {"nested", "oracle", "grid", "time"}
         ``nested``: hyper-parameters and k are chosen by inner folds of the training fold.
         ``oracle``: all settings are scored on the held-out folds and the best on average is
         marked as chosen, as papers do; optimistic. ``grid``: all settings are scored, none is
-        chosen.
+        chosen. ``time``: the selection is timed and nothing is scored.
     n_splits, n_inner_splits : int
         Outer and inner folds. Inner folds are fewer where a class has too few subjects.
     rates : sequence of float
@@ -49,7 +49,7 @@ class Protocol:
         Numbers of selected features. Those beyond a table's number of features are left out.
     metric : str
         What tuning maximises.
-    svm_C : sequence of float
+    svm_costs : sequence of float
         Values of the linear SVM's C. Where several are given and tuning is nested, settings are
         compared with the middle one first; C is then chosen for the best setting of each k.
     class_weight : {"balanced", None}
@@ -71,11 +71,11 @@ class Protocol:
     seeds: Sequence[int] = (0,)
     ks: Sequence[int] = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
     metric: str = "balanced_accuracy"
-    svm_C: Sequence[float] = (0.01, 0.1, 1.0)
+    svm_costs: Sequence[float] = (0.01, 0.1, 1.0)
     class_weight: Literal["balanced"] | None = "balanced"
 
     def __post_init__(self) -> None:
-        for name, kind in (("rates", float), ("seeds", int), ("ks", int), ("svm_C", float)):
+        for name, kind in (("rates", float), ("seeds", int), ("ks", int), ("svm_costs", float)):
             object.__setattr__(self, name, _numbers(name, getattr(self, name), kind))
         object.__setattr__(self, "patterns", _each_once("patterns", self.patterns))
         _check_choice("folds", self.folds, get_args(Folds))
@@ -88,14 +88,14 @@ class Protocol:
         _check_range("rates", self.rates, lambda rate: 0 <= rate < 1, "from 0 to below 1")
         _check_range("seeds", self.seeds, lambda seed: seed >= 0, "at least 0")
         _check_range("ks", self.ks, lambda k: k >= 1, "at least 1")
-        _check_range("svm_C", self.svm_C, lambda c: 0 < c < float("inf"), "above 0")
+        _check_range("svm_costs", self.svm_costs, lambda c: 0 < c < float("inf"), "above 0")
         for name in ("n_splits", "n_inner_splits"):
             _check_range(name, [getattr(self, name)], lambda n: n >= 2, "at least 2")
 
     @property
-    def middle_C(self) -> float:
+    def middle_cost(self) -> float:
         """The value of C with which settings are compared."""
-        return self.svm_C[(len(self.svm_C) - 1) // 2]
+        return self.svm_costs[(len(self.svm_costs) - 1) // 2]
 
     def per_unit(self) -> dict[str, Any]:
         """What determines the result of one unit, beside its own coordinates."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from collections.abc import Iterable
@@ -115,8 +116,9 @@ class Store:
         with _transaction(self._db):
             if outcome.result is None:
                 self._db.execute(
-                    "INSERT INTO failed VALUES (?, ?, ?, 1, ?) ON CONFLICT (key) DO UPDATE SET "
-                    "error = excluded.error, attempts = attempts + 1, finished = excluded.finished",
+                    "INSERT INTO failed VALUES (?, ?, ?, 1, ?) ON CONFLICT (key) DO UPDATE "
+                    "SET error = excluded.error, finished = excluded.finished, "
+                    "attempts = attempts + 1",
                     [unit.key, name, outcome.error, now],
                 )
                 return
@@ -128,7 +130,9 @@ class Store:
             )
             self._db.execute("DELETE FROM failed WHERE key = ?", [unit.key])
 
-    def planned(self, experiment: str | None = None) -> list[tuple[str, dict[str, Any], UnitResult]]:
+    def planned(
+        self, experiment: str | None = None
+    ) -> list[tuple[str, dict[str, Any], UnitResult]]:
         """Give experiment, coordinates and result of all units that are planned and done."""
         found = self._db.execute(
             "SELECT plan.experiment, plan.unit, rows, seconds, ranking, notes FROM plan "
@@ -163,6 +167,10 @@ class Store:
 
     def close(self) -> None:
         """Close the file and let others write."""
+        if self._lock is not None:
+            # Back to a single file, which can be copied as it is; a reader may be in the way.
+            with contextlib.suppress(sqlite3.OperationalError):
+                self._db.execute("PRAGMA journal_mode=DELETE")
         self._db.close()
         self._release()
 
