@@ -69,7 +69,7 @@ class ForestImportance(RankingSelector):
         self,
         *,
         n_features_to_select: int | float | None = None,
-        n_estimators: int = 200,
+        n_estimators: int = 100,
         random_state: int | None = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
