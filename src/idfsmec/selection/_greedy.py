@@ -17,6 +17,8 @@ _TIE = 1e-12
 # Indicator columns per matrix product: enough for BLAS to work well, few enough to waste little
 # when a feature computed ahead is never chosen.
 _COLUMNS_AHEAD = 40
+# Table cells that cost less than another call: few features are all judged at once.
+_CELLS_AHEAD = 2**18
 
 
 class GreedyInformationSelector(RankingSelector):
@@ -112,7 +114,8 @@ class _JudgementsAhead:
         columns = information.n_values * (
             information.n_classes if selector._with_classes else 1
         )
-        self._n_ahead = max(1, _COLUMNS_AHEAD // columns)
+        rows = information.n_values * information.n_features
+        self._n_ahead = max(1, _COLUMNS_AHEAD // columns, _CELLS_AHEAD // (rows * columns))
         self._known: dict[int, NDArray[np.float64]] = {}
 
     def of(
