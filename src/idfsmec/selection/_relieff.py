@@ -43,7 +43,8 @@ class ReliefF(RankingSelector):
 
     Notes
     -----
-    Neighbours are nearest in Manhattan distance; of equally near ones, the first rows count.
+    Neighbours are nearest in Manhattan distance. Those that tie for the last places share
+    them, so that the order of the samples does not matter.
     A constant feature has weight 0. Since it comes last, features with a negative weight do
     not stand below it by their score: all constant ones get the lowest weight found.
 
@@ -140,7 +141,7 @@ def _strip_weights(
         n_near = min(k, size - 1 if other == home else size)
         if n_near == 0:
             continue
-        pairs = neighbours.nearest(rows, distances, members, n_near)
+        difference = neighbours.summed_differences(rows, distances, members, n_near)
         share = -1.0 if other == home else size / (n_samples - n_home)
-        weights += share / n_near * neighbours.summed_differences(*pairs)
+        weights += share / n_near * difference
     return weights
