@@ -2,9 +2,16 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+from idfsmec.selection import IDFSMEC, IDFSPath, idfs_path
+
 try:
     __version__ = version("idfsmec")
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
-__all__ = ["__version__"]
+__all__ = [
+    "IDFSMEC",
+    "IDFSPath",
+    "__version__",
+    "idfs_path",
+]

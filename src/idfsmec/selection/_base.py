@@ -89,11 +89,9 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         n_features = scores.shape[0]
         if order is None:
             order = np.argsort(-scores, kind="stable")
-        ranking = np.empty(n_features, dtype=np.intp)
-        ranking[order] = np.arange(1, n_features + 1)
         self.scores_ = scores
-        self.ranking_ = ranking
-        self.support_ = ranking <= self._n_to_select(n_features)
+        self.ranking_ = ranks(order)
+        self.support_ = self.ranking_ <= self._n_to_select(n_features)
 
     def _set_order(self, order: NDArray[np.intp]) -> None:
         """Store an order that no single score explains, such as that of a greedy search.
@@ -132,6 +130,19 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "support_")
         return self.support_
+
+
+def ranks(order: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Rank of each feature, 1 = best, from the features in order.
+
+    Examples
+    --------
+    >>> ranks(np.array([2, 0, 1]))
+    array([2, 3, 1])
+    """
+    ranking = np.empty(order.size, dtype=np.intp)
+    ranking[order] = np.arange(1, order.size + 1)
+    return ranking
 
 
 def encode_labels(y: ArrayLike) -> tuple[NDArray[np.intp], NDArray]:

@@ -1,0 +1,210 @@
+"""The loop: many small channel problems solved side by side until each meets its conditions.
+
+Each iteration takes one step in theta and one in W from points extrapolated along the last
+progress (inertial proximal alternating minimisation; T. Pock and S. Sabach, 2016). Both steps
+minimise upper bounds of U. Where extrapolation would make U rise, the iterate is kept and the
+momentum starts anew, so U never rises. Problems leave the batch when their first-order conditions
+hold. No problem ever sees another: results do not depend on what shares the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from idfsmec.solver._array import diagonal, namespace
+from idfsmec.solver.newton import LARGEST_SYSTEM, newton_size, polish
+from idfsmec.solver.problem import (
+    ChannelProblems,
+    fit_product,
+    kkt_residuals,
+    objective,
+    redundancy_product,
+)
+from idfsmec.solver.theta_step import theta_curvature, theta_step
+from idfsmec.solver.w_step import polar, start_projection, w_curvature, w_step
+
+# Iterations between two looks at the first-order conditions.
+_CHECK_EVERY = 40
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What the loop found, for every problem of the batch.
+
+    Attributes
+    ----------
+    theta : array of shape (b, d)
+        Feature weights, on the simplex.
+    W : array of shape (b, c, d)
+        Projections (transposed).
+    objective : array of shape (b,)
+        U, never rising from start to end.
+    kkt_residual : array of shape (b,)
+        The larger of the two residuals of :func:`~idfsmec.solver.problem.kkt_residuals`.
+    n_iter : array of shape (b,)
+    history : list of (index, value)
+        For each iteration the problems still in the batch and their U.
+    """
+
+    theta: Any
+    W: Any
+    objective: Any
+    kkt_residual: Any
+    n_iter: Any
+    history: list[tuple[Any, Any]]
+
+
+@dataclass
+class _State:
+    """The iterates of the problems still in the batch."""
+
+    index: Any  # place of each problem in the whole batch
+    problems: ChannelProblems
+    A_top: Any
+    A_diagonal: Any
+    R_top: Any
+    theta: Any
+    W: Any
+    R_theta: Any
+    theta_before: Any
+    W_before: Any
+    R_theta_before: Any
+    value: Any
+    support: Any  # features with positive weight when last looked at
+    momentum: Any  # the sequence t_k of accelerated gradient methods; 1 = no momentum
+
+    def take(self, keep: Any) -> _State:
+        parts = {name: part[keep] for name, part in vars(self).items() if name != "problems"}
+        return _State(problems=self.problems.take(keep), **parts)
+
+
+def solve(
+    problems: ChannelProblems,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 10_000,
+    start: tuple[Any, Any] | None = None,
+) -> Solution:
+    """Minimise U over theta and W for every problem of the batch.
+
+    Parameters
+    ----------
+    problems : ChannelProblems
+        In any unit; every ``y2`` positive.
+    tol : float, default=1e-6
+        A problem is solved when both KKT residuals are at most this.
+    max_iter : int, default=10_000
+    start : (theta, W), optional
+        Where to begin; by default theta = 1/d and :func:`start_projection`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = np.array([[[4.0, 0.0], [0.0, 4.0]]])
+    >>> P = np.array([[[1.5, 0.1], [-1.5, -0.1]]])
+    >>> one = ChannelProblems.from_moments(A, P, np.array([2.0]), lam=0.01)
+    >>> solve(one).theta
+    array([[0.764, 0.236]])
+    """
+    xp = namespace(problems.A)
+    unit = problems.y2
+    problems = problems.normalised()
+    state = _begin(problems, start)
+    theta, W, value = state.theta * 1.0, state.W * 1.0, state.value * 1.0
+    residual, n_iter = xp.zeros_like(value), xp.zeros_like(value, dtype=xp.int64)
+    history = [(state.index, value * unit)]
+    for iteration in range(1, max_iter + 1):
+        _iterate(state)
+        if iteration % _CHECK_EVERY and iteration < max_iter:
+            history.append((state.index, state.value * unit[state.index]))
+            continue
+        now = _finish(state, tol)
+        history.append((state.index, state.value * unit[state.index]))
+        theta[state.index], W[state.index] = state.theta, state.W
+        value[state.index], residual[state.index] = state.value, now
+        n_iter[state.index] = iteration
+        unsolved = now > tol
+        if not bool(xp.any(unsolved)):
+            break
+        if not bool(xp.all(unsolved)):
+            state = state.take(unsolved)
+    return Solution(theta, W, value * unit, residual, n_iter, history)
+
+
+def _finish(state: _State, tol: float) -> Any:
+    """Try to end by Newton's method where the support has settled; return KKT residuals."""
+    xp = namespace(state.theta)
+    residual = xp.maximum(*kkt_residuals(state.problems, state.theta, state.W))
+    support = state.theta > 0
+    settled = xp.all(support == state.support, axis=1) & (residual > 1e-3 * tol)
+    state.support = support
+    _, n_classes, n_features = state.problems.shape
+    if newton_size(n_features, n_classes) > LARGEST_SYSTEM or not bool(xp.any(settled)):
+        return residual
+    state.theta[settled], state.W[settled], state.value[settled], residual[settled] = polish(
+        state.problems.take(settled),
+        state.theta[settled],
+        state.W[settled],
+        state.value[settled],
+        residual[settled],
+        tol,
+    )
+    state.R_theta = redundancy_product(state.problems, state.theta)
+    return residual
+
+
+def _begin(problems: ChannelProblems, start: tuple[Any, Any] | None) -> _State:
+    xp = namespace(problems.A)
+    n_problems, _, n_features = problems.shape
+    if start is None:
+        theta = xp.full_like(problems.P[:, 0, :], 1.0 / n_features)
+        W = start_projection(problems.A, problems.P)
+    else:
+        theta, W = start[0], polar(start[1])
+    R_theta = redundancy_product(problems, theta)
+    return _State(
+        index=xp.arange(n_problems),
+        problems=problems,
+        A_top=xp.linalg.eigvalsh(problems.A)[:, -1],
+        A_diagonal=diagonal(problems.A),
+        R_top=xp.linalg.eigvalsh(problems.R)[:, -1],
+        theta=theta,
+        W=W,
+        R_theta=R_theta,
+        theta_before=theta,
+        W_before=W,
+        R_theta_before=R_theta,
+        value=objective(problems, theta, W, R_theta),
+        support=theta < 0,
+        momentum=xp.ones_like(problems.y2),
+    )
+
+
+def _iterate(state: _State) -> None:
+    """One step in theta, one in W, kept where U does not rise."""
+    xp = namespace(state.theta)
+    problems = state.problems
+    momentum = 0.5 * (1.0 + xp.sqrt(1.0 + 4.0 * state.momentum**2))
+    push = ((state.momentum - 1.0) / momentum)[:, None]
+
+    theta_ahead = state.theta + push * (state.theta - state.theta_before)
+    R_theta_ahead = state.R_theta + push * (state.R_theta - state.R_theta_before)
+    residual = fit_product(problems, theta_ahead, state.W) - problems.P
+    by_theta = 2.0 * (xp.sum(state.W * residual, axis=1) + R_theta_ahead)
+    curvature = theta_curvature(state.A_top, state.A_diagonal, state.R_top, state.W)
+    theta = theta_step(theta_ahead, by_theta, curvature)
+
+    W_ahead = state.W + push[:, :, None] * (state.W - state.W_before)
+    residual = fit_product(problems, theta, W_ahead) - problems.P
+    W = w_step(W_ahead, theta, residual, w_curvature(state.A_top, state.A_diagonal, theta))
+
+    R_theta = redundancy_product(problems, theta)
+    value = objective(problems, theta, W, R_theta)
+    better = value <= state.value
+    state.theta_before, state.W_before, state.R_theta_before = state.theta, state.W, state.R_theta
+    state.theta = xp.where(better[:, None], theta, state.theta)
+    state.W = xp.where(better[:, None, None], W, state.W)
+    state.R_theta = xp.where(better[:, None], R_theta, state.R_theta)
+    state.value = xp.where(better, value, state.value)
+    state.momentum = xp.where(better, momentum, xp.ones_like(momentum))

@@ -1,0 +1,125 @@
+"""The optimisation problem of one channel, for a batch of channels at once.
+
+With ``theta`` the feature weights and ``W`` the orthonormal projection, the bias already
+minimised over, channel v costs
+
+    U(W, theta) = y2 + theta' (A o W W') theta - 2 sum_j theta_j (P_j . W_j) + lam theta' R theta
+
+where ``A = Xc Xc'``, ``P = Yc Xc'`` and ``y2 = ||Yc||^2`` are moments about the observed mean,
+``R_ij = A_ij^2 / (A_ii A_jj)`` is the squared correlation of features i and j, and ``o`` is the
+element-wise product. Nothing here depends on the number of samples.
+
+Arrays put the batch first and features last: ``W`` is stored transposed, shape (b, c, d).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from idfsmec.solver._array import diagonal, namespace, transpose
+
+
+@dataclass(frozen=True)
+class ChannelProblems:
+    """A batch of channel problems with ``d`` features and ``c`` classes each.
+
+    Attributes
+    ----------
+    A : array of shape (b, d, d)
+    P : array of shape (b, c, d)
+    y2 : array of shape (b,)
+    R : array of shape (b, d, d)
+        Squared correlations, already multiplied by ``lam``.
+    """
+
+    A: Any
+    P: Any
+    y2: Any
+    R: Any
+
+    @classmethod
+    def from_moments(cls, A: Any, P: Any, y2: Any, lam: Any) -> ChannelProblems:
+        """Build the problems; every diagonal entry of ``A`` must be positive."""
+        xp = namespace(A)
+        norms = xp.sqrt(diagonal(A))
+        correlation = A / norms[:, :, None] / norms[:, None, :]
+        strength = xp.zeros_like(y2) + lam
+        return cls(A=A, P=P, y2=y2, R=strength[:, None, None] * correlation**2)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """``(b, c, d)``."""
+        return self.P.shape
+
+    def normalised(self) -> ChannelProblems:
+        """The same problems in units of ``y2``, so that tolerances mean the same everywhere."""
+        unit = self.y2[:, None, None]
+        return ChannelProblems(
+            A=self.A / unit, P=self.P / unit, y2=self.y2 / self.y2, R=self.R / unit
+        )
+
+    def take(self, index: Any) -> ChannelProblems:
+        """The problems at ``index``."""
+        return ChannelProblems(self.A[index], self.P[index], self.y2[index], self.R[index])
+
+
+def redundancy_product(problems: ChannelProblems, theta: Any) -> Any:
+    """``R theta``, shape (b, d)."""
+    return (problems.R @ theta[:, :, None])[:, :, 0]
+
+
+def fit_product(problems: ChannelProblems, theta: Any, W: Any) -> Any:
+    """``(A Theta W)'``, shape (b, c, d): the one product with ``A`` an evaluation needs."""
+    return (theta[:, None, :] * W) @ problems.A
+
+
+def objective(problems: ChannelProblems, theta: Any, W: Any, R_theta: Any = None) -> Any:
+    """``U(W, theta)`` of every problem, shape (b,)."""
+    xp = namespace(theta)
+    if R_theta is None:
+        R_theta = redundancy_product(problems, theta)
+    weighted = theta[:, None, :] * W
+    fit = xp.sum(weighted * (weighted @ problems.A - 2.0 * problems.P), axis=(1, 2))
+    return problems.y2 + fit + xp.sum(theta * R_theta, axis=1)
+
+
+def gradients(problems: ChannelProblems, theta: Any, W: Any) -> tuple[Any, Any]:
+    """Partial derivatives of U by ``theta`` (b, d) and by ``W`` (b, c, d)."""
+    xp = namespace(theta)
+    residual = fit_product(problems, theta, W) - problems.P
+    by_theta = 2.0 * (xp.sum(W * residual, axis=1) + redundancy_product(problems, theta))
+    by_W = 2.0 * theta[:, None, :] * residual
+    return by_theta, by_W
+
+
+def kkt_residuals(problems: ChannelProblems, theta: Any, W: Any) -> tuple[Any, Any]:
+    """How far (theta, W) is from satisfying the first-order conditions, relative to U's scale.
+
+    Returns
+    -------
+    theta_gap : array of shape (b,)
+        ``theta' g - min_j g_j`` with g the gradient: an upper bound on what changing theta alone
+        could still gain, 0 exactly at the optimum on the simplex.
+    W_gradient : array of shape (b,)
+        Norm of the gradient projected on the tangent space of ``{W : W'W = I}``.
+    """
+    xp = namespace(theta)
+    by_theta, by_W = gradients(problems, theta, W)
+    scale = problems.y2 + xp.sum(theta * redundancy_product(problems, theta), axis=1)
+    theta_gap = xp.sum(theta * by_theta, axis=1) - xp.min(by_theta, axis=1)
+    tangent = tangent_part(W, by_W)
+    return theta_gap / scale, xp.sqrt(xp.sum(tangent**2, axis=(1, 2))) / scale
+
+
+def tangent_part(W: Any, direction: Any) -> Any:
+    """Project ``direction`` on the tangent space at ``W`` (stored transposed).
+
+    For more classes than features the rows of ``W'`` rather than its columns are orthonormal, so
+    the shorter side is the one whose symmetric part is removed.
+    """
+    if W.shape[1] <= W.shape[2]:
+        inner = direction @ transpose(W)
+        return direction - 0.5 * (inner + transpose(inner)) @ W
+    inner = transpose(W) @ direction
+    return direction - 0.5 * W @ (inner + transpose(inner))

@@ -1,0 +1,56 @@
+"""The step in the feature weights: a projected gradient step on the simplex."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from idfsmec.solver._array import cumulative_sum, namespace
+
+
+def project_to_simplex(points: Any) -> Any:
+    """Nearest points with non-negative entries that sum to 1.
+
+    Parameters
+    ----------
+    points : array of shape (b, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> project_to_simplex(np.array([[0.0, 0.5, 1.0]]))
+    array([[0.  , 0.25, 0.75]])
+    """
+    xp = namespace(points)
+    descending = -xp.sort(-points, axis=-1)
+    excess = cumulative_sum(descending) - 1.0
+    position = xp.arange(1, points.shape[-1] + 1, dtype=points.dtype)
+    kept = xp.sum((descending * position > excess) * 1, axis=-1)
+    threshold = xp.take_along_axis(excess, kept[:, None] - 1, axis=-1) / kept[:, None]
+    return xp.maximum(points - threshold, xp.zeros_like(points))
+
+
+def theta_step(theta: Any, gradient: Any, curvature: Any) -> Any:
+    """Minimise the quadratic upper bound of U at ``theta`` over the simplex.
+
+    Parameters
+    ----------
+    theta : array of shape (b, d)
+        Where the bound touches U; need not lie on the simplex.
+    gradient : array of shape (b, d)
+    curvature : array of shape (b,)
+        At least the largest eigenvalue of ``Q = lam R + A o W W'``; then U never rises.
+    """
+    return project_to_simplex(theta - gradient / (2.0 * curvature[:, None]))
+
+
+def theta_curvature(A_top: Any, A_diagonal: Any, R_top: Any, W: Any) -> Any:
+    """Upper bound of the largest eigenvalue of ``Q``, shape (b,).
+
+    For positive semidefinite A, the largest eigenvalue of ``A o W W'`` is at most
+    ``max_j |W_j|^2`` times that of A (Schur), and at most the trace; the smaller is used.
+    """
+    xp = namespace(W)
+    row_norms = xp.sum(W * W, axis=1)
+    by_schur = A_top * xp.max(row_norms, axis=1)
+    by_trace = xp.sum(A_diagonal * row_norms, axis=1)
+    return R_top + xp.minimum(by_schur, by_trace)

@@ -1,0 +1,128 @@
+"""The step in the projection: one iteration of the generalised power method (GPI).
+
+For fixed feature weights, ``min Tr(W'CW) - 2 Tr(W'D)`` over orthonormal W with ``C = Theta A
+Theta`` and ``D = Theta P``. For any ``eta`` at least the largest eigenvalue of C, the polar factor
+of ``(eta I - C) W + D`` costs no more than W (F. Nie, R. Zhang, X. Li, "A generalized power
+iteration method for solving quadratic problem on the Stiefel manifold", 2017).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from idfsmec.solver._array import namespace, transpose
+
+# Below this ratio of singular values the closed form loses digits and the SVD takes over.
+_WELL_CONDITIONED = 1e-4
+
+
+def polar(M: Any) -> Any:
+    """Nearest matrices with orthonormal rows (columns, if there are more rows than columns).
+
+    Parameters
+    ----------
+    M : array of shape (b, c, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> polar(np.array([[[3.0, 0.0, 0.0], [0.0, 0.5, 0.0]]]))
+    array([[[1., 0., 0.],
+            [0., 1., 0.]]])
+    """
+    if M.shape[1] == 2 <= M.shape[2]:
+        return _polar_of_two_rows(M)
+    return _polar_by_svd(M)
+
+
+def _polar_by_svd(M: Any) -> Any:
+    left, _, right = namespace(M).linalg.svd(M, full_matrices=False)
+    return left @ right
+
+
+def _polar_of_two_rows(M: Any) -> Any:
+    """``(M M')^(-1/2) M`` through the closed form of a 2 x 2 inverse square root."""
+    xp = namespace(M)
+    first, second = M[:, 0, :], M[:, 1, :]
+    g11 = xp.sum(first * first, axis=1)
+    g22 = xp.sum(second * second, axis=1)
+    g12 = xp.sum(first * second, axis=1)
+    trace = g11 + g22
+    # Product of the singular values; rounding may push the square below zero.
+    product = xp.sqrt(xp.maximum(g11 * g22 - g12 * g12, xp.zeros_like(g12)))
+    usable = product > _WELL_CONDITIONED * trace
+    factor = 1.0 / xp.where(usable, product * xp.sqrt(trace + 2.0 * product), xp.ones_like(trace))
+    off = (g12 * factor)[:, None]
+    result = xp.stack(
+        [
+            ((g22 + product) * factor)[:, None] * first - off * second,
+            ((g11 + product) * factor)[:, None] * second - off * first,
+        ],
+        axis=1,
+    )
+    if not bool(xp.all(usable)):
+        result[~usable] = _polar_by_svd(M[~usable])
+    return result
+
+
+def w_step(W: Any, theta: Any, residual: Any, curvature: Any) -> Any:
+    """One GPI iteration.
+
+    Parameters
+    ----------
+    W : array of shape (b, c, d)
+        Where the upper bound touches; need not be orthonormal.
+    theta : array of shape (b, d)
+    residual : array of shape (b, c, d)
+        ``A Theta W - P`` (transposed, as W).
+    curvature : array of shape (b,)
+        At least the largest eigenvalue of ``Theta A Theta``; then U never rises.
+    """
+    return polar(curvature[:, None, None] * W - theta[:, None, :] * residual)
+
+
+def w_curvature(A_top: Any, A_diagonal: Any, theta: Any) -> Any:
+    """Upper bound of the largest eigenvalue of ``Theta A Theta``, shape (b,)."""
+    xp = namespace(theta)
+    by_top = A_top * xp.max(theta, axis=1) ** 2
+    by_trace = xp.sum(A_diagonal * theta**2, axis=1)
+    return xp.minimum(by_top, by_trace)
+
+
+def start_projection(A: Any, P: Any) -> Any:
+    """The deterministic start: the polar factor of P, completed by the cheapest directions.
+
+    The rows of P sum to zero (labels are one-hot and centred), so P has at most c - 1 directions
+    and its polar factor is not unique. What is left is filled with the eigenvectors of A with the
+    smallest eigenvalues orthogonal to those directions: no other choice costs less.
+
+    Returns
+    -------
+    W : array of shape (b, c, d)
+    """
+    xp = namespace(A)
+    left, singular, right = xp.linalg.svd(P, full_matrices=False)
+    informative = singular > 1e-10 * xp.maximum(
+        singular[:, :1], xp.ones_like(singular[:, :1]) * 1e-300
+    )
+    rank = xp.sum(informative * 1, axis=1)
+    if bool(xp.all(rank == right.shape[1])):
+        return left @ right
+    for r in sorted({int(value) for value in rank}):
+        chosen = rank == r
+        if r < right.shape[1]:
+            right[chosen, r:, :] = _cheapest_complement(
+                A[chosen], right[chosen, :r, :], right.shape[1] - r
+            )
+    return left @ right
+
+
+def _cheapest_complement(A: Any, directions: Any, n_wanted: int) -> Any:
+    """Eigenvectors of A with the least eigenvalues within the complement of ``directions``."""
+    xp = namespace(A)
+    inside = transpose(directions) @ directions
+    outside = xp.eye(A.shape[-1], dtype=A.dtype) - inside
+    # Lift the span of the directions above everything else, so that it is never chosen.
+    ceiling = 2.0 * xp.sum(xp.abs(A), axis=(1, 2)) + 1.0
+    _, vectors = xp.linalg.eigh(outside @ A @ outside + ceiling[:, None, None] * inside)
+    return transpose(vectors[:, :, :n_wanted])
