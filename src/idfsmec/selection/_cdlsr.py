@@ -11,6 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils import check_random_state
 
 from idfsmec.selection._base import RankingSelector
+from idfsmec.selection._blas import blas_threads_for
 from idfsmec.selection._targets import center, one_hot
 
 _RIDGE = 1e-7
@@ -120,7 +121,8 @@ class CDLSR(RankingSelector):
         self.coef_ = np.zeros((X.shape[1], Y.shape[1]))
         gain = np.zeros(X.shape[1])
         if k:
-            best = self._best_start(moments, k)
+            with blas_threads_for(k):
+                best = self._best_start(moments, k)
             self.coef_[usable[best.support]] = best.rows
             gain[usable] = _gain_of_adding(moments, best)
         else:

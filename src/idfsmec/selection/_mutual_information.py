@@ -51,12 +51,12 @@ class PairInformation:
         self.n_samples, self.n_features = codes.shape
         self.codes_by_feature = np.ascontiguousarray(codes.T)
         self.y = np.asarray(y)
-        self.n_values = int(codes.max()) + 1
+        self.n_values = max(int(codes.max()) + 1, 2)
         self.n_classes = int(self.y.max()) + 1
         counts = np.arange(self.n_samples + 1)
         self._xlogx = counts * np.log(np.maximum(counts, 1))
         self._cached: list[_Indicators] | None = None
-        total = 4 * max(self.n_values - 1, 1) * self.n_features * self.n_samples
+        total = 4 * (self.n_values - 1) * self.n_features * self.n_samples
         if total <= _CACHE_BYTES:
             self._cached = list(self._encode_blocks())
         everyone = np.ones((self.n_samples, 1), dtype=np.float32)
@@ -129,7 +129,7 @@ class PairInformation:
     def _encode_blocks(self) -> Iterator[_Indicators]:
         """Indicators of all values but the last, shape (n_values - 1, block, n_samples)."""
         n_kept = self.n_values - 1
-        step = max(1, _BLOCK_BYTES // (4 * max(n_kept, 1) * self.n_samples))
+        step = max(1, _BLOCK_BYTES // (4 * n_kept * self.n_samples))
         for start in range(0, self.n_features, step):
             codes = self.codes_by_feature[start : start + step]
             block = np.empty((n_kept, *codes.shape), dtype=np.float32)

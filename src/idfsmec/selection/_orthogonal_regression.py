@@ -10,13 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from idfsmec.selection._base import RankingSelector
-from idfsmec.selection._threads import one_blas_thread
-from idfsmec.selection._weighing import weigh
+from idfsmec.selection._blas import blas_threads_for
 from idfsmec.solver import Options, solve_channels, table_moments
-
-# Up to so many features a solve is too short for several BLAS threads, and one gives results
-# that do not depend on the machine.
-_SMALL = 512
 
 
 class OrthogonalRegression(RankingSelector):
@@ -56,10 +51,7 @@ class OrthogonalRegression(RankingSelector):
             standardize=bool(self.standardize), tol=float(self.tol), max_iter=int(self.max_iter)
         )
         moments = table_moments(X, y, classes.size, columns)
-        if X.shape[1] <= _SMALL:
-            with one_blas_thread():
-                fits = solve_channels([moments], [lam], options)
-        else:
+        with blas_threads_for(X.shape[1]):
             fits = solve_channels([moments], [lam], options)
         self.feature_weights_ = fits.feature_weights[0, 0]
         self.objective_ = float(fits.objectives[0, 0, 0])
@@ -67,15 +59,9 @@ class OrthogonalRegression(RankingSelector):
         self.kkt_residual_ = float(fits.kkt_residuals[0, 0, 0])
         self.n_iter_ = int(fits.n_iter.max())
         self._warn_if_unsolved()
-        weighing = weigh(
-            fits.objectives[0, 0],
-            self.feature_weights_,
-            fits.gains[0, 0],
-            columns,
-            gamma=2.0,
-            channel_weighting=True,
-        )
-        self._set_ranking(self.feature_weights_, weighing.order)
+        # lexsort takes its last key first; features that were left out have gain -1.
+        order = np.lexsort((-fits.gains[0, 0], -self.feature_weights_))
+        self._set_ranking(self.feature_weights_, order)
         return self
 
     def _warn_if_unsolved(self) -> None:

@@ -18,6 +18,7 @@ from idfsmec.selection._reference_survival import (
     require_pymoo,
 )
 from idfsmec.selection._subset_fitness import SubsetFitness, stratified_folds
+from idfsmec.selection._threads import one_blas_thread
 
 _N_FOLDS = 10
 _OR_CROSSOVER = 0.1
@@ -119,7 +120,8 @@ class PSNSGA(RankingSelector):
         constant = extent == 0
         scaled = (X - X.min(axis=0)) / np.where(constant, 1, extent)
         fitness = SubsetFitness(scaled, y, stratified_folds(y, _N_FOLDS, rng))
-        population, objectives = self._evolve(fitness, rng)
+        with one_blas_thread():
+            population, objectives = self._evolve(fitness, rng)
 
         best_front = fronts(objectives, self.clear_margin)[0]
         error, size = objectives[best_front, 0], objectives[best_front, 1]

@@ -11,6 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
 from idfsmec.selection._base import RankingSelector
+from idfsmec.selection._blas import blas_threads_for
 from idfsmec.selection._targets import center, one_hot
 
 # Norms are smoothed by this fraction of the largest row of W, or of Y for the residuals, so
@@ -117,7 +118,8 @@ class RFS(RankingSelector):
         Y = one_hot(y)
         if self.center or self.standardize:
             X, Y = centred, Y - Y.mean(axis=0)
-        self.coef_, entering, history = _minimise(X, Y, self.gamma, self.tol, self.max_iter)
+        with blas_threads_for(min(X.shape)):
+            self.coef_, entering, history = _minimise(X, Y, self.gamma, self.tol, self.max_iter)
         self.objective_history_ = np.array(history)
         self.n_iter_ = len(history)
         scores = np.linalg.norm(self.coef_, axis=1)
