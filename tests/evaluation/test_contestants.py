@@ -84,7 +84,9 @@ def test_sanity_lines_rank_all_features_and_repeat_themselves(selector, fold):
     assert seconds > 0
 
 
-def test_informed_sanity_lines_find_the_planted_features(fold):
+def test_informed_sanity_lines_find_the_planted_features():
+    arrays = TableArrays.of("t", make_cohort(effect=3.0))
+    fold = load_fold(arrays, Protocol(n_splits=3), "random", 0.3, 0, 0, False)
     for selector in (AnovaF(), ForestImportance()):
         order, _ = rank_timed(Contestant("s", selector), fold, {}, 5, seed=0)
         assert set(order[:2]) == {0, 3}

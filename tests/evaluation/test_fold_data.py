@@ -94,7 +94,7 @@ def test_inner_folds_split_the_training_samples_and_keep_their_gaps():
 
 def test_a_column_that_never_changes_in_training_carries_nothing_into_the_test():
     table = make_cohort()
-    train, test = make_folds(table.y, table.subjects, n_splits=4)[0]
+    train, _ = make_folds(table.y, table.subjects, n_splits=4)[0]
     X = table.X.copy()
     X.iloc[train, 0] = 7.1
     X.iloc[train, 1] = np.nan

@@ -17,6 +17,7 @@ from idfsmec.evaluation._metrics import Scores, score_decisions
 from idfsmec.evaluation._rank import Order, rank_all, rank_timed
 from idfsmec.evaluation.contestants import Contestant
 from idfsmec.evaluation.protocol import METRICS, Protocol
+from idfsmec.selection import IDFSMEC
 
 
 @dataclass
@@ -182,7 +183,7 @@ def _add(
     if np.isfinite(C):
         params["C"] = C
     row = {"k": k, "params": json.dumps(params, sort_keys=True), "chosen": chosen, **scores}
-    for name in ("lam", "gamma"):
-        row[name] = params.get(name)
+    for name in ("lam", "gamma"):  # other methods may call something else gamma
+        row[name] = params.get(name) if isinstance(contestant.selector, IDFSMEC) else None
     result.rows.append(row)
     result.seconds.append(seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from sklearn.utils import get_tags
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation._sanity import AnovaF, ColumnOrder, ForestImportance, RandomOrder
-from idfsmec.selection import IDFSMEC
+from idfsmec.selection import CDLSR, IDFSMEC, METHODS
 
 #: The paper's grid.
 PAPER_LAMS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
@@ -23,6 +24,12 @@ PAPER_GAMMAS = (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
 #: What nested tuning tries: coarse in lambda, and gamma below 2, where channels matter more.
 TUNED_LAMS = (1e-3, 1e-1, 1e1, 1e3)
 TUNED_GAMMAS = (1.1, 2.0, 9.0)
+
+#: Coarser than the registry's grids of seven: a setting costs a fit per inner fold.
+_TUNED: dict[str, dict[str, tuple[float, ...]]] = {
+    "RFS": {"gamma": (1e-2, 1.0, 1e2)},
+    "GRMOR": {"lam": (1e-3, 1.0, 1e3)},
+}
 
 SANITY = ("all features", "random", "ANOVA F", "random forest", "gradient boosting")
 ABLATIONS: dict[str, dict[str, Any]] = {
@@ -181,8 +188,23 @@ def find_contestants(
 
 
 def known_methods() -> dict[str, Contestant]:
-    """All methods that can run here, by name."""
-    return {"IDFS-MEC": idfsmec_contestant()}
+    """All registered methods that can run here, by name; IDFS-MEC first."""
+    found = {"IDFS-MEC": idfsmec_contestant()}
+    for name, method in METHODS.items():
+        if name == "IDFS-MEC" or (name == "PS-NSGA" and not _has_pymoo()):
+            continue
+        found[name] = Contestant(
+            name,
+            method.estimator,
+            settings_grid(**_TUNED.get(name, method.grid)),
+            # Its features are chosen together, for one k: fewer are not the first ones of more.
+            depends_on_k=isinstance(method.estimator, CDLSR),
+        )
+    return found
+
+
+def _has_pymoo() -> bool:
+    return importlib.util.find_spec("pymoo") is not None
 
 
 def _find(method: str | Contestant, known: Mapping[str, Contestant]) -> Contestant:

@@ -79,7 +79,7 @@ class IDFSMEC(RankingSelector):
     support_ : ndarray of shape (n_features,)
     objective_ : ndarray of shape (n_channels,)
         Final loss U of every channel; infinite for channels that carry nothing.
-    objective_history_ : ndarray of shape (n_iter_ + 1,)
+    objective_history_ : ndarray of shape (n_iter + 1,)
         The weighted sum over channels after each iteration; never rises.
     kkt_residuals_ : ndarray of shape (n_channels,)
         How well the first-order conditions hold.

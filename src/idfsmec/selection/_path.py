@@ -108,10 +108,10 @@ def idfs_path(
         selector.tol,
         selector.max_iter,
     )
-    return _weigh_path(fits, 0, table.columns, lams, gammas, selector)
+    return weigh_path(fits, 0, table.columns, lams, gammas, selector)
 
 
-def _weigh_path(
+def weigh_path(
     fits: ChannelFits,
     fold: int,
     columns: list[NDArray[np.intp]],
