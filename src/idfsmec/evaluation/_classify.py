@@ -55,7 +55,8 @@ def boosting_decisions(
     boosting = HistGradientBoostingClassifier(random_state=seed).fit(train, y)
     values = _by_class(boosting.decision_function(test), boosting.classes_, n_classes)
     if class_weight == "balanced":
-        values = values - np.log(np.maximum(np.bincount(y, minlength=n_classes), 1) / y.size)
+        counts = np.bincount(y, minlength=n_classes)
+        values = values - np.log(np.where(counts > 0, counts, y.size) / y.size)
     return values
 
 

@@ -121,9 +121,10 @@ class Protocol:
 
 def _numbers(name: str, values: Any, kind: type) -> tuple[Any, ...]:
     try:
-        return _each_once(name, [kind(value) for value in values])
+        numbers = [kind(value) for value in values]
     except (TypeError, ValueError):
         raise InputError(f"{name} is {values!r}; give a list of numbers") from None
+    return _each_once(name, numbers)
 
 
 def _each_once(name: str, values: Any) -> tuple[Any, ...]:
