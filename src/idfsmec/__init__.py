@@ -2,11 +2,17 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from idfsmec.selection import IDFSMEC
+from idfsmec.selection import IDFSMEC, IDFSMECCV, IDFSPath, idfs_path
 
 try:
     __version__ = version("idfsmec")
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
-__all__ = ["IDFSMEC", "__version__"]
+__all__ = [
+    "IDFSMEC",
+    "IDFSMECCV",
+    "IDFSPath",
+    "__version__",
+    "idfs_path",
+]

@@ -2,8 +2,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from idfsmec.solver import ChannelProblems, solve
-from idfsmec.solver.channels import Options, fit_channels
+from idfsmec.solver import ChannelProblems, Options, solve, solve_channels, table_moments
+
+
+def fit_one(X, y, lam):
+    """The only channel of a table."""
+    moments = table_moments(X, y, 2, [np.arange(X.shape[1])])
+    return solve_channels([moments], [lam], Options())
 
 
 def standardised(n=90, d=6, seed=0):
@@ -21,27 +26,27 @@ def test_gains_are_what_least_squares_on_the_residual_takes_off_the_loss():
     )
     end = solve(problems)
     residual = Y - X @ (end.theta[0] * end.W[0]).T
-    fits = fit_channels(X, y, 2, [np.arange(6)], options=Options(lam=0.1))
+    fits = fit_one(X, y, 0.1)
     for j in range(6):
         coefficient = np.linalg.lstsq(X[:, [j]], residual, rcond=None)[0]
         left = np.sum((residual - X[:, [j]] @ coefficient) ** 2)
-        assert fits.gains[j] == pytest.approx(np.sum(residual**2) - left, abs=1e-6)
+        assert fits.gains[0, 0, j] == pytest.approx(np.sum(residual**2) - left, abs=1e-6)
 
 
 def test_one_feature_two_classes_has_a_closed_form():
     """theta = 1 and w = p / |p|, so U = y2 + A - 2 |p| + lam."""
     X, y = standardised(d=1)
-    fits = fit_channels(X, y, 2, [np.array([0])], options=Options(lam=0.7))
+    fits = fit_one(X, y, 0.7)
     Y = np.eye(2)[y] - 0.5
     expected = np.sum(Y**2) + np.sum(X**2) - 2 * np.linalg.norm(Y.T @ X) + 0.7
-    assert_allclose(fits.objectives, expected)
+    assert_allclose(fits.objectives[0, 0], [expected])
 
 
 def test_an_orthogonal_design_has_a_closed_form_at_infinite_redundancy_price():
     """With uncorrelated features R = I, so a huge lam spreads theta evenly."""
     X, y = standardised(n=400, d=3)
     left, _, right = np.linalg.svd(X, full_matrices=False)
-    fits = fit_channels(left @ right * 20, y, 2, [np.arange(3)], options=Options(lam=1e8))
+    fits = fit_one(left @ right * 20, y, 1e8)
     assert_allclose(fits.feature_weights, 1 / 3, atol=1e-3)
 
 
@@ -49,7 +54,7 @@ def test_inverse_probability_weighting_multiplies_the_loss_only():
     X, y = standardised()
     X[::3] = np.nan
     seen = ~np.isnan(X[:, 0])
-    weighted = fit_channels(X, y, 2, [np.arange(6)], options=Options(lam=0.0))
-    plain = fit_channels(X[seen], y[seen], 2, [np.arange(6)], options=Options(lam=0.0))
+    weighted = fit_one(X, y, 0.0)
+    plain = fit_one(X[seen], y[seen], 0.0)
     assert_allclose(weighted.objectives, plain.objectives * len(y) / seen.sum())
     assert_allclose(weighted.feature_weights, plain.feature_weights, atol=1e-6)

@@ -1,7 +1,12 @@
 """Selectors compared on incomplete tables: protocol, experiments, store, statistics."""
 
 from idfsmec.evaluation.chance import ChanceBand, chance_band, chance_bands
+from idfsmec.evaluation.contestants import Contestant, find_contestants
+from idfsmec.evaluation.experiments import ablation, accuracy, cost, sensitivity
+from idfsmec.evaluation.folds import make_folds
+from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.published import published, published_value
+from idfsmec.evaluation.results import Results
 from idfsmec.evaluation.stability import Stability, selection_matrix, selection_stability
 from idfsmec.evaluation.statistics import (
     MeanInterval,
@@ -13,6 +18,15 @@ from idfsmec.evaluation.statistics import (
 )
 
 __all__ = [
+    "accuracy",
+    "ablation",
+    "sensitivity",
+    "cost",
+    "Protocol",
+    "Contestant",
+    "find_contestants",
+    "make_folds",
+    "Results",
     "ChanceBand",
     "chance_band",
     "chance_bands",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,12 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, validate_data
-from threadpoolctl import ThreadpoolController
 
 from idfsmec.selection._base import RankingSelector, encode_labels
 from idfsmec.selection._channels import channel_columns
-from idfsmec.solver import channel_weights, total_objective
-from idfsmec.solver.channels import ChannelFits, Options, fit_channels
+from idfsmec.selection._threads import one_blas_thread
+from idfsmec.selection._weighing import weigh
+from idfsmec.solver import (
+    ChannelFits,
+    Options,
+    TableMoments,
+    solve_channels,
+    table_moments,
+    total_objective,
+)
 
 
 class IDFSMEC(RankingSelector):
@@ -72,7 +79,7 @@ class IDFSMEC(RankingSelector):
     support_ : ndarray of shape (n_features,)
     objective_ : ndarray of shape (n_channels,)
         Final loss U of every channel; infinite for channels that carry nothing.
-    objective_history_ : ndarray of shape (n_iter_ + 1,)
+    objective_history_ : ndarray of shape (n_iter + 1,)
         The weighted sum over channels after each iteration; never rises.
     kkt_residuals_ : ndarray of shape (n_channels,)
         How well the first-order conditions hold.
@@ -150,6 +157,17 @@ class IDFSMEC(RankingSelector):
         -------
         self : IDFSMEC
         """
+        table = self._prepare(X, y, sample_weight)
+        with one_blas_thread():
+            fits = solve_channels([table.moments()], [float(self.lam)], table.options)
+        self._warn(fits)
+        self._weigh(fits, table.columns)
+        return self
+
+    def _prepare(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> PreparedTable:
+        """Check parameters and input; learn classes and channels."""
         options = self._options()
         checked, labels = validate_data(
             self, X, y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2
@@ -162,16 +180,10 @@ class IDFSMEC(RankingSelector):
             weights = _check_sample_weight(
                 sample_weight, checked, dtype=np.float64, ensure_non_negative=True
             )
-        names, columns = channel_columns(
+        self.channel_names_, columns = channel_columns(
             self.channels, checked.shape[1], getattr(self, "feature_names_in_", None)
         )
-        # One BLAS thread: the matrices are small, and more threads would change the last digits.
-        with _blas().limit(limits=1, user_api="blas"):
-            fits = fit_channels(checked, codes, self.classes_.size, columns, weights, options)
-        self.channel_names_ = names
-        self._warn(fits)
-        self._weigh(fits, columns)
-        return self
+        return PreparedTable(checked, codes, self.classes_.size, columns, weights, options)
 
     def _options(self) -> Options:
         _check(self.lam, "lam", Real, lambda v: 0 <= v < np.inf, "a finite number >= 0")
@@ -183,7 +195,6 @@ class IDFSMEC(RankingSelector):
                 f'missing_correction must be "ipw" or None, got {self.missing_correction!r}.'
             )
         return Options(
-            lam=float(self.lam),
             standardize=bool(self.standardize),
             inverse_probability=self.missing_correction == "ipw",
             missing_indicator=bool(self.missing_indicator),
@@ -192,58 +203,79 @@ class IDFSMEC(RankingSelector):
         )
 
     def _warn(self, fits: ChannelFits) -> None:
-        if fits.unusable:
-            said = "; ".join(
-                f"{self.channel_names_[v]} ({reason})"
-                for v, reason in sorted(fits.unusable.items())
-            )
-            if len(fits.unusable) == self.channel_names_.size:
-                raise ValueError(f"No channel carries information: {said}.")
-            warnings.warn(
-                f"Channels that carry nothing get weight 0 and rank last: {said}.",
-                UserWarning,
-                stacklevel=3,
-            )
-        slow = np.flatnonzero(fits.kkt_residuals > self.tol)
-        if slow.size:
-            names = ", ".join(str(self.channel_names_[v]) for v in slow[:10])
-            warnings.warn(
-                f"{slow.size} of {self.channel_names_.size} channels did not reach tol={self.tol} "
-                f"in {self.max_iter} iterations ({names}{', ...' if slow.size > 10 else ''}; "
-                f"worst residual {fits.kkt_residuals.max():.1e}). Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        warn_of_unusable(self.channel_names_, fits.unusable[0])
+        warn_of_unsolved(self.channel_names_, fits.kkt_residuals[0, 0], self.tol, self.max_iter)
 
     def _weigh(self, fits: ChannelFits, columns: list[NDArray[np.intp]]) -> None:
         """Channel weights, scores and ranking from the solved channels."""
-        usable = np.isfinite(fits.objectives)
-        options: dict[str, Any] = {"weighting": bool(self.channel_weighting)}
-        alpha = np.zeros(fits.objectives.size)
-        alpha[usable] = channel_weights(fits.objectives[usable], self.gamma, **options)
-        self.channel_weights_ = alpha
-        self.feature_weights_ = fits.feature_weights
-        self.objective_ = fits.objectives
-        self.kkt_residuals_ = fits.kkt_residuals
-        history = total_objective(fits.history[:, usable], self.gamma, **options)
+        weighting = bool(self.channel_weighting)
+        self.objective_ = fits.objectives[0, 0]
+        self.feature_weights_ = fits.feature_weights[0, 0]
+        self.kkt_residuals_ = fits.kkt_residuals[0, 0]
+        weighing = weigh(
+            self.objective_,
+            self.feature_weights_,
+            fits.gains[0, 0],
+            columns,
+            gamma=self.gamma,
+            channel_weighting=weighting,
+        )
+        self.channel_weights_ = weighing.channel_weights
+        history = total_objective(
+            fits.history[:, np.isfinite(self.objective_)], self.gamma, weighting=weighting
+        )
         # Every channel's own loss never rises; this only removes rounding of the sum.
         self.objective_history_ = np.minimum.accumulate(history)
         self.n_iter_ = int(fits.n_iter.max())
-        per_feature = np.empty(fits.gains.size)
-        for weight, own in zip(alpha, columns, strict=True):
-            per_feature[own] = weight
-        scores = per_feature * fits.feature_weights
-        after_support = np.where(fits.gains < 0, -1.0, per_feature * fits.gains)
-        # lexsort: last key first, and stable, so ties stay in column order.
-        self._set_ranking(scores, np.lexsort((-after_support, -scores)))
+        self._set_ranking(weighing.scores, weighing.order)
+
+
+@dataclass(frozen=True)
+class PreparedTable:
+    """Checked input in the form the solver takes."""
+
+    X: NDArray[np.float64]
+    codes: NDArray[np.intp]
+    n_classes: int
+    columns: list[NDArray[np.intp]]
+    weights: NDArray[np.float64] | None
+    options: Options
+
+    def moments(self) -> TableMoments:
+        """Moments of all samples."""
+        return table_moments(self.X, self.codes, self.n_classes, self.columns, self.weights)
+
+
+def warn_of_unusable(channel_names: NDArray, unusable: dict[int, str]) -> None:
+    """Name the channels that carry nothing; refuse if none carries anything."""
+    if not unusable:
+        return
+    said = "; ".join(f"{channel_names[v]} ({reason})" for v, reason in sorted(unusable.items()))
+    if len(unusable) == channel_names.size:
+        raise ValueError(f"No channel carries information: {said}.")
+    warnings.warn(
+        f"Channels that carry nothing get weight 0 and rank last: {said}.",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def warn_of_unsolved(
+    channel_names: NDArray, residuals: NDArray[np.float64], tol: float, max_iter: int
+) -> None:
+    """Name the channels whose first-order conditions do not hold yet."""
+    slow = np.flatnonzero(residuals > tol)
+    if slow.size:
+        names = ", ".join(str(channel_names[v]) for v in slow[:10])
+        warnings.warn(
+            f"{slow.size} of {channel_names.size} channels did not reach tol={tol} in {max_iter} "
+            f"iterations ({names}{', ...' if slow.size > 10 else ''}; worst residual "
+            f"{residuals.max():.1e}). Raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 def _check(value: Any, name: str, kind: type, valid: Any, wanted: str) -> None:
     if isinstance(value, bool) or not isinstance(value, kind) or not valid(value):
         raise ValueError(f"{name} must be {wanted}, got {value!r}.")
-
-
-@functools.cache
-def _blas() -> ThreadpoolController:
-    """The BLAS libraries of this process; looking them up takes longer than a small fit."""
-    return ThreadpoolController()

@@ -1,23 +1,32 @@
 """Pure mathematics of IDFS-MEC on arrays; imports nothing else of the package.
 
-The order of reading follows the paper: :mod:`moments` (the only place that sees samples),
-:mod:`problem` (the objective of a channel), :mod:`theta_step` and :mod:`w_step` (its two
-updates), :mod:`batch` (the loop), :mod:`channel_weights` (alpha, at the end).
+The order of reading follows the paper: :mod:`moments` (the only place that sees samples) and
+:mod:`table_moments`, :mod:`problem` (the objective of a channel), :mod:`theta_step` and
+:mod:`w_step` (its two updates), :mod:`batch` (the loop) and :mod:`newton` (its end),
+:mod:`channels` (all channels of a table), :mod:`channel_weights` (alpha, at the end).
 """
 
 from idfsmec.solver.batch import Solution, solve
 from idfsmec.solver.channel_weights import channel_weights, total_objective
+from idfsmec.solver.channels import ChannelFits, Options, solve_channels
 from idfsmec.solver.moments import Moments, accumulate
 from idfsmec.solver.problem import ChannelProblems, kkt_residuals, objective
+from idfsmec.solver.table_moments import TableMoments, fold_moments, table_moments
 
 __all__ = [
+    "ChannelFits",
     "ChannelProblems",
     "Moments",
+    "Options",
     "Solution",
+    "TableMoments",
     "accumulate",
     "channel_weights",
+    "fold_moments",
     "kkt_residuals",
     "objective",
     "solve",
+    "solve_channels",
+    "table_moments",
     "total_objective",
 ]

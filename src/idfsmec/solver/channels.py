@@ -1,30 +1,33 @@
-"""All channels of a table at once: from samples to feature weights and channel objectives.
+"""All channels of a table at once: from moments to feature weights and channel objectives.
 
-Channels with the same number of usable features form one batch. Features that do not vary and
-channels that carry nothing are left out of the mathematics and come back with weight zero.
+Channels, folds and prices of redundancy with the same number of usable features form one batch.
+Features that do not vary and channels that carry nothing are left out of the mathematics and come
+back with weight zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.solver.batch import Solution, solve
-from idfsmec.solver.moments import Moments, accumulate
+from idfsmec.solver.moments import Moments
 from idfsmec.solver.problem import ChannelProblems, fit_product
+from idfsmec.solver.table_moments import Columns, Group, TableMoments
 
 Array = NDArray[np.float64]
-Columns = NDArray[np.intp]
+
+# Problems solved side by side: enough to hide the interpreter, few enough for the cache.
+_CHUNK = 512
 
 
 @dataclass(frozen=True)
 class Options:
     """How the problem is posed and solved; see :class:`idfsmec.IDFSMEC` for the meaning."""
 
-    lam: float = 1.0
     standardize: bool = True
     inverse_probability: bool = True
     missing_indicator: bool = True
@@ -34,23 +37,24 @@ class Options:
 
 @dataclass
 class ChannelFits:
-    """The solved channels of a table.
+    """The solved channels of ``F`` tables (folds) at ``L`` prices of redundancy.
 
     Attributes
     ----------
-    feature_weights : ndarray of shape (D,)
+    feature_weights : ndarray of shape (F, L, D)
         theta; zero for constant features and unusable channels.
-    gains : ndarray of shape (D,)
-        What adding the feature alone to its channel's fitted model would take off the loss; -1 for
-        features that were left out.
-    objectives : ndarray of shape (n_channels,)
+    gains : ndarray of shape (F, L, D)
+        What adding the feature alone to its channel's fitted model would take off the loss; -1
+        for features that were left out.
+    objectives : ndarray of shape (F, L, n_channels)
         U; infinite for unusable channels.
-    kkt_residuals : ndarray of shape (n_channels,)
-    n_iter : ndarray of shape (n_channels,)
+    kkt_residuals : ndarray of shape (F, L, n_channels)
+    n_iter : ndarray of shape (F, L, n_channels)
+    unusable : list of dict of int to str
+        For every table, why a channel carries nothing.
     history : ndarray of shape (max(n_iter) + 1, n_channels)
-        U of every channel after each iteration.
-    unusable : dict of int to str
-        Why a channel carries nothing.
+        U of every channel of the first table at the first price after each iteration; channels
+        that are done keep their value.
     """
 
     feature_weights: Array
@@ -58,83 +62,94 @@ class ChannelFits:
     objectives: Array
     kkt_residuals: Array
     n_iter: NDArray[np.int64]
-    unusable: dict[int, str] = field(default_factory=dict)
-    _history: list[tuple[NDArray[np.intp], Array]] = field(default_factory=list)
+    unusable: list[dict[int, str]]
+    history: Array = field(default_factory=lambda: np.empty((0, 0)))
 
-    @property
-    def history(self) -> Array:
-        """U of every channel after each iteration; channels that are done keep their value."""
-        longest = max(part.shape[0] for _, part in self._history)
-        result = np.full((longest, self.objectives.size), np.inf)
-        for channels, part in self._history:
-            result[: part.shape[0], channels] = part
-            result[part.shape[0] :, channels] = part[-1]
-        return result
+    @classmethod
+    def empty(cls, n_tables: int, n_lams: int, n_channels: int, n_features: int) -> ChannelFits:
+        """Nothing solved yet."""
+        return cls(
+            feature_weights=np.zeros((n_tables, n_lams, n_features)),
+            gains=np.full((n_tables, n_lams, n_features), -1.0),
+            objectives=np.full((n_tables, n_lams, n_channels), np.inf),
+            kkt_residuals=np.zeros((n_tables, n_lams, n_channels)),
+            n_iter=np.zeros((n_tables, n_lams, n_channels), dtype=np.int64),
+            unusable=[{} for _ in range(n_tables)],
+            history=np.full((1, n_channels), np.inf),
+        )
 
 
-def fit_channels(
-    X: Array,
-    codes: NDArray[np.intp],
-    n_classes: int,
-    columns: Sequence[Columns],
-    weights: Array | None = None,
-    options: Options | None = None,
+@dataclass(frozen=True)
+class _Posed:
+    """Problems of one size, with the place each result belongs to."""
+
+    table: NDArray[np.intp]
+    channel: NDArray[np.intp]
+    columns: Columns
+    A: Array
+    P: Array
+    y2: Array
+
+    def __len__(self) -> int:
+        return self.y2.size
+
+
+def solve_channels(
+    tables: Sequence[TableMoments], lams: Sequence[float], options: Options | None = None
 ) -> ChannelFits:
-    """Solve every channel of a table.
+    """Solve every channel of every table at every price of redundancy.
 
     Parameters
     ----------
-    X : ndarray of shape (n, D)
-        NaN where a channel is missing.
-    codes : ndarray of shape (n,)
-        Classes 0 ... c - 1.
-    n_classes : int
-    columns : sequence of integer arrays
-        The columns of each channel.
-    weights : ndarray of shape (n,), optional
-    options : Options
+    tables : sequence of TableMoments
+        Of tables with the same columns, such as training folds.
+    lams : sequence of float
+    options : Options, optional
     """
     options = options or Options()
-    fits = ChannelFits(
-        feature_weights=np.zeros(X.shape[1]),
-        gains=np.full(X.shape[1], -1.0),
-        objectives=np.full(len(columns), np.inf),
-        kkt_residuals=np.zeros(len(columns)),
-        n_iter=np.zeros(len(columns), dtype=np.int64),
-    )
-    class_total = np.bincount(codes, weights, minlength=n_classes).astype(np.float64)
-    for channels, own in _by_size(columns):
-        moments = accumulate(X, codes, n_classes, own, weights)
-        varying = ~moments.constant()
-        for place, reason in _unusable(moments, varying).items():
-            fits.unusable[int(channels[place])] = reason
-            varying[place] = False
-        if not options.missing_indicator:
-            moments = moments.filled(class_total)
-        A, P, y2 = _pose(moments, varying, options)
-        for places in _groups(varying.sum(axis=1)):
-            kept = np.nonzero(varying[places])[1].reshape(places.size, -1)
-            if kept.size:
-                rows = places[:, None, None]
-                problems = ChannelProblems.from_moments(
-                    A[rows, kept[:, :, None], kept[:, None, :]],
-                    P[rows, np.arange(n_classes)[:, None], kept[:, None, :]],
-                    y2[places],
-                    options.lam,
-                )
-                solution = solve(problems, tol=options.tol, max_iter=options.max_iter)
-                _store(fits, channels[places], own[places[:, None], kept], problems, solution)
+    fits = ChannelFits.empty(len(tables), len(lams), tables[0].n_channels, tables[0].n_features)
+    posed: dict[int, list[_Posed]] = {}
+    for number, table in enumerate(tables):
+        for group in table.groups:
+            for part in _pose(number, group, table.class_total, options, fits.unusable[number]):
+                posed.setdefault(part.columns.shape[1], []).append(part)
+    for parts in posed.values():
+        together = _Posed(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0]))
+        )
+        _solve_size(together, np.asarray(lams, dtype=float), options, fits)
     return fits
 
 
-def _by_size(columns: Sequence[Columns]) -> list[tuple[NDArray[np.intp], Columns]]:
-    """Channels with equally many features together: (channel numbers, their columns)."""
-    sizes = np.array([own.size for own in columns])
-    return [(places, np.stack([columns[v] for v in places])) for places in _groups(sizes)]
-
-
-def _groups(sizes: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    return [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
+def _pose(
+    number: int,
+    group: Group,
+    class_total: Array,
+    options: Options,
+    unusable: dict[int, str],
+) -> Iterator[_Posed]:
+    """Problems of one group of channels, by number of usable features."""
+    moments = group.moments
+    varying = ~moments.constant()
+    for place, reason in _unusable(moments, varying).items():
+        unusable[int(group.channels[place])] = reason
+        varying[place] = False
+    if not options.missing_indicator:
+        moments = moments.filled(class_total)
+    A, P, y2 = _scaled(moments, varying, options)
+    sizes = varying.sum(axis=1)
+    for size in np.unique(sizes[sizes > 0]):
+        places = np.flatnonzero(sizes == size)
+        kept = np.nonzero(varying[places])[1].reshape(places.size, -1)
+        rows = places[:, None, None]
+        yield _Posed(
+            table=np.full(places.size, number),
+            channel=group.channels[places],
+            columns=group.columns[places[:, None], kept],
+            A=A[rows, kept[:, :, None], kept[:, None, :]],
+            P=P[rows, np.arange(P.shape[1])[:, None], kept[:, None, :]],
+            y2=y2[places],
+        )
 
 
 def _unusable(moments: Moments, varying: NDArray[np.bool_]) -> dict[int, str]:
@@ -150,7 +165,7 @@ def _unusable(moments: Moments, varying: NDArray[np.bool_]) -> dict[int, str]:
     return reasons
 
 
-def _pose(
+def _scaled(
     moments: Moments, varying: NDArray[np.bool_], options: Options
 ) -> tuple[Array, Array, Array]:
     """Centred moments in the units the objective is posed in."""
@@ -164,22 +179,36 @@ def _pose(
     return A * weight[:, None, None], P * weight[:, None, None], y2 * weight
 
 
-def _store(
-    fits: ChannelFits,
-    channels: NDArray[np.intp],
-    columns: Columns,
-    problems: ChannelProblems,
-    solution: Solution,
-) -> None:
-    fits.feature_weights[columns] = solution.theta
-    residual = problems.P - fit_product(problems, solution.theta, solution.W)
-    fits.gains[columns] = np.sum(residual**2, axis=1) / np.diagonal(problems.A, axis1=1, axis2=2)
-    fits.objectives[channels] = solution.objective
-    fits.kkt_residuals[channels] = solution.kkt_residual
-    fits.n_iter[channels] = solution.n_iter
-    history = np.empty((len(solution.history), channels.size))
-    current = np.empty(channels.size)
-    for row, (index, value) in zip(history, solution.history, strict=True):
+def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits) -> None:
+    """Solve problems of one size, a chunk at a time, and store what was found."""
+    lam_place, place = (part.ravel() for part in np.indices((lams.size, len(posed))))
+    for first in range(0, place.size, _CHUNK):
+        chunk = slice(first, first + _CHUNK)
+        which, price = place[chunk], lam_place[chunk]
+        problems = ChannelProblems.from_moments(
+            posed.A[which], posed.P[which], posed.y2[which], lams[price]
+        )
+        solution = solve(problems, tol=options.tol, max_iter=options.max_iter)
+        table, channel, columns = posed.table[which], posed.channel[which], posed.columns[which]
+        residual = problems.P - fit_product(problems, solution.theta, solution.W)
+        gains = np.sum(residual**2, axis=1) / np.diagonal(problems.A, axis1=1, axis2=2)
+        fits.feature_weights[table[:, None], price[:, None], columns] = solution.theta
+        fits.gains[table[:, None], price[:, None], columns] = gains
+        fits.objectives[table, price, channel] = solution.objective
+        fits.kkt_residuals[table, price, channel] = solution.kkt_residual
+        fits.n_iter[table, price, channel] = solution.n_iter
+        _store_history(fits, solution, np.where((table == 0) & (price == 0), channel, -1))
+
+
+def _store_history(fits: ChannelFits, solution: Solution, channel: NDArray[np.intp]) -> None:
+    """Keep the course of the first table's channels at the first price."""
+    if (channel < 0).all():
+        return
+    grown = np.repeat(fits.history[-1:], max(len(solution.history), len(fits.history)), axis=0)
+    grown[: len(fits.history)] = fits.history
+    current = np.empty(channel.size)
+    for row, (index, value) in enumerate(solution.history):
         current[index] = value
-        row[:] = current
-    fits._history.append((channels, history))
+        grown[row, channel[channel >= 0]] = current[channel >= 0]
+    grown[len(solution.history) :, channel[channel >= 0]] = current[channel >= 0]
+    fits.history = grown

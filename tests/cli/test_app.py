@@ -1,0 +1,67 @@
+"""The command line's common behaviour: version, help, exit codes."""
+
+import typer
+from typer.testing import CliRunner
+
+from idfsmec.cli import _app, app
+from idfsmec.errors import InputError
+
+runner = CliRunner()
+
+
+def run_and_raise(monkeypatch, error, *options):
+    """Run a command that fails with ``error``."""
+    other = typer.Typer()
+    monkeypatch.setattr(_app, "app", other)
+    other.callback()(_app.main)
+
+    @_app.command("fail")
+    def fail() -> None:
+        raise error
+
+    return runner.invoke(other, [*options, "fail"])
+
+
+def test_version_is_printed():
+    result = runner.invoke(app, ["--version"])
+    assert result.exit_code == 0
+    assert result.output.startswith("idfsmec ")
+
+
+def test_bad_input_ends_in_one_line_and_exit_code_2(monkeypatch):
+    result = run_and_raise(monkeypatch, InputError("table.csv: no column\n'label'; add one"))
+    assert result.exit_code == 2
+    assert result.stderr.strip() == "error: table.csv: no column 'label'; add one"
+
+
+def test_a_missing_file_is_bad_input(monkeypatch):
+    result = run_and_raise(monkeypatch, FileNotFoundError(2, "No such file", "x.csv"))
+    assert result.exit_code == 2
+    assert "x.csv" in result.stderr
+
+
+def test_failed_work_ends_with_exit_code_1_and_no_traceback(monkeypatch):
+    result = run_and_raise(monkeypatch, RuntimeError("solver broke"))
+    assert result.exit_code == 1
+    assert "Traceback" not in result.output + result.stderr
+
+
+def test_debug_shows_the_traceback(monkeypatch, capfd):
+    result = run_and_raise(monkeypatch, RuntimeError("solver broke"), "--debug")
+    assert "Traceback" in result.stderr + capfd.readouterr().err
+
+
+def test_unknown_commands_and_options_are_bad_usage():
+    assert runner.invoke(app, ["nonsense"]).exit_code == 2
+    assert runner.invoke(app, ["demo", "--nonsense"]).exit_code == 2
+
+
+def test_the_demo_finds_the_planted_features():
+    result = runner.invoke(app, ["demo"])
+    assert result.exit_code == 0
+    best = [
+        line for line in result.output.splitlines() if "│    1 │" in line or "│    2 │" in line
+    ]
+    assert "F3" in best[0]
+    assert "alpha" in best[0]
+    assert "theta" in best[1]
