@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
 from idfsmec.evaluation import published_value
-from idfsmec.report._accuracy import draw_chance_upright
+from idfsmec.report._accuracy import draw_chance_upright, score_limits
 from idfsmec.report._curves import intervals, unit_scores
 from idfsmec.report._style import EMPHASIS, FILTER, INK, MUTED, OURS, PAPER, dress, own_axes
 from idfsmec.report._words import metric_name
@@ -102,6 +102,7 @@ def plot_ablation(
     ax.set_ylim(len(table) - 0.5, -0.6)
     ax.set_xlabel(f"{metric_name(metric)}, mean over missing rates")
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
+    ax.set_xlim(score_limits(mean, np.array([low, high]), chance))
     dress(ax, title, note, grid="x")
     ax.tick_params(axis="y", length=0, labelcolor=INK)
     if chance:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter
+from numpy.typing import NDArray
 
 from idfsmec.report._curves import intervals, setting_curves, unit_scores
 from idfsmec.report._style import (
@@ -167,11 +168,7 @@ def _finish(
     ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
     seen = curves["mean"].to_numpy(dtype=float)
     bars = curves[["low", "high"]].to_numpy(dtype=float)
-    marks = [seen.min(), seen.max(), *np.nanquantile(bars, [0.05, 0.95])] if seen.size else []
-    if chance:
-        marks += [chance["low"], chance["high"]]
-    marks = [value for value in marks if np.isfinite(value)]
-    low, high = max(min(marks) - 0.03, -0.02), min(max(marks) + 0.03, 1.02)
+    low, high = score_limits(seen, bars, chance)
     ax.set_ylim(low, high)
     dress(ax, title, note)
     if chance:
@@ -183,6 +180,18 @@ def _finish(
         last[method] = (float(own[x]), float(np.clip(own["mean"], low, high)))
     label_ends(ax, last, method_looks(methods))
     return ax
+
+
+def score_limits(
+    means: NDArray[np.float64], bars: NDArray[np.float64], chance: Mapping[str, Any] | None
+) -> tuple[float, float]:
+    """Limits that show all means and chance; intervals that are very wide run out of the axes."""
+    marks = [means.min(), means.max()]
+    within = bars[np.isfinite(bars) & (np.abs(bars - np.median(means)) < np.ptp(means) + 0.15)]
+    marks += [within.min(), within.max()] if within.size else []
+    if chance:
+        marks += [chance["chance"], chance["high"]]
+    return max(min(marks) - 0.03, -0.02), min(max(marks) + 0.03, 1.02)
 
 
 def draw_chance(ax: Axes, chance: Mapping[str, Any]) -> None:
@@ -199,13 +208,13 @@ def draw_chance(ax: Axes, chance: Mapping[str, Any]) -> None:
     ax.axhline(chance["chance"], color=MUTED, linewidth=1, linestyle=":", zorder=0.6)
     ax.annotate(
         "guessing (95 %)",
-        (0, chance["low"]),
-        (5, 3),
+        (0, chance["high"]),
+        (5, -3),
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
         color=MUTED,
         fontsize=8,
-        va="bottom",
+        va="top",
         annotation_clip=False,
     )
 
@@ -224,11 +233,12 @@ def draw_chance_upright(ax: Axes, chance: Mapping[str, Any]) -> None:
     ax.axvline(chance["chance"], color=MUTED, linewidth=1, linestyle=":", zorder=0.6)
     ax.annotate(
         "guessing (95 %)",
-        (chance["low"], 0),
-        (4, 4),
+        (chance["high"], 0),
+        (-4, 4),
         xycoords=("data", "axes fraction"),
         textcoords="offset points",
         color=MUTED,
         fontsize=8,
         va="bottom",
+        ha="right",
     )

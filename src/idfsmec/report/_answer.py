@@ -136,7 +136,9 @@ def typical_k(results: Results, name: str, method: str, longest: int) -> int:
     chosen = rows.loc[rows["chosen"].astype(bool), "k"]
     ks = chosen if len(chosen) else rows["k"]
     middle = int(ks.quantile(0.5, interpolation="nearest")) if len(ks) else longest
-    return min(middle, longest)
+    # Keeping all features says nothing about which: then the better half is looked at.
+    n_features = len(own_ranking(results, name))
+    return min(middle, longest, max(n_features // 2, 1) if n_features else middle)
 
 
 def _lead(channels: list[dict[str, Any]], features: Sequence[Mapping[Any, Any]]) -> str:

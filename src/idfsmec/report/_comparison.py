@@ -102,14 +102,22 @@ def _sentences(gaps: list[dict[str, Any]], methods: list[str]) -> list[str]:
     said = [_won(won, len(gaps))]
     if tied:
         said.append(f"It is level with the best rival at {_rates(tied)} missing.")
-    for gap in lost:
-        size = f"{points(-gap['difference']).lstrip('+')} points"
-        noise = "clearly" if gap["clear"] else "within what folds vary"
-        said.append(
-            f"{OURS} loses to {gap['rival']} at {percent(gap['rate'])} missing, "
-            f"by {size} ({noise})."
-        )
+    clear = [gap for gap in lost if gap["clear"]]
+    if clear:
+        said.append(f"{OURS} clearly loses {_losses(clear)}.")
+    if close := [gap for gap in lost if not gap["clear"]]:
+        said.append(f"{OURS} loses, within what folds vary, {_losses(close)}.")
     return said
+
+
+def _losses(lost: list[dict[str, Any]]) -> str:
+    """To whom and by how much, rate by rate."""
+    said = [
+        f"to {gap['rival']} at {percent(gap['rate'])} missing "
+        f"(by {points(-gap['difference']).lstrip('+')} points)"
+        for gap in lost
+    ]
+    return listing(said, most=len(said))
 
 
 def _won(won: list[dict[str, Any]], n_rates: int) -> str:

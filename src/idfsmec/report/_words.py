@@ -62,14 +62,16 @@ def describe_protocol(protocol: Mapping[str, Any]) -> str:
 
 
 def percent(value: float, digits: int = 0) -> str:
-    """A share as per cent, or a dash.
+    r"""A share as per cent, or a dash; the space does not break at the end of a line.
 
     Examples
     --------
-    >>> percent(0.784), percent(float("nan"))
-    ('78 %', '–')
+    >>> percent(0.784) == "78\N{NO-BREAK SPACE}%", percent(float("nan"))
+    (True, '–')
     """
-    return "–" if value is None or not np.isfinite(value) else f"{100 * value:.{digits}f} %"
+    if value is None or not np.isfinite(value):
+        return "–"
+    return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def points(value: float) -> str:

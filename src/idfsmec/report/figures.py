@@ -46,12 +46,16 @@ Drawing = Axes | str
 _WHOLE = "IDFS-MEC fitted on the whole table, no folds and no tuning"
 
 
-def draw_figures(results: Results, folder: Path) -> Iterator[Picture]:
+def draw_figures(
+    results: Results, folder: Path, progress: Callable[[str], None] | None = None
+) -> Iterator[Picture]:
     """Draw what the results allow into ``folder``, one picture (or reason) after the other."""
     folder.mkdir(parents=True, exist_ok=True)
     names = main_tables(results)
     for name in names:
         for section, (draw, caption) in _PER_TABLE.items():
+            if progress:
+                progress(f"{section}, {name}")
             yield _picture(section, name, caption, draw(results, name), folder, len(names) > 1)
     caption = (
         "Methods ranked in every block (a table at a missing rate). Methods joined by a bar have "
@@ -69,12 +73,14 @@ def _picture(
     assert figure is not None
     slug = section + (f"-{slugify(table)}" if several else "")
     try:
+        # The layout is the same for all formats: found once, then left alone.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
         with mpl.rc_context({"svg.hashsalt": slug}):
-            for ending in ("svg", "png"):
-                figure.savefig(
-                    folder / f"{slug}.{ending}", dpi=300, facecolor="white",
-                    metadata={"Date": None} if ending == "svg" else None,
-                )  # fmt: skip
+            figure.savefig(folder / f"{slug}.svg", facecolor="white", metadata={"Date": None})
+        figure.savefig(
+            folder / f"{slug}.png", dpi=300, facecolor="white", pil_kwargs={"compress_level": 4}
+        )
         svg = inline_svg(figure, slug, f"{drawn.get_title(loc='left')}. {caption}")
     finally:
         plt.close(figure)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,12 @@ PAGE = "report.html"
 FIGURES = "figures"
 
 
-def write_report(folder: str | Path, *, force: bool = False) -> Path:
+def write_report(
+    folder: str | Path,
+    *,
+    force: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Path:
     """Write ``report.html`` and ``figures/`` into a folder of results.
 
     Parameters
@@ -33,6 +38,8 @@ def write_report(folder: str | Path, *, force: bool = False) -> Path:
         What :mod:`idfsmec.evaluation` wrote its results into.
     force : bool, default=False
         Overwrite a report that is there.
+    progress : callable, optional
+        Told the name of each figure before it is drawn.
 
     Returns
     -------
@@ -51,7 +58,7 @@ def write_report(folder: str | Path, *, force: bool = False) -> Path:
     if page.exists() and not force:
         raise InputError(f"{page} exists; use --force (force=True) to write it anew")
     results = Results.read(folder)
-    pictures = list(draw_figures(results, folder / FIGURES))
+    pictures = list(draw_figures(results, folder / FIGURES, progress))
     part = page.with_name(f".{PAGE}.part")
     part.write_text(render_page(summarise(results), pictures), encoding="utf-8")
     part.replace(page)

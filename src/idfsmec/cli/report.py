@@ -1,0 +1,35 @@
+"""``idfsmec report``: one self-contained HTML page from a folder of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from idfsmec.cli._app import command, console, error_console
+
+
+@command("report")
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder that a benchmark wrote its results into.")
+    ],
+    force: Annotated[
+        bool, typer.Option("--force", "-f", help="Overwrite a report that is there.")
+    ] = False,
+) -> None:
+    """Write report.html and figures/ (SVG and PNG for a paper) into a folder of results.
+
+    Example: [bold]idfsmec report results[/bold]
+
+    The page needs no network and no other file: send it as it is.
+    """
+    # Matplotlib and MNE take a second to import: only who wants a report waits for them.
+    from idfsmec.report import write_report
+
+    with error_console.status("reading results") as status:
+        page = write_report(
+            folder, force=force, progress=lambda what: status.update(f"drawing {what}")
+        )
+    console.print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)
