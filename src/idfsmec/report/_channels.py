@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
+from scipy.spatial import Delaunay, QhullError
 
 from idfsmec.data.positions import channel_positions
 from idfsmec.errors import InputError
@@ -67,10 +68,9 @@ def plot_channel_weights(
     values = np.array([weights[name] for name in names], dtype=float)
     places = _places(names, positions, montage)
     known: NDArray[np.bool_] = np.asarray(np.isfinite(places).all(axis=1))
-    if known.sum() < _LEAST_FOR_A_MAP or known.mean() < 0.6:
-        return _bars(
-            names, values, own_axes(ax, 6.0, 0.8 + 0.3 * min(len(names), 24)), title, note
-        )
+    if not _can_be_mapped(places[known]) or known.mean() < 0.6:
+        ax = own_axes(ax, 6.0, 1.3 + 0.3 * min(len(names), 24))
+        return _bars(names, values, ax, title, note)
     ax = own_axes(ax, 5.4, 4.9)
     _map([n for n, k in zip(names, known, strict=True) if k], values[known], places[known], ax)
     if not known.all():
@@ -78,6 +78,17 @@ def plot_channel_weights(
         note += f"\nno place known for: {left_out}"
     entitle(ax, title, note.strip())
     return ax
+
+
+def _can_be_mapped(places: NDArray[np.float64]) -> bool:
+    """Whether there are enough places, none twice, and not all on one ring."""
+    if len(places) < _LEAST_FOR_A_MAP or len(np.unique(places.round(6), axis=0)) < len(places):
+        return False
+    try:
+        Delaunay(_flatten(places), incremental=True).close()  # as MNE does it
+    except QhullError:
+        return False
+    return True
 
 
 def _places(
@@ -100,12 +111,7 @@ def _places(
 def _map(
     names: Sequence[str], values: NDArray[np.float64], places: NDArray[np.float64], ax: Axes
 ) -> None:
-    # Azimuthal equidistant: the angle from the vertex becomes the distance from the middle, and
-    # the ear-to-ear line (90 degrees) lies on the circle of MNE's head.
-    angle = np.arccos(np.clip(places[:, 2], -1, 1))
-    around = np.arctan2(places[:, 1], places[:, 0])
-    radius = 0.095 * angle / (np.pi / 2)
-    flat = np.column_stack([radius * np.cos(around), radius * np.sin(around)])
+    flat = _flatten(places)
     crowded = len(names) > 40
     top = set(np.array(names)[np.argsort(-values, kind="stable")[:10]])
     image, _ = mne.viz.plot_topomap(
@@ -147,6 +153,17 @@ def _map(
             zorder=7,
         )
     _scale(ax, image, "weight (sums to 1)")
+
+
+def _flatten(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Azimuthal equidistant: the angle from the vertex becomes the distance from the middle.
+
+    The ear-to-ear line (90 degrees) lies on the circle of MNE's head.
+    """
+    angle = np.arccos(np.clip(places[:, 2], -1, 1))
+    around = np.arctan2(places[:, 1], places[:, 0])
+    radius = 0.095 * angle / (np.pi / 2)
+    return np.column_stack([radius * np.cos(around), radius * np.sin(around)])
 
 
 def _bars(
