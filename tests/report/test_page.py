@@ -1,0 +1,140 @@
+import json
+import re
+import shutil
+
+import pandas as pd
+import pytest
+from PIL import Image
+
+from idfsmec.errors import InputError
+from idfsmec.report import write_report
+from tests.report.make_results import simulate, write_results
+
+SECTIONS = ("channels", "heatmap", "missing", "accuracy-by-rate", "accuracy-by-k", "ablation",
+            "sensitivity", "cost", "convergence", "ranks")  # fmt: skip
+
+
+def test_the_page_stands_alone(page):
+    html = page.read_text("utf-8")
+    assert "default-src 'none'" in html
+    loaded = re.findall(r'(?:\ssrc|(?<!xlink:)href|action)="([^"]+)"', html)
+    assert all(address.startswith(("#", "data:")) for address in loaded)
+    linked = re.findall(r'xlink:href="([^"]+)"', html)
+    assert all(address.startswith(("#", "data:image/png;base64,")) for address in linked)
+    assert "@import" not in html
+    assert "url(http" not in html
+
+
+def test_every_figure_is_on_the_page_and_in_both_formats(page):
+    html = page.read_text("utf-8")
+    for section in SECTIONS:
+        assert re.search(rf'<figure class="figure" id="{section}(-cohort)?">', html), section
+        svg = (page.parent / "figures" / f"{section}.svg").read_text("utf-8")
+        assert svg.startswith("<?xml")
+        with Image.open(page.parent / "figures" / f"{section}.png") as image:
+            assert image.width > 1000
+
+
+def test_every_figure_says_folds_and_tuning(page):
+    html = page.read_text("utf-8")
+    figures = re.findall(r"<figure.*?</figure>", html, flags=re.DOTALL)
+    assert len(figures) == len(SECTIONS)
+    for figure in figures:
+        assert "folds" in figure
+        assert re.search(r"tuning|settings", figure)
+
+
+def test_figures_on_the_page_follow_its_colours(page):
+    html = page.read_text("utf-8")
+    assert "var(--fig-emphasis)" in html
+    assert "fill: #1c2330" not in html
+    assert html.count("--fig-ink:") == 2  # light and dark
+
+
+def test_protocol_versions_and_command_are_there(page, results):
+    html = page.read_text("utf-8")
+    assert "subject-wise: a person is in training or in test" in html
+    for package, version in results.environment["versions"].items():
+        assert f"{package} {version}" in html
+    assert "<h3>Do it again</h3>" in html
+
+
+def test_names_that_look_like_markup_stay_text(hostile_page):
+    html = hostile_page.read_text("utf-8")
+    assert "<script>alert" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "<img src=x>" not in html
+    assert len(re.findall(r"<script", html)) == 1
+
+
+def test_a_report_is_not_overwritten_unless_asked(page):
+    with pytest.raises(InputError, match=r"report\.html exists; use --force"):
+        write_report(page.parent)
+
+
+def test_a_folder_without_results_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no results"):
+        write_report(tmp_path)
+    with pytest.raises(InputError, match="there is no folder"):
+        write_report(tmp_path / "nowhere")
+    assert not list(tmp_path.iterdir())
+
+
+def test_progress_names_each_figure(tmp_path):
+    folder = write_results(tmp_path, {"t": simulate()}, ("cost",))
+    told = []
+    write_report(folder, progress=told.append)
+    assert [what.split(",")[0] for what in told] == list(SECTIONS[:-1])
+
+
+def test_a_table_of_three_channels_and_three_classes_gets_a_page(tmp_path):
+    table = simulate(("Fp1", "Fpz", "Fp2"), labels=("HC", "MDD", "BD"), n_subjects=27)
+    folder = write_results(tmp_path, {"small": table}, ("accuracy",), ("ANOVA F",), ks=(2, 4))
+    html = write_report(folder).read_text("utf-8")
+    assert "The ablation was not run." in html
+    assert "The grid of λ and γ was not run." in html
+    assert "Cost was not measured." in html
+    assert "A comparison of ranks needs at least three methods" in html
+    assert "guessing gives 33" in html
+    assert (tmp_path / "figures" / "channels.svg").exists()
+
+
+def test_only_one_experiment_leaves_the_others_out_in_words(tmp_path):
+    folder = write_results(tmp_path, {"t": simulate()}, ("sensitivity",))
+    html = write_report(folder).read_text("utf-8")
+    assert 'id="sensitivity-t"' in html
+    assert "Accuracy was not measured for t." in html
+    assert "Stability was not measured." in html
+
+
+def test_two_tables_have_figures_of_their_own(tmp_path):
+    tables = {"A": simulate(seed=1), "B": simulate(("Fp1", "Fp2", "Fz"), seed=2)}
+    folder = write_results(tmp_path, tables, ("accuracy",), ("ANOVA F", "random"))
+    html = write_report(folder).read_text("utf-8")
+    assert 'id="accuracy-by-rate-a"' in html
+    assert 'id="accuracy-by-rate-b"' in html
+    assert (tmp_path / "figures" / "accuracy-by-rate-b.png").exists()
+    assert 'id="ranks"' in html  # two tables at two rates
+
+
+def test_results_that_lack_pieces_still_make_a_page(folder, tmp_path):
+    bare = shutil.copytree(folder, tmp_path / "bare")
+    (bare / "report.html").unlink(missing_ok=True)
+    for name, content in {"convergence": {}, "environment": {}, "protocol": {}}.items():
+        (bare / f"{name}.json").write_text(json.dumps(content), "utf-8")
+    tables = json.loads((bare / "tables.json").read_text("utf-8"))
+    for about in tables.values():
+        del about["missing_by_recording"]
+    (bare / "tables.json").write_text(json.dumps(tables), "utf-8")
+    ranking = pd.read_csv(bare / "ranking.csv")
+    ranking.iloc[:0].to_csv(bare / "ranking.csv", index=False)
+    html = write_report(bare).read_text("utf-8")
+    for sentence in (
+        "There is no ranking, so no map of channel weights.",
+        "Which recordings lack which channels was not recorded.",
+        "The course of the objective was not recorded.",
+        "The command was not recorded.",
+        "Versions were not recorded.",
+        "the chance level was not recorded",
+    ):
+        assert sentence in html, sentence
