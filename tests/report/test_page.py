@@ -80,40 +80,30 @@ def test_a_folder_without_results_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_progress_names_each_figure(tmp_path):
-    folder = write_results(tmp_path, {"t": simulate()}, ("cost",))
-    told = []
-    write_report(folder, progress=told.append)
-    assert [what.split(",")[0] for what in told] == list(SECTIONS[:-1])
-
-
-def test_a_table_of_three_channels_and_three_classes_gets_a_page(tmp_path):
-    table = simulate(("Fp1", "Fpz", "Fp2"), labels=("HC", "MDD", "BD"), n_subjects=27)
-    folder = write_results(tmp_path, {"small": table}, ("accuracy",), ("ANOVA F",), ks=(2, 4))
-    html = write_report(folder).read_text("utf-8")
-    assert "The ablation was not run." in html
-    assert "The grid of λ and γ was not run." in html
-    assert "Cost was not measured." in html
-    assert "A comparison of ranks needs at least three methods" in html
-    assert "guessing gives 33" in html
-    assert (tmp_path / "figures" / "channels.svg").exists()
-
-
 def test_only_one_experiment_leaves_the_others_out_in_words(tmp_path):
     folder = write_results(tmp_path, {"t": simulate()}, ("sensitivity",))
-    html = write_report(folder).read_text("utf-8")
+    told = []
+    html = write_report(folder, progress=told.append).read_text("utf-8")
+    assert [what.split(",")[0] for what in told] == list(SECTIONS[:-1])
     assert 'id="sensitivity-t"' in html
     assert "Accuracy was not measured for t." in html
     assert "Stability was not measured." in html
+    assert "The ablation was not run." in html
+    assert "Cost was not measured." in html
+    assert "A comparison of ranks needs at least three methods" in html
 
 
-def test_two_tables_have_figures_of_their_own(tmp_path):
-    tables = {"A": simulate(seed=1), "B": simulate(("Fp1", "Fp2", "Fz"), seed=2)}
-    folder = write_results(tmp_path, tables, ("accuracy",), ("ANOVA F", "random"))
+def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path):
+    small = simulate(("Fp1", "Fpz", "Fp2"), labels=("HC", "MDD", "BD"), n_subjects=27)
+    folder = write_results(
+        tmp_path, {"A": simulate(seed=1), "B": small}, ("accuracy",), ("ANOVA F", "random")
+    )
     html = write_report(folder).read_text("utf-8")
-    assert 'id="accuracy-by-rate-a"' in html
-    assert 'id="accuracy-by-rate-b"' in html
-    assert (tmp_path / "figures" / "accuracy-by-rate-b.png").exists()
+    for table in ("a", "b"):
+        assert f'id="accuracy-by-rate-{table}"' in html
+        assert (tmp_path / "figures" / f"accuracy-by-k-{table}.png").exists()
+    assert "guessing gives 33" in html
+    assert "The grid of λ and γ was not run." in html
     assert 'id="ranks"' in html  # two tables at two rates
 
 

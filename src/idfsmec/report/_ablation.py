@@ -102,7 +102,8 @@ def plot_ablation(
     ax.set_ylim(len(table) - 0.5, -0.6)
     ax.set_xlabel(f"{metric_name(metric)}, mean over missing rates")
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
-    ax.set_xlim(score_limits(mean, np.array([low, high]), chance))
+    shown = np.concatenate([mean, printed[np.isfinite(printed)]])
+    ax.set_xlim(score_limits(shown, np.array([low, high]), chance))
     dress(ax, title, note, grid="x")
     ax.tick_params(axis="y", length=0, labelcolor=INK)
     if chance:

@@ -62,7 +62,7 @@ def plot_accuracy_by_rate(
     ax.set_xlabel("share of channels missing")
     ax.xaxis.set_major_locator(FixedLocator(sorted(curves["rate"].unique())))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
-    return _finish(ax, curves, "rate", metric, chance, title, note)
+    return _finish(ax, curves, metric, chance, title, note)
 
 
 def plot_accuracy_by_k(
@@ -102,7 +102,7 @@ def plot_accuracy_by_k(
     ax.set_xlabel("features kept")
     ticks = np.array(sorted(curves["k"].unique()))
     ax.xaxis.set_major_locator(FixedLocator(list(ticks[:: max(1, len(ticks) // 10)])))
-    return _finish(ax, curves, "k", metric, chance, title, note)
+    return _finish(ax, curves, metric, chance, title, note)
 
 
 def _flatten(curves: pd.DataFrame) -> pd.DataFrame:
@@ -138,7 +138,7 @@ def _draw_method(
     if emphasised:
         ax.fill_between(at, low, high, color=look.color, alpha=0.14, linewidth=0, zorder=1.5)
     else:
-        ax.vlines(at, low, high, color=look.color, alpha=0.35, linewidth=0.9, zorder=2)
+        ax.vlines(at, low, high, color=look.color, alpha=0.28, linewidth=0.9, zorder=2)
     ax.plot(
         at,
         mean,
@@ -158,7 +158,6 @@ def _draw_method(
 def _finish(
     ax: Axes,
     curves: pd.DataFrame,
-    x: str,
     metric: str,
     chance: Mapping[str, Any] | None,
     title: str,
@@ -174,11 +173,12 @@ def _finish(
     if chance:
         draw_chance(ax, chance)
     methods = sort_methods(list(dict.fromkeys(curves["method"])))
-    last = {}
-    for method in methods:
-        own = curves[curves["method"] == method].sort_values(x).iloc[-1]
-        last[method] = (float(own[x]), float(np.clip(own["mean"], low, high)))
-    label_ends(ax, last, method_looks(methods))
+    ends = {}
+    for line in ax.lines:
+        if line.get_label() in methods:
+            at, value = np.asarray(line.get_xydata())[-1]
+            ends[str(line.get_label())] = (float(at), float(np.clip(value, low, high)))
+    label_ends(ax, ends, method_looks(methods))
     return ax
 
 
@@ -187,10 +187,11 @@ def score_limits(
 ) -> tuple[float, float]:
     """Limits that show all means and chance; intervals that are very wide run out of the axes."""
     marks = [means.min(), means.max()]
-    within = bars[np.isfinite(bars) & (np.abs(bars - np.median(means)) < np.ptp(means) + 0.15)]
+    middle, reach = (means.min() + means.max()) / 2, np.ptp(means) / 2 + 0.1
+    within = bars[np.isfinite(bars) & (np.abs(bars - middle) < reach)]
     marks += [within.min(), within.max()] if within.size else []
     if chance:
-        marks += [chance["chance"], chance["high"]]
+        marks += [chance["chance"] - 0.03, chance["high"]]
     return max(min(marks) - 0.03, -0.02), min(max(marks) + 0.03, 1.02)
 
 
@@ -208,13 +209,13 @@ def draw_chance(ax: Axes, chance: Mapping[str, Any]) -> None:
     ax.axhline(chance["chance"], color=MUTED, linewidth=1, linestyle=":", zorder=0.6)
     ax.annotate(
         "guessing (95 %)",
-        (0, chance["high"]),
-        (5, -3),
+        (0, max(chance["low"], ax.get_ylim()[0])),
+        (5, 3),
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
         color=MUTED,
         fontsize=8,
-        va="top",
+        va="bottom",
         annotation_clip=False,
     )
 

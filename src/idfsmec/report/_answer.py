@@ -27,7 +27,7 @@ def table_answer(results: Results, name: str) -> dict[str, Any]:
         "features": [_plain(row) for row in features],
         "accuracy": accuracy,
         "stability": stability,
-        "lead": _lead(channels, features),
+        "lead": _lead(channels, features, accuracy),
         "verdict": _verdict(accuracy),
         "trust": _trust(stability),
     }
@@ -141,11 +141,20 @@ def typical_k(results: Results, name: str, method: str, longest: int) -> int:
     return min(middle, longest, max(n_features // 2, 1) if n_features else middle)
 
 
-def _lead(channels: list[dict[str, Any]], features: Sequence[Mapping[Any, Any]]) -> str:
+def _lead(
+    channels: list[dict[str, Any]],
+    features: Sequence[Mapping[Any, Any]],
+    accuracy: dict[str, Any] | None,
+) -> str:
     if not channels:
         return "No ranking of channels and features was recorded for this table."
     names = [channel["name"] for channel in channels if channel["times_even"] > 1][:5]
     best = [f"{row['feature']} at {row['channel']}" for row in features[:3]]
+    if accuracy and accuracy["above_chance"] is False:
+        return (
+            "Nothing here tells the groups apart better than guessing. First in the ranking, for "
+            f"what it is worth: {listing(best)}."
+        )
     first = (
         f"The channels that tell the groups apart best are {listing(names)}"
         if len(names) > 1

@@ -75,7 +75,7 @@ def _unstable(answers: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
         (
             "Unstable selection",
             f"Different folds pick different features ({listing(shaky)}). Single features in the "
-            "ranking may change with a few more people; trust channels more than features.",
+            "ranking may well be others with a few more people.",
         )
     ]
 

@@ -113,6 +113,9 @@ def _map(
 ) -> None:
     flat = _flatten(places)
     crowded = len(names) > 40
+    darkest = float(values.max()) or 1.0
+    # From the least weight, so that differences show; but nearly even weights stay pale ones.
+    lightest = min(float(values.min()), 0.7 * darkest)
     top = set(np.array(names)[np.argsort(-values, kind="stable")[:10]])
     image, _ = mne.viz.plot_topomap(
         values,
@@ -120,7 +123,7 @@ def _map(
         axes=ax,
         show=False,
         cmap=SEQUENTIAL,
-        vlim=(min(0.0, float(values.min())), float(values.max()) or 1.0),
+        vlim=(lightest, darkest),
         contours=0,
         sensors=False,
         sphere=(0, 0, 0, 0.095),
@@ -137,19 +140,21 @@ def _map(
         edgecolor=PAPER,
         zorder=6,
     )
-    for name, (x, y) in zip(names, flat, strict=True):
+    for name, weight, (x, y) in zip(names, values, flat, strict=True):
         if crowded and name not in top:
             continue
+        # Outer electrodes are named towards the middle, where the map is below the letters.
+        outside = np.hypot(x, y) > 0.07
         ax.annotate(
             name,
             (x, y),
-            (0, 3.5),
+            (-120 * x, -95 * y) if outside else (0, 6.5),
             textcoords="offset points",
             ha="center",
-            va="bottom",
+            va="center",
             fontsize=7.5,
             fontweight="bold" if name in top and len(names) > 10 else "normal",
-            color="#1b1b1b",
+            color="#ffffff" if weight > lightest + 0.55 * (darkest - lightest) else "#1b1b1b",
             zorder=7,
         )
     _scale(ax, image, "weight (sums to 1)")

@@ -25,7 +25,7 @@ from idfsmec.report._cost import plot_cost
 from idfsmec.report._gaps import plot_missing_map
 from idfsmec.report._ranks import plot_critical_difference
 from idfsmec.report._settings import plot_convergence, plot_sensitivity
-from idfsmec.report._style import THEME
+from idfsmec.report._style import OURS, THEME
 from idfsmec.report._words import decide_metric, describe_protocol, protocol_of
 from idfsmec.report.summary import cost_rows, experiment_rows, main_tables
 
@@ -43,7 +43,6 @@ class Picture:
 
 
 Drawing = Axes | str
-_WHOLE = "IDFS-MEC fitted on the whole table, no folds and no tuning"
 
 
 def draw_figures(
@@ -122,6 +121,19 @@ def _note(results: Results, experiment: str) -> str:
     return describe_protocol(protocol_of(results.protocol, experiment))
 
 
+def _whole(results: Results, name: str) -> str:
+    """How the ranking of the whole table came about."""
+    rows = experiment_rows(results, "accuracy", name)
+    tuned = not rows[(rows["method"] == OURS) & rows["chosen"].astype(bool)].empty
+    how = {
+        "nested": "setting nested tuning picked most often",
+        "oracle": "setting best on the test folds (optimistic)",
+    }
+    tuning = protocol_of(results.protocol, "accuracy").get("tuning")
+    said = how.get(str(tuning), "settings as chosen") if tuned else "default settings"
+    return f"IDFS-MEC on the whole table, no folds; {said}"
+
+
 def _draw_channels(results: Results, name: str) -> Drawing:
     ranking = own_ranking(results, name)
     if ranking.empty:
@@ -132,7 +144,7 @@ def _draw_channels(results: Results, name: str) -> Drawing:
         {str(channel): float(weight) for channel, weight in weights.items()},
         positions=about.get("positions"),
         montage=about.get("montage") if isinstance(about.get("montage"), str) else None,
-        note=_WHOLE,
+        note=_whole(results, name),
     )
 
 
@@ -140,7 +152,7 @@ def _draw_heatmap(results: Results, name: str) -> Drawing:
     ranking = own_ranking(results, name)
     if ranking.empty:
         return "There is no ranking, so no heat map of scores."
-    return plot_score_heatmap(ranking, note=_WHOLE)
+    return plot_score_heatmap(ranking, note=_whole(results, name))
 
 
 def _draw_missing(results: Results, name: str) -> Drawing:
@@ -214,7 +226,7 @@ def _draw_convergence(results: Results, name: str) -> Drawing:
     history = results.convergence.get(name)
     if not history:
         return "The course of the objective was not recorded."
-    return plot_convergence(history, note=_WHOLE)
+    return plot_convergence(history, note=_whole(results, name))
 
 
 def _draw_ranks(results: Results) -> Drawing:
@@ -227,7 +239,7 @@ def _draw_ranks(results: Results) -> Drawing:
 _PER_TABLE: dict[str, tuple[Callable[[Results, str], Drawing], str]] = {
     "channels": (
         _draw_channels,
-        "The darker, the more a channel alone tells the groups apart. Weights sum to 1.",
+        "How well each channel alone tells the groups apart: the more, the darker or longer.",
     ),
     "heatmap": (
         _draw_heatmap,
@@ -248,8 +260,8 @@ _PER_TABLE: dict[str, tuple[Callable[[Results, str], Drawing], str]] = {
     ),
     "ablation": (
         _draw_ablation,
-        "IDFS-MEC with one part taken out. Bars are 95 % intervals; diamonds are the paper's "
-        "averages for data sets with as many channels.",
+        "IDFS-MEC with one part taken out. Bars are 95 % intervals; diamonds, where drawn, are "
+        "the paper's plain accuracies on its data set with as many channels (folds not stated).",
     ),
     "sensitivity": (
         _draw_sensitivity,

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const FIRST = 40;
+  const FIRST = 25;
   const value = (cell) => cell.dataset.value ?? cell.textContent.trim();
   const number = (text) => (text === "" || Number.isNaN(Number(text)) ? null : Number(text));
 
