@@ -144,11 +144,11 @@ def _map(
         if crowded and name not in top:
             continue
         # Outer electrodes are named towards the middle, where the map is below the letters.
-        outside = np.hypot(x, y) > 0.07
+        radius = float(np.hypot(x, y))
         ax.annotate(
             name,
             (x, y),
-            (-120 * x, -95 * y) if outside else (0, 6.5),
+            (-11 * x / radius, -9 * y / radius) if radius > 0.07 else (0, 6.5),
             textcoords="offset points",
             ha="center",
             va="center",
