@@ -28,7 +28,7 @@ def test_the_page_stands_alone(page):
 def test_every_figure_is_on_the_page_and_in_both_formats(page):
     html = page.read_text("utf-8")
     for section in SECTIONS:
-        assert re.search(rf'<figure class="figure" id="{section}(-cohort)?">', html), section
+        assert re.search(rf'<figure class="figure" id="{section}">', html), section
         svg = (page.parent / "figures" / f"{section}.svg").read_text("utf-8")
         assert svg.startswith("<?xml")
         with Image.open(page.parent / "figures" / f"{section}.png") as image:
@@ -85,7 +85,7 @@ def test_only_one_experiment_leaves_the_others_out_in_words(tmp_path):
     told = []
     html = write_report(folder, progress=told.append).read_text("utf-8")
     assert [what.split(",")[0] for what in told] == list(SECTIONS[:-1])
-    assert 'id="sensitivity-t"' in html
+    assert 'id="sensitivity"' in html
     assert "Accuracy was not measured for t." in html
     assert "Stability was not measured." in html
     assert "The ablation was not run." in html
@@ -96,15 +96,17 @@ def test_only_one_experiment_leaves_the_others_out_in_words(tmp_path):
 def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path):
     small = simulate(("Fp1", "Fpz", "Fp2"), labels=("HC", "MDD", "BD"), n_subjects=27)
     folder = write_results(
-        tmp_path, {"A": simulate(seed=1), "B": small}, ("accuracy",), ("ANOVA F", "random")
-    )
+        tmp_path, {"A": simulate(seed=1), "B": small}, ("accuracy",), ("ANOVA F", "random"),
+        patterns=("random", "recording"),
+    )  # fmt: skip
     html = write_report(folder).read_text("utf-8")
     for table in ("a", "b"):
-        assert f'id="accuracy-by-rate-{table}"' in html
-        assert (tmp_path / "figures" / f"accuracy-by-k-{table}.png").exists()
+        for pattern in ("random", "recording"):
+            assert f'id="accuracy-by-rate-{table}-{pattern}"' in html
+            assert (tmp_path / "figures" / f"accuracy-by-k-{table}-{pattern}.png").exists()
     assert "guessing gives 33" in html
     assert "The grid of λ and γ was not run." in html
-    assert 'id="ranks"' in html  # two tables at two rates
+    assert 'id="ranks"' in html  # two tables, two patterns, two rates
 
 
 def test_results_that_lack_pieces_still_make_a_page(folder, tmp_path):

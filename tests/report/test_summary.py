@@ -113,7 +113,7 @@ def test_failed_units_are_counted_and_the_error_named():
 
 
 def test_a_clear_loss_is_said_in_words():
-    found = compare_methods(fake_results(two_methods(0.6, 0.8)), "t")
+    found = compare_methods(fake_results(two_methods(0.6, 0.8)), "t")[0]
     assert found["sentences"] == [
         "IDFS-MEC has the highest mean at none of the 1 missing rates.",
         "IDFS-MEC clearly loses to mRMR at 0\xa0% missing (by 20.0 points).",
@@ -124,17 +124,17 @@ def test_a_loss_within_noise_is_said_to_be_one():
     scores = two_methods(0.70, 0.71)
     wobble = np.tile([0.1, -0.1, 0.05, -0.05], 2) * np.repeat([1, -1], 4)
     scores["balanced_accuracy"] += wobble
-    sentences = compare_methods(fake_results(scores), "t")["sentences"]
+    sentences = compare_methods(fake_results(scores), "t")[0]["sentences"]
     assert sentences[-1].startswith("IDFS-MEC loses, within what folds vary, to mRMR at 0")
 
 
 def test_a_clear_win_is_said_in_words():
-    sentences = compare_methods(fake_results(two_methods(0.8, 0.6)), "t")["sentences"]
+    sentences = compare_methods(fake_results(two_methods(0.8, 0.6)), "t")[0]["sentences"]
     assert sentences == ["IDFS-MEC has the highest mean at every missing rate, clearly at 0\xa0%."]
 
 
 def test_the_interval_of_a_difference_is_paired_by_fold():
-    gap = compare_methods(fake_results(two_methods(0.8, 0.6, spread=0.3)), "t")["gaps"][0]
+    gap = compare_methods(fake_results(two_methods(0.8, 0.6, spread=0.3)), "t")[0]["gaps"][0]
     assert gap["difference"] == pytest.approx(0.2)
     assert (gap["low"], gap["high"]) == pytest.approx((0.2, 0.2))
 
@@ -142,14 +142,14 @@ def test_the_interval_of_a_difference_is_paired_by_fold():
 def test_one_method_has_nothing_to_be_compared_with():
     scores = make_scores({("IDFS-MEC", 0.0, 5): 0.7})
     summary = summarise(fake_results(scores))
-    assert "Only IDFS-MEC was run" in summary["tables"][0]["comparison"]["sentences"][0]
+    assert "Only IDFS-MEC was run" in summary["tables"][0]["comparisons"][0]["sentences"][0]
     assert summary["ranks"] is None
 
 
 def test_results_without_idfsmec_say_so():
     scores = make_scores({("mRMR", 0.0, 5): 0.7, ("CMIM", 0.0, 5): 0.6})
     summary = summarise(fake_results(scores))
-    sentences = summary["tables"][0]["comparison"]["sentences"]
+    sentences = summary["tables"][0]["comparisons"][0]["sentences"]
     assert sentences == ["IDFS-MEC is not among the methods compared here."]
     assert summary["tables"][0]["answer"]["accuracy"] is None
 
@@ -163,7 +163,7 @@ def test_blocks_that_lack_a_method_are_left_out_of_ranks():
 def test_a_table_without_any_score_still_has_a_summary():
     summary = summarise(fake_results(make_scores({("x", 0.0, 5): 0.7}).iloc[:0]))
     table = summary["tables"][0]
-    assert (table["comparison"], table["ablation"], table["cost"]) == (None, None, None)
+    assert (table["comparisons"], table["ablation"], table["cost"]) == ([], None, None)
     assert table["answer"]["verdict"] == "How well they predict was not measured."
 
 
@@ -185,3 +185,19 @@ def test_summaries_do_not_change_the_results(results):
     summarise(results)
     pd.testing.assert_frame_equal(results.scores, before)
     assert dataclasses.is_dataclass(results)
+
+
+def test_every_pattern_of_gaps_is_compared():
+    scores = pd.concat([two_methods(0.8, 0.6), two_methods(0.6, 0.8, pattern="recording")])
+    found = compare_methods(fake_results(scores), "t")
+    assert [one["pattern"] for one in found] == ["random", "recording"]
+    assert "every missing rate" in found[0]["sentences"][0]
+    assert "clearly loses to mRMR" in found[1]["sentences"][1]
+
+
+def test_the_vote_of_a_persons_samples_is_told_too(results):
+    chosen = results.chosen()
+    own = chosen[(chosen["method"] == "IDFS-MEC") & (chosen["rate"] == 0)]
+    found = summarise(results)["tables"][0]["answer"]["accuracy"]["by_subject"]
+    assert found["mean"] == pytest.approx(own["subject_balanced_accuracy"].mean())
+    assert found["chance"]["n"] == 24

@@ -65,10 +65,10 @@ def accuracy_rows(results: Results, name: str) -> pd.DataFrame:
     return scores[(scores["experiment"] == "accuracy") & (scores["table"] == name)]
 
 
-def chance_of(results: Results, name: str) -> dict[str, float] | None:
-    """Chance level and band of the score that is shown, if recorded."""
+def chance_of(results: Results, name: str, metric: str = "") -> dict[str, float] | None:
+    """Chance level and band of a score (by default the one that is shown), if recorded."""
     bands = (results.protocol.get("chance") or {}).get(name) or {}
-    return bands.get(decide_metric(results.protocol))
+    return bands.get(metric or decide_metric(results.protocol))
 
 
 def headline(results: Results, name: str) -> dict[str, Any] | None:
@@ -83,6 +83,8 @@ def headline(results: Results, name: str) -> dict[str, Any] | None:
     rows = rows[np.isclose(rows["rate"], rate) & (rows["pattern"] == pattern)]
     found = intervals(unit_scores(rows, metric), ["method", "rate"]).iloc[0]
     chance = chance_of(results, name)
+    whole = f"subject_{metric}"
+    by_subject = unit_scores(rows, whole)["value"].mean() if whole in rows else np.nan
     return {
         "metric": metric_name(metric),
         "rate": rate,
@@ -90,6 +92,9 @@ def headline(results: Results, name: str) -> dict[str, Any] | None:
         "low": _number(found["low"]),
         "high": _number(found["high"]),
         "chance": chance,
+        "by_subject": {"mean": float(by_subject), "chance": chance_of(results, name, whole)}
+        if np.isfinite(by_subject)
+        else None,
         "above_chance": None if chance is None else bool(found["mean"] > chance["high"]),
     }
 

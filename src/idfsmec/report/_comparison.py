@@ -15,15 +15,19 @@ from idfsmec.report._style import OURS, sort_methods
 from idfsmec.report._words import decide_metric, listing, percent, points
 
 
-def compare_methods(results: Results, name: str) -> dict[str, Any] | None:
-    """Means per method and rate, and what they say about IDFS-MEC."""
+def compare_methods(results: Results, name: str) -> list[dict[str, Any]]:
+    """For each pattern of gaps, means per method and rate, and what they say about IDFS-MEC."""
     rows = accuracy_rows(results, name)
-    metric = decide_metric(results.protocol)
-    units = unit_scores(rows, metric) if not rows.empty else rows
-    if units.empty:
-        return None
-    pattern = units["pattern"].iloc[0]
-    units = units[units["pattern"] == pattern]
+    if rows.empty:
+        return []
+    units = unit_scores(rows, decide_metric(results.protocol))
+    return [
+        _compare(results, name, str(pattern), units[units["pattern"] == pattern])
+        for pattern in units["pattern"].unique()
+    ]
+
+
+def _compare(results: Results, name: str, pattern: str, units: pd.DataFrame) -> dict[str, Any]:
     means = intervals(units, ["method", "rate"])
     rates = sorted(float(rate) for rate in means["rate"].unique())
     methods = sort_methods(list(dict.fromkeys(means["method"])))
@@ -50,7 +54,7 @@ def compare_methods(results: Results, name: str) -> dict[str, Any] | None:
     gaps = [gap for rate in rates if (gap := _gap_to_best(units, rate)) is not None]
     return {
         "rates": rates,
-        "pattern": str(pattern),
+        "pattern": pattern,
         "rows": table,
         "gaps": gaps,
         "sentences": _sentences(gaps, methods),

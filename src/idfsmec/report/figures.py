@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +32,21 @@ from idfsmec.report.summary import cost_rows, experiment_rows, main_tables
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure on the page, or the sentence that stands in its place."""
+    """A figure on the page, or the sentence that stands in its place.
+
+    ``slug`` names it within the page and, with an ending, its files.
+    """
 
     section: str
     table: str
+    slug: str
     caption: str
     svg: Markup | None = None
-    file: str | None = None
     absent: str | None = None
 
 
-Drawing = Axes | str
+#: A figure, the reason why there is none, or one of these for each pattern of gaps.
+Drawing = Axes | str | dict[str, Axes]
 
 
 def draw_figures(
@@ -50,27 +54,48 @@ def draw_figures(
 ) -> Iterator[Picture]:
     """Draw what the results allow into ``folder``, one picture (or reason) after the other."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = main_tables(results)
-    for name in names:
+    endings = table_slugs(main_tables(results))
+    for name, ending in endings.items():
         for section, (draw, caption) in _PER_TABLE.items():
             if progress:
                 progress(f"{section}, {name}")
-            yield _picture(section, name, caption, draw(results, name), folder, len(names) > 1)
+            drawn = draw(results, name)
+            by_pattern = drawn if isinstance(drawn, dict) else {"": drawn}
+            for pattern, one in by_pattern.items():
+                slug = "-".join(filter(None, (section, ending, pattern)))
+                yield _picture(Picture(section, name, slug, caption), one, folder)
     caption = (
         "Methods ranked in every block (a table at a missing rate). Methods joined by a bar have "
         "mean ranks closer than the critical difference (Nemenyi, 5 %)."
     )
-    yield _picture("ranks", "", caption, _draw_ranks(results), folder, False)
+    yield _picture(Picture("ranks", "", "ranks", caption), _draw_ranks(results), folder)
 
 
-def _picture(
-    section: str, table: str, caption: str, drawn: Drawing, folder: Path, several: bool
-) -> Picture:
+def table_slugs(names: Sequence[str]) -> dict[str, str]:
+    """What the files of each table end in: nothing for a single one, else never the same twice.
+
+    Examples
+    --------
+    >>> table_slugs(["Clinic A", "clinic-a"])
+    {'Clinic A': 'clinic-a', 'clinic-a': 'clinic-a-2'}
+    >>> table_slugs(["Clinic A"])
+    {'Clinic A': ''}
+    """
+    slugs: dict[str, str] = {}
+    for name in names:
+        slug, number = slugify(name), 2
+        while slug in slugs.values():
+            slug, number = f"{slugify(name)}-{number}", number + 1
+        slugs[name] = slug
+    return slugs if len(slugs) > 1 else dict.fromkeys(slugs, "")
+
+
+def _picture(empty: Picture, drawn: Axes | str, folder: Path) -> Picture:
     if isinstance(drawn, str):
-        return Picture(section, table, caption, absent=drawn)
+        return replace(empty, absent=drawn)
     figure = drawn.get_figure(root=True)
     assert figure is not None
-    slug = section + (f"-{slugify(table)}" if several else "")
+    slug = empty.slug
     try:
         # The layout is the same for all formats: found once, then left alone.
         figure.draw_without_rendering()
@@ -80,10 +105,10 @@ def _picture(
         figure.savefig(
             folder / f"{slug}.png", dpi=300, facecolor="white", pil_kwargs={"compress_level": 4}
         )
-        svg = inline_svg(figure, slug, f"{drawn.get_title(loc='left')}. {caption}")
+        svg = inline_svg(figure, slug, f"{drawn.get_title(loc='left')}. {empty.caption}")
     finally:
         plt.close(figure)
-    return Picture(section, table, caption, svg, f"{folder.name}/{slug}")
+    return replace(empty, svg=svg)
 
 
 def inline_svg(figure: Any, slug: str, label: str) -> Markup:
@@ -131,7 +156,7 @@ def _whole(results: Results, name: str) -> str:
     }
     tuning = protocol_of(results.protocol, "accuracy").get("tuning")
     said = how.get(str(tuning), "settings as chosen") if tuned else "default settings"
-    return f"IDFS-MEC on the whole table, no folds; {said}"
+    return f"IDFS-MEC on the whole table, no folds\n{said}"
 
 
 def _draw_channels(results: Results, name: str) -> Drawing:
@@ -181,16 +206,15 @@ def _draw_accuracy(results: Results, name: str, plot: Callable[..., Axes]) -> Dr
     metric = decide_metric(results.protocol)
     if rows.empty or rows[metric].isna().all():
         return "Accuracy was not measured (run idfsmec benchmark)."
-    pattern = rows["pattern"].iloc[0]
+    options = {"metric": metric, "chance": chance_of(results, name)}
     note = _note(results, "accuracy")
-    if (rows["pattern"] != pattern).any():
-        note += f" · {pattern} gaps"
-    return plot(
-        rows[rows["pattern"] == pattern],
-        metric=metric,
-        chance=chance_of(results, name),
-        note=note,
-    )
+    patterns = [str(pattern) for pattern in rows["pattern"].unique()]
+    if len(patterns) == 1:
+        return plot(rows, note=note, **options)
+    return {
+        pattern: plot(rows[rows["pattern"] == pattern], note=f"{note} · {pattern} gaps", **options)
+        for pattern in patterns
+    }
 
 
 def _draw_ablation(results: Results, name: str) -> Drawing:
@@ -229,7 +253,7 @@ def _draw_convergence(results: Results, name: str) -> Drawing:
     return plot_convergence(history, note=_whole(results, name))
 
 
-def _draw_ranks(results: Results) -> Drawing:
+def _draw_ranks(results: Results) -> Axes | str:
     ranked = rank_methods(results)
     if isinstance(ranked, str):
         return ranked

@@ -83,6 +83,8 @@ def render_page(summary: dict[str, Any], pictures: Sequence[Picture]) -> str:
     )
     environment.filters |= {
         "percent": percent,
+        # A t interval may leave the range of shares; nobody can be right more than always.
+        "share": lambda value: percent(min(max(value, 0.0), 1.0)),
         "points": points,
         "seconds": lambda value: "–" if value is None else seconds(value),
         "slug": slugify,
@@ -90,7 +92,8 @@ def render_page(summary: dict[str, Any], pictures: Sequence[Picture]) -> str:
     script = _asset("report.js")
     return environment.get_template("report.html").render(
         **summary,
-        pictures={(picture.section, picture.table): picture for picture in pictures},
+        pictures=_by_place(pictures),
+        folder=FIGURES,
         theme=[(name, light, dark) for light, (name, dark) in THEME.items()],
         # Both are files of this package, not data.
         style=Markup(_asset("report.css")),
@@ -98,6 +101,14 @@ def render_page(summary: dict[str, Any], pictures: Sequence[Picture]) -> str:
         script_hash=_hash(script),
         version=__version__,
     )
+
+
+def _by_place(pictures: Sequence[Picture]) -> dict[tuple[str, str], list[Picture]]:
+    """Pictures by section and table; several where there are several patterns of gaps."""
+    placed: dict[tuple[str, str], list[Picture]] = {}
+    for picture in pictures:
+        placed.setdefault((picture.section, picture.table), []).append(picture)
+    return placed
 
 
 def _asset(name: str) -> str:

@@ -41,7 +41,7 @@ def summarise(results: Results) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``tables`` (one dict per table: ``facts``, ``answer``, ``comparison``, ``ablation``,
+        ``tables`` (one dict per table: ``facts``, ``answer``, ``comparisons``, ``ablation``,
         ``cost``, ``ranking``), ``ranks``, ``cautions``, ``protocol``, ``versions``, ``command``
         and the like. What is not there is None.
     """
@@ -57,7 +57,7 @@ def summarise(results: Results) -> dict[str, Any]:
                 "name": name,
                 "facts": _facts(results.tables[name]),
                 "answer": answers[name],
-                "comparison": compare_methods(results, name),
+                "comparisons": compare_methods(results, name),
                 "ablation": _ablation(results, name),
                 "cost": _cost(results, name),
                 "ranking": [_plain(row) for row in own_ranking(results, name).to_dict("records")],
