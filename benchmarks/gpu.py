@@ -54,8 +54,8 @@ def main() -> None:
             [
                 f"{n_problems} problems, {_describe(device)}",
                 f"{seconds:.2f}",
-                f"objective apart: median {np.median(apart):.0e}, 99 % {np.quantile(apart, 0.99):.0e};"
-                f" residual at most {fits.kkt_residuals.max():.0e}",
+                f"objective apart: median {np.median(apart):.0e}, 99 % "
+                f"{np.quantile(apart, 0.99):.0e}; residual at most {fits.kkt_residuals.max():.0e}",
             ]
         )
     print(markdown(["what", "seconds", "agreement with NumPy"], rows))
