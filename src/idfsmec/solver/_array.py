@@ -26,7 +26,7 @@ def namespace(array: Any) -> Any:
     return array_api_compat.array_namespace(array)
 
 
-def to_device(array: Any, device: str | None) -> Any:
+def to_device(array: Any, device: Any) -> Any:
     """Hand a NumPy array to PyTorch on ``device``; None leaves it where it is."""
     if device is None:
         return array
@@ -42,6 +42,14 @@ def to_device(array: Any, device: str | None) -> Any:
 def to_numpy(array: Any) -> Any:
     """Bring an array back to NumPy."""
     return array if isinstance(array, np.ndarray) else array.cpu().numpy()
+
+
+def put(whole: Any, index: Any, part: Any) -> None:
+    """``whole[index] = part``, wherever the three are."""
+    if isinstance(index, np.ndarray) and not isinstance(whole, np.ndarray):
+        index = to_device(index, whole.device)
+        part = to_device(part, whole.device) if isinstance(part, np.ndarray) else part
+    whole[index] = part
 
 
 def arange(stop: int, like: Any) -> Any:

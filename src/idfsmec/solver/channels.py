@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.solver._array import diagonal, to_device, to_numpy
-from idfsmec.solver.batch import Solution, solve
+from idfsmec.solver.batch import Solution, default_start, solve
 from idfsmec.solver.moments import Moments
 from idfsmec.solver.problem import ChannelProblems, fit_product
 from idfsmec.solver.table_moments import Columns, Group, TableMoments
@@ -185,14 +185,19 @@ def _scaled(
 def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits) -> None:
     """Solve problems of one size, a chunk at a time, and store what was found."""
     lam_place, place = (part.ravel() for part in np.indices((lams.size, len(posed))))
-    A, P, y2, prices = (
-        to_device(part, options.device) for part in (posed.A, posed.P, posed.y2, lams)
+    prices = to_device(lams, options.device)
+    # Neither the largest eigenvalues nor the start depend on the price of redundancy.
+    unpriced = ChannelProblems.from_moments(
+        *(to_device(part, options.device) for part in (posed.A, posed.P, posed.y2))
     )
+    theta, W = default_start(unpriced)
     size = _CHUNK if options.device is None else _CHUNK_ON_DEVICE
     for first in range(0, place.size, size):
         which, price = place[first : first + size], lam_place[first : first + size]
-        problems = ChannelProblems.from_moments(A[which], P[which], y2[which], prices[price])
-        solution = solve(problems, tol=options.tol, max_iter=options.max_iter)
+        problems = unpriced.take(which).priced(prices[price])
+        solution = solve(
+            problems, tol=options.tol, max_iter=options.max_iter, start=(theta[which], W[which])
+        )
         table, channel, columns = posed.table[which], posed.channel[which], posed.columns[which]
         residual = problems.P - fit_product(problems, solution.theta, solution.W)
         gains = (residual**2).sum(1) / diagonal(problems.A)
