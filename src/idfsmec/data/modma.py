@@ -54,7 +54,7 @@ def read_modma3(root: str | PathLike[str], *, unit: float = VOLTS_PER_COUNT) -> 
     """
     files = _find_files(Path(root), "EEG_3channels_resting_lanzhou_2015", "*_still.txt")
     scale = _volts(unit)
-    return _recordings(files, f"{scale!r} V per count", lambda path: LoadText(path, scale))
+    return _recordings(files, f"{scale!r} V per count", lambda path: _LoadText(path, scale))
 
 
 def read_modma128(root: str | PathLike[str], *, unit: str | float = "uV") -> list[Recording]:
@@ -77,7 +77,7 @@ def read_modma128(root: str | PathLike[str], *, unit: str | float = "uV") -> lis
     """
     files = _find_files(Path(root), "EEG_128channels_resting_lanzhou_2015", "*.mat")
     scale = _volts(unit)
-    return _recordings(files, f"{scale!r} V", lambda path: LoadMatrix(path, scale))
+    return _recordings(files, f"{scale!r} V", lambda path: _LoadMatrix(path, scale))
 
 
 def _volts(unit: str | float) -> float:
@@ -177,7 +177,7 @@ def _read_subject_table(path: Path) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class LoadText:
+class _LoadText:
     """Loads a text file with columns Fp1, Fpz and Fp2."""
 
     path: Path
@@ -201,7 +201,7 @@ class LoadText:
 
 
 @dataclass(frozen=True)
-class LoadMatrix:
+class _LoadMatrix:
     """Loads a MATLAB file with one matrix of 129 rows: E1 ... E128 and the reference."""
 
     path: Path
