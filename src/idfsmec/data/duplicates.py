@@ -13,6 +13,7 @@ from idfsmec.errors import InputError
 # Formats with a header of their own keep the signal here. The header names this file, so it
 # changes when both are renamed, while the signal stays the same.
 _SIGNAL_ENDINGS = (".eeg", ".fdt")
+_SIDECAR_ENDINGS = (".tsv", ".json")
 
 
 def find_duplicates(recordings: Iterable[Recording]) -> list[list[Recording]]:
@@ -65,7 +66,7 @@ def _signal_files(recording: Recording) -> tuple[Path, ...]:
         signal = tuple(path for path in partners if path.suffix.lower() in _SIGNAL_ENDINGS)
         if signal:
             return signal
-    return recording.files
+    return tuple(path for path in recording.files if path.suffix.lower() not in _SIDECAR_ENDINGS)
 
 
 def check_duplicates(
