@@ -1,9 +1,9 @@
 """PRED+CT d003: both releases, written in their layouts, with their irregularities."""
 
 import pickle
+import shutil
 from itertools import pairwise
 
-import mne
 import numpy as np
 import openpyxl
 import pytest
@@ -59,25 +59,33 @@ def signals_of(number):
     return signals.astype(np.float32)
 
 
-@pytest.fixture
-def pred_ct(tmp_path):
-    folder = tmp_path / "Depression Rest" / "Matlab Files"
+def eeglab_struct(number, data):
+    """Make the structure that EEGLAB keeps a recording in, with types of both kinds."""
+    names = names_of(number)
+    chanlocs = np.array([(name, 0.0) for name in names], dtype=[("labels", object), ("X", object)])
+    event = np.array(
+        [(kind, seconds * SFREQ + 1, 0.0) for seconds, kind in events()],
+        dtype=[("type", object), ("latency", object), ("duration", object)],
+    )
+    return {
+        "setname": str(number),
+        "data": data,
+        "srate": SFREQ,
+        "nbchan": len(names),
+        "pnts": int(16 * SFREQ),
+        "trials": 1,
+        "xmin": 0.0,
+        "xmax": 16 - 1 / SFREQ,
+        "chanlocs": chanlocs,
+        "event": event,
+    }
+
+
+def write_pred_ct(root):
+    folder = root / "Depression Rest" / "Matlab Files"
     folder.mkdir(parents=True)
     for number, *_ in PEOPLE:
-        chanlocs = np.array(
-            [(name, 0.0) for name in names_of(number)], dtype=[("labels", object), ("X", object)]
-        )
-        event = np.array(
-            [(kind, seconds * SFREQ + 1) for seconds, kind in events()],
-            dtype=[("type", object), ("latency", object)],
-        )
-        struct = {
-            "data": signals_of(number),
-            "srate": SFREQ,
-            "nbchan": len(chanlocs),
-            "chanlocs": chanlocs,
-            "event": event,
-        }
+        struct = eeglab_struct(number, signals_of(number))
         savemat(folder / f"{number}_Depression_REST.mat", {"EEG": struct})
     book = openpyxl.Workbook()
     book.active.title = "Key"
@@ -87,27 +95,42 @@ def pred_ct(tmp_path):
     )
     for number, bdi, mdd, _ in PEOPLE:
         sheet.append([number, mdd, None, None, 1, 19, "NaN" if bdi is None else bdi, 1, 1, 40])
-    book.save(tmp_path / "Depression Rest" / "Data_4_Import_REST.xlsx")
-    return tmp_path
+    book.save(root / "Depression Rest" / "Data_4_Import_REST.xlsx")
 
 
-@pytest.fixture
-def openneuro(tmp_path):
-    root = tmp_path / "ds003478"
+def write_openneuro(root):
     lines = ["participant_id\tOriginal_ID\tsex\tage\tBDI\tSTAI\tSCID\tSCID_notes\tHamD"]
     for index, (number, bdi, _, scid) in enumerate(PEOPLE, start=1):
         score = "NaN" if bdi is None else bdi
         lines.append(f"sub-{index:03}\t{number}\t1\t19\t{score}\t40\t{scid}\tn/a\tNaN")
         folder = root / f"sub-{index:03}" / "eeg"
         folder.mkdir(parents=True)
-        info = mne.create_info(names_of(number), SFREQ, "eeg")
-        raw = mne.io.RawArray(signals_of(number) * 1e-6, info, verbose="ERROR")
-        onsets, kinds = zip(*events(), strict=True)
-        raw.set_annotations(mne.Annotations(onsets, 0.0, [str(kind) for kind in kinds]))
         for run in (1, 2) if number != 508 else (1,):
-            raw.export(folder / f"sub-{index:03}_task-Rest_run-0{run}_eeg.set", verbose="ERROR")
+            stem = f"sub-{index:03}_task-Rest_run-0{run}_eeg"
+            struct = eeglab_struct(number, f"{stem}.fdt")
+            with (folder / f"{stem}.set").open("wb") as file:
+                savemat(file, {"EEG": struct})
+            signals_of(number).T.tofile(folder / f"{stem}.fdt")
     (root / "participants.tsv").write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Write both releases once; every test gets copies."""
+    root = tmp_path_factory.mktemp("releases")
+    write_pred_ct(root / "pred_ct")
+    write_openneuro(root / "openneuro")
     return root
+
+
+@pytest.fixture
+def pred_ct(written, tmp_path):
+    return shutil.copytree(written / "pred_ct", tmp_path / "pred_ct")
+
+
+@pytest.fixture
+def openneuro(written, tmp_path):
+    return shutil.copytree(written / "openneuro", tmp_path / "openneuro")
 
 
 @pytest.fixture(params=["pred_ct", "openneuro"])
@@ -202,6 +225,10 @@ def test_the_two_conditions_of_one_file_are_no_duplicates(release):
 def test_an_unknown_condition_is_refused(release):
     with pytest.raises(InputError, match=r"condition='open'.*eyes-open, eyes-closed"):
         read_pred_d003(release, condition="open")
+
+
+def test_the_signal_file_belongs_to_the_recording(openneuro):
+    assert [path.suffix for path in read_pred_d003(openneuro)[0].files] == [".set", ".fdt"]
 
 
 def test_recordings_can_be_sent_to_worker_processes(release):
