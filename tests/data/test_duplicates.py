@@ -28,14 +28,23 @@ def test_the_same_bytes_under_another_name_are_found(record):
     assert find_duplicates([one, two]) == []
 
 
-def test_files_of_different_sizes_are_not_even_read(record, monkeypatch):
-    recordings = [record(str(n), {f"{n}.edf": b"x" * n}) for n in range(1, 6)]
+def test_files_that_differ_in_size_or_at_an_end_are_not_read_through(record, monkeypatch):
+    big = bytes(100_000)
+    contents = [b"x", b"xx", b"1" + big, b"2" + big, big + b"1", big + b"2", b""]
+    recordings = [record(str(n), {f"{n}.edf": content}) for n, content in enumerate(contents)]
 
     def refuse(path):
         raise AssertionError(f"{path} was read")
 
     monkeypatch.setattr("idfsmec.data.duplicates.hash_file", refuse)
     assert find_duplicates(recordings) == []
+
+
+def test_files_that_differ_only_in_the_middle_are_different(record):
+    big = bytes(100_000)
+    one, two = (record(n, {f"{n}.edf": big + n.encode() + big}) for n in ("1", "2"))
+    assert find_duplicates([one, two]) == []
+    assert find_duplicates([one, one, two]) == [[one, one]]
 
 
 def test_two_subjects_with_one_recording_are_refused_with_both_files(record):
