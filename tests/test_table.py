@@ -129,6 +129,11 @@ def test_the_representation_is_short(table):
     )
 
 
+def test_the_representation_stays_short_with_many_labels():
+    table = make({"a__x": range(50)}, y=range(50), subjects=["s"] * 50)
+    assert "labels of 50 kinds" in repr(table)
+
+
 def test_a_table_can_be_pickled_for_worker_processes(table):
     assert pickle.loads(pickle.dumps(table)).equals(table)
 
@@ -184,6 +189,7 @@ def test_an_array_instead_of_a_frame_is_refused():
         (["a", "b"], [" ", "t"], "subject is missing in row 0"),
         (["a", 1], ["s", "t"], "labels are of kind 'mixed-integer'"),
         ([1.0, np.inf], ["s", "t"], "label is infinite"),
+        (["a", "b"], [1, 2**63], "subject is beyond 64 bits"),
         (pd.to_datetime(["2020-01-01", "2020-01-02"]), ["s", "t"], "labels are of kind 'datetime"),
         (pd.Series(["a", "b"], index=[1, 0]), ["s", "t"], "labels have another index than X"),
         (pd.Series(["a", None], dtype="category"), ["s", "t"], "label is missing in row 1"),
@@ -447,6 +453,19 @@ def test_a_sidecar_that_no_longer_fits_is_named(table, tmp_path):
             FeatureTable.read(path)
 
 
+def test_a_folder_named_like_a_column_adds_none(table, tmp_path):
+    path = table.write(tmp_path / "session=1" / "t.parquet")
+    assert FeatureTable.read(path).equals(table)
+
+
+def test_a_parquet_file_with_a_column_twice_is_refused(tmp_path):
+    arrays = [pa.array(["s"]), pa.array(["p"]), pa.array([1.0]), pa.array([2.0])]
+    names = ["subject", "label", "a__x", "a__x"]
+    pq.write_table(pa.Table.from_arrays(arrays, names=names), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"t\.parquet: .*a__x"):
+        FeatureTable.read(tmp_path / "t.parquet")
+
+
 def test_mistakes_in_a_parquet_file_are_named(tmp_path):
     path = tmp_path / "t.parquet"
     frame = pa.table({"subject": ["s"], "label": ["p"], "a__x": ["text"]})
@@ -478,6 +497,12 @@ def test_features_and_subjects_keep_their_order(table):
 def test_rows_are_taken_by_position_or_mask(table):
     assert table.take([3, 0]).subjects.tolist() == ["02030002", "02010002"]
     assert table.take(np.array([False, True, False, False])).X["Cz__mean"].tolist() == [1e300]
+
+
+def test_a_choice_that_leaves_nothing_is_refused(table):
+    for rows in ([], [False] * 4):
+        with pytest.raises(InputError, match=r"No samples are left|no rows"):
+            table.take(rows)
 
 
 @pytest.mark.parametrize(
