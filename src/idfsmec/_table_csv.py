@@ -163,8 +163,11 @@ def restore(text: pd.Series, kind: str | None) -> pd.Series:
     because the zeros in front of ``02010002`` are part of the name.
     """
     if kind is None:
-        plain = text.name == "label" and text.str.fullmatch(r"-?(0|[1-9][0-9]{0,17})").all()
-        kind = "integer" if plain else "text"
+        whole = r"-?(0|[1-9][0-9]{0,17})(\.0)?"  # pandas writes 1.0 where labels were floats
+        if text.name == "label" and text.str.fullmatch(whole).all():
+            text, kind = text.str.removesuffix(".0"), "integer"
+        else:
+            kind = "text"
     try:
         if kind == "boolean":
             return text.map({"true": True, "false": False}.__getitem__).astype(bool)
