@@ -7,9 +7,12 @@ back with weight zero.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -192,21 +195,37 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
     )
     theta, W = default_start(unpriced)
     size = _CHUNK if options.device is None else _CHUNK_ON_DEVICE
-    for first in range(0, place.size, size):
+
+    def solve_chunk(first: int) -> tuple[Solution, Array]:
         which, price = place[first : first + size], lam_place[first : first + size]
         problems = unpriced.take(which).priced(prices[price])
         solution = solve(
             problems, tol=options.tol, max_iter=options.max_iter, start=(theta[which], W[which])
         )
-        table, channel, columns = posed.table[which], posed.channel[which], posed.columns[which]
         residual = problems.P - fit_product(problems, solution.theta, solution.W)
-        gains = (residual**2).sum(1) / diagonal(problems.A)
-        fits.feature_weights[table[:, None], price[:, None], columns] = to_numpy(solution.theta)
-        fits.gains[table[:, None], price[:, None], columns] = to_numpy(gains)
-        fits.objectives[table, price, channel] = to_numpy(solution.objective)
-        fits.kkt_residuals[table, price, channel] = to_numpy(solution.kkt_residual)
-        fits.n_iter[table, price, channel] = to_numpy(solution.n_iter)
-        _store_history(fits, solution, np.where((table == 0) & (price == 0), channel, -1))
+        return solution, to_numpy((residual**2).sum(1) / diagonal(problems.A))
+
+    firsts = range(0, place.size, size)
+    with ThreadPoolExecutor(max(1, min(len(firsts), n_threads()))) as pool:
+        for first, (solution, gains) in zip(firsts, pool.map(solve_chunk, firsts), strict=True):
+            which, price = place[first : first + size], lam_place[first : first + size]
+            table, channel = posed.table[which], posed.channel[which]
+            where = (table[:, None], price[:, None], posed.columns[which])
+            fits.feature_weights[where] = to_numpy(solution.theta)
+            fits.gains[where] = gains
+            fits.objectives[table, price, channel] = to_numpy(solution.objective)
+            fits.kkt_residuals[table, price, channel] = to_numpy(solution.kkt_residual)
+            fits.n_iter[table, price, channel] = to_numpy(solution.n_iter)
+            _store_history(fits, solution, np.where((table == 0) & (price == 0), channel, -1))
+
+
+def n_threads() -> int:
+    """Threads for chunks: ``OMP_NUM_THREADS`` where set (as in joblib's workers), else all cores.
+
+    Chunks do not see each other, so results do not depend on this number.
+    """
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return int(wanted) if wanted.isdigit() and int(wanted) > 0 else joblib.cpu_count()
 
 
 def _store_history(fits: ChannelFits, solution: Solution, channel: NDArray[np.intp]) -> None:
