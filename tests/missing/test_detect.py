@@ -116,6 +116,11 @@ def test_blinking_all_the_time_is_not_a_reason(sound, epochs):
     assert not detect_missing(epochs, SFREQ, ch_names=sound.ch_names).missing.any()
 
 
+def test_a_sweaty_electrode_that_drifts_is_still_attached(sound, epochs):
+    epochs[:, sound.ch_names.index("F4")] += 3e-4 * np.sin(2 * np.pi * 0.05 * TIME)
+    assert not detect_missing(epochs, SFREQ, ch_names=sound.ch_names).missing.any()
+
+
 def test_mains_that_all_channels_share_is_not_a_reason(sound, epochs):
     epochs += 20e-6 * np.sin(2 * np.pi * 50 * TIME)
     assert not detect_missing(epochs, SFREQ, ch_names=sound.ch_names).missing.any()
