@@ -75,6 +75,26 @@ def _beside(like: Any, name: str, *arguments: Any, **options: Any) -> Any:
     return getattr(namespace(like), name)(*arguments, device=like.device, **options)
 
 
+def dot(left: Any, right: Any) -> Any:
+    """Inner products, one for each problem of the batch, shape (b,).
+
+    Examples
+    --------
+    >>> dot(np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[3.0, 4.0], [5.0, 6.0]]))
+    array([11.,  6.])
+    """
+    if isinstance(left, np.ndarray):  # several times faster than multiplying, then summing
+        return np.einsum("bd,bd->b" if left.ndim == 2 else "bcd,bcd->b", left, right)
+    return namespace(left).sum(left * right, axis=tuple(range(1, left.ndim)))
+
+
+def dot_over_classes(left: Any, right: Any) -> Any:
+    """``sum_k left[:, k, :] * right[:, k, :]``, shape (b, d)."""
+    if isinstance(left, np.ndarray):
+        return np.einsum("bcd,bcd->bd", left, right)
+    return namespace(left).sum(left * right, axis=1)
+
+
 def cumulative_sum(array: Any) -> Any:
     """Cumulative sum along the last axis."""
     if isinstance(array, np.ndarray):

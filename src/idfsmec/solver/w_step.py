@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idfsmec.solver._array import eye, namespace, transpose
+from idfsmec.solver._array import dot, eye, namespace, transpose
 
 _TINY = 1e-300
 # Curvatures are raised by this share, so that (eta I - C) never loses a direction of W.
@@ -51,10 +51,10 @@ def _polar_of_two_rows(M: Any) -> Any:
     first, second = M[:, 0, :], M[:, 1, :]
     l11 = _norm(first)
     q1 = first / l11
-    l21 = xp.sum(second * q1, axis=1)[:, None]
+    l21 = dot(second, q1)[:, None]
     rest = second - l21 * q1
     # Once more: rows that are nearly parallel leave a remainder that is not yet orthogonal.
-    rest = rest - xp.sum(rest * q1, axis=1)[:, None] * q1
+    rest = rest - dot(rest, q1)[:, None] * q1
     l22 = _norm(rest)
     q2 = rest / l22
     cosine = l11 + l22
@@ -65,7 +65,7 @@ def _polar_of_two_rows(M: Any) -> Any:
 
 def _norm(rows: Any) -> Any:
     """Euclidean norms, never zero, shape (b, 1)."""
-    return namespace(rows).sum(rows * rows, axis=1)[:, None] ** 0.5 + _TINY
+    return dot(rows, rows)[:, None] ** 0.5 + _TINY
 
 
 def w_step(W: Any, theta: Any, residual: Any, curvature: Any) -> Any:
@@ -88,7 +88,7 @@ def w_curvature(A_top: Any, A_diagonal: Any, theta: Any) -> Any:
     """Upper bound of the largest eigenvalue of ``Theta A Theta``, shape (b,)."""
     xp = namespace(theta)
     by_top = A_top * xp.max(theta, axis=1) ** 2
-    by_trace = xp.sum(A_diagonal * theta**2, axis=1)
+    by_trace = dot(A_diagonal * theta, theta)
     return (1.0 + _MARGIN) * xp.minimum(by_top, by_trace)
 
 
