@@ -139,7 +139,8 @@ def prepare_epochs(
         clean = data
     else:
         rows = data.reshape(n_epochs * n_channels, n_times)
-        clean = _in_blocks(rows, sfreq, path).reshape(n_epochs, n_channels, -1)
+        rows = _in_blocks(rows, sfreq, path)
+        clean = rows.reshape(n_epochs, n_channels, rows.shape[1])
     starts = np.arange(n_epochs) * (n_times / sfreq)
     return PreparedEpochs(clean, missing, path.rate(sfreq), starts)
 
