@@ -49,20 +49,14 @@ def test_power_sums_to_the_mean_square_and_without_dc_to_the_variance():
 
 def test_the_spectra_are_computed_once_and_shared(monkeypatch):
     calls = []
-    welch, rfft = signal.welch, fft.rfft
-    monkeypatch.setattr(
-        "idfsmec.features._signal.signal.welch",
-        lambda *args, **kwargs: calls.append("welch") or welch(*args, **kwargs),
-    )
+    rfft = fft.rfft
     monkeypatch.setattr(
         "idfsmec.features._signal.fft.rfft",
         lambda x, *args, **kwargs: calls.append(x.shape) or rfft(x, *args, **kwargs),
     )
-    monkeypatch.setattr("idfsmec.features._compute._CHUNK_SAMPLES", 10**9)
     compute_features(white_noise(6).reshape(2, 3, N_TIMES), SFREQ)
-    assert calls.count("welch") == 1
-    # Welch's own FFTs are of its windows, not of the epoch.
-    assert calls.count((2, 3, N_TIMES)) == 1
+    # One of the epochs, one of Welch's nine windows per epoch.
+    assert sorted(calls) == [(2, 3, 9, 500), (2, 3, N_TIMES)]
 
 
 @pytest.mark.parametrize("band", DEFAULT_BANDS)
@@ -156,6 +150,17 @@ def test_ap_is_the_integral_of_scipys_welch():
         inside = (frequencies >= lower) & (frequencies < upper)
         expected = density[:, inside].sum(axis=-1) * 0.5
         np.testing.assert_allclose(feature("ap", noise)[:, which], expected)
+
+
+@pytest.mark.parametrize("n_times", [2500, 2501, 1100, 501, 499, 120])
+@pytest.mark.parametrize("window", [2.0, 2.004, 0.5])
+def test_psd_is_scipys_welch(n_times, window):
+    noise = 100 + white_noise(3, n_times)
+    epoch = EpochSignal(noise, SFREQ, FeatureSettings(welch_window=window))
+    samples = min(round(window * SFREQ), n_times)
+    frequencies, density = signal.welch(noise, SFREQ, nperseg=samples)
+    np.testing.assert_allclose(epoch.psd, density, rtol=1e-9, atol=1e-18)
+    np.testing.assert_allclose(epoch.welch_frequencies, frequencies)
 
 
 def test_a_square_wave_has_the_power_of_its_odd_harmonics():

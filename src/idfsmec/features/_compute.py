@@ -1,8 +1,8 @@
-"""From clean epochs to numbers: features in chunks, and NaN where there is no usable signal."""
+"""From clean epochs to numbers, block by block; NaN where there is no usable signal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,8 @@ DEFAULT_FEATURES = (
 )
 """The ten features that the paper names: 18 columns with five bands."""
 
-# A chunk and its temporaries should stay in the processor's cache; measured, not critical.
-_CHUNK_SAMPLES = 400_000
+# A block and its temporaries should stay in the processor's cache; measured, not critical.
+_BLOCK_SAMPLES = 50_000
 
 # A channel whose range is this far below its offset holds nothing but rounding.
 _FLAT = 1e-12
@@ -97,15 +97,23 @@ def compute_features(
     names = column_names(chosen, settings)
     n_epochs, n_channels, n_times = epochs.shape
     values = np.empty((n_epochs, n_channels, len(names)))
-    step = max(1, _CHUNK_SAMPLES // max(1, n_channels * n_times))
-    for start in range(0, n_epochs, step):
-        part = slice(start, start + step)
+    for part in _blocks(n_epochs, n_channels, n_times):
         known = None if missing is None else missing[part]
-        values[part] = _compute_chunk(epochs[part], sfreq, chosen, settings, known)
+        values[part] = _compute_block(epochs[part], sfreq, chosen, settings, known)
     return values, names
 
 
-def _compute_chunk(
+def _blocks(n_epochs: int, n_channels: int, n_times: int) -> Iterator[tuple[slice, slice]]:
+    """Yield blocks of epochs and channels that fit the cache; the same for the same shape."""
+    rows = max(1, _BLOCK_SAMPLES // max(1, n_times))
+    channels = min(rows, max(1, n_channels))
+    epochs = rows // channels
+    for epoch in range(0, n_epochs, epochs):
+        for channel in range(0, n_channels, channels):
+            yield slice(epoch, epoch + epochs), slice(channel, channel + channels)
+
+
+def _compute_block(
     epochs: NDArray[np.floating],
     sfreq: float,
     features: tuple[Feature, ...],

@@ -25,9 +25,9 @@ class Feature:
     name : str
         How the feature is asked for.
     function : callable
-        Takes an :class:`EpochSignal` of shape (n_epochs, n_channels, n_times) and returns an
-        array of shape (n_epochs, n_channels) for one output or
-        (n_epochs, n_channels, n_outputs) for several.
+        Takes an :class:`EpochSignal` of shape (n_epochs, n_channels, n_times), a block of the
+        recording, and returns an array of shape (n_epochs, n_channels) for one output or
+        (n_epochs, n_channels, n_outputs) for several. Every epoch and channel counts for itself.
     outputs : sequence of str, or callable, optional
         Column names, or a function from :class:`FeatureSettings` to column names for features
         whose outputs depend on the bands. Default: one output, called as the feature.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy import fft, signal
+from scipy import fft
+from scipy.signal import get_window
 
 from idfsmec.errors import InputError
 from idfsmec.features._settings import FeatureSettings
@@ -80,29 +82,36 @@ class EpochSignal:
         No window, no detrending; scaled so that by Parseval the sum over all bins is the mean
         square of the epoch, and the sum without bin 0 its population variance.
         """
-        spectrum = fft.rfft(self.data, axis=-1)
-        power = np.square(spectrum.real)
-        power += np.square(spectrum.imag)
-        # Bins that stand for a positive and a negative frequency count twice.
-        twice = slice(1, -1 if self.n_times % 2 == 0 else None)
-        power[..., twice] *= 2
+        power = _pair_sum(_squared_parts(fft.rfft(self.data, axis=-1)))
         power /= self.n_times**2
-        return power
+        return _one_sided(power, self.n_times)
+
+    @property
+    def _welch_samples(self) -> int:
+        return min(round(self.settings.welch_window * self.sfreq), self.n_times)
 
     @cached_property
-    def _welch(self) -> tuple[Array, Array]:
-        samples = min(round(self.settings.welch_window * self.sfreq), self.n_times)
-        return signal.welch(self.data, fs=self.sfreq, window="hann", nperseg=samples, axis=-1)
-
-    @property
     def welch_frequencies(self) -> Array:
         """Frequencies of :attr:`psd` in Hz, shape (n_frequencies,)."""
-        return self._welch[0]
+        return fft.rfftfreq(self._welch_samples, 1 / self.sfreq)
 
-    @property
+    @cached_property
     def psd(self) -> Array:
-        """Welch's power spectral density, in units squared per Hz, shape (..., n_frequencies)."""
-        return self._welch[1]
+        """Welch's power spectral density, in units squared per Hz, shape (..., n_frequencies).
+
+        Equal to ``scipy.signal.welch(data, sfreq, nperseg=...)`` with its defaults (periodic Hann
+        window, half overlap, each window's mean removed), at less than half the time.
+        """
+        samples = self._welch_samples
+        hop = samples - samples // 2
+        taper = get_window("hann", samples)
+        windows = sliding_window_view(self.data, samples, axis=-1)[..., ::hop, :]
+        windows = windows - windows.mean(axis=-1, keepdims=True)
+        windows *= taper
+        squares = _squared_parts(fft.rfft(windows, axis=-1, overwrite_x=True))
+        density = _pair_sum(squares.mean(axis=-3))
+        density /= self.sfreq * np.square(taper).sum()
+        return _one_sided(density, samples)
 
     def band_variance(self, band: str) -> Array:
         """Compute the population variance behind an ideal band-pass, shape (...).
@@ -135,3 +144,20 @@ class EpochSignal:
                 "a higher sampling rate or other bands."
             )
         return slice(int(start), int(stop))
+
+
+def _squared_parts(spectrum: NDArray[np.complex128]) -> Array:
+    """Square real and imaginary parts in place, shape (..., 2)."""
+    parts = spectrum.view(np.float64).reshape(*spectrum.shape, 2)
+    return np.square(parts, out=parts)
+
+
+def _pair_sum(parts: Array) -> Array:
+    # sum(axis=-1) is several times slower for an axis of length two
+    return parts[..., 0] + parts[..., 1]
+
+
+def _one_sided(power: Array, n_times: int) -> Array:
+    """Count twice, in place, the bins that stand for a positive and a negative frequency."""
+    power[..., 1 : -1 if n_times % 2 == 0 else None] *= 2
+    return power
