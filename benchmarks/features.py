@@ -50,7 +50,7 @@ def building_blocks(epochs: np.ndarray) -> dict[str, Callable[[], object]]:
 
 
 def peers(epochs: np.ndarray) -> dict[str, Callable[[], object]]:
-    """Compute the columns that others have: mean, variance, hoc, five ap; then spectral entropy."""
+    """Compute the columns that others have: mean, variance, hoc, ap and spectral entropy."""
     import antropy
     import mne_features.feature_extraction as mne_features
 
