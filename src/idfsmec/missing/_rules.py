@@ -1,0 +1,180 @@
+"""The rules by which a channel counts as missing in an epoch, and their thresholds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from idfsmec.data.positions import angles_between
+from idfsmec.errors import InputError
+from idfsmec.missing._epoch_stats import EpochStats
+
+
+@dataclass(frozen=True)
+class DetectionLimits:
+    """Thresholds of :func:`detect_missing`.
+
+    "Amplitude" is the median over one-second windows of the standard deviation; "typical" is
+    the argument ``typical_amplitude``; "the others" is the middle one of the channels that no
+    absolute rule has hit (the smaller of two). ``float("inf")`` switches a rule off; so does 0
+    for ``flat``, ``flat_relative`` and ``correlation``.
+
+    Parameters
+    ----------
+    flat : float
+        A window whose standard deviation is below this many typical amplitudes is flat.
+    flat_share : float
+        An epoch with at least this share of flat windows is flat.
+    flat_relative : float
+        An epoch is flat too if its amplitude is below this share of the others'.
+    clipped_share : float
+        At least this share of samples at exactly the largest or smallest value.
+    amplitude : float
+        Amplitude above this many typical ones.
+    amplitude_relative, amplitude_least : float
+        Amplitude above this many times the others', and above this many typical ones.
+    wander : float
+        Range (10th to 90th percentile) of the windows' means above this many typical amplitudes.
+    wander_relative, wander_least : float
+        That range above this many times the others', and above this many typical amplitudes.
+    line, line_share : float
+        Standard deviation of the mains part above this many typical amplitudes, or above this
+        many times the channel's own 2-40 Hz part.
+    line_relative, line_share_relative : float
+        The mains part is above ``line_relative`` times the others' as well as above
+        ``line_share_relative`` times the channel's own 2-40 Hz part.
+    line_least : float
+        Mains below this many typical amplitudes never counts.
+    correlation : float
+        Largest absolute correlation (2-20 Hz) with a neighbour below this.
+    neighbours, neighbours_least : int
+        How many of the nearest channels are compared, and how many of those must be good for
+        the comparison to be made.
+
+    Examples
+    --------
+    >>> DetectionLimits(correlation=0).correlation  # never "unlike its neighbours"
+    0
+    """
+
+    flat: float = 0.05
+    flat_share: float = 0.25
+    flat_relative: float = 0.05
+    clipped_share: float = 0.05
+    amplitude: float = 30.0
+    amplitude_relative: float = 8.0
+    amplitude_least: float = 5.0
+    wander: float = 50.0
+    wander_relative: float = 4.0
+    wander_least: float = 15.0
+    line: float = 10.0
+    line_share: float = 10.0
+    line_relative: float = 5.0
+    line_share_relative: float = 3.0
+    line_least: float = 0.5
+    correlation: float = 0.25
+    neighbours: int = 6
+    neighbours_least: int = 2
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not getattr(self, field.name) >= 0:
+                raise InputError(f"the limit {field.name} is {getattr(self, field.name)}: below 0")
+
+
+def apply_rules(
+    stats: EpochStats, positions: np.ndarray, typical: float, limits: DetectionLimits
+) -> dict[str, np.ndarray]:
+    """Say for each reason where it holds: absolute rules first, comparisons among what is left."""
+    reasons = _absolute(stats, typical, limits)
+    _add_relative(reasons, stats, typical, limits)
+    reasons["decorrelated"] = _decorrelated(stats, reasons, positions, limits)
+    return reasons
+
+
+def _absolute(stats: EpochStats, typical: float, limits: DetectionLimits) -> dict[str, np.ndarray]:
+    """Rules that need nothing but the channel itself."""
+    flat = (stats.window_sd < limits.flat * typical).mean(axis=2) >= limits.flat_share
+    flat &= ~stats.broken & (limits.flat > 0)
+    sound = ~stats.broken & ~flat
+    return {
+        "nan": stats.broken,
+        "flat": flat,
+        "clipped": sound & (stats.at_extremes >= limits.clipped_share),
+        "amplitude": sound
+        & (
+            (stats.amplitude > limits.amplitude * typical)
+            | (stats.wander > limits.wander * typical)
+        ),
+        "line": sound
+        & (stats.line > limits.line_least * typical)
+        & ((stats.line > limits.line * typical) | (stats.line > limits.line_share * stats.eeg)),
+    }
+
+
+def _add_relative(
+    reasons: dict[str, np.ndarray], stats: EpochStats, typical: float, limits: DetectionLimits
+) -> None:
+    """Compare what is left with the middle one of the channels that are left."""
+    left = ~np.any(list(reasons.values()), axis=0)
+    n_left = left.any(axis=0).sum()
+    if n_left < 2:
+        return
+    amplitude, wander, line = stats.amplitude, stats.wander, stats.line
+    middle = _middle_channel(amplitude, left)
+    if n_left >= 3:  # of two that differ, either may be the quiet one
+        reasons["flat"] |= left & (amplitude < limits.flat_relative * middle)
+    too_large = (amplitude > limits.amplitude_relative * middle) & (
+        amplitude > limits.amplitude_least * typical
+    )
+    too_slow = (wander > limits.wander_relative * _middle_channel(wander, left)) & (
+        wander > limits.wander_least * typical
+    )
+    reasons["amplitude"] |= left & (too_large | too_slow)
+    reasons["line"] |= (
+        left
+        & (line > limits.line_relative * _middle_channel(line, left))
+        & (line > limits.line_share_relative * stats.eeg)
+        & (line > limits.line_least * typical)
+    )
+
+
+def _middle_channel(values: np.ndarray, left: np.ndarray) -> float:
+    """Give the lower median over channels of each channel's median over its cells left."""
+    levels = [
+        np.median(column[use]) for column, use in zip(values.T, left.T, strict=True) if use.any()
+    ]
+    return float(np.quantile(levels, 0.5, method="lower"))
+
+
+def _decorrelated(
+    stats: EpochStats,
+    reasons: dict[str, np.ndarray],
+    positions: np.ndarray,
+    limits: DetectionLimits,
+) -> np.ndarray:
+    """Channels that resemble none of their nearest neighbours that are good themselves."""
+    left = ~np.any(list(reasons.values()), axis=0)
+    n_channels = left.shape[1]
+    nearest = _nearest(positions, limits.neighbours)
+    rows = np.arange(n_channels)[:, None]
+    similarity = np.abs(stats.correlation[:, rows, nearest])  # (n_epochs, n_channels, k)
+    good = left[:, nearest]
+    best = np.where(good, similarity, 0.0).max(axis=2, initial=0.0)
+    compared = left & (good.sum(axis=2) >= max(limits.neighbours_least, 1))
+    return compared & (best < limits.correlation)
+
+
+def _nearest(positions: np.ndarray, n_neighbours: int) -> np.ndarray:
+    """Give the indices of each channel's nearest others, shape (n_channels, k).
+
+    Channels whose place is unknown come last; if no place is known, all others are neighbours.
+    """
+    n_channels = len(positions)
+    if np.isnan(positions).any(axis=1).all():
+        n_neighbours = n_channels
+    angles = angles_between(np.asarray(positions, dtype=float))
+    angles = np.where(np.isnan(angles), 1e3, angles)
+    np.fill_diagonal(angles, np.inf)
+    return np.argsort(angles, axis=1, kind="stable")[:, : min(n_neighbours, n_channels - 1)]
