@@ -2,6 +2,7 @@
 
 from idfsmec.features._compute import DEFAULT_FEATURES, compute_features
 from idfsmec.features._extract import extract_features, feature_columns
+from idfsmec.features._grid import EpochGrid
 from idfsmec.features._prepare import (
     PreparedEpochs,
     SignalPath,
@@ -29,5 +30,6 @@ __all__ = [
     "prepare_recording",
     "prepare_epochs",
     "PreparedEpochs",
+    "EpochGrid",
     "feature_columns",
 ]

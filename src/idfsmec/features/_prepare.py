@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
 from idfsmec.features._compute import unusable
 from idfsmec.features._filtering import band_pass, bridge_gaps, resample, resampling_ratio
+from idfsmec.features._grid import EpochGrid, epoch_grid
 
 # Rows that are filtered at once: bounds the temporaries however many channels there are.
 _BLOCK_SAMPLES = 4_000_000
@@ -61,6 +61,10 @@ class SignalPath:
         """Return the sampling rate behind the path of a signal that comes with ``sfreq``."""
         return sfreq if self.resample is None else float(self.resample)
 
+    def grid(self, n_times: int, sfreq: float) -> EpochGrid:
+        """Lay epochs over a recording of ``n_times`` samples."""
+        return epoch_grid(n_times, sfreq, self.rate(sfreq), self.epoch, self.overlap)
+
 
 @dataclass(frozen=True)
 class PreparedEpochs:
@@ -109,13 +113,9 @@ def prepare_recording(
     [[False, False], [False, True], [False, False]]
     """
     path = path or SignalPath()
-    rate = path.rate(sfreq)
-    starts, step, length = _epoch_grid(data.shape[1], sfreq, path)
-    ratio = float(resampling_ratio(sfreq, rate))
-    missing = _missing_windows(data, *_source_windows(starts, length, ratio))
-    clean = _in_blocks(data, sfreq, path)
-    windows = sliding_window_view(clean, length, axis=1)[:, ::step][:, : len(starts)]
-    return PreparedEpochs(windows.transpose(1, 0, 2), missing, rate, starts / rate)
+    grid = path.grid(data.shape[1], sfreq)
+    missing = _missing_windows(data, grid)
+    return PreparedEpochs(grid.cut(_in_blocks(data, sfreq, path)), missing, grid.rate, grid.starts)
 
 
 def prepare_epochs(
@@ -145,39 +145,9 @@ def prepare_epochs(
     return PreparedEpochs(clean, missing, path.rate(sfreq), starts)
 
 
-def _epoch_grid(n_times: int, sfreq: float, path: SignalPath) -> tuple[NDArray[np.intp], int, int]:
-    """First samples of the epochs, their distance and length, at the rate behind the path."""
-    rate = path.rate(sfreq)
-    length = round(path.epoch * rate)
-    step = length - round(path.overlap * rate)
-    available = int(n_times * resampling_ratio(sfreq, rate))
-    if length < 2 or step < 1:
-        raise InputError(
-            f"Epochs of {path.epoch:g} s that overlap by {path.overlap:g} s make no sense at "
-            f"{rate:g} Hz."
-        )
-    if available < length:
-        raise InputError(
-            f"The recording lasts {n_times / sfreq:.3g} s, less than one epoch of "
-            f"{path.epoch:g} s: choose shorter epochs or leave it out."
-        )
-    return np.arange(0, available - length + 1, step), step, length
-
-
-def _source_windows(
-    starts: NDArray[np.intp], length: int, ratio: float
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First and behind-last samples of the epochs in the signal before resampling."""
-    begins = np.floor(starts / ratio + 1e-6).astype(np.intp)
-    ends = np.ceil((starts + length) / ratio - 1e-6).astype(np.intp)
-    return begins, ends
-
-
-def _missing_windows(
-    data: NDArray[np.float64], begins: NDArray[np.intp], ends: NDArray[np.intp]
-) -> NDArray[np.bool_]:
-    """Whether each window of the unfiltered signal is unusable, (n_windows, n_channels)."""
-    edges = np.column_stack([begins, ends]).ravel()
+def _missing_windows(data: NDArray[np.float64], grid: EpochGrid) -> NDArray[np.bool_]:
+    """Whether each epoch of the unfiltered signal is unusable, (n_epochs, n_channels)."""
+    edges = np.column_stack([grid.begins, np.minimum(grid.ends, data.shape[1])]).ravel()
     if edges[-1] >= data.shape[1]:  # reduceat runs to the end by itself
         edges = edges[:-1]
     lowest = np.minimum.reduceat(data, edges, axis=1)[:, ::2]
