@@ -164,8 +164,8 @@ def _blank(data: NDArray[np.float64], grid: EpochGrid, missing: NDArray[np.bool_
         np.add.at(needed, begins[kept], 1)
         np.add.at(needed, ends[kept], -1)
         free = np.cumsum(needed)[:-1] == 0
-        free[: begins[0]] = False
-        free[ends[-1] :] = False  # behind the last epoch nothing is known to be wrong
+        # What does not fill an epoch is as good or bad as the last one.
+        free[ends[-1] :] = missing[-1, channel]
         data[channel, free] = np.nan
 
 
