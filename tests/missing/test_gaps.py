@@ -12,9 +12,10 @@ from idfsmec.missing import make_gap_mask, make_gaps
 from idfsmec.table import FeatureTable
 
 PATTERNS = ["random", "recording", "burst", "region", "uneven"]
-TEN_TWENTY = (
-    "Fp1 Fp2 F7 F3 Fz F4 F8 T7 C3 Cz C4 T8 P7 P3 Pz P4 P8 O1 O2".split()  # noqa: SIM905
-)
+TEN_TWENTY = [
+    *("Fp1", "Fp2", "F7", "F3", "Fz", "F4", "F8", "T7", "C3", "Cz"),
+    *("C4", "T8", "P7", "P3", "Pz", "P4", "P8", "O1", "O2"),
+]
 
 
 def directions(n_channels: int) -> np.ndarray:

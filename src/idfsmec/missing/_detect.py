@@ -78,7 +78,7 @@ def detect_missing(
         positions = channel_positions(names)
     limits = limits or DetectionLimits()
     line_freqs = (50.0, 60.0) if line_freq is None else (float(line_freq),)
-    stats = epoch_stats(epochs, rate, line_freqs, correlate=limits.correlation > 0)
+    stats = epoch_stats(epochs, rate, line_freqs)
     reasons = apply_rules(stats, positions, typical_amplitude, limits)
     return Detection(reasons, names, _hint(stats, typical_amplitude, limits))
 

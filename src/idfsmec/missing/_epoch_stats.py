@@ -40,9 +40,7 @@ class EpochStats:
         return np.median(self.window_sd, axis=2)
 
 
-def epoch_stats(
-    epochs: np.ndarray, sfreq: float, line_freqs: tuple[float, ...], correlate: bool = True
-) -> EpochStats:
+def epoch_stats(epochs: np.ndarray, sfreq: float, line_freqs: tuple[float, ...]) -> EpochStats:
     """Compute :class:`EpochStats` of epochs of shape (n_epochs, n_channels, n_times).
 
     Works through the epochs in blocks, so that memory stays bounded for long recordings.
@@ -50,7 +48,7 @@ def epoch_stats(
     n_epochs = len(epochs)
     per_block = max(1, int(_BLOCK_BYTES // max(8 * epochs[0].size, 1))) if n_epochs else 1
     blocks = [
-        _block(epochs[start : start + per_block], sfreq, line_freqs, correlate)
+        _block(epochs[start : start + per_block], sfreq, line_freqs)
         for start in range(0, max(n_epochs, 1), per_block)
     ]
     return EpochStats(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
@@ -69,7 +67,7 @@ def _windows(epochs: np.ndarray, sfreq: float) -> np.ndarray:
 
 
 def _block(
-    epochs: np.ndarray, sfreq: float, line_freqs: tuple[float, ...], correlate: bool
+    epochs: np.ndarray, sfreq: float, line_freqs: tuple[float, ...]
 ) -> tuple[np.ndarray, ...]:
     centred = np.array(epochs, dtype=float)
     broken = ~np.isfinite(centred).all(axis=-1)
@@ -79,7 +77,7 @@ def _block(
     windows = _windows(centred, sfreq)
     largest, smallest = centred.max(axis=-1, keepdims=True), centred.min(axis=-1, keepdims=True)
     at_extremes = (centred == largest).mean(axis=-1) + (centred == smallest).mean(axis=-1)
-    line, eeg, correlation = _spectral(centred, sfreq, line_freqs, correlate)
+    line, eeg, correlation = _spectral(centred, sfreq, line_freqs)
     return (
         broken,
         windows.std(axis=-1),
@@ -98,7 +96,7 @@ def _inner_range(means: np.ndarray) -> np.ndarray:
 
 
 def _spectral(
-    centred: np.ndarray, sfreq: float, line_freqs: tuple[float, ...], correlate: bool
+    centred: np.ndarray, sfreq: float, line_freqs: tuple[float, ...]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     n_times = centred.shape[-1]
     taper = np.hanning(n_times + 2)[1:-1]  # keeps slow drifts out of the bands
@@ -110,9 +108,6 @@ def _spectral(
         np.max([power[..., _near(frequencies, f)].sum(axis=-1) for f in line_freqs], axis=0)
     )
     eeg = np.sqrt(power[..., _between(frequencies, *_EEG_BAND)].sum(axis=-1))
-    if not correlate:
-        n_epochs, n_channels = centred.shape[:2]
-        return line, eeg, np.zeros((n_epochs, n_channels, n_channels))
     inside = _between(frequencies, *_NEIGHBOUR_BAND)
     # The root of f evens out the 1/f spectrum: more frequencies count, so chance is smaller.
     whitened = spectrum[..., inside] * np.sqrt(frequencies[inside])

@@ -38,6 +38,9 @@ class DetectionLimits:
         Range (10th to 90th percentile) of the windows' means above this many typical amplitudes.
     wander_relative, wander_least : float
         That range above this many times the others', and above this many typical amplitudes.
+    wander_correlation : float
+        What only the last rule hits passes if its correlation with a neighbour is this much:
+        it drifts, but it is attached.
     line, line_share : float
         Standard deviation of the mains part above this many typical amplitudes, or above this
         many times the channel's own 2-40 Hz part.
@@ -68,6 +71,7 @@ class DetectionLimits:
     wander: float = 50.0
     wander_relative: float = 4.0
     wander_least: float = 15.0
+    wander_correlation: float = 0.5
     line: float = 10.0
     line_share: float = 10.0
     line_relative: float = 5.0
@@ -87,9 +91,12 @@ def apply_rules(
     stats: EpochStats, positions: np.ndarray, typical: float, limits: DetectionLimits
 ) -> dict[str, np.ndarray]:
     """Say for each reason where it holds: absolute rules first, comparisons among what is left."""
+    nearest = _nearest(positions, limits.neighbours)
     reasons = _absolute(stats, typical, limits)
-    _add_relative(reasons, stats, typical, limits)
-    reasons["decorrelated"] = _decorrelated(stats, reasons, positions, limits)
+    _add_relative(reasons, stats, nearest, typical, limits)
+    left = ~np.any(list(reasons.values()), axis=0)
+    likeness, compared = _likeness(stats, left, nearest, limits)
+    reasons["decorrelated"] = left & compared & (likeness < limits.correlation)
     return reasons
 
 
@@ -114,7 +121,11 @@ def _absolute(stats: EpochStats, typical: float, limits: DetectionLimits) -> dic
 
 
 def _add_relative(
-    reasons: dict[str, np.ndarray], stats: EpochStats, typical: float, limits: DetectionLimits
+    reasons: dict[str, np.ndarray],
+    stats: EpochStats,
+    nearest: np.ndarray,
+    typical: float,
+    limits: DetectionLimits,
 ) -> None:
     """Compare what is left with the middle one of the channels that are left."""
     left = ~np.any(list(reasons.values()), axis=0)
@@ -131,6 +142,9 @@ def _add_relative(
     too_slow = (wander > limits.wander_relative * _middle_channel(wander, left)) & (
         wander > limits.wander_least * typical
     )
+    # A sweaty electrode drifts too, but it still records what its neighbours record.
+    likeness, compared = _likeness(stats, left & ~too_large & ~too_slow, nearest, limits)
+    too_slow &= ~(compared & (likeness >= limits.wander_correlation))
     reasons["amplitude"] |= left & (too_large | too_slow)
     reasons["line"] |= (
         left
@@ -148,22 +162,15 @@ def _middle_channel(values: np.ndarray, left: np.ndarray) -> float:
     return float(np.quantile(levels, 0.5, method="lower"))
 
 
-def _decorrelated(
-    stats: EpochStats,
-    reasons: dict[str, np.ndarray],
-    positions: np.ndarray,
-    limits: DetectionLimits,
-) -> np.ndarray:
-    """Channels that resemble none of their nearest neighbours that are good themselves."""
-    left = ~np.any(list(reasons.values()), axis=0)
-    n_channels = left.shape[1]
-    nearest = _nearest(positions, limits.neighbours)
-    rows = np.arange(n_channels)[:, None]
+def _likeness(
+    stats: EpochStats, good: np.ndarray, nearest: np.ndarray, limits: DetectionLimits
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give the largest correlation with a good neighbour, and where there are enough of those."""
+    rows = np.arange(len(nearest))[:, None]
     similarity = np.abs(stats.correlation[:, rows, nearest])  # (n_epochs, n_channels, k)
-    good = left[:, nearest]
-    best = np.where(good, similarity, 0.0).max(axis=2, initial=0.0)
-    compared = left & (good.sum(axis=2) >= max(limits.neighbours_least, 1))
-    return compared & (best < limits.correlation)
+    usable = good[:, nearest]
+    best = np.where(usable, similarity, 0.0).max(axis=2, initial=0.0)
+    return best, usable.sum(axis=2) >= max(limits.neighbours_least, 1)
 
 
 def _nearest(positions: np.ndarray, n_neighbours: int) -> np.ndarray:
