@@ -376,6 +376,13 @@ def test_a_table_of_pandas_with_its_index_is_read(table, tmp_path):
         assert back.subjects.tolist() == table.subjects.tolist()
 
 
+def test_subjects_in_the_index_of_pandas_are_found(table, tmp_path):
+    frame = table.X.assign(subject=table.subjects, label=table.y)
+    frame["epoch"] = range(4)
+    frame.set_index(["subject", "epoch"]).to_parquet(tmp_path / "t.parquet")
+    assert FeatureTable.read(tmp_path / "t.parquet").subjects.equals(table.subjects)
+
+
 def test_a_parquet_file_of_polars_is_read(table, tmp_path):
     frame = pl.DataFrame(
         {
@@ -434,9 +441,10 @@ def test_a_sidecar_that_no_longer_fits_is_named(table, tmp_path):
     path.write_text("subject,label,a__x\n1,MDD,0.5\n")
     with pytest.raises(InputError, match=r"t\.csv: .*info\.json.*delete"):
         FeatureTable.read(path)
-    (tmp_path / "t.csv.info.json").write_text("{")
-    with pytest.raises(InputError, match="damaged"):
-        FeatureTable.read(path)
+    for rubbish in ("{", "[]", '{"info": {}}', '{"format_version": 1, "info": []}'):
+        (tmp_path / "t.csv.info.json").write_text(rubbish)
+        with pytest.raises(InputError, match="damaged"):
+            FeatureTable.read(path)
 
 
 def test_mistakes_in_a_parquet_file_are_named(tmp_path):

@@ -44,6 +44,8 @@ def condition_spans(
     for onset, description in sorted(zip(onsets, descriptions, strict=True)):
         number = parse_number(description)
         if number in other or description.casefold().endswith("boundary"):
+            if going_on:
+                spans[-1] = (spans[-1][0], min(spans[-1][1], onset))
             going_on = False
         elif number in wanted:
             if going_on and onset - spans[-1][1] <= LONGEST_GAP - TRIGGER_STEP:

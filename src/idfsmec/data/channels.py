@@ -27,7 +27,7 @@ _REFERENCE = re.compile(
 )
 _NOT_EEG = re.compile(
     r"EOG|ECG|EKG|EMG|^[HV]EO[GLRUD]?|^[LR]OC$|^CHIN|"  # eyes, heart, muscles
-    r"^(REF|GND|GROUND|COM|CMS|DRL|LE|RE)$|"  # references
+    r"^(REF|GND|GROUND|COM|CMS|DRL|VREF|LE|RE)$|"  # references
     r"STATUS|TRIG|^STI[M ]?\s*\d*$|EVENT|MARKER|ANNOTATION|^DIN\s?_?\d+$|PHOTIC|COUNTER|"
     r"RESP|NASAL|AIRFLOW|THOR|ABDO|SPO2|SAO2|^PR$|PULSE|PLETH|PPG|GSR|^EDA|SNORE|"
     r"TEMP(ERATURE)?$|^ACC|GYRO|^(EXG|EXT|AUX|DC|BIP|ERG|MISC)\s?_?\d*$|^(IBI|BURSTS|SUPPR)$|"
@@ -156,7 +156,7 @@ def _reason_to_drop(name: str, wanted: str | None, kind: str) -> str | None:
     return None
 
 
-# Nets and caps with names of their own, tried in this order where 10-05 does not fit.
+# Nets and caps that number their sensors.
 _OTHER_MONTAGES = (
     "GSN-HydroCel-32",
     "GSN-HydroCel-64_1.0",
@@ -171,27 +171,35 @@ _OTHER_MONTAGES = (
 )
 
 
+@cache
+def _sensors(montage: str) -> frozenset[str]:
+    import mne
+
+    return frozenset(mne.channels.make_standard_montage(montage).ch_names)
+
+
 def choose_montage(names: Iterable[str]) -> str | None:
     """Name the built-in montage that places these channels, or None if none does.
 
-    10-05 wins as soon as it knows one of the names; the nets and caps that number their
-    sensors are taken only where they hold every name and have no more than a third to spare.
+    The nets and caps that number their sensors are taken where nine in ten names and two in
+    three sensors fit; otherwise 10-05 is taken as soon as it knows one of the names.
 
     Examples
     --------
     >>> choose_montage([f"E{i}" for i in range(1, 129)])
     'GSN-HydroCel-128'
     """
-    import mne
-
     wanted = set(names)
-    if any(name.casefold() in _standard_names() for name in wanted - {"Cz"}):
-        return standard_montage_name()
+    fitting = []
     for montage in _OTHER_MONTAGES:
-        sensors = mne.channels.make_standard_montage(montage).ch_names
-        if wanted <= set(sensors) and len(wanted) >= 2 / 3 * len(sensors):
-            return montage
-    return standard_montage_name() if "Cz" in wanted else None
+        sensors = _sensors(montage)
+        common = len(wanted & sensors)
+        if common >= 0.9 * len(wanted) and common >= 2 / 3 * len(sensors):
+            fitting.append((common, -len(sensors), montage))
+    if fitting:
+        return max(fitting)[-1]  # most of the names, and of these the smallest
+    standard = set(_standard_names().values()) - {*EARS_AND_MASTOIDS, *EXTRA_NAMES}
+    return standard_montage_name() if wanted & standard else None
 
 
 def attach_montage(raw: mne.io.BaseRaw, montage: str | None = None) -> str | None:

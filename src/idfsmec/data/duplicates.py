@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cache
+from os import SEEK_END
 from pathlib import Path
 
 from idfsmec.data.recording import Recording, hash_file
@@ -13,13 +15,16 @@ from idfsmec.errors import InputError
 # Formats with a header of their own keep the signal here. The header names this file, so it
 # changes when both are renamed, while the signal stays the same.
 _SIGNAL_ENDINGS = (".eeg", ".fdt")
+_SIDECAR_ENDINGS = (".tsv", ".json")
+_GLANCE = 8192
 
 
 def find_duplicates(recordings: Iterable[Recording]) -> list[list[Recording]]:
     """Group recordings that hold the same signal, byte for byte.
 
-    Only files of equal size are read, in chunks. Several parts cut from one file (see
-    ``Recording.variant``) are different recordings.
+    Sizes are compared first, then the first and last bytes, and only what is still alike is
+    read through, in chunks. Several parts cut from one file (see ``Recording.variant``) are
+    different recordings.
 
     Parameters
     ----------
@@ -35,27 +40,36 @@ def find_duplicates(recordings: Iterable[Recording]) -> list[list[Recording]]:
     >>> find_duplicates([])
     []
     """
-    known_hashes: dict[Path, str] = {}
-
-    def content(recording: Recording) -> Hashable:
-        for path in _signal_files(recording):
-            if path not in known_hashes:
-                known_hashes[path] = hash_file(path)
-        return tuple(known_hashes[path] for path in _signal_files(recording))
-
-    by_size: dict[Hashable, list[Recording]] = defaultdict(list)
-    for recording in recordings:
-        if recording.files:
-            sizes = tuple(path.stat().st_size for path in _signal_files(recording))
-            by_size[recording.variant, sizes].append(recording)
-    groups: list[list[Recording]] = []
-    for same_size in by_size.values():
-        by_content: dict[Hashable, list[Recording]] = defaultdict(list)
-        if len(same_size) > 1:
-            for recording in same_size:
-                by_content[content(recording)].append(recording)
-        groups += [group for group in by_content.values() if len(group) > 1]
+    groups = [[recording for recording in recordings if recording.files]]
+    groups = _split(groups, lambda recording: recording.variant)
+    for look in (_size, _ends, cache(hash_file)):
+        groups = _split(groups, lambda one, look=look: tuple(map(look, _signal_files(one))))  # type: ignore[misc]
     return groups
+
+
+def _split(
+    groups: Iterable[list[Recording]], key: Callable[[Recording], Hashable]
+) -> list[list[Recording]]:
+    """Split groups by a key, and forget those who are left alone."""
+    finer = []
+    for group in groups:
+        parts: dict[Hashable, list[Recording]] = defaultdict(list)
+        for recording in group:
+            parts[key(recording)].append(recording)
+        finer += [part for part in parts.values() if len(part) > 1]
+    return finer
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size
+
+
+def _ends(path: Path) -> tuple[bytes, bytes]:
+    """Read a little from both ends: enough to tell most recordings of equal size apart."""
+    with path.open("rb") as file:
+        head = file.read(_GLANCE)
+        file.seek(-min(_GLANCE, _size(path)), SEEK_END)
+        return head, file.read()
 
 
 def _signal_files(recording: Recording) -> tuple[Path, ...]:
@@ -65,7 +79,7 @@ def _signal_files(recording: Recording) -> tuple[Path, ...]:
         signal = tuple(path for path in partners if path.suffix.lower() in _SIGNAL_ENDINGS)
         if signal:
             return signal
-    return recording.files
+    return tuple(path for path in recording.files if path.suffix.lower() not in _SIDECAR_ENDINGS)
 
 
 def check_duplicates(
