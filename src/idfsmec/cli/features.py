@@ -122,7 +122,7 @@ def features(
         settings=_settings(bands, hoc_orders),
         features=tuple(feature or DEFAULT_FEATURES),
         detect=detect,
-        typical_amplitude=typical_amplitude * 1e-6,
+        typical_amplitude=typical_amplitude / 1e6,
         keep_empty=keep_empty,
     )
     recordings = _find(source, data, labels, task, condition, allow_duplicates)

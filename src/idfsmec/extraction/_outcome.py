@@ -95,7 +95,8 @@ class Extraction:
                 channels.setdefault(reason, Counter()).update(hits)
         lines = []
         for reason, total in totals.most_common():
-            most = ", ".join(f"{name} {n}" for name, n in channels[reason].most_common(5))
+            hit = sorted(channels[reason].items(), key=lambda item: (-item[1], item[0]))
+            most = ", ".join(f"{name} {n}" for name, n in hit[:5])
             lines.append(f"  {reason}: {total} channel epochs (most: {most})")
         union = set(self.table.channels)
         absent = sum(

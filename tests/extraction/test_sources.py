@@ -1,0 +1,77 @@
+"""What a user may name as the source of recordings."""
+
+import mne
+import numpy as np
+import pytest
+
+from idfsmec.errors import InputError
+from idfsmec.extraction import find_recordings
+
+
+@pytest.fixture
+def modma3(tmp_path):
+    """Two recordings in the layout of the release: counts with a large offset."""
+    folder = tmp_path / "EEG_3channels_resting_lanzhou_2015"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for subject in ("02010002", "02020008"):
+        counts = rng.normal(1.5e6, 800, size=(3000, 3)).astype(int)
+        np.savetxt(folder / f"{subject}_still.txt", counts, fmt="%d")
+    return folder
+
+
+@pytest.fixture
+def bids(tmp_path, raws):
+    """A BIDS tree written by mne-bids, with the diagnosis in participants.tsv."""
+    mne_bids = pytest.importorskip("mne_bids")
+    root = tmp_path / "tree"
+    for subject in ("01", "02"):
+        raw = raws["s03.vhdr"].copy()
+        raw.info["line_freq"] = 50
+        path = mne_bids.BIDSPath(subject=subject, task="rest", datatype="eeg", root=root)
+        mne_bids.write_raw_bids(
+            raw, path, allow_preload=True, format="BrainVision", verbose="error"
+        )
+    table = root / "participants.tsv"
+    header, *lines = table.read_text(encoding="utf-8-sig").splitlines()
+    labels = ["diagnosis", "MDD", "HC"]
+    table.write_text(
+        "".join(f"{line}\t{x}\n" for line, x in zip([header, *lines], labels, strict=True))
+    )
+    return root
+
+
+def test_a_manifest_is_told_by_being_a_file(study):
+    assert [r.subject for r in find_recordings(study)] == ["s01", "s02", "s03", "s04"]
+
+
+def test_a_bids_tree_is_told_by_being_a_folder(bids):
+    recordings = find_recordings(bids, labels="diagnosis", task="rest")
+    assert [(r.subject, r.label) for r in recordings] == [("01", "MDD"), ("02", "HC")]
+    assert isinstance(recordings[0].load(), mne.io.BaseRaw)
+
+
+def test_a_data_set_is_known_by_name(modma3):
+    recordings = find_recordings("modma3", data=modma3)
+    assert [(r.subject, r.label) for r in recordings] == [("02010002", "MDD"), ("02020008", "HC")]
+
+
+def test_a_data_set_needs_its_folder():
+    with pytest.raises(InputError, match=r"modma3.*--data FOLDER"):
+        find_recordings("modma3")
+
+
+def test_a_source_that_is_nothing_is_refused_with_the_choices(tmp_path):
+    with pytest.raises(InputError, match=r"no such manifest.*modma3, modma128, pred-d003"):
+        find_recordings(tmp_path / "nothing.csv")
+
+
+def test_options_that_would_be_ignored_are_refused(study, modma3, bids):
+    with pytest.raises(InputError, match="--labels bdi13: has no meaning for a manifest"):
+        find_recordings(study, labels="bdi13")
+    with pytest.raises(InputError, match="--condition eyes-open: has no meaning for modma3"):
+        find_recordings("modma3", data=modma3, condition="eyes-open")
+    with pytest.raises(InputError, match="--condition"):
+        find_recordings(bids, condition="eyes-open")
+    with pytest.raises(InputError, match="--data goes with"):
+        find_recordings(study, data=modma3)
