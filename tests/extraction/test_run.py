@@ -73,6 +73,19 @@ def test_a_failing_recording_is_named(recordings, study, spoil):
         extract_table(recordings)
 
 
+def test_a_failing_recording_stops_two_jobs_as_well(recordings, study, spoil):
+    spoil(study.with_name("s01.edf"))
+    with pytest.raises(InputError, match=r"s01\.edf"):
+        extract_table(recordings, jobs=2)
+
+
+def test_a_folder_that_cannot_be_written_is_no_fault_of_the_recordings(recordings, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.raises(OSError, match="file"):
+        extract_table(recordings, parts=blocked / "parts", on_error="skip")
+
+
 def test_a_failing_recording_may_be_skipped(recordings, study, spoil):
     spoil(study.with_name("s02_raw.fif"))
     extraction = extract_table(recordings, on_error="skip")
@@ -109,6 +122,8 @@ def test_no_recordings_and_unknown_words_are_refused(recordings):
         extract_table([])
     with pytest.raises(InputError, match="on_error"):
         extract_table(recordings, on_error="ignore")
+    with pytest.raises(InputError, match="jobs"):
+        extract_table(recordings, jobs=0)
 
 
 def test_simulated_recordings_need_no_files():

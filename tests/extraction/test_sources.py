@@ -56,6 +56,13 @@ def test_a_data_set_is_known_by_name(modma3):
     assert [(r.subject, r.label) for r in recordings] == [("02010002", "MDD"), ("02020008", "HC")]
 
 
+def test_the_unit_of_a_data_set_can_be_set(modma3):
+    volts = [find_recordings("modma3", data=modma3, unit=unit)[0] for unit in ("1e-6", "uV", "2")]
+    peaks = [recording.load().get_data().max() for recording in volts]
+    assert peaks[0] == peaks[1]
+    assert peaks[2] == pytest.approx(peaks[0] * 2e6)
+
+
 def test_a_data_set_needs_its_folder():
     with pytest.raises(InputError, match=r"modma3.*--data FOLDER"):
         find_recordings("modma3")

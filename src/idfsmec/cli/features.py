@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -51,6 +51,9 @@ Labels = Annotated[
 ]
 Task = Annotated[str | None, typer.Option(help="BIDS: keep the recordings of one task.")]
 Condition = Annotated[str | None, typer.Option(help="pred-d003: eyes-open or eyes-closed only.")]
+Unit = Annotated[
+    str | None, typer.Option(help="modma3, modma128: uV, nV, V, or the volts that one step is.")
+]
 Epoch = Annotated[float, typer.Option(help="Length of an epoch in seconds.")]
 Overlap = Annotated[float, typer.Option(help="Seconds that epochs have in common.")]
 Resample = Annotated[float, typer.Option(help="Sampling rate to convert to, in Hz.")]
@@ -94,6 +97,7 @@ def features(
     labels: Labels = None,
     task: Task = None,
     condition: Condition = None,
+    unit: Unit = None,
     epoch: Epoch = 10.0,
     overlap: Overlap = 0.0,
     resample: Resample = 250.0,
@@ -125,7 +129,8 @@ def features(
         typical_amplitude=typical_amplitude / 1e6,
         keep_empty=keep_empty,
     )
-    recordings = _find(source, data, labels, task, condition, allow_duplicates)
+    about = {"data": data, "labels": labels, "task": task, "condition": condition, "unit": unit}
+    recordings = _find(source, about, allow_duplicates)
     extraction = _extract(recordings, output, options, jobs, on_error, force)
     console.print(extraction.summary(), markup=False, highlight=False, soft_wrap=True)
     console.print(f"written     {output}", markup=False, highlight=False, soft_wrap=True)
@@ -148,19 +153,12 @@ def _parse_band(text: str) -> tuple[str, tuple[float, float]]:
         raise InputError(f"--band {text}: write a band as NAME=LOWER-UPPER, alpha=8-13.") from None
 
 
-def _find(
-    source: str,
-    data: Path | None,
-    labels: str | None,
-    task: str | None,
-    condition: str | None,
-    allow_duplicates: bool,
-) -> list[Recording]:
+def _find(source: str, about: dict[str, Any], allow_duplicates: bool) -> list[Recording]:
     from idfsmec.data import check_duplicates
     from idfsmec.extraction import find_recordings
 
     with _warnings_as_lines():
-        found = find_recordings(source, data=data, labels=labels, task=task, condition=condition)
+        found = find_recordings(source, **about)
         check_duplicates(found, allow=allow_duplicates)
     return found
 

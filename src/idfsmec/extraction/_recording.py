@@ -14,13 +14,17 @@ from idfsmec.data import Recording, montage_name
 from idfsmec.data.positions import channel_positions
 from idfsmec.errors import InputError
 from idfsmec.extraction._options import ExtractionOptions
-from idfsmec.features import EpochGrid, compute_features, feature_columns, prepare_recording
+from idfsmec.features import (
+    MICROVOLTS_PER_VOLT,
+    EpochGrid,
+    compute_features,
+    feature_columns,
+    prepare_recording,
+)
 from idfsmec.missing import detect_missing, observed_from_annotations, observed_from_bads
 
 if TYPE_CHECKING:
     import mne
-
-_MICROVOLTS = 1e6
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def extract_recording(
     del raw  # the file's signals are not needed twice
     missing = np.any(list(causes.values()), axis=0)
     _blank(data, grid, missing)
-    data *= _MICROVOLTS
+    data *= MICROVOLTS_PER_VOLT
     prepared = prepare_recording(data, sfreq, options.path)
     causes["no finite, changing signal"] = prepared.missing & ~missing
     missing = missing | prepared.missing
@@ -116,13 +120,7 @@ def _signals(
     """EEG channels in volts; a copy that may be changed."""
     import mne
 
-    sfreq = float(raw.info["sfreq"])
-    highest = options.settings.highest_frequency
-    if sfreq / 2 < highest:
-        raise InputError(
-            f"sampled at {sfreq:g} Hz, so it ends at {sfreq / 2:g} Hz, but the bands reach up to "
-            f"{highest:g} Hz: leave out the bands above, or this recording."
-        )
+    options.settings.check_rate(float(raw.info["sfreq"]))
     picks = mne.pick_types(raw.info, eeg=True, exclude=())
     if not len(picks):
         raise InputError("has no EEG channel.")

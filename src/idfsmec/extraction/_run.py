@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -79,15 +79,18 @@ def extract_table(
         raise InputError(f"on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}.")
     if not recordings:
         raise InputError("There are no recordings.")
+    if jobs == 0:
+        raise InputError("jobs must be a number of processes, or -1 for one per core; got 0.")
     options = options or ExtractionOptions()
     with _folder(parts) as folder:
         finished: dict[int, tuple[Outcome, Path]] = {}
-        for position, outcome, path in _work(recordings, options, folder, jobs):
-            if outcome.status == "failed" and on_error == "raise":
-                raise _failure(outcome, kept=parts is not None)
-            finished[position] = outcome, path
-            if on_progress is not None:
-                on_progress(outcome)
+        with closing(_work(recordings, options, folder, jobs)) as work:
+            for position, outcome, path in work:
+                if outcome.status == "failed" and on_error == "raise":
+                    raise _failure(outcome, kept=parts is not None)
+                finished[position] = outcome, path
+                if on_progress is not None:
+                    on_progress(outcome)
         ordered = [finished[position] for position in range(len(recordings))]
         table = _assemble(recordings, ordered, options)
     return Extraction(table, [outcome for outcome, _ in ordered])
@@ -107,13 +110,22 @@ def _folder(parts: Path | None) -> Iterator[Path]:
 
 def _work(
     recordings: Sequence[Recording], options: ExtractionOptions, folder: Path, jobs: int
-) -> Iterator[tuple[int, Outcome, Path]]:
+) -> Generator[tuple[int, Outcome, Path], None, None]:
     """Yield each recording's outcome as soon as it is known, in any order."""
     run = partial(_finish, options=options, digest=options.digest(), folder=folder)
     # Recordings take their turn one by one: handing out several at once would keep a worker
     # busy with a queue while another one idles.
     pool = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    yield from pool(delayed(run)(position, one) for position, one in enumerate(recordings))
+    outputs = pool(delayed(run)(position, one) for position, one in enumerate(recordings))
+    try:
+        # Not "yield from": that would close the pool itself, before the finally.
+        for output in outputs:  # noqa: UP028
+            yield output
+    finally:
+        with warnings.catch_warnings():
+            # joblib warns about work that nobody waits for; after a failure that is meant.
+            warnings.simplefilter("ignore")
+            outputs.close()
 
 
 def _finish(
@@ -133,13 +145,14 @@ def _finish(
             status = "resumed"
             if found is None:
                 found, status = extract_recording(recording, options), "done"
-                write_part(path, found)
         except Exception as error:
             # A damaged file makes readers raise anything; one file must not stop the others.
             reason = " ".join(str(error).split()) or type(error).__name__
             mendable = isinstance(error, InputError | OSError)
             text = reason.removeprefix(f"{recording.source}: ")
             return position, Outcome(*who, "failed", error=text, mendable=mendable), path
+    if status == "done":  # a full disk is no fault of the recording: this may raise
+        write_part(path, found)
     said = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
     return position, _outcome(who, status, found, tuple(said)), path
 

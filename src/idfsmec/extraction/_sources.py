@@ -31,6 +31,7 @@ def find_recordings(
     labels: str | None = None,
     task: str | None = None,
     condition: str | None = None,
+    unit: str | None = None,
 ) -> list[Recording]:
     """Name the recordings of a study, without loading them.
 
@@ -48,6 +49,8 @@ def find_recordings(
         Keep one task of a BIDS tree.
     condition : str, optional
         Of ``pred-d003`` keep ``eyes-open`` or ``eyes-closed``.
+    unit : str, optional
+        Of ``modma3`` and ``modma128``: ``uV``, ``nV``, ``V``, or how many volts one step is.
 
     Returns
     -------
@@ -60,16 +63,17 @@ def find_recordings(
     """
     name = fspath(source)
     path = Path(name)
-    given = {"labels": labels, "task": task, "condition": condition}
+    given = {"labels": labels, "task": task, "condition": condition, "unit": unit}
     if name in DATA_SETS:
         if data is None:
             raise InputError(
                 f"{name}: say where your copy of this data set is, with --data FOLDER "
                 "(data=... in Python)."
             )
-        _refuse_others(given, {"labels", "condition"} if name == "pred-d003" else set(), name)
-        options = {key: given[key] for key in ("labels", "condition") if given[key] is not None}
-        return DATA_SETS[name](data, **options)
+        allowed = {"labels", "condition"} if name == "pred-d003" else {"unit"}
+        _refuse_others(given, allowed, name)
+        options = {key: value for key, value in given.items() if value is not None}
+        return DATA_SETS[name](data, **{k: _as_number(v) for k, v in options.items()})
     if data is not None:
         raise InputError(f"--data goes with {', '.join(DATA_SETS)}, not with {name!r}.")
     if path.is_dir():
@@ -82,6 +86,13 @@ def find_recordings(
         f"{name}: there is no such manifest or BIDS folder, and no data set of that name "
         f"({', '.join(DATA_SETS)})."
     )
+
+
+def _as_number(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _refuse_others(given: dict[str, str | None], allowed: set[str], what: str) -> None:

@@ -1,7 +1,7 @@
 """Signals become numbers: one registry of features over shared spectra."""
 
 from idfsmec.features._compute import DEFAULT_FEATURES, compute_features
-from idfsmec.features._extract import extract_features, feature_columns
+from idfsmec.features._extract import MICROVOLTS_PER_VOLT, extract_features, feature_columns
 from idfsmec.features._grid import EpochGrid
 from idfsmec.features._prepare import (
     PreparedEpochs,
@@ -32,4 +32,5 @@ __all__ = [
     "PreparedEpochs",
     "EpochGrid",
     "feature_columns",
+    "MICROVOLTS_PER_VOLT",
 ]

@@ -21,7 +21,7 @@ from idfsmec.features._registry import Feature
 from idfsmec.features._settings import FeatureSettings
 
 # MNE keeps volts; everybody else in this field speaks of microvolts.
-_MICROVOLTS = 1e6
+MICROVOLTS_PER_VOLT = 1e6
 
 
 def extract_features(
@@ -107,10 +107,10 @@ def _prepared(
 
     if not isinstance(data, mne.io.BaseRaw | mne.BaseEpochs):
         array, rate, names = _checked_array(data, sfreq, ch_names)
-        _check_bandwidth(rate, settings)
+        settings.check_rate(rate)
         return names, prepare_epochs(array, rate, path)
     rate = float(data.info["sfreq"])
-    _check_bandwidth(rate, settings)
+    settings.check_rate(rate)
     picks = mne.pick_types(data.info, eeg=True, exclude=())
     if not len(picks):
         raise InputError(
@@ -118,7 +118,7 @@ def _prepared(
             "raw.set_channel_types({'Fp1': 'eeg'})."
         )
     names = [data.ch_names[pick] for pick in picks]
-    array = data.get_data(picks=picks) * _MICROVOLTS
+    array = data.get_data(picks=picks) * MICROVOLTS_PER_VOLT
     array[..., np.isin(names, data.info["bads"]), :] = np.nan
     is_raw = isinstance(data, mne.io.BaseRaw)
     return names, (prepare_recording if is_raw else prepare_epochs)(array, rate, path)
@@ -143,14 +143,3 @@ def _checked_array(
     if len(set(names)) < len(names):
         raise InputError("Channel names must differ from each other.")
     return array, float(sfreq), names
-
-
-def _check_bandwidth(sfreq: float, settings: FeatureSettings) -> None:
-    """Refuse to report power of frequencies that the recording cannot hold."""
-    if not sfreq > 0:
-        raise InputError(f"The sampling rate must be positive, got {sfreq!r} Hz.")
-    if sfreq / 2 < settings.highest_frequency:
-        raise InputError(
-            f"A signal sampled at {sfreq:g} Hz ends at {sfreq / 2:g} Hz, but the bands reach up "
-            f"to {settings.highest_frequency:g} Hz: leave out the bands above."
-        )

@@ -68,6 +68,23 @@ class FeatureSettings:
         """Upper edge of the highest band, 0 if there is no band."""
         return max((upper for _, upper in self.bands.values()), default=0.0)
 
+    def check_rate(self, sfreq: float) -> None:
+        """Refuse a recording that cannot hold the bands: resampling does not bring them back.
+
+        Parameters
+        ----------
+        sfreq : float
+            Sampling rate in Hz at which the signal was recorded.
+        """
+        if not sfreq > 0:
+            raise InputError(f"The sampling rate must be positive, got {sfreq!r} Hz.")
+        if sfreq / 2 < self.highest_frequency:
+            raise InputError(
+                f"A signal sampled at {sfreq:g} Hz ends at {sfreq / 2:g} Hz, but the bands reach "
+                f"up to {self.highest_frequency:g} Hz: leave out the bands above, or this "
+                "recording."
+            )
+
     def as_dict(self) -> dict[str, Any]:
         """Plain containers, for a table's ``info`` and for cache keys."""
         return asdict(self) | {"bands": {name: list(band) for name, band in self.bands.items()}}
