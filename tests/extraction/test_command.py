@@ -7,11 +7,13 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from idfsmec.cli import app
-from idfsmec.data import read_manifest
+from idfsmec.data import read_manifest, simulate_cohort
+from idfsmec.data.modma import VOLTS_PER_COUNT
 from idfsmec.extraction import extract_table
 from idfsmec.table import FeatureTable
 
@@ -108,6 +110,31 @@ def test_one_recording_for_two_subjects_is_refused(study, output):
     assert code == 0
     assert "more than once" in said
     assert len(FeatureTable.read(output)) == 16
+
+
+def test_modma_goes_in_by_name_and_its_bad_recordings_are_found(tmp_path, output):
+    # As released: counts with a large offset; one recording is bad throughout (1e8 times the
+    # power of the others), one in Fp1 only.
+    folder = tmp_path / "EEG_3channels_resting_lanzhou_2015"
+    folder.mkdir()
+    cohort = simulate_cohort(4, 3, duration=40, detached=0, artifacts=False, random_state=0)
+    subjects = ["02010002", "02010011", "02020008", "02020022"]
+    for subject, recording in zip(subjects, cohort.recordings, strict=True):
+        counts = recording.load().get_data().T / VOLTS_PER_COUNT
+        if subject == "02010011":
+            counts *= 1e4
+        if subject == "02020022":
+            counts[:, 0] *= 1e4
+        np.savetxt(folder / f"{subject}_still.txt", counts + 1.5e6, fmt="%d")
+    code, said, _ = run("modma3", "--data", tmp_path, "-o", output)
+    assert code == 0
+    table = FeatureTable.read(output)
+    assert set(table.subjects) == {"02010002", "02020008", "02020022"}
+    observed = table.observed.groupby(table.subjects).all()
+    assert observed.sum(axis=1).tolist() == [3, 3, 2]
+    assert not observed.loc["02020022", "Fp1"]
+    assert "skipped 1 recordings" in said
+    assert "02010011_still.txt: no epoch has any channel left" in said
 
 
 def test_help_shows_an_example():

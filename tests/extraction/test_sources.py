@@ -1,11 +1,10 @@
 """What a user may name as the source of recordings."""
 
-import mne
 import numpy as np
 import pytest
 
 from idfsmec.errors import InputError
-from idfsmec.extraction import find_recordings
+from idfsmec.extraction import extract_table, find_recordings
 
 
 @pytest.fixture
@@ -48,7 +47,8 @@ def test_a_manifest_is_told_by_being_a_file(study):
 def test_a_bids_tree_is_told_by_being_a_folder(bids):
     recordings = find_recordings(bids, labels="diagnosis", task="rest")
     assert [(r.subject, r.label) for r in recordings] == [("01", "MDD"), ("02", "HC")]
-    assert isinstance(recordings[0].load(), mne.io.BaseRaw)
+    table = extract_table(recordings).table
+    assert (len(table), len(table.channels)) == (4, 18)
 
 
 def test_a_data_set_is_known_by_name(modma3):

@@ -157,7 +157,7 @@ def _find(source: str, about: dict[str, Any], allow_duplicates: bool) -> list[Re
     from idfsmec.data import check_duplicates
     from idfsmec.extraction import find_recordings
 
-    with _warnings_as_lines():
+    with _warnings_as_lines(), error_console.status("looking for recordings and duplicates"):
         found = find_recordings(source, **about)
         check_duplicates(found, allow=allow_duplicates)
     return found

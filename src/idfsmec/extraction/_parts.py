@@ -64,6 +64,11 @@ def read_notes(path: Path) -> RecordingFeatures | None:
         return None
 
 
+def read_columns(path: Path) -> list[str]:
+    """Read the names of the features."""
+    return [name for name in pq.read_schema(path).names if name != _START]
+
+
 def read_features(path: Path) -> pd.DataFrame:
     """Read the numbers; the index holds the starts of the epochs."""
     return pq.read_table(path).to_pandas().set_index(_START)

@@ -19,7 +19,13 @@ from idfsmec.data import Recording
 from idfsmec.errors import InputError
 from idfsmec.extraction._options import ExtractionOptions
 from idfsmec.extraction._outcome import Extraction, Outcome
-from idfsmec.extraction._parts import part_path, read_features, read_notes, write_part
+from idfsmec.extraction._parts import (
+    part_path,
+    read_columns,
+    read_features,
+    read_notes,
+    write_part,
+)
 from idfsmec.extraction._recording import RecordingFeatures, extract_recording
 from idfsmec.table import FeatureTable
 
@@ -192,15 +198,14 @@ def _assemble(
     if not used:
         reasons = "; ".join(f"{o.source}: {o.error or 'all missing'}" for o, _ in finished[:3])
         raise InputError(f"No recording gave an epoch with any channel left ({reasons}).")
-    frames = {i: read_features(finished[i][1]) for i in used}
-    columns = pd.Index(list(dict.fromkeys(c for frame in frames.values() for c in frame.columns)))
-    sizes = [len(frames[i]) for i in used]
+    parts = [finished[i][1] for i in used]
+    columns = pd.Index(list(dict.fromkeys(c for part in parts for c in read_columns(part))))
+    sizes = [finished[i][0].n_rows for i in used]
     values = np.full((sum(sizes), len(columns)), np.nan)
-    row = 0
-    for i in used:
-        frame = frames.pop(i)
-        values[row : row + len(frame), columns.get_indexer(frame.columns)] = frame.to_numpy()
-        row += len(frame)
+    # One part at a time, so that the table is the only thing that grows with their number.
+    for part, stop, size in zip(parts, np.cumsum(sizes), sizes, strict=True):
+        frame = read_features(part)
+        values[stop - size : stop, columns.get_indexer(frame.columns)] = frame.to_numpy()
     montages = sorted({finished[i][0].montage for i in used} - {""})
     info = {
         **options.as_dict(),
