@@ -166,6 +166,8 @@ def _one_dtype(series: pd.Series, what: str) -> pd.Series:
     if kind == "boolean":
         return series.astype(bool)
     if kind == "integer":
+        if series.max() >= 2**63 or series.min() < -(2**63):
+            raise InputError(f"A {what} is beyond 64 bits: store the {what}s as text.")
         return series.astype(np.int64)
     if kind in ("floating", "mixed-integer-float"):
         numbers = series.astype(np.float64)

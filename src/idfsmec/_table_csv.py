@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -25,27 +22,24 @@ def _gzipped(path: Path) -> bool:
     return path.name.lower().endswith(".gz")
 
 
-@contextmanager
-def _open_text(path: Path, mode: str) -> Iterator[IO[str]]:
-    """Open a text file, gzipped or not; a byte order mark is skipped when reading."""
-    encoding = "utf-8" if mode == "w" else "utf-8-sig"
-    if not _gzipped(path):
-        with path.open(mode, encoding=encoding, newline="") as file:
-            yield file
-        return
-    # Neither name nor time goes into the file: the same table gives the same bytes.
-    with (
-        path.open(f"{mode}b") as raw,
-        gzip.GzipFile("", f"{mode}b", fileobj=raw, mtime=0) as packed,
-        io.TextIOWrapper(packed, encoding=encoding, newline="") as file,
-    ):
-        yield file
+def _open_text(path: Path) -> IO[str]:
+    """Open a text file, gzipped or not; a byte order mark is skipped."""
+    if _gzipped(path):
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
 
 
 def write_csv(path: Path, frame: pd.DataFrame) -> None:
     """Write a frame as CSV, gzipped if the name says so; numbers survive exactly."""
-    with _open_text(path, "w") as file:
-        frame.to_csv(file, index=False, lineterminator="\n")
+    # Arrow writes the shortest digits that read back the same, ten times as fast as pandas.
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    with path.open("wb") as file:
+        if not _gzipped(path):
+            pa_csv.write_csv(table, file)
+            return
+        # Neither name nor time goes into the file: the same table gives the same bytes.
+        with gzip.GzipFile("", "wb", 6, fileobj=file, mtime=0) as packed:
+            pa_csv.write_csv(table, packed)
 
 
 def read_csv(path: Path, hand_made: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -89,7 +83,7 @@ class _Layout:
 
 def _sniff(path: Path) -> _Layout:
     """Find out how a CSV file is laid out, and check its header."""
-    with _open_text(path, "r") as file:
+    with _open_text(path) as file:
         head = file.readline()
         file.seek(0)
         separator = max(",;\t", key=head.count)
@@ -169,11 +163,14 @@ def restore(text: pd.Series, kind: str | None) -> pd.Series:
     because the zeros in front of ``02010002`` are part of the name.
     """
     if kind is None:
-        plain = text.name == "label" and text.str.fullmatch(r"-?(0|[1-9][0-9]{0,17})").all()
-        kind = "integer" if plain else "text"
+        whole = r"-?(0|[1-9][0-9]{0,17})(\.0)?"  # pandas writes 1.0 where labels were floats
+        if text.name == "label" and text.str.fullmatch(whole).all():
+            text, kind = text.str.removesuffix(".0"), "integer"
+        else:
+            kind = "text"
     try:
         if kind == "boolean":
-            return text.map({"True": True, "False": False}.__getitem__).astype(bool)
+            return text.map({"true": True, "false": False}.__getitem__).astype(bool)
         return text.astype({"integer": np.int64, "number": np.float64}.get(kind, text.dtype))
     except (ValueError, KeyError) as error:
         raise InputError(

@@ -98,7 +98,8 @@ def read_parts(path: Path) -> Parts:
 
 def _read_parquet(path: Path) -> Parts:
     try:
-        table = pq.read_table(path)
+        # A folder called "session=1" is a name here, not a column.
+        table = pq.read_table(path, partitioning=None)
     except pa.ArrowException as error:
         raise InputError(f"not a readable Parquet file ({error}).") from error
     metadata = _check_metadata((table.schema.metadata or {}).get(METADATA_KEY))

@@ -81,10 +81,15 @@ def test_a_tree_without_sessions_in_another_format_is_read(tmp_path, make_raw):
     folder = tmp_path / "sub-A1" / "eeg"
     folder.mkdir(parents=True)
     make_raw().export(folder / "sub-A1_task-rest_eeg.edf", verbose="ERROR")
-    set_participants(tmp_path, ["participant_id\tDiagnosis", "A1\tHC"])
+    set_participants(tmp_path, ["participant_id\tDiagnosis", "sub-A1\tHC"])
     [recording] = read_bids(tmp_path)
     assert (recording.subject, recording.label, recording.session) == ("A1", "HC", None)
     assert recording.load().ch_names == ["Fp1", "Cz"]
+
+
+def test_participants_without_the_prefix_are_found(tree):
+    set_participants(tree, ["participant_id\tgroup", "01\tMDD", "02\tHC"])
+    assert {(r.subject, r.label) for r in read_bids(tree)} == {("01", "MDD"), ("02", "HC")}
 
 
 def test_the_label_column_can_be_named(tree):

@@ -1,5 +1,4 @@
 import mne
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -139,8 +138,3 @@ def test_a1_and_a2_of_a_biosemi_cap_are_not_taken_for_ears():
 )
 def test_the_montage_fits_the_names(names, montage):
     assert choose_montage(names) == montage
-
-
-def test_positions_of_the_template_are_those_of_mne():
-    montage = mne.channels.make_standard_montage(standard_montage_name())
-    assert np.isfinite(montage.get_positions()["ch_pos"]["Cz"]).all()

@@ -1,6 +1,7 @@
 import pickle
 import zipfile
 
+import edfio
 import mne
 import numpy as np
 import pytest
@@ -9,9 +10,25 @@ from idfsmec.data import channel_plan, read_manifest
 from idfsmec.data._files import files_of
 from idfsmec.errors import InputError
 
+
+def write_bdf(raw, path):
+    """Write BDF by edfio; MNE's own export came only after the oldest MNE we support."""
+    person = raw.info["subject_info"] or {}
+    signals = [
+        edfio.BdfSignal(samples * 1e6, raw.info["sfreq"], label=name, physical_dimension="uV")
+        for name, samples in zip(raw.ch_names, raw.get_data(), strict=True)
+    ]
+    patient = edfio.Patient(
+        code=person.get("his_id", "X"),
+        name=f"{person.get('first_name', 'X')}_{person.get('last_name', 'X')}",
+        birthdate=person.get("birthday"),
+    )
+    edfio.Bdf(signals, patient=patient).write(path)
+
+
 WRITERS = {
     "edf": lambda raw, path: mne.export.export_raw(path, raw, verbose="ERROR"),
-    "bdf": lambda raw, path: mne.export.export_raw(path, raw, fmt="bdf", verbose="ERROR"),
+    "bdf": write_bdf,
     "vhdr": lambda raw, path: mne.export.export_raw(path, raw, verbose="ERROR"),
     "set": lambda raw, path: mne.export.export_raw(path, raw, verbose="ERROR"),
     "fif": lambda raw, path: raw.save(path, verbose="ERROR"),

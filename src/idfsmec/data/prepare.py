@@ -101,11 +101,11 @@ def _resolve_bads(bads: list[str], plan: ChannelPlan, source: str) -> list[str]:
 
 def _forget_the_person(raw: mne.io.BaseRaw) -> None:
     """Remove whatever the header says about who was recorded, when and by whom."""
+    raw.info["subject_info"] = None
     with warnings.catch_warnings():
         # MNE warns where there is no date to remove, which is what is wanted.
         warnings.simplefilter("ignore", RuntimeWarning)
         raw.anonymize(verbose="ERROR")
-    raw.info["subject_info"] = None
 
 
 def _notes(raw: mne.io.BaseRaw) -> dict[str, Any]:
