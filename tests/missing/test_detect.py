@@ -11,6 +11,7 @@ from idfsmec.errors import InputError
 from idfsmec.missing import (
     DetectionLimits,
     _epoch_stats,
+    _rules,
     detect_missing,
     estimate_typical_amplitude,
 )
@@ -255,11 +256,49 @@ def test_of_three_channels_the_one_unlike_the_others_is_found():
     assert detection.missing.tolist() == [[False, False, True]] * 4
 
 
-def test_without_names_or_places_channels_are_compared_with_all_others(epochs):
+def test_without_names_or_places_channels_are_compared_with_those_most_like_them(epochs):
     epochs[:, 7] = np.random.default_rng(0).normal(scale=12e-6, size=(4, 2500))
     detection = detect_missing(epochs, SFREQ)
     assert detection.bads == ["7"]
     assert detection.missing.sum() == 4
+
+
+def test_a_channel_without_a_place_passes_among_others_that_have_one(sound, epochs):
+    names = ["CB1" if name == "O2" else name for name in sound.ch_names]
+    assert not detect_missing(epochs, SFREQ, ch_names=names).missing.any()
+    epochs[:, names.index("CB1")] = np.random.default_rng(0).normal(scale=1e-5, size=(4, 2500))
+    assert detect_missing(epochs, SFREQ, ch_names=names).bads == ["CB1"]
+
+
+@pytest.mark.parametrize("reference", ["average", ["Cz"], ["Fp1", "O2"]])
+@pytest.mark.parametrize("n_channels", [19, 64])
+def test_any_reference_will_do(reference, n_channels):
+    for raw in simulate_cohort(4, n_channels, duration=20, detached=0, random_state=1).raws():
+        raw.set_eeg_reference(reference, verbose="error")
+        raw.drop_channels(reference if len(reference) == 1 else [])
+        detection = detect_missing(cut(raw), SFREQ, ch_names=raw.ch_names)
+        assert not detection.missing.any()
+
+
+def test_the_neighbours_are_summed_up_by_the_multiple_correlation(sound, epochs):
+    from sklearn.linear_model import LinearRegression
+
+    stats = _epoch_stats.epoch_stats(epochs, SFREQ, (50.0,))
+    nearest = np.array([[j for j in range(19) if j != i][:5] for i in range(19)])
+    everything = np.ones((N_EPOCHS, 19), dtype=bool)
+    likeness, _ = _rules._likeness(stats, everything, nearest, DetectionLimits())
+    # Oracle: regress the whitened 2-20 Hz spectrum on the neighbours' (no intercept).
+    taper = np.hanning(2502)[1:-1]
+    f = np.fft.rfftfreq(2500, 1 / SFREQ)
+    band = (f >= 2) & (f < 20)
+    coefficients = np.fft.rfft((epochs[1] - epochs[1].mean(-1, keepdims=True)) * taper)[:, band]
+    coefficients = coefficients * np.sqrt(f[band])
+    rows = np.concatenate([coefficients.real, coefficients.imag], axis=1)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    for channel in range(19):
+        design, target = rows[nearest[channel]].T, rows[channel]
+        fitted = LinearRegression(fit_intercept=False).fit(design, target).predict(design)
+        assert likeness[1, channel] == pytest.approx(np.linalg.norm(fitted), abs=0.02)
 
 
 def test_one_channel_alone_is_judged_by_absolute_limits(epochs):
