@@ -96,7 +96,7 @@ def test_a_failing_file_is_named_and_the_others_go_on_if_asked(study, output, sp
     assert not output.exists()
     code, said, _ = run(study, "-o", output, "--on-error", "skip")
     assert code == 0
-    assert "skipped 1 recordings" in said
+    assert "skipped 1 of 4 recordings" in said
     assert "s03.vhdr" in said
     assert set(FeatureTable.read(output).subjects) == {"s01", "s02", "s04"}
 
@@ -133,7 +133,7 @@ def test_modma_goes_in_by_name_and_its_bad_recordings_are_found(tmp_path, output
     observed = table.observed.groupby(table.subjects).all()
     assert observed.sum(axis=1).tolist() == [3, 3, 2]
     assert not observed.loc["02020022", "Fp1"]
-    assert "skipped 1 recordings" in said
+    assert "skipped 1 of 4 recordings" in said
     assert "02010011_still.txt: no epoch has any channel left" in said
 
 

@@ -112,7 +112,7 @@ class Extraction:
         if partly:
             lines.append(f"left out    {partly} epochs in which no channel was left")
         if self.skipped:
-            lines.append(f"skipped     {len(self.skipped)} recordings")
+            lines.append(f"skipped     {len(self.skipped)} of {len(self.outcomes)} recordings")
         for outcome in self.skipped[:MOST_NAMED]:
             why = outcome.error or "no epoch has any channel left"
             lines.append(f"  {outcome.source}: {why}")
