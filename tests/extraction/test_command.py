@@ -61,6 +61,9 @@ def test_options_reach_the_table(study, output):
         (["--band", "alpha:8-13"], "write a band as NAME=LOWER-UPPER"),
         (["--feature", "hjorth"], "no feature 'hjorth'"),
         (["--labels", "bdi13"], "has no meaning for a manifest"),
+        (["--epoch", 1], "error: Feature 'nsi' compares segments of 1 s"),
+        (["--band", "slow=0.01-0.05"], "error: Band 'slow'"),
+        (["--jobs", 0], "got 0"),
         (["--on-error", "ignore"], "ignore"),
     ],
 )

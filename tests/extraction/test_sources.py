@@ -68,6 +68,17 @@ def test_a_data_set_needs_its_folder():
         find_recordings("modma3")
 
 
+def test_rule_and_condition_reach_the_reader_of_pred(tmp_path):
+    # A tree without recordings: the reader's own refusals show what it was asked for.
+    (tmp_path / "participants.tsv").write_text(
+        "participant_id\tOriginal_ID\tBDI\tSCID\nsub-001\t507\t2\t50\n"
+    )
+    with pytest.raises(InputError, match="nosuchrule"):
+        find_recordings("pred-d003", data=tmp_path, labels="nosuchrule")
+    with pytest.raises(InputError, match="eyes-shut"):
+        find_recordings("pred-d003", data=tmp_path, condition="eyes-shut")
+
+
 def test_a_source_that_is_nothing_is_refused_with_the_choices(tmp_path):
     with pytest.raises(InputError, match=r"no such manifest.*modma3, modma128, pred-d003"):
         find_recordings(tmp_path / "nothing.csv")

@@ -7,12 +7,15 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from idfsmec.errors import InputError
 from idfsmec.features import (
     DEFAULT_FEATURES,
     Feature,
     FeatureSettings,
     SignalPath,
+    compute_features,
     registry,
 )
 
@@ -67,6 +70,23 @@ class ExtractionOptions:
     def resolved_features(self) -> tuple[Feature, ...]:
         """The features themselves, whatever names were given."""
         return registry.resolve(self.features)
+
+    def check(self) -> None:
+        """Refuse options that do not go together, before any recording is blamed for them.
+
+        Tries all features on one epoch of noise: bands that the epochs cannot resolve, epochs
+        too short for a feature, two features of one name.
+        """
+        rate = self.path.resample
+        if rate is None:  # known only when recordings are
+            return
+        noise = np.random.default_rng(0).standard_normal((1, 1, round(self.path.epoch * rate)))
+        try:
+            compute_features(noise, rate, features=self.resolved_features, settings=self.settings)
+        except InputError:
+            raise
+        except Exception:
+            return  # a user's feature that fails is reported with the recording it fails on
 
     def as_dict(self) -> dict[str, Any]:
         """Plain containers, for a table's ``info``."""

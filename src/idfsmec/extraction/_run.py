@@ -88,6 +88,7 @@ def extract_table(
     if jobs == 0:
         raise InputError("jobs must be a number of processes, or -1 for one per core; got 0.")
     options = options or ExtractionOptions()
+    options.check()
     with _folder(parts) as folder:
         finished: dict[int, tuple[Outcome, Path]] = {}
         with closing(_work(recordings, options, folder, jobs)) as work:

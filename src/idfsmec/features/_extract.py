@@ -54,8 +54,9 @@ def extract_features(
     Returns
     -------
     DataFrame of shape (n_epochs, n_channels * n_outputs)
-        Columns ``<channel>__<feature>``; the index holds the start of each epoch in seconds.
-        NaN where a channel is missing in an epoch.
+        Columns ``<channel>__<feature>``; the index holds the start of each epoch in seconds
+        (for epochs that are cut already: as if one followed the other). NaN where a channel is
+        missing in an epoch.
 
     Examples
     --------
