@@ -25,6 +25,8 @@ from idfsmec.missing import detect_missing
 
 EPOCH = 10.0
 KINDS = ("flat", "drift", "line", "noise")
+#: The limits were chosen while looking at cohorts with smaller seeds: these are held out.
+FIRST_SEED = 1000
 N_SUBJECTS = {3: 40, 19: 16, 64: 8, 128: 4}
 
 
@@ -106,7 +108,7 @@ def quality(n_cohorts: int) -> tuple[Table, Table]:
         beside.add_column(column)
     for n_channels, n_subjects in N_SUBJECTS.items():
         total: Counter = Counter()
-        for seed in range(n_cohorts):
+        for seed in range(FIRST_SEED, FIRST_SEED + n_cohorts):
             cohort = simulate_cohort(
                 n_subjects,
                 n_channels,
@@ -136,7 +138,7 @@ def quality(n_cohorts: int) -> tuple[Table, Table]:
 
 def modma_like(n_recordings: int = 24) -> str:
     """Three channels with all-bad recordings, of more than 1e8 times the ordinary power."""
-    cohort = simulate_cohort(n_recordings, 3, duration=72, detached=0, random_state=0)
+    cohort = simulate_cohort(n_recordings, 3, duration=72, detached=0, random_state=FIRST_SEED)
     found = wrong = 0
     for index, raw in enumerate(cohort.raws()):
         epochs = cut(raw) + 0.03  # volts: the offset of an electrode

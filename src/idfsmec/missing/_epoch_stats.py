@@ -11,7 +11,7 @@ from scipy import fft
 #: ends below most of the muscle's power, so that a tense jaw does not look like a lost electrode.
 _EEG_BAND = (2.0, 40.0)
 _NEIGHBOUR_BAND = (2.0, 20.0)
-_BLOCK_BYTES = 64 * 2**20
+_BLOCK_BYTES = 4 * 2**20  # of epochs at a time: what caches hold
 
 
 @dataclass(frozen=True)
@@ -69,19 +69,26 @@ def _windows(epochs: np.ndarray, sfreq: float) -> np.ndarray:
 def _block(
     epochs: np.ndarray, sfreq: float, line_freqs: tuple[float, ...]
 ) -> tuple[np.ndarray, ...]:
-    centred = np.array(epochs, dtype=float)
-    broken = ~np.isfinite(centred).all(axis=-1)
+    with np.errstate(invalid="ignore"):  # one bad sample makes the mean NaN or infinite
+        means = np.asarray(epochs, dtype=float).mean(axis=-1, keepdims=True)
+    broken = ~np.isfinite(means[..., 0])
+    means[broken] = 0.0
+    with np.errstate(invalid="ignore"):
+        centred = epochs - means  # a large offset would eat the precision
     centred[broken] = 0.0
-    centred -= centred.mean(axis=-1, keepdims=True)  # a large offset would eat the precision
 
     windows = _windows(centred, sfreq)
+    window_means = windows.mean(axis=-1)
+    # Without the temporary copies of ``std``; the offset is gone already.
+    mean_squares = np.einsum("...i,...i->...", windows, windows) / windows.shape[-1]
+    window_sd = np.sqrt(np.clip(mean_squares - window_means**2, 0.0, None))
     largest, smallest = centred.max(axis=-1, keepdims=True), centred.min(axis=-1, keepdims=True)
     at_extremes = (centred == largest).mean(axis=-1) + (centred == smallest).mean(axis=-1)
     line, eeg, correlation = _spectral(centred, sfreq, line_freqs)
     return (
         broken,
-        windows.std(axis=-1),
-        _inner_range(windows.mean(axis=-1)),
+        window_sd,
+        _inner_range(window_means),
         at_extremes,
         line,
         eeg,
@@ -103,11 +110,8 @@ def _spectral(
     # Scaled so that the squares of a band's bins add up to the band's mean square.
     spectrum = fft.rfft(centred * (taper * np.sqrt(2 / (n_times * (taper**2).sum()))))
     frequencies = fft.rfftfreq(n_times, 1 / sfreq)
-    power = spectrum.real**2 + spectrum.imag**2
-    line = np.sqrt(
-        np.max([power[..., _near(frequencies, f)].sum(axis=-1) for f in line_freqs], axis=0)
-    )
-    eeg = np.sqrt(power[..., _between(frequencies, *_EEG_BAND)].sum(axis=-1))
+    line = np.max([_rms(spectrum[..., _near(frequencies, f)]) for f in line_freqs], axis=0)
+    eeg = _rms(spectrum[..., _between(frequencies, *_EEG_BAND)])
     inside = _between(frequencies, *_NEIGHBOUR_BAND)
     # The root of f evens out the 1/f spectrum: more frequencies count, so chance is smaller.
     whitened = spectrum[..., inside] * np.sqrt(frequencies[inside])
@@ -117,8 +121,12 @@ def _spectral(
     return line, eeg, parts @ parts.swapaxes(-1, -2)
 
 
-def _between(frequencies: np.ndarray, low: float, high: float) -> np.ndarray:
-    return (frequencies >= low) & (frequencies < high)
+def _rms(coefficients: np.ndarray) -> np.ndarray:
+    return np.sqrt((coefficients.real**2 + coefficients.imag**2).sum(axis=-1))
+
+
+def _between(frequencies: np.ndarray, low: float, high: float) -> slice:
+    return slice(*np.searchsorted(frequencies, (low, high)))
 
 
 def _near(frequencies: np.ndarray, line_freq: float) -> np.ndarray:
