@@ -16,10 +16,10 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import Tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
+from idfsmec._threads import one_blas_thread
 from idfsmec.selection._base import RankingSelector
 from idfsmec.selection._idfsmec import IDFSMEC, PreparedTable
 from idfsmec.selection._path import GAMMAS, LAMS, IDFSPath, weigh_path
-from idfsmec.selection._threads import one_blas_thread
 from idfsmec.solver import fold_moments, solve_channels, table_moments
 
 Array = NDArray[np.float64]
