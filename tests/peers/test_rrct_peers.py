@@ -4,8 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
-from sklearn.datasets import make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_iris,
+    load_wine,
+    make_classification,
+)
 
 from idfsmec.selection import RRCT
 
@@ -40,4 +45,4 @@ def test_chooses_the_same_features_in_the_same_order(data, k):
         warnings.simplefilter("ignore")
         peer.apply(X=X, y=y)
     ours = RRCT(n_features_to_select=k).fit(X, y)
-    assert np.argsort(ours.ranking_)[:k].tolist() == list(peer.selected_feature_indices_)
+    assert np.argsort(ours.ranking_)[:k].tolist() == list(peer.selected_features_indices_)

@@ -124,9 +124,7 @@ def test_works_behind_an_imputer_with_named_columns_and_text_labels(method):
     frame.iloc[3, 4] = np.nan
     labels = np.where(y == 1, "MDD", "HC")
     selector = clone(method).set_params(n_features_to_select=2)
-    pipeline = make_pipeline(
-        SimpleImputer().set_output(transform="pandas"), selector, LinearSVC()
-    )
+    pipeline = make_pipeline(SimpleImputer().set_output(transform="pandas"), selector, LinearSVC())
     assert pipeline.fit(frame, labels).score(frame, labels) > 0.7
     assert len(pipeline[:-1].get_feature_names_out()) == 2
 

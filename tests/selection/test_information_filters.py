@@ -164,9 +164,7 @@ def test_supervised_similarity_is_symmetric_within_0_and_1_and_1_with_itself(
     pairs = PairInformation(codes, y)
     similarity = MRMSR()._judge_pairs(pairs, np.arange(5))
     np.testing.assert_allclose(similarity, similarity.T, atol=1e-12)
-    np.testing.assert_allclose(
-        np.diag(similarity), 1, atol=1e-12
-    )
+    np.testing.assert_allclose(np.diag(similarity), 1, atol=1e-12)
     assert similarity.min() > -1e-12
     assert similarity.max() < 1 + 1e-12
 

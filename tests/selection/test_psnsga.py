@@ -173,9 +173,7 @@ def test_more_generations_are_not_worse():
 
 def test_the_seed_decides():
     X, y = load_wine(return_X_y=True)
-    one, same, other = (
-        PSNSGA(n_generations=2, random_state=seed).fit(X, y) for seed in (0, 0, 5)
-    )
+    one, same, other = (PSNSGA(n_generations=2, random_state=seed).fit(X, y) for seed in (0, 0, 5))
     np.testing.assert_array_equal(one.front_share_, same.front_share_)
     assert one.front_share_.tolist() != other.front_share_.tolist()
 

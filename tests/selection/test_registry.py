@@ -21,7 +21,8 @@ def scratch():
 
 
 def test_knows_the_eleven_methods_of_the_paper_in_its_order():
-    names = "ReliefF mRMR CMIM MRMSR RRCT PS-NSGA RFS FSOR GRMOR CD-LSR IDFS-MEC".split()
+    filters = ["ReliefF", "mRMR", "CMIM", "MRMSR", "RRCT"]
+    names = [*filters, "PS-NSGA", "RFS", "FSOR", "GRMOR", "CD-LSR", "IDFS-MEC"]
     assert [name for name in METHODS if name in names] == names
 
 

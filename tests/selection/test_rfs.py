@@ -9,14 +9,10 @@ from idfsmec.selection import RFS
 
 
 def objective(X, Y, W, gamma):
-    return (
-        np.linalg.norm(X @ W - Y, axis=1).sum() + gamma * np.linalg.norm(W, axis=1).sum()
-    )
+    return np.linalg.norm(X @ W - Y, axis=1).sum() + gamma * np.linalg.norm(W, axis=1).sum()
 
 
-@pytest.mark.parametrize(
-    ("gamma", "optimum"), [(0.1, 107.55394), (1, 110.30790), (10, 129.99241)]
-)
+@pytest.mark.parametrize(("gamma", "optimum"), [(0.1, 107.55394), (1, 110.30790), (10, 129.99241)])
 def test_reaches_the_optimum_that_cvxpy_found(gamma, optimum):
     X, y = make_classification(
         200, 60, n_informative=6, n_redundant=10, random_state=0, shuffle=False

@@ -57,9 +57,7 @@ def test_equals_the_definition(n_classes):
 
 def test_only_ranks_count():
     X, y = make_classification(100, 8, random_state=3)
-    np.testing.assert_array_equal(
-        RRCT().fit(np.exp(X), y).ranking_, RRCT().fit(X, y).ranking_
-    )
+    np.testing.assert_array_equal(RRCT().fit(np.exp(X), y).ranking_, RRCT().fit(X, y).ranking_)
 
 
 def test_a_feature_that_is_the_target_and_its_copies_stay_finite():

@@ -68,9 +68,7 @@ class SubsetFitness:
     def __call__(self, masks: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Give the objectives of each mask, shape (n_masks, 3)."""
         keys = [np.packbits(mask).tobytes() for mask in masks]
-        new = {
-            key: place for place, key in enumerate(keys) if key not in self._memory
-        }
+        new = {key: place for place, key in enumerate(keys) if key not in self._memory}
         if new:
             self.n_evaluations += len(new)
             values = self._evaluate(masks[list(new.values())])
