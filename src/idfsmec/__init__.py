@@ -2,7 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from idfsmec.selection import IDFSMEC, IDFSPath, idfs_path
+from idfsmec.selection import IDFSMEC, IDFSMECCV, IDFSPath, idfs_path
 
 try:
     __version__ = version("idfsmec")
@@ -11,6 +11,7 @@ except PackageNotFoundError:  # a source tree that was never installed
 
 __all__ = [
     "IDFSMEC",
+    "IDFSMECCV",
     "IDFSPath",
     "__version__",
     "idfs_path",

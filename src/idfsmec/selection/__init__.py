@@ -5,6 +5,7 @@ from idfsmec.selection._cmim import CMIM
 from idfsmec.selection._fsor import FSOR
 from idfsmec.selection._grmor import GRMOR
 from idfsmec.selection._idfsmec import IDFSMEC
+from idfsmec.selection._idfsmeccv import IDFSMECCV
 from idfsmec.selection._mrmr import MRMR
 from idfsmec.selection._mrmsr import MRMSR
 from idfsmec.selection._path import IDFSPath, idfs_path
@@ -20,6 +21,7 @@ __all__ = [
     "FSOR",
     "GRMOR",
     "IDFSMEC",
+    "IDFSMECCV",
     "IDFSPath",
     "METHODS",
     "MRMR",

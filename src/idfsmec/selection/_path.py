@@ -79,7 +79,7 @@ def idfs_path(
     sample_weight : array-like of shape (n_samples,), optional
     **options
         ``standardize``, ``missing_correction``, ``channel_weighting``, ``missing_indicator``,
-        ``tol``, ``max_iter`` of :class:`IDFSMEC`.
+        ``tol``, ``max_iter``, ``device`` of :class:`IDFSMEC`.
 
     Returns
     -------
@@ -108,10 +108,10 @@ def idfs_path(
         selector.tol,
         selector.max_iter,
     )
-    return _weigh_path(fits, 0, table.columns, lams, gammas, selector)
+    return weigh_path(fits, 0, table.columns, lams, gammas, selector)
 
 
-def _weigh_path(
+def weigh_path(
     fits: ChannelFits,
     fold: int,
     columns: list[NDArray[np.intp]],

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from idfsmec.solver._array import diagonal, namespace
+from idfsmec.solver._array import arange, diagonal, namespace
 from idfsmec.solver.newton import LARGEST_SYSTEM, newton_size, polish
 from idfsmec.solver.problem import (
     ChannelProblems,
@@ -164,7 +164,7 @@ def _begin(problems: ChannelProblems, start: tuple[Any, Any] | None) -> _State:
         theta, W = start[0], polar(start[1])
     R_theta = redundancy_product(problems, theta)
     return _State(
-        index=xp.arange(n_problems),
+        index=arange(n_problems, problems.A),
         problems=problems,
         A_top=xp.linalg.eigvalsh(problems.A)[:, -1],
         A_diagonal=diagonal(problems.A),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idfsmec.solver._array import namespace, transpose
+from idfsmec.solver._array import eye, namespace, transpose
 
 # Below this ratio of singular values the closed form loses digits and the SVD takes over.
 _WELL_CONDITIONED = 1e-4
@@ -121,7 +121,7 @@ def _cheapest_complement(A: Any, directions: Any, n_wanted: int) -> Any:
     """Eigenvectors of A with the least eigenvalues within the complement of ``directions``."""
     xp = namespace(A)
     inside = transpose(directions) @ directions
-    outside = xp.eye(A.shape[-1], dtype=A.dtype) - inside
+    outside = eye(A.shape[-1], A) - inside
     # Lift the span of the directions above everything else, so that it is never chosen.
     ceiling = 2.0 * xp.sum(xp.abs(A), axis=(1, 2)) + 1.0
     _, vectors = xp.linalg.eigh(outside @ A @ outside + ceiling[:, None, None] * inside)

@@ -1,0 +1,1 @@
+"""Timings against peers, as ratios in one run: ``python -m benchmarks [NAME ...]``."""

@@ -1,0 +1,25 @@
+"""Sphinx configuration."""
+
+from idfsmec import __version__
+
+project = "idfsmec"
+author = "The idfsmec developers"
+copyright = "2026, the idfsmec developers"  # noqa: A001  (Sphinx wants this name)
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+]
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+autosummary_generate = True
+numpydoc_show_class_members = False
+exclude_patterns = ["_build", "api/generated/README*"]
+html_theme = "pydata_sphinx_theme"
+html_title = f"idfsmec {version}"
+html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_show_sourcelink = False
