@@ -78,7 +78,9 @@ class ReliefF(CompleteSelector):
         constant = extent == 0
         # Classes side by side, so that each is a range of rows.
         by_class = np.argsort(y, kind="stable")
-        Z = ((X - lowest) / np.where(constant, 1, extent))[by_class]
+        Z = X[by_class]
+        Z -= lowest
+        Z /= np.where(constant, 1, extent)
         scores = self._weigh(Z, np.bincount(y))
         scores[constant] = min(scores.min(), 0)
         order = np.lexsort([-scores, constant])
