@@ -1,0 +1,230 @@
+"""What a feature table must satisfy: each check says which column or row is wrong and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from idfsmec.errors import InputError
+
+SEPARATOR = "__"
+GROUPS = ("subject", "label")
+RowName = Callable[[int], str]
+
+
+def name_row(position: int) -> str:
+    """Name a row of a table in memory.
+
+    Examples
+    --------
+    >>> name_row(3)
+    'row 3 (the first row is 0)'
+    """
+    return f"row {position} (the first row is 0)"
+
+
+def split_column(column: str) -> tuple[str, str]:
+    """Split a column name at its last ``__`` into channel and feature.
+
+    Examples
+    --------
+    >>> split_column("Fp1__ap_alpha")
+    ('Fp1', 'ap_alpha')
+    >>> split_column("left__Fp1__mean")
+    ('left__Fp1', 'mean')
+    """
+    channel, separator, feature = column.rpartition(SEPARATOR)
+    if not (separator and channel and feature):
+        raise InputError(
+            f"Column {column!r} is not of the form '<channel>{SEPARATOR}<feature>' "
+            f"(such as 'Fp1{SEPARATOR}ap_alpha'): rename it, or drop it if it is no feature."
+        )
+    return channel, feature
+
+
+def check_columns(columns: list[Any]) -> None:
+    """Refuse names that are not text, not ``<channel>__<feature>``, or there twice."""
+    if not columns:
+        raise InputError("The table has no feature columns.")
+    seen: set[str] = set()
+    for column in columns:
+        if not isinstance(column, str):
+            raise InputError(f"Column name {column!r} is not text.")
+        split_column(column)
+        if column in seen:
+            raise InputError(f"Column {column!r} is there more than once: rename or drop one.")
+        seen.add(column)
+
+
+def check_header(columns: list[Any]) -> None:
+    """Refuse the columns of a table file without subject, label or features."""
+    for name in GROUPS:
+        if columns.count(name) != 1:
+            found = ", ".join(repr(column) for column in columns[:5])
+            raise InputError(
+                f"needs exactly one column {name!r}, has {columns.count(name)}. A table has the "
+                f"columns subject, label, then the features; this one begins with {found}."
+            )
+    check_columns([column for column in columns if column not in GROUPS])
+
+
+def clean_features(X: pd.DataFrame, name_row: RowName = name_row) -> pd.DataFrame:
+    """Check a frame of features and return it as float64 with rows 0 ... n - 1.
+
+    Parameters
+    ----------
+    X : DataFrame of shape (n_samples, n_features)
+    name_row : callable
+        Turns a row's position into the words an error uses for it.
+    """
+    if not isinstance(X, pd.DataFrame):
+        raise InputError(f"X must be a pandas DataFrame, got {type(X).__name__}.")
+    columns = X.columns.tolist()
+    check_columns(columns)
+    if len(X) == 0:
+        raise InputError("The table has no rows.")
+    if all(dtype == np.float64 for dtype in X.dtypes):
+        clean = X.reset_index(drop=True)
+    else:
+        values = [_as_numbers(X[column], name_row) for column in columns]
+        clean = pd.DataFrame(np.column_stack(values))
+    clean.columns = pd.Index(columns)
+    infinite = np.isinf(clean.to_numpy())
+    if infinite.any():
+        row, position = np.argwhere(infinite)[0]
+        raise InputError(
+            f"Column {columns[position]!r} holds infinity in {name_row(int(row))}: "
+            "repair the value, or leave it empty if the channel is missing there."
+        )
+    return clean
+
+
+def _as_numbers(column: pd.Series, name_row: RowName) -> np.ndarray:
+    """Return one column as float64, or say which of its cells is no number."""
+    dtype = column.dtype
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers = np.full(len(column), np.nan)
+    for row, value in enumerate(column):
+        if isinstance(value, float | int | np.number) and not isinstance(value, complex):
+            numbers[row] = value
+        elif not pd.isna(value):
+            raise InputError(
+                f"Column {column.name!r} holds {value!r} in {name_row(row)}, which is no "
+                "number: features are numbers, and a missing channel is an empty cell (NaN)."
+            )
+    return numbers
+
+
+def clean_groups(
+    values: Any, what: str, index: pd.Index, name_row: RowName = name_row
+) -> pd.Series:
+    """Check labels or subjects and return them as text, int64, bool or float64.
+
+    Parameters
+    ----------
+    values : Series or array-like of shape (n_samples,)
+        A Series must have the index of X, since two orders of rows cannot be told apart.
+    what : {"label", "subject"}
+    index : Index of shape (n_samples,)
+        The index of X.
+    """
+    series = values if isinstance(values, pd.Series) else pd.Series(list(values))
+    if len(series) != len(index):
+        raise InputError(f"There are {len(series)} {what}s for {len(index)} rows of features.")
+    if isinstance(values, pd.Series) and not series.index.equals(index):
+        raise InputError(
+            f"The {what}s have another index than X: bring them into the same order, then use "
+            "reset_index(drop=True) on both."
+        )
+    series = series.reset_index(drop=True)
+    missing = series.isna().to_numpy()
+    if not missing.any() and isinstance(series.dtype, pd.CategoricalDtype):
+        series = series.astype(series.cat.categories.dtype)
+    if pd.api.types.is_object_dtype(series.dtype):
+        series = series.infer_objects()
+    if pd.api.types.infer_dtype(series, skipna=True) == "string":
+        missing = missing | (series.str.strip() == "").to_numpy(dtype=bool, na_value=True)
+    if missing.any():
+        raise InputError(
+            f"The {what} is missing in {name_row(int(missing.argmax()))}: "
+            "every sample needs one; fill it in or drop the row."
+        )
+    return _one_dtype(series, what).rename(what)
+
+
+def _one_dtype(series: pd.Series, what: str) -> pd.Series:
+    """Bring complete labels or subjects to one of the four dtypes that survive any file."""
+    kind = pd.api.types.infer_dtype(series, skipna=False)
+    if kind == "string":
+        return pd.Series([str(value) for value in series])
+    if kind == "boolean":
+        return series.astype(bool)
+    if kind == "integer":
+        if series.max() >= 2**63 or series.min() < -(2**63):
+            raise InputError(f"A {what} is beyond 64 bits: store the {what}s as text.")
+        return series.astype(np.int64)
+    if kind in ("floating", "mixed-integer-float"):
+        numbers = series.astype(np.float64)
+        if not np.isfinite(numbers).all():
+            raise InputError(f"A {what} is infinite.")
+        # R writes 1 as 1.0: whole numbers are integers, as long as float64 holds them exactly.
+        whole = bool((numbers == np.round(numbers)).all()) and numbers.abs().max() < 2**53
+        return numbers.astype(np.int64) if whole else numbers
+    raise InputError(
+        f"The {what}s are of kind {kind!r}: they must be all text, all numbers or all "
+        "true/false. Convert them, for example with .astype(str)."
+    )
+
+
+def clean_info(info: Mapping[str, Any], where: str = "info") -> dict[str, Any]:
+    """Copy ``info`` down to what JSON holds, so that every file gives it back unchanged.
+
+    Examples
+    --------
+    >>> clean_info({"sfreq": np.float64(250), "bands": {"alpha": (8, 13)}})
+    {'sfreq': 250.0, 'bands': {'alpha': [8, 13]}}
+    """
+    clean = {}
+    for key, value in info.items():
+        if not isinstance(key, str):
+            raise InputError(f"{where}: key {key!r} is not text.")
+        clean[key] = _clean_value(value, f"{where}[{key!r}]")
+    return clean
+
+
+def _clean_value(value: Any, where: str) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str | PurePath):
+        return str(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, float | np.floating):
+        return float(value)
+    if isinstance(value, Mapping):
+        return clean_info(value, where)
+    if isinstance(value, list | tuple | np.ndarray | pd.Index | pd.Series):
+        return [_clean_value(item, where) for item in value]
+    raise InputError(
+        f"{where} holds a {type(value).__name__}, which cannot be written to a file: "
+        "use text, numbers, true/false, lists and mappings of these."
+    )
+
+
+def same_info(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Compare two cleaned infos; NaN equals NaN.
+
+    Examples
+    --------
+    >>> same_info({"a": np.nan}, {"a": np.nan})
+    True
+    """
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
