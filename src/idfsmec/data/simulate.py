@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import mne
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from idfsmec._random import RandomState, as_generator
 from idfsmec.data._simulate_artifacts import add_amplifier, add_artifacts
@@ -76,6 +77,11 @@ class _Simulation:
     detachments: tuple[Detachment, ...]
 
     def __call__(self) -> mne.io.BaseRaw:
+        # The number of BLAS threads changes the last bits; with one, all processes agree.
+        with threadpool_limits(limits=1, user_api="blas"):
+            return self._simulate()
+
+    def _simulate(self) -> mne.io.BaseRaw:
         scalp = make_scalp(self.channels)
         shift = np.zeros((len(BANDS), len(scalp.ch_names)))
         for band, channel, size in self.effect:

@@ -59,7 +59,7 @@ class IDFSMECCV(RankingSelector):
     scoring : str or callable, default="balanced_accuracy"
     n_jobs : int, optional
         Processes over folds for the judging.
-    standardize, missing_correction, channel_weighting, missing_indicator, tol, max_iter
+    standardize, missing_correction, channel_weighting, missing_indicator, tol, max_iter, device
         As in :class:`IDFSMEC`.
 
     Attributes
@@ -102,6 +102,7 @@ class IDFSMECCV(RankingSelector):
         missing_indicator: bool = True,
         tol: float = 1e-6,
         max_iter: int = 10_000,
+        device: str | None = None,
     ) -> None:
         self.channels = channels
         self.lams = lams
@@ -117,6 +118,7 @@ class IDFSMECCV(RankingSelector):
         self.missing_indicator = missing_indicator
         self.tol = tol
         self.max_iter = max_iter
+        self.device = device
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -79,7 +79,7 @@ def idfs_path(
     sample_weight : array-like of shape (n_samples,), optional
     **options
         ``standardize``, ``missing_correction``, ``channel_weighting``, ``missing_indicator``,
-        ``tol``, ``max_iter`` of :class:`IDFSMEC`.
+        ``tol``, ``max_iter``, ``device`` of :class:`IDFSMEC`.
 
     Returns
     -------

@@ -1,4 +1,8 @@
-"""Which array library an array belongs to, so that the same mathematics runs on others."""
+"""The few array operations that NumPy and other libraries do not spell alike.
+
+The solver is written against an array namespace ``xp``; with NumPy arrays it is NumPy itself, with
+others (PyTorch tensors on a GPU, say) what ``array_api_compat`` makes of their library.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +26,60 @@ def namespace(array: Any) -> Any:
     return array_api_compat.array_namespace(array)
 
 
+def to_device(array: Any, device: Any) -> Any:
+    """Hand a NumPy array to PyTorch on ``device``; None leaves it where it is."""
+    if device is None:
+        return array
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            f'device="{device}" needs PyTorch: pip install "idfsmec[gpu]", or leave device=None.'
+        ) from error
+    return torch.as_tensor(array, device=device)
+
+
+def to_numpy(array: Any) -> Any:
+    """Bring an array back to NumPy."""
+    return array if isinstance(array, np.ndarray) else array.cpu().numpy()
+
+
+def put(whole: Any, index: Any, part: Any) -> None:
+    """``whole[index] = part``, wherever the three are."""
+    if isinstance(index, np.ndarray) and not isinstance(whole, np.ndarray):
+        index = to_device(index, whole.device)
+        part = to_device(part, whole.device) if isinstance(part, np.ndarray) else part
+    whole[index] = part
+
+
+def arange(stop: int, like: Any) -> Any:
+    """``0 ... stop - 1`` beside ``like``."""
+    return np.arange(stop) if isinstance(like, np.ndarray) else _beside(like, "arange", stop)
+
+
+def zeros(shape: tuple[int, ...], like: Any) -> Any:
+    """Zeros of the type of ``like``, beside it."""
+    if isinstance(like, np.ndarray):
+        return np.zeros(shape, dtype=like.dtype)
+    return _beside(like, "zeros", shape, dtype=like.dtype)
+
+
+def eye(size: int, like: Any) -> Any:
+    """Identity matrix of the type of ``like``, beside it."""
+    if isinstance(like, np.ndarray):
+        return np.eye(size, dtype=like.dtype)
+    return _beside(like, "eye", size, dtype=like.dtype)
+
+
+def _beside(like: Any, name: str, *arguments: Any, **options: Any) -> Any:
+    return getattr(namespace(like), name)(*arguments, device=like.device, **options)
+
+
 def cumulative_sum(array: Any) -> Any:
-    """Cumulative sum along the last axis, under the name each library gives it."""
-    xp = namespace(array)
-    return np.cumsum(array, axis=-1) if xp is np else xp.cumulative_sum(array, axis=-1)
+    """Cumulative sum along the last axis."""
+    if isinstance(array, np.ndarray):
+        return np.cumsum(array, axis=-1)
+    return namespace(array).cumulative_sum(array, axis=-1)
 
 
 def transpose(array: Any) -> Any:
@@ -35,5 +89,5 @@ def transpose(array: Any) -> Any:
 
 def diagonal(matrices: Any) -> Any:
     """Diagonals of a batch of square matrices."""
-    index = namespace(matrices).arange(matrices.shape[-1])
+    index = arange(matrices.shape[-1], matrices)
     return matrices[..., index, index]

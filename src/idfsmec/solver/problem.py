@@ -14,7 +14,7 @@ Arrays put the batch first and features last: ``W`` is stored transposed, shape 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from idfsmec.solver._array import diagonal, namespace, transpose
@@ -31,21 +31,29 @@ class ChannelProblems:
     y2 : array of shape (b,)
     R : array of shape (b, d, d)
         Squared correlations, already multiplied by ``lam``.
+    A_top, R_top : array of shape (b,)
+        Largest eigenvalues of A and R.
     """
 
     A: Any
     P: Any
     y2: Any
     R: Any
+    A_top: Any
+    R_top: Any
 
     @classmethod
-    def from_moments(cls, A: Any, P: Any, y2: Any, lam: Any) -> ChannelProblems:
+    def from_moments(cls, A: Any, P: Any, y2: Any, lam: Any = 1.0) -> ChannelProblems:
         """Build the problems; every diagonal entry of ``A`` must be positive."""
         xp = namespace(A)
         norms = xp.sqrt(diagonal(A))
-        correlation = A / norms[:, :, None] / norms[:, None, :]
-        strength = xp.zeros_like(y2) + lam
-        return cls(A=A, P=P, y2=y2, R=strength[:, None, None] * correlation**2)
+        R = (A / norms[:, :, None] / norms[:, None, :]) ** 2
+        tops = (xp.linalg.eigvalsh(matrices)[:, -1] for matrices in (A, R))
+        return cls(A, P, y2, R, *tops).priced(xp.zeros_like(y2) + lam)
+
+    def priced(self, lam: Any) -> ChannelProblems:
+        """The same problems with the price of redundancy multiplied by ``lam``, shape (b,)."""
+        return replace(self, R=self.R * lam[:, None, None], R_top=self.R_top * lam)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -56,12 +64,17 @@ class ChannelProblems:
         """The same problems in units of ``y2``, so that tolerances mean the same everywhere."""
         unit = self.y2[:, None, None]
         return ChannelProblems(
-            A=self.A / unit, P=self.P / unit, y2=self.y2 / self.y2, R=self.R / unit
+            A=self.A / unit,
+            P=self.P / unit,
+            y2=self.y2 / self.y2,
+            R=self.R / unit,
+            A_top=self.A_top / self.y2,
+            R_top=self.R_top / self.y2,
         )
 
     def take(self, index: Any) -> ChannelProblems:
         """The problems at ``index``."""
-        return ChannelProblems(self.A[index], self.P[index], self.y2[index], self.R[index])
+        return ChannelProblems(*(part[index] for part in vars(self).values()))
 
 
 def redundancy_product(problems: ChannelProblems, theta: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idfsmec.solver._array import cumulative_sum, namespace
+from idfsmec.solver._array import arange, cumulative_sum, namespace
 
 
 def project_to_simplex(points: Any) -> Any:
@@ -23,7 +23,7 @@ def project_to_simplex(points: Any) -> Any:
     xp = namespace(points)
     descending = -xp.sort(-points, axis=-1)
     excess = cumulative_sum(descending) - 1.0
-    position = xp.arange(1, points.shape[-1] + 1, dtype=points.dtype)
+    position = arange(points.shape[-1], points) + 1
     kept = xp.sum((descending * position > excess) * 1, axis=-1)
     threshold = xp.take_along_axis(excess, kept[:, None] - 1, axis=-1) / kept[:, None]
     return xp.maximum(points - threshold, xp.zeros_like(points))

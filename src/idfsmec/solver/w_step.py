@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from idfsmec.solver._array import namespace, transpose
+from idfsmec.solver._array import eye, namespace, transpose
 
-# Below this ratio of singular values the closed form loses digits and the SVD takes over.
-_WELL_CONDITIONED = 1e-4
+_TINY = 1e-300
+# Curvatures are raised by this share, so that (eta I - C) never loses a direction of W.
+_MARGIN = 1e-4
 
 
 def polar(M: Any) -> Any:
@@ -41,28 +42,30 @@ def _polar_by_svd(M: Any) -> Any:
 
 
 def _polar_of_two_rows(M: Any) -> Any:
-    """``(M M')^(-1/2) M`` through the closed form of a 2 x 2 inverse square root."""
+    """Rotate an orthonormal basis of the two rows to where the rows are.
+
+    With ``M = L Q`` (L lower triangular, Q orthonormal rows), the polar factor of M is that of L,
+    a rotation, times Q.
+    """
     xp = namespace(M)
     first, second = M[:, 0, :], M[:, 1, :]
-    g11 = xp.sum(first * first, axis=1)
-    g22 = xp.sum(second * second, axis=1)
-    g12 = xp.sum(first * second, axis=1)
-    trace = g11 + g22
-    # Product of the singular values; rounding may push the square below zero.
-    product = xp.sqrt(xp.maximum(g11 * g22 - g12 * g12, xp.zeros_like(g12)))
-    usable = product > _WELL_CONDITIONED * trace
-    factor = 1.0 / xp.where(usable, product * xp.sqrt(trace + 2.0 * product), xp.ones_like(trace))
-    off = (g12 * factor)[:, None]
-    result = xp.stack(
-        [
-            ((g22 + product) * factor)[:, None] * first - off * second,
-            ((g11 + product) * factor)[:, None] * second - off * first,
-        ],
-        axis=1,
-    )
-    if not bool(xp.all(usable)):
-        result[~usable] = _polar_by_svd(M[~usable])
-    return result
+    l11 = _norm(first)
+    q1 = first / l11
+    l21 = xp.sum(second * q1, axis=1)[:, None]
+    rest = second - l21 * q1
+    # Once more: rows that are nearly parallel leave a remainder that is not yet orthogonal.
+    rest = rest - xp.sum(rest * q1, axis=1)[:, None] * q1
+    l22 = _norm(rest)
+    q2 = rest / l22
+    cosine = l11 + l22
+    length = xp.sqrt(cosine * cosine + l21 * l21)
+    cosine, sine = cosine / length, l21 / length
+    return xp.stack([cosine * q1 - sine * q2, sine * q1 + cosine * q2], axis=1)
+
+
+def _norm(rows: Any) -> Any:
+    """Euclidean norms, never zero, shape (b, 1)."""
+    return namespace(rows).sum(rows * rows, axis=1)[:, None] ** 0.5 + _TINY
 
 
 def w_step(W: Any, theta: Any, residual: Any, curvature: Any) -> Any:
@@ -86,7 +89,7 @@ def w_curvature(A_top: Any, A_diagonal: Any, theta: Any) -> Any:
     xp = namespace(theta)
     by_top = A_top * xp.max(theta, axis=1) ** 2
     by_trace = xp.sum(A_diagonal * theta**2, axis=1)
-    return xp.minimum(by_top, by_trace)
+    return (1.0 + _MARGIN) * xp.minimum(by_top, by_trace)
 
 
 def start_projection(A: Any, P: Any) -> Any:
@@ -121,7 +124,7 @@ def _cheapest_complement(A: Any, directions: Any, n_wanted: int) -> Any:
     """Eigenvectors of A with the least eigenvalues within the complement of ``directions``."""
     xp = namespace(A)
     inside = transpose(directions) @ directions
-    outside = xp.eye(A.shape[-1], dtype=A.dtype) - inside
+    outside = eye(A.shape[-1], A) - inside
     # Lift the span of the directions above everything else, so that it is never chosen.
     ceiling = 2.0 * xp.sum(xp.abs(A), axis=(1, 2)) + 1.0
     _, vectors = xp.linalg.eigh(outside @ A @ outside + ceiling[:, None, None] * inside)
