@@ -30,7 +30,7 @@ def test_benchmark_writes_results_and_prints_means_with_the_folds_and_chance(tab
         app, ["benchmark", table, "--out", str(out), "--methods", "ANOVA F,random", *SMALL]
     )
     assert result.exit_code == 0, result.output + result.stderr
-    assert "subject folds" in result.output
+    assert "subject folds" in " ".join(result.output.split())
     assert "guessing gives 50.0 %" in result.output
     scores = pd.read_parquet(out / "results.parquet")
     assert set(scores["method"]) == {"ANOVA F", "random"}
