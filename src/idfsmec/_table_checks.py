@@ -13,6 +13,7 @@ import pandas as pd
 from idfsmec.errors import InputError
 
 SEPARATOR = "__"
+GROUPS = ("subject", "label")
 RowName = Callable[[int], str]
 
 
@@ -58,6 +59,18 @@ def check_columns(columns: list[Any]) -> None:
         if column in seen:
             raise InputError(f"Column {column!r} is there more than once: rename or drop one.")
         seen.add(column)
+
+
+def check_header(columns: list[Any]) -> None:
+    """Refuse the columns of a table file without subject, label or features."""
+    for name in GROUPS:
+        if columns.count(name) != 1:
+            found = ", ".join(repr(column) for column in columns[:5])
+            raise InputError(
+                f"needs exactly one column {name!r}, has {columns.count(name)}. A table has the "
+                f"columns subject, label, then the features; this one begins with {found}."
+            )
+    check_columns([column for column in columns if column not in GROUPS])
 
 
 def clean_features(X: pd.DataFrame, name_row: RowName = name_row) -> pd.DataFrame:
@@ -153,6 +166,8 @@ def _one_dtype(series: pd.Series, what: str) -> pd.Series:
     if kind == "boolean":
         return series.astype(bool)
     if kind == "integer":
+        if series.max() >= 2**63 or series.min() < -(2**63):
+            raise InputError(f"A {what} is beyond 64 bits: store the {what}s as text.")
         return series.astype(np.int64)
     if kind in ("floating", "mixed-integer-float"):
         numbers = series.astype(np.float64)

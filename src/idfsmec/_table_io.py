@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import json
 import os
-import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from idfsmec._table_checks import check_columns, clean_features, clean_groups
+from idfsmec._table_checks import GROUPS, check_header
+from idfsmec._table_csv import kind_of, read_csv, restore, write_csv
 from idfsmec.errors import InputError
 
 FORMAT_VERSION = 1
 METADATA_KEY = b"idfsmec"
-GROUPS = ("subject", "label")
 
 Parts = tuple[pd.DataFrame, pd.Series, pd.Series, dict[str, Any]]
 
@@ -84,11 +77,10 @@ def write_parts(path: Path, parts: Parts) -> None:
         with replacing(path) as (temporary,):
             pq.write_table(table.replace_schema_metadata(schema_metadata), temporary)
         return
-    metadata["dtypes"] = {name: _kind(groups[name]) for name in GROUPS}
+    metadata["dtypes"] = {name: kind_of(groups[name]) for name in GROUPS}
     with replacing(sidecar_path(path), path) as (sidecar, temporary):
         sidecar.write_text(json.dumps(metadata, indent=2), encoding="utf-8")
-        with _open_text(temporary, "w") as file:
-            frame.to_csv(file, index=False, lineterminator="\n")
+        write_csv(temporary, frame)
 
 
 def read_parts(path: Path) -> Parts:
@@ -106,14 +98,27 @@ def read_parts(path: Path) -> Parts:
 
 def _read_parquet(path: Path) -> Parts:
     try:
-        table = pq.read_table(path)
+        # A folder called "session=1" is a name here, not a column.
+        table = pq.read_table(path, partitioning=None)
     except pa.ArrowException as error:
         raise InputError(f"not a readable Parquet file ({error}).") from error
-    _check_header([name for name in table.column_names if not name.startswith("__index_level")])
     metadata = _check_metadata((table.schema.metadata or {}).get(METADATA_KEY))
-    frame = table.to_pandas()
+    # pandas stores an index as columns; a subject in the index is still a subject.
+    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    row_names = [name for name in index if isinstance(name, str) and name not in GROUPS]
+    frame = table.to_pandas(ignore_metadata=True).drop(columns=row_names)
+    check_header(frame.columns.tolist())
     features = frame.drop(columns=list(GROUPS))
     return features, frame["label"], frame["subject"], metadata.get("info", {})
+
+
+def _read_csv(path: Path) -> Parts:
+    sidecar = sidecar_path(path)
+    metadata = _check_metadata(sidecar.read_bytes() if sidecar.is_file() else None)
+    kinds = metadata.get("dtypes", {})
+    features, groups = read_csv(path, hand_made=not metadata)
+    subjects, labels = (restore(groups[name], kinds.get(name)) for name in GROUPS)
+    return features, labels, subjects, metadata.get("info", {})
 
 
 def _check_metadata(text: bytes | str | None) -> dict[str, Any]:
@@ -123,7 +128,9 @@ def _check_metadata(text: bytes | str | None) -> dict[str, Any]:
     try:
         metadata = json.loads(text)
         version = int(metadata["format_version"])
-    except (ValueError, KeyError, TypeError) as error:
+        if not all(isinstance(metadata.get(key, {}), dict) for key in ("info", "dtypes")):
+            raise TypeError("info and dtypes are mappings")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError("the metadata written by idfsmec is damaged.") from error
     if version > FORMAT_VERSION:
         raise InputError(
@@ -131,164 +138,3 @@ def _check_metadata(text: bytes | str | None) -> dict[str, Any]:
             f"{FORMAT_VERSION}: upgrade idfsmec."
         )
     return metadata
-
-
-def _check_header(columns: list[str]) -> None:
-    for name in GROUPS:
-        if columns.count(name) != 1:
-            found = ", ".join(repr(column) for column in columns[:5])
-            raise InputError(
-                f"needs exactly one column {name!r}, has {columns.count(name)}. A table has the "
-                f"columns subject, label, then the features; this one begins with {found}."
-            )
-    check_columns([column for column in columns if column not in GROUPS])
-
-
-def _gzipped(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")
-
-
-@contextmanager
-def _open_text(path: Path, mode: str) -> Iterator[IO[str]]:
-    """Open a text file, gzipped or not; a byte order mark is skipped when reading."""
-    encoding = "utf-8" if mode == "w" else "utf-8-sig"
-    if not _gzipped(path):
-        with path.open(mode, encoding=encoding, newline="") as file:
-            yield file
-        return
-    # Neither name nor time goes into the file: the same table gives the same bytes.
-    with (
-        path.open(f"{mode}b") as raw,
-        gzip.GzipFile("", f"{mode}b", fileobj=raw, mtime=0) as packed,
-        io.TextIOWrapper(packed, encoding=encoding, newline="") as file,
-    ):
-        yield file
-
-
-def _read_csv(path: Path) -> Parts:
-    sidecar = sidecar_path(path)
-    metadata = _check_metadata(sidecar.read_bytes() if sidecar.is_file() else None)
-    try:
-        layout = _sniff(path)
-        frame = _parse_csv(path, layout, hand_made=not metadata)
-    except (UnicodeDecodeError, EOFError, OSError, csv.Error, pa.ArrowException) as error:
-        raise InputError(f"not a readable CSV file ({error}).") from error
-    kinds = metadata.get("dtypes", {})
-    groups = {
-        name: _restore(clean_groups(frame[name], name, frame.index, _name_line), kinds.get(name))
-        for name in GROUPS
-    }
-    features = clean_features(frame.loc[:, layout.features], _name_line)
-    return features, groups["label"], groups["subject"], metadata.get("info", {})
-
-
-def _name_line(row: int) -> str:
-    return f"line {row + 2}"
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """How a CSV file is laid out: separator, decimal sign and feature columns."""
-
-    separator: str
-    decimal: str
-    features: list[str]
-
-
-def _sniff(path: Path) -> _Layout:
-    """Find out how a CSV file is laid out, and check its header."""
-    with _open_text(path, "r") as file:
-        head = file.readline()
-        file.seek(0)
-        separator = max(",;\t", key=head.count)
-        reader = csv.reader(file, delimiter=separator)
-        columns = next(reader, [])
-        first = next(reader, [])
-    # R's write.csv and pandas' to_csv put row names into a first column without a name.
-    named = columns[1:] if columns and columns[0] == "" else columns
-    _check_header(named)
-    comma = separator != "," and any(_DECIMAL_COMMA.fullmatch(cell) for cell in first)
-    features = [column for column in named if column not in GROUPS]
-    return _Layout(separator, "," if comma else ".", features)
-
-
-_DECIMAL_COMMA = re.compile(r"-?\d+,\d+([eE][+-]?\d+)?")
-# What pandas, R, Julia and spreadsheets write where a number is missing.
-_NULLS = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "missing"]
-
-
-def _parse_csv(path: Path, layout: _Layout, hand_made: bool) -> pd.DataFrame:
-    """Parse a CSV file strictly: a line with too few or too many cells is refused.
-
-    The groups come as text. In a table made by hand, a bare ``NA`` among them is a missing
-    value; in one of ours it is somebody's name for a group.
-    """
-
-    def parse(feature_type: pa.DataType) -> pd.DataFrame:
-        types = dict.fromkeys(layout.features, feature_type) | dict.fromkeys(GROUPS, pa.string())
-        with pa.input_stream(str(path), compression="gzip" if _gzipped(path) else None) as stream:
-            table = pa_csv.read_csv(
-                stream,
-                parse_options=pa_csv.ParseOptions(
-                    delimiter=layout.separator, newlines_in_values=True
-                ),
-                convert_options=pa_csv.ConvertOptions(
-                    column_types=types,
-                    null_values=_NULLS,
-                    strings_can_be_null=hand_made,
-                    quoted_strings_can_be_null=False,
-                    decimal_point=layout.decimal,
-                    include_columns=[*GROUPS, *layout.features],
-                ),
-            )
-        return table.to_pandas()
-
-    try:
-        return parse(pa.float64())
-    except pa.ArrowInvalid:
-        _find_text(parse(pa.string()), layout)
-        raise
-
-
-def _find_text(frame: pd.DataFrame, layout: _Layout) -> None:
-    """Raise for the first cell of the features that is no number."""
-    for column in layout.features:
-        for row, cell in enumerate(frame[column]):
-            if pd.isna(cell) or cell in _NULLS:
-                continue
-            try:
-                float(cell.replace(layout.decimal, "."))
-            except ValueError:
-                raise InputError(
-                    f"Column {column!r} holds {cell!r} in {_name_line(row)}, which is no "
-                    "number: features are numbers, and a missing channel is an empty cell."
-                ) from None
-
-
-def _kind(series: pd.Series) -> str:
-    """Name the dtype of labels or subjects for the sidecar of a CSV file."""
-    if series.dtype == np.int64:
-        return "integer"
-    if series.dtype == np.float64:
-        return "number"
-    return "boolean" if series.dtype == np.bool_ else "text"
-
-
-def _restore(text: pd.Series, kind: str | None) -> pd.Series:
-    """Turn the text of a CSV column back into what the sidecar says it was.
-
-    Without a sidecar, labels that are all plain integers are integers; subjects stay text,
-    because the zeros in front of ``02010002`` are part of the name.
-    """
-    if kind is None:
-        plain = text.name == "label" and text.str.fullmatch(r"-?(0|[1-9][0-9]{0,17})").all()
-        kind = "integer" if plain else "text"
-    try:
-        if kind == "boolean":
-            return text.map({"True": True, "False": False}.__getitem__).astype(bool)
-        return text.astype({"integer": np.int64, "number": np.float64}.get(kind, text.dtype))
-    except (ValueError, KeyError) as error:
-        raise InputError(
-            f"the {text.name}s are not the {kind} values that the .info.json file beside the "
-            "table says they are: delete that file if the table was changed by hand."
-        ) from error

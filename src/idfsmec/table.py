@@ -111,9 +111,10 @@ class FeatureTable:
         return len(self.X)
 
     def __repr__(self) -> str:
-        labels = ", ".join(
-            f"{label}: {n}" for label, n in self.y.value_counts().sort_index().items()
-        )
+        counts = self.y.value_counts().sort_index()
+        labels = ", ".join(f"{label}: {count}" for label, count in counts.items())
+        if len(counts) > 6:
+            labels = f"of {len(counts)} kinds"
         missing = 1 - self.observed.to_numpy().mean()
         return (
             f"FeatureTable({len(self)} samples of {self.subjects.nunique()} subjects; "
@@ -165,6 +166,8 @@ class FeatureTable:
     def take(self, rows: Sequence[int] | Sequence[bool] | np.ndarray) -> FeatureTable:
         """Keep some samples, given by their positions or by a mask."""
         chosen = np.asarray(rows)
+        if chosen.size == 0:
+            raise InputError("No samples are left.")
         return replace(
             self, X=self.X.iloc[chosen], y=self.y.iloc[chosen], subjects=self.subjects.iloc[chosen]
         )

@@ -12,9 +12,10 @@ from idfsmec.missing import make_gap_mask, make_gaps
 from idfsmec.table import FeatureTable
 
 PATTERNS = ["random", "recording", "burst", "region", "uneven"]
-TEN_TWENTY = (
-    "Fp1 Fp2 F7 F3 Fz F4 F8 T7 C3 Cz C4 T8 P7 P3 Pz P4 P8 O1 O2".split()  # noqa: SIM905
-)
+TEN_TWENTY = [
+    *("Fp1", "Fp2", "F7", "F3", "Fz", "F4", "F8", "T7", "C3", "Cz"),
+    *("C4", "T8", "P7", "P3", "Pz", "P4", "P8", "O1", "O2"),
+]
 
 
 def directions(n_channels: int) -> np.ndarray:
@@ -177,8 +178,15 @@ def test_region_gaps_are_neighbours(channels):
 
 def test_region_gaps_need_places_and_the_error_says_how_to_give_them():
     table = table_of(channels=["A", "B", "C"])
-    with pytest.raises(InputError, match=r"A, B, C are not in the 10-05 system.*montage"):
+    with pytest.raises(InputError, match=r"A, B, C are neither in the 10-05 system.*montages"):
         make_gaps(table, 0.2, "region", random_state=0)
+
+
+def test_region_gaps_fall_back_on_10_05_names_where_the_montage_is_of_no_use():
+    plain = make_gaps(table_of(), 0.2, "region", random_state=0).observed
+    for montage in ("our own cap", ["biosemi64", "biosemi32"], "GSN-HydroCel-128", None):
+        table = table_of(info={"montage": montage})
+        assert make_gaps(table, 0.2, "region", random_state=0).observed.equals(plain)
 
 
 def test_region_gaps_put_up_with_a_channel_without_a_place():

@@ -1,6 +1,14 @@
 """The command line: one module per command, no logic that a Python user could not call."""
 
-from idfsmec.cli import benchmark, demo, report
+from idfsmec.cli import benchmark, demo, features, report, reproduce, select
 from idfsmec.cli._app import app
 
-__all__ = ["app", "benchmark", "demo", "report"]
+__all__ = [
+    "app",
+    "benchmark",
+    "demo",
+    "features",
+    "report",
+    "reproduce",
+    "select",
+]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from idfsmec import evaluation
 from idfsmec.cli._app import command, console, error_console
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Protocol, Results
-from idfsmec.table import FeatureTable
+
+if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
+    from idfsmec.evaluation import Protocol, Results
+    from idfsmec.table import FeatureTable
 
 
 class Experiment(StrEnum):
@@ -133,6 +135,8 @@ def run_experiments(
     how: dict[str, Any],
 ) -> Results:
     """Run experiments one after the other; Ctrl-C ends cleanly, failures end with code 1."""
+    from idfsmec import evaluation
+
     results: Results | None = None
     for name in experiments:
         options: dict[str, Any] = {**how}
@@ -142,23 +146,32 @@ def run_experiments(
             options["protocol"] = experiment_protocol(name, changes)
             if name == "accuracy":
                 options["methods"] = methods
-        try:
+        with stop_cleanly(out):
             results = getattr(evaluation, name)(tables, out, **options)
-        except KeyboardInterrupt:
-            error_console.print(
-                f"stopped; what is finished is kept in {out}. Give the same command to go on.",
-                markup=False,
-                soft_wrap=True,
-            )
-            raise typer.Exit(130) from None
     if results is None:
         raise InputError("there is no experiment to run; give --experiment")
     summarize(results)
     return results
 
 
+@contextmanager
+def stop_cleanly(out: Path) -> Iterator[None]:
+    """Turn Ctrl-C into one line and the shell's exit code for it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        error_console.print(
+            f"stopped; what is finished is kept in {out}. Give the same command to go on.",
+            markup=False,
+            soft_wrap=True,
+        )
+        raise typer.Exit(130) from None
+
+
 def experiment_protocol(experiment: str, changes: dict[str, Any]) -> Protocol:
     """Give the protocol of an experiment: its own defaults, with what the user asked for."""
+    from idfsmec.evaluation import Protocol
+
     defaults: dict[str, Any] = {}
     if experiment == "ablation":
         defaults["rates"] = (0.1, 0.2, 0.3, 0.4, 0.5)
@@ -215,6 +228,8 @@ def _print_means(results: Results, experiment: str) -> None:
 
 def read_tables(paths: list[Path]) -> dict[str, FeatureTable]:
     """Read tables and name them by their files; of equal names, by their folders too."""
+    from idfsmec.table import FeatureTable
+
     named: dict[str, FeatureTable] = {}
     for path in paths:
         name = path.name.split(".")[0]

@@ -37,12 +37,9 @@ def standard_montage(name: str) -> mne.channels.DigMontage:
     >>> len(standard_montage("biosemi64").ch_names)
     64
     """
-    known = mne.channels.get_builtin_montages()
-    back = {new: old for old, new in _RENAMED.items()}
-    # The new name first: with MNE 1.13 both are accepted, but the old one warns.
-    for candidate in (_RENAMED.get(name, name), back.get(name, name)):
-        if candidate in known:
-            return mne.channels.make_standard_montage(candidate)
+    current = current_montage_name(name)
+    if current is not None:
+        return mne.channels.make_standard_montage(current)
     raise InputError(
         f"there is no montage named {name!r}; use one of mne.channels.get_builtin_montages(), "
         "such as 'standard_1005', 'biosemi64' or 'GSN-HydroCel-128'"
@@ -102,6 +99,26 @@ def angles_between(positions: np.ndarray, others: np.ndarray | None = None) -> n
     """
     cosines = positions @ (positions if others is None else others).T
     return np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
+
+
+def montage_exists(name: str) -> bool:
+    """Say whether MNE has a built-in montage of this old or new name.
+
+    Examples
+    --------
+    >>> montage_exists("standard_1020"), montage_exists("my cap")
+    (True, False)
+    """
+    return current_montage_name(name) is not None
+
+
+def current_montage_name(name: str) -> str | None:
+    """Translate to the name that the installed MNE has; None if it has none."""
+    known = mne.channels.get_builtin_montages()
+    back = {new: old for old, new in _RENAMED.items()}
+    # The new name first: MNE 1.13 takes both, but warns about the old one.
+    candidates = (_RENAMED.get(name, name), back.get(name, name))
+    return next((candidate for candidate in candidates if candidate in known), None)
 
 
 @lru_cache(maxsize=8)

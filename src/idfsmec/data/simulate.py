@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from idfsmec._random import RandomState, as_generator
+from idfsmec._threads import one_blas_thread
 from idfsmec.data._simulate_artifacts import add_amplifier, add_artifacts
 from idfsmec.data._simulate_brain import BANDS, draw_brain, draw_traits
 from idfsmec.data._simulate_detach import Detachment, check_kinds, detach, draw_detachments
@@ -76,6 +77,11 @@ class _Simulation:
     detachments: tuple[Detachment, ...]
 
     def __call__(self) -> mne.io.BaseRaw:
+        # The number of BLAS threads changes the last bits; with one, all processes agree.
+        with one_blas_thread():
+            return self._simulate()
+
+    def _simulate(self) -> mne.io.BaseRaw:
         scalp = make_scalp(self.channels)
         shift = np.zeros((len(BANDS), len(scalp.ch_names)))
         for band, channel, size in self.effect:

@@ -6,6 +6,7 @@ from idfsmec.evaluation.experiments import ablation, accuracy, cost, sensitivity
 from idfsmec.evaluation.folds import make_folds
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.published import published, published_value
+from idfsmec.evaluation.reproduction import reproduce
 from idfsmec.evaluation.results import Results
 from idfsmec.evaluation.stability import Stability, selection_matrix, selection_stability
 from idfsmec.evaluation.statistics import (
@@ -22,6 +23,7 @@ __all__ = [
     "ablation",
     "sensitivity",
     "cost",
+    "reproduce",
     "Protocol",
     "Contestant",
     "find_contestants",

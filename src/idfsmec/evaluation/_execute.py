@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import joblib
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation._fold_data import TableArrays
@@ -66,7 +66,7 @@ def _in_processes(units: Sequence[Unit], tables: Tables, n_jobs: int) -> Iterato
                 breaks = 0
                 del left[outcome.key]
                 yield outcome
-        except TerminatedWorkerError as error:
+        except BrokenProcessPool as error:
             # Killed from outside, mostly for want of memory: go on with what is left.
             breaks += 1
             if breaks >= _MOST_BREAKS:

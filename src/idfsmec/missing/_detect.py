@@ -45,8 +45,8 @@ def detect_missing(
     ch_names : sequence of str, optional
         Names of the channels; default ``"0"``, ``"1"``, ...
     positions : ndarray of shape (n_channels, 3), optional
-        Unit vectors, NaN where unknown. Left out, 10-05 names are looked up; if none is known,
-        each channel is compared with all others.
+        Unit vectors, NaN where unknown. Left out, 10-05 names are looked up. A channel whose
+        place is not known is compared with those most like it over the recording.
     typical_amplitude : float
         Amplitude of ordinary EEG in the unit of ``epochs``: the absolute limits are multiples
         of it. The default, 10 microvolt, is for data in volts. For data in other units see
@@ -78,7 +78,7 @@ def detect_missing(
         positions = channel_positions(names)
     limits = limits or DetectionLimits()
     line_freqs = (50.0, 60.0) if line_freq is None else (float(line_freq),)
-    stats = epoch_stats(epochs, rate, line_freqs, correlate=limits.correlation > 0)
+    stats = epoch_stats(epochs, rate, line_freqs)
     reasons = apply_rules(stats, positions, typical_amplitude, limits)
     return Detection(reasons, names, _hint(stats, typical_amplitude, limits))
 

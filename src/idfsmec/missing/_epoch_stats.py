@@ -11,7 +11,7 @@ from scipy import fft
 #: ends below most of the muscle's power, so that a tense jaw does not look like a lost electrode.
 _EEG_BAND = (2.0, 40.0)
 _NEIGHBOUR_BAND = (2.0, 20.0)
-_BLOCK_BYTES = 64 * 2**20
+_BLOCK_BYTES = 4 * 2**20  # of epochs at a time: what caches hold
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,7 @@ class EpochStats:
         return np.median(self.window_sd, axis=2)
 
 
-def epoch_stats(
-    epochs: np.ndarray, sfreq: float, line_freqs: tuple[float, ...], correlate: bool = True
-) -> EpochStats:
+def epoch_stats(epochs: np.ndarray, sfreq: float, line_freqs: tuple[float, ...]) -> EpochStats:
     """Compute :class:`EpochStats` of epochs of shape (n_epochs, n_channels, n_times).
 
     Works through the epochs in blocks, so that memory stays bounded for long recordings.
@@ -50,7 +48,7 @@ def epoch_stats(
     n_epochs = len(epochs)
     per_block = max(1, int(_BLOCK_BYTES // max(8 * epochs[0].size, 1))) if n_epochs else 1
     blocks = [
-        _block(epochs[start : start + per_block], sfreq, line_freqs, correlate)
+        _block(epochs[start : start + per_block], sfreq, line_freqs)
         for start in range(0, max(n_epochs, 1), per_block)
     ]
     return EpochStats(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
@@ -69,21 +67,28 @@ def _windows(epochs: np.ndarray, sfreq: float) -> np.ndarray:
 
 
 def _block(
-    epochs: np.ndarray, sfreq: float, line_freqs: tuple[float, ...], correlate: bool
+    epochs: np.ndarray, sfreq: float, line_freqs: tuple[float, ...]
 ) -> tuple[np.ndarray, ...]:
-    centred = np.array(epochs, dtype=float)
-    broken = ~np.isfinite(centred).all(axis=-1)
+    with np.errstate(invalid="ignore"):  # one bad sample makes the mean NaN or infinite
+        means = np.asarray(epochs, dtype=float).mean(axis=-1, keepdims=True)
+    broken = ~np.isfinite(means[..., 0])
+    means[broken] = 0.0
+    with np.errstate(invalid="ignore"):
+        centred = epochs - means  # a large offset would eat the precision
     centred[broken] = 0.0
-    centred -= centred.mean(axis=-1, keepdims=True)  # a large offset would eat the precision
 
     windows = _windows(centred, sfreq)
+    window_means = windows.mean(axis=-1)
+    # Without the temporary copies of ``std``; the offset is gone already.
+    mean_squares = np.einsum("...i,...i->...", windows, windows) / windows.shape[-1]
+    window_sd = np.sqrt(np.clip(mean_squares - window_means**2, 0.0, None))
     largest, smallest = centred.max(axis=-1, keepdims=True), centred.min(axis=-1, keepdims=True)
     at_extremes = (centred == largest).mean(axis=-1) + (centred == smallest).mean(axis=-1)
-    line, eeg, correlation = _spectral(centred, sfreq, line_freqs, correlate)
+    line, eeg, correlation = _spectral(centred, sfreq, line_freqs)
     return (
         broken,
-        windows.std(axis=-1),
-        _inner_range(windows.mean(axis=-1)),
+        window_sd,
+        _inner_range(window_means),
         at_extremes,
         line,
         eeg,
@@ -98,21 +103,15 @@ def _inner_range(means: np.ndarray) -> np.ndarray:
 
 
 def _spectral(
-    centred: np.ndarray, sfreq: float, line_freqs: tuple[float, ...], correlate: bool
+    centred: np.ndarray, sfreq: float, line_freqs: tuple[float, ...]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     n_times = centred.shape[-1]
     taper = np.hanning(n_times + 2)[1:-1]  # keeps slow drifts out of the bands
     # Scaled so that the squares of a band's bins add up to the band's mean square.
     spectrum = fft.rfft(centred * (taper * np.sqrt(2 / (n_times * (taper**2).sum()))))
     frequencies = fft.rfftfreq(n_times, 1 / sfreq)
-    power = spectrum.real**2 + spectrum.imag**2
-    line = np.sqrt(
-        np.max([power[..., _near(frequencies, f)].sum(axis=-1) for f in line_freqs], axis=0)
-    )
-    eeg = np.sqrt(power[..., _between(frequencies, *_EEG_BAND)].sum(axis=-1))
-    if not correlate:
-        n_epochs, n_channels = centred.shape[:2]
-        return line, eeg, np.zeros((n_epochs, n_channels, n_channels))
+    line = np.max([_rms(spectrum[..., _near(frequencies, f)]) for f in line_freqs], axis=0)
+    eeg = _rms(spectrum[..., _between(frequencies, *_EEG_BAND)])
     inside = _between(frequencies, *_NEIGHBOUR_BAND)
     # The root of f evens out the 1/f spectrum: more frequencies count, so chance is smaller.
     whitened = spectrum[..., inside] * np.sqrt(frequencies[inside])
@@ -122,8 +121,12 @@ def _spectral(
     return line, eeg, parts @ parts.swapaxes(-1, -2)
 
 
-def _between(frequencies: np.ndarray, low: float, high: float) -> np.ndarray:
-    return (frequencies >= low) & (frequencies < high)
+def _rms(coefficients: np.ndarray) -> np.ndarray:
+    return np.sqrt((coefficients.real**2 + coefficients.imag**2).sum(axis=-1))
+
+
+def _between(frequencies: np.ndarray, low: float, high: float) -> slice:
+    return slice(*np.searchsorted(frequencies, (low, high)))
 
 
 def _near(frequencies: np.ndarray, line_freq: float) -> np.ndarray:

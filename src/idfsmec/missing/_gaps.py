@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from idfsmec._random import RandomState, as_generator
-from idfsmec.data.positions import channel_positions
+from idfsmec.data.positions import channel_positions, montage_exists
 from idfsmec.errors import InputError
 from idfsmec.missing import _gap_patterns as patterns
 from idfsmec.missing._apply import mask_table
@@ -151,16 +151,19 @@ def make_gap_mask(
 
 
 def _positions(table: FeatureTable) -> np.ndarray:
-    """Find the electrodes by the table's montage, or by 10-05 names where it has none."""
+    """Find the electrodes by the table's montage, and those it lacks by 10-05 names."""
     montage = table.info.get("montage")
-    positions = channel_positions(table.channels, montage if isinstance(montage, str) else None)
+    positions = channel_positions(table.channels)
+    if isinstance(montage, str) and montage_exists(montage):
+        own = channel_positions(table.channels, montage)
+        positions = np.where(np.isnan(own), positions, own)
     unknown = np.isnan(positions).any(axis=1)
     if unknown.mean() > 0.5 and len(unknown) > 1:
         lost = [name for name, gone in zip(table.channels, unknown, strict=True) if gone]
         raise InputError(
             f"pattern 'region' needs to know where the electrodes are, and {', '.join(lost[:5])}"
-            f"{' ...' if len(lost) > 5 else ''} are not in "
-            f"{f'the montage {montage!r}' if montage else 'the 10-05 system'}: set "
+            f"{' ...' if len(lost) > 5 else ''} are neither in the 10-05 system nor in the "
+            f"table's montage ({montage!r}): set "
             "info['montage'] of the table to one of mne.channels.get_builtin_montages(), such as "
             "'GSN-HydroCel-128', or choose another pattern"
         )

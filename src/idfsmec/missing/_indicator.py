@@ -141,7 +141,7 @@ def observed_from_annotations(
         spans = [
             (mark["onset"] - shift, mark["onset"] - shift + mark["duration"])
             for mark in marked
-            if not mark["ch_names"] or name in mark["ch_names"]
+            if not mark.get("ch_names") or name in mark["ch_names"]
         ]
         covered, touched = _coverage(spans, first, duration)
         observed[name] = ~(touched if min_share == 0 else covered > min_share * duration)

@@ -10,6 +10,8 @@ from idfsmec.data.positions import angles_between
 from idfsmec.errors import InputError
 from idfsmec.missing._epoch_stats import EpochStats
 
+_RIDGE = 0.01
+
 
 @dataclass(frozen=True)
 class DetectionLimits:
@@ -38,6 +40,9 @@ class DetectionLimits:
         Range (10th to 90th percentile) of the windows' means above this many typical amplitudes.
     wander_relative, wander_least : float
         That range above this many times the others', and above this many typical amplitudes.
+    wander_correlation : float
+        What only the last rule hits passes if its multiple correlation with its neighbours is
+        this much: it drifts, but it is attached.
     line, line_share : float
         Standard deviation of the mains part above this many typical amplitudes, or above this
         many times the channel's own 2-40 Hz part.
@@ -47,7 +52,8 @@ class DetectionLimits:
     line_least : float
         Mains below this many typical amplitudes never counts.
     correlation : float
-        Largest absolute correlation (2-20 Hz) with a neighbour below this.
+        Multiple correlation (2-20 Hz) with the neighbours below this. By chance alone it is
+        about 0.2 in epochs of 10 s, and grows as epochs get shorter.
     neighbours, neighbours_least : int
         How many of the nearest channels are compared, and how many of those must be good for
         the comparison to be made.
@@ -68,12 +74,13 @@ class DetectionLimits:
     wander: float = 50.0
     wander_relative: float = 4.0
     wander_least: float = 15.0
+    wander_correlation: float = 0.5
     line: float = 10.0
     line_share: float = 10.0
     line_relative: float = 5.0
     line_share_relative: float = 3.0
     line_least: float = 0.5
-    correlation: float = 0.25
+    correlation: float = 0.35
     neighbours: int = 6
     neighbours_least: int = 2
 
@@ -87,9 +94,12 @@ def apply_rules(
     stats: EpochStats, positions: np.ndarray, typical: float, limits: DetectionLimits
 ) -> dict[str, np.ndarray]:
     """Say for each reason where it holds: absolute rules first, comparisons among what is left."""
+    nearest = _nearest(positions, stats.correlation, limits.neighbours)
     reasons = _absolute(stats, typical, limits)
-    _add_relative(reasons, stats, typical, limits)
-    reasons["decorrelated"] = _decorrelated(stats, reasons, positions, limits)
+    _add_relative(reasons, stats, nearest, typical, limits)
+    left = ~np.any(list(reasons.values()), axis=0)
+    likeness, compared = _likeness(stats, left, nearest, limits)
+    reasons["decorrelated"] = left & compared & (likeness < limits.correlation)
     return reasons
 
 
@@ -114,7 +124,11 @@ def _absolute(stats: EpochStats, typical: float, limits: DetectionLimits) -> dic
 
 
 def _add_relative(
-    reasons: dict[str, np.ndarray], stats: EpochStats, typical: float, limits: DetectionLimits
+    reasons: dict[str, np.ndarray],
+    stats: EpochStats,
+    nearest: np.ndarray,
+    typical: float,
+    limits: DetectionLimits,
 ) -> None:
     """Compare what is left with the middle one of the channels that are left."""
     left = ~np.any(list(reasons.values()), axis=0)
@@ -131,6 +145,9 @@ def _add_relative(
     too_slow = (wander > limits.wander_relative * _middle_channel(wander, left)) & (
         wander > limits.wander_least * typical
     )
+    # A sweaty electrode drifts too, but it still records what its neighbours record.
+    likeness, compared = _likeness(stats, left & ~too_large & ~too_slow, nearest, limits)
+    too_slow &= ~(compared & (likeness >= limits.wander_correlation))
     reasons["amplitude"] |= left & (too_large | too_slow)
     reasons["line"] |= (
         left
@@ -142,39 +159,44 @@ def _add_relative(
 
 def _middle_channel(values: np.ndarray, left: np.ndarray) -> float:
     """Give the lower median over channels of each channel's median over its cells left."""
-    levels = [
-        np.median(column[use]) for column, use in zip(values.T, left.T, strict=True) if use.any()
-    ]
+    some = left.any(axis=0)
+    levels = np.nanmedian(np.where(left, values, np.nan)[:, some], axis=0)
     return float(np.quantile(levels, 0.5, method="lower"))
 
 
-def _decorrelated(
-    stats: EpochStats,
-    reasons: dict[str, np.ndarray],
-    positions: np.ndarray,
-    limits: DetectionLimits,
-) -> np.ndarray:
-    """Channels that resemble none of their nearest neighbours that are good themselves."""
-    left = ~np.any(list(reasons.values()), axis=0)
-    n_channels = left.shape[1]
-    nearest = _nearest(positions, limits.neighbours)
-    rows = np.arange(n_channels)[:, None]
-    similarity = np.abs(stats.correlation[:, rows, nearest])  # (n_epochs, n_channels, k)
-    good = left[:, nearest]
-    best = np.where(good, similarity, 0.0).max(axis=2, initial=0.0)
-    compared = left & (good.sum(axis=2) >= max(limits.neighbours_least, 1))
-    return compared & (best < limits.correlation)
+def _likeness(
+    stats: EpochStats, good: np.ndarray, nearest: np.ndarray, limits: DetectionLimits
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give the multiple correlation with the good neighbours, and where those are enough.
+
+    It is the correlation of a channel with the best linear combination of its neighbours. Unlike
+    the correlation with one of them, it stays high whatever the reference is.
+    """
+    usable = good[:, nearest]  # (n_epochs, n_channels, k)
+    both = usable[..., :, None] & usable[..., None, :]
+    among = stats.correlation[:, nearest[:, :, None], nearest[:, None, :]]
+    among = np.where(both, among, 0.0)
+    # A bad neighbour becomes one without any correlation; the ridge is for bridged electrodes.
+    diagonal = np.arange(nearest.shape[1])
+    among[..., diagonal, diagonal] = 1.0 + _RIDGE
+    rows = np.arange(len(nearest))[:, None]
+    own = np.where(usable, stats.correlation[:, rows, nearest], 0.0)[..., None]
+    explained = (own * np.linalg.solve(among, own)).sum(axis=(-2, -1))
+    enough = usable.sum(axis=2) >= max(limits.neighbours_least, 1)
+    return np.sqrt(np.clip(explained, 0.0, 1.0)), enough
 
 
-def _nearest(positions: np.ndarray, n_neighbours: int) -> np.ndarray:
+def _nearest(positions: np.ndarray, correlation: np.ndarray, n_neighbours: int) -> np.ndarray:
     """Give the indices of each channel's nearest others, shape (n_channels, k).
 
-    Channels whose place is unknown come last; if no place is known, all others are neighbours.
+    A channel whose place is unknown has as neighbours those most like it over the recording.
     """
     n_channels = len(positions)
-    if np.isnan(positions).any(axis=1).all():
-        n_neighbours = n_channels
-    angles = angles_between(np.asarray(positions, dtype=float))
-    angles = np.where(np.isnan(angles), 1e3, angles)
-    np.fill_diagonal(angles, np.inf)
-    return np.argsort(angles, axis=1, kind="stable")[:, : min(n_neighbours, n_channels - 1)]
+    if not len(correlation):
+        return np.zeros((n_channels, 0), dtype=int)
+    known = np.isfinite(positions).all(axis=1)
+    distances = angles_between(np.where(known[:, None], positions, 0.0))
+    distances[:, ~known] = 360.0
+    distances[~known] = -np.abs(correlation.mean(axis=0))[~known]
+    np.fill_diagonal(distances, np.inf)
+    return np.argsort(distances, axis=1, kind="stable")[:, : min(n_neighbours, n_channels - 1)]

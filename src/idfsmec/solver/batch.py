@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from idfsmec.solver._array import diagonal, namespace
+from idfsmec.solver._array import arange, diagonal, dot_over_classes, namespace, put, to_numpy
 from idfsmec.solver.newton import LARGEST_SYSTEM, newton_size, polish
 from idfsmec.solver.problem import (
     ChannelProblems,
@@ -22,10 +22,12 @@ from idfsmec.solver.problem import (
     redundancy_product,
 )
 from idfsmec.solver.theta_step import theta_curvature, theta_step
-from idfsmec.solver.w_step import polar, start_projection, w_curvature, w_step
+from idfsmec.solver.w_step import start_projection, w_curvature, w_step
 
 # Iterations between two looks at the first-order conditions.
 _CHECK_EVERY = 40
+# A device takes as long for a few problems as for thousands; the host is then faster.
+_TOO_FEW_FOR_A_DEVICE = 512
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,10 @@ class _State:
     """The iterates of the problems still in the batch."""
 
     index: Any  # place of each problem in the whole batch
-    problems: ChannelProblems
-    A_top: Any
+    problems: ChannelProblems  # in units of y2
+    unit: Any  # that y2
     A_diagonal: Any
-    R_top: Any
+    theta_curvature: Any
     theta: Any
     W: Any
     R_theta: Any
@@ -77,6 +79,11 @@ class _State:
     def take(self, keep: Any) -> _State:
         parts = {name: part[keep] for name, part in vars(self).items() if name != "problems"}
         return _State(problems=self.problems.take(keep), **parts)
+
+    def on_host(self) -> _State:
+        parts = {name: to_numpy(part) for name, part in vars(self).items() if name != "problems"}
+        problems = ChannelProblems(*(to_numpy(part) for part in vars(self.problems).values()))
+        return _State(problems=problems, **parts)
 
 
 def solve(
@@ -96,7 +103,7 @@ def solve(
         A problem is solved when both KKT residuals are at most this.
     max_iter : int, default=10_000
     start : (theta, W), optional
-        Where to begin; by default theta = 1/d and :func:`start_projection`.
+        Where to begin, W orthonormal; by default :func:`default_start`.
 
     Examples
     --------
@@ -110,25 +117,32 @@ def solve(
     xp = namespace(problems.A)
     unit = problems.y2
     problems = problems.normalised()
-    state = _begin(problems, start)
+    state = _begin(problems, unit, *(default_start(problems) if start is None else start))
     theta, W, value = state.theta * 1.0, state.W * 1.0, state.value * 1.0
     residual, n_iter = xp.zeros_like(value), xp.zeros_like(value, dtype=xp.int64)
     history = [(state.index, value * unit)]
     for iteration in range(1, max_iter + 1):
         _iterate(state)
         if iteration % _CHECK_EVERY and iteration < max_iter:
-            history.append((state.index, state.value * unit[state.index]))
+            history.append((state.index, state.value * state.unit))
             continue
         now = _finish(state, tol)
-        history.append((state.index, state.value * unit[state.index]))
-        theta[state.index], W[state.index] = state.theta, state.W
-        value[state.index], residual[state.index] = state.value, now
-        n_iter[state.index] = iteration
+        history.append((state.index, state.value * state.unit))
+        for whole, part in (
+            (theta, state.theta),
+            (W, state.W),
+            (value, state.value),
+            (residual, now),
+        ):
+            put(whole, state.index, part)
+        put(n_iter, state.index, iteration)
         unsolved = now > tol
-        if not bool(xp.any(unsolved)):
+        if not bool(unsolved.any()):
             break
-        if not bool(xp.all(unsolved)):
+        if not bool(unsolved.all()):
             state = state.take(unsolved)
+            if state.index.shape[0] <= _TOO_FEW_FOR_A_DEVICE:
+                state = state.on_host()
     return Solution(theta, W, value * unit, residual, n_iter, history)
 
 
@@ -154,21 +168,22 @@ def _finish(state: _State, tol: float) -> Any:
     return residual
 
 
-def _begin(problems: ChannelProblems, start: tuple[Any, Any] | None) -> _State:
+def default_start(problems: ChannelProblems) -> tuple[Any, Any]:
+    """Even feature weights and :func:`~idfsmec.solver.w_step.start_projection`."""
     xp = namespace(problems.A)
-    n_problems, _, n_features = problems.shape
-    if start is None:
-        theta = xp.full_like(problems.P[:, 0, :], 1.0 / n_features)
-        W = start_projection(problems.A, problems.P)
-    else:
-        theta, W = start[0], polar(start[1])
+    theta = xp.full_like(problems.P[:, 0, :], 1.0 / problems.shape[2])
+    return theta, start_projection(problems.A, problems.P)
+
+
+def _begin(problems: ChannelProblems, unit: Any, theta: Any, W: Any) -> _State:
+    xp = namespace(problems.A)
     R_theta = redundancy_product(problems, theta)
     return _State(
-        index=xp.arange(n_problems),
+        index=arange(problems.shape[0], problems.A),
         problems=problems,
-        A_top=xp.linalg.eigvalsh(problems.A)[:, -1],
+        unit=unit,
         A_diagonal=diagonal(problems.A),
-        R_top=xp.linalg.eigvalsh(problems.R)[:, -1],
+        theta_curvature=theta_curvature(problems),
         theta=theta,
         W=W,
         R_theta=R_theta,
@@ -191,13 +206,12 @@ def _iterate(state: _State) -> None:
     theta_ahead = state.theta + push * (state.theta - state.theta_before)
     R_theta_ahead = state.R_theta + push * (state.R_theta - state.R_theta_before)
     residual = fit_product(problems, theta_ahead, state.W) - problems.P
-    by_theta = 2.0 * (xp.sum(state.W * residual, axis=1) + R_theta_ahead)
-    curvature = theta_curvature(state.A_top, state.A_diagonal, state.R_top, state.W)
-    theta = theta_step(theta_ahead, by_theta, curvature)
+    by_theta = 2.0 * (dot_over_classes(state.W, residual) + R_theta_ahead)
+    theta = theta_step(theta_ahead, by_theta, state.theta_curvature)
 
     W_ahead = state.W + push[:, :, None] * (state.W - state.W_before)
     residual = fit_product(problems, theta, W_ahead) - problems.P
-    W = w_step(W_ahead, theta, residual, w_curvature(state.A_top, state.A_diagonal, theta))
+    W = w_step(W_ahead, theta, residual, w_curvature(problems.A_top, state.A_diagonal, theta))
 
     R_theta = redundancy_product(problems, theta)
     value = objective(problems, theta, W, R_theta)

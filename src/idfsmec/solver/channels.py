@@ -8,31 +8,40 @@ back with weight zero.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec.solver.batch import Solution, solve
+from idfsmec.solver._array import diagonal, to_device, to_numpy
+from idfsmec.solver.batch import Solution, default_start, solve
 from idfsmec.solver.moments import Moments
 from idfsmec.solver.problem import ChannelProblems, fit_product
 from idfsmec.solver.table_moments import Columns, Group, TableMoments
 
 Array = NDArray[np.float64]
 
-# Problems solved side by side: enough to hide the interpreter, few enough for the cache.
-_CHUNK = 512
+# Problems solved side by side: enough to hide the interpreter, few enough for the cache; on a
+# device as many as its memory takes.
+_CHUNK, _CHUNK_ON_DEVICE = 512, 65_536
 
 
 @dataclass(frozen=True)
 class Options:
-    """How the problem is posed and solved; see :class:`idfsmec.IDFSMEC` for the meaning."""
+    """How the problem is posed and solved; see :class:`idfsmec.IDFSMEC` for the meaning.
+
+    ``n_threads`` work on chunks of the batch, which do not see each other: results do not depend
+    on it.
+    """
 
     standardize: bool = True
     inverse_probability: bool = True
     missing_indicator: bool = True
     tol: float = 1e-6
     max_iter: int = 10_000
+    device: str | None = None
+    n_threads: int = 1
 
 
 @dataclass
@@ -182,22 +191,35 @@ def _scaled(
 def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits) -> None:
     """Solve problems of one size, a chunk at a time, and store what was found."""
     lam_place, place = (part.ravel() for part in np.indices((lams.size, len(posed))))
-    for first in range(0, place.size, _CHUNK):
-        chunk = slice(first, first + _CHUNK)
-        which, price = place[chunk], lam_place[chunk]
-        problems = ChannelProblems.from_moments(
-            posed.A[which], posed.P[which], posed.y2[which], lams[price]
+    prices = to_device(lams, options.device)
+    # Neither the largest eigenvalues nor the start depend on the price of redundancy.
+    unpriced = ChannelProblems.from_moments(
+        *(to_device(part, options.device) for part in (posed.A, posed.P, posed.y2))
+    )
+    theta, W = default_start(unpriced)
+    size = _CHUNK if options.device is None else _CHUNK_ON_DEVICE
+
+    def solve_chunk(first: int) -> tuple[Solution, Array]:
+        which, price = place[first : first + size], lam_place[first : first + size]
+        problems = unpriced.take(which).priced(prices[price])
+        solution = solve(
+            problems, tol=options.tol, max_iter=options.max_iter, start=(theta[which], W[which])
         )
-        solution = solve(problems, tol=options.tol, max_iter=options.max_iter)
-        table, channel, columns = posed.table[which], posed.channel[which], posed.columns[which]
         residual = problems.P - fit_product(problems, solution.theta, solution.W)
-        gains = np.sum(residual**2, axis=1) / np.diagonal(problems.A, axis1=1, axis2=2)
-        fits.feature_weights[table[:, None], price[:, None], columns] = solution.theta
-        fits.gains[table[:, None], price[:, None], columns] = gains
-        fits.objectives[table, price, channel] = solution.objective
-        fits.kkt_residuals[table, price, channel] = solution.kkt_residual
-        fits.n_iter[table, price, channel] = solution.n_iter
-        _store_history(fits, solution, np.where((table == 0) & (price == 0), channel, -1))
+        return solution, to_numpy((residual**2).sum(1) / diagonal(problems.A))
+
+    firsts = range(0, place.size, size)
+    with ThreadPoolExecutor(max(1, min(len(firsts), options.n_threads))) as pool:
+        for first, (solution, gains) in zip(firsts, pool.map(solve_chunk, firsts), strict=True):
+            which, price = place[first : first + size], lam_place[first : first + size]
+            table, channel = posed.table[which], posed.channel[which]
+            where = (table[:, None], price[:, None], posed.columns[which])
+            fits.feature_weights[where] = to_numpy(solution.theta)
+            fits.gains[where] = gains
+            fits.objectives[table, price, channel] = to_numpy(solution.objective)
+            fits.kkt_residuals[table, price, channel] = to_numpy(solution.kkt_residual)
+            fits.n_iter[table, price, channel] = to_numpy(solution.n_iter)
+            _store_history(fits, solution, np.where((table == 0) & (price == 0), channel, -1))
 
 
 def _store_history(fits: ChannelFits, solution: Solution, channel: NDArray[np.intp]) -> None:
@@ -208,7 +230,7 @@ def _store_history(fits: ChannelFits, solution: Solution, channel: NDArray[np.in
     grown[: len(fits.history)] = fits.history
     current = np.empty(channel.size)
     for row, (index, value) in enumerate(solution.history):
-        current[index] = value
+        current[to_numpy(index)] = to_numpy(value)
         grown[row, channel[channel >= 0]] = current[channel >= 0]
     grown[len(solution.history) :, channel[channel >= 0]] = current[channel >= 0]
     fits.history = grown

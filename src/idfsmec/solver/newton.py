@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idfsmec.solver._array import namespace, transpose
+from idfsmec.solver._array import arange, dot_over_classes, namespace, transpose, zeros
 from idfsmec.solver.problem import (
     ChannelProblems,
     fit_product,
@@ -59,7 +59,7 @@ def polish(
     xp = namespace(theta)
     theta, W, value, residual = theta * 1.0, W * 1.0, value * 1.0, residual * 1.0
     damping = xp.full_like(value, _LEAST_DAMPING)
-    trying = xp.arange(value.shape[0])
+    trying = arange(value.shape[0], value)
     for _ in range(_MAX_STEPS):
         some = problems.take(trying)
         new_theta, new_W = newton_step(some, theta[trying], W[trying], damping[trying])
@@ -96,21 +96,18 @@ def newton_step(problems: ChannelProblems, theta: Any, W: Any, damping: Any) -> 
     n_problems, n_classes, n_features = W.shape
     n_unknowns = n_features * (1 + n_classes)
     residual = fit_product(problems, theta, W) - problems.P
-    by_theta = 2.0 * (xp.sum(W * residual, axis=1) + redundancy_product(problems, theta))
+    by_theta = 2.0 * (dot_over_classes(W, residual) + redundancy_product(problems, theta))
     by_W = 2.0 * theta[:, None, :] * residual
     inner = W @ transpose(by_W)
     multipliers = 0.5 * (inner + transpose(inner))
 
     size = newton_size(n_features, n_classes)
-    system = xp.zeros(
-        (n_problems, size, size),
-        dtype=theta.dtype,
-    )
+    system = zeros((n_problems, size, size), theta)
     _fill_hessian(system, problems, theta, W, residual, multipliers)
-    diagonal = xp.arange(n_unknowns)
+    diagonal = arange(n_unknowns, theta)
     system[:, diagonal, diagonal] += damping[:, None]
     _fill_constraints(system, W)
-    right = xp.zeros(system.shape[:2], dtype=theta.dtype)
+    right = zeros((n_problems, size), theta)
     right[:, :n_features] = -by_theta
     right[:, n_features:n_unknowns] = -xp.reshape(by_W - multipliers @ W, (n_problems, -1))
     _freeze(system, right, theta <= 0)
@@ -124,10 +121,8 @@ def newton_step(problems: ChannelProblems, theta: Any, W: Any, damping: Any) -> 
 def _fill_hessian(
     system: Any, problems: ChannelProblems, theta: Any, W: Any, residual: Any, multipliers: Any
 ) -> None:
-    xp = namespace(theta)
-    n_classes, n_features = W.shape[1:]
-    d = n_features
-    eye = xp.arange(d)
+    n_classes, d = W.shape[1:]
+    eye = arange(d, theta)
     by_A = 2.0 * problems.A
     system[:, :d, :d] = by_A * (transpose(W) @ W) + 2.0 * problems.R
     weighted = by_A * theta[:, :, None]  # Theta A

@@ -14,10 +14,17 @@ Arrays put the batch first and features last: ``W`` is stored transposed, shape 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from idfsmec.solver._array import diagonal, namespace, transpose
+from idfsmec.solver._array import (
+    diagonal,
+    dot,
+    dot_over_classes,
+    largest_eigenvalues,
+    namespace,
+    transpose,
+)
 
 
 @dataclass(frozen=True)
@@ -31,21 +38,30 @@ class ChannelProblems:
     y2 : array of shape (b,)
     R : array of shape (b, d, d)
         Squared correlations, already multiplied by ``lam``.
+    A_top, R_top : array of shape (b,)
+        Largest eigenvalues of A and R.
     """
 
     A: Any
     P: Any
     y2: Any
     R: Any
+    A_top: Any
+    R_top: Any
 
     @classmethod
-    def from_moments(cls, A: Any, P: Any, y2: Any, lam: Any) -> ChannelProblems:
+    def from_moments(cls, A: Any, P: Any, y2: Any, lam: Any = 1.0) -> ChannelProblems:
         """Build the problems; every diagonal entry of ``A`` must be positive."""
         xp = namespace(A)
         norms = xp.sqrt(diagonal(A))
-        correlation = A / norms[:, :, None] / norms[:, None, :]
-        strength = xp.zeros_like(y2) + lam
-        return cls(A=A, P=P, y2=y2, R=strength[:, None, None] * correlation**2)
+        R = (A / norms[:, :, None] / norms[:, None, :]) ** 2
+        return cls(A, P, y2, R, largest_eigenvalues(A), largest_eigenvalues(R)).priced(
+            xp.zeros_like(y2) + lam
+        )
+
+    def priced(self, lam: Any) -> ChannelProblems:
+        """The same problems with the price of redundancy multiplied by ``lam``, shape (b,)."""
+        return replace(self, R=self.R * lam[:, None, None], R_top=self.R_top * lam)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -56,12 +72,17 @@ class ChannelProblems:
         """The same problems in units of ``y2``, so that tolerances mean the same everywhere."""
         unit = self.y2[:, None, None]
         return ChannelProblems(
-            A=self.A / unit, P=self.P / unit, y2=self.y2 / self.y2, R=self.R / unit
+            A=self.A / unit,
+            P=self.P / unit,
+            y2=self.y2 / self.y2,
+            R=self.R / unit,
+            A_top=self.A_top / self.y2,
+            R_top=self.R_top / self.y2,
         )
 
     def take(self, index: Any) -> ChannelProblems:
         """The problems at ``index``."""
-        return ChannelProblems(self.A[index], self.P[index], self.y2[index], self.R[index])
+        return ChannelProblems(*(part[index] for part in vars(self).values()))
 
 
 def redundancy_product(problems: ChannelProblems, theta: Any) -> Any:
@@ -76,19 +97,17 @@ def fit_product(problems: ChannelProblems, theta: Any, W: Any) -> Any:
 
 def objective(problems: ChannelProblems, theta: Any, W: Any, R_theta: Any = None) -> Any:
     """``U(W, theta)`` of every problem, shape (b,)."""
-    xp = namespace(theta)
     if R_theta is None:
         R_theta = redundancy_product(problems, theta)
     weighted = theta[:, None, :] * W
-    fit = xp.sum(weighted * (weighted @ problems.A - 2.0 * problems.P), axis=(1, 2))
-    return problems.y2 + fit + xp.sum(theta * R_theta, axis=1)
+    fit = dot(weighted, weighted @ problems.A - 2.0 * problems.P)
+    return problems.y2 + fit + dot(theta, R_theta)
 
 
 def gradients(problems: ChannelProblems, theta: Any, W: Any) -> tuple[Any, Any]:
     """Partial derivatives of U by ``theta`` (b, d) and by ``W`` (b, c, d)."""
-    xp = namespace(theta)
     residual = fit_product(problems, theta, W) - problems.P
-    by_theta = 2.0 * (xp.sum(W * residual, axis=1) + redundancy_product(problems, theta))
+    by_theta = 2.0 * (dot_over_classes(W, residual) + redundancy_product(problems, theta))
     by_W = 2.0 * theta[:, None, :] * residual
     return by_theta, by_W
 
@@ -106,10 +125,10 @@ def kkt_residuals(problems: ChannelProblems, theta: Any, W: Any) -> tuple[Any, A
     """
     xp = namespace(theta)
     by_theta, by_W = gradients(problems, theta, W)
-    scale = problems.y2 + xp.sum(theta * redundancy_product(problems, theta), axis=1)
-    theta_gap = xp.sum(theta * by_theta, axis=1) - xp.min(by_theta, axis=1)
+    scale = problems.y2 + dot(theta, redundancy_product(problems, theta))
+    theta_gap = dot(theta, by_theta) - xp.min(by_theta, axis=1)
     tangent = tangent_part(W, by_W)
-    return theta_gap / scale, xp.sqrt(xp.sum(tangent**2, axis=(1, 2))) / scale
+    return theta_gap / scale, xp.sqrt(dot(tangent, tangent)) / scale
 
 
 def tangent_part(W: Any, direction: Any) -> Any:

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from idfsmec.solver._array import namespace, transpose
+from idfsmec.solver._array import concat, diagonal, dot, eye, namespace, transpose
 
-# Below this ratio of singular values the closed form loses digits and the SVD takes over.
-_WELL_CONDITIONED = 1e-4
+_TINY = 1e-300
+# Costs below this share of a feature's count as zero when the start is chosen.
+_RIDGE = 1e-6
+# Curvatures are raised by this share, so that (eta I - C) never loses a direction of W.
+_MARGIN = 1e-4
 
 
 def polar(M: Any) -> Any:
@@ -41,28 +44,30 @@ def _polar_by_svd(M: Any) -> Any:
 
 
 def _polar_of_two_rows(M: Any) -> Any:
-    """``(M M')^(-1/2) M`` through the closed form of a 2 x 2 inverse square root."""
+    """Rotate an orthonormal basis of the two rows to where the rows are.
+
+    With ``M = L Q`` (L lower triangular, Q orthonormal rows), the polar factor of M is that of L,
+    a rotation, times Q.
+    """
     xp = namespace(M)
     first, second = M[:, 0, :], M[:, 1, :]
-    g11 = xp.sum(first * first, axis=1)
-    g22 = xp.sum(second * second, axis=1)
-    g12 = xp.sum(first * second, axis=1)
-    trace = g11 + g22
-    # Product of the singular values; rounding may push the square below zero.
-    product = xp.sqrt(xp.maximum(g11 * g22 - g12 * g12, xp.zeros_like(g12)))
-    usable = product > _WELL_CONDITIONED * trace
-    factor = 1.0 / xp.where(usable, product * xp.sqrt(trace + 2.0 * product), xp.ones_like(trace))
-    off = (g12 * factor)[:, None]
-    result = xp.stack(
-        [
-            ((g22 + product) * factor)[:, None] * first - off * second,
-            ((g11 + product) * factor)[:, None] * second - off * first,
-        ],
-        axis=1,
-    )
-    if not bool(xp.all(usable)):
-        result[~usable] = _polar_by_svd(M[~usable])
-    return result
+    l11 = _norm(first)
+    q1 = first / l11
+    l21 = dot(second, q1)[:, None]
+    rest = second - l21 * q1
+    # Once more: rows that are nearly parallel leave a remainder that is not yet orthogonal.
+    rest = rest - dot(rest, q1)[:, None] * q1
+    l22 = _norm(rest)
+    q2 = rest / l22
+    cosine = l11 + l22
+    length = xp.sqrt(cosine * cosine + l21 * l21)
+    cosine, sine = cosine / length, l21 / length
+    return xp.stack([cosine * q1 - sine * q2, sine * q1 + cosine * q2], axis=1)
+
+
+def _norm(rows: Any) -> Any:
+    """Euclidean norms, never zero, shape (b, 1)."""
+    return dot(rows, rows)[:, None] ** 0.5 + _TINY
 
 
 def w_step(W: Any, theta: Any, residual: Any, curvature: Any) -> Any:
@@ -85,16 +90,17 @@ def w_curvature(A_top: Any, A_diagonal: Any, theta: Any) -> Any:
     """Upper bound of the largest eigenvalue of ``Theta A Theta``, shape (b,)."""
     xp = namespace(theta)
     by_top = A_top * xp.max(theta, axis=1) ** 2
-    by_trace = xp.sum(A_diagonal * theta**2, axis=1)
-    return xp.minimum(by_top, by_trace)
+    by_trace = dot(A_diagonal * theta, theta)
+    return (1.0 + _MARGIN) * xp.minimum(by_top, by_trace)
 
 
 def start_projection(A: Any, P: Any) -> Any:
-    """The deterministic start: the polar factor of P, completed by the cheapest directions.
+    """The deterministic start: the polar factor of P, completed by cheap directions.
 
     The rows of P sum to zero (labels are one-hot and centred), so P has at most c - 1 directions
-    and its polar factor is not unique. What is left is filled with the eigenvectors of A with the
-    smallest eigenvalues orthogonal to those directions: no other choice costs less.
+    and its polar factor is not unique. What is left is filled with directions orthogonal to those
+    along which A is small, and which depend smoothly on A and P: with fewer samples than features
+    A has many directions of cost zero, and rounding must not choose among them.
 
     Returns
     -------
@@ -102,27 +108,43 @@ def start_projection(A: Any, P: Any) -> Any:
     """
     xp = namespace(A)
     left, singular, right = xp.linalg.svd(P, full_matrices=False)
-    informative = singular > 1e-10 * xp.maximum(
-        singular[:, :1], xp.ones_like(singular[:, :1]) * 1e-300
-    )
+    informative = singular > 1e-10 * singular[:, :1] + _TINY
     rank = xp.sum(informative * 1, axis=1)
-    if bool(xp.all(rank == right.shape[1])):
-        return left @ right
     for r in sorted({int(value) for value in rank}):
-        chosen = rank == r
         if r < right.shape[1]:
-            right[chosen, r:, :] = _cheapest_complement(
-                A[chosen], right[chosen, :r, :], right.shape[1] - r
+            chosen = rank == r
+            right[chosen, r:, :] = _cheap_complement(
+                A[chosen], right[chosen, :r, :], right[chosen, :1, :], right.shape[1] - r
             )
     return left @ right
 
 
-def _cheapest_complement(A: Any, directions: Any, n_wanted: int) -> Any:
-    """Eigenvectors of A with the least eigenvalues within the complement of ``directions``."""
+def _cheap_complement(A: Any, directions: Any, leading: Any, n_wanted: int) -> Any:
+    """Orthonormal rows of low cost in the complement of ``directions``.
+
+    Two steps of inverse iteration from signed powers of the leading direction, which turn with
+    the signs and the order of features as the problem itself does.
+    """
     xp = namespace(A)
     inside = transpose(directions) @ directions
-    outside = xp.eye(A.shape[-1], dtype=A.dtype) - inside
-    # Lift the span of the directions above everything else, so that it is never chosen.
+    outside = eye(A.shape[-1], A) - inside
+    size = xp.max(diagonal(A), axis=1)[:, None, None]
+    costs = outside @ A @ outside + size * (inside + _RIDGE * eye(A.shape[-1], A))
+    seeds = concat([leading * xp.abs(leading) ** (k + 1) for k in range(n_wanted)]) @ outside
+    found = transpose(xp.linalg.solve(costs, xp.linalg.solve(costs, transpose(seeds)))) @ outside
+    found = found / (xp.max(xp.abs(found), axis=(1, 2)) + _TINY)[:, None, None]
+    _, spread, rows = xp.linalg.svd(found, full_matrices=False)
+    usable = spread[:, -1] > 1e-8 * spread[:, 0]
+    if not bool(usable.all()):  # no leading direction to speak of
+        rows[~usable] = _cheapest_complement(A[~usable], inside[~usable], n_wanted)
+    return rows
+
+
+def _cheapest_complement(A: Any, inside: Any, n_wanted: int) -> Any:
+    """Eigenvectors of A with the least eigenvalues in the complement of a subspace."""
+    xp = namespace(A)
+    outside = eye(A.shape[-1], A) - inside
+    # Lift the subspace above everything else, so that it is never chosen.
     ceiling = 2.0 * xp.sum(xp.abs(A), axis=(1, 2)) + 1.0
     _, vectors = xp.linalg.eigh(outside @ A @ outside + ceiling[:, None, None] * inside)
     return transpose(vectors[:, :, :n_wanted])

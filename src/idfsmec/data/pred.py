@@ -1,0 +1,232 @@
+"""PRED+CT d003, resting EEG of students with low and high depression scores, as released.
+
+J. F. Cavanagh et al., Multiple dissociations between comorbid depression and anxiety on reward
+and punishment processing, Computational Psychiatry 3, 1-17 (2019). Released twice: as MATLAB
+files by PRED+CT, and as a BIDS tree by OpenNeuro (ds003478, CC0).
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from idfsmec.data._conditions import CONDITIONS, keep_condition
+from idfsmec.data._files import files_of, open_raw
+from idfsmec.data._matlab import load_mat, load_sheet, need_columns
+from idfsmec.data._pred_labels import Participant, find_rule, parse_interview, parse_number
+from idfsmec.data.prepare import prepare_raw
+from idfsmec.data.recording import Recording
+from idfsmec.errors import InputError
+
+if TYPE_CHECKING:
+    import mne
+
+_MAT_NAME = re.compile(r"([0-9]+)_Depression_REST\.mat", re.IGNORECASE)
+_SET_NAME = re.compile(r"(sub-[0-9]+)_task-Rest_run-0*([0-9]+)_eeg\.set", re.IGNORECASE)
+_SHEET = "Data_4_Import_REST.xlsx"
+
+
+def read_pred_d003(
+    root: str | PathLike[str],
+    *,
+    labels: str = "bdi13",
+    condition: str | None = None,
+    runs: Collection[int] = (1,),
+    exclude: Collection[str] = ("544",),
+) -> list[Recording]:
+    """Name the recordings of PRED+CT d003 (64 channels, 500 Hz, 122 subjects).
+
+    Parameters
+    ----------
+    root : path-like
+        A copy of ds003478 (with ``participants.tsv``), or the PRED+CT release (the folder of
+        ``<number>_Depression_REST.mat`` or one above it, with ``Data_4_Import_REST.xlsx``).
+        Subjects have the numbers of the original, 507 ... 628, in both.
+    labels : str
+        Who is ``"depressed"`` and who ``"control"``; subjects that are neither are left out.
+
+        - ``"bdi13"``: BDI of 13 or more, against the rest (46 and 75 subjects)
+        - ``"bdi-above-13"``: BDI above 13, against the rest (45 and 76)
+        - ``"bdi-extremes"``: BDI above 13, against below 8 (45 and 75)
+        - ``"scid"``: current depression by interview, against BDI below 8 without interview
+        - ``"scid-lifetime"``: current or past depression, against the same
+    condition : {"eyes-open", "eyes-closed"}, optional
+        Keep only the minutes with eyes open or closed, joined. By default all is kept.
+    runs : collection of int
+        The first run came right after the electrodes were put on, the second an hour later.
+        The PRED+CT release has only the first.
+    exclude : collection of str
+        Subjects to leave out. The authors never used 544, whose score was unstable; some
+        papers also leave out 571 and 572.
+
+    Returns
+    -------
+    list of Recording
+    """
+    root = Path(root)
+    if condition is not None and condition not in CONDITIONS:
+        raise InputError(f"condition={condition!r}: use one of {', '.join(CONDITIONS)}, or None.")
+    rule = find_rule(labels)
+    left_out = {str(number) for number in exclude}
+    recordings = []
+    for path, person, run in _find_recordings(root):
+        label = rule(person)
+        if label is None or person.number in left_out or run not in runs:
+            continue
+        recordings.append(
+            Recording(
+                person.number,
+                label,
+                _LoadPred(path, condition),
+                str(path),
+                session=f"run-{run}",
+                condition=condition,
+                files=files_of(path),
+                variant=condition or "",
+            )
+        )
+    if not recordings:
+        raise InputError(f"{root}: no recording of run {', '.join(map(str, runs))} has a label.")
+    return recordings
+
+
+def _find_recordings(root: Path) -> Iterator[tuple[Path, Participant, int]]:
+    """Yield file, subject and run, whichever release it is."""
+    if not root.is_dir():
+        raise InputError(f"{root}: there is no such folder.")
+    if (root / "participants.tsv").is_file():
+        people = _read_participants(root / "participants.tsv")
+        files = sorted(root.glob("sub-*/eeg/*_eeg.set"))
+        for path, match in _named(files, _SET_NAME):
+            person = _look_up(people, match.group(1).lower(), path, root / "participants.tsv")
+            yield path, person, int(match.group(2))
+        return
+    files = sorted(root.rglob("*_Depression_REST.mat"))
+    if not files:
+        raise InputError(
+            f"{root}: neither ds003478 (no participants.tsv) nor the PRED+CT release (no "
+            "<number>_Depression_REST.mat). Give the folder of one of them."
+        )
+    sheet = _find_sheet(root, files[0])
+    people = _read_sheet(sheet)
+    for path, match in _named(files, _MAT_NAME):
+        yield path, _look_up(people, match.group(1), path, sheet), 1
+
+
+def _named(
+    files: Iterable[Path], pattern: re.Pattern[str]
+) -> Iterator[tuple[Path, re.Match[str]]]:
+    for path in files:
+        match = pattern.fullmatch(path.name)
+        if match:
+            yield path, match
+
+
+def _look_up(people: dict[str, Participant], key: str, path: Path, table: Path) -> Participant:
+    if key not in people:
+        raise InputError(f"{path}: subject {key} is not in {table}. Add a line for it there.")
+    return people[key]
+
+
+def _read_participants(path: Path) -> dict[str, Participant]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    columns = list(rows[0]) if rows else []
+    for name in ("participant_id", "Original_ID", "BDI", "SCID"):
+        if name not in columns:
+            raise InputError(f"{path}: column {name!r} is missing; found: {', '.join(columns)}.")
+    return {
+        row["participant_id"].lower(): Participant(
+            row["Original_ID"].strip(), parse_number(row["BDI"]), parse_interview(row["SCID"])
+        )
+        for row in rows
+    }
+
+
+def _find_sheet(root: Path, recording: Path) -> Path:
+    for folder in (root, *recording.parents[:3]):
+        if (folder / _SHEET).is_file():
+            return folder / _SHEET
+    for path in sorted(root.rglob(_SHEET)):
+        return path
+    raise InputError(f"{root}: the table of subjects, {_SHEET}, is missing. Put it there.")
+
+
+def _read_sheet(path: Path) -> dict[str, Participant]:
+    frame = load_sheet(path, "Depression Rest")
+    need_columns(frame, ("id", "mdd", "bdi"), path)
+    people = {}
+    for number, mdd, bdi in zip(frame["id"], frame["mdd"], frame["bdi"], strict=True):
+        if number:
+            number = number.removesuffix(".0")
+            people[number] = Participant(number, parse_number(bdi), parse_interview(mdd))
+    return people
+
+
+@dataclass(frozen=True)
+class _LoadPred:
+    """Loads a recording of either release, whole or one condition of it."""
+
+    path: Path
+    condition: str | None
+
+    def __call__(self) -> mne.io.BaseRaw:
+        raw = open_raw(self._read, self.path)
+        if self.condition is not None:
+            raw = keep_condition(raw, self.condition, str(self.path))
+        return prepare_raw(raw, source=str(self.path))
+
+    def _read(self) -> mne.io.BaseRaw:
+        import mne
+
+        if self.path.suffix.lower() == ".set":
+            return mne.io.read_raw_eeglab(self.path, verbose="ERROR")
+        return _read_struct(self.path)
+
+
+def _read_struct(path: Path) -> mne.io.BaseRaw:
+    """Read an EEGLAB structure that was saved as an ordinary MATLAB variable."""
+    import mne
+
+    eeg: Any = load_mat(path, simplify_cells=True, variable_names=["EEG"]).get("EEG")
+    for name in ("data", "srate", "chanlocs"):
+        if not isinstance(eeg, dict) or name not in eeg:
+            raise InputError(f"{path}: holds no EEGLAB structure 'EEG' with a field {name!r}.")
+    signals = np.atleast_2d(np.asarray(eeg["data"], dtype=np.float64)) * 1e-6  # from microvolts
+    names = [str(place["labels"]) for place in _as_list(eeg["chanlocs"])]
+    if signals.ndim != 2 or len(names) != len(signals):
+        raise InputError(
+            f"{path}: {len(names)} channel names for signals of shape {signals.shape}."
+        )
+    sfreq = float(eeg["srate"])
+    raw = mne.io.RawArray(signals, mne.create_info(names, sfreq, "eeg"), verbose="ERROR")
+    events = _as_list(eeg.get("event", []))
+    onsets = [(float(event["latency"]) - 1) / sfreq for event in events]  # MATLAB counts from 1
+    descriptions = [_event_name(event["type"]) for event in events]
+    raw.set_annotations(mne.Annotations(onsets, 0.0, descriptions), verbose="ERROR")
+    return raw
+
+
+def _as_list(value: Any) -> list[Any]:
+    """Undo MATLAB's habit of giving a list of one as the thing itself."""
+    return [value] if isinstance(value, dict) else list(value)
+
+
+def _event_name(kind: Any) -> str:
+    """Write the type of an event as text; numbers without decimals.
+
+    Examples
+    --------
+    >>> _event_name(11.0), _event_name("keyboard0"), _event_name(17)
+    ('11', 'keyboard0', '17')
+    """
+    if isinstance(kind, float | np.floating) and float(kind).is_integer():
+        return str(int(kind))
+    return str(kind).strip() or "unnamed"
