@@ -1,10 +1,10 @@
 """``idfsmec report``: where it writes, what it refuses, how it says so."""
 
 import pytest
-from tests.report.make_results import simulate, write_results
 from typer.testing import CliRunner
 
 from idfsmec.cli import app
+from tests.report.make_results import simulate, write_results
 
 runner = CliRunner()
 
