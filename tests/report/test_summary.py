@@ -201,3 +201,29 @@ def test_the_vote_of_a_persons_samples_is_told_too(results):
     found = summarise(results)["tables"][0]["answer"]["accuracy"]["by_subject"]
     assert found["mean"] == pytest.approx(own["subject_balanced_accuracy"].mean())
     assert found["chance"]["n"] == 24
+
+
+@pytest.mark.parametrize(
+    ("stamp", "shown"),
+    [
+        ("2026-11-15T03:52:30.499+00:00", "2026-11-15 03:52 UTC"),
+        ("2026-11-15T03:52:30", "2026-11-15 03:52 local time"),
+        ("yesterday", "yesterday"),
+        (None, None),
+    ],
+)
+def test_times_are_written_as_people_do(stamp, shown):
+    results = fake_results(two_methods(0.8, 0.7), environment={"start": stamp})
+    assert summarise(results)["started"] == shown
+
+
+def test_near_chance_the_headline_claims_nothing():
+    ranking = pd.DataFrame(
+        {"table": "t", "rank": [1, 2], "channel": ["F3", "O1"], "feature": "a",
+         "score": [0.6, 0.4], "channel_weight": [0.6, 0.4]}
+    )  # fmt: skip
+    protocol = with_chance()
+    near = summarise(fake_results(two_methods(0.6, 0.5), protocol=protocol, ranking=ranking))
+    far = summarise(fake_results(two_methods(0.9, 0.5), protocol=protocol, ranking=ranking))
+    assert "cannot be told apart reliably" in near["tables"][0]["answer"]["lead"]
+    assert "tells the groups apart best is F3" in far["tables"][0]["answer"]["lead"]

@@ -157,8 +157,8 @@ def _lead(
     best = [f"{row['feature']} at {row['channel']}" for row in features[:3]]
     if accuracy and accuracy["above_chance"] is False:
         return (
-            "Nothing here tells the groups apart better than guessing. First in the ranking, for "
-            f"what it is worth: {listing(best)}."
+            "The groups cannot be told apart reliably here. First in the ranking, for what it is "
+            f"worth: {listing(best)}."
         )
     first = (
         f"The channels that tell the groups apart best are {listing(names)}"

@@ -116,7 +116,7 @@ def _map(
     darkest = float(values.max()) or 1.0
     # From the least weight, so that differences show; but nearly even weights stay pale ones.
     lightest = min(float(values.min()), 0.7 * darkest)
-    top = set(np.array(names)[np.argsort(-values, kind="stable")[:10]])
+    top = set(np.array(names)[np.argsort(-values, kind="stable")[: 10 if crowded else 5]])
     image, _ = mne.viz.plot_topomap(
         values,
         flat,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Any
 
 from idfsmec.evaluation.results import Results
@@ -69,8 +70,8 @@ def summarise(results: Results) -> dict[str, Any]:
         "protocol": _protocol(results),
         "versions": _pairs(results.environment.get("versions")),
         "machine": _pairs(results.environment.get("machine")),
-        "started": results.environment.get("start"),
-        "ended": results.environment.get("end"),
+        "started": _moment(results.environment.get("start")),
+        "ended": _moment(results.environment.get("end")),
         "command": results.environment.get("command") or None,
     }
 
@@ -165,6 +166,17 @@ def _protocol(results: Results) -> list[tuple[str, str]]:
         ("Intervals", "95 %, over folds and repetitions, corrected for overlapping training sets")
     )
     return lines
+
+
+def _moment(text: Any) -> str | None:
+    """A time stamp as people write it, or as it is where it is no ISO time."""
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return str(text)
+    return moment.strftime("%Y-%m-%d %H:%M ") + (moment.tzname() or "local time")
 
 
 def _pairs(content: Any) -> list[tuple[str, str]]:
