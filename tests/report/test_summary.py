@@ -227,3 +227,10 @@ def test_near_chance_the_headline_claims_nothing():
     far = summarise(fake_results(two_methods(0.9, 0.5), protocol=protocol, ranking=ranking))
     assert "cannot be told apart reliably" in near["tables"][0]["answer"]["lead"]
     assert "tells the groups apart best is F3" in far["tables"][0]["answer"]["lead"]
+
+
+def test_an_interval_that_holds_chance_is_barely_above_it():
+    scores = two_methods(0.7, 0.6, spread=0.25)
+    summary = summarise(fake_results(scores, protocol=with_chance()))
+    assert "barely above chance" in summary["tables"][0]["answer"]["verdict"]
+    assert titles(summary) == ["Barely above chance: t"]

@@ -96,6 +96,7 @@ def headline(results: Results, name: str) -> dict[str, Any] | None:
         if np.isfinite(by_subject)
         else None,
         "above_chance": None if chance is None else bool(found["mean"] > chance["high"]),
+        "barely": chance is not None and bool(found["low"] <= chance["chance"]),
     }
 
 
@@ -178,11 +179,13 @@ def _verdict(accuracy: dict[str, Any] | None) -> str:
     guess = (
         f"guessing gives {percent(chance['chance'])}, and up to {percent(chance['high'])} by luck"
     )
-    if accuracy["above_chance"]:
-        return f"The selected features reach {said}, above chance: {guess}."
-    return (
-        f"The selected features reach {said}, which is not distinguishable from chance: {guess}."
-    )
+    if not accuracy["above_chance"]:
+        how = "which is not distinguishable from chance"
+    elif accuracy["barely"]:
+        how = "barely above chance: folds differ so much that the interval still holds it"
+    else:
+        how = "above chance"
+    return f"The selected features reach {said}, {how}; {guess}."
 
 
 def _trust(stability: dict[str, Any] | None) -> str:

@@ -15,6 +15,7 @@ def cautions(results: Results, answers: dict[str, dict[str, Any]]) -> list[dict[
         *_folds(protocol),
         *_tuning(protocol),
         *_near_chance(answers),
+        *_barely_above(answers),
         *_unstable(answers),
         *_failures(results),
     ]
@@ -58,6 +59,22 @@ def _near_chance(answers: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
                     f"{percent(accuracy['mean'])} lies within what guessing reaches with "
                     f"{chance['n']} people ({percent(chance['low'])} to "
                     f"{percent(chance['high'])}). Do not read the ranking as a finding.",
+                )
+            )
+    return found
+
+
+def _barely_above(answers: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
+    found = []
+    for name, answer in answers.items():
+        accuracy = answer["accuracy"]
+        if accuracy and accuracy["above_chance"] and accuracy["barely"]:
+            found.append(
+                (
+                    f"Barely above chance: {name}",
+                    f"The mean of {percent(accuracy['mean'])} is more than luck gives, but its "
+                    f"95 % interval begins at {percent(accuracy['low'])}. More people or "
+                    "repetitions would tell.",
                 )
             )
     return found
