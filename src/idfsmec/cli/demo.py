@@ -29,6 +29,8 @@ class Size:
     methods: tuple[str, ...]
 
 
+# Strong for depression research (Cohen's d), so that a small cohort shows the point.
+EFFECT = 2.0
 FULL = Size(
     n_subjects=40,
     seconds=60.0,
@@ -72,11 +74,11 @@ def demo(
         raise InputError(f"{page} exists; give another folder with --out, or --force.")
     size = QUICK if quick else FULL
     cohort = simulate_cohort(
-        size.n_subjects, 64, duration=size.seconds, effect_size=1.2, random_state=seed
+        size.n_subjects, 64, duration=size.seconds, effect_size=EFFECT, random_state=seed
     )
     console.print(
         f"1. {size.n_subjects} simulated people, 64 channels, {size.seconds:g} s each. The groups "
-        f"differ at {', '.join(cohort.informative_channels)}.",
+        f"differ (Cohen's d = {EFFECT:g}) at {', '.join(cohort.informative_channels)}.",
         highlight=False,
     )
     table = _extract(cohort, jobs)
