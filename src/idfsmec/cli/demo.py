@@ -83,7 +83,7 @@ def demo(
     )
     table = _extract(cohort, jobs)
     table.write(out / "cohort.parquet")
-    _rank(table, cohort, out)
+    _rank(table, cohort)
     _compare(table, out, size, jobs)
     _report(out)
 
@@ -105,13 +105,11 @@ def _extract(cohort: SimulatedCohort, jobs: int) -> FeatureTable:
     return table
 
 
-def _rank(table: FeatureTable, cohort: SimulatedCohort, out: Path) -> None:
+def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
     from idfsmec.selection import IDFSMEC, ranking_frame
 
     selector = IDFSMEC(table.column_channels, n_features_to_select=20).fit(table.X, table.y)
-    ranking = ranking_frame(selector)
-    ranking.to_csv(out / "ranking.csv", index=False)
-    best = ranking.head(20)
+    best = ranking_frame(selector).head(20)
     hits = set(cohort.informative_features) & set(best["channel"] + "__" + best["feature"])
     leading = ", ".join((best["channel"] + " " + best["feature"])[:3])
     console.print(
