@@ -2,6 +2,7 @@
 
 from idfsmec.selection._cdlsr import CDLSR
 from idfsmec.selection._cmim import CMIM
+from idfsmec.selection._frames import channel_frame, ranking_frame
 from idfsmec.selection._fsor import FSOR
 from idfsmec.selection._grmor import GRMOR
 from idfsmec.selection._idfsmec import IDFSMEC
@@ -31,6 +32,8 @@ __all__ = [
     "RFS",
     "RRCT",
     "ReliefF",
+    "channel_frame",
     "idfs_path",
+    "ranking_frame",
     "register_method",
 ]

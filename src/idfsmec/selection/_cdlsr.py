@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils import check_random_state
 
-from idfsmec.selection._base import RankingSelector
 from idfsmec.selection._blas import blas_threads_for
+from idfsmec.selection._complete import CompleteSelector
 from idfsmec.selection._targets import center, one_hot
 
 _RIDGE = 1e-7
@@ -19,7 +19,7 @@ _MIN_ITER = 5
 _CALM_ITER = 3
 
 
-class CDLSR(RankingSelector):
+class CDLSR(CompleteSelector):
     """Top-k least-squares regression by coordinate descent.
 
     Solves ``min ||X W - Y||^2`` with exactly k non-zero rows of W for one-hot classes Y:
@@ -75,7 +75,7 @@ class CDLSR(RankingSelector):
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> CDLSR(n_features_to_select=2, random_state=0).fit(X, y).get_support(indices=True)
-    array([1, 2])
+    array([1, 3])
     """
 
     def __init__(
@@ -95,21 +95,7 @@ class CDLSR(RankingSelector):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Rank the features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Complete data.
-        y : array-like of shape (n_samples,)
-            Class labels.
-
-        Returns
-        -------
-        self : object
-        """
-        X, y, _ = self._validate_complete(X, y)
+    def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
         if self.n_restarts < 1:
             raise ValueError(f"n_restarts must be at least 1, got {self.n_restarts!r}.")
         Z, constant = center(X, standardize=True)
@@ -131,7 +117,6 @@ class CDLSR(RankingSelector):
         chosen = np.zeros(X.shape[1], dtype=bool)
         chosen[usable[best.support] if k else []] = True
         self._set_order(np.lexsort([-gain, -norms, ~chosen, constant]))
-        return self
 
     def _best_start(self, moments: _Moments, k: int) -> _Solution:
         rng = check_random_state(self.random_state)
@@ -160,9 +145,7 @@ class _Solution(NamedTuple):
     n_iter: int
 
 
-def _refit(
-    moments: _Moments, support: NDArray[np.intp]
-) -> tuple[NDArray[np.float64], float]:
+def _refit(moments: _Moments, support: NDArray[np.intp]) -> tuple[NDArray[np.float64], float]:
     """Least squares on the support: rows V (k, c) and the squared error."""
     gram = moments.A[np.ix_(support, support)]
     target = moments.B[support]
@@ -172,13 +155,11 @@ def _refit(
     return rows, max(float(error), 0.0)
 
 
-def _descend(
-    moments: _Moments, start: NDArray[np.intp], tol: float, max_iter: int
-) -> _Solution:
+def _descend(moments: _Moments, start: NDArray[np.intp], tol: float, max_iter: int) -> _Solution:
     support = start.copy()
     rows, objective = _refit(moments, support)
     changes: list[float] = []
-    for iteration in range(1, max_iter + 1):
+    for _ in range(max_iter):
         before = support.copy()
         _exchange(moments, support, rows)
         rows, lower = _refit(moments, support)
@@ -187,12 +168,10 @@ def _descend(
         calm = len(changes) >= _MIN_ITER and max(changes[-_CALM_ITER:]) <= tol
         if calm or np.array_equal(before, support):
             break
-    return _Solution(support, rows, objective, iteration)
+    return _Solution(support, rows, objective, len(changes))
 
 
-def _exchange(
-    moments: _Moments, support: NDArray[np.intp], rows: NDArray[np.float64]
-) -> None:
+def _exchange(moments: _Moments, support: NDArray[np.intp], rows: NDArray[np.float64]) -> None:
     """Move each row of V in turn to the feature where it costs least; change `support`.
 
     With row j at feature i the squared error is, up to a constant,

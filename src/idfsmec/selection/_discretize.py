@@ -51,7 +51,7 @@ def discretize(
         raise ValueError(f'strategy must be "quantile" or "uniform", got {strategy!r}.')
     codes = np.zeros(X.shape, dtype=np.uint8)
     for edge in edges:
-        codes += X >= edge
+        codes += edge <= X
     if strategy == "quantile":
         tied = (np.diff(np.vstack([lowest, edges, highest]), axis=0) == 0).any(axis=0)
         for column in np.flatnonzero(tied):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from idfsmec.selection._base import RankingSelector
+from idfsmec.selection._complete import CompleteSelector
 from idfsmec.selection._discretize import Strategy, discretize
 from idfsmec.selection._mutual_information import PairInformation
 
@@ -21,7 +20,7 @@ _COLUMNS_AHEAD = 40
 _CELLS_AHEAD = 2**18
 
 
-class GreedyInformationSelector(RankingSelector):
+class GreedyInformationSelector(CompleteSelector):
     """A filter that adds one feature at a time, judged against those chosen before.
 
     A subclass says how a pair of features is judged (:meth:`_judge_pairs`), how judgements
@@ -34,21 +33,7 @@ class GreedyInformationSelector(RankingSelector):
     _combine: np.ufunc = np.add
     _with_classes = False
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Rank the features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Complete data.
-        y : array-like of shape (n_samples,)
-            Class labels.
-
-        Returns
-        -------
-        self : object
-        """
-        X, y, _ = self._validate_complete(X, y)
+    def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
         self._check_parameters()
         codes = discretize(X, self.n_bins, self.strategy)
         information = PairInformation(codes, y)
@@ -57,7 +42,6 @@ class GreedyInformationSelector(RankingSelector):
         order, self.criterion_ = self._search(information, candidates, wanted)
         self.relevance_ = information.relevance
         self._set_order(order)
-        return self
 
     def _check_parameters(self) -> None:
         """Refuse parameters that are no choice; nothing to check by default."""
@@ -87,7 +71,7 @@ class GreedyInformationSelector(RankingSelector):
         left = candidates.copy()
         chosen: list[int] = []
         for _ in range(n_wanted):
-            best = _first_best(values, left)
+            best = first_best(values, left)
             criterion[best] = values[best]
             chosen.append(best)
             left[best] = False
@@ -95,25 +79,17 @@ class GreedyInformationSelector(RankingSelector):
                 break
             combined = self._combine(combined, judgements.of(best, values, left))
             values = self._criterion(information, combined, len(chosen))
-        rest = np.flatnonzero(left)
-        criterion[rest] = values[rest]
-        rest = rest[np.argsort(-np.round(values[rest], 12), kind="stable")]
-        return np.concatenate([chosen, rest, np.flatnonzero(~candidates)]).astype(np.intp), (
-            criterion
-        )
+        criterion[left] = values[left]
+        return search_order(chosen, values, candidates), criterion
 
 
 class _JudgementsAhead:
     """Pair judgements, computed for the likely next choices too while the data is at hand."""
 
-    def __init__(
-        self, selector: GreedyInformationSelector, information: PairInformation
-    ) -> None:
+    def __init__(self, selector: GreedyInformationSelector, information: PairInformation) -> None:
         self._selector = selector
         self._information = information
-        columns = information.n_values * (
-            information.n_classes if selector._with_classes else 1
-        )
+        columns = information.n_values * (information.n_classes if selector._with_classes else 1)
         rows = information.n_values * information.n_features
         self._n_ahead = max(1, _COLUMNS_AHEAD // columns, _CELLS_AHEAD // (rows * columns))
         self._known: dict[int, NDArray[np.float64]] = {}
@@ -136,7 +112,25 @@ class _JudgementsAhead:
         return self._known.pop(feature)
 
 
-def _first_best(values: NDArray[np.float64], left: NDArray[np.bool_]) -> int:
+def first_best(values: NDArray[np.float64], left: NDArray[np.bool_]) -> int:
     """Index of the highest value among those left; of equals, the first."""
     open_values = np.where(left, values, -np.inf)
     return int(np.argmax(open_values >= open_values.max() - _TIE))
+
+
+def search_order(
+    chosen: list[int], values: NDArray[np.float64], candidates: NDArray[np.bool_]
+) -> NDArray[np.intp]:
+    """Order all features: chosen ones, other candidates by value, then the rest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> search_order([3], np.array([0.1, 0.5, 0.9, 0.0]), np.array([True, True, False, True]))
+    array([3, 1, 0, 2])
+    """
+    left = candidates.copy()
+    left[chosen] = False
+    rest = np.flatnonzero(left)
+    rest = rest[np.argsort(-np.round(values[rest], 12), kind="stable")]
+    return np.concatenate([chosen, rest, np.flatnonzero(~candidates)]).astype(np.intp)

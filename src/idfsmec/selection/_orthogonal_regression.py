@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from idfsmec.selection._base import RankingSelector
 from idfsmec.selection._blas import blas_threads_for
+from idfsmec.selection._complete import CompleteSelector
 from idfsmec.solver import Options, solve_channels, table_moments
 
 
-class OrthogonalRegression(RankingSelector):
+class OrthogonalRegression(CompleteSelector):
     """Orthogonal regression on all features, with weights on the simplex.
 
     A subclass has the parameters ``standardize``, ``tol`` and ``max_iter`` and says what
@@ -28,21 +27,7 @@ class OrthogonalRegression(RankingSelector):
     def _price_of_redundancy(self) -> float:
         return 0.0
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Rank the features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Complete data.
-        y : array-like of shape (n_samples,)
-            Class labels.
-
-        Returns
-        -------
-        self : object
-        """
-        X, y, classes = self._validate_complete(X, y)
+    def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
         lam = self._price_of_redundancy()
         if not 0 <= lam < np.inf:
             raise ValueError(f"lam must be a finite number >= 0, got {lam!r}.")
@@ -50,7 +35,7 @@ class OrthogonalRegression(RankingSelector):
         options = Options(
             standardize=bool(self.standardize), tol=float(self.tol), max_iter=int(self.max_iter)
         )
-        moments = table_moments(X, y, classes.size, columns)
+        moments = table_moments(X, y, int(y.max()) + 1, columns)
         with blas_threads_for(X.shape[1]):
             fits = solve_channels([moments], [lam], options)
         self.feature_weights_ = fits.feature_weights[0, 0]
@@ -62,7 +47,6 @@ class OrthogonalRegression(RankingSelector):
         # lexsort takes its last key first; features that were left out have gain -1.
         order = np.lexsort((-fits.gains[0, 0], -self.feature_weights_))
         self._set_ranking(self.feature_weights_, order)
-        return self
 
     def _warn_if_unsolved(self) -> None:
         if self.kkt_residual_ > self.tol:

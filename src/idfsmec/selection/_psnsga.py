@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from idfsmec.selection._base import RankingSelector
+from idfsmec._threads import one_blas_thread
+from idfsmec.selection._complete import CompleteSelector
 from idfsmec.selection._discretize import discretize
 from idfsmec.selection._mutual_information import PairInformation
 from idfsmec.selection._reference_survival import (
@@ -18,7 +17,6 @@ from idfsmec.selection._reference_survival import (
     require_pymoo,
 )
 from idfsmec.selection._subset_fitness import SubsetFitness, stratified_folds
-from idfsmec.selection._threads import one_blas_thread
 
 _N_FOLDS = 10
 _OR_CROSSOVER = 0.1
@@ -26,7 +24,7 @@ _MUTATED_SHARE = 0.1
 _RETRIES = 3
 
 
-class PSNSGA(RankingSelector):
+class PSNSGA(CompleteSelector):
     """Problem-specific non-dominated sorting genetic algorithm.
 
     Subsets of features evolve towards a low balanced error of the nearest-neighbour rule, few
@@ -99,22 +97,8 @@ class PSNSGA(RankingSelector):
         self.clear_margin = clear_margin
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Rank the features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Complete data.
-        y : array-like of shape (n_samples,)
-            Class labels.
-
-        Returns
-        -------
-        self : object
-        """
+    def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
         require_pymoo()
-        X, y, _ = self._validate_complete(X, y)
         rng = check_random_state(self.random_state)
         extent = np.ptp(X, axis=0)
         constant = extent == 0
@@ -131,7 +115,6 @@ class PSNSGA(RankingSelector):
         self.n_evaluations_ = fitness.n_evaluations
         relevance = PairInformation(discretize(X), y).relevance
         self._set_order(np.lexsort([-relevance.round(12), -self.front_share_, constant]))
-        return self
 
     def _evolve(
         self, fitness: SubsetFitness, rng: np.random.RandomState

@@ -44,7 +44,7 @@ def beaten_by_any(
     candidates: NDArray[np.float64], rivals: NDArray[np.float64], margin: float
 ) -> NDArray[np.bool_]:
     """Whether some rival beats the candidate."""
-    return beats(rivals, candidates, margin).any(axis=0)
+    return np.logical_or.reduce(beats(rivals, candidates, margin), axis=0)
 
 
 def fronts(objectives: NDArray[np.float64], margin: float) -> list[NDArray[np.intp]]:

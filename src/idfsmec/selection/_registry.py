@@ -147,9 +147,7 @@ def _register_all() -> None:
     )
     register_method("FSOR", FSOR(), family="embedded")
     register_method("GRMOR", GRMOR(), family="embedded", grid={"lam": _POWERS_OF_TEN})
-    register_method(
-        "CD-LSR", CDLSR(random_state=0), family="embedded", label="CD-LSR (10 starts)"
-    )
+    register_method("CD-LSR", CDLSR(random_state=0), family="embedded", label="CD-LSR (10 starts)")
     register_method(
         "IDFS-MEC",
         IDFSMEC(),

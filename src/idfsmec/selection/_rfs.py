@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
-from idfsmec.selection._base import RankingSelector
 from idfsmec.selection._blas import blas_threads_for
+from idfsmec.selection._complete import CompleteSelector
 from idfsmec.selection._targets import center, one_hot
 
 # Norms are smoothed by this fraction of the largest row of W, or of Y for the residuals, so
@@ -24,7 +23,7 @@ _VANISHED = 1e-6
 _SHRINKING = 0.95
 
 
-class RFS(RankingSelector):
+class RFS(CompleteSelector):
     """Robust feature selection by joint l2,1-norm minimisation.
 
     Solves ``min ||X W - Y||_{2,1} + gamma ||W||_{2,1}`` for one-hot classes Y; the score of a
@@ -77,7 +76,7 @@ class RFS(RankingSelector):
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> RFS(n_features_to_select=2).fit(X, y).get_support(indices=True)
-    array([2, 3])
+    array([1, 3])
     """
 
     def __init__(
@@ -97,21 +96,7 @@ class RFS(RankingSelector):
         self.tol = tol
         self.max_iter = max_iter
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Rank the features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Complete data.
-        y : array-like of shape (n_samples,)
-            Class labels.
-
-        Returns
-        -------
-        self : object
-        """
-        X, y, _ = self._validate_complete(X, y)
+    def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
         if not self.gamma > 0:
             raise ValueError(f"gamma must be above 0, got {self.gamma!r}.")
         centred, constant = center(X, standardize=self.standardize)
@@ -125,7 +110,6 @@ class RFS(RankingSelector):
         scores = np.linalg.norm(self.coef_, axis=1)
         scores[constant | (scores <= _VANISHED * scores.max())] = 0
         self._set_ranking(scores, np.lexsort([-entering, -scores, constant]))
-        return self
 
 
 def _minimise(

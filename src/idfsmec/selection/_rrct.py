@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from idfsmec.selection._base import RankingSelector
+from idfsmec.selection._complete import CompleteSelector
+from idfsmec.selection._greedy import first_best, search_order
 
 # Information of a perfect rank correlation, where the formula is infinite.
 _PERFECT = 1000.0
 # A variable with less of its variance than this left is explained by the chosen features.
 _EXPLAINED = 1e-10
-_TIE = 1e-12
 
 
-class RRCT(RankingSelector):
+class RRCT(CompleteSelector):
     """Relevance, redundancy and complementarity trade-off.
 
     A Spearman correlation r counts as information -0.5 ln(1 - r^2). The first feature has the
@@ -72,30 +70,15 @@ class RRCT(RankingSelector):
     def __init__(self, *, n_features_to_select: int | float | None = None) -> None:
         self.n_features_to_select = n_features_to_select
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Rank the features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Complete data.
-        y : array-like of shape (n_samples,)
-            Class labels or a continuous target.
-
-        Returns
-        -------
-        self : object
-        """
-        X, target = self._validate_either_target(X, y)
+    def _rank(self, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
         candidates = np.ptp(X, axis=0) > 0
         wanted = min(self._resolve_n_to_select(X.shape[1]), int(candidates.sum()))
         order, self.criterion_, self.relevance_ = _search(
-            _normalised_ranks(X), _normalised_ranks(target[:, None])[:, 0], candidates, wanted
+            _normalised_ranks(X), _normalised_ranks(y[:, None])[:, 0], candidates, wanted
         )
         self._set_order(order)
-        return self
 
-    def _validate_either_target(
+    def _check_input(
         self, X: ArrayLike, y: ArrayLike
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if y is not None and type_of_target(y) == "continuous":
@@ -177,8 +160,7 @@ def _search(
     left = candidates.copy()
     chosen: list[int] = []
     for _ in range(n_wanted):
-        open_values = np.where(left, values, -np.inf)
-        best = int(np.argmax(open_values >= open_values.max() - _TIE))
+        best = first_best(values, left)
         criterion[best] = values[best]
         chosen.append(best)
         left[best] = False
@@ -190,8 +172,5 @@ def _search(
         given = partial.correlations()
         complement = np.sign(given) * np.sign(given - correlation) * _information(given)
         values = relevance - redundancy / len(chosen) + complement
-    rest = np.flatnonzero(left)
-    criterion[rest] = values[rest]
-    rest = rest[np.argsort(-np.round(values[rest], 12), kind="stable")]
-    order = np.concatenate([chosen, rest, np.flatnonzero(~candidates)]).astype(np.intp)
-    return order, criterion, relevance
+    criterion[left] = values[left]
+    return search_order(chosen, values, candidates), criterion, relevance

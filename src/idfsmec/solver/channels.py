@@ -7,12 +7,10 @@ back with weight zero.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,7 +29,11 @@ _CHUNK, _CHUNK_ON_DEVICE = 512, 65_536
 
 @dataclass(frozen=True)
 class Options:
-    """How the problem is posed and solved; see :class:`idfsmec.IDFSMEC` for the meaning."""
+    """How the problem is posed and solved; see :class:`idfsmec.IDFSMEC` for the meaning.
+
+    ``n_threads`` work on chunks of the batch, which do not see each other: results do not depend
+    on it.
+    """
 
     standardize: bool = True
     inverse_probability: bool = True
@@ -39,6 +41,7 @@ class Options:
     tol: float = 1e-6
     max_iter: int = 10_000
     device: str | None = None
+    n_threads: int = 1
 
 
 @dataclass
@@ -206,7 +209,7 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
         return solution, to_numpy((residual**2).sum(1) / diagonal(problems.A))
 
     firsts = range(0, place.size, size)
-    with ThreadPoolExecutor(max(1, min(len(firsts), n_threads()))) as pool:
+    with ThreadPoolExecutor(max(1, min(len(firsts), options.n_threads))) as pool:
         for first, (solution, gains) in zip(firsts, pool.map(solve_chunk, firsts), strict=True):
             which, price = place[first : first + size], lam_place[first : first + size]
             table, channel = posed.table[which], posed.channel[which]
@@ -217,15 +220,6 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
             fits.kkt_residuals[table, price, channel] = to_numpy(solution.kkt_residual)
             fits.n_iter[table, price, channel] = to_numpy(solution.n_iter)
             _store_history(fits, solution, np.where((table == 0) & (price == 0), channel, -1))
-
-
-def n_threads() -> int:
-    """Threads for chunks: ``OMP_NUM_THREADS`` where set (as in joblib's workers), else all cores.
-
-    Chunks do not see each other, so results do not depend on this number.
-    """
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return int(wanted) if wanted.isdigit() and int(wanted) > 0 else joblib.cpu_count()
 
 
 def _store_history(fits: ChannelFits, solution: Solution, channel: NDArray[np.intp]) -> None:
