@@ -31,7 +31,7 @@ def units():
 
 
 def result(value=0.1):
-    return UnitResult([{"k": 1, "accuracy": value, "chosen": True}], [0.5], [2, 0], ["a note"])
+    return UnitResult([{"k": 1, "accuracy": value, "chosen": True}], [0.5], [[2, 0]], ["a note"])
 
 
 def test_what_is_added_comes_back_to_the_last_digit(tmp_path, units):
@@ -44,7 +44,7 @@ def test_what_is_added_comes_back_to_the_last_digit(tmp_path, units):
         ((experiment, where, found),) = store.planned()
     assert (experiment, where["fold"]) == ("accuracy", 1)
     assert found.rows[0]["accuracy"] == value
-    assert (found.ranking, found.notes, found.seconds) == ([2, 0], ["a note"], [0.5])
+    assert (found.rankings, found.notes, found.seconds) == ([[2, 0]], ["a note"], [0.5])
 
 
 def test_a_failure_is_kept_apart_counted_and_gone_after_success(tmp_path, units):

@@ -49,7 +49,7 @@ def test_nested_tuning_keeps_the_curve_over_k_and_chooses_once():
     result = run("IDFS-MEC", Protocol(n_splits=4, ks=[1, 2, 5, 50]))
     assert [row["k"] for row in result.rows] == [1, 2, 5]  # 50 is more than the 12 features
     assert sum(row["chosen"] for row in result.rows) == 1
-    assert len(result.ranking) == 5
+    assert len(result.rankings[result.chosen_row()["order"]]) == 5
     assert {"C", "lam", "gamma"} == set(json.loads(result.rows[0]["params"]))
     assert all(seconds > 0 for seconds in result.seconds)
 

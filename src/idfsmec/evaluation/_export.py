@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_info
 
@@ -23,7 +24,6 @@ from idfsmec.evaluation.store import Store
 from idfsmec.table import FeatureTable
 
 _PACKAGES = ("idfsmec", "numpy", "scipy", "scikit-learn", "pandas", "joblib", "distributed")
-_UNIT = [name for name in KEYS if name != "experiment"]
 
 
 def write(
@@ -55,26 +55,37 @@ def write(
 
 def tidy(store: Store) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Give scores and selections of all planned units that are done, in a fixed order."""
-    columns = store.get_meta("columns") or {}
-    rows, selections = [], []
-    for experiment, unit, result in store.planned():
-        where = {"experiment": experiment, **unit}
-        for row, seconds in zip(result.rows, result.seconds, strict=True):
-            rows.append({**where, **row, "seconds": seconds})
-        names = columns[unit["table"]]
-        chosen = [row["k"] for row in result.rows if row["chosen"]]
-        ranking = [names[place] for place in result.ranking]
-        selections.append({**where, "k": chosen[0] if chosen else None, "ranking": ranking})
+    planned = store.planned()
+    rows = [
+        {"experiment": experiment, **unit, **row, "seconds": seconds}
+        for experiment, unit, result in planned
+        for row, seconds in zip(result.rows, result.seconds, strict=True)
+    ]
     scores = pd.DataFrame(rows, columns=SCORES)
     numbers = [name for name in SCORES if name not in {*KEYS, "params", "chosen"}]
     scores[numbers] = scores[numbers].astype(float)
-    scores[["k", "n_train", "n_test", "n_channels"]] = scores[
-        ["k", "n_train", "n_test", "n_channels"]
-    ].astype("int64")
+    whole = ["k", "n_train", "n_test", "n_channels"]
+    scores[whole] = scores[whole].astype("int64")
     scores["chosen"] = scores["chosen"].astype(bool)
-    picked = pd.DataFrame(selections, columns=[*KEYS, "k", "ranking"])
-    picked["k"] = picked["k"].astype("Int64")
-    return _mark_oracle(scores, store), picked
+    scores = _mark_oracle(scores, store)
+    return scores, _selections(planned, scores["chosen"].to_numpy(), store)
+
+
+def _selections(planned: list[Any], chosen: np.ndarray, store: Store) -> pd.DataFrame:
+    """Give each unit's features in the order of its chosen row, or of its first one."""
+    columns = store.get_meta("columns") or {}
+    found, end = [], 0
+    for experiment, unit, result in planned:
+        begin, end = end, end + len(result.rows)
+        picked = np.flatnonzero(chosen[begin:end])
+        row = result.rows[picked[0] if picked.size else 0]
+        names = columns[unit["table"]]
+        ranking = [names[place] for place in result.rankings[row["order"]]]
+        k = row["k"] if picked.size else None
+        found.append({"experiment": experiment, **unit, "k": k, "ranking": ranking})
+    selections = pd.DataFrame(found, columns=[*KEYS, "k", "ranking"])
+    selections["k"] = selections["k"].astype("Int64")
+    return selections
 
 
 def _mark_oracle(scores: pd.DataFrame, store: Store) -> pd.DataFrame:

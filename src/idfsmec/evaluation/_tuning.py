@@ -22,12 +22,20 @@ from idfsmec.selection import IDFSMEC
 
 @dataclass
 class UnitResult:
-    """What one unit gives: a row per k (and setting), the chosen order, and timings apart."""
+    """What one unit gives: a row per k (and setting), its order of features, timings apart.
+
+    ``rankings`` holds column indices, best first, cut at the largest k; a row's ``order`` says
+    which of them it is scored with.
+    """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-    ranking: list[int] = field(default_factory=list)
+    rankings: list[list[int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def chosen_row(self) -> dict[str, Any] | None:
+        """The row that tuning picked, if it picked one."""
+        return next((row for row in self.rows if row["chosen"]), None)
 
 
 class _Scorer:
@@ -125,9 +133,8 @@ def _nested(
         if which not in timed:
             timed[which] = rank_timed(contestant, data, contestant.grid[setting], which[1], seed)
         order, seconds = timed[which]
-        _add(result, contestant, setting, k, C, outer.score(order, k, C), seconds, k == best_k)
-        if k == best_k:
-            result.ranking = order[: max(ks)].tolist()
+        row = _row(contestant, setting, k, C, outer.score(order, k, C), k == best_k)
+        _add(result, row, seconds, order[: max(ks)])
     return result
 
 
@@ -146,18 +153,19 @@ def _everything(
     for setting in range(len(contestant.grid)):
         for k in ks:
             for C in costs:
-                scores = scorer.score(rankings[setting, k], k, C)
-                _add(result, contestant, setting, k, C, scores, each, False)
-    result.ranking = rankings[0, max(ks)][: max(ks)].tolist()
+                order = rankings[setting, k]
+                row = _row(contestant, setting, k, C, scorer.score(order, k, C), False)
+                _add(result, row, each, order[: max(ks)])
     return result
 
 
 def _time(contestant: Contestant, data: FoldData, ks: Sequence[int], seed: int) -> UnitResult:
     """Only select, with the first setting, and look at the clock."""
     order, seconds = rank_timed(contestant, data, contestant.grid[0], max(ks), seed)
-    result = UnitResult(ranking=order[: max(ks)].tolist())
     nothing = dict.fromkeys(METRICS, float("nan"))
-    _add(result, contestant, 0, max(ks), float("nan"), nothing, seconds, False)
+    result = UnitResult()
+    row = _row(contestant, 0, max(ks), float("nan"), nothing, False)
+    _add(result, row, seconds, order[: max(ks)])
     return result
 
 
@@ -169,21 +177,22 @@ def _costs(contestant: Contestant, protocol: Protocol) -> tuple[tuple[float, ...
     return contestant.svm_costs, contestant.svm_costs[(len(contestant.svm_costs) - 1) // 2]
 
 
-def _add(
-    result: UnitResult,
-    contestant: Contestant,
-    setting: int,
-    k: int,
-    C: float,
-    scores: Scores,
-    seconds: float,
-    chosen: bool,
-) -> None:
+def _row(
+    contestant: Contestant, setting: int, k: int, C: float, scores: Scores, chosen: bool
+) -> dict[str, Any]:
     params = dict(contestant.grid[setting])
     if np.isfinite(C):
         params["C"] = C
     row = {"k": k, "params": json.dumps(params, sort_keys=True), "chosen": chosen, **scores}
     for name in ("lam", "gamma"):  # other methods may call something else gamma
         row[name] = params.get(name) if isinstance(contestant.selector, IDFSMEC) else None
-    result.rows.append(row)
+    return row
+
+
+def _add(result: UnitResult, row: dict[str, Any], seconds: float, order: Order) -> None:
+    """Add a row; rows with the same order of features share it."""
+    ranking = order.tolist()
+    if ranking not in result.rankings:
+        result.rankings.append(ranking)
+    result.rows.append({**row, "order": result.rankings.index(ranking)})
     result.seconds.append(seconds)

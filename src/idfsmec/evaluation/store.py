@@ -19,7 +19,7 @@ FORMAT = 1
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS done (
-    key TEXT PRIMARY KEY, unit TEXT NOT NULL, rows TEXT NOT NULL, ranking TEXT NOT NULL,
+    key TEXT PRIMARY KEY, unit TEXT NOT NULL, rows TEXT NOT NULL, rankings TEXT NOT NULL,
     notes TEXT NOT NULL, seconds TEXT NOT NULL, finished TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS failed (
     key TEXT PRIMARY KEY, unit TEXT NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL,
@@ -125,7 +125,7 @@ class Store:
             result = outcome.result
             self._db.execute(
                 "INSERT OR REPLACE INTO done VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [unit.key, name, _pack(result.rows), _pack(result.ranking), _pack(result.notes)]
+                [unit.key, name, _pack(result.rows), _pack(result.rankings), _pack(result.notes)]
                 + [_pack(result.seconds), now],
             )
             self._db.execute("DELETE FROM failed WHERE key = ?", [unit.key])
@@ -135,7 +135,7 @@ class Store:
     ) -> list[tuple[str, dict[str, Any], UnitResult]]:
         """Give experiment, coordinates and result of all units that are planned and done."""
         found = self._db.execute(
-            "SELECT plan.experiment, plan.unit, rows, seconds, ranking, notes FROM plan "
+            "SELECT plan.experiment, plan.unit, rows, seconds, rankings, notes FROM plan "
             "JOIN done USING (key) WHERE ? IS NULL OR experiment = ? "
             "ORDER BY experiment, position",
             [experiment, experiment],
