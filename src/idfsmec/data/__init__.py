@@ -8,6 +8,7 @@ from idfsmec.data.modma import read_modma3, read_modma128
 from idfsmec.data.pred import read_pred_d003
 from idfsmec.data.prepare import channel_plan, montage_name, prepare_raw
 from idfsmec.data.recording import Recording
+from idfsmec.data.simulate import SimulatedCohort, simulate_cohort
 
 __all__ = [
     "Recording",
@@ -24,4 +25,6 @@ __all__ = [
     "standard_name",
     "find_duplicates",
     "check_duplicates",
+    "SimulatedCohort",
+    "simulate_cohort",
 ]

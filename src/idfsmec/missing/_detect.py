@@ -1,0 +1,159 @@
+"""Find channels that carry no EEG, per epoch, by absolute limits first and by comparison after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import mne
+import numpy as np
+
+from idfsmec.data.positions import channel_positions
+from idfsmec.errors import InputError
+from idfsmec.missing._detection import Detection
+from idfsmec.missing._epoch_stats import EpochStats, epoch_stats, window_sd
+from idfsmec.missing._rules import DetectionLimits, apply_rules
+
+TYPICAL_AMPLITUDE = 10e-6
+
+
+def detect_missing(
+    epochs: np.ndarray | mne.BaseEpochs,
+    sfreq: float | None = None,
+    *,
+    ch_names: Sequence[str] | None = None,
+    positions: np.ndarray | None = None,
+    typical_amplitude: float = TYPICAL_AMPLITUDE,
+    line_freq: float | None = None,
+    limits: DetectionLimits | None = None,
+) -> Detection:
+    """Find out which channel carries no EEG in which epoch of one recording.
+
+    Give it the signal as it was recorded, before filters: a filter takes away the drift and the
+    mains by which a lost electrode is known. Blinks and muscle are not reasons.
+
+    Absolute limits come first, so that a recording is found out even if all of its channels are
+    bad. What passes is then compared with the rest of the recording, and with its neighbours on
+    the scalp.
+
+    Parameters
+    ----------
+    epochs : ndarray of shape (n_epochs, n_channels, n_times) or mne.BaseEpochs
+        All epochs of one recording. Of an Epochs object, the EEG channels (also those in
+        ``info["bads"]``) are looked at, and ``sfreq``, ``ch_names`` and positions come with it.
+    sfreq : float
+        Sampling rate in Hz.
+    ch_names : sequence of str, optional
+        Names of the channels; default ``"0"``, ``"1"``, ...
+    positions : ndarray of shape (n_channels, 3), optional
+        Unit vectors, NaN where unknown. Left out, 10-05 names are looked up. A channel whose
+        place is not known is compared with those most like it over the recording.
+    typical_amplitude : float
+        Amplitude of ordinary EEG in the unit of ``epochs``: the absolute limits are multiples
+        of it. The default, 10 microvolt, is for data in volts. For data in other units see
+        :func:`estimate_typical_amplitude`.
+    line_freq : float, optional
+        Mains frequency in Hz; left out, 50 and 60 Hz are both looked at.
+    limits : DetectionLimits, optional
+        The thresholds.
+
+    Returns
+    -------
+    Detection
+        With ``observed`` (DataFrame), ``reasons`` and a printable summary.
+
+    Examples
+    --------
+    >>> from idfsmec.data import simulate_cohort
+    >>> raw = simulate_cohort(1, 19, duration=30, detached=0, random_state=0).recordings[0].load()
+    >>> epochs = raw.get_data().reshape(19, 3, 2500).swapaxes(0, 1)
+    >>> epochs[1:, 4] = 0.0
+    >>> print(detect_missing(epochs, 250.0, ch_names=raw.ch_names))
+    2 of 57 channel epochs missing (3.5%; 3 epochs x 19 channels)
+      Fz: epochs 1-2 (no signal in 2)
+    """
+    if isinstance(epochs, mne.BaseEpochs):
+        epochs, sfreq, ch_names, positions = _from_mne(epochs, ch_names, positions)
+    epochs, rate, names = _check(epochs, sfreq, ch_names, typical_amplitude)
+    if positions is None:
+        positions = channel_positions(names)
+    limits = limits or DetectionLimits()
+    line_freqs = (50.0, 60.0) if line_freq is None else (float(line_freq),)
+    stats = epoch_stats(epochs, rate, line_freqs)
+    reasons = apply_rules(stats, positions, typical_amplitude, limits)
+    return Detection(reasons, names, _hint(stats, typical_amplitude, limits))
+
+
+def estimate_typical_amplitude(recordings: Iterable[np.ndarray], sfreq: float) -> float:
+    """Estimate the amplitude of ordinary EEG from a study whose unit is not known.
+
+    Parameters
+    ----------
+    recordings : iterable of ndarray of shape (n_channels, n_times) or (n_epochs, ...)
+        The signals of several recordings; fewer than half of them may be bad.
+    sfreq : float
+        Sampling rate in Hz.
+
+    Returns
+    -------
+    float
+        Median over recordings of the median standard deviation in one-second windows: pass it
+        to :func:`detect_missing` as ``typical_amplitude``.
+
+    Examples
+    --------
+    >>> counts = np.random.default_rng(0).normal(1.5e6, 800, size=(5, 3, 2500))
+    >>> round(estimate_typical_amplitude(counts, 250.0), -2)
+    800.0
+    """
+    levels = []
+    for recording in recordings:
+        spread = window_sd(np.asarray(recording, dtype=float), sfreq)
+        good = spread[np.isfinite(spread) & (spread > 0)]
+        if good.size:
+            levels.append(float(np.median(good)))
+    if not levels:
+        raise InputError("no recording has any signal to estimate a typical amplitude from")
+    return float(np.median(levels))
+
+
+def _from_mne(
+    epochs: mne.BaseEpochs, ch_names: Sequence[str] | None, positions: np.ndarray | None
+) -> tuple[np.ndarray, float, list[str], np.ndarray | None]:
+    picks = mne.pick_types(epochs.info, eeg=True, exclude=[])
+    names = [epochs.ch_names[pick] for pick in picks]
+    montage = epochs.get_montage()
+    if positions is None and montage is not None:
+        positions = channel_positions(names, montage)
+    data = epochs.get_data(picks=picks, copy=False)
+    return data, float(epochs.info["sfreq"]), list(ch_names or names), positions
+
+
+def _check(
+    epochs: np.ndarray,
+    sfreq: float | None,
+    ch_names: Sequence[str] | None,
+    typical_amplitude: float,
+) -> tuple[np.ndarray, float, tuple[str, ...]]:
+    epochs = np.asarray(epochs)
+    if epochs.ndim != 3 or 0 in epochs.shape[1:]:
+        raise InputError(
+            f"epochs have the shape {epochs.shape}; give (n_epochs, n_channels, n_times)"
+        )
+    if sfreq is None or not sfreq > 0:
+        raise InputError(f"sfreq is {sfreq}; give the sampling rate in Hz")
+    if not typical_amplitude > 0:
+        raise InputError(f"typical_amplitude is {typical_amplitude}; it must be above 0")
+    names = tuple(map(str, range(epochs.shape[1]) if ch_names is None else ch_names))
+    if len(names) != epochs.shape[1]:
+        raise InputError(f"{len(names)} ch_names for {epochs.shape[1]} channels")
+    return epochs, float(sfreq), names
+
+
+def _hint(stats: EpochStats, typical: float, limits: DetectionLimits) -> str:
+    if not stats.amplitude.size or np.mean(stats.amplitude > limits.amplitude * typical) <= 0.5:
+        return ""
+    return (
+        f"Most of the recording is far beyond a typical amplitude of {typical:g} (its own is "
+        f"{float(np.median(stats.amplitude)):.3g}). If other recordings of the study are so too, "
+        "the data are not in volts: set typical_amplitude (see estimate_typical_amplitude)."
+    )

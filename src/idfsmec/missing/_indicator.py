@@ -1,0 +1,280 @@
+"""Which channel is observed in which epoch, read from what EEG people already have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import mne
+import numpy as np
+import pandas as pd
+
+from idfsmec.errors import InputError
+
+if TYPE_CHECKING:
+    import autoreject
+    import pyprep
+
+
+def observed_from_bads(
+    bads: str | Iterable[str] | mne.Info | Any | None, ch_names: Sequence[str], n_epochs: int
+) -> pd.DataFrame:
+    """Take channels marked bad for a whole recording.
+
+    Parameters
+    ----------
+    bads : str, iterable of str, Info, or an object with ``info`` (Raw, Epochs)
+        A manifest's text such as ``"Fp1;F7"``, names, or an MNE object whose ``info["bads"]``
+        counts. None, NaN and ``""`` mean no bad channels.
+    ch_names : sequence of str
+        The channels to answer for.
+    n_epochs : int
+        The number of epochs.
+
+    Returns
+    -------
+    DataFrame of shape (n_epochs, n_channels), bool
+        True where observed; columns are ``ch_names``.
+
+    Raises
+    ------
+    InputError
+        A bad channel given by name is not in ``ch_names``. (Those of an MNE object may well be
+        of other types, and are passed over.)
+
+    Examples
+    --------
+    >>> observed_from_bads("Fp1; F7", ["Fp1", "Fp2", "F7"], n_epochs=2)
+         Fp1   Fp2     F7
+    0  False  True  False
+    1  False  True  False
+    """
+    info = bads if isinstance(bads, mne.Info) else getattr(bads, "info", None)
+    if info is not None:
+        return _all_epochs(set(info["bads"]), ch_names, n_epochs)
+    names = _names(bads)
+    unknown = [name for name in names if name not in set(ch_names)]
+    if unknown:
+        raise InputError(
+            f"bad channel {unknown[0]!r} is not a channel of the recording, which has "
+            f"{', '.join(ch_names)}: mend the name or take it out"
+        )
+    return _all_epochs(set(names), ch_names, n_epochs)
+
+
+def observed_from_channels(
+    present: Iterable[str], ch_names: Sequence[str], n_epochs: int
+) -> pd.DataFrame:
+    """Take channels that a recording does not have at all.
+
+    Parameters
+    ----------
+    present : iterable of str
+        The channels the recording has.
+    ch_names : sequence of str
+        The channels of the study, the union over all recordings.
+    n_epochs : int
+        The number of epochs.
+
+    Returns
+    -------
+    DataFrame of shape (n_epochs, n_channels), bool
+        True where observed; columns are ``ch_names``.
+
+    Examples
+    --------
+    >>> observed_from_channels(["Fp1"], ["Fp1", "Fpz"], n_epochs=1)
+        Fp1    Fpz
+    0  True  False
+    """
+    return _all_epochs(set(ch_names) - set(present), ch_names, n_epochs)
+
+
+def observed_from_annotations(
+    annotations: mne.Annotations | mne.io.BaseRaw,
+    ch_names: Sequence[str],
+    starts: Sequence[float] | np.ndarray,
+    duration: float,
+    *,
+    min_share: float = 0.0,
+) -> pd.DataFrame:
+    """Take stretches annotated as bad: descriptions that begin with ``BAD``, in any case.
+
+    An annotation with ``ch_names`` concerns those channels, one without concerns all.
+
+    Parameters
+    ----------
+    annotations : Annotations or Raw
+        From a Raw, the time of its first sample is taken care of. Onsets of bare Annotations
+        are taken as seconds from the first sample.
+    ch_names : sequence of str
+        The channels to answer for.
+    starts : array-like of shape (n_epochs,)
+        Where each epoch begins, in seconds from the recording's first sample.
+    duration : float
+        Length of an epoch in seconds.
+    min_share : float
+        A channel is missing in an epoch if more than this share of the epoch is annotated (in
+        one piece or several). 0: the least overlap is enough.
+
+    Returns
+    -------
+    DataFrame of shape (n_epochs, n_channels), bool
+        True where observed; columns are ``ch_names``.
+
+    Examples
+    --------
+    >>> marks = mne.Annotations([12.0], [3.0], ["BAD_loose"], ch_names=[["Fp1"]])
+    >>> observed_from_annotations(marks, ["Fp1", "Fp2"], starts=[0, 10], duration=10)
+         Fp1   Fp2
+    0   True  True
+    1  False  True
+    """
+    shift = 0.0
+    if not isinstance(annotations, mne.Annotations):
+        shift = float(annotations.first_time)
+        annotations = annotations.annotations
+    first = np.asarray(starts, dtype=float)
+    marked = [mark for mark in annotations if mark["description"].upper().startswith("BAD")]
+    observed = _all_epochs(set(), ch_names, len(first))
+    for name in ch_names:
+        spans = [
+            (mark["onset"] - shift, mark["onset"] - shift + mark["duration"])
+            for mark in marked
+            if not mark.get("ch_names") or name in mark["ch_names"]
+        ]
+        covered, touched = _coverage(spans, first, duration)
+        observed[name] = ~(touched if min_share == 0 else covered > min_share * duration)
+    return observed
+
+
+def observed_from_reject_log(
+    reject_log: autoreject.RejectLog,
+    ch_names: Sequence[str] | None = None,
+    *,
+    interpolated: bool = False,
+    whole_epochs: bool = False,
+) -> pd.DataFrame:
+    """Take autoreject's verdict per epoch and channel.
+
+    Parameters
+    ----------
+    reject_log : autoreject.RejectLog
+        ``labels`` says 0 good, 1 bad, 2 bad and interpolated; NaN was not looked at.
+    ch_names : sequence of str, optional
+        The channels to answer for, all of the log if left out. Channels the log does not have
+        count as observed.
+    interpolated : bool
+        Whether interpolated channels count as observed. Their signal was made from their
+        neighbours, so by default they do not.
+    whole_epochs : bool
+        Whether all channels are missing in the epochs that autoreject would drop.
+
+    Returns
+    -------
+    DataFrame of shape (n_epochs, n_channels), bool
+        True where observed.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> log = SimpleNamespace(ch_names=["Fp1", "Fp2"], labels=np.array([[0, 1.0], [2, 0]]),
+    ...                       bad_epochs=np.array([False, False]))
+    >>> observed_from_reject_log(log)
+         Fp1    Fp2
+    0   True  False
+    1  False   True
+    """
+    labels = np.asarray(reject_log.labels, dtype=float)
+    bad = (labels == 1) | ((labels == 2) & (not interpolated))
+    if whole_epochs:
+        bad |= np.asarray(reject_log.bad_epochs, dtype=bool)[:, None]
+    observed = pd.DataFrame(~bad, columns=pd.Index(reject_log.ch_names))
+    if ch_names is None:
+        return observed
+    return observed.reindex(columns=list(ch_names), fill_value=True)
+
+
+def observed_from_noisy_channels(
+    noisy: pyprep.NoisyChannels, ch_names: Sequence[str], n_epochs: int
+) -> pd.DataFrame:
+    """Take the channels that PREP found bad, by any of its criteria.
+
+    Parameters
+    ----------
+    noisy : pyprep.NoisyChannels
+        After ``find_all_bads()`` or some of its parts.
+    ch_names : sequence of str
+        The channels to answer for.
+    n_epochs : int
+        The number of epochs; PREP judges whole recordings.
+
+    Returns
+    -------
+    DataFrame of shape (n_epochs, n_channels), bool
+        True where observed; columns are ``ch_names``.
+    """
+    return _all_epochs({str(name) for name in noisy.get_bads()}, ch_names, n_epochs)
+
+
+def combine_observed(*observed: pd.DataFrame) -> pd.DataFrame:
+    """Join several answers: a channel is observed where none of them says it is missing.
+
+    Parameters
+    ----------
+    *observed : DataFrame of shape (n_epochs, n_channels), bool
+        Answers about the same epochs. The result has the channels of all; one that does not
+        speak of a channel has nothing against it.
+
+    Returns
+    -------
+    DataFrame of shape (n_epochs, n_channels), bool
+
+    Examples
+    --------
+    >>> one = pd.DataFrame({"Fp1": [True, False]})
+    >>> two = pd.DataFrame({"Fp1": [True, True], "Fp2": [False, True]})
+    >>> combine_observed(one, two)
+         Fp1    Fp2
+    0   True  False
+    1  False   True
+    """
+    if not observed:
+        raise InputError("there is nothing to combine")
+    lengths = {len(frame) for frame in observed}
+    if len(lengths) > 1:
+        raise InputError(f"the answers are about different numbers of epochs: {sorted(lengths)}")
+    channels = list(dict.fromkeys(name for frame in observed for name in frame.columns))
+    joint = np.logical_and.reduce(
+        [frame.reindex(columns=channels, fill_value=True).to_numpy(bool) for frame in observed]
+    )
+    return pd.DataFrame(joint, columns=pd.Index(channels))
+
+
+def _names(bads: str | Iterable[str] | Any | None) -> list[str]:
+    if bads is None or (isinstance(bads, float) and np.isnan(bads)):
+        return []
+    parts = bads.split(";") if isinstance(bads, str) else bads
+    return [str(name).strip() for name in parts if str(name).strip()]
+
+
+def _all_epochs(missing: set[str], ch_names: Sequence[str], n_epochs: int) -> pd.DataFrame:
+    here = np.array([name not in missing for name in ch_names], dtype=bool)
+    return pd.DataFrame(np.tile(here, (n_epochs, 1)), columns=pd.Index(list(ch_names)))
+
+
+def _coverage(
+    spans: list[tuple[float, float]], starts: np.ndarray, duration: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give the seconds of each epoch that spans cover, and whether any span touches it."""
+    covered = np.zeros(len(starts))
+    touched = np.zeros(len(starts), dtype=bool)
+    reached = -np.inf
+    for begin, end in sorted(spans):
+        # A mark without duration is a moment: it touches the epoch that holds it.
+        touched |= (begin < starts + duration) & (np.maximum(end, begin + 1e-12) > starts)
+        fresh = max(begin, reached)  # what an earlier span covers is not counted twice
+        overlap = np.minimum(end, starts + duration) - np.maximum(fresh, starts)
+        covered += np.clip(overlap, 0.0, None)
+        reached = max(reached, end)
+    return covered, touched
