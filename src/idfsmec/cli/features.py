@@ -1,0 +1,208 @@
+"""``idfsmec features``: recordings to a feature table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from idfsmec.cli._app import command, console, error_console
+from idfsmec.errors import InputError
+
+if TYPE_CHECKING:
+    from idfsmec.data import Recording
+    from idfsmec.extraction import Extraction, ExtractionOptions, Outcome
+    from idfsmec.features import FeatureSettings
+
+
+class OnError(StrEnum):
+    """What to do about a recording that fails."""
+
+    stop = "stop"
+    skip = "skip"
+
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="MANIFEST.csv|BIDS_ROOT|DATA_SET",
+        help="A CSV file with the columns path, subject, label (optional: session, condition, "
+        "bads); the root folder of a BIDS tree; or modma3, modma128, pred-d003 with --data.",
+    ),
+]
+Output = Annotated[
+    Path, typer.Option("-o", "--output", help="Table to write: .parquet, .csv or .csv.gz.")
+]
+Data = Annotated[
+    Path | None, typer.Option(help="Folder with your copy of a data set given by name.")
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        help="pred-d003: rule for the labels (bdi13, bdi-above-13, bdi-extremes, scid, "
+        "scid-lifetime). BIDS: column of participants.tsv."
+    ),
+]
+Task = Annotated[str | None, typer.Option(help="BIDS: keep the recordings of one task.")]
+Condition = Annotated[str | None, typer.Option(help="pred-d003: eyes-open or eyes-closed only.")]
+Unit = Annotated[
+    str | None, typer.Option(help="modma3, modma128: uV, nV, V, or the volts that one step is.")
+]
+Epoch = Annotated[float, typer.Option(help="Length of an epoch in seconds.")]
+Overlap = Annotated[float, typer.Option(help="Seconds that epochs have in common.")]
+Resample = Annotated[float, typer.Option(help="Sampling rate to convert to, in Hz.")]
+BandPass = Annotated[tuple[float, float], typer.Option(help="Edges of the band-pass in Hz.")]
+Bands = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--band", help="A band as NAME=LOWER-UPPER in Hz, repeatable; replaces the five."
+    ),
+]
+Features = Annotated[
+    list[str] | None,
+    typer.Option("--feature", help="A feature to compute, repeatable; default: all."),
+]
+HocOrders = Annotated[int, typer.Option(help="Number of higher-order crossings.")]
+Detect = Annotated[
+    bool, typer.Option("--detect/--no-detect", help="Look for channels that carry no EEG.")
+]
+Amplitude = Annotated[
+    float, typer.Option(help="Amplitude of ordinary EEG in uV, for the limits of the detection.")
+]
+KeepEmpty = Annotated[
+    bool, typer.Option("--keep-empty", help="Keep epochs with no channel left, as rows of NaN.")
+]
+Duplicates = Annotated[
+    bool,
+    typer.Option("--allow-duplicates", help="Accept one recording given for several subjects."),
+]
+Failing = Annotated[OnError, typer.Option(help="Stop at a recording that fails, or skip it.")]
+Jobs = Annotated[
+    int, typer.Option("-j", "--jobs", help="Recordings worked on at once; -1: one per core.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing table.")]
+
+
+@command("features")
+def features(
+    source: Source,
+    output: Output,
+    data: Data = None,
+    labels: Labels = None,
+    task: Task = None,
+    condition: Condition = None,
+    unit: Unit = None,
+    epoch: Epoch = 10.0,
+    overlap: Overlap = 0.0,
+    resample: Resample = 250.0,
+    band_pass: BandPass = (1.0, 45.0),
+    bands: Bands = None,
+    feature: Features = None,
+    hoc_orders: HocOrders = 1,
+    detect: Detect = True,
+    typical_amplitude: Amplitude = 10.0,
+    keep_empty: KeepEmpty = False,
+    allow_duplicates: Duplicates = False,
+    on_error: Failing = OnError.stop,
+    jobs: Jobs = 1,
+    force: Force = False,
+) -> None:
+    """Compute a feature table from recordings; an interrupted run goes on where it stopped.
+
+    Example: [bold]idfsmec features study.csv -o table.parquet --jobs 2[/bold]
+    """
+    from idfsmec.extraction import ExtractionOptions, check_output
+    from idfsmec.features import DEFAULT_FEATURES, SignalPath
+
+    check_output(output, overwrite=force)
+    options = ExtractionOptions(
+        path=SignalPath(resample, band_pass, epoch, overlap),
+        settings=_settings(bands, hoc_orders),
+        features=tuple(feature or DEFAULT_FEATURES),
+        detect=detect,
+        typical_amplitude=typical_amplitude / 1e6,
+        keep_empty=keep_empty,
+    )
+    about = {"data": data, "labels": labels, "task": task, "condition": condition, "unit": unit}
+    recordings = _find(source, about, allow_duplicates)
+    extraction = _extract(recordings, output, options, jobs, on_error, force)
+    console.print(extraction.summary(), markup=False, highlight=False, soft_wrap=True)
+    console.print(f"written     {output}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _settings(bands: list[str] | None, hoc_orders: int) -> FeatureSettings:
+    from idfsmec.features import FeatureSettings
+
+    if not bands:
+        return FeatureSettings(hoc_orders=hoc_orders)
+    return FeatureSettings(dict(map(_parse_band, bands)), hoc_orders)
+
+
+def _parse_band(text: str) -> tuple[str, tuple[float, float]]:
+    name, _, edges = text.partition("=")
+    lower, _, upper = edges.partition("-")
+    try:
+        return name.strip(), (float(lower), float(upper))
+    except ValueError:
+        raise InputError(f"--band {text}: write a band as NAME=LOWER-UPPER, alpha=8-13.") from None
+
+
+def _find(source: str, about: dict[str, Any], allow_duplicates: bool) -> list[Recording]:
+    from idfsmec.data import check_duplicates
+    from idfsmec.extraction import find_recordings
+
+    with _warnings_as_lines(), error_console.status("looking for recordings and duplicates"):
+        found = find_recordings(source, **about)
+        check_duplicates(found, allow=allow_duplicates)
+    return found
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        text = " ".join(str(warning.message).split())
+        error_console.print(f"note: {text}", style="yellow", markup=False, soft_wrap=True)
+
+
+def _extract(
+    recordings: Sequence[Recording],
+    output: Path,
+    options: ExtractionOptions,
+    jobs: int,
+    on_error: OnError,
+    force: bool,
+) -> Extraction:
+    from idfsmec.extraction import extract_to_file
+
+    progress = Progress(
+        TextColumn("recordings"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),
+        console=error_console,
+    )
+    with progress:
+        bar = progress.add_task("", total=len(recordings))
+
+        def tell(outcome: Outcome) -> None:
+            progress.update(bar, advance=1, description=Path(outcome.source).name)
+
+        return extract_to_file(
+            recordings,
+            output,
+            options=options,
+            jobs=jobs,
+            on_error="skip" if on_error is OnError.skip else "raise",
+            overwrite=force,
+            on_progress=tell,
+        )

@@ -1,0 +1,125 @@
+"""What became of each recording, and the closing words about all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from idfsmec.table import FeatureTable
+
+MOST_NAMED = 10
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one recording.
+
+    Parameters
+    ----------
+    source, subject, label : str
+        As in the recording.
+    status : {"done", "resumed", "empty", "failed"}
+        Computed now, found finished, no epoch with any channel left, or not readable.
+    n_epochs, n_rows : int
+        Epochs of the recording, and rows it has in the table.
+    channels : tuple of str
+        Its EEG channels.
+    reasons : dict
+        Why channels are missing: reason to channel to number of epochs.
+    error : str
+        What went wrong, if it failed.
+    mendable : bool
+        Whether the user can mend it (an :class:`~idfsmec.errors.InputError`).
+    notes : tuple of str
+        Advice and warnings.
+    """
+
+    source: str
+    subject: str
+    label: str
+    status: str
+    n_epochs: int = 0
+    n_rows: int = 0
+    channels: tuple[str, ...] = ()
+    reasons: dict[str, dict[str, int]] = field(default_factory=dict)
+    montage: str = ""
+    error: str = ""
+    mendable: bool = True
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """A table and how it came about."""
+
+    table: FeatureTable
+    outcomes: Sequence[Outcome]
+
+    @property
+    def skipped(self) -> list[Outcome]:
+        """Recordings without a row in the table."""
+        return [outcome for outcome in self.outcomes if not outcome.n_rows]
+
+    def summary(self) -> str:
+        """Say in a few lines what is in the table, what is missing and what was left out."""
+        return "\n".join([*self._about_table(), *self._about_missing(), *self._about_skipped()])
+
+    def _about_table(self) -> list[str]:
+        table = self.table
+        people = table.subjects.groupby(table.y).nunique()
+        epochs = table.y.value_counts()
+        labels = ", ".join(
+            f"{label} ({people[label]} subjects, {epochs[label]} epochs)" for label in people.index
+        )
+        resumed = sum(outcome.status == "resumed" for outcome in self.outcomes)
+        lines = [
+            f"subjects    {table.subjects.nunique()}",
+            f"labels      {labels}",
+            f"epochs      {len(table)}",
+            f"channels    {len(table.channels)}",
+            f"features    {len(table.features)} per channel",
+            f"missing     {1 - table.observed.to_numpy().mean():.1%} of channel epochs",
+        ]
+        if resumed:
+            lines.append(f"resumed     {resumed} of {len(self.outcomes)} recordings were finished")
+        return lines
+
+    def _about_missing(self) -> list[str]:
+        """Count channel epochs by reason, and name the channels that are hit most."""
+        totals: Counter[str] = Counter()
+        channels: dict[str, Counter[str]] = {}
+        for outcome in self.outcomes:
+            for reason, hits in outcome.reasons.items():
+                totals[reason] += sum(hits.values())
+                channels.setdefault(reason, Counter()).update(hits)
+        lines = []
+        for reason, total in totals.most_common():
+            hit = sorted(channels[reason].items(), key=lambda item: (-item[1], item[0]))
+            most = ", ".join(f"{name} {n}" for name, n in hit[:5])
+            lines.append(f"  {reason}: {total} channel epochs (most: {most})")
+        union = set(self.table.channels)
+        absent = sum(
+            outcome.n_rows * len(union - set(outcome.channels)) for outcome in self.outcomes
+        )
+        if absent:
+            lines.append(f"  not in the recording: {absent} channel epochs")
+        return lines
+
+    def _about_skipped(self) -> list[str]:
+        lines = []
+        partly = sum(o.n_epochs - o.n_rows for o in self.outcomes if o.n_rows)
+        if partly:
+            lines.append(f"left out    {partly} epochs in which no channel was left")
+        if self.skipped:
+            lines.append(f"skipped     {len(self.skipped)} of {len(self.outcomes)} recordings")
+        for outcome in self.skipped[:MOST_NAMED]:
+            why = outcome.error or "no epoch has any channel left"
+            lines.append(f"  {outcome.source}: {why}")
+        if len(self.skipped) > MOST_NAMED:
+            lines.append(f"  and {len(self.skipped) - MOST_NAMED} more")
+        notes = [(o.source, note) for o in self.outcomes for note in o.notes]
+        lines += [f"  note on {source}: {note}" for source, note in notes[:MOST_NAMED]]
+        if len(notes) > MOST_NAMED:
+            lines.append(f"  and {len(notes) - MOST_NAMED} more notes")
+        return lines

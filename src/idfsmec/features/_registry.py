@@ -1,0 +1,146 @@
+"""The registry: a feature is a named function of the signal with named outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idfsmec.errors import InputError
+from idfsmec.features._settings import FeatureSettings, check_name
+from idfsmec.features._signal import EpochSignal
+
+FeatureFunction = Callable[[EpochSignal], NDArray[np.float64]]
+OutputNames = Sequence[str] | Callable[[FeatureSettings], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A named function of an :class:`EpochSignal`, and the names of what it returns.
+
+    Parameters
+    ----------
+    name : str
+        How the feature is asked for.
+    function : callable
+        Takes an :class:`EpochSignal` of shape (n_epochs, n_channels, n_times), a block of the
+        recording, and returns an array of shape (n_epochs, n_channels) for one output or
+        (n_epochs, n_channels, n_outputs) for several. Every epoch and channel counts for itself.
+    outputs : sequence of str, or callable, optional
+        Column names, or a function from :class:`FeatureSettings` to column names for features
+        whose outputs depend on the bands. Default: one output, called as the feature.
+    """
+
+    name: str
+    function: FeatureFunction
+    outputs: OutputNames | None = None
+
+    def columns(self, settings: FeatureSettings) -> list[str]:
+        """Names of the outputs under these settings."""
+        if self.outputs is None:
+            return [self.name]
+        names = self.outputs(settings) if callable(self.outputs) else self.outputs
+        return list(names)
+
+    def compute(self, signal: EpochSignal) -> NDArray[np.float64]:
+        """Evaluate the function; always (..., n_outputs)."""
+        n_outputs = len(self.columns(signal.settings))
+        values = np.asarray(self.function(signal), dtype=np.float64)
+        shape = (*signal.data.shape[:-1], n_outputs)
+        if n_outputs == 1 and values.shape == shape[:-1]:
+            values = values[..., np.newaxis]
+        if values.shape != shape:
+            raise InputError(
+                f"Feature {self.name!r} returned shape {values.shape} where {shape} was due: "
+                "one value per epoch, channel and named output."
+            )
+        return values
+
+
+class FeatureRegistry(Mapping[str, Feature]):
+    """Features by name, in the order of their registration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from idfsmec.features import FeatureRegistry
+    >>> registry = FeatureRegistry()
+    >>> @registry.register("line_length")
+    ... def line_length(signal):
+    ...     return np.abs(np.diff(signal.data)).mean(axis=-1)
+    >>> list(registry)
+    ['line_length']
+    """
+
+    def __init__(self) -> None:
+        self._features: dict[str, Feature] = {}
+
+    def __getitem__(self, name: str) -> Feature:
+        try:
+            return self._features[name]
+        except KeyError:
+            raise InputError(
+                f"There is no feature {name!r}; there are: {', '.join(self._features)}."
+            ) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._features
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._features)
+
+    def __len__(self) -> int:
+        return len(self._features)
+
+    def register(
+        self, name: str, *, outputs: OutputNames | None = None, replace: bool = False
+    ) -> Callable[[FeatureFunction], FeatureFunction]:
+        """Decorate a function so that it can be asked for by name.
+
+        Parameters
+        ----------
+        name : str
+            The feature's name.
+        outputs : sequence of str or callable, optional
+            See :class:`Feature`.
+        replace : bool
+            Allow a name that is taken (running a notebook cell twice).
+        """
+        check_name(name, "feature")
+        if name in self._features and not replace:
+            raise InputError(f"Feature {name!r} exists already; pass replace=True to replace it.")
+
+        def add(function: FeatureFunction) -> FeatureFunction:
+            self._features[name] = Feature(name, function, outputs)
+            return function
+
+        return add
+
+    def remove(self, name: str) -> None:
+        """Take a feature out."""
+        del self._features[self[name].name]
+
+    def resolve(self, features: Iterable[str | Feature]) -> tuple[Feature, ...]:
+        """Turn names into features; features pass through."""
+        if isinstance(features, str):
+            features = [features]
+        return tuple(f if isinstance(f, Feature) else self[f] for f in features)
+
+
+registry = FeatureRegistry()
+"""Where the package's own features are, and where ``register_feature`` puts a user's."""
+
+register_feature = registry.register
+
+
+def column_names(features: Iterable[Feature], settings: FeatureSettings) -> list[str]:
+    """All outputs in order, refusing two of the same name."""
+    names = [column for feature in features for column in feature.columns(settings)]
+    for name in names:
+        check_name(name, "feature's output")
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise InputError(f"Several features would write the column {', '.join(doubled)}.")
+    return names

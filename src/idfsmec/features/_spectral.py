@@ -1,0 +1,75 @@
+"""Features read off the shared spectra: complexity, spectral entropy, power per band."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idfsmec.features._registry import register_feature
+from idfsmec.features._settings import FeatureSettings
+from idfsmec.features._signal import EpochSignal
+
+Array = NDArray[np.float64]
+
+
+@register_feature("c0")
+def c0_complexity(signal: EpochSignal) -> Array:
+    """Share of the power that lies in bins of at most r times the mean power.
+
+    Equal, by Parseval, to removing the strong bins from the two-sided FFT, transforming back
+    and dividing the energy of the remainder by the energy of the epoch.
+    """
+    power = signal.power
+    total = power.sum(axis=-1)
+    # Mean over all n_times two-sided bins. One-sided interior bins hold two of them.
+    threshold = (signal.settings.c0_ratio * total / signal.n_times)[..., np.newaxis]
+    multiplicity = np.full(power.shape[-1], 2.0)
+    multiplicity[0] = 1.0
+    if signal.n_times % 2 == 0:
+        multiplicity[-1] = 1.0
+    weak = power <= threshold * multiplicity
+    return np.einsum("...f,...f->...", power, weak) / total
+
+
+@register_feature("spectral_entropy")
+def spectral_entropy(signal: EpochSignal) -> Array:
+    """-sum p ln p (nats), p the one-sided power spectrum without bin 0, normalised to 1."""
+    power = signal.power[..., 1:]
+    total = power.sum(axis=-1)
+    shares = power / total[..., np.newaxis]
+    return -(shares * np.log(np.maximum(shares, np.finfo(np.float64).tiny))).sum(axis=-1)
+
+
+def _band_names(prefix: str, settings: FeatureSettings) -> list[str]:
+    return [f"{prefix}_{band}" for band in settings.bands]
+
+
+@register_feature("de", outputs=partial(_band_names, "de"))
+def differential_entropy(signal: EpochSignal) -> Array:
+    """0.5 ln(2 pi e variance) per band: the entropy of a Gaussian of the band's variance."""
+    variances = [signal.band_variance(band) for band in signal.settings.bands]
+    return 0.5 * np.log(2 * np.pi * np.e * _stacked(variances, signal))
+
+
+@register_feature("ap", outputs=partial(_band_names, "ap"))
+def absolute_power(signal: EpochSignal) -> Array:
+    """Integral of Welch's density per band."""
+    return _stacked([signal.band_power(band) for band in signal.settings.bands], signal)
+
+
+def _ratio_name(settings: FeatureSettings) -> list[str]:
+    return ["ap_beta_theta_ratio"] if {"beta", "theta"} <= set(settings.bands) else []
+
+
+@register_feature("ap_beta_theta_ratio", outputs=_ratio_name)
+def beta_theta_ratio(signal: EpochSignal) -> Array:
+    """Absolute power of beta over that of theta."""
+    return signal.band_power("beta") / signal.band_power("theta")
+
+
+def _stacked(per_band: list[Array], signal: EpochSignal) -> Array:
+    if not per_band:
+        return np.empty((*signal.data.shape[:-1], 0))
+    return np.stack(per_band, axis=-1)

@@ -1,0 +1,158 @@
+"""The signal path: what the filters keep, and that a gap stays where it is."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from idfsmec.errors import InputError
+from idfsmec.features import SignalPath, compute_features, prepare_epochs, prepare_recording
+
+
+def sines(sfreq, seconds, frequencies, offset=0.0):
+    time = np.arange(int(seconds * sfreq)) / sfreq
+    return np.array([np.sin(2 * np.pi * f * time) for f in frequencies]) + offset
+
+
+def noise(n_channels, n_times, seed=0):
+    return np.random.default_rng(seed).standard_normal((n_channels, n_times))
+
+
+@pytest.mark.parametrize("sfreq", [100.0, 128.0, 200.0, 250.0, 256.0, 499.99998, 512.0, 1000.0])
+def test_a_sine_in_the_pass_band_survives_any_sampling_rate(sfreq):
+    epochs = prepare_recording(sines(sfreq, 41, [10.0]), sfreq)
+    assert epochs.sfreq == 250.0
+    assert epochs.data.shape == (4, 1, 2500)
+    inner = epochs.data[1:3, 0].ravel()
+    expected = np.sin(2 * np.pi * 10 * np.arange(2500, 7500) / 250)
+    # Zero phase: compared sample by sample, not by power.
+    np.testing.assert_allclose(inner, expected, atol=0.02)
+
+
+def test_what_lies_outside_the_pass_band_is_taken_out():
+    recording = sines(500, 60, [0.1, 10.0, 100.0])
+    power = prepare_recording(recording, 500).data[1:-1].var(axis=(0, 2))
+    np.testing.assert_allclose(power, [0, 0.5, 0], atol=0.005)
+
+
+def test_a_huge_offset_leaves_no_trace():
+    # MODMA's three-channel recordings carry an offset of over a million counts.
+    plain = prepare_recording(sines(500, 30, [10.0]), 500)
+    shifted = prepare_recording(sines(500, 30, [10.0], offset=1.5e6), 500)
+    np.testing.assert_allclose(shifted.data, plain.data, atol=1e-5)
+
+
+def test_epochs_are_cut_one_after_the_other_and_the_rest_is_left_out():
+    epochs = prepare_recording(noise(2, 250 * 35 + 17), 250, SignalPath(band_pass=None))
+    assert epochs.data.shape == (3, 2, 2500)
+    assert epochs.starts.tolist() == [0, 10, 20]
+
+
+def test_epochs_may_overlap():
+    recording = noise(2, 250 * 20)
+    epochs = prepare_recording(recording, 250, SignalPath(band_pass=None, epoch=8, overlap=6))
+    assert epochs.starts.tolist() == [0, 2, 4, 6, 8, 10, 12]
+    np.testing.assert_array_equal(epochs.data[3], recording[:, 1500:3500])
+
+
+def test_a_nan_costs_the_epochs_it_lies_in_and_nothing_else():
+    recording = noise(3, 250 * 60)
+    clean = prepare_recording(recording, 250)
+    recording[1, 250 * 22 : 250 * 27] = np.nan
+    gapped = prepare_recording(recording, 250)
+    assert np.argwhere(gapped.missing).tolist() == [[2, 1]]
+    np.testing.assert_array_equal(gapped.data[:, [0, 2]], clean.data[:, [0, 2]])
+    assert np.isfinite(gapped.data).all()
+    # Away from the gap the filter forgets it: bridged at 22 s, nothing left before 18 s.
+    np.testing.assert_allclose(gapped.data[:1, 1], clean.data[:1, 1], atol=1e-6)
+
+
+def test_with_overlap_every_epoch_that_touches_the_gap_is_missing():
+    recording = noise(1, 250 * 40)
+    recording[0, 250 * 15] = np.inf
+    epochs = prepare_recording(recording, 250, SignalPath(overlap=5))
+    assert epochs.starts[epochs.missing[:, 0]].tolist() == [10, 15]
+
+
+def test_a_gap_is_found_at_the_sampling_rate_it_was_recorded_with():
+    recording = noise(1, 1000 * 30)
+    recording[0, 19_999] = np.nan
+    assert prepare_recording(recording, 1000).missing[:, 0].tolist() == [False, True, False]
+    recording[0, 20_000] = np.nan
+    assert prepare_recording(recording, 1000).missing[:, 0].tolist() == [False, True, True]
+
+
+def test_a_flat_stretch_is_missing_though_the_filter_would_ring_into_it():
+    recording = noise(2, 250 * 40)
+    recording[0, 250 * 9 : 250 * 31] = 4.2
+    recording[1] = 1e6
+    missing = prepare_recording(recording, 250).missing
+    assert missing[:, 0].tolist() == [False, True, True, False]
+    assert missing[:, 1].all()
+
+
+def test_a_recording_shorter_than_an_epoch_is_refused():
+    with pytest.raises(InputError, match=r"lasts 7 s, less than one epoch of 10 s"):
+        prepare_recording(noise(1, 1750), 250)
+
+
+def test_blocks_of_channels_give_the_same_as_all_at_once(monkeypatch):
+    recording = noise(7, 512 * 25)
+    recording[3, 100] = np.nan
+    whole = prepare_recording(recording, 512)
+    monkeypatch.setattr("idfsmec.features._prepare._BLOCK_SAMPLES", 2 * 512 * 25)
+    blocks = prepare_recording(recording, 512)
+    np.testing.assert_array_equal(blocks.data, whole.data)
+    np.testing.assert_array_equal(blocks.missing, whole.missing)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    holes=st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 4), st.sampled_from(["nan", "flat", "inf"])),
+        max_size=8,
+    )
+)
+def test_holes_in_epochs_never_leak(holes):
+    rows = noise(12, 1000).reshape(3, 4, 1000)
+    rows = np.concatenate([rows, rows[:2] + 1])
+    before, _ = compute_features(prepare_epochs(rows, 250).data, 250)
+    gapped = rows.copy()
+    expected = np.zeros((5, 4), dtype=bool)
+    for channel, epoch, kind in holes:
+        expected[epoch, channel] = True
+        if kind == "flat":
+            gapped[epoch, channel] = 3.0
+        else:
+            gapped[epoch, channel, 17] = float(kind)
+    prepared = prepare_epochs(gapped, 250)
+    np.testing.assert_array_equal(prepared.missing, expected)
+    after, _ = compute_features(prepared.data, 250, missing=prepared.missing)
+    np.testing.assert_array_equal(np.isnan(after).all(axis=2), expected)
+    np.testing.assert_allclose(after[~expected], before[~expected], rtol=1e-9, atol=1e-12)
+
+
+def test_an_array_of_no_epochs_gives_no_rows():
+    prepared = prepare_epochs(np.empty((0, 3, 1000)), 500)
+    assert prepared.data.shape[:2] == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epoch": 0}, "length of an epoch must be positive"),
+        ({"overlap": 10}, "overlap must be at least 0 and less than"),
+        ({"overlap": -1}, "overlap"),
+        ({"resample": -250}, "sampling rate must be positive"),
+        ({"band_pass": (45, 1)}, "band-pass needs"),
+        ({"band_pass": (1, 200)}, "125 Hz"),
+    ],
+)
+def test_a_path_without_meaning_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        SignalPath(**options)
+
+
+def test_a_band_pass_beyond_the_recording_is_refused():
+    with pytest.raises(InputError, match=r"at 80 Hz a signal holds only.*below 40 Hz"):
+        prepare_recording(noise(1, 1600), 80, SignalPath(resample=None))
