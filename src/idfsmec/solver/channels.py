@@ -53,6 +53,13 @@ class ChannelFits:
         U; infinite for unusable channels.
     kkt_residuals : ndarray of shape (F, L, n_channels)
     n_iter : ndarray of shape (F, L, n_channels)
+    coefficients : ndarray of shape (F, L, c, D)
+        ``(Theta W)'`` for features as they were given: channel v predicts the class indicators of
+        a sample as ``class_shares + coefficients @ (x - centres)`` over its own features.
+    centres : ndarray of shape (F, D)
+        Mean of every feature over its observed samples.
+    class_shares : ndarray of shape (F, n_channels, c)
+        Share of each class among the samples that have the channel.
     unusable : list of dict of int to str
         For every table, why a channel carries nothing.
     history : ndarray of shape (max(n_iter) + 1, n_channels)
@@ -65,18 +72,25 @@ class ChannelFits:
     objectives: Array
     kkt_residuals: Array
     n_iter: NDArray[np.int64]
+    coefficients: Array
+    centres: Array
+    class_shares: Array
     unusable: list[dict[int, str]]
     history: Array = field(default_factory=lambda: np.empty((0, 0)))
 
     @classmethod
-    def empty(cls, n_tables: int, n_lams: int, n_channels: int, n_features: int) -> ChannelFits:
+    def empty(cls, n_tables: int, n_lams: int, like: TableMoments) -> ChannelFits:
         """Nothing solved yet."""
+        n_channels, n_features, n_classes = like.n_channels, like.n_features, like.class_total.size
         return cls(
             feature_weights=np.zeros((n_tables, n_lams, n_features)),
             gains=np.full((n_tables, n_lams, n_features), -1.0),
             objectives=np.full((n_tables, n_lams, n_channels), np.inf),
             kkt_residuals=np.zeros((n_tables, n_lams, n_channels)),
             n_iter=np.zeros((n_tables, n_lams, n_channels), dtype=np.int64),
+            coefficients=np.zeros((n_tables, n_lams, n_classes, n_features)),
+            centres=np.zeros((n_tables, n_features)),
+            class_shares=np.zeros((n_tables, n_channels, n_classes)),
             unusable=[{} for _ in range(n_tables)],
             history=np.full((1, n_channels), np.inf),
         )
@@ -92,6 +106,7 @@ class _Posed:
     A: Array
     P: Array
     y2: Array
+    unit: Array  # of the features, in which the problem is posed
 
     def __len__(self) -> int:
         return self.y2.size
@@ -110,11 +125,11 @@ def solve_channels(
     options : Options, optional
     """
     options = options or Options()
-    fits = ChannelFits.empty(len(tables), len(lams), tables[0].n_channels, tables[0].n_features)
+    fits = ChannelFits.empty(len(tables), len(lams), tables[0])
     posed: dict[int, list[_Posed]] = {}
     for number, table in enumerate(tables):
         for group in table.groups:
-            for part in _pose(number, group, table.class_total, options, fits.unusable[number]):
+            for part in _pose(number, group, table.class_total, options, fits):
                 posed.setdefault(part.columns.shape[1], []).append(part)
     for parts in posed.values():
         together = _Posed(
@@ -129,17 +144,20 @@ def _pose(
     group: Group,
     class_total: Array,
     options: Options,
-    unusable: dict[int, str],
+    fits: ChannelFits,
 ) -> Iterator[_Posed]:
     """Problems of one group of channels, by number of usable features."""
     moments = group.moments
     varying = ~moments.constant()
     for place, reason in _unusable(moments, varying).items():
-        unusable[int(group.channels[place])] = reason
+        fits.unusable[number][int(group.channels[place])] = reason
         varying[place] = False
     if not options.missing_indicator:
         moments = moments.filled(class_total)
-    A, P, y2 = _scaled(moments, varying, options)
+    fits.centres[number, group.columns] = moments.mean
+    fits.class_shares[number, group.channels] = moments.class_share
+    unit = np.where(varying, moments.std, 1.0) if options.standardize else np.ones(varying.shape)
+    A, P, y2 = _scaled(moments, np.where(varying, unit / moments.scale, 1.0), options)
     sizes = varying.sum(axis=1)
     for size in np.unique(sizes[sizes > 0]):
         places = np.flatnonzero(sizes == size)
@@ -152,6 +170,7 @@ def _pose(
             A=A[rows, kept[:, :, None], kept[:, None, :]],
             P=P[rows, np.arange(P.shape[1])[:, None], kept[:, None, :]],
             y2=y2[places],
+            unit=unit[places[:, None], kept],
         )
 
 
@@ -168,13 +187,9 @@ def _unusable(moments: Moments, varying: NDArray[np.bool_]) -> dict[int, str]:
     return reasons
 
 
-def _scaled(
-    moments: Moments, varying: NDArray[np.bool_], options: Options
-) -> tuple[Array, Array, Array]:
+def _scaled(moments: Moments, unit: Array, options: Options) -> tuple[Array, Array, Array]:
     """Centred moments in the units the objective is posed in."""
     A, P, y2 = moments.centred()
-    unit = moments.std / moments.scale if options.standardize else 1.0 / moments.scale
-    unit = np.where(varying, unit, 1.0)
     seen = np.where(moments.count > 0, moments.count, moments.total)
     weight = moments.total / seen if options.inverse_probability else np.ones_like(seen)
     A = 0.5 * (A + A.swapaxes(1, 2)) / (unit[:, :, None] * unit[:, None, :])
@@ -203,6 +218,11 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
         gains = (residual**2).sum(1) / diagonal(problems.A)
         fits.feature_weights[table[:, None], price[:, None], columns] = to_numpy(solution.theta)
         fits.gains[table[:, None], price[:, None], columns] = to_numpy(gains)
+        coefficients = to_numpy(solution.theta[:, None, :] * solution.W)
+        # Indices on both sides of the slice put the problems first, then features, then classes.
+        fits.coefficients[table[:, None], price[:, None], :, columns] = (
+            coefficients / posed.unit[which][:, None, :]
+        ).swapaxes(1, 2)
         fits.objectives[table, price, channel] = to_numpy(solution.objective)
         fits.kkt_residuals[table, price, channel] = to_numpy(solution.kkt_residual)
         fits.n_iter[table, price, channel] = to_numpy(solution.n_iter)

@@ -106,6 +106,11 @@ class Moments:
         return self.shift + self.scale * self.sum_x / self._divisor
 
     @property
+    def class_share(self) -> Array:
+        """Share of each class among the observed samples, shape (b, c)."""
+        return self.class_count / self._divisor
+
+    @property
     def std(self) -> Array:
         """Population standard deviation of each feature, shape (b, d)."""
         return self.scale * np.sqrt(_diagonal(self.centred()[0]) / self._divisor)
@@ -123,7 +128,7 @@ class Moments:
             ``||Yc||^2``.
         """
         mean = self.sum_x / self._divisor
-        share = self.class_count / self._divisor
+        share = self.class_share
         A = self.sum_xx - self.sum_x[:, :, None] * mean[:, None, :]
         P = self.sum_xy - share[:, :, None] * self.sum_x[:, None, :]
         y2 = self.count - np.sum(self.class_count * share, axis=1)
