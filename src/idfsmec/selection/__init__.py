@@ -14,6 +14,8 @@ from idfsmec.selection._registry import METHODS, Method, register_method
 from idfsmec.selection._relieff import ReliefF
 from idfsmec.selection._rfs import RFS
 from idfsmec.selection._rrct import RRCT
+from idfsmec.selection._stability import StabilitySelector
+from idfsmec.selection.agreement import Stability, selection_stability
 
 __all__ = [
     "CDLSR",
@@ -32,5 +34,8 @@ __all__ = [
     "RRCT",
     "ReliefF",
     "idfs_path",
+    "StabilitySelector",
+    "Stability",
+    "selection_stability",
     "register_method",
 ]
