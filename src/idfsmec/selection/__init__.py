@@ -1,6 +1,7 @@
 """scikit-learn selectors: IDFSMEC and the methods it is compared with."""
 
 from idfsmec.selection._cdlsr import CDLSR
+from idfsmec.selection._classifier import IDFSMECClassifier
 from idfsmec.selection._cmim import CMIM
 from idfsmec.selection._fsor import FSOR
 from idfsmec.selection._grmor import GRMOR
@@ -24,6 +25,7 @@ __all__ = [
     "GRMOR",
     "IDFSMEC",
     "IDFSMECCV",
+    "IDFSMECClassifier",
     "IDFSPath",
     "METHODS",
     "MRMR",
