@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from idfsmec.selection import IDFSMECClassifier
+
 from ..conftest import make_channels
 
 

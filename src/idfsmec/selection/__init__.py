@@ -12,6 +12,7 @@ from idfsmec.selection._mrmsr import MRMSR
 from idfsmec.selection._path import IDFSPath, idfs_path
 from idfsmec.selection._psnsga import PSNSGA
 from idfsmec.selection._registry import METHODS, Method, register_method
+from idfsmec.selection._regressor import IDFSMECRegressor
 from idfsmec.selection._relieff import ReliefF
 from idfsmec.selection._rfs import RFS
 from idfsmec.selection._rrct import RRCT
@@ -26,6 +27,7 @@ __all__ = [
     "IDFSMEC",
     "IDFSMECCV",
     "IDFSMECClassifier",
+    "IDFSMECRegressor",
     "IDFSPath",
     "METHODS",
     "MRMR",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -20,17 +18,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from idfsmec.selection._idfsmec import IDFSMEC, PreparedTable
 from idfsmec.selection._observed import Units
+from idfsmec.selection._penalised import check_penalised, feature_scales
 from idfsmec.selection._threads import one_blas_thread
-from idfsmec.selection._weighing import weigh
 from idfsmec.solver import ChannelFits, TableMoments, fold_moments, solve_channels
 
 Array = NDArray[np.float64]
 
 #: Strengths tried by default; a complete sample has norm 1 on average.
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
-# Share of the mean score that every feature of a usable channel is trusted with: a feature that
-# repeats another has score 0, yet it stands in when the other's channel is missing.
-_FLOOR = 0.02
 
 
 class IDFSMECClassifier(ClassifierMixin, BaseEstimator):
@@ -152,7 +147,7 @@ class IDFSMECClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : IDFSMECClassifier
         """
-        strengths = self._strengths()
+        strengths = check_penalised("C", self.C, self.power, self.cv)
         shared = set(IDFSMEC().get_params()) & set(self.get_params())
         selector = IDFSMEC(**{name: getattr(self, name) for name in shared})
         table = selector._prepare(X, y, None)
@@ -171,16 +166,6 @@ class IDFSMECClassifier(ClassifierMixin, BaseEstimator):
         self.feature_weights_ = selector.feature_weights_
         self.n_iter_ = selector.n_iter_
         return self
-
-    def _strengths(self) -> list[float]:
-        strengths = [self.C] if isinstance(self.C, Real) else list(self.C)
-        if not strengths or not all(isinstance(one, Real) and one > 0 for one in strengths):
-            raise ValueError(f"C must be a number > 0 or several of them, got {self.C!r}.")
-        if not isinstance(self.power, Real) or not 0 <= self.power < np.inf:
-            raise ValueError(f"power must be a finite number >= 0, got {self.power!r}.")
-        if not isinstance(self.cv, Integral) or self.cv < 2:
-            raise ValueError(f"cv must be an integer >= 2, got {self.cv!r}.")
-        return [float(one) for one in strengths]
 
     def _choose(
         self, strengths: list[float], table: PreparedTable, groups: ArrayLike | None
@@ -217,18 +202,7 @@ class IDFSMECClassifier(ClassifierMixin, BaseEstimator):
         return compute_sample_weight(self.class_weight, self.classes_[codes])
 
     def _scales(self, fits: ChannelFits, fold: int, table: PreparedTable) -> Array:
-        """How freely each feature may be used; 0 in channels that carry nothing."""
-        scores = weigh(
-            fits.objectives[fold, 0],
-            fits.feature_weights[fold, 0],
-            fits.gains[fold, 0],
-            table.columns,
-            gamma=self.gamma,
-            channel_weighting=True,
-        ).scores
-        scale = (scores / max(scores.mean(), 1e-300) + _FLOOR) ** self.power
-        scale[fits.gains[fold, 0] < 0] = 0.0
-        return scale / max(np.linalg.norm(scale), 1e-300)
+        return feature_scales(fits, fold, table.columns, gamma=self.gamma, power=self.power)
 
     def _learn(self, table: PreparedTable, moments: TableMoments, fits: ChannelFits) -> None:
         self._units = Units.of(moments, table.columns)
@@ -257,14 +231,8 @@ class IDFSMECClassifier(ClassifierMixin, BaseEstimator):
         """
         checked = self._check(X)
         said = self._units.standardised(checked) @ self._coef.T + self.intercept_
-        empty = ~self._units.observed(checked)[:, self._usable].any(axis=1)
+        empty = self._units.without_any(checked, self._usable, "the classes' shares in training")
         if empty.any():
-            warnings.warn(
-                f"{int(empty.sum())} of {empty.size} samples have no channel that carried "
-                "something in training; they get the classes' shares in training.",
-                UserWarning,
-                stacklevel=2,
-            )
             prior = np.log(np.maximum(self.class_prior_, 1e-300))
             said[empty] = prior[1] - prior[0] if self.classes_.size == 2 else prior
         return said[:, 0] if self.classes_.size == 2 else said

@@ -241,7 +241,7 @@ class PreparedTable:
     """Checked input in the form the solver takes."""
 
     X: NDArray[np.float64]
-    codes: NDArray[np.intp]
+    codes: NDArray  # of classes; the standardised score if n_classes is 1
     n_classes: int
     columns: list[NDArray[np.intp]]
     weights: NDArray[np.float64] | None

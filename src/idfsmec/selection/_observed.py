@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,3 +57,23 @@ class Units:
         for channel, own in enumerate(self.columns):
             values[np.ix_(~observed[:, channel], own)] = 0.0
         return values
+
+    def without_any(self, X: Array, usable: NDArray[np.bool_], answer: str) -> NDArray[np.bool_]:
+        """Which samples have none of the usable channels, with a warning that says their answer.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+        usable : ndarray of bool, shape (n_channels,)
+        answer : str
+            What such samples get.
+        """
+        empty: NDArray[np.bool_] = ~np.any(self.observed(X)[:, usable], axis=1)
+        if empty.any():
+            warnings.warn(
+                f"{int(empty.sum())} of {empty.size} samples have no channel that carried "
+                f"something in training; they get {answer}.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return empty

@@ -59,7 +59,8 @@ class ChannelFits:
     centres : ndarray of shape (F, D)
         Mean of every feature over its observed samples.
     class_shares : ndarray of shape (F, n_channels, c)
-        Share of each class among the samples that have the channel.
+        Share of each class among the samples that have the channel; for a numeric target, its
+        mean there.
     unusable : list of dict of int to str
         For every table, why a channel carries nothing.
     history : ndarray of shape (max(n_iter) + 1, n_channels)
@@ -177,11 +178,26 @@ def _pose(
 def _unusable(moments: Moments, varying: NDArray[np.bool_]) -> dict[int, str]:
     """Channels that carry nothing, and why."""
     reasons: dict[int, str] = {}
+    if moments.class_count.shape[1] == 1:
+        return _unusable_for_target(moments, varying)
     for place, seen in enumerate((moments.class_count > 0).sum(axis=1)):
         if seen == 0:
             reasons[place] = "never observed"
         elif seen == 1:
             reasons[place] = "observed for one class only"
+        elif not varying[place].any():
+            reasons[place] = "all features constant"
+    return reasons
+
+
+def _unusable_for_target(moments: Moments, varying: NDArray[np.bool_]) -> dict[int, str]:
+    reasons: dict[int, str] = {}
+    spread = moments.centred()[2]
+    for place, count in enumerate(moments.count):
+        if count <= 0:
+            reasons[place] = "never observed"
+        elif not spread[place] > 1e-12 * moments.sum_yy[place]:
+            reasons[place] = "observed for one value of the target only"
         elif not varying[place].any():
             reasons[place] = "all features constant"
     return reasons
