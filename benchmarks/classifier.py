@@ -32,7 +32,7 @@ from idfsmec.solver import channel_weights, fold_moments, solve_channels, table_
 from idfsmec.table import FeatureTable
 
 RATES = (0.1, 0.3, 0.5, 0.7)
-REPETITIONS = 3
+REPETITIONS = 2
 LAM, GAMMA, K = 0.01, 1.1, 20
 STRENGTHS = {"C": [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0]}
 
