@@ -97,7 +97,7 @@ class StabilitySelector(RankingSelector):
     ... )
     >>> sure.fit(X, y, groups=subjects).get_support(indices=True)
     array([3])
-    >>> sure.channel_names_.tolist(), sure.channel_frequencies_[0]
+    >>> sure.channel_names_.tolist(), float(sure.channel_frequencies_[0])
     (['Fz', 'Pz'], 1.0)
     """
 
