@@ -5,13 +5,14 @@ BIN    := $(VENV)/bin
 # Known-good versions, so that a dependency's new release never breaks a fresh clone.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench bench-compare docs clean
 
 help:
 	@echo "make demo   see what idfsmec does, no data needed"
 	@echo "make test   run the test suite"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  time idfsmec against its peers"
+	@echo "make bench-compare REF=main   time this tree against a revision"
 	@echo "make docs   build the documentation into docs/_build/html"
 	@echo "make clean  remove everything that make created"
 
@@ -44,6 +45,10 @@ lint: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks
+
+bench-compare: $(VENV)/.installed-dev
+	@test -n "$(REF)" || { echo "usage: make bench-compare REF=<revision>"; exit 2; }
+	$(BIN)/python -m benchmarks._compare $(REF)
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -13,12 +13,21 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
 ]
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "auto_examples",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "min_reported_time": 10,
+    "show_signature": False,
+}
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 autosummary_generate = True
 numpydoc_show_class_members = False
-exclude_patterns = ["_build", "api/generated/README*"]
+exclude_patterns = ["_build", "examples"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"idfsmec {version}"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}

@@ -172,7 +172,7 @@ def test_a_killed_run_is_resumed_and_gives_the_same_table(study, output):
     assert process.returncode == -signal.SIGKILL
     assert not output.exists()
     parts = output.with_name(f".{output.name}.parts")
-    assert len(list(parts.glob("*.parquet"))) == 2
+    assert len(list(parts.glob("*.npz"))) == 2
 
     pipe.unlink()
     whole.rename(pipe)

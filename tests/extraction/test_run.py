@@ -190,7 +190,7 @@ def test_changed_options_or_bytes_are_computed_anew(recordings, study, tmp_path)
 def test_a_torn_part_is_computed_anew(recordings, tmp_path):
     parts = tmp_path / "parts"
     first = extract_table(recordings, parts=parts).table
-    for part in parts.glob("*.parquet"):
+    for part in parts.glob("*.npz"):
         part.write_bytes(part.read_bytes()[:1000])
     again = extract_table(recordings, parts=parts)
     assert [o.status for o in again.outcomes] == ["done"] * 4

@@ -73,6 +73,17 @@ def test_gives_a_total_order_that_scores_agree_with(method, n_samples, n_feature
     check_total_order(clone(method).fit(X, y), n_features)
 
 
+# FSOR and GRMOR decompose matrices of that size: benchmarks/methods.py runs them.
+@pytest.mark.parametrize(
+    "method",
+    [method for method in ALL if not isinstance(method, FSOR | GRMOR)],
+    ids=lambda method: type(method).__name__,
+)
+def test_ranks_2304_features_of_few_samples(method):
+    X, y = problem(n_samples=24, n_features=2304, n_classes=3)
+    check_total_order(clone(method).set_params(n_features_to_select=20).fit(X, y), 2304)
+
+
 @each_method
 def test_puts_the_one_informative_feature_first(method):
     X, y = problem(n_samples=100)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec.solver import ChannelProblems, Options, solve, solve_channels, table_moments
 
@@ -85,3 +85,13 @@ def test_coefficients_predict_the_classes_with_the_loss_that_was_minimised(stand
             theta = fits.feature_weights[0, place, own]
             expected = loss + lam * theta @ R @ theta
             assert fits.objectives[0, place, v] == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_number_of_threads_does_not_matter():
+    X, y = standardised(n=60, d=600)
+    moments = table_moments(X, y, 2, list(np.arange(600).reshape(300, 2)))
+    here, there = (
+        solve_channels([moments], [0.1, 1.0, 10.0], Options(n_threads=n)) for n in (1, 3)
+    )
+    assert_array_equal(here.feature_weights, there.feature_weights)
+    assert_array_equal(here.history, there.history)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from idfsmec.data.positions import current_montage_name
+
 if TYPE_CHECKING:
     import mne
 
@@ -60,10 +62,7 @@ class ChannelPlan:
 @cache
 def standard_montage_name() -> str:
     """Name the 10-05 template of the MNE at hand (MNE 1.13 gave it a new name)."""
-    import mne
-
-    new = "colin27_1005"
-    return new if new in mne.channels.get_builtin_montages() else "standard_1005"
+    return current_montage_name("standard_1005") or "standard_1005"
 
 
 @cache

@@ -37,7 +37,7 @@ def standard_montage(name: str) -> mne.channels.DigMontage:
     >>> len(standard_montage("biosemi64").ch_names)
     64
     """
-    current = _current_name(name)
+    current = current_montage_name(name)
     if current is not None:
         return mne.channels.make_standard_montage(current)
     raise InputError(
@@ -109,10 +109,10 @@ def montage_exists(name: str) -> bool:
     >>> montage_exists("standard_1020"), montage_exists("my cap")
     (True, False)
     """
-    return _current_name(name) is not None
+    return current_montage_name(name) is not None
 
 
-def _current_name(name: str) -> str | None:
+def current_montage_name(name: str) -> str | None:
     """Translate to the name that the installed MNE has; None if it has none."""
     known = mne.channels.get_builtin_montages()
     back = {new: old for old, new in _RENAMED.items()}

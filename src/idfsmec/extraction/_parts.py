@@ -6,17 +6,17 @@ import hashlib
 import json
 import os
 import uuid
+import zipfile
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from idfsmec.extraction._recording import RecordingFeatures
 
-_METADATA = b"idfsmec_part"
-_START = "start"
+ENDING = ".npz"
 _NOTES = tuple(field.name for field in fields(RecordingFeatures) if field.name != "X")
 
 
@@ -34,19 +34,24 @@ def parts_folder(output: Path) -> Path:
 def part_path(folder: Path, fingerprint: str, digest: str) -> Path:
     """Name the file of one recording under one set of options."""
     key = hashlib.sha256(f"{fingerprint}\n{digest}".encode()).hexdigest()
-    return folder / f"{key}.parquet"
+    return folder / f"{key}{ENDING}"
 
 
 def write_part(path: Path, features: RecordingFeatures) -> None:
     """Write beside and rename, so that a kill leaves either the whole part or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     notes = {name: getattr(features, name) for name in _NOTES}
-    table = pa.Table.from_pandas(features.X.reset_index(), preserve_index=False)
-    table = table.replace_schema_metadata({_METADATA: json.dumps(notes).encode()})
+    notes["columns"] = list(features.X.columns)
     beside = path.with_name(f"{path.stem}.{uuid.uuid4().hex}.tmp")
     try:
         with beside.open("wb") as file:
-            pq.write_table(table, file, compression="none", use_dictionary=False)
+            # A table format would spend more time on its thousands of columns than on the values.
+            np.savez(
+                file,
+                notes=np.frombuffer(json.dumps(notes).encode(), dtype=np.uint8),
+                values=features.X.to_numpy(),
+                starts=features.X.index.to_numpy(),
+            )
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
@@ -57,18 +62,28 @@ def write_part(path: Path, features: RecordingFeatures) -> None:
 def read_notes(path: Path) -> RecordingFeatures | None:
     """Read everything but the numbers; None if there is no readable part."""
     try:
-        metadata = pq.read_schema(path).metadata or {}
-        notes = json.loads(metadata[_METADATA])
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
+            notes = _notes(part)
         return RecordingFeatures(X=pd.DataFrame(), **{name: notes[name] for name in _NOTES})
-    except (OSError, KeyError, ValueError, pa.ArrowException):
+    except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
         return None
 
 
 def read_columns(path: Path) -> list[str]:
     """Read the names of the features."""
-    return [name for name in pq.read_schema(path).names if name != _START]
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
+        return _notes(part)["columns"]
 
 
 def read_features(path: Path) -> pd.DataFrame:
     """Read the numbers; the index holds the starts of the epochs."""
-    return pq.read_table(path).to_pandas().set_index(_START)
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
+        return pd.DataFrame(
+            part["values"],
+            columns=_notes(part)["columns"],
+            index=pd.Index(part["starts"], name="start"),
+        )
+
+
+def _notes(part: Any) -> dict[str, Any]:
+    return json.loads(part["notes"].tobytes())

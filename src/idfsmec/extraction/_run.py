@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from idfsmec.errors import InputError
 from idfsmec.extraction._options import ExtractionOptions
 from idfsmec.extraction._outcome import Extraction, Outcome
 from idfsmec.extraction._parts import (
+    ENDING,
     part_path,
     read_columns,
     read_features,
@@ -91,13 +93,17 @@ def extract_table(
     options.check()
     with _folder(parts) as folder:
         finished: dict[int, tuple[Outcome, Path]] = {}
-        with closing(_work(recordings, options, folder, jobs)) as work:
-            for position, outcome, path in work:
-                if outcome.status == "failed" and on_error == "raise":
-                    raise _failure(outcome, kept=parts is not None)
-                finished[position] = outcome, path
-                if on_progress is not None:
-                    on_progress(outcome)
+        failure: Outcome | None = None
+        stop = threading.Event()
+        for position, outcome, path in _work(recordings, options, folder, jobs, stop):
+            finished[position] = outcome, path
+            if on_progress is not None:
+                on_progress(outcome)
+            if outcome.status == "failed" and on_error == "raise":
+                failure = failure or outcome
+                stop.set()
+        if failure is not None:
+            raise _failure(failure, kept=parts is not None)
         ordered = [finished[position] for position in range(len(recordings))]
         table = _assemble(recordings, ordered, options)
     return Extraction(table, [outcome for outcome, _ in ordered])
@@ -116,30 +122,34 @@ def _folder(parts: Path | None) -> Iterator[Path]:
 
 
 def _work(
-    recordings: Sequence[Recording], options: ExtractionOptions, folder: Path, jobs: int
-) -> Generator[tuple[int, Outcome, Path], None, None]:
-    """Yield each recording's outcome as soon as it is known, in any order."""
+    recordings: Sequence[Recording],
+    options: ExtractionOptions,
+    folder: Path,
+    jobs: int,
+    stop: threading.Event,
+) -> Iterator[tuple[int, Outcome, Path]]:
+    """Yield each recording's outcome as soon as it is known, in any order.
+
+    After ``stop`` is set no further recording is begun; those under way are finished.
+    """
     run = partial(_finish, options=options, digest=options.digest(), folder=folder)
-    # Recordings take their turn one by one: handing out several at once would keep a worker
-    # busy with a queue while another one idles.
-    pool = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    outputs = pool(delayed(run)(position, one) for position, one in enumerate(recordings))
-    try:
-        # Not "yield from": that would close the pool itself, before the finally.
-        for output in outputs:  # noqa: UP028
-            yield output
-    finally:
-        with warnings.catch_warnings():
-            # joblib warns about work that nobody waits for; after a failure that is meant.
-            warnings.simplefilter("ignore")
-            outputs.close()
+    tasks = (
+        delayed(run)(position, recording)
+        for position, recording in enumerate(recordings)
+        if not stop.is_set()
+    )
+    # One by one, and none in advance: a queue would go on after a failure.
+    pool = Parallel(
+        n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs"
+    )
+    yield from pool(tasks)
 
 
 def _finish(
     position: int, recording: Recording, *, options: ExtractionOptions, digest: str, folder: Path
 ) -> tuple[int, Outcome, Path]:
     """Compute one recording, or find it finished; errors come back as outcomes."""
-    path = folder / f"position-{position}.parquet"
+    path = folder / f"position-{position}{ENDING}"
     who = (recording.source, recording.subject, recording.label)
     # Threads of BLAS split sums differently from run to run; one gives the same bits always.
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):

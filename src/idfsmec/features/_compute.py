@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
+
+from idfsmec._threads import available_threads
 
 # Importing the two modules registers the package's own features.
 from idfsmec.features import _spectral, _time_domain  # noqa: F401
@@ -97,9 +100,16 @@ def compute_features(
     names = column_names(chosen, settings)
     n_epochs, n_channels, n_times = epochs.shape
     values = np.empty((n_epochs, n_channels, len(names)))
-    for part in _blocks(n_epochs, n_channels, n_times):
+
+    def fill(part: tuple[slice, slice]) -> None:
         known = None if missing is None else missing[part]
         values[part] = _compute_block(epochs[part], sfreq, chosen, settings, known)
+
+    # NumPy and the FFT let other threads work meanwhile. Blocks do not see each other, so the
+    # numbers do not depend on how many threads there are.
+    with ThreadPoolExecutor(available_threads()) as pool:
+        for _ in pool.map(fill, _blocks(n_epochs, n_channels, n_times)):
+            pass
     return values, names
 
 

@@ -3,6 +3,7 @@
 from idfsmec.selection._cdlsr import CDLSR
 from idfsmec.selection._classifier import IDFSMECClassifier
 from idfsmec.selection._cmim import CMIM
+from idfsmec.selection._frames import channel_frame, ranking_frame
 from idfsmec.selection._fsor import FSOR
 from idfsmec.selection._grmor import GRMOR
 from idfsmec.selection._idfsmec import IDFSMEC
@@ -37,9 +38,11 @@ __all__ = [
     "RFS",
     "RRCT",
     "ReliefF",
+    "channel_frame",
     "idfs_path",
     "StabilitySelector",
     "Stability",
     "selection_stability",
+    "ranking_frame",
     "register_method",
 ]

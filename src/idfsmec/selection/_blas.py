@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from idfsmec.selection._threads import one_blas_thread
+from idfsmec._threads import one_blas_thread
 
 _WORTH_THREADS = 512
 

@@ -75,7 +75,7 @@ class CDLSR(CompleteSelector):
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> CDLSR(n_features_to_select=2, random_state=0).fit(X, y).get_support(indices=True)
-    array([1, 2])
+    array([1, 3])
     """
 
     def __init__(

@@ -16,10 +16,10 @@ from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from idfsmec._threads import one_blas_thread
 from idfsmec.selection._idfsmec import IDFSMEC, PreparedTable
 from idfsmec.selection._observed import Units
 from idfsmec.selection._penalised import check_penalised, feature_scales
-from idfsmec.selection._threads import one_blas_thread
 from idfsmec.solver import ChannelFits, TableMoments, fold_moments, solve_channels
 
 Array = NDArray[np.float64]

@@ -60,7 +60,7 @@ class CMIM(GreedyInformationSelector):
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
     >>> CMIM(n_features_to_select=3).fit(X, y).get_support(indices=True)
-    array([ 6,  9, 12])
+    array([ 0,  6, 12])
     """
 
     _combine = np.minimum

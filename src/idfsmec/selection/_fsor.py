@@ -50,7 +50,7 @@ class FSOR(OrthogonalRegression):
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> FSOR(n_features_to_select=2).fit(X, y).get_support(indices=True)
-    array([2, 3])
+    array([1, 3])
     """
 
     def __init__(

@@ -53,7 +53,7 @@ class GRMOR(OrthogonalRegression):
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
     >>> GRMOR(n_features_to_select=3).fit(X, y).get_support(indices=True)
-    array([ 6,  9, 12])
+    array([ 9, 11, 12])
     """
 
     def __init__(

@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from idfsmec._threads import available_threads, one_blas_thread
 from idfsmec.selection._base import RankingSelector, encode_labels
 from idfsmec.selection._channels import channel_columns
-from idfsmec.selection._threads import one_blas_thread
 from idfsmec.selection._weighing import weigh
 from idfsmec.solver import (
     ChannelFits,
@@ -208,6 +208,7 @@ class IDFSMEC(RankingSelector):
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             device=self.device,
+            n_threads=available_threads(),
         )
 
     def _warn(self, fits: ChannelFits) -> None:

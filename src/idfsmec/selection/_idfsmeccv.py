@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import ParameterGrid, StratifiedGroupKFold, check_cv
@@ -15,10 +16,10 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import Tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
+from idfsmec._threads import one_blas_thread
 from idfsmec.selection._base import RankingSelector
 from idfsmec.selection._idfsmec import IDFSMEC, PreparedTable
 from idfsmec.selection._path import GAMMAS, LAMS, IDFSPath, weigh_path
-from idfsmec.selection._threads import one_blas_thread
 from idfsmec.solver import fold_moments, solve_channels, table_moments
 
 Array = NDArray[np.float64]
@@ -251,8 +252,11 @@ def _judge_fold(
         kept = rankings[place[1], place[0]] <= counts[place[2]]
         key = np.packbits(kept).tobytes()
         if key not in known:  # different gammas often keep the same features
-            model = clone(classifier).fit(inside[:, kept], labels[train])
-            known[key] = scorer(model, outside[:, kept], labels[test])
+            # The numbers were checked when they came in; small fits would spend half their time
+            # on checking them again.
+            with config_context(assume_finite=True, skip_parameter_validation=True):
+                model = clone(classifier).fit(inside[:, kept], labels[train])
+                known[key] = scorer(model, outside[:, kept], labels[test])
         scores[place] = known[key]
     return scores
 

@@ -13,7 +13,7 @@ _FEATURES_PER_SUM = 16
 # Pairs handled by one numpy call: two such arrays of 16 bits stay in a core's cache.
 _PAIRS_PER_CALL = 2**17
 # Differences of single values handled by one call when neighbours are measured exactly.
-_VALUES_PER_CALL = 2**16
+_VALUES_PER_CALL = 2**17
 # Distances closer than this are ties (rounding only).
 _TIE = 1e-10
 _SELF = np.iinfo(np.int32).max
@@ -61,8 +61,8 @@ class ManhattanNeighbours:
     @property
     def rows_per_strip(self) -> int:
         """How many rows to handle at a time."""
-        # At least four strips, or measuring each pair once would save nothing.
-        return max(1, min(_PAIRS_PER_CALL // self.n_samples, self.n_samples // 4))
+        # At least eight strips, or measuring each pair once would save little.
+        return max(1, min(_PAIRS_PER_CALL // self.n_samples, self.n_samples // 8))
 
     def measure(self, rows: slice) -> None:
         """Fill these rows' distances to themselves and all later rows, and their mirror."""

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from idfsmec._threads import one_blas_thread
 from idfsmec.selection._base import ranks
 from idfsmec.selection._idfsmec import IDFSMEC, warn_of_unsolved, warn_of_unusable
-from idfsmec.selection._threads import one_blas_thread
 from idfsmec.selection._weighing import weigh
 from idfsmec.solver import ChannelFits, solve_channels
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from idfsmec._threads import one_blas_thread
 from idfsmec.selection._complete import CompleteSelector
 from idfsmec.selection._discretize import discretize
 from idfsmec.selection._mutual_information import PairInformation
@@ -16,7 +17,6 @@ from idfsmec.selection._reference_survival import (
     require_pymoo,
 )
 from idfsmec.selection._subset_fitness import SubsetFitness, stratified_folds
-from idfsmec.selection._threads import one_blas_thread
 
 _N_FOLDS = 10
 _OR_CROSSOVER = 0.1

@@ -12,6 +12,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from idfsmec._threads import one_blas_thread
 from idfsmec.selection._base import RankingSelector
 from idfsmec.selection._channels import channel_columns
 from idfsmec.selection._idfsmec import (
@@ -22,7 +23,6 @@ from idfsmec.selection._idfsmec import (
 )
 from idfsmec.selection._observed import Units
 from idfsmec.selection._penalised import check_penalised, feature_scales
-from idfsmec.selection._threads import one_blas_thread
 from idfsmec.selection._weighing import weigh
 from idfsmec.solver import ChannelFits, fold_moments, solve_channels, total_objective
 

@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from idfsmec._threads import one_blas_thread
 from idfsmec.selection._base import RankingSelector, encode_labels, ranks
 from idfsmec.selection._channels import channel_columns
 from idfsmec.selection._error_bounds import ASSUMPTIONS, false_selections, smallest_threshold
 from idfsmec.selection._idfsmec import IDFSMEC
 from idfsmec.selection._idfsmeccv import fill_by_train
-from idfsmec.selection._threads import one_blas_thread
 from idfsmec.selection._weighing import weigh
 from idfsmec.selection.agreement import Stability, selection_stability
 from idfsmec.solver import fold_moments, solve_channels

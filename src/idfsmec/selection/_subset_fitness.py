@@ -42,10 +42,10 @@ class SubsetFitness:
     >>> import numpy as np
     >>> X = np.array([[0.0, 0.1], [0.1, 0.9], [0.9, 0.2], [1.0, 0.8]])
     >>> fitness = SubsetFitness(X, np.array([0, 0, 1, 1]), np.arange(4))
-    >>> fitness(np.array([[True, False], [False, True], [True, False]]))
-    array([[0.   , 0.5  , 0.018],
-           [1.   , 0.5  , 0.97 ],
-           [0.   , 0.5  , 0.018]])
+    >>> fitness(np.array([[True, False], [False, True], [True, False]])).round(3)
+    array([[0.   , 0.5  , 0.023],
+           [1.   , 0.5  , 0.953],
+           [0.   , 0.5  , 0.023]])
     >>> fitness.n_evaluations
     2
     """
@@ -62,8 +62,8 @@ class SubsetFitness:
         self._same_fold = folds[:, None] == folds
         self._same_class = y[:, None] == y
         self._others_exist = (~self._same_fold).any(axis=1)
-        kept = self._pairs[0].size * X.shape[1] * 8 <= _KEPT_BYTES
-        self._differences = self._difference(slice(None)) if kept else None
+        small = 2 * self._pairs[0].size * X.shape[1] * 8 <= _KEPT_BYTES
+        self._kept = self._differences(slice(None)) if small else None
 
     def __call__(self, masks: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Give the objectives of each mask, shape (n_masks, 3)."""
@@ -97,17 +97,21 @@ class SubsetFitness:
         step = max(1, _BLOCK_BYTES // (8 * self.X.shape[1]))
         for start in range(0, n_pairs, step):
             block = slice(start, start + step)
-            kept = self._differences
-            differences = self._difference(block) if kept is None else kept[block]
-            np.matmul(differences, masks.T, out=manhattan[block])
-            np.matmul(differences**2, masks.T, out=euclidean[block])
+            if self._kept is None:
+                absolute, squared = self._differences(block)
+            else:
+                absolute, squared = self._kept[0][block], self._kept[1][block]
+            np.matmul(absolute, masks.T, out=manhattan[block])
+            np.matmul(squared, masks.T, out=euclidean[block])
         return euclidean, manhattan
 
-    def _difference(self, block: slice) -> NDArray[np.float64]:
+    def _differences(self, block: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Absolute and squared differences of a block of pairs in each feature."""
         first, second = (part[block] for part in self._pairs)
         difference = self.X[first]
         difference -= self.X[second]
-        return np.abs(difference, out=difference)
+        np.abs(difference, out=difference)
+        return difference, difference**2
 
     def _balanced_error(self, squared: NDArray[np.float64]) -> float:
         """1 - mean recall when each sample gets the class of the nearest in another fold."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from idfsmec.solver._array import arange, diagonal, namespace, put, to_numpy
+from idfsmec.solver._array import arange, diagonal, dot_over_classes, namespace, put, to_numpy
 from idfsmec.solver.newton import LARGEST_SYSTEM, newton_size, polish
 from idfsmec.solver.problem import (
     ChannelProblems,
@@ -65,6 +65,7 @@ class _State:
     problems: ChannelProblems  # in units of y2
     unit: Any  # that y2
     A_diagonal: Any
+    theta_curvature: Any
     theta: Any
     W: Any
     R_theta: Any
@@ -182,6 +183,7 @@ def _begin(problems: ChannelProblems, unit: Any, theta: Any, W: Any) -> _State:
         problems=problems,
         unit=unit,
         A_diagonal=diagonal(problems.A),
+        theta_curvature=theta_curvature(problems),
         theta=theta,
         W=W,
         R_theta=R_theta,
@@ -204,9 +206,8 @@ def _iterate(state: _State) -> None:
     theta_ahead = state.theta + push * (state.theta - state.theta_before)
     R_theta_ahead = state.R_theta + push * (state.R_theta - state.R_theta_before)
     residual = fit_product(problems, theta_ahead, state.W) - problems.P
-    by_theta = 2.0 * (xp.sum(state.W * residual, axis=1) + R_theta_ahead)
-    curvature = theta_curvature(problems.A_top, state.A_diagonal, problems.R_top, state.W)
-    theta = theta_step(theta_ahead, by_theta, curvature)
+    by_theta = 2.0 * (dot_over_classes(state.W, residual) + R_theta_ahead)
+    theta = theta_step(theta_ahead, by_theta, state.theta_curvature)
 
     W_ahead = state.W + push[:, :, None] * (state.W - state.W_before)
     residual = fit_product(problems, theta, W_ahead) - problems.P

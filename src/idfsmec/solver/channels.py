@@ -8,6 +8,7 @@ back with weight zero.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,7 +29,11 @@ _CHUNK, _CHUNK_ON_DEVICE = 512, 65_536
 
 @dataclass(frozen=True)
 class Options:
-    """How the problem is posed and solved; see :class:`idfsmec.IDFSMEC` for the meaning."""
+    """How the problem is posed and solved; see :class:`idfsmec.IDFSMEC` for the meaning.
+
+    ``n_threads`` work on chunks of the batch, which do not see each other: results do not depend
+    on it.
+    """
 
     standardize: bool = True
     inverse_probability: bool = True
@@ -36,6 +41,7 @@ class Options:
     tol: float = 1e-6
     max_iter: int = 10_000
     device: str | None = None
+    n_threads: int = 1
 
 
 @dataclass
@@ -223,26 +229,32 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
     )
     theta, W = default_start(unpriced)
     size = _CHUNK if options.device is None else _CHUNK_ON_DEVICE
-    for first in range(0, place.size, size):
+
+    def solve_chunk(first: int) -> tuple[Solution, Array]:
         which, price = place[first : first + size], lam_place[first : first + size]
         problems = unpriced.take(which).priced(prices[price])
         solution = solve(
             problems, tol=options.tol, max_iter=options.max_iter, start=(theta[which], W[which])
         )
-        table, channel, columns = posed.table[which], posed.channel[which], posed.columns[which]
         residual = problems.P - fit_product(problems, solution.theta, solution.W)
-        gains = (residual**2).sum(1) / diagonal(problems.A)
-        fits.feature_weights[table[:, None], price[:, None], columns] = to_numpy(solution.theta)
-        fits.gains[table[:, None], price[:, None], columns] = to_numpy(gains)
-        coefficients = to_numpy(solution.theta[:, None, :] * solution.W)
-        # Indices on both sides of the slice put the problems first, then features, then classes.
-        fits.coefficients[table[:, None], price[:, None], :, columns] = (
-            coefficients / posed.unit[which][:, None, :]
-        ).swapaxes(1, 2)
-        fits.objectives[table, price, channel] = to_numpy(solution.objective)
-        fits.kkt_residuals[table, price, channel] = to_numpy(solution.kkt_residual)
-        fits.n_iter[table, price, channel] = to_numpy(solution.n_iter)
-        _store_history(fits, solution, np.where((table == 0) & (price == 0), channel, -1))
+        return solution, to_numpy((residual**2).sum(1) / diagonal(problems.A))
+
+    firsts = range(0, place.size, size)
+    with ThreadPoolExecutor(max(1, min(len(firsts), options.n_threads))) as pool:
+        for first, (solution, gains) in zip(firsts, pool.map(solve_chunk, firsts), strict=True):
+            which, price = place[first : first + size], lam_place[first : first + size]
+            table, channel = posed.table[which], posed.channel[which]
+            where = (table[:, None], price[:, None], posed.columns[which])
+            fits.feature_weights[where] = to_numpy(solution.theta)
+            fits.gains[where] = gains
+            coefficients = to_numpy(solution.theta[:, None, :] * solution.W)
+            coefficients /= posed.unit[which][:, None, :]
+            # Indices on both sides of the slice: problems first, then features, then classes.
+            fits.coefficients[where[0], where[1], :, where[2]] = coefficients.swapaxes(1, 2)
+            fits.objectives[table, price, channel] = to_numpy(solution.objective)
+            fits.kkt_residuals[table, price, channel] = to_numpy(solution.kkt_residual)
+            fits.n_iter[table, price, channel] = to_numpy(solution.n_iter)
+            _store_history(fits, solution, np.where((table == 0) & (price == 0), channel, -1))
 
 
 def _store_history(fits: ChannelFits, solution: Solution, channel: NDArray[np.intp]) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idfsmec.solver._array import arange, namespace, transpose, zeros
+from idfsmec.solver._array import arange, dot_over_classes, namespace, transpose, zeros
 from idfsmec.solver.problem import (
     ChannelProblems,
     fit_product,
@@ -96,7 +96,7 @@ def newton_step(problems: ChannelProblems, theta: Any, W: Any, damping: Any) -> 
     n_problems, n_classes, n_features = W.shape
     n_unknowns = n_features * (1 + n_classes)
     residual = fit_product(problems, theta, W) - problems.P
-    by_theta = 2.0 * (xp.sum(W * residual, axis=1) + redundancy_product(problems, theta))
+    by_theta = 2.0 * (dot_over_classes(W, residual) + redundancy_product(problems, theta))
     by_W = 2.0 * theta[:, None, :] * residual
     inner = W @ transpose(by_W)
     multipliers = 0.5 * (inner + transpose(inner))

@@ -17,7 +17,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from idfsmec.solver._array import diagonal, namespace, transpose
+from idfsmec.solver._array import (
+    diagonal,
+    dot,
+    dot_over_classes,
+    largest_eigenvalues,
+    namespace,
+    transpose,
+)
 
 
 @dataclass(frozen=True)
@@ -48,8 +55,9 @@ class ChannelProblems:
         xp = namespace(A)
         norms = xp.sqrt(diagonal(A))
         R = (A / norms[:, :, None] / norms[:, None, :]) ** 2
-        tops = (xp.linalg.eigvalsh(matrices)[:, -1] for matrices in (A, R))
-        return cls(A, P, y2, R, *tops).priced(xp.zeros_like(y2) + lam)
+        return cls(A, P, y2, R, largest_eigenvalues(A), largest_eigenvalues(R)).priced(
+            xp.zeros_like(y2) + lam
+        )
 
     def priced(self, lam: Any) -> ChannelProblems:
         """The same problems with the price of redundancy multiplied by ``lam``, shape (b,)."""
@@ -89,19 +97,17 @@ def fit_product(problems: ChannelProblems, theta: Any, W: Any) -> Any:
 
 def objective(problems: ChannelProblems, theta: Any, W: Any, R_theta: Any = None) -> Any:
     """``U(W, theta)`` of every problem, shape (b,)."""
-    xp = namespace(theta)
     if R_theta is None:
         R_theta = redundancy_product(problems, theta)
     weighted = theta[:, None, :] * W
-    fit = xp.sum(weighted * (weighted @ problems.A - 2.0 * problems.P), axis=(1, 2))
-    return problems.y2 + fit + xp.sum(theta * R_theta, axis=1)
+    fit = dot(weighted, weighted @ problems.A - 2.0 * problems.P)
+    return problems.y2 + fit + dot(theta, R_theta)
 
 
 def gradients(problems: ChannelProblems, theta: Any, W: Any) -> tuple[Any, Any]:
     """Partial derivatives of U by ``theta`` (b, d) and by ``W`` (b, c, d)."""
-    xp = namespace(theta)
     residual = fit_product(problems, theta, W) - problems.P
-    by_theta = 2.0 * (xp.sum(W * residual, axis=1) + redundancy_product(problems, theta))
+    by_theta = 2.0 * (dot_over_classes(W, residual) + redundancy_product(problems, theta))
     by_W = 2.0 * theta[:, None, :] * residual
     return by_theta, by_W
 
@@ -119,10 +125,10 @@ def kkt_residuals(problems: ChannelProblems, theta: Any, W: Any) -> tuple[Any, A
     """
     xp = namespace(theta)
     by_theta, by_W = gradients(problems, theta, W)
-    scale = problems.y2 + xp.sum(theta * redundancy_product(problems, theta), axis=1)
-    theta_gap = xp.sum(theta * by_theta, axis=1) - xp.min(by_theta, axis=1)
+    scale = problems.y2 + dot(theta, redundancy_product(problems, theta))
+    theta_gap = dot(theta, by_theta) - xp.min(by_theta, axis=1)
     tangent = tangent_part(W, by_W)
-    return theta_gap / scale, xp.sqrt(xp.sum(tangent**2, axis=(1, 2))) / scale
+    return theta_gap / scale, xp.sqrt(dot(tangent, tangent)) / scale
 
 
 def tangent_part(W: Any, direction: Any) -> Any:

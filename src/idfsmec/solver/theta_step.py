@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from idfsmec.solver._array import arange, cumulative_sum, namespace
+from idfsmec.solver._array import arange, cumulative_sum, diagonal, namespace
+from idfsmec.solver.problem import ChannelProblems
 
 
 def project_to_simplex(points: Any) -> Any:
@@ -43,14 +44,13 @@ def theta_step(theta: Any, gradient: Any, curvature: Any) -> Any:
     return project_to_simplex(theta - gradient / (2.0 * curvature[:, None]))
 
 
-def theta_curvature(A_top: Any, A_diagonal: Any, R_top: Any, W: Any) -> Any:
-    """Upper bound of the largest eigenvalue of ``Q``, shape (b,).
+def theta_curvature(problems: ChannelProblems) -> Any:
+    """Upper bound of the largest eigenvalue of ``Q`` for any W, shape (b,).
 
-    For positive semidefinite A, the largest eigenvalue of ``A o W W'`` is at most
-    ``max_j |W_j|^2`` times that of A (Schur), and at most the trace; the smaller is used.
+    For positive semidefinite A the largest eigenvalue of ``A o W W'`` is at most that of A times
+    the largest ``|W_j|^2`` (Schur), and at most its trace, ``sum_j A_jj |W_j|^2``. No row of W is
+    longer than 1, and their squares sum to c (d, if there are fewer features than classes).
     """
-    xp = namespace(W)
-    row_norms = xp.sum(W * W, axis=1)
-    by_schur = A_top * xp.max(row_norms, axis=1)
-    by_trace = xp.sum(A_diagonal * row_norms, axis=1)
-    return R_top + xp.minimum(by_schur, by_trace)
+    xp = namespace(problems.A)
+    by_trace = min(problems.shape[1:]) * xp.max(diagonal(problems.A), axis=1)
+    return problems.R_top + xp.minimum(problems.A_top, by_trace)
