@@ -47,7 +47,7 @@ ranking_frame(selector).head(10)
 # %%
 # Channel weights on the scalp, and the scores of all features.
 fig, ax = plt.subplots(figsize=(5, 4.5), layout="constrained")
-plot_channel_weights(dict(zip(selector.channel_names_, selector.channel_weights_)), ax=ax)
+plot_channel_weights(dict(channel_frame(selector)[["channel", "weight"]].to_numpy()), ax=ax)
 plt.show()
 
 fig, ax = plt.subplots(figsize=(7, 5), layout="constrained")

@@ -56,7 +56,7 @@ class RFS(CompleteSelector):
         Mask of the features that are kept.
     coef_ : ndarray of shape (n_features, n_classes)
         W.
-    objective_history_ : ndarray of shape (n_iter_,)
+    objective_history_ : ndarray of shape (n_iter,)
         The objective after each iteration.
     n_iter_ : int
         Number of iterations.
