@@ -60,6 +60,33 @@ def test_inverse_probability_weighting_multiplies_the_loss_only():
     assert_allclose(weighted.feature_weights, plain.feature_weights, atol=1e-6)
 
 
+@pytest.mark.parametrize("standardize", [True, False])
+def test_coefficients_predict_the_classes_with_the_loss_that_was_minimised(standardize):
+    """In the units the features were given in, at the samples that have the channel."""
+    rng = np.random.default_rng(5)
+    scaled, y = standardised(n=80, d=9)
+    X = scaled * rng.uniform(0.5, 2.0, 9) + rng.normal(size=9) * 10
+    columns = [np.array([0, 5, 3]), np.arange(9)[[1, 2, 4, 6, 7, 8]]]
+    for own in columns:
+        X[np.ix_(rng.random(80) < 0.3, own)] = np.nan
+    lams = [0.2, 3.0]
+    moments = table_moments(X, y, 2, columns)
+    fits = solve_channels([moments], lams, Options(standardize=standardize))
+    for v, own in enumerate(columns):
+        seen = ~np.isnan(X[:, own]).any(axis=1)
+        Y = np.eye(2)[y[seen]]
+        assert_allclose(fits.class_shares[0, v], Y.mean(axis=0))
+        assert_allclose(fits.centres[0, own], X[seen][:, own].mean(axis=0))
+        R = np.corrcoef(X[seen][:, own].T) ** 2
+        for place, lam in enumerate(lams):
+            centred = X[seen][:, own] - fits.centres[0, own]
+            said = fits.class_shares[0, v] + centred @ fits.coefficients[0, place][:, own].T
+            loss = np.sum((said - Y) ** 2) * 80 / seen.sum()
+            theta = fits.feature_weights[0, place, own]
+            expected = loss + lam * theta @ R @ theta
+            assert fits.objectives[0, place, v] == pytest.approx(expected, rel=1e-9)
+
+
 def test_the_number_of_threads_does_not_matter():
     X, y = standardised(n=60, d=600)
     moments = table_moments(X, y, 2, list(np.arange(600).reshape(300, 2)))

@@ -3,89 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from numpy.typing import NDArray
 
+from idfsmec.selection.agreement import Stability, selection_stability
 
-@dataclass(frozen=True, slots=True)
-class Stability:
-    """Stability with its confidence interval.
-
-    1 is the same selection every time, 0 what random selections of the same sizes would give;
-    NaN where it is undefined (fewer than two selections; nothing or everything selected).
-    """
-
-    value: float
-    low: float
-    high: float
-    n: int
-
-    @property
-    def verdict(self) -> str:
-        """In words, by the thresholds the authors took over from Fleiss: 0.4 and 0.75."""
-        if np.isnan(self.value):
-            return "undefined"
-        if self.value > 0.75:
-            return "excellent"
-        return "fair to good" if self.value >= 0.4 else "poor"
-
-
-def selection_stability(selected: ArrayLike, *, level: float = 0.95) -> Stability:
-    """Nogueira's stability of several selections from the same features.
-
-    The measure is corrected for chance, allows selections of different sizes, and reaches 1
-    exactly when all selections agree. For selections of one size it is the mean of Kuncheva's
-    index over all pairs. The interval is asymptotic in the number of selections.
-
-    Parameters
-    ----------
-    selected : array-like of bool, shape (n_selections, n_features)
-        One row per fold and repetition.
-    level : float, default=0.95
-        Coverage of the interval.
-
-    Returns
-    -------
-    Stability
-
-    References
-    ----------
-    .. [1] Nogueira, Sechidis, Brown, "On the stability of feature selection algorithms",
-       JMLR 18(174), 2018: Definition 4, Theorem 7 and Corollary 8.
-
-    Examples
-    --------
-    >>> found = selection_stability([[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0]])
-    >>> round(found.value, 3), found.verdict
-    (0.333, 'poor')
-    """
-    matrix = np.asarray(selected)
-    if matrix.ndim != 2 or matrix.shape[1] == 0:
-        raise ValueError("selected must have one row per selection and one column per feature.")
-    if not np.isin(matrix, (0, 1)).all():
-        raise ValueError("selected must hold only True and False.")
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}.")
-    chosen = matrix.astype(float)
-    n, d = chosen.shape
-    share = chosen.mean(axis=1).mean() if n else 0.0
-    if n < 2 or share == 0 or share == 1:
-        return Stability(np.nan, np.nan, np.nan, n)
-    frequency = chosen.mean(axis=0)
-    by_chance = share * (1 - share)
-    value = 1 - n / (n - 1) * float((frequency * (1 - frequency)).mean()) / by_chance
-    sizes = chosen.sum(axis=1) / d
-    influence = (
-        chosen @ frequency / d
-        - sizes * share
-        + value / 2 * (2 * sizes * share - sizes - share + 1)
-    ) / by_chance
-    error = 2 / n * float(np.sqrt(((influence - influence.mean()) ** 2).sum()))
-    half = float(stats.norm.ppf((1 + level) / 2)) * error
-    return Stability(float(value), float(value - half), float(min(value + half, 1.0)), n)
+__all__ = ["Stability", "selection_matrix", "selection_stability"]
 
 
 def selection_matrix(

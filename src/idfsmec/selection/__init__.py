@@ -1,6 +1,7 @@
 """scikit-learn selectors: IDFSMEC and the methods it is compared with."""
 
 from idfsmec.selection._cdlsr import CDLSR
+from idfsmec.selection._classifier import IDFSMECClassifier
 from idfsmec.selection._cmim import CMIM
 from idfsmec.selection._frames import channel_frame, ranking_frame
 from idfsmec.selection._fsor import FSOR
@@ -12,9 +13,12 @@ from idfsmec.selection._mrmsr import MRMSR
 from idfsmec.selection._path import IDFSPath, idfs_path
 from idfsmec.selection._psnsga import PSNSGA
 from idfsmec.selection._registry import METHODS, Method, register_method
+from idfsmec.selection._regressor import IDFSMECRegressor
 from idfsmec.selection._relieff import ReliefF
 from idfsmec.selection._rfs import RFS
 from idfsmec.selection._rrct import RRCT
+from idfsmec.selection._stability import StabilitySelector
+from idfsmec.selection.agreement import Stability, selection_stability
 
 __all__ = [
     "CDLSR",
@@ -23,6 +27,8 @@ __all__ = [
     "GRMOR",
     "IDFSMEC",
     "IDFSMECCV",
+    "IDFSMECClassifier",
+    "IDFSMECRegressor",
     "IDFSPath",
     "METHODS",
     "MRMR",
@@ -34,6 +40,9 @@ __all__ = [
     "ReliefF",
     "channel_frame",
     "idfs_path",
+    "StabilitySelector",
+    "Stability",
+    "selection_stability",
     "ranking_frame",
     "register_method",
 ]

@@ -28,12 +28,14 @@ from idfsmec.solver import (
 
 
 class IDFSMEC(RankingSelector):
-    """Feature selection with missing EEG channels (IDFS-MEC).
+    """Feature selection with missing channels (IDFS-MEC).
 
     Every channel is fitted by orthogonal regression on the samples that have it; the regression
     weighs its features (``feature_weights_``), avoids features that repeat each other, and its
     final loss weighs the channel (``channel_weights_``). A feature's score is the product of both
-    weights. Values at samples where a channel is missing are never used and never invented.
+    weights. Values at samples where a channel is missing are never used and never invented. A
+    channel is any block of features that goes missing together: an electrode, an audio recording,
+    a questionnaire.
 
     Parameters
     ----------
@@ -242,7 +244,7 @@ class PreparedTable:
     """Checked input in the form the solver takes."""
 
     X: NDArray[np.float64]
-    codes: NDArray[np.intp]
+    codes: NDArray  # of classes; the standardised score if n_classes is 1
     n_classes: int
     columns: list[NDArray[np.intp]]
     weights: NDArray[np.float64] | None

@@ -59,6 +59,14 @@ class ChannelFits:
         U; infinite for unusable channels.
     kkt_residuals : ndarray of shape (F, L, n_channels)
     n_iter : ndarray of shape (F, L, n_channels)
+    coefficients : ndarray of shape (F, L, c, D)
+        ``(Theta W)'`` for features as they were given: channel v predicts the class indicators of
+        a sample as ``class_shares + coefficients @ (x - centres)`` over its own features.
+    centres : ndarray of shape (F, D)
+        Mean of every feature over its observed samples.
+    class_shares : ndarray of shape (F, n_channels, c)
+        Share of each class among the samples that have the channel; for a numeric target, its
+        mean there.
     unusable : list of dict of int to str
         For every table, why a channel carries nothing.
     history : ndarray of shape (max(n_iter) + 1, n_channels)
@@ -71,18 +79,25 @@ class ChannelFits:
     objectives: Array
     kkt_residuals: Array
     n_iter: NDArray[np.int64]
+    coefficients: Array
+    centres: Array
+    class_shares: Array
     unusable: list[dict[int, str]]
     history: Array = field(default_factory=lambda: np.empty((0, 0)))
 
     @classmethod
-    def empty(cls, n_tables: int, n_lams: int, n_channels: int, n_features: int) -> ChannelFits:
+    def empty(cls, n_tables: int, n_lams: int, like: TableMoments) -> ChannelFits:
         """Nothing solved yet."""
+        n_channels, n_features, n_classes = like.n_channels, like.n_features, like.class_total.size
         return cls(
             feature_weights=np.zeros((n_tables, n_lams, n_features)),
             gains=np.full((n_tables, n_lams, n_features), -1.0),
             objectives=np.full((n_tables, n_lams, n_channels), np.inf),
             kkt_residuals=np.zeros((n_tables, n_lams, n_channels)),
             n_iter=np.zeros((n_tables, n_lams, n_channels), dtype=np.int64),
+            coefficients=np.zeros((n_tables, n_lams, n_classes, n_features)),
+            centres=np.zeros((n_tables, n_features)),
+            class_shares=np.zeros((n_tables, n_channels, n_classes)),
             unusable=[{} for _ in range(n_tables)],
             history=np.full((1, n_channels), np.inf),
         )
@@ -98,6 +113,7 @@ class _Posed:
     A: Array
     P: Array
     y2: Array
+    unit: Array  # of the features, in which the problem is posed
 
     def __len__(self) -> int:
         return self.y2.size
@@ -116,11 +132,11 @@ def solve_channels(
     options : Options, optional
     """
     options = options or Options()
-    fits = ChannelFits.empty(len(tables), len(lams), tables[0].n_channels, tables[0].n_features)
+    fits = ChannelFits.empty(len(tables), len(lams), tables[0])
     posed: dict[int, list[_Posed]] = {}
     for number, table in enumerate(tables):
         for group in table.groups:
-            for part in _pose(number, group, table.class_total, options, fits.unusable[number]):
+            for part in _pose(number, group, table.class_total, options, fits):
                 posed.setdefault(part.columns.shape[1], []).append(part)
     for parts in posed.values():
         together = _Posed(
@@ -135,17 +151,20 @@ def _pose(
     group: Group,
     class_total: Array,
     options: Options,
-    unusable: dict[int, str],
+    fits: ChannelFits,
 ) -> Iterator[_Posed]:
     """Problems of one group of channels, by number of usable features."""
     moments = group.moments
     varying = ~moments.constant()
     for place, reason in _unusable(moments, varying).items():
-        unusable[int(group.channels[place])] = reason
+        fits.unusable[number][int(group.channels[place])] = reason
         varying[place] = False
     if not options.missing_indicator:
         moments = moments.filled(class_total)
-    A, P, y2 = _scaled(moments, varying, options)
+    fits.centres[number, group.columns] = moments.mean
+    fits.class_shares[number, group.channels] = moments.class_share
+    unit = np.where(varying, moments.std, 1.0) if options.standardize else np.ones(varying.shape)
+    A, P, y2 = _scaled(moments, np.where(varying, unit / moments.scale, 1.0), options)
     sizes = varying.sum(axis=1)
     for size in np.unique(sizes[sizes > 0]):
         places = np.flatnonzero(sizes == size)
@@ -158,12 +177,15 @@ def _pose(
             A=A[rows, kept[:, :, None], kept[:, None, :]],
             P=P[rows, np.arange(P.shape[1])[:, None], kept[:, None, :]],
             y2=y2[places],
+            unit=unit[places[:, None], kept],
         )
 
 
 def _unusable(moments: Moments, varying: NDArray[np.bool_]) -> dict[int, str]:
     """Channels that carry nothing, and why."""
     reasons: dict[int, str] = {}
+    if moments.class_count.shape[1] == 1:
+        return _unusable_for_target(moments, varying)
     for place, seen in enumerate((moments.class_count > 0).sum(axis=1)):
         if seen == 0:
             reasons[place] = "never observed"
@@ -174,13 +196,22 @@ def _unusable(moments: Moments, varying: NDArray[np.bool_]) -> dict[int, str]:
     return reasons
 
 
-def _scaled(
-    moments: Moments, varying: NDArray[np.bool_], options: Options
-) -> tuple[Array, Array, Array]:
+def _unusable_for_target(moments: Moments, varying: NDArray[np.bool_]) -> dict[int, str]:
+    reasons: dict[int, str] = {}
+    spread = moments.centred()[2]
+    for place, count in enumerate(moments.count):
+        if count <= 0:
+            reasons[place] = "never observed"
+        elif not spread[place] > 1e-12 * moments.sum_yy[place]:
+            reasons[place] = "observed for one value of the target only"
+        elif not varying[place].any():
+            reasons[place] = "all features constant"
+    return reasons
+
+
+def _scaled(moments: Moments, unit: Array, options: Options) -> tuple[Array, Array, Array]:
     """Centred moments in the units the objective is posed in."""
     A, P, y2 = moments.centred()
-    unit = moments.std / moments.scale if options.standardize else 1.0 / moments.scale
-    unit = np.where(varying, unit, 1.0)
     seen = np.where(moments.count > 0, moments.count, moments.total)
     weight = moments.total / seen if options.inverse_probability else np.ones_like(seen)
     A = 0.5 * (A + A.swapaxes(1, 2)) / (unit[:, :, None] * unit[:, None, :])
@@ -216,6 +247,10 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
             where = (table[:, None], price[:, None], posed.columns[which])
             fits.feature_weights[where] = to_numpy(solution.theta)
             fits.gains[where] = gains
+            coefficients = to_numpy(solution.theta[:, None, :] * solution.W)
+            coefficients /= posed.unit[which][:, None, :]
+            # Indices on both sides of the slice: problems first, then features, then classes.
+            fits.coefficients[where[0], where[1], :, where[2]] = coefficients.swapaxes(1, 2)
             fits.objectives[table, price, channel] = to_numpy(solution.objective)
             fits.kkt_residuals[table, price, channel] = to_numpy(solution.kkt_residual)
             fits.n_iter[table, price, channel] = to_numpy(solution.n_iter)

@@ -1,8 +1,9 @@
 """Everything the method needs to know of the samples, as sums that can be added and subtracted.
 
 The objective of a channel sees the samples only through their weighted count, the mean and the
-second moments of its features and of the one-hot labels. These are sums over samples: the moments
-of a training fold are those of all samples minus those of the held-out fold.
+second moments of its features and of the target: one-hot labels, or a single number (c = 1).
+These are sums over samples: the moments of a training fold are those of all samples minus those
+of the held-out fold.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Moments:
     count : ndarray of shape (b,)
         Sum of the weights of the samples that have the channel.
     class_count : ndarray of shape (b, c)
-        The same per class.
+        The same per class; for a numeric target, the sum of the target.
+    sum_yy : ndarray of shape (b,)
+        Sum of the squared target; the count for one-hot labels.
     sum_x : ndarray of shape (b, d)
         Sum of the features, after ``shift`` and ``scale``.
     sum_xy : ndarray of shape (b, c, d)
@@ -48,6 +51,7 @@ class Moments:
     total: float
     count: Array
     class_count: Array
+    sum_yy: Array
     sum_x: Array
     sum_xy: Array
     sum_xx: Array
@@ -70,6 +74,7 @@ class Moments:
             total=self.total + sign * other.total,
             count=self.count + sign * other.count,
             class_count=self.class_count + sign * other.class_count,
+            sum_yy=self.sum_yy + sign * other.sum_yy,
             sum_x=self.sum_x + sign * other.sum_x,
             sum_xy=self.sum_xy + sign * other.sum_xy,
             sum_xx=self.sum_xx + sign * other.sum_xx,
@@ -83,6 +88,8 @@ class Moments:
         class_total : ndarray of shape (c,)
             Weight of all samples per class.
         """
+        if self.class_count.shape[1] == 1:
+            raise ValueError("Only moments with class labels can be filled.")
         mean = self.sum_x / self._divisor
         gap = np.asarray(class_total)[None, :] - self.class_count
         filled_in = gap.sum(axis=1)
@@ -90,6 +97,7 @@ class Moments:
             self,
             count=self.count + filled_in,
             class_count=self.class_count + gap,
+            sum_yy=self.sum_yy + filled_in,
             sum_x=self.sum_x + filled_in[:, None] * mean,
             sum_xy=self.sum_xy + gap[:, :, None] * mean[:, None, :],
             sum_xx=self.sum_xx + filled_in[:, None, None] * mean[:, :, None] * mean[:, None, :],
@@ -104,6 +112,11 @@ class Moments:
     def mean(self) -> Array:
         """Mean of each feature over the observed samples, shape (b, d)."""
         return self.shift + self.scale * self.sum_x / self._divisor
+
+    @property
+    def class_share(self) -> Array:
+        """Share of each class among the observed samples (mean of the target), shape (b, c)."""
+        return self.class_count / self._divisor
 
     @property
     def std(self) -> Array:
@@ -123,10 +136,10 @@ class Moments:
             ``||Yc||^2``.
         """
         mean = self.sum_x / self._divisor
-        share = self.class_count / self._divisor
+        share = self.class_share
         A = self.sum_xx - self.sum_x[:, :, None] * mean[:, None, :]
         P = self.sum_xy - share[:, :, None] * self.sum_x[:, None, :]
-        y2 = self.count - np.sum(self.class_count * share, axis=1)
+        y2 = self.sum_yy - np.sum(self.class_count * share, axis=1)
         # Rounding must not make a variance negative.
         diagonal = np.arange(A.shape[1])
         A[:, diagonal, diagonal] = np.maximum(A[:, diagonal, diagonal], 0.0)
@@ -143,7 +156,7 @@ def _diagonal(A: Array) -> Array:
 
 def accumulate(
     X: Array,
-    codes: NDArray[np.intp],
+    codes: NDArray,
     n_classes: int,
     columns: NDArray[np.intp],
     weights: Array | None = None,
@@ -158,8 +171,9 @@ def accumulate(
     X : ndarray of shape (n, D)
         Samples; NaN where a channel is missing.
     codes : ndarray of shape (n,)
-        Class of each sample, 0 ... c - 1.
+        Class of each sample, 0 ... c - 1; the target itself if ``n_classes`` is 1.
     n_classes : int
+        1 for a numeric target.
     columns : ndarray of shape (b, d)
         Which columns of X belong to each channel.
     weights : ndarray of shape (n,), optional
@@ -184,22 +198,31 @@ def accumulate(
         X, codes, weights = (
             (X, codes, weights) if kept.all() else (X[kept], codes[kept], weights[kept])
         )
-    labels = np.zeros((n_classes, codes.size))
-    labels[codes, np.arange(codes.size)] = weights
+    labels, squares = _weighted_target(codes, n_classes, weights)
     per_block = max(1, _BLOCK_ELEMENTS // max(1, X.shape[0] * columns.shape[1]))
     blocks = []
     for first in range(0, columns.shape[0], per_block):
         block = slice(first, first + per_block)
         units = None if about is None else (about.shift[block], about.scale[block])
-        blocks.append(_accumulate_block(X, labels, weights, columns[block], units))
+        blocks.append(_accumulate_block(X, labels, squares, weights, columns[block], units))
     return Moments(
         float(weights.sum()), *(np.concatenate(parts) for parts in zip(*blocks, strict=True))
     )
 
 
+def _weighted_target(codes: NDArray, n_classes: int, weights: Array) -> tuple[Array, Array]:
+    """Weighted target (c, n) and weighted squares of the target (n,)."""
+    if n_classes == 1:
+        return (weights * codes)[None, :], weights * codes**2
+    labels = np.zeros((n_classes, codes.size))
+    labels[codes, np.arange(codes.size)] = weights
+    return labels, weights
+
+
 def _accumulate_block(
     X: Array,
     labels: Array,
+    squares: Array,
     weights: Array,
     columns: NDArray[np.intp],
     units: tuple[Array, Array] | None,
@@ -211,7 +234,7 @@ def _accumulate_block(
     values[~observed] = 0.0
     weight = observed * weights
     count = weight.sum(axis=1)
-    class_count = observed @ labels.T
+    class_count, sum_yy = observed @ labels.T, observed @ squares
     shift, scale = units or (
         _weighted_sum(weight, values) / np.maximum(count, 1e-300)[:, None],
         None,
@@ -226,7 +249,7 @@ def _accumulate_block(
     sum_xy = labels @ values
     weighted = values if (weights == 1).all() else values * weights[None, :, None]
     sum_xx = np.swapaxes(weighted, 1, 2) @ values
-    return count, class_count, sum_x, sum_xy, sum_xx, shift, scale
+    return count, class_count, sum_yy, sum_x, sum_xy, sum_xx, shift, scale
 
 
 def _weighted_sum(weight: Array, values: Array) -> Array:

@@ -45,7 +45,7 @@ class TableMoments:
     groups : tuple of Group
         One for each number of features per channel.
     class_total : ndarray of shape (c,)
-        Weight of all samples per class.
+        Weight of all samples per class; for a numeric target, its sum.
     """
 
     groups: tuple[Group, ...]
@@ -64,7 +64,7 @@ class TableMoments:
 
 def table_moments(
     X: Array,
-    codes: NDArray[np.intp],
+    codes: NDArray,
     n_classes: int,
     columns: Sequence[Columns],
     weights: Array | None = None,
@@ -77,8 +77,9 @@ def table_moments(
     X : ndarray of shape (n, D)
         NaN where a channel is missing.
     codes : ndarray of shape (n,)
-        Classes 0 ... c - 1.
+        Classes 0 ... c - 1; the target itself if ``n_classes`` is 1.
     n_classes : int
+        1 for a numeric target.
     columns : sequence of integer arrays
         The columns of each channel.
     weights : ndarray of shape (n,), optional
@@ -92,13 +93,18 @@ def table_moments(
         own = np.stack([columns[int(v)] for v in channels])
         whole = None if about is None else about.groups[place].moments
         groups.append(Group(channels, own, accumulate(X, codes, n_classes, own, weights, whole)))
-    total = np.bincount(codes, weights, minlength=n_classes).astype(np.float64)
-    return TableMoments(tuple(groups), total)
+    return TableMoments(tuple(groups), _class_total(codes, n_classes, weights))
+
+
+def _class_total(codes: NDArray, n_classes: int, weights: Array | None) -> Array:
+    if n_classes == 1:
+        return np.array([np.sum(codes if weights is None else weights * codes)])
+    return np.bincount(codes, weights, minlength=n_classes).astype(np.float64)
 
 
 def fold_moments(
     X: Array,
-    codes: NDArray[np.intp],
+    codes: NDArray,
     n_classes: int,
     columns: Sequence[Columns],
     held_out: Sequence[NDArray[np.intp]],
@@ -136,7 +142,7 @@ def _train(
     whole: Group,
     held_out: Group,
     X: Array,
-    codes: NDArray[np.intp],
+    codes: NDArray,
     n_classes: int,
     kept: NDArray[np.intp],
     weights: Array | None,

@@ -1,0 +1,299 @@
+"""IDFSMECClassifier: classes of incomplete samples, told by the channels that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.utils import Tags
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from idfsmec._threads import one_blas_thread
+from idfsmec.selection._idfsmec import IDFSMEC, PreparedTable
+from idfsmec.selection._observed import Units
+from idfsmec.selection._penalised import check_penalised, feature_scales
+from idfsmec.solver import ChannelFits, TableMoments, fold_moments, solve_channels
+
+Array = NDArray[np.float64]
+
+#: Strengths tried by default; a complete sample has norm 1 on average.
+STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
+
+
+class IDFSMECClassifier(ClassifierMixin, BaseEstimator):
+    """Classify samples in which channels are missing, without filling them.
+
+    The channels a sample has add up their votes; missing ones say nothing. A vote is linear in
+    the channel's features. All votes are learned together by logistic regression on the samples
+    as they are, gaps included, and :class:`IDFSMEC` decides how freely each feature may be used:
+    the penalty on a feature's coefficient falls with its score.
+
+    Parameters
+    ----------
+    channels : array-like of shape (n_features,), optional
+        Label per feature, as in :class:`IDFSMEC`.
+    lam, gamma : float
+        Of :class:`IDFSMEC`.
+    power : float, default=0.5
+        How much the scores decide: features are scaled by ``score ** power``. 0 trusts all
+        features alike, large values only the leading ones.
+    C : float or sequence of float, default=(0.1, 1, 10, 100, 1000)
+        Inverse strength of the penalty, in units where a complete sample has norm 1 on average.
+        Of several, inner folds choose the one with the smallest log loss.
+    cv : int, default=5
+        Number of inner folds; fewer where a class has fewer subjects.
+    class_weight : dict, "balanced" or None
+        As in ``LogisticRegression``.
+    standardize, missing_correction, tol, max_iter, device
+        Of :class:`IDFSMEC`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1 or n_classes, n_features)
+        Of the features as given; for two classes, in favour of ``classes_[1]``.
+    intercept_ : ndarray of shape (1 or n_classes,)
+        What is said before any channel has voted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Share of each class in training (after ``class_weight``): the answer for a sample without
+        any channel.
+    C_ : float
+        The strength in use.
+    selector_ : IDFSMEC
+        Fitted on the same samples.
+    channel_names_, channel_weights_, feature_weights_
+        Those of ``selector_``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only if X has string column names.
+
+    Notes
+    -----
+    ``predict_proba`` is the logistic function of ``decision_function`` (softmax for more than two
+    classes). The fewer channels a sample has, the fewer votes add up, and the closer the
+    probabilities stay to what the intercept says.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from idfsmec.selection import IDFSMECClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["healthy", "depressed"], 50)
+    >>> X = rng.normal(size=(100, 6)) + 2 * (y == "depressed")[:, None]
+    >>> X[rng.random(100) < 0.4, :3] = np.nan
+    >>> X[np.isfinite(X[:, 0]) & (rng.random(100) < 0.4), 3:] = np.nan
+    >>> model = IDFSMECClassifier(["F3"] * 3 + ["F4"] * 3).fit(X[::2], y[::2])
+    >>> model.score(X[1::2], y[1::2]) > 0.9
+    True
+    >>> model.channel_votes([[2.0, 2.0, 2.0, np.nan, np.nan, np.nan]]).shape
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        channels: ArrayLike | None = None,
+        *,
+        lam: float = 0.01,
+        gamma: float = 1.1,
+        power: float = 0.5,
+        C: float | Sequence[float] = STRENGTHS,
+        cv: int = 5,
+        class_weight: dict | str | None = None,
+        standardize: bool = True,
+        missing_correction: str | None = "ipw",
+        tol: float = 1e-6,
+        max_iter: int = 10_000,
+        device: str | None = None,
+    ) -> None:
+        self.channels = channels
+        self.lam = lam
+        self.gamma = gamma
+        self.power = power
+        self.C = C
+        self.cv = cv
+        self.class_weight = class_weight
+        self.standardize = standardize
+        self.missing_correction = missing_correction
+        self.tol = tol
+        self.max_iter = max_iter
+        self.device = device
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Learn the votes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN where a channel is missing.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        groups : array-like of shape (n_samples,), optional
+            Subject of every sample; inner folds keep subjects together.
+
+        Returns
+        -------
+        self : IDFSMECClassifier
+        """
+        strengths = check_penalised("C", self.C, self.power, self.cv)
+        shared = set(IDFSMEC().get_params()) & set(self.get_params())
+        selector = IDFSMEC(**{name: getattr(self, name) for name in shared})
+        table = selector._prepare(X, y, None)
+        for name in ("n_features_in_", "feature_names_in_", "classes_", "channel_names_"):
+            if hasattr(selector, name):
+                setattr(self, name, getattr(selector, name))
+        with one_blas_thread():
+            moments = table.moments()
+            fits = solve_channels([moments], [float(self.lam)], table.options)
+            selector._warn(fits)
+            selector._weigh(fits, table.columns)
+            self.C_ = self._choose(strengths, table, groups)
+            self._learn(table, moments, fits)
+        self.selector_ = selector
+        self.channel_weights_ = selector.channel_weights_
+        self.feature_weights_ = selector.feature_weights_
+        self.n_iter_ = selector.n_iter_
+        return self
+
+    def _choose(
+        self, strengths: list[float], table: PreparedTable, groups: ArrayLike | None
+    ) -> float:
+        """The strength with the smallest log loss on subjects that were held out."""
+        subjects = np.arange(table.codes.size) if groups is None else np.asarray(groups)
+        check_consistent_length(table.X, subjects)
+        per_class = [np.unique(subjects[table.codes == k]).size for k in range(table.n_classes)]
+        n_folds = min(self.cv, *per_class)
+        if len(strengths) == 1 or n_folds < 2:
+            return strengths[len(strengths) // 2]
+        folds = list(StratifiedGroupKFold(n_folds).split(table.X, table.codes, subjects))
+        source = (table.X, table.codes, table.n_classes, table.columns)
+        moments = fold_moments(*source, [held_out for _, held_out in folds])
+        fits = solve_channels(moments, [float(self.lam)], table.options)
+        loss = np.zeros(len(strengths))
+        weights = self._sample_weight(table.codes)
+        for fold, (train, test) in enumerate(folds):
+            units = Units.of(moments[fold], table.columns)
+            scaled = units.standardised(table.X) * self._scales(fits, fold, table)
+            models = _logistic_path(scaled[train], table.codes[train], weights[train], strengths)
+            for place, (coef, intercept) in enumerate(models):
+                said = _probabilities(scaled[test] @ coef.T + intercept)
+                loss[place] += log_loss(
+                    table.codes[test],
+                    said,
+                    sample_weight=weights[test],
+                    labels=np.arange(table.n_classes),
+                    normalize=False,
+                )
+        return strengths[int(np.argmin(loss))]
+
+    def _sample_weight(self, codes: NDArray[np.intp]) -> Array:
+        return compute_sample_weight(self.class_weight, self.classes_[codes])
+
+    def _scales(self, fits: ChannelFits, fold: int, table: PreparedTable) -> Array:
+        return feature_scales(fits, fold, table.columns, gamma=self.gamma, power=self.power)
+
+    def _learn(self, table: PreparedTable, moments: TableMoments, fits: ChannelFits) -> None:
+        self._units = Units.of(moments, table.columns)
+        scale = self._scales(fits, 0, table)
+        weights = self._sample_weight(table.codes)
+        scaled = self._units.standardised(table.X) * scale
+        ((coef, self.intercept_),) = _logistic_path(scaled, table.codes, weights, [self.C_])
+        self._coef = coef * scale
+        self.coef_ = self._coef / self._units.unit
+        share = np.bincount(table.codes, weights, minlength=table.n_classes)
+        self.class_prior_ = share / share.sum()
+        self._usable = np.isfinite(fits.objectives[0, 0])
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Sum of the votes of the channels that each sample has.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN where a channel is missing. A sample without any channel that carried something
+            in training gets the logarithm of the classes' shares in training, with a warning.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
+        """
+        checked = self._check(X)
+        said = self._units.standardised(checked) @ self._coef.T + self.intercept_
+        empty = self._units.without_any(checked, self._usable, "the classes' shares in training")
+        if empty.any():
+            prior = np.log(np.maximum(self.class_prior_, 1e-300))
+            said[empty] = prior[1] - prior[0] if self.classes_.size == 2 else prior
+        return said[:, 0] if self.classes_.size == 2 else said
+
+    def channel_votes(self, X: ArrayLike) -> Array:
+        """What each channel adds to the decision; NaN where it is missing.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_channels) for two classes, else (..., n_classes)
+            Together with ``intercept_`` the observed ones sum to :meth:`decision_function`.
+        """
+        checked = self._check(X)
+        values = self._units.standardised(checked)
+        columns = self._units.columns
+        votes = np.stack([values[:, own] @ self._coef[:, own].T for own in columns], axis=1)
+        votes[~self._units.observed(checked)] = np.nan
+        return votes[:, :, 0] if self.classes_.size == 2 else votes
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Probability of each class, shape (n_samples, n_classes)."""
+        said = self.decision_function(X)
+        return _probabilities(said[:, None] if said.ndim == 1 else said)
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """Most probable class of each sample, shape (n_samples,)."""
+        said = self.decision_function(X)
+        codes = (said > 0).astype(np.intp) if said.ndim == 1 else said.argmax(axis=1)
+        return self.classes_[codes]
+
+    def _check(self, X: ArrayLike) -> Array:
+        check_is_fitted(self, "coef_")
+        return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+
+
+def _probabilities(said: Array) -> Array:
+    if said.shape[1] == 1:
+        return np.column_stack([expit(-said[:, 0]), expit(said[:, 0])])
+    return softmax(said, axis=1)
+
+
+def _logistic_path(
+    X: Array, codes: NDArray[np.intp], weights: Array, strengths: Sequence[float]
+) -> list[tuple[Array, Array]]:
+    """Coefficients (1 or c, D) and intercepts of penalised logistic regression.
+
+    The penalty does not see rotations, so with more features than samples the fit runs in the
+    space that the samples span.
+    """
+    turn = None
+    if X.shape[1] > X.shape[0]:
+        left, stretch, turn = np.linalg.svd(X, full_matrices=False)
+        X = left * stretch
+    found: list[tuple[Array, Array]] = []
+    model: Any = LogisticRegression(max_iter=1000, tol=1e-5, warm_start=True)
+    for strength in strengths:
+        model.set_params(C=strength).fit(X, codes, sample_weight=weights)
+        coef = model.coef_ if turn is None else model.coef_ @ turn
+        found.append((coef.copy(), model.intercept_.copy()))
+    return found

@@ -1,0 +1,266 @@
+"""IDFSMECRegressor: features and channels that go with a score, and the score from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.model_selection import GroupKFold
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from idfsmec._threads import one_blas_thread
+from idfsmec.selection._base import RankingSelector
+from idfsmec.selection._channels import channel_columns
+from idfsmec.selection._idfsmec import (
+    IDFSMEC,
+    PreparedTable,
+    warn_of_unsolved,
+    warn_of_unusable,
+)
+from idfsmec.selection._observed import Units
+from idfsmec.selection._penalised import check_penalised, feature_scales
+from idfsmec.selection._weighing import weigh
+from idfsmec.solver import ChannelFits, fold_moments, solve_channels, total_objective
+
+Array = NDArray[np.float64]
+
+#: Strengths of the penalty tried by default, per sample; a complete sample has norm 1 on average.
+PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+
+
+class IDFSMECRegressor(RegressorMixin, RankingSelector):
+    """:class:`IDFSMEC` for a continuous score, such as BDI or PHQ-9, and its prediction.
+
+    The target of every channel's regression is the standardised score in place of the one-hot
+    labels; all else is as in :class:`IDFSMEC`. The prediction adds up what the channels of a
+    sample say, as :class:`IDFSMECClassifier` does, with ridge in place of logistic regression.
+
+    Parameters
+    ----------
+    channels : array-like of shape (n_features,), optional
+        Label per feature, as in :class:`IDFSMEC`.
+    n_features_to_select : int, float or None, default=None
+        How many features ``transform`` keeps. The prediction uses all, by their scores.
+    lam, gamma : float
+        Of :class:`IDFSMEC`.
+    power : float, default=0.5
+        How much the scores decide in the prediction, see :class:`IDFSMECClassifier`.
+    alpha : float or sequence of float, default=(1e-4, 1e-3, 1e-2, 1e-1, 1)
+        Strength of the penalty per sample. Of several, inner folds choose the one with the
+        smallest squared error.
+    cv : int, default=5
+        Number of inner folds; fewer where there are fewer subjects.
+    standardize, missing_correction, tol, max_iter, device
+        Of :class:`IDFSMEC`.
+
+    Attributes
+    ----------
+    scores_, ranking_, support_, channel_names_, channel_weights_, feature_weights_, objective_
+        As of :class:`IDFSMEC`.
+    objective_history_, kkt_residuals_, n_iter_
+        As of :class:`IDFSMEC`.
+    coef_ : ndarray of shape (n_features,)
+        Of the features as given.
+    intercept_ : float
+        Prediction for a sample whose features are all at their means.
+    target_mean_ : float
+        Mean score in training: the answer for a sample without any channel.
+    alpha_ : float
+        The strength in use.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from idfsmec.selection import IDFSMECRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 6))
+    >>> bdi = 15 + 8 * X[:, 4] + rng.normal(size=100)
+    >>> X[rng.random(100) < 0.3, :3] = np.nan
+    >>> model = IDFSMECRegressor(["F3"] * 3 + ["F4"] * 3, n_features_to_select=1).fit(X, bdi)
+    >>> model.get_support(indices=True), model.score(X, bdi) > 0.9
+    (array([4]), True)
+    """
+
+    def __init__(
+        self,
+        channels: ArrayLike | None = None,
+        *,
+        n_features_to_select: int | float | None = None,
+        lam: float = 0.01,
+        gamma: float = 1.1,
+        power: float = 0.5,
+        alpha: float | Sequence[float] = PENALTIES,
+        cv: int = 5,
+        standardize: bool = True,
+        missing_correction: str | None = "ipw",
+        tol: float = 1e-6,
+        max_iter: int = 10_000,
+        device: str | None = None,
+    ) -> None:
+        self.channels = channels
+        self.n_features_to_select = n_features_to_select
+        self.lam = lam
+        self.gamma = gamma
+        self.power = power
+        self.alpha = alpha
+        self.cv = cv
+        self.standardize = standardize
+        self.missing_correction = missing_correction
+        self.tol = tol
+        self.max_iter = max_iter
+        self.device = device
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Rank features and channels by the score, and learn to predict it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN where a channel is missing.
+        y : array-like of shape (n_samples,)
+            The score.
+        groups : array-like of shape (n_samples,), optional
+            Subject of every sample; inner folds keep subjects together.
+
+        Returns
+        -------
+        self : IDFSMECRegressor
+        """
+        penalties = check_penalised("alpha", self.alpha, self.power, self.cv)
+        table = self._prepare(X, y)
+        with one_blas_thread():
+            moments = table.moments()
+            fits = solve_channels([moments], [float(self.lam)], table.options)
+            self._rank(fits, table)
+            self.alpha_ = self._choose(penalties, table, groups)
+            self._units = Units.of(moments, table.columns)
+            scale = self._scales(fits, 0, table)
+            scaled = self._units.standardised(table.X) * scale
+            coef, intercept = next(iter(_ridge_path(scaled, table.codes, [self.alpha_])))
+        self._coef = coef * scale * self._target_std
+        self.coef_ = self._coef / self._units.unit
+        self.intercept_ = float(intercept * self._target_std + self.target_mean_)
+        self._usable = np.isfinite(self.objective_)
+        return self
+
+    def _prepare(self, X: ArrayLike, y: ArrayLike) -> PreparedTable:
+        """Check parameters and input; standardise the score; learn the channels."""
+        shared = set(IDFSMEC().get_params()) & set(self.get_params())
+        options = IDFSMEC(**{name: getattr(self, name) for name in shared})._options()
+        checked, target = validate_data(
+            self,
+            X,
+            y,
+            dtype=np.float64,
+            ensure_all_finite=False,
+            y_numeric=True,
+            ensure_min_samples=2,
+        )
+        if np.isinf(checked).any():
+            self._refuse_non_finite(checked)
+        target = np.asarray(target, dtype=np.float64)
+        if not np.isfinite(target).all():
+            raise ValueError("y contains NaN or infinity; drop samples without a score first.")
+        self.target_mean_ = float(target.mean())
+        self._target_std = float(target.std())
+        if not self._target_std > 1e-13 * abs(self.target_mean_):
+            raise ValueError("All values of y are equal; there is nothing to explain.")
+        self.channel_names_, columns = channel_columns(
+            self.channels, checked.shape[1], getattr(self, "feature_names_in_", None)
+        )
+        standardised = (target - self.target_mean_) / self._target_std
+        return PreparedTable(checked, standardised, 1, columns, None, options)
+
+    def _rank(self, fits: ChannelFits, table: PreparedTable) -> None:
+        warn_of_unusable(self.channel_names_, fits.unusable[0])
+        warn_of_unsolved(self.channel_names_, fits.kkt_residuals[0, 0], self.tol, self.max_iter)
+        self.objective_ = fits.objectives[0, 0]
+        self.feature_weights_ = fits.feature_weights[0, 0]
+        self.kkt_residuals_ = fits.kkt_residuals[0, 0]
+        self.n_iter_ = int(fits.n_iter.max())
+        history = total_objective(fits.history[:, np.isfinite(self.objective_)], self.gamma)
+        self.objective_history_ = np.minimum.accumulate(history)
+        weighing = weigh(
+            self.objective_,
+            self.feature_weights_,
+            fits.gains[0, 0],
+            table.columns,
+            gamma=self.gamma,
+            channel_weighting=True,
+        )
+        self.channel_weights_ = weighing.channel_weights
+        self._set_ranking(weighing.scores, weighing.order)
+
+    def _scales(self, fits: ChannelFits, fold: int, table: PreparedTable) -> Array:
+        return feature_scales(fits, fold, table.columns, gamma=self.gamma, power=self.power)
+
+    def _choose(
+        self, penalties: list[float], table: PreparedTable, groups: ArrayLike | None
+    ) -> float:
+        """The strength with the smallest squared error on subjects that were held out."""
+        subjects = np.arange(table.codes.size) if groups is None else np.asarray(groups)
+        check_consistent_length(table.X, subjects)
+        n_folds = min(self.cv, np.unique(subjects).size)
+        if len(penalties) == 1 or n_folds < 2:
+            return penalties[len(penalties) // 2]
+        folds = list(GroupKFold(n_folds).split(table.X, groups=subjects))
+        held_out = [test for _, test in folds]
+        moments = fold_moments(table.X, table.codes, 1, table.columns, held_out)
+        fits = solve_channels(moments, [float(self.lam)], table.options)
+        error = np.zeros(len(penalties))
+        for fold, (train, test) in enumerate(folds):
+            units = Units.of(moments[fold], table.columns)
+            scaled = units.standardised(table.X) * self._scales(fits, fold, table)
+            paths = _ridge_path(scaled[train], table.codes[train], penalties)
+            for place, (coef, intercept) in enumerate(paths):
+                error[place] += np.sum((scaled[test] @ coef + intercept - table.codes[test]) ** 2)
+        return penalties[int(np.argmin(error))]
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Score of each sample from the channels it has.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN where a channel is missing. A sample without any channel gets the mean score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "coef_")
+        checked = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
+        )
+        said = self._units.standardised(checked) @ self._coef + self.intercept_
+        empty = self._units.without_any(checked, self._usable, "the mean score of training")
+        said[empty] = self.target_mean_
+        return said
+
+
+def _ridge_path(X: Array, y: Array, penalties: Sequence[float]) -> list[tuple[Array, float]]:
+    """Coefficients and intercepts of ridge regression, all penalties from one decomposition.
+
+    Examples
+    --------
+    >>> ((coef, intercept),) = _ridge_path(np.array([[0.0], [2.0]]), np.array([1.0, 5.0]), [1.0])
+    >>> coef, round(intercept, 6)
+    (array([1.]), 2.0)
+    """
+    mean, middle = X.mean(axis=0), float(y.mean())
+    left, stretch, right = np.linalg.svd(X - mean, full_matrices=False)
+    toward = left.T @ (y - middle)
+    found = []
+    for penalty in penalties:
+        coef = (stretch / (stretch**2 + penalty * y.size) * toward) @ right
+        found.append((coef, middle - float(mean @ coef)))
+    return found

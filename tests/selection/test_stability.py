@@ -1,0 +1,131 @@
+"""StabilitySelector: halves of subjects, frequencies, thresholds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from idfsmec.selection import IDFSMEC, METHODS, MRMR, StabilitySelector
+from idfsmec.selection._idfsmeccv import fill_by_train
+from idfsmec.selection._stability import complementary_halves
+
+
+# The checks' features are all alike informative, so that none is picked on nearly all halves.
+@pytest.mark.filterwarnings("ignore:No features were selected")
+@parametrize_with_checks([StabilitySelector(n_resamples=10, random_state=0)])
+def test_keeps_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def cohort():
+    """30 subjects with 4 samples each; feature 2 of channel E1 tells the classes apart."""
+    rng = np.random.default_rng(4)
+    subjects = np.repeat(np.arange(30), 4)
+    y = np.where(subjects % 2 == 1, "MDD", "HC")
+    X = rng.normal(size=(30, 3, 5))[subjects] + 0.5 * rng.normal(size=(120, 3, 5))
+    X[:, 0, 2] += 2.5 * (y == "MDD")
+    X[rng.random((120, 3)) < 0.3] = np.nan
+    columns = [f"E{v + 1}__f{j}" for v in range(3) for j in range(5)]
+    return pd.DataFrame(X.reshape(120, -1), columns=columns), y, subjects
+
+
+def test_a_true_difference_is_found_on_nearly_all_halves(cohort):
+    X, y, subjects = cohort
+    found = StabilitySelector(n_features_to_select=2, random_state=0).fit(X, y, groups=subjects)
+    assert found.get_feature_names_out().tolist() == ["E1__f2"]
+    assert found.frequencies_[2] > 0.95
+    assert found.channel_frequencies_[0] >= found.frequencies_[:5].max()
+    assert found.expected_false_ <= 1.0
+    assert found.stability_.low <= found.stability_.value <= found.stability_.high
+
+
+def test_the_batch_gives_what_one_fit_per_half_gives(cohort):
+    X, y, subjects = cohort
+    selector = IDFSMEC(lam=0.1, gamma=1.5, n_features_to_select=4)
+    found = StabilitySelector(selector, n_features_to_select=4, n_resamples=6, random_state=3).fit(
+        X, y, groups=subjects
+    )
+    codes = (y == "MDD").astype(int)
+    halves = complementary_halves(subjects, codes, 3, np.random.RandomState(3))
+    alone = [clone(selector).fit(X.iloc[half], y[half]).support_ for half in halves]
+    assert_array_equal(found.selections_, alone)
+
+
+def test_halves_share_no_subject_and_balance_the_classes():
+    subjects = np.repeat(np.arange(21), 3)
+    codes = np.repeat(np.arange(21) % 3, 3)
+    halves = complementary_halves(subjects, codes, 20, np.random.RandomState(0))
+    for one, other in zip(halves[::2], halves[1::2], strict=True):
+        assert set(subjects[one]).isdisjoint(subjects[other])
+        assert_array_equal(np.sort(np.concatenate([one, other])), np.arange(63))
+        difference = np.bincount(codes[one]) - np.bincount(codes[other])
+        assert np.abs(difference).max() <= 3  # one subject
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_works_around_every_method_with_gaps(cohort, name):
+    X, y, subjects = cohort
+    method = METHODS[name].build(random_state=0)
+    if name == "PS-NSGA":
+        method.set_params(population_size=8, n_generations=2)
+    found = StabilitySelector(method, n_features_to_select=3, n_resamples=4, random_state=0)
+    found.fit(X, y, groups=subjects)
+    assert_array_equal(found.selections_.sum(axis=1), 3)
+    assert_array_equal(np.sort(found.ranking_), np.arange(1, 16))
+
+
+def test_a_selector_without_nan_sees_each_half_filled_with_its_own_means(cohort):
+    X, y, subjects = cohort
+    found = StabilitySelector(MRMR(), n_features_to_select=3, n_resamples=2, random_state=1)
+    found.fit(X, y, groups=subjects)
+    half = complementary_halves(subjects, (y == "MDD").astype(int), 1, np.random.RandomState(1))[0]
+    values = X.to_numpy()[half]
+    alone = MRMR(n_features_to_select=3).fit(fill_by_train(values, values)[0], y[half])
+    assert_array_equal(found.selections_[0], alone.support_)
+
+
+def test_noise_alone_is_kept_no_more_often_than_the_bound_says():
+    rng = np.random.default_rng(8)
+    kept = []
+    for seed in range(8):
+        X = rng.normal(size=(40, 30))
+        found = StabilitySelector(
+            channels=np.repeat(np.arange(6), 5), n_resamples=20, random_state=seed
+        ).fit(X, np.arange(40) % 2)
+        kept.append(found.support_.sum())
+    assert np.mean(kept) <= 1.0
+
+
+def test_number_of_workers_does_not_matter(cohort):
+    X, y, subjects = cohort
+    one, two = (
+        StabilitySelector(MRMR(), n_resamples=4, random_state=0, n_jobs=n).fit(X, y, subjects)
+        for n in (1, 2)
+    )
+    assert_array_equal(one.selections_, two.selections_)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"n_resamples": 7}, "must be even"),
+        ({"threshold": 0.4}, "above 0.5"),
+        ({"assumption": "normal"}, "unimodal"),
+        ({"n_features_to_select": 14}, "Lower n_features_to_select"),
+        ({"max_false": 0}, "max_false"),
+    ],
+)
+def test_says_what_is_wrong_with_a_parameter(cohort, wrong, said):
+    X, y, subjects = cohort
+    wrong = {"n_resamples": 4, "random_state": 0} | wrong
+    with pytest.raises(ValueError, match=said):
+        StabilitySelector(MRMR(), **wrong).fit(X, y, subjects)
+
+
+def test_one_subject_in_a_class_is_refused_by_name_of_the_problem(cohort):
+    X, y, _ = cohort
+    with pytest.raises(ValueError, match="at least 2 subjects of each class"):
+        StabilitySelector().fit(X, y, groups=(y == "MDD").astype(int))
