@@ -2,7 +2,15 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from idfsmec.selection import IDFSMEC, IDFSMECCV, IDFSPath, idfs_path
+from idfsmec.selection import (
+    IDFSMEC,
+    IDFSMECCV,
+    IDFSMECClassifier,
+    IDFSMECRegressor,
+    IDFSPath,
+    StabilitySelector,
+    idfs_path,
+)
 
 try:
     __version__ = version("idfsmec")
@@ -12,7 +20,10 @@ except PackageNotFoundError:  # a source tree that was never installed
 __all__ = [
     "IDFSMEC",
     "IDFSMECCV",
+    "IDFSMECClassifier",
+    "IDFSMECRegressor",
     "IDFSPath",
+    "StabilitySelector",
     "__version__",
     "idfs_path",
 ]
