@@ -28,6 +28,8 @@ myst_heading_anchors = 3
 autosummary_generate = True
 numpydoc_show_class_members = False
 exclude_patterns = ["_build", "examples"]
+# scikit-learn's inherited docstrings refer to labels of its own documentation.
+suppress_warnings = ["ref.ref"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"idfsmec {version}"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
