@@ -19,6 +19,7 @@ from idfsmec._table_checks import (
     same_info,
     split_column,
 )
+from idfsmec._table_html import table_html
 from idfsmec._table_io import read_parts, write_parts
 from idfsmec.errors import InputError
 
@@ -121,6 +122,9 @@ class FeatureTable:
             f"{len(self.channels)} channels x {len(self.features)} features; labels {labels}; "
             f"{missing:.1%} missing)"
         )
+
+    def _repr_html_(self) -> str:
+        return table_html(self)
 
     def equals(self, other: object) -> bool:
         """Whether another table is the same in everything; NaN equals NaN."""
