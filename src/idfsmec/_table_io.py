@@ -75,7 +75,11 @@ def write_parts(path: Path, parts: Parts) -> None:
         table = pa.Table.from_pandas(frame, preserve_index=False)
         schema_metadata = {**table.schema.metadata, METADATA_KEY: json.dumps(metadata).encode()}
         with replacing(path) as (temporary,):
-            pq.write_table(table.replace_schema_metadata(schema_metadata), temporary)
+            pq.write_table(
+                table.replace_schema_metadata(schema_metadata),
+                temporary,
+                write_page_checksum=True,  # a flipped bit is found when the table is read
+            )
         return
     metadata["dtypes"] = {name: kind_of(groups[name]) for name in GROUPS}
     with replacing(sidecar_path(path), path) as (sidecar, temporary):
@@ -99,17 +103,23 @@ def read_parts(path: Path) -> Parts:
 def _read_parquet(path: Path) -> Parts:
     try:
         # A folder called "session=1" is a name here, not a column.
-        table = pq.read_table(path, partitioning=None)
-    except pa.ArrowException as error:
-        raise InputError(f"not a readable Parquet file ({error}).") from error
+        table = pq.read_table(path, partitioning=None, page_checksum_verification=True)
+        frame = _without_row_names(table)
+    except Exception as error:
+        # A damaged file makes Arrow raise anything, from OSError to UnicodeDecodeError.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"not a readable Parquet file ({reason}).") from error
     metadata = _check_metadata((table.schema.metadata or {}).get(METADATA_KEY))
-    # pandas stores an index as columns; a subject in the index is still a subject.
-    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    row_names = [name for name in index if isinstance(name, str) and name not in GROUPS]
-    frame = table.to_pandas(ignore_metadata=True).drop(columns=row_names)
     check_header(frame.columns.tolist())
     features = frame.drop(columns=list(GROUPS))
     return features, frame["label"], frame["subject"], metadata.get("info", {})
+
+
+def _without_row_names(table: pa.Table) -> pd.DataFrame:
+    """Drop the index that pandas stores as columns; a subject in the index is a subject."""
+    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    row_names = [name for name in index if isinstance(name, str) and name not in GROUPS]
+    return table.to_pandas(ignore_metadata=True).drop(columns=row_names)
 
 
 def _read_csv(path: Path) -> Parts:
@@ -130,7 +140,9 @@ def _check_metadata(text: bytes | str | None) -> dict[str, Any]:
         version = int(metadata["format_version"])
         if not all(isinstance(metadata.get(key, {}), dict) for key in ("info", "dtypes")):
             raise TypeError("info and dtypes are mappings")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if not all(isinstance(kind, str) for kind in metadata.get("dtypes", {}).values()):
+            raise TypeError("dtypes are words")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError("the metadata written by idfsmec is damaged.") from error
     if version > FORMAT_VERSION:
         raise InputError(
