@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from idfsmec._spreadsheet import neutralise
 from idfsmec._table_io import replacing
 from idfsmec.cli._app import command, console, error_console
 from idfsmec.errors import InputError
@@ -62,7 +63,7 @@ def select(
     selector = _fit(table, k, lam, gamma, tune)
     features, channels = ranking_frame(selector), channel_frame(selector)
     with replacing(output) as (beside,):
-        features.to_csv(beside, index=False)
+        neutralise(features).to_csv(beside, index=False)
     _show(features, channels)
     console.print(
         f"Ranking of {len(features)} features written to {output}.", markup=False, soft_wrap=True

@@ -42,7 +42,11 @@ def _check_records(path: Path, width: int) -> None:
             per_signal = file.read(max(8 * n_signals, 0))
             samples = [int(per_signal[i : i + 8]) for i in range(0, 8 * n_signals, 8)]
         except ValueError:
-            return  # no header at all: the reader says so
+            # The reader's own words would quote what stands there, which may be a name.
+            raise InputError(
+                f"{path}: the header has no numbers where EDF and BDF files have them. Check "
+                "that the file is whole and of that format."
+            ) from None
     record = width * sum(samples)
     if record > 0 and not seconds > 0:
         raise InputError(
