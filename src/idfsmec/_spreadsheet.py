@@ -33,7 +33,7 @@ def neutralise(frame: pd.DataFrame) -> pd.DataFrame:
     safe = frame.copy()
     for place, kind in enumerate(safe.dtypes):
         if not (pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind)):
-            safe.isetitem(place, safe.iloc[:, place].map(_plain))
+            safe.isetitem(place, [_plain(cell) for cell in safe.iloc[:, place]])
     safe.columns = pd.Index([_plain(name) for name in safe.columns])
     return safe
 

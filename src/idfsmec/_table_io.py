@@ -51,6 +51,19 @@ def sidecar_path(path: Path) -> Path:
     return path.with_name(path.name + ".info.json")
 
 
+def naming(error: OSError, path: Path) -> OSError:
+    """Say which file it was: a full disk alone does not help anybody.
+
+    Examples
+    --------
+    >>> str(naming(OSError(28, "No space left on device"), Path("table.csv")))
+    "[Errno 28] No space left on device: 'table.csv'"
+    """
+    if error.errno is None:
+        return OSError(f"{path}: {error}")
+    return OSError(error.errno, error.strerror or str(error), str(path))
+
+
 @contextmanager
 def replacing(*paths: Path) -> Iterator[list[Path]]:
     """Give names to write to; they replace ``paths`` only when everything went well."""
@@ -58,8 +71,13 @@ def replacing(*paths: Path) -> Iterator[list[Path]]:
     beside = [path.with_name(f".{uuid.uuid4().hex}.{path.name}") for path in paths]
     try:
         yield beside
+        for temporary in beside:
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())  # or a power cut could leave the name without the bytes
         for temporary, path in zip(beside, paths, strict=True):
             os.replace(temporary, path)  # noqa: PTH105 - the atomic one, by its name
+    except OSError as error:
+        raise naming(error, paths[-1]) from error
     finally:
         for temporary in beside:
             temporary.unlink(missing_ok=True)
