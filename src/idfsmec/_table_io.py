@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import glob
+import hashlib
 import json
 import os
+import platform
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,6 +54,26 @@ def sidecar_path(path: Path) -> Path:
     return path.with_name(path.name + ".info.json")
 
 
+def _beside(path: Path, process: int | str, unique: str | None = None) -> Path:
+    """Name a file beside another by the machine and the process that writes it."""
+    machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+    return path.with_name(f".{machine}-{process}-{unique or uuid.uuid4().hex}.{path.name}")
+
+
+def _sweep(path: Path) -> None:
+    """Remove what a killed process of this machine left beside a file."""
+    if os.name != "posix":  # elsewhere one cannot ask for a process without harming it
+        return
+    pattern = _beside(Path(glob.escape(path.name)), "*", "*").name
+    for left in path.parent.glob(pattern):
+        try:
+            os.kill(int(left.name.split("-")[1]), 0)
+        except ProcessLookupError:
+            left.unlink(missing_ok=True)
+        except (OSError, ValueError):
+            continue  # somebody else's, or not ours at all
+
+
 def naming(error: OSError, path: Path) -> OSError:
     """Say which file it was: a full disk alone does not help anybody.
 
@@ -68,7 +91,7 @@ def naming(error: OSError, path: Path) -> OSError:
 def replacing(*paths: Path) -> Iterator[list[Path]]:
     """Give names to write to; they replace ``paths`` only when everything went well."""
     paths[0].parent.mkdir(parents=True, exist_ok=True)
-    beside = [path.with_name(f".{uuid.uuid4().hex}.{path.name}") for path in paths]
+    beside = [_beside(path, os.getpid()) for path in paths]
     try:
         yield beside
         for temporary in beside:
@@ -76,6 +99,7 @@ def replacing(*paths: Path) -> Iterator[list[Path]]:
                 os.fsync(file.fileno())  # or a power cut could leave the name without the bytes
         for temporary, path in zip(beside, paths, strict=True):
             os.replace(temporary, path)  # noqa: PTH105 - the atomic one, by its name
+            _sweep(path)
     except OSError as error:
         raise naming(error, paths[-1]) from error
     finally:

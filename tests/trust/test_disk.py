@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from idfsmec._table_io import _beside
 from idfsmec.cli import app
 from idfsmec.table import FeatureTable
 
@@ -22,6 +23,7 @@ import resource, signal, sys
 limit = int(sys.argv.pop(1))
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+from idfsmec._table_io import _beside
 from idfsmec.cli import app
 app()
 """
@@ -88,3 +90,13 @@ def test_a_place_that_cannot_be_written_is_named(small_study, tmp_path):
     assert "closed" in result.stderr
     assert "Traceback" not in result.stderr
     assert (tmp_path / "closed").read_text() == "not a folder"
+
+
+def test_what_a_killed_writer_left_is_swept_up_and_what_a_living_one_writes_is_not(tmp_path):
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    dead, living = (_beside(tmp_path / "table.parquet", pid) for pid in (gone.pid, os.getppid()))
+    for path in (dead, living):
+        path.write_text("half a table")
+    _written(tmp_path / "table.parquet")
+    assert sorted(tmp_path.iterdir()) == sorted([living, tmp_path / "table.parquet"])
