@@ -54,14 +54,3 @@ def test_debug_shows_the_traceback(monkeypatch, capfd):
 def test_unknown_commands_and_options_are_bad_usage():
     assert runner.invoke(app, ["nonsense"]).exit_code == 2
     assert runner.invoke(app, ["demo", "--nonsense"]).exit_code == 2
-
-
-def test_the_demo_finds_the_planted_features():
-    result = runner.invoke(app, ["demo"])
-    assert result.exit_code == 0
-    best = [
-        line for line in result.output.splitlines() if "│    1 │" in line or "│    2 │" in line
-    ]
-    assert "F3" in best[0]
-    assert "alpha" in best[0]
-    assert "theta" in best[1]

@@ -386,3 +386,13 @@ def test_float32_input_is_computed_in_double_precision(incomplete):
     here = fitted(X.astype(np.float32), y, channels)
     there = fitted(X.astype(np.float32).astype(np.float64), y, channels)
     assert_array_equal(here.scores_, there.scores_)
+
+
+def test_fewer_samples_than_features_still_permutes_and_flips():
+    """Many projections cost nothing then; rounding must not choose among them."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(16, 30)), np.arange(16) % 2
+    order, signs = rng.permutation(30), rng.choice([-1.0, 1.0], 30)
+    here = fitted(X, y, **EXACT)
+    there = fitted((X * signs)[:, order], y, **EXACT)
+    assert_allclose(there.scores_, here.scores_[order], atol=1e-6)

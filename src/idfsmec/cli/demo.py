@@ -1,66 +1,149 @@
-"""``idfsmec demo``: see the point without any data."""
+"""``idfsmec demo``: from a simulated cohort to the report, no data needed."""
 
 from __future__ import annotations
 
-import numpy as np
-import pandas as pd
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
-from rich.table import Table
+from rich.progress import Progress
 
 from idfsmec.cli._app import command, console
-from idfsmec.selection import IDFSMEC
+from idfsmec.errors import InputError
 
-INFORMATIVE = ("F3__alpha", "Fz__theta")
+if TYPE_CHECKING:
+    from idfsmec.data import SimulatedCohort
+    from idfsmec.table import FeatureTable
 
 
-def demo_table(seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
-    """A small table in which two features tell the groups apart and channels are missing.
+@dataclass(frozen=True)
+class Size:
+    """How much a demo computes."""
 
-    Examples
-    --------
-    >>> X, y = demo_table()
-    >>> X.shape, sorted(set(y))
-    ((240, 35), ['HC', 'MDD'])
-    """
-    rng = np.random.default_rng(seed)
-    channels = ("Fp1", "F3", "Fz", "F4", "Cz", "Pz", "O1")
-    bands = ("delta", "theta", "alpha", "beta", "gamma")
-    y = pd.Series(np.tile(["MDD", "HC"], 120), name="label")
-    columns = [f"{channel}__{band}" for channel in channels for band in bands]
-    shared = rng.normal(size=(240, 7, 1))  # what the bands of a channel have in common
-    X = pd.DataFrame((shared + rng.normal(size=(240, 7, 5))).reshape(240, 35), columns=columns)
-    for column in INFORMATIVE:
-        X[column] += 1.2 * (y == "MDD")
-    gone = rng.random((240, 7)) < np.array([0.5, 0.3, 0.1, 0.1, 0.0, 0.1, 0.3])
-    X = X.mask(np.repeat(gone, 5, axis=1))
-    return X, y
+    n_subjects: int
+    seconds: float
+    rates: tuple[float, ...]
+    n_splits: int
+    ks: tuple[int, ...]
+    methods: tuple[str, ...]
+
+
+# Strong for depression research (Cohen's d), so that a small cohort shows the point.
+EFFECT = 2.0
+FULL = Size(
+    n_subjects=40,
+    seconds=60.0,
+    rates=(0.1, 0.3, 0.5),
+    n_splits=5,
+    ks=(5, 10, 20, 50, 100),
+    methods=("IDFS-MEC", "mRMR", "ReliefF", "RFS", "ANOVA F", "all features", "random"),
+)
+QUICK = Size(
+    n_subjects=16,
+    seconds=40.0,
+    rates=(0.1, 0.5),
+    n_splits=4,
+    ks=(5, 20, 50),
+    methods=("IDFS-MEC", "mRMR", "ANOVA F", "random"),
+)
 
 
 @command("demo")
 def demo(
-    seed: int = typer.Option(0, help="Seed of the generated table."),
+    out: Annotated[Path, typer.Option(help="Folder for everything the demo makes.")] = Path(
+        "idfsmec-demo"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="A smaller cohort, in half a minute.")] = (
+        False
+    ),
+    seed: Annotated[int, typer.Option(help="Seed of the simulated cohort.")] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; -1 is one per core.")] = -1,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an earlier demo in OUT.")
+    ] = False,
 ) -> None:
-    """Rank the features of a small generated table with missing channels.
+    """Simulate a cohort, find detached electrodes, rank features, compare methods, write a report.
 
-    Example: [bold]idfsmec demo --seed 1[/bold]
+    Example: [bold]idfsmec demo --quick --out demo[/bold]
     """
-    X, y = demo_table(seed)
-    selector = IDFSMEC(n_features_to_select=8).fit(X, y)
-    share = X.isna().to_numpy().mean()
-    console.print(
-        f"{len(X)} samples, {len(selector.channel_names_)} channels, {X.shape[1]} features; "
-        f"{share:.0%} of the values are missing. The groups differ in {' and '.join(INFORMATIVE)}."
+    from idfsmec.data import simulate_cohort
+
+    page = out / "report.html"
+    if page.exists() and not force:
+        raise InputError(f"{page} exists; give another folder with --out, or --force.")
+    size = QUICK if quick else FULL
+    cohort = simulate_cohort(
+        size.n_subjects, 64, duration=size.seconds, effect_size=EFFECT, random_state=seed
     )
-    shown = Table(title="Best features")
-    for heading in ("rank", "channel", "feature", "score", "channel missing"):
-        shown.add_column(heading, justify="right" if heading in ("rank", "score") else "left")
-    for place in np.argsort(selector.ranking_)[:8]:
-        channel, _, feature = X.columns[place].rpartition("__")
-        shown.add_row(
-            str(selector.ranking_[place]),
-            channel,
-            feature,
-            f"{selector.scores_[place]:.4f}",
-            f"{X.iloc[:, place].isna().mean():.0%}",
+    console.print(
+        f"1. {size.n_subjects} simulated people, 64 channels, {size.seconds:g} s each. The groups "
+        f"differ (Cohen's d = {EFFECT:g}) at {', '.join(cohort.informative_channels)}.",
+        highlight=False,
+    )
+    table = _extract(cohort, jobs)
+    table.write(out / "cohort.parquet")
+    _rank(table, cohort)
+    _compare(table, out, size, jobs)
+    _report(out)
+
+
+def _extract(cohort: SimulatedCohort, jobs: int) -> FeatureTable:
+    from idfsmec.extraction import extract_table
+
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("2. features", total=len(cohort.recordings))
+        table = extract_table(
+            cohort.recordings, jobs=jobs, on_progress=lambda _: bar.advance(task)
+        ).table
+    lost = 1.0 - table.observed.to_numpy().mean()
+    console.print(
+        f"2. {len(table.X)} epochs x {table.X.shape[1]} features. Detached electrodes were found "
+        f"in {lost:.1%} of the channel-epochs ({len(cohort.detachments)} electrodes came off).",
+        highlight=False,
+    )
+    return table
+
+
+def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
+    from idfsmec.selection import IDFSMEC, ranking_frame
+
+    selector = IDFSMEC(table.column_channels, n_features_to_select=20).fit(table.X, table.y)
+    best = ranking_frame(selector).head(20)
+    hits = set(cohort.informative_features) & set(best["channel"] + "__" + best["feature"])
+    leading = ", ".join((best["channel"] + " " + best["feature"])[:3])
+    console.print(
+        f"3. Best features: {leading}. Of the first 20, {len(hits)} are among the "
+        f"{len(cohort.informative_features)} of {table.X.shape[1]} that really differ.",
+        highlight=False,
+    )
+
+
+def _compare(table: FeatureTable, out: Path, size: Size, jobs: int) -> None:
+    from idfsmec.cli.benchmark import stop_cleanly
+    from idfsmec.evaluation import Protocol, accuracy
+
+    console.print(
+        f"4. {len(size.methods)} methods, {len(size.rates)} missing rates, {size.n_splits} "
+        "subject-wise folds, settings chosen by inner folds.",
+        highlight=False,
+    )
+    protocol = Protocol(rates=size.rates, n_splits=size.n_splits, ks=size.ks)
+    with stop_cleanly(out):
+        results = accuracy(
+            {"cohort": table},
+            out,
+            methods=size.methods,
+            protocol=protocol,
+            n_jobs=jobs if jobs > 0 else None,
         )
-    console.print(shown)
+    if len(results.failures):
+        raise RuntimeError(results.failures.iloc[0]["traceback"].strip().splitlines()[-1])
+
+
+def _report(out: Path) -> None:
+    from idfsmec.report import write_report
+
+    with console.status("5. report"):
+        page = write_report(out, force=True)
+    console.print(f"5. Open {page.resolve()} in a browser.", highlight=False, soft_wrap=True)

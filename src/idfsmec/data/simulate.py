@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import mne
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from idfsmec._random import RandomState, as_generator
+from idfsmec._threads import one_blas_thread
 from idfsmec.data._simulate_artifacts import add_amplifier, add_artifacts
 from idfsmec.data._simulate_brain import BANDS, draw_brain, draw_traits
 from idfsmec.data._simulate_detach import Detachment, check_kinds, detach, draw_detachments
@@ -78,7 +78,7 @@ class _Simulation:
 
     def __call__(self) -> mne.io.BaseRaw:
         # The number of BLAS threads changes the last bits; with one, all processes agree.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             return self._simulate()
 
     def _simulate(self) -> mne.io.BaseRaw:

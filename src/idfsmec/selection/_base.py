@@ -93,19 +93,33 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         self.ranking_ = ranks(order)
         self.support_ = self.ranking_ <= self._n_to_select(n_features)
 
+    def _set_order(self, order: NDArray[np.intp]) -> None:
+        """Store an order that no single score explains, such as that of a greedy search.
+
+        ``scores_`` then falls in equal steps from 1 (best) to 1 / n_features (worst).
+        """
+        scores = np.empty(order.shape[0])
+        scores[order] = np.arange(order.shape[0], 0, -1) / order.shape[0]
+        self._set_ranking(scores, order)
+
     def _n_to_select(self, n_features: int) -> int:
+        """Resolve ``n_features_to_select`` and warn if it asks for more than there is."""
+        wanted = self.n_features_to_select
+        if isinstance(wanted, Integral) and wanted > n_features:
+            warnings.warn(
+                f"n_features_to_select={wanted} is more than the {n_features} features "
+                "there are; all are kept.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return self._resolve_n_to_select(n_features)
+
+    def _resolve_n_to_select(self, n_features: int) -> int:
         """Resolve ``n_features_to_select`` (None: half; float: fraction; int: count)."""
         wanted = self.n_features_to_select
         if wanted is None:
             return max(1, n_features // 2)
         if isinstance(wanted, Integral) and not isinstance(wanted, bool) and wanted >= 1:
-            if wanted > n_features:
-                warnings.warn(
-                    f"n_features_to_select={wanted} is more than the {n_features} features "
-                    "there are; all are kept.",
-                    UserWarning,
-                    stacklevel=4,
-                )
             return min(int(wanted), n_features)
         if isinstance(wanted, Real) and not isinstance(wanted, Integral) and 0 < wanted <= 1:
             return max(1, int(n_features * wanted))

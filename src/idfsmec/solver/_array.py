@@ -9,6 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import eigsh
+
+# Beyond this size all eigenvalues take much longer than the largest one.
+_LARGE = 200
 
 
 def namespace(array: Any) -> Any:
@@ -93,6 +97,28 @@ def dot_over_classes(left: Any, right: Any) -> Any:
     if isinstance(left, np.ndarray):
         return np.einsum("bcd,bcd->bd", left, right)
     return namespace(left).sum(left * right, axis=1)
+
+
+def concat(parts: list[Any]) -> Any:
+    """Join along the second axis."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts, axis=1)
+    return namespace(parts[0]).concat(parts, axis=1)
+
+
+def largest_eigenvalues(matrices: Any) -> Any:
+    """Largest eigenvalue of each symmetric matrix, shape (b,).
+
+    For large matrices by Lanczos' method, rounded up by its tolerance.
+    """
+    if matrices.shape[-1] <= _LARGE or not isinstance(matrices, np.ndarray):
+        return namespace(matrices).linalg.eigvalsh(matrices)[:, -1]
+    start = np.random.default_rng(0).normal(size=matrices.shape[-1])
+    tops = [
+        eigsh(matrix, k=1, which="LA", v0=start, tol=1e-4, return_eigenvectors=False)[0]
+        for matrix in matrices
+    ]
+    return (1.0 + 1e-3) * np.array(tops)
 
 
 def cumulative_sum(array: Any) -> Any:

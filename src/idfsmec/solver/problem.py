@@ -17,7 +17,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from idfsmec.solver._array import diagonal, dot, dot_over_classes, namespace, transpose
+from idfsmec.solver._array import (
+    diagonal,
+    dot,
+    dot_over_classes,
+    largest_eigenvalues,
+    namespace,
+    transpose,
+)
 
 
 @dataclass(frozen=True)
@@ -48,8 +55,9 @@ class ChannelProblems:
         xp = namespace(A)
         norms = xp.sqrt(diagonal(A))
         R = (A / norms[:, :, None] / norms[:, None, :]) ** 2
-        tops = (xp.linalg.eigvalsh(matrices)[:, -1] for matrices in (A, R))
-        return cls(A, P, y2, R, *tops).priced(xp.zeros_like(y2) + lam)
+        return cls(A, P, y2, R, largest_eigenvalues(A), largest_eigenvalues(R)).priced(
+            xp.zeros_like(y2) + lam
+        )
 
     def priced(self, lam: Any) -> ChannelProblems:
         """The same problems with the price of redundancy multiplied by ``lam``, shape (b,)."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from idfsmec.solver._array import dot, eye, namespace, transpose
+from idfsmec.solver._array import concat, diagonal, dot, eye, namespace, transpose
 
 _TINY = 1e-300
+# Costs below this share of a feature's count as zero when the start is chosen.
+_RIDGE = 1e-6
 # Curvatures are raised by this share, so that (eta I - C) never loses a direction of W.
 _MARGIN = 1e-4
 
@@ -93,11 +95,12 @@ def w_curvature(A_top: Any, A_diagonal: Any, theta: Any) -> Any:
 
 
 def start_projection(A: Any, P: Any) -> Any:
-    """The deterministic start: the polar factor of P, completed by the cheapest directions.
+    """The deterministic start: the polar factor of P, completed by cheap directions.
 
     The rows of P sum to zero (labels are one-hot and centred), so P has at most c - 1 directions
-    and its polar factor is not unique. What is left is filled with the eigenvectors of A with the
-    smallest eigenvalues orthogonal to those directions: no other choice costs less.
+    and its polar factor is not unique. What is left is filled with directions orthogonal to those
+    along which A is small, and which depend smoothly on A and P: with fewer samples than features
+    A has many directions of cost zero, and rounding must not choose among them.
 
     Returns
     -------
@@ -105,27 +108,43 @@ def start_projection(A: Any, P: Any) -> Any:
     """
     xp = namespace(A)
     left, singular, right = xp.linalg.svd(P, full_matrices=False)
-    informative = singular > 1e-10 * xp.maximum(
-        singular[:, :1], xp.ones_like(singular[:, :1]) * 1e-300
-    )
+    informative = singular > 1e-10 * singular[:, :1] + _TINY
     rank = xp.sum(informative * 1, axis=1)
-    if bool(xp.all(rank == right.shape[1])):
-        return left @ right
     for r in sorted({int(value) for value in rank}):
-        chosen = rank == r
         if r < right.shape[1]:
-            right[chosen, r:, :] = _cheapest_complement(
-                A[chosen], right[chosen, :r, :], right.shape[1] - r
+            chosen = rank == r
+            right[chosen, r:, :] = _cheap_complement(
+                A[chosen], right[chosen, :r, :], right[chosen, :1, :], right.shape[1] - r
             )
     return left @ right
 
 
-def _cheapest_complement(A: Any, directions: Any, n_wanted: int) -> Any:
-    """Eigenvectors of A with the least eigenvalues within the complement of ``directions``."""
+def _cheap_complement(A: Any, directions: Any, leading: Any, n_wanted: int) -> Any:
+    """Orthonormal rows of low cost in the complement of ``directions``.
+
+    Two steps of inverse iteration from signed powers of the leading direction, which turn with
+    the signs and the order of features as the problem itself does.
+    """
     xp = namespace(A)
     inside = transpose(directions) @ directions
     outside = eye(A.shape[-1], A) - inside
-    # Lift the span of the directions above everything else, so that it is never chosen.
+    size = xp.max(diagonal(A), axis=1)[:, None, None]
+    costs = outside @ A @ outside + size * (inside + _RIDGE * eye(A.shape[-1], A))
+    seeds = concat([leading * xp.abs(leading) ** (k + 1) for k in range(n_wanted)]) @ outside
+    found = transpose(xp.linalg.solve(costs, xp.linalg.solve(costs, transpose(seeds)))) @ outside
+    found = found / (xp.max(xp.abs(found), axis=(1, 2)) + _TINY)[:, None, None]
+    _, spread, rows = xp.linalg.svd(found, full_matrices=False)
+    usable = spread[:, -1] > 1e-8 * spread[:, 0]
+    if not bool(usable.all()):  # no leading direction to speak of
+        rows[~usable] = _cheapest_complement(A[~usable], inside[~usable], n_wanted)
+    return rows
+
+
+def _cheapest_complement(A: Any, inside: Any, n_wanted: int) -> Any:
+    """Eigenvectors of A with the least eigenvalues in the complement of a subspace."""
+    xp = namespace(A)
+    outside = eye(A.shape[-1], A) - inside
+    # Lift the subspace above everything else, so that it is never chosen.
     ceiling = 2.0 * xp.sum(xp.abs(A), axis=(1, 2)) + 1.0
     _, vectors = xp.linalg.eigh(outside @ A @ outside + ceiling[:, None, None] * inside)
     return transpose(vectors[:, :, :n_wanted])

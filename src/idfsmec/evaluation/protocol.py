@@ -1,0 +1,148 @@
+"""Protocol: all decisions about an evaluation that are not about a table or a method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+from idfsmec.errors import InputError
+from idfsmec.evaluation.folds import Folds
+from idfsmec.missing._gaps import PATTERNS
+
+Gaps = Literal["everywhere", "selection"]
+Tuning = Literal["nested", "oracle", "grid", "time"]
+METRICS = (
+    "accuracy",
+    "balanced_accuracy",
+    "f1",
+    "roc_auc",
+    "subject_accuracy",
+    "subject_balanced_accuracy",
+)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How methods are compared.
+
+    Parameters
+    ----------
+    folds : {"subject", "sample"}
+        Whether a subject's samples stay together (honest) or are spread (the paper's folds).
+    gaps : {"everywhere", "selection"}
+        Whether training and test samples alike have gaps, or only what the selector sees.
+    tuning : {"nested", "oracle", "grid", "time"}
+        ``nested``: hyper-parameters and k are chosen by inner folds of the training fold.
+        ``oracle``: all settings are scored on the held-out folds and the best on average is
+        marked as chosen, as papers do; optimistic. ``grid``: all settings are scored, none is
+        chosen. ``time``: the selection is timed and nothing is scored.
+    n_splits, n_inner_splits : int
+        Outer and inner folds. Inner folds are fewer where a class has too few subjects.
+    rates : sequence of float
+        Shares of the observed channels that are taken away.
+    patterns : sequence of str
+        How gaps lie; see :func:`idfsmec.missing.make_gaps`.
+    seeds : sequence of int
+        Repetitions: each has its own folds and gaps.
+    ks : sequence of int
+        Numbers of selected features. Those beyond a table's number of features are left out.
+    metric : str
+        What tuning maximises.
+    svm_costs : sequence of float
+        Values of the linear SVM's C. Where several are given and tuning is nested, settings are
+        compared with the middle one first; C is then chosen for the best setting of each k.
+    class_weight : {"balanced", None}
+        Whether the SVM weighs classes by their rarity.
+
+    Examples
+    --------
+    >>> Protocol(rates=(0.1, 0.5), n_splits=5).folds
+    'subject'
+    """
+
+    folds: Folds = "subject"
+    gaps: Gaps = "everywhere"
+    tuning: Tuning = "nested"
+    n_splits: int = 10
+    n_inner_splits: int = 3
+    rates: Sequence[float] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+    patterns: Sequence[str] = ("random",)
+    seeds: Sequence[int] = (0,)
+    ks: Sequence[int] = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+    metric: str = "balanced_accuracy"
+    svm_costs: Sequence[float] = (0.01, 0.1, 1.0)
+    class_weight: Literal["balanced"] | None = "balanced"
+
+    def __post_init__(self) -> None:
+        for name, kind in (("rates", float), ("seeds", int), ("ks", int), ("svm_costs", float)):
+            object.__setattr__(self, name, _numbers(name, getattr(self, name), kind))
+        object.__setattr__(self, "patterns", _each_once("patterns", self.patterns))
+        _check_choice("folds", self.folds, get_args(Folds))
+        _check_choice("gaps", self.gaps, get_args(Gaps))
+        _check_choice("tuning", self.tuning, get_args(Tuning))
+        _check_choice("metric", self.metric, METRICS)
+        _check_choice("class_weight", self.class_weight, ("balanced", None))
+        for pattern in self.patterns:
+            _check_choice("patterns", pattern, PATTERNS)
+        _check_range("rates", self.rates, lambda rate: 0 <= rate < 1, "from 0 to below 1")
+        _check_range("seeds", self.seeds, lambda seed: seed >= 0, "at least 0")
+        _check_range("ks", self.ks, lambda k: k >= 1, "at least 1")
+        _check_range("svm_costs", self.svm_costs, lambda c: 0 < c < float("inf"), "above 0")
+        for name in ("n_splits", "n_inner_splits"):
+            _check_range(name, [getattr(self, name)], lambda n: n >= 2, "at least 2")
+
+    @property
+    def middle_cost(self) -> float:
+        """The value of C with which settings are compared."""
+        return self.svm_costs[(len(self.svm_costs) - 1) // 2]
+
+    def per_unit(self) -> dict[str, Any]:
+        """What determines the result of one unit, beside its own coordinates."""
+        shared = {"rates", "patterns", "seeds"}
+        return {key: value for key, value in asdict(self).items() if key not in shared}
+
+    def with_changes(self, **changes: Any) -> Protocol:
+        """Give a protocol that differs in the options named; None leaves one as it is.
+
+        Examples
+        --------
+        >>> Protocol().with_changes(folds="sample", ks=None).folds
+        'sample'
+        """
+        known = {field.name for field in fields(self)}
+        if unknown := set(changes) - known:
+            raise InputError(
+                f"there is no option {', '.join(sorted(unknown))}; "
+                f"choose from {', '.join(sorted(known))}"
+            )
+        return replace(self, **{key: v for key, v in changes.items() if v is not None})
+
+
+def _numbers(name: str, values: Any, kind: type) -> tuple[Any, ...]:
+    try:
+        numbers = [kind(value) for value in values]
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {values!r}; give a list of numbers") from None
+    return _each_once(name, numbers)
+
+
+def _each_once(name: str, values: Any) -> tuple[Any, ...]:
+    if isinstance(values, str):
+        raise InputError(f"give {name} as a list, such as [{values!r}]")
+    once = tuple(dict.fromkeys(values))
+    if not once:
+        raise InputError(f"{name} is empty; give at least one")
+    return once
+
+
+def _check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    if value not in choices:
+        said = ", ".join(str(choice) for choice in choices)
+        raise InputError(f"{name} has {value!r}; choose from {said}")
+
+
+def _check_range(name: str, values: Sequence[Any], valid: Any, wanted: str) -> None:
+    for value in values:
+        if not valid(value):
+            raise InputError(f"{name} has {value}; give numbers {wanted}")

@@ -1,0 +1,185 @@
+"""The commands benchmark and reproduce: files in, files out, exit codes."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from idfsmec.cli import app
+from idfsmec.evaluation import Results
+from idfsmec.selection import IDFSMEC
+
+from ..evaluation.cohorts import make_cohort
+
+runner = CliRunner()
+SMALL = ["--n-splits", "3", "--k", "2,4", "--rates", "0.3", "--jobs", "1", "--quiet"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    return str(make_cohort().write(tmp_path / "clinic.parquet"))
+
+
+def test_benchmark_writes_results_and_prints_means_with_the_folds_and_chance(table, tmp_path):
+    out = tmp_path / "out"
+    result = runner.invoke(
+        app, ["benchmark", table, "--out", str(out), "--methods", "ANOVA F,random", *SMALL]
+    )
+    assert result.exit_code == 0, result.output + result.stderr
+    assert "subject folds" in " ".join(result.output.split())
+    assert "guessing gives 50.0 %" in result.output
+    scores = pd.read_parquet(out / "results.parquet")
+    assert set(scores["method"]) == {"ANOVA F", "random"}
+    assert set(scores["table"]) == {"clinic"}
+    assert set(scores["rate"]) == {0.3}
+
+
+def test_options_reach_the_protocol(table, tmp_path):
+    out = tmp_path / "out"
+    result = runner.invoke(
+        app,
+        [
+            "benchmark",
+            table,
+            "--out",
+            str(out),
+            "--methods",
+            "random",
+            *SMALL,
+            "--seeds",
+            "2",
+            "--folds",
+            "sample",
+            "--gaps",
+            "selection",
+            "--tuning",
+            "oracle",
+            "--patterns",
+            "random,uneven",
+        ],
+    )
+    assert result.exit_code == 0, result.output + result.stderr
+    assert "best on test: optimistic" in " ".join(result.output.split())
+    protocol = Results.read(out).protocol
+    assert (protocol["folds"], protocol["gaps"], protocol["tuning"]) == (
+        "sample",
+        "selection",
+        "oracle",
+    )
+    assert (protocol["seeds"], protocol["patterns"]) == ([0, 1], ["random", "uneven"])
+
+
+def test_all_experiments_can_be_asked_for(table, tmp_path):
+    experiments = [
+        word
+        for name in ("accuracy", "ablation", "sensitivity", "cost")
+        for word in ("--experiment", name)
+    ]
+    out = tmp_path / "out"
+    result = runner.invoke(
+        app, ["benchmark", table, "--out", str(out), "--methods", "IDFS-MEC", *SMALL, *experiments]
+    )
+    assert result.exit_code == 0, result.output + result.stderr
+    assert Results.read(out).scores["experiment"].nunique() == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--rates", "0.1;0.2"], "--rates 0.1;0.2: give numbers"),
+        (["--rates", "1.5"], "rates has 1.5"),
+        (["--methods", "mRMR2"], "no method 'mRMR2'"),
+        (["--n-splits", "50"], "table clinic: 50 folds by subject are not possible"),
+        (["--seeds", "0"], "seeds is empty"),
+        (["--jobs", "0"], "number of jobs is 0"),
+    ],
+)
+def test_bad_usage_ends_in_one_line_and_exit_code_2(table, tmp_path, options, said):
+    result = runner.invoke(
+        app, ["benchmark", table, "--out", str(tmp_path / "out"), *SMALL, *options]
+    )
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_a_table_that_is_not_there_is_named(tmp_path):
+    result = runner.invoke(app, ["benchmark", "nowhere.parquet", "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "nowhere.parquet" in result.stderr
+
+
+def test_two_tables_of_one_name_are_told_apart_by_their_folders(tmp_path):
+    paths = []
+    for folder, seed in (("a", 0), ("b", 1)):
+        (tmp_path / folder).mkdir()
+        paths.append(str(make_cohort(seed=seed).write(tmp_path / folder / "t.csv")))
+    out = tmp_path / "out"
+    result = runner.invoke(
+        app, ["benchmark", *paths, "--out", str(out), "--methods", "random", *SMALL]
+    )
+    assert result.exit_code == 0, result.output + result.stderr
+    assert set(Results.read(out).tables) == {"t", "b/t"}
+
+
+def test_failed_units_end_with_exit_code_1_and_the_reason(table, tmp_path, monkeypatch):
+    def fail(self, *args, **kwargs):
+        raise FloatingPointError("no digits left")
+
+    monkeypatch.setattr(IDFSMEC, "_prepare", fail)
+    monkeypatch.setattr(
+        "idfsmec.evaluation._export.whole_table_ranking",
+        lambda table, *rest: (pd.DataFrame({"rank": [1]}), [1.0]),
+    )
+    result = runner.invoke(
+        app, ["benchmark", table, "--out", str(tmp_path / "out"), "--methods", "IDFS-MEC", *SMALL]
+    )
+    assert result.exit_code == 1
+    assert "3 units failed" in result.stderr
+    assert "FloatingPointError: no digits left" in result.stderr
+
+
+def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(table, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [
+        sys.executable,
+        "-m",
+        "idfsmec",
+        "benchmark",
+        table,
+        "--out",
+        str(tmp_path / "out"),
+        "--methods",
+        "ANOVA F",
+        "--n-splits",
+        "12",
+        "--seeds",
+        "40",
+        "--jobs",
+        "2",
+    ]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, env=environment, text=True, start_new_session=True
+    )
+    assert "units to do" in process.stderr.readline()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+    rest = process.communicate()[1]
+    assert process.returncode == 130, rest
+    assert "stopped; what is finished is kept" in rest
+    assert "Traceback" not in rest
+    result = runner.invoke(
+        app, ["benchmark", table, "--out", str(tmp_path / "out"), "--methods", "ANOVA F", *SMALL]
+    )
+    assert result.exit_code == 0, result.stderr
+
+
+def test_reproduce_without_the_data_says_what_is_missing(tmp_path):
+    result = runner.invoke(
+        app, ["reproduce", "modma3", "--data", str(tmp_path), "--out", str(tmp_path / "out")]
+    )
+    assert result.exit_code == 2
+    assert str(tmp_path) in result.stderr

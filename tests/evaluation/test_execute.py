@@ -1,0 +1,80 @@
+"""Processes here: what they are sent, and what happens when one is killed."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from idfsmec.evaluation import Contestant, Protocol, _execute
+from idfsmec.evaluation._execute import execute
+from idfsmec.evaluation._fold_data import TableArrays
+from idfsmec.evaluation._sanity import AnovaF
+from idfsmec.evaluation._units import Outcome, plan_units
+
+from .cohorts import make_cohort
+
+PROTOCOL = Protocol(rates=[0.3], n_splits=4, ks=[2], svm_costs=[0.1])
+
+
+class KillsItsWorker(AnovaF):
+    """Takes its process down: the first time only, or always."""
+
+    def __init__(self, *, n_features_to_select=None, flag=None):
+        super().__init__(n_features_to_select=n_features_to_select)
+        self.flag = flag
+
+    def fit(self, X, y):
+        if self.flag is not None:
+            try:
+                os.close(os.open(self.flag, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return super().fit(X, y)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return self
+
+
+def say_kind_of_array(unit, table):
+    return Outcome(unit.key, error=f"{type(table.X).__name__} {table.X.flags.writeable}")
+
+
+def plan(contestant, table=None):
+    arrays = TableArrays.of("t", make_cohort() if table is None else table)
+    return list(plan_units([arrays], [contestant], PROTOCOL, "1")), {"t": arrays}
+
+
+def test_a_table_reaches_the_processes_as_a_memory_map_not_with_each_unit(monkeypatch):
+    monkeypatch.setattr(_execute, "run_unit", say_kind_of_array)
+    units, tables = plan(Contestant("a", AnovaF()), make_cohort(n_features=50))
+    assert tables["t"].X.nbytes > 64 * 1024
+    assert {outcome.error for outcome in execute(units, tables, n_jobs=2)} == {"memmap False"}
+
+
+def test_the_arrays_that_are_sent_say_all_that_the_table_says():
+    table = make_cohort()
+    arrays = TableArrays.of("t", table)
+    assert np.array_equal(arrays.X, table.X.to_numpy())
+    assert [table.channels[code] for code in arrays.channel_of] == table.column_channels
+    assert (table.y[arrays.y == 1] == "MDD").all()
+    assert np.unique(arrays.subjects).size == 24
+
+
+@pytest.mark.filterwarnings("ignore:A worker stopped")
+def test_a_process_killed_once_costs_nothing_but_time(tmp_path):
+    units, tables = plan(Contestant("k", KillsItsWorker(flag=str(tmp_path / "flag"))))
+    outcomes = list(execute(units, tables, n_jobs=2))
+    assert (tmp_path / "flag").exists()
+    assert {outcome.key for outcome in outcomes} == {unit.key for unit in units}
+    assert all(outcome.error is None for outcome in outcomes)
+
+
+@pytest.mark.filterwarnings("ignore:A worker stopped")
+def test_processes_killed_again_and_again_end_the_run_with_advice(monkeypatch):
+    monkeypatch.setattr(_execute, "_MOST_BREAKS", 2)
+    units, tables = plan(Contestant("k", KillsItsWorker()))
+    with pytest.raises(RuntimeError, match=r"killed 2 times in a row; give fewer with --jobs"):
+        list(execute(units, tables, n_jobs=2))
+
+
+def test_nothing_to_do_starts_nothing():
+    assert list(execute([], {}, n_jobs=2)) == []

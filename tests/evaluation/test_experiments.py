@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+from idfsmec.errors import InputError
+from idfsmec.evaluation import Protocol, _run, ablation, accuracy, cost, sensitivity
+from idfsmec.evaluation.contestants import ABLATIONS
+
+from .cohorts import make_cohort
+
+PROTOCOL = Protocol(rates=[0.3], n_splits=3, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
+HERE = {"n_jobs": 1, "progress": False}
+
+
+def test_the_ablation_reuses_the_full_method_of_the_comparison(tmp_path, monkeypatch):
+    accuracy(make_cohort(), tmp_path, methods=["IDFS-MEC"], protocol=PROTOCOL, **HERE)
+    computed = []
+    real = _run.execute
+    monkeypatch.setattr(
+        _run, "execute", lambda units, *rest: computed.extend(units) or real(units, *rest)
+    )
+    results = ablation(make_cohort(), tmp_path, protocol=PROTOCOL, **HERE)
+    assert {unit.contestant.name for unit in computed} == set(ABLATIONS) - {"IDFS-MEC"}
+    assert set(results.chosen("ablation")["method"]) == set(ABLATIONS)
+    assert set(results.chosen("accuracy")["method"]) == {"IDFS-MEC"}
+    assert set(results.protocol["experiments"]) == {"accuracy", "ablation"}
+
+
+def test_sensitivity_scores_the_whole_grid_and_chooses_nothing(tmp_path):
+    results = sensitivity(
+        make_cohort(), tmp_path, lams=[0.1, 10.0], gammas=[2.0, 5.0], protocol=PROTOCOL, **HERE
+    )
+    counts = results.scores.groupby(["lam", "gamma", "k"]).size()
+    assert len(counts) == 2 * 2 * 2
+    assert (counts == 3).all()
+    assert not results.scores["chosen"].any()
+
+
+def test_cost_measures_seconds_for_each_number_of_channels(tmp_path):
+    table = make_cohort(n_channels=6)
+    results = cost(
+        table, tmp_path, methods=["IDFS-MEC", "mRMR"], channel_counts=[2, 6], progress=False
+    )
+    counts = results.scores.groupby(["method", "n_channels"])["seconds"].count()
+    assert set(counts.index.unique("n_channels")) == {2, 6}
+    assert (results.scores["seconds"] > 0).all()
+    assert results.scores["accuracy"].isna().all()
+    small = results.selections.set_index("table").loc["table, 2 channels"]
+    assert {name[:2] for name in np.concatenate(small["ranking"].to_list())} == {"E1", "E6"}
+
+
+def test_more_channels_than_there_are_cannot_be_measured(tmp_path):
+    with pytest.raises(InputError, match="table table has 4 channels, not 9"):
+        cost(make_cohort(), tmp_path, methods=["mRMR"], channel_counts=[9])
+
+
+def test_planted_features_and_channels_come_first_also_with_gaps(tmp_path):
+    table = make_cohort(n_subjects=30, n_channels=6, n_features=12, effect=1.5)
+    protocol = PROTOCOL.with_changes(rates=[0.0, 0.5], ks=[4, 8])
+    results = accuracy(table, tmp_path, methods=["IDFS-MEC"], protocol=protocol, **HERE)
+    weights = results.ranking.groupby("channel")["channel_weight"].first()
+    assert set(weights.nlargest(2).index) == {"E1", "E2"}
+    top = results.ranking.head(4)
+    planted = {("E1", "f1"), ("E2", "f1")}
+    assert planted <= set(zip(top["channel"], top["feature"], strict=True))
+    hits = [len({"E1__f1", "E2__f1"} & set(r[:8])) for r in results.selections["ranking"]]
+    assert np.mean(hits) > 1.5

@@ -1,0 +1,128 @@
+import numpy as np
+import pytest
+
+from idfsmec.evaluation import Protocol, _fold_data, make_folds
+from idfsmec.evaluation._fold_data import TableArrays, derive_seed, load_fold, table_digest
+from idfsmec.missing import make_gaps
+from idfsmec.table import FeatureTable
+
+from .cohorts import make_cohort
+
+
+def load(table, protocol=None, rate=0.3, pattern="random", seed=0, fold=0):
+    arrays = TableArrays.of("t", table)
+    return load_fold(arrays, protocol or Protocol(n_splits=4), pattern, rate, seed, fold, True)
+
+
+def perturbed(table, rows, what, seed=1):
+    """The same table with something else in some rows."""
+    rng = np.random.default_rng(seed)
+    X, y = table.X.copy(), table.y.copy()
+    if what == "values":
+        X.iloc[rows] = rng.normal(5, 10, size=(len(rows), X.shape[1]))
+    elif what == "gaps":
+        gone = rng.random((len(rows), len(table.channels))) < 0.5
+        block = X.iloc[rows].to_numpy(copy=True)
+        block[np.repeat(gone, X.shape[1] // gone.shape[1], axis=1)] = np.nan
+        X.iloc[rows] = block
+    else:
+        y.iloc[rows] = y.iloc[rng.permutation(rows)].to_numpy()
+    return FeatureTable(X, y, table.subjects)
+
+
+@pytest.mark.parametrize("pattern", ["random", "recording", "burst", "uneven"])
+def test_both_sides_of_a_fold_miss_the_asked_share(pattern):
+    data = load(make_cohort(n_subjects=40, n_channels=8), pattern=pattern)
+    assert np.isnan(data.gappy).mean() == pytest.approx(0.3, abs=0.02)
+    assert np.isnan(data.test_gappy).mean() == pytest.approx(0.3, abs=0.02)
+
+
+def test_observed_training_values_have_mean_0_and_variance_1_and_gaps_are_filled_with_0():
+    data = load(make_cohort())
+    assert np.nanmean(data.gappy, axis=0) == pytest.approx(np.zeros(12), abs=1e-12)
+    assert np.nanstd(data.gappy, axis=0) == pytest.approx(np.ones(12))
+    assert (data.filled[np.isnan(data.gappy)] == 0).all()
+    assert (data.test[np.isnan(data.test_gappy)] == 0).all()
+
+
+@pytest.mark.parametrize("what", ["values", "gaps", "labels"])
+@pytest.mark.parametrize("pattern", ["random", "recording", "uneven"])
+def test_nothing_held_out_reaches_what_selectors_see(what, pattern, monkeypatch):
+    table = make_cohort()
+    folds = make_folds(table.y, table.subjects, n_splits=4)
+    # Stratified folds know all labels: hold them, so that only what is held out differs.
+    monkeypatch.setattr(
+        _fold_data,
+        "make_folds",
+        lambda y, *rest: folds if len(y) == len(table) else make_folds(y, *rest),
+    )
+    before = load(table, pattern=pattern)
+    after = load(perturbed(table, folds[0][1], what), pattern=pattern)
+    if what == "labels":
+        assert (before.y_test != after.y_test).any()
+    else:
+        assert not np.array_equal(before.test_gappy, after.test_gappy, equal_nan=True)
+    for one, other in zip([before, *before.inner], [after, *after.inner], strict=True):
+        assert np.array_equal(one.gappy, other.gappy, equal_nan=True)
+        assert np.array_equal(one.filled, other.filled)
+        assert np.array_equal(one.train, other.train)
+        assert np.array_equal(one.y_train, other.y_train)
+    for one, other in zip(before.inner, after.inner, strict=True):
+        assert np.array_equal(one.test, other.test)
+        assert np.array_equal(one.y_test, other.y_test)
+
+
+def test_gaps_for_the_selection_leave_the_classifier_complete_data():
+    table = make_cohort()
+    data = load(table, Protocol(n_splits=4, gaps="selection"), rate=0.5)
+    assert np.isnan(data.gappy).mean() == pytest.approx(0.5, abs=0.02)
+    assert not np.isnan(data.train_gappy).any()
+    assert not np.isnan(data.test_gappy).any()
+    train, test = make_folds(table.y, table.subjects, n_splits=4)[0]
+    X = table.X.to_numpy()
+    scaled = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
+    assert data.train == pytest.approx(scaled[train])
+    assert data.test == pytest.approx(scaled[test])
+
+
+def test_inner_folds_split_the_training_samples_and_keep_their_gaps():
+    data = load(make_cohort())
+    assert len(data.inner) == 3
+    assert sum(part.y_test.size for part in data.inner) == data.y_train.size
+    n_missing = sum(np.isnan(part.test_gappy).sum() for part in data.inner)
+    assert n_missing == np.isnan(data.gappy).sum()
+
+
+def test_a_column_that_never_changes_in_training_carries_nothing_into_the_test():
+    table = make_cohort()
+    train, _ = make_folds(table.y, table.subjects, n_splits=4)[0]
+    X = table.X.copy()
+    X.iloc[train, 0] = 7.1
+    X.iloc[train, 1] = np.nan
+    data = load(FeatureTable(X, table.y, table.subjects), rate=0.0)
+    assert (data.train[:, :2] == 0).all()
+    assert (data.test[:, :2] == 0).all()
+
+
+def test_gaps_of_a_rate_are_the_same_for_all_methods_and_differ_between_folds_and_seeds():
+    table = make_cohort()
+    again = load(FeatureTable(table.X, table.y, table.subjects))
+    assert np.array_equal(load(table).gappy, again.gappy, equal_nan=True)
+    seeds = {derive_seed("gaps", "random", 0.3, seed, fold) for seed in (0, 1) for fold in (0, 1)}
+    assert len(seeds) == 4
+
+
+def test_the_digest_knows_values_labels_subjects_and_columns():
+    table = make_cohort()
+    X = table.X.copy()
+    X.iloc[3, 2] += 1e-9
+    others = [
+        FeatureTable(X, table.y, table.subjects),
+        FeatureTable(table.X, table.y[::-1].reset_index(drop=True), table.subjects),
+        FeatureTable(table.X, table.y, table.subjects.str.upper()),
+        FeatureTable(table.X.rename(columns={"E1__f1": "E1__g1"}), table.y, table.subjects),
+        make_gaps(table, 0.1, random_state=0),
+    ]
+    digests = {table_digest(one) for one in [table, *others]}
+    assert len(digests) == 6
+    assert table_digest(make_cohort()) == table_digest(table)

@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from idfsmec.errors import InputError
+from idfsmec.evaluation import make_folds
+from idfsmec.evaluation.folds import most_splits
+
+
+@given(
+    epochs=st.lists(st.integers(1, 6), min_size=8, max_size=20),
+    n_splits=st.integers(2, 4),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=30, deadline=None)
+def test_subject_folds_tear_no_subject_and_hold_out_every_sample_once(epochs, n_splits, seed):
+    subjects = np.repeat(np.arange(len(epochs)), epochs)
+    y = subjects % 2
+    folds = make_folds(y, subjects, "subject", n_splits, seed)
+    held_out = np.concatenate([test for _, test in folds])
+    assert sorted(held_out) == list(range(y.size))
+    for train, test in folds:
+        assert not set(subjects[train]) & set(subjects[test])
+        assert set(y[train]) == set(y[test]) == {0, 1}
+
+
+def test_subject_folds_have_their_share_of_people_however_long_recordings_are():
+    epochs = np.array([1, 50] * 10)
+    subjects = np.repeat(np.arange(20), epochs)
+    y = np.repeat([0, 1, 1, 0] * 5, epochs)
+    for _, test in make_folds(y, subjects, n_splits=5):
+        people = np.unique(subjects[test])
+        assert [y[subjects == one][0] for one in people].count(1) == 2
+        assert people.size == 4
+
+
+def test_a_subject_with_two_labels_stays_together():
+    subjects = np.repeat(np.arange(12), 4)
+    y = np.tile([0, 0, 1, 1], 12)
+    for train, test in make_folds(y, subjects, n_splits=3):
+        assert not set(subjects[train]) & set(subjects[test])
+
+
+def test_sample_folds_spread_a_subject():
+    subjects = np.repeat(np.arange(6), 20)
+    folds = make_folds(subjects % 2, subjects, "sample", 4)
+    assert all(set(subjects[train]) == set(subjects[test]) for train, test in folds)
+
+
+def test_a_seed_gives_its_own_folds_and_gives_them_again():
+    subjects = np.repeat(np.arange(20), 2)
+    one, again, other = (
+        make_folds(subjects % 2, subjects, n_splits=4, random_state=s) for s in (1, 1, 2)
+    )
+    assert all((a[1] == b[1]).all() for a, b in zip(one, again, strict=True))
+    assert any(list(a[1]) != list(b[1]) for a, b in zip(one, other, strict=True))
+
+
+def test_too_many_folds_are_refused_with_the_number_that_is_possible():
+    subjects = np.repeat(np.arange(6), 5)
+    assert most_splits(subjects % 2, subjects) == 3
+    with pytest.raises(InputError, match="smallest class has 3 subjects, so n_splits can be 2 to"):
+        make_folds(subjects % 2, subjects, n_splits=10)
+
+
+def test_one_subject_per_class_is_refused():
+    with pytest.raises(InputError, match="need at least 2"):
+        make_folds([0, 0, 1, 1], ["a", "a", "b", "b"], n_splits=2)
+
+
+def test_an_unknown_kind_of_folds_is_refused():
+    with pytest.raises(InputError, match="choose 'subject' or 'sample'"):
+        make_folds([0, 1], [0, 1], "epoch", 2)

@@ -1,0 +1,97 @@
+"""Nothing of the test may reach the training: chance stays chance, and identity earns nothing."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from idfsmec.evaluation import (
+    Contestant,
+    Protocol,
+    accuracy,
+    chance_bands,
+    find_contestants,
+    make_folds,
+)
+from idfsmec.evaluation._fold_data import TableArrays
+from idfsmec.evaluation._units import plan_units, run_unit
+from idfsmec.evaluation.contestants import SANITY
+from idfsmec.selection import PSNSGA
+from idfsmec.table import FeatureTable
+
+from .cohorts import make_cohort
+from .test_fold_data import perturbed
+
+QUICK_GENETIC = Contestant("PS-NSGA", PSNSGA(population_size=10, n_generations=3))
+NAMES = [
+    *("IDFS-MEC", "ReliefF", "mRMR", "CMIM", "MRMSR", "RRCT", "RFS", "FSOR", "GRMOR", "CD-LSR"),
+    *SANITY,
+]
+EVERYONE = [*NAMES, QUICK_GENETIC]
+
+
+def shuffled(table, seed):
+    """Give labels to people by chance: all samples of a subject get the same one."""
+    rng = np.random.default_rng(seed)
+    people = table.subjects.unique()
+    labels = dict(zip(people, rng.permutation(np.arange(people.size) % 2), strict=True))
+    return FeatureTable(table.X, table.subjects.map(labels), table.subjects)
+
+
+def test_with_labels_shuffled_by_subject_every_method_stays_at_chance(tmp_path):
+    base = make_cohort(n_subjects=30, n_epochs=4, n_channels=4, subject_spread=2.0, effect=0.0)
+    tables = {f"shuffle {seed}": shuffled(base, seed) for seed in range(2)}
+    protocol = Protocol(rates=[0.2], n_splits=3, ks=[3, 6], svm_costs=[0.1], n_inner_splits=2)
+    results = accuracy(
+        tables, tmp_path, methods=EVERYONE, protocol=protocol, n_jobs=1, progress=False
+    )
+    assert len(results.failures) == 0
+    means = results.chosen().groupby(["method", "table"])["balanced_accuracy"].mean()
+    assert set(means.index.unique("method")) == {*NAMES, "PS-NSGA"}
+    band = chance_bands(tables["shuffle 0"].y, base.subjects, level=0.999)["balanced_accuracy"]
+    assert means.max() < band.high, means[means >= band.high]
+    # The average over shuffles is a guess of twice as many people.
+    assert means.groupby("method").mean().max() < 0.5 + (band.high - 0.5) / np.sqrt(2)
+
+
+def test_who_somebody_is_helps_with_sample_folds_only(tmp_path):
+    rng = np.random.default_rng(0)
+    subjects = np.repeat(np.arange(24), 8)
+    y = rng.permutation(np.arange(24) % 2)[subjects]
+    X = rng.normal(size=(subjects.size, 12))
+    # Each person's own signature, over several features, without any group difference.
+    X[:, :8] += 3 * rng.normal(size=(24, 8))[subjects]
+    names = [f"E{v}__f{j}" for v in range(4) for j in range(3)]
+    table = FeatureTable(pd.DataFrame(X, columns=names), pd.Series(y), pd.Series(subjects))
+    score = {}
+    for folds in ("sample", "subject"):
+        protocol = Protocol(rates=[0.0], n_splits=4, ks=[8], svm_costs=[1.0], folds=folds)
+        results = accuracy(
+            table,
+            tmp_path / folds,
+            methods=["IDFS-MEC", "ANOVA F", "gradient boosting"],
+            protocol=protocol,
+            n_jobs=1,
+            progress=False,
+        )
+        score[folds] = results.chosen().groupby("method")["balanced_accuracy"].mean()
+    band = chance_bands(y, subjects)["balanced_accuracy"]
+    assert (score["subject"] < band.high).all(), score["subject"]
+    assert (score["sample"] > score["subject"] + 0.15).all(), score
+
+
+@pytest.mark.parametrize("what", ["values", "gaps"])
+def test_no_method_selects_otherwise_when_the_held_out_samples_change(what):
+    table = make_cohort(n_subjects=16, n_epochs=3)
+    protocol = Protocol(rates=[0.3], n_splits=2, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
+    _, test = make_folds(table.y, table.subjects, n_splits=2)[0]
+    other = perturbed(table, test, what)
+    contestants = find_contestants(EVERYONE)
+    for contestant in contestants:
+        found = []
+        for one in (table, other):
+            arrays = TableArrays.of("t", one)
+            unit = next(iter(plan_units([arrays], [contestant], protocol, "1")))
+            result = run_unit(unit, arrays).result
+            settings = [(row["k"], row["params"], row["chosen"]) for row in result.rows]
+            found.append((result.rankings, settings))
+        assert found[0] == found[1], contestant.name

@@ -1,0 +1,45 @@
+import pytest
+
+from idfsmec.errors import InputError
+from idfsmec.evaluation import Protocol
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("folds", "epoch", "subject, sample"),
+        ("gaps", "never", "everywhere, selection"),
+        ("tuning", "best", "nested, oracle"),
+        ("metric", "kappa", "balanced_accuracy"),
+        ("patterns", ["holes"], "random, recording"),
+        ("patterns", "random", "as a list"),
+        ("rates", [1.0], "from 0 to below 1"),
+        ("rates", [], "is empty"),
+        ("rates", 0.3, "a list of numbers"),
+        ("ks", [0], "at least 1"),
+        ("ks", ["ten"], "a list of numbers"),
+        ("seeds", [-1], "at least 0"),
+        ("svm_costs", [0.0], "above 0"),
+        ("n_splits", 1, "at least 2"),
+        ("class_weight", "equal", "balanced"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_the_choices(option, value, said):
+    with pytest.raises(InputError, match=option) as caught:
+        Protocol(**{option: value})
+    assert said in str(caught.value)
+
+
+def test_numbers_given_twice_count_once():
+    assert Protocol(rates=[0.1, 0.1, 0.5]).rates == (0.1, 0.5)
+
+
+def test_with_changes_refuses_what_is_no_option():
+    with pytest.raises(InputError, match="no option n_folds"):
+        Protocol().with_changes(n_folds=3)
+
+
+def test_the_defaults_are_the_honest_ones():
+    protocol = Protocol()
+    assert (protocol.folds, protocol.gaps, protocol.tuning) == ("subject", "everywhere", "nested")
+    assert (protocol.n_splits, protocol.rates[0], protocol.rates[-1]) == (10, 0.0, 0.5)

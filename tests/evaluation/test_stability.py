@@ -1,0 +1,124 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from idfsmec.evaluation.stability import selection_matrix, selection_stability
+
+selections = arrays(bool, st.tuples(st.integers(2, 7), st.integers(2, 8)))
+
+
+def kuncheva_over_pairs(selected):
+    """Mean over pairs of (r - k^2/d) / (k - k^2/d), Kuncheva 2007; all rows of one size."""
+    d, k = selected.shape[1], selected[0].sum()
+    return np.mean(
+        [
+            ((one & other).sum() - k**2 / d) / (k - k**2 / d)
+            for one, other in itertools.combinations(selected, 2)
+        ]
+    )
+
+
+@settings(deadline=None)
+@given(st.integers(2, 6), st.integers(3, 8), st.data())
+def test_for_selections_of_one_size_it_is_kunchevas_index(n, d, data):
+    k = data.draw(st.integers(1, d - 1))
+    rows = [data.draw(st.permutations([True] * k + [False] * (d - k))) for _ in range(n)]
+    selected = np.array(rows)
+    assert selection_stability(selected).value == pytest.approx(kuncheva_over_pairs(selected))
+
+
+@settings(deadline=None)
+@given(selections)
+def test_it_agrees_with_the_definition_written_out(selected):
+    """Nogueira et al. 2018, Definition 4, feature by feature."""
+    n, d = selected.shape
+    found = selection_stability(selected)
+    mean_size = selected.sum() / n
+    if mean_size in (0, d):
+        assert np.isnan(found.value)
+        return
+    variance = sum(np.var(selected[:, f], ddof=1) for f in range(d)) / d
+    expected = 1 - variance / (mean_size / d * (1 - mean_size / d))
+    assert found.value == pytest.approx(expected, abs=1e-12)
+    assert -1 / (n - 1) - 1e-9 <= found.value <= 1
+
+
+@settings(deadline=None)
+@given(selections)
+def test_the_interval_follows_from_numerical_derivatives(selected):
+    """The delta method: how disagreement and what chance allows move with each row's weight."""
+    n, d = selected.shape
+    found = selection_stability(selected)
+    if np.isnan(found.value):
+        return
+    z = selected.astype(float)
+
+    def parts(weights):
+        frequency = weights @ z
+        share = frequency.sum() / d
+        return np.array([(frequency * (1 - frequency)).mean(), share * (1 - share)])
+
+    step, even = 1e-4, np.full(n, 1 / n)  # both are quadratic: central differences are exact
+    slopes = np.array(
+        [(parts(even + step * e) - parts(even - step * e)) / (2 * step) for e in np.eye(n)]
+    )
+    influence = (-slopes[:, 0] + (1 - found.value) * slopes[:, 1]) / parts(even)[1]
+    half = 1.959964 * np.sqrt(((influence - influence.mean()) ** 2).sum()) / n
+    assert found.value - found.low == pytest.approx(half, rel=1e-6, abs=1e-9)
+    assert found.high == pytest.approx(min(found.value + half, 1), rel=1e-6, abs=1e-9)
+
+
+def test_a_hand_computed_example_agrees():
+    # p = (1, 2/3, 1/3, 0): sum of p(1-p) = 4/9; 1 - 3/2 * (4/9)/4 / (1/2 * 1/2) = 1/3
+    found = selection_stability([[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0]])
+    assert found.value == pytest.approx(1 / 3)
+    # Theorem 7 by hand: influences 4 * (5/12 - 1/4 + 1/6 * 1/2), twice, and
+    # 4 * (1/3 - 1/4 + 1/12) = 1, 1, 2/3; variance 4/9 * 2/27
+    assert found.value - found.low == pytest.approx(1.959964 * np.sqrt(4 / 9 * 2 / 27), rel=1e-6)
+    assert found.verdict == "poor"
+
+
+def test_equal_selections_are_perfectly_stable():
+    found = selection_stability(np.tile([True, False, True, False], (5, 1)))
+    assert (found.value, found.low, found.high) == (1, 1, 1)
+    assert found.verdict == "excellent"
+
+
+def test_random_selections_are_about_zero_and_inside_the_interval():
+    rng = np.random.default_rng(0)
+    inside = 0
+    for _ in range(300):
+        found = selection_stability(rng.random((40, 30)) < 0.4)
+        assert abs(found.value) < 0.2
+        inside += found.low <= 0 <= found.high
+    assert inside / 300 > 0.9
+
+
+@pytest.mark.parametrize("selected", [np.ones((3, 4)), np.zeros((3, 4)), [[1, 0]]])
+def test_where_it_is_undefined_it_says_nan(selected):
+    found = selection_stability(selected)
+    assert np.isnan([found.value, found.low, found.high]).all()
+    assert found.verdict == "undefined"
+
+
+def test_something_else_than_a_selection_is_refused():
+    with pytest.raises(ValueError, match="True and False"):
+        selection_stability([[0.5, 1]])
+
+
+def test_rankings_become_a_matrix_of_the_leading_features():
+    matrix = selection_matrix([["a", "c", "b"], ["c", "b", "a"]], ["a", "b", "c"], k=2)
+    assert matrix.tolist() == [[True, False, True], [False, True, True]]
+
+
+def test_a_ranking_shorter_than_k_selects_what_it_has():
+    assert selection_matrix([["a"]], ["a", "b"], k=5).tolist() == [[True, False]]
+
+
+def test_an_unknown_feature_is_refused_and_named():
+    with pytest.raises(ValueError, match="'z'"):
+        selection_matrix([["z"]], ["a", "b"], k=1)

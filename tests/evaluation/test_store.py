@@ -1,0 +1,130 @@
+import os
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from idfsmec.errors import InputError
+from idfsmec.evaluation import Protocol, find_contestants
+from idfsmec.evaluation._fold_data import TableArrays
+from idfsmec.evaluation._tuning import UnitResult
+from idfsmec.evaluation._units import Outcome, plan_units
+from idfsmec.evaluation.store import Store
+
+from .cohorts import make_cohort
+
+HOLD = """
+import sys
+from idfsmec.evaluation.store import Store
+store = Store(sys.argv[1])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def units():
+    arrays = TableArrays.of("t", make_cohort())
+    protocol = Protocol(rates=[0.1], n_splits=4)
+    return list(plan_units([arrays], find_contestants(["random"]), protocol, "1"))
+
+
+def result(value=0.1):
+    return UnitResult([{"k": 1, "accuracy": value, "chosen": True}], [0.5], [[2, 0]], ["a note"])
+
+
+def test_what_is_added_comes_back_to_the_last_digit(tmp_path, units):
+    value = 0.1 + 0.2
+    with Store(tmp_path) as store:
+        store.set_plan("accuracy", units)
+        store.add(units[1], Outcome(units[1].key, result(value)))
+        assert store.done_keys() == {units[1].key}
+    with Store(tmp_path, read_only=True) as store:
+        ((experiment, where, found),) = store.planned()
+    assert (experiment, where["fold"]) == ("accuracy", 1)
+    assert found.rows[0]["accuracy"] == value
+    assert (found.rankings, found.notes, found.seconds) == ([[2, 0]], ["a note"], [0.5])
+
+
+def test_a_failure_is_kept_apart_counted_and_gone_after_success(tmp_path, units):
+    with Store(tmp_path) as store:
+        store.set_plan("accuracy", units)
+        for message in ("first", "second"):
+            store.add(units[0], Outcome(units[0].key, error=message))
+        assert store.done_keys() == set()
+        (failure,) = store.failures()
+        assert (failure["traceback"], failure["attempts"]) == ("second", 2)
+        store.add(units[0], Outcome(units[0].key, result()))
+        assert store.failures() == []
+        assert store.done_keys() == {units[0].key}
+
+
+def test_results_of_units_that_are_no_longer_planned_stay_but_are_not_shown(tmp_path, units):
+    with Store(tmp_path) as store:
+        store.set_plan("accuracy", units)
+        store.add(units[0], Outcome(units[0].key, result()))
+        store.set_plan("accuracy", units[1:])
+        assert store.planned() == []
+        store.set_plan("accuracy", units)
+        assert len(store.planned()) == 1
+
+
+def test_an_error_inside_a_transaction_leaves_nothing_behind(tmp_path, units):
+    with Store(tmp_path) as store:
+        store.set_plan("accuracy", units)
+        with pytest.raises(TypeError, match="not JSON serializable"):
+            store.add(units[0], Outcome(units[0].key, UnitResult(notes=[object()])))
+        store.add(units[1], Outcome(units[1].key, result()))
+        assert store.done_keys() == {units[1].key}
+
+
+def test_a_second_process_is_refused_until_the_first_is_gone_even_if_killed(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    first = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+    )
+    try:
+        assert first.stdout.readline().strip() == b"held"
+        with pytest.raises(InputError, match="another process is writing"):
+            Store(tmp_path)
+        with Store(tmp_path, read_only=True) as reader:
+            assert reader.done_keys() == set()
+    finally:
+        first.kill()
+        first.communicate()
+    with Store(tmp_path) as store:
+        assert store.done_keys() == set()
+
+
+def test_a_store_of_another_format_is_refused(tmp_path):
+    with Store(tmp_path) as store:
+        store.set_meta("format", 99)
+    with pytest.raises(InputError, match="has format 99"):
+        Store(tmp_path)
+    Store(tmp_path / "other").close()  # and the lock of the refused one is no trouble
+
+
+def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "store.sqlite"
+    path.write_text("subject,label\n" * 100)
+    with pytest.raises(InputError, match="is not a store of results"):
+        Store(tmp_path)
+    assert path.read_text().startswith("subject,label")
+
+
+def test_a_folder_without_a_store_has_nothing_to_read(tmp_path):
+    with pytest.raises(InputError, match=r"no store\.sqlite"):
+        Store(tmp_path, read_only=True)
+
+
+def test_a_closed_store_is_a_single_file(tmp_path, units):
+    with Store(tmp_path) as store:
+        store.set_plan("accuracy", units)
+    assert {path.name for path in tmp_path.iterdir()} == {"store.sqlite", "store.lock"}
+    copy = sqlite3.connect(tmp_path / "store.sqlite")
+    assert copy.execute("SELECT count(*) FROM plan").fetchone() == (4,)
+    copy.close()

@@ -1,0 +1,121 @@
+import json
+
+import numpy as np
+import pytest
+from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.impute import SimpleImputer
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from idfsmec.evaluation import Protocol, find_contestants, make_folds
+from idfsmec.evaluation._classify import boosting_decisions, svm_decisions
+from idfsmec.evaluation._fold_data import TableArrays, derive_seed, load_fold
+from idfsmec.evaluation._tuning import evaluate
+from idfsmec.missing import make_gaps
+
+from .cohorts import make_cohort
+
+
+def run(method, protocol, table=None, rate=0.3, fold=0, seed=0):
+    (contestant,) = find_contestants([method])
+    arrays = TableArrays.of("t", make_cohort() if table is None else table)
+    nested = protocol.tuning == "nested"
+    data = load_fold(arrays, protocol, "random", rate, seed, fold, nested)
+    return evaluate(contestant, data, protocol, seed=0)
+
+
+def test_an_outer_score_is_that_of_a_plain_scikit_learn_pipeline():
+    table = make_cohort(seed=3)
+    protocol = Protocol(n_splits=4, ks=[4], svm_costs=[0.1])
+    train, test = make_folds(table.y, table.subjects, n_splits=4)[2]
+    seed = derive_seed("gaps", "random", 0.4, 0, 2)
+    here, there = (make_gaps(table.take(rows), 0.4, random_state=seed) for rows in (train, test))
+    pipeline = make_pipeline(
+        StandardScaler(),
+        SimpleImputer(),
+        SelectKBest(f_classif, k=4),
+        LinearSVC(C=0.1, dual=False, class_weight="balanced"),
+    ).fit(here.X.to_numpy(), here.y)
+    (row,) = run("ANOVA F", protocol, table, rate=0.4, fold=2).rows
+    X, y = there.X.to_numpy(), there.y
+    assert row["balanced_accuracy"] == balanced_accuracy_score(y, pipeline.predict(X))
+    assert row["roc_auc"] == pytest.approx(roc_auc_score(y, pipeline.decision_function(X)))
+    assert (row["n_train"], row["n_test"], row["n_channels"]) == (train.size, test.size, 4)
+
+
+def test_nested_tuning_keeps_the_curve_over_k_and_chooses_once():
+    result = run("IDFS-MEC", Protocol(n_splits=4, ks=[1, 2, 5, 50]))
+    assert [row["k"] for row in result.rows] == [1, 2, 5]  # 50 is more than the 12 features
+    assert sum(row["chosen"] for row in result.rows) == 1
+    assert len(result.rankings[result.chosen_row()["order"]]) == 5
+    assert {"C", "lam", "gamma"} == set(json.loads(result.rows[0]["params"]))
+    assert all(seconds > 0 for seconds in result.seconds)
+
+
+def test_a_table_with_fewer_features_than_any_k_is_scored_with_all():
+    result = run("ANOVA F", Protocol(n_splits=4, ks=[50, 100]))
+    assert [(row["k"], row["chosen"]) for row in result.rows] == [(12, True)]
+
+
+def test_inner_folds_choose_k_like_a_search_by_hand():
+    protocol = Protocol(n_splits=4, ks=[1, 3, 6, 12], svm_costs=[0.01, 0.1, 1.0])
+    table = make_cohort(seed=5, effect=1.0)
+    arrays = TableArrays.of("t", table)
+    data = load_fold(arrays, protocol, "random", 0.3, 0, 1, True)
+    means = {}
+    for k in protocol.ks:
+        for C in protocol.svm_costs:
+            scores = []
+            for part in data.inner:
+                kept = SelectKBest(f_classif, k=k).fit(part.filled, part.y_train).get_support()
+                svm = LinearSVC(C=C, dual=False, class_weight="balanced")
+                predicted = svm.fit(part.train[:, kept], part.y_train).predict(part.test[:, kept])
+                scores.append(balanced_accuracy_score(part.y_test, predicted))
+            means[k, C] = np.mean(scores)
+    result = run("ANOVA F", protocol, table, fold=1)
+    (chosen,) = [row for row in result.rows if row["chosen"]]
+    assert means[chosen["k"], json.loads(chosen["params"])["C"]] == pytest.approx(
+        max(means.values())
+    )
+
+
+def test_oracle_and_grid_keep_every_setting():
+    protocol = Protocol(n_splits=4, ks=[2, 4], tuning="oracle", svm_costs=[0.1, 1.0])
+    assert len(run("IDFS-MEC", protocol).rows) == 12 * 2 * 2
+    grid = run("IDFS-MEC", protocol.with_changes(tuning="grid"))
+    assert len(grid.rows) == 12 * 2
+    assert not any(row["chosen"] for row in grid.rows)
+    assert {row["lam"] for row in grid.rows} == {1e-3, 1e-1, 1e1, 1e3}
+
+
+def test_lam_and_gamma_are_those_of_idfsmec_only():
+    result = run("RFS", Protocol(n_splits=4, ks=[2]))
+    assert result.rows[0]["gamma"] is None
+    assert "gamma" in json.loads(result.rows[0]["params"])
+
+
+@pytest.mark.parametrize("method", ["all features", "gradient boosting"])
+def test_lines_without_selection_use_all_features(method):
+    (row,) = run(method, Protocol(n_splits=4)).rows
+    assert row["k"] == 12
+    assert row["chosen"]
+
+
+def test_three_classes_are_scored():
+    table = make_cohort(n_subjects=27, n_classes=3, effect=3.0)
+    result = run("IDFS-MEC", Protocol(n_splits=3, ks=[2, 4]), table, rate=0.1)
+    (chosen,) = [row for row in result.rows if row["chosen"]]
+    assert chosen["balanced_accuracy"] > 0.5
+    assert 0.5 < chosen["roc_auc"] <= 1
+
+
+def test_a_class_that_training_lacks_is_never_predicted():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2 * 2
+    for decide in (svm_decisions, boosting_decisions):
+        own = {"C": 1.0} if decide is svm_decisions else {"seed": 0}
+        decisions = decide(X, y, X, n_classes=3, class_weight="balanced", **own)
+        assert decisions.shape == (40, 3)
+        assert 1 not in decisions.argmax(axis=1)
