@@ -50,7 +50,7 @@ def damaged(draw, whole, within=None):
     return bytes(content)
 
 
-def read_or_refuse(read, name, content, **others):
+def assert_read_or_refused(read, name, content, **others):
     """Read a file; only an InputError that names it may come out."""
     with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -75,7 +75,7 @@ MANIFEST = b"path,subject,label,bads\ns1.edf,s1,HC,\ns2.edf,s2,MDD,Fp1;Cz\n"
 @example(b"path,subject,label\n.,s1,HC\n")
 @example(b'path,subject,label\n"a\n')
 def test_any_manifest(content):
-    read_or_refuse(read_manifest, "study.csv", content, **{"s1.edf": b"", "s2.edf": b""})
+    assert_read_or_refused(read_manifest, "study.csv", content, **{"s1.edf": b"", "s2.edf": b""})
 
 
 PARTICIPANTS = b"participant_id\tgroup\tBDI\nsub-01\tHC\t3\nsub-02\tMDD\t20\n"
@@ -84,13 +84,13 @@ PARTICIPANTS = b"participant_id\tgroup\tBDI\nsub-01\tHC\t3\nsub-02\tMDD\t20\n"
 @quick
 @given(damaged(PARTICIPANTS) | st.binary(max_size=200))
 def test_any_participants_of_a_bids_tree(content):
-    read_or_refuse(lambda path: read_bids(path.parent), "participants.tsv", content)
+    assert_read_or_refused(lambda path: read_bids(path.parent), "participants.tsv", content)
 
 
 @quick
 @given(damaged(b"participant_id\tOriginal_ID\tBDI\tSCID\nsub-001\t507\t3\tNo Interview\n"))
 def test_any_participants_of_ds003478(content):
-    read_or_refuse(lambda path: read_pred_d003(path.parent), "participants.tsv", content)
+    assert_read_or_refused(lambda path: read_pred_d003(path.parent), "participants.tsv", content)
 
 
 @quick
@@ -99,13 +99,13 @@ def test_any_participants_of_ds003478(content):
 @example(b"\xff\xfe1 2 3")
 @example(b"1 2 3\n" + b"9" * 400 + b" 1 1\n")
 def test_any_text_of_modma(content):
-    read_or_refuse(lambda path: _LoadText(path, 1e-9)(), "02010002_still.txt", content)
+    assert_read_or_refused(lambda path: _LoadText(path, 1e-9)(), "02010002_still.txt", content)
 
 
 @quick
 @given(damaged(_csv()) | st.binary(max_size=200))
 def test_any_table_in_csv(content):
-    read_or_refuse(FeatureTable.read, "table.csv", content)
+    assert_read_or_refused(FeatureTable.read, "table.csv", content)
 
 
 @quick
@@ -113,25 +113,27 @@ def test_any_table_in_csv(content):
 @example(b"[" * 100_000)
 @example(b'{"format_version": 1e999}')
 def test_any_companion_of_a_table(sidecar):
-    read_or_refuse(FeatureTable.read, "table.csv", _csv(), **{"table.csv.info.json": sidecar})
+    assert_read_or_refused(
+        FeatureTable.read, "table.csv", _csv(), **{"table.csv.info.json": sidecar}
+    )
 
 
 @quick
 @given(damaged(_parquet()))
 def test_any_table_in_parquet(content):
-    read_or_refuse(FeatureTable.read, "table.parquet", content)
+    assert_read_or_refused(FeatureTable.read, "table.parquet", content)
 
 
 @quick
 @given(damaged(book_bytes([["subject id", "type"], ["02010002", "MDD"]])))
 def test_any_spreadsheet(content):
-    read_or_refuse(load_sheet, "subjects.xlsx", content)
+    assert_read_or_refused(load_sheet, "subjects.xlsx", content)
 
 
 @quick
 @given(damaged(mat_bytes({"a": np.eye(3), "EEG": {"data": "x.fdt", "srate": 250.0}})))
 def test_any_matlab_file(content):
-    read_or_refuse(load_mat, "x.mat", content)
+    assert_read_or_refused(load_mat, "x.mat", content)
 
 
 @pytest.mark.parametrize("kind", FIRST_FILE)
@@ -140,7 +142,7 @@ def test_any_matlab_file(content):
 def test_any_recording(kind, data):
     files = dict(files_of_format(kind))
     content = data.draw(damaged(files.pop(FIRST_FILE[kind]), within=1500))
-    read_or_refuse(lambda path: FileLoader(path)(), FIRST_FILE[kind], content, **files)
+    assert_read_or_refused(lambda path: FileLoader(path)(), FIRST_FILE[kind], content, **files)
 
 
 @quick
