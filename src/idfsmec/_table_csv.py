@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -61,7 +62,14 @@ def read_csv(path: Path, hand_made: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
     try:
         layout = _sniff(path)
         frame = _parse(path, layout, hand_made)
-    except (UnicodeDecodeError, EOFError, OSError, csv.Error, pa.ArrowException) as error:
+    except (
+        UnicodeDecodeError,
+        EOFError,
+        OSError,
+        zlib.error,
+        csv.Error,
+        pa.ArrowException,
+    ) as error:
         raise InputError(f"not a readable CSV file ({error}).") from error
     features = clean_features(frame.loc[:, layout.features], _name_line)
     groups = {name: clean_groups(frame[name], name, frame.index, _name_line) for name in GROUPS}

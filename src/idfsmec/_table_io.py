@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import glob
+import hashlib
 import json
 import os
+import platform
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,15 +54,54 @@ def sidecar_path(path: Path) -> Path:
     return path.with_name(path.name + ".info.json")
 
 
+def _beside(path: Path, process: int | str, unique: str | None = None) -> Path:
+    """Name a file beside another by the machine and the process that writes it."""
+    machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+    return path.with_name(f".{machine}-{process}-{unique or uuid.uuid4().hex}.{path.name}")
+
+
+def _sweep(path: Path) -> None:
+    """Remove what a killed process of this machine left beside a file."""
+    if os.name != "posix":  # elsewhere one cannot ask for a process without harming it
+        return
+    pattern = _beside(Path(glob.escape(path.name)), "*", "*").name
+    for left in path.parent.glob(pattern):
+        try:
+            os.kill(int(left.name.split("-")[1]), 0)
+        except ProcessLookupError:
+            left.unlink(missing_ok=True)
+        except (OSError, ValueError):
+            continue  # somebody else's, or not ours at all
+
+
+def naming(error: OSError, path: Path) -> OSError:
+    """Say which file it was: a full disk alone does not help anybody.
+
+    Examples
+    --------
+    >>> str(naming(OSError(28, "No space left on device"), Path("table.csv")))
+    "[Errno 28] No space left on device: 'table.csv'"
+    """
+    if error.errno is None:
+        return OSError(f"{path}: {error}")
+    return OSError(error.errno, error.strerror or str(error), str(path))
+
+
 @contextmanager
 def replacing(*paths: Path) -> Iterator[list[Path]]:
     """Give names to write to; they replace ``paths`` only when everything went well."""
     paths[0].parent.mkdir(parents=True, exist_ok=True)
-    beside = [path.with_name(f".{uuid.uuid4().hex}.{path.name}") for path in paths]
+    beside = [_beside(path, os.getpid()) for path in paths]
     try:
         yield beside
+        for temporary in beside:
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())  # or a power cut could leave the name without the bytes
         for temporary, path in zip(beside, paths, strict=True):
             os.replace(temporary, path)  # noqa: PTH105 - the atomic one, by its name
+            _sweep(path)
+    except OSError as error:
+        raise naming(error, paths[-1]) from error
     finally:
         for temporary in beside:
             temporary.unlink(missing_ok=True)
@@ -75,7 +117,11 @@ def write_parts(path: Path, parts: Parts) -> None:
         table = pa.Table.from_pandas(frame, preserve_index=False)
         schema_metadata = {**table.schema.metadata, METADATA_KEY: json.dumps(metadata).encode()}
         with replacing(path) as (temporary,):
-            pq.write_table(table.replace_schema_metadata(schema_metadata), temporary)
+            pq.write_table(
+                table.replace_schema_metadata(schema_metadata),
+                temporary,
+                write_page_checksum=True,  # a flipped bit is found when the table is read
+            )
         return
     metadata["dtypes"] = {name: kind_of(groups[name]) for name in GROUPS}
     with replacing(sidecar_path(path), path) as (sidecar, temporary):
@@ -99,17 +145,23 @@ def read_parts(path: Path) -> Parts:
 def _read_parquet(path: Path) -> Parts:
     try:
         # A folder called "session=1" is a name here, not a column.
-        table = pq.read_table(path, partitioning=None)
-    except pa.ArrowException as error:
-        raise InputError(f"not a readable Parquet file ({error}).") from error
+        table = pq.read_table(path, partitioning=None, page_checksum_verification=True)
+        frame = _without_row_names(table)
+    except Exception as error:
+        # A damaged file makes Arrow raise anything, from OSError to UnicodeDecodeError.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"not a readable Parquet file ({reason}).") from error
     metadata = _check_metadata((table.schema.metadata or {}).get(METADATA_KEY))
-    # pandas stores an index as columns; a subject in the index is still a subject.
-    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    row_names = [name for name in index if isinstance(name, str) and name not in GROUPS]
-    frame = table.to_pandas(ignore_metadata=True).drop(columns=row_names)
     check_header(frame.columns.tolist())
     features = frame.drop(columns=list(GROUPS))
     return features, frame["label"], frame["subject"], metadata.get("info", {})
+
+
+def _without_row_names(table: pa.Table) -> pd.DataFrame:
+    """Drop the index that pandas stores as columns; a subject in the index is a subject."""
+    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    row_names = [name for name in index if isinstance(name, str) and name not in GROUPS]
+    return table.to_pandas(ignore_metadata=True).drop(columns=row_names)
 
 
 def _read_csv(path: Path) -> Parts:
@@ -130,7 +182,10 @@ def _check_metadata(text: bytes | str | None) -> dict[str, Any]:
         version = int(metadata["format_version"])
         if not all(isinstance(metadata.get(key, {}), dict) for key in ("info", "dtypes")):
             raise TypeError("info and dtypes are mappings")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if not all(isinstance(kind, str) for kind in metadata.get("dtypes", {}).values()):
+            raise TypeError("dtypes are words")
+    except Exception as error:
+        # json.loads gives anything, down to RecursionError and infinite numbers.
         raise InputError("the metadata written by idfsmec is damaged.") from error
     if version > FORMAT_VERSION:
         raise InputError(

@@ -133,9 +133,7 @@ def test_the_subject_table_may_lie_beside_the_folder(modma3):
 
 def test_a_table_that_contradicts_the_number_is_refused(modma3):
     write_table(modma3 / FOLDER_3 / f"subjects_information_{FOLDER_3}.xlsx", [("02010002", "HC")])
-    with pytest.raises(
-        InputError, match=r"02010002_still\.txt: .* HC in the subject table, but MDD"
-    ):
+    with pytest.raises(InputError, match=r"02010002_still\.txt: .* HC in .*xlsx, but MDD"):
         read_modma3(modma3)
 
 

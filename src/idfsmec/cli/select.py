@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 from rich.table import Table
+from rich.text import Text
 
+from idfsmec._spreadsheet import neutralise
 from idfsmec._table_io import replacing
 from idfsmec.cli._app import command, console, error_console
 from idfsmec.errors import InputError
@@ -58,16 +60,19 @@ def select(
         raise InputError(f"{output} exists; give another name with -o, or --force to replace it.")
     if k is not None and k < 1:
         raise InputError(f"--k must be at least 1, got {k}.")
-    selector = _fit(FeatureTable.read(table), k, lam, gamma, tune)
+    selector = _fit(table, k, lam, gamma, tune)
     features, channels = ranking_frame(selector), channel_frame(selector)
     with replacing(output) as (beside,):
-        features.to_csv(beside, index=False)
+        neutralise(features).to_csv(beside, index=False)
     _show(features, channels)
-    console.print(f"Ranking of {len(features)} features written to {output}.")
+    console.print(
+        f"Ranking of {len(features)} features written to {output}.", markup=False, soft_wrap=True
+    )
 
 
-def _fit(table: FeatureTable, k: int | None, lam: float, gamma: float, tune: bool) -> IDFSMEC:
+def _fit(path: Path, k: int | None, lam: float, gamma: float, tune: bool) -> IDFSMEC:
     """Fit on a table; what the fit warns about is said in plain lines."""
+    table = FeatureTable.read(path)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
@@ -89,7 +94,7 @@ def _fit(table: FeatureTable, k: int | None, lam: float, gamma: float, tune: boo
                     table.column_channels, n_features_to_select=k, lam=lam, gamma=gamma
                 ).fit(table.X, table.y)
         except ValueError as error:
-            raise InputError(str(error)) from error
+            raise InputError(f"{path}: {error}") from error
     for warning in said:
         error_console.print(f"warning: {warning.message}", style="yellow", markup=False)
     return selector
@@ -100,11 +105,13 @@ def _show(features: pd.DataFrame, channels: pd.DataFrame) -> None:
     for heading in ("rank", "channel", "feature", "score"):
         best.add_column(heading, justify="right" if heading in ("rank", "score") else "left")
     for row in features.head(SHOWN).itertuples():
-        best.add_row(str(row.rank), str(row.channel), str(row.feature), f"{row.score:.4g}")
+        best.add_row(
+            str(row.rank), Text(str(row.channel)), Text(str(row.feature)), f"{row.score:.4g}"
+        )
     console.print(best)
     heaviest = Table(title=f"Heaviest {min(SHOWN, len(channels))} of {len(channels)} channels")
     for heading in ("channel", "weight", "features kept"):
         heaviest.add_column(heading, justify="left" if heading == "channel" else "right")
     for row in channels.head(SHOWN).itertuples():
-        heaviest.add_row(str(row.channel), f"{row.weight:.4f}", str(row.n_selected))
+        heaviest.add_row(Text(str(row.channel)), f"{row.weight:.4f}", str(row.n_selected))
     console.print(heaviest)

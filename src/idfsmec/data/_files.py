@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from idfsmec.data._whole import check_whole
 from idfsmec.data.prepare import prepare_raw
 from idfsmec.errors import InputError
 
@@ -53,15 +54,19 @@ class FileLoader:
     bads: tuple[str, ...] = ()
 
     def __call__(self) -> mne.io.BaseRaw:
+        return open_raw(self._read, self.path)
+
+    def _read(self) -> mne.io.BaseRaw:
         import mne
 
-        raw = open_raw(lambda: mne.io.read_raw(self.path, verbose="ERROR"), self.path)
+        raw = mne.io.read_raw(self.path, verbose="ERROR")
         return prepare_raw(raw, bads=self.bads, source=str(self.path))
 
 
 def open_raw(reader: Callable[[], mne.io.BaseRaw], path: Path) -> mne.io.BaseRaw:
-    """Call a reader of MNE and turn whatever goes wrong into one clear line."""
+    """Read and prepare a recording, and turn whatever goes wrong into one clear line."""
     try:
+        check_whole(path)
         return reader()
     except InputError:
         raise

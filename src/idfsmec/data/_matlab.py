@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from idfsmec.data._mat_elements import check_elements
 from idfsmec.errors import InputError
 
 
@@ -17,6 +18,7 @@ def load_mat(path: Path, **options: Any) -> dict[str, Any]:
     from scipy.io import loadmat
 
     try:
+        check_elements(path)
         return loadmat(path, **options)
     except NotImplementedError as error:
         raise InputError(

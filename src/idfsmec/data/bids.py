@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idfsmec.data._files import files_of, open_raw
+from idfsmec.data._text import read_tsv
 from idfsmec.data.prepare import prepare_raw
 from idfsmec.data.recording import Recording
 from idfsmec.errors import InputError
@@ -120,16 +120,14 @@ def _read_tsv(path: Path) -> dict[str, dict[str, str]]:
             f"{path}: there is no such file. Give the root folder of a BIDS tree, in which "
             "participants.tsv names everybody."
         )
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", restval=""))
+    rows = read_tsv(path)
     if not rows or "participant_id" not in rows[0]:
         raise InputError(f"{path}: needs lines and a column 'participant_id', parted by tabs.")
-    people = {}
+    people: dict[str, dict[str, str]] = {}
     for row in rows:
-        subject = row["participant_id"].strip()
-        people[subject if subject.startswith("sub-") else f"sub-{subject}"] = {
-            name: value.strip() for name, value in row.items() if isinstance(value, str)
-        }
+        subject = f"sub-{row['participant_id'].removeprefix('sub-')}"
+        if people.setdefault(subject, row) != row:
+            raise InputError(f"{path}: {subject} has two lines that differ. Keep one of them.")
     return people
 
 
@@ -220,8 +218,7 @@ class _LoadBids:
     path: Path
 
     def __call__(self) -> mne.io.BaseRaw:
-        raw = open_raw(self._read, self.path)
-        return prepare_raw(raw, source=str(self.path))
+        return open_raw(self._read, self.path)
 
     def _read(self) -> mne.io.BaseRaw:
         import mne_bids
@@ -231,4 +228,5 @@ class _LoadBids:
         with warnings.catch_warnings():
             # Most trees lack something that BIDS wants and features do not need.
             warnings.simplefilter("ignore")
-            return mne_bids.read_raw_bids(where, verbose="ERROR")
+            raw = mne_bids.read_raw_bids(where, verbose="ERROR")
+        return prepare_raw(raw, source=str(self.path))

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 
 from idfsmec.data._files import FileLoader, files_of
+from idfsmec.data._text import read_text
 from idfsmec.data.recording import Recording
 from idfsmec.errors import InputError
 
@@ -73,7 +74,9 @@ def read_manifest(path: str | PathLike[str]) -> list[Recording]:
 
 def _rows(manifest: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield where each line is and what its cells hold, by column."""
-    text = _decode(manifest)
+    if not manifest.is_file():
+        raise InputError(f"{manifest}: there is no such manifest file.")
+    text = read_text(manifest)
     # The first line holds only column names, so whatever else is in it parts the cells.
     header_line = text.partition("\n")[0]
     reader = csv.reader(io.StringIO(text), delimiter=max(",;\t|", key=header_line.count))
@@ -95,22 +98,6 @@ def _rows(manifest: Path) -> Iterator[tuple[str, dict[str, str]]]:
             )
     except csv.Error as error:
         raise InputError(f"{manifest}, line {reader.line_num}: {error}.") from error
-
-
-def _decode(manifest: Path) -> str:
-    if not manifest.is_file():
-        raise InputError(f"{manifest}: there is no such manifest file.")
-    content = manifest.read_bytes()
-    utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
-    try:
-        text = content.decode("utf-16" if utf16 else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{manifest}: not a text file in UTF-8 ({error}). Save it as 'CSV UTF-8'."
-        ) from error
-    if "\0" in text:
-        raise InputError(f"{manifest}: not a text file. Save the table as CSV.")
-    return text
 
 
 def _check_header(manifest: Path, header: list[str]) -> None:
@@ -153,12 +140,23 @@ def _recording(manifest: Path, where: str, cells: dict[str, str]) -> Recording:
 
 
 def _find_file(manifest: Path, where: str, name: str) -> Path:
-    file = manifest.parent / Path(name).expanduser()
-    if not file.exists() and "\\" in name:  # a manifest written on Windows
-        file = manifest.parent / name.replace("\\", "/")
-    if not file.exists():
+    try:
+        file = manifest.parent / Path(name).expanduser()
+        if not file.exists() and "\\" in name:  # a manifest written on Windows
+            file = manifest.parent / name.replace("\\", "/")
+        found = file.exists()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, or ~nobody
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"{where}, column 'path': {_short(name)} is no path ({reason})."
+        ) from error
+    if not found:
         raise InputError(
             f"{where}, column 'path': there is no {file}. Paths are relative to the folder of "
             "the manifest."
         )
     return file
+
+
+def _short(text: str, most: int = 60) -> str:
+    return repr(text if len(text) <= most else text[:most] + "...")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,13 +107,13 @@ def _find_files(root: Path, folder: str, pattern: str) -> list[Path]:
 def _recordings(
     files: Iterable[Path], variant: str, loader: Callable[[Path], Callable[[], mne.io.BaseRaw]]
 ) -> list[Recording]:
-    labels: dict[Path, dict[str, str]] = {}
+    labels: dict[Path, _SubjectTable] = {}
     recordings = []
     for path in files:
         if path.parent not in labels:
             labels[path.parent] = _table_labels(path.parent)
         subject = _subject_of(path)
-        label = _label_of(subject, labels[path.parent].get(subject), path)
+        label = _label_of(subject, labels[path.parent], path)
         recordings.append(
             Recording(subject, label, loader(path), str(path), files=(path,), variant=variant)
         )
@@ -131,12 +131,20 @@ def _subject_of(path: Path) -> str:
     return number
 
 
-def _label_of(subject: str, in_table: str | None, path: Path) -> str:
-    by_number = _GROUPS.get(subject[:4])
+@dataclass(frozen=True)
+class _SubjectTable:
+    """Who is depressed, and which file says so."""
+
+    path: Path | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+def _label_of(subject: str, table: _SubjectTable, path: Path) -> str:
+    by_number, in_table = _GROUPS.get(subject[:4]), table.labels.get(subject)
     if in_table and by_number and in_table != by_number:
         raise InputError(
-            f"{path}: subject {subject} is {in_table} in the subject table, but {by_number} by "
-            "its number. Correct the table or the name of the file."
+            f"{path}: subject {subject} is {in_table} in {table.path}, but {by_number} by its "
+            "number. Correct the table or the name of the file."
         )
     label = in_table or by_number
     if label is None:
@@ -147,7 +155,7 @@ def _label_of(subject: str, in_table: str | None, path: Path) -> str:
     return label
 
 
-def _table_labels(folder: Path) -> dict[str, str]:
+def _table_labels(folder: Path) -> _SubjectTable:
     """Read who is depressed from the subject table, where there is one."""
     for place in (folder, folder.parent):
         tables = sorted(place.glob(f"subjects_information_{folder.name}*.xlsx"))
@@ -155,14 +163,14 @@ def _table_labels(folder: Path) -> dict[str, str]:
             sorted(place.glob("subjects_information_*.xlsx")) if place == folder else []
         )
         if tables:
-            return _read_subject_table(tables[0])
-    return {}
+            return _SubjectTable(tables[0], _read_subject_table(tables[0]))
+    return _SubjectTable()
 
 
 def _read_subject_table(path: Path) -> dict[str, str]:
     frame = load_sheet(path)
     need_columns(frame, ("subject id", "type"), path)
-    labels = {}
+    labels: dict[str, str] = {}
     for row, (number, kind) in enumerate(zip(frame["subject id"], frame["type"], strict=True)):
         if not number:
             continue  # remarks below the table
@@ -171,6 +179,10 @@ def _read_subject_table(path: Path) -> dict[str, str]:
         if kind.upper() not in _GROUPS.values():
             raise InputError(
                 f"{path}, row {row + 2}, column 'type': {kind!r} is neither MDD nor HC."
+            )
+        if subject in labels:
+            raise InputError(
+                f"{path}, row {row + 2}, column 'subject id': {subject} is there twice. Keep one."
             )
         labels[subject] = kind.upper()
     return labels
@@ -195,6 +207,9 @@ class _LoadText:
         holes = counts.isna().any(axis=1).to_numpy()
         if holes.any():
             raise InputError(f"{self.path}, line {holes.argmax() + 1}: fewer than 3 numbers.")
+        wild = ~np.isfinite(counts.to_numpy()).all(axis=1)
+        if wild.any():
+            raise InputError(f"{self.path}, line {wild.argmax() + 1}: a number is not finite.")
         return _as_raw(
             counts.to_numpy().T * self.unit, ["Fp1", "Fpz", "Fp2"], SFREQ, str(self.path)
         )
@@ -213,8 +228,16 @@ class _LoadMatrix:
         names = [f"E{number}" for number in range(1, 129)]
         if np.ptp(signals[128]) > 0:
             names.append("Cz")  # somebody changed the reference: now Cz holds a signal
-        sfreq = float(np.ravel(variables.get("samplingRate", SFREQ))[0])
+        sfreq = _sampling_rate(variables, self.path)
         return _as_raw(signals[: len(names)], names, sfreq, str(self.path))
+
+
+def _sampling_rate(variables: dict[str, np.ndarray], path: Path) -> float:
+    given = np.ravel(variables.get("samplingRate", SFREQ))
+    rate = float(given[0]) if given.size == 1 and given.dtype.kind in "iuf" else 0.0
+    if not (np.isfinite(rate) and rate > 0):
+        raise InputError(f"{path}: samplingRate is {given.tolist()}, not one number above 0.")
+    return rate
 
 
 def _only_matrix(variables: dict[str, np.ndarray], path: Path) -> np.ndarray:
@@ -226,6 +249,7 @@ def _only_matrix(variables: dict[str, np.ndarray], path: Path) -> np.ndarray:
         and value.dtype.kind in "iuf"
         and value.ndim == 2
         and value.shape[0] == 129
+        and value.shape[1] > 0
         and not name.startswith(("Impedances", "samplingRate", "DIN"))
     }
     if len(found) != 1:

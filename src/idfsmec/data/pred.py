@@ -7,7 +7,6 @@ files by PRED+CT, and as a BIDS tree by OpenNeuro (ds003478, CC0).
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from idfsmec.data._conditions import CONDITIONS, keep_condition
 from idfsmec.data._files import files_of, open_raw
 from idfsmec.data._matlab import load_mat, load_sheet, need_columns
 from idfsmec.data._pred_labels import Participant, find_rule, parse_interview, parse_number
+from idfsmec.data._text import read_tsv
 from idfsmec.data.prepare import prepare_raw
 from idfsmec.data.recording import Recording
 from idfsmec.errors import InputError
@@ -93,7 +93,10 @@ def read_pred_d003(
             )
         )
     if not recordings:
-        raise InputError(f"{root}: no recording of run {', '.join(map(str, runs))} has a label.")
+        raise InputError(
+            f"{root}: no recording of run {', '.join(map(str, runs))} has a label by the rule "
+            f"{labels!r}. Look at the table of subjects (participants.tsv or {_SHEET})."
+        )
     return recordings
 
 
@@ -136,18 +139,23 @@ def _look_up(people: dict[str, Participant], key: str, path: Path, table: Path) 
 
 
 def _read_participants(path: Path) -> dict[str, Participant]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = read_tsv(path)
     columns = list(rows[0]) if rows else []
     for name in ("participant_id", "Original_ID", "BDI", "SCID"):
         if name not in columns:
             raise InputError(f"{path}: column {name!r} is missing; found: {', '.join(columns)}.")
-    return {
-        row["participant_id"].lower(): Participant(
-            row["Original_ID"].strip(), parse_number(row["BDI"]), parse_interview(row["SCID"])
+    people: dict[str, Participant] = {}
+    for row in rows:
+        person = Participant(
+            row["Original_ID"], parse_number(row["BDI"]), parse_interview(row["SCID"])
         )
-        for row in rows
-    }
+        _add(people, row["participant_id"].lower(), person, path)
+    return people
+
+
+def _add(people: dict[str, Participant], key: str, person: Participant, path: Path) -> None:
+    if people.setdefault(key, person) != person:
+        raise InputError(f"{path}: subject {key} has two lines that differ. Keep one of them.")
 
 
 def _find_sheet(root: Path, recording: Path) -> Path:
@@ -162,11 +170,12 @@ def _find_sheet(root: Path, recording: Path) -> Path:
 def _read_sheet(path: Path) -> dict[str, Participant]:
     frame = load_sheet(path, "Depression Rest")
     need_columns(frame, ("id", "mdd", "bdi"), path)
-    people = {}
+    people: dict[str, Participant] = {}
     for number, mdd, bdi in zip(frame["id"], frame["mdd"], frame["bdi"], strict=True):
         if number:
             number = number.removesuffix(".0")
-            people[number] = Participant(number, parse_number(bdi), parse_interview(mdd))
+            person = Participant(number, parse_number(bdi), parse_interview(mdd))
+            _add(people, number, person, path)
     return people
 
 
@@ -178,17 +187,18 @@ class _LoadPred:
     condition: str | None
 
     def __call__(self) -> mne.io.BaseRaw:
-        raw = open_raw(self._read, self.path)
-        if self.condition is not None:
-            raw = keep_condition(raw, self.condition, str(self.path))
-        return prepare_raw(raw, source=str(self.path))
+        return open_raw(self._read, self.path)
 
     def _read(self) -> mne.io.BaseRaw:
         import mne
 
         if self.path.suffix.lower() == ".set":
-            return mne.io.read_raw_eeglab(self.path, verbose="ERROR")
-        return _read_struct(self.path)
+            raw = mne.io.read_raw_eeglab(self.path, verbose="ERROR")
+        else:
+            raw = _read_struct(self.path)
+        if self.condition is not None:
+            raw = keep_condition(raw, self.condition, str(self.path))
+        return prepare_raw(raw, source=str(self.path))
 
 
 def _read_struct(path: Path) -> mne.io.BaseRaw:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from idfsmec._table_io import naming
 from idfsmec.extraction._recording import RecordingFeatures
 
 ENDING = ".npz"
@@ -55,6 +56,8 @@ def write_part(path: Path, features: RecordingFeatures) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
+    except OSError as error:
+        raise naming(error, path) from error
     finally:
         beside.unlink(missing_ok=True)
 

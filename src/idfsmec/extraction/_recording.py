@@ -124,7 +124,17 @@ def _signals(
     picks = mne.pick_types(raw.info, eeg=True, exclude=())
     if not len(picks):
         raise InputError("has no EEG channel.")
-    return [raw.ch_names[pick] for pick in picks], raw.get_data(picks=picks)
+    try:
+        return [raw.ch_names[pick] for pick in picks], raw.get_data(picks=picks)
+    except MemoryError:
+        raise
+    except Exception as error:
+        # MNE opens files by their header; what is wrong with the rest shows only here.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(
+            f"its signals cannot be read ({reason}). Check that the file and those that belong "
+            "to it are whole."
+        ) from error
 
 
 def _causes(

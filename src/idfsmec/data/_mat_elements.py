@@ -1,0 +1,148 @@
+"""Walk through a MATLAB file before scipy reads it: damage must end in an error, not a crash.
+
+scipy takes the type of an element as an index into a table without looking whether it is one
+(``read_numeric`` in ``_mio5_utils.pyx``), so that a flipped bit can end the whole process. Here
+every tag of the file is looked at first; signals themselves are skipped, not read.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+from typing import BinaryIO
+
+_MATRIX, _COMPRESSED = 14, 15
+# Integers, floats and text of the format's description (MathWorks, "MAT-File Format", table 1-1).
+_PLAIN = frozenset({1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18})
+_DEEPEST = 64
+_CHUNK = 1 << 20
+
+
+class DamagedMatError(ValueError):
+    """The file does not follow the format; the message says where."""
+
+
+class _Plain:
+    """Reads and skips in a file."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file, self._size = file, size
+
+    def read(self, n: int) -> bytes:
+        return self._file.read(n)
+
+    def skip(self, n: int) -> None:
+        if self._file.tell() + n > self._size:
+            raise DamagedMatError("it is cut short")
+        self._file.seek(n, 1)
+
+
+class _Packed:
+    """Reads and skips in a compressed element, holding a chunk at a time."""
+
+    def __init__(self, file: BinaryIO, n_bytes: int) -> None:
+        self._file, self._left = file, n_bytes
+        self._unpack = zlib.decompressobj()
+
+    def read(self, n: int) -> bytes:
+        pieces = []
+        while n > 0:
+            piece = self._some(min(n, _CHUNK))
+            if not piece:
+                break
+            pieces.append(piece)
+            n -= len(piece)
+        return b"".join(pieces)
+
+    def skip(self, n: int) -> None:
+        while n > 0:
+            piece = self._some(min(n, _CHUNK))
+            if not piece:
+                raise DamagedMatError("a compressed variable is cut short")
+            n -= len(piece)
+
+    def _some(self, most: int) -> bytes:
+        while not self._unpack.eof:
+            packed = self._unpack.unconsumed_tail
+            if not packed:
+                packed = self._file.read(min(self._left, _CHUNK))
+                self._left -= len(packed)
+            piece = self._unpack.decompress(packed, most)
+            if piece or not packed:
+                return piece
+        return b""
+
+
+def check_elements(path: Path) -> None:
+    """Look at every tag of a MATLAB file of version 5 to 7; other versions are left alone.
+
+    Raises
+    ------
+    DamagedMatError
+        If a tag is impossible or says more than the file holds.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        header = file.read(128)
+        order = "<" if header[126:128] == b"IM" else ">"
+        version = header[125:126] if order == "<" else header[124:125]
+        if len(header) < 128 or 0 in header[:4] or version != b"\x01":
+            return  # too short, version 4 or 7.3: their readers look for themselves
+        while tag := file.read(8):
+            kind, n_bytes = _unpack_tag(tag, order)
+            end = file.tell() + n_bytes
+            if end > size:
+                raise DamagedMatError("it is cut short")
+            if kind == _COMPRESSED:
+                _check_packed(file, n_bytes, order)
+            elif kind == _MATRIX:
+                _check_inside(_Plain(file, size), n_bytes, order, depth=1)
+            else:
+                raise DamagedMatError(f"a variable is of kind {kind}")
+            file.seek(end)
+
+
+def _check_packed(file: BinaryIO, n_bytes: int, order: str) -> None:
+    inside = _Packed(file, n_bytes)
+    try:
+        kind, length = _unpack_tag(inside.read(8), order)
+        if kind != _MATRIX:
+            raise DamagedMatError(f"a compressed variable is of kind {kind}")
+        _check_inside(inside, length, order, depth=1)
+    except zlib.error as error:
+        raise DamagedMatError(f"a compressed variable is damaged: {error}") from error
+
+
+def _check_inside(stream: _Plain | _Packed, n_bytes: int, order: str, depth: int) -> None:
+    """Check the elements of one matrix, structures and cells to their depth."""
+    if depth > _DEEPEST:
+        raise DamagedMatError(f"variables are nested deeper than {_DEEPEST}")
+    left = n_bytes
+    while left > 0:
+        tag = stream.read(8)
+        kind, length = _unpack_tag(tag, order)
+        left -= 8
+        if kind >> 16:  # a small element has type, length and value in the tag
+            kind, length = kind & 0xFFFF, 0
+            if kind not in _PLAIN:
+                raise DamagedMatError(f"an element is of kind {kind}")
+            continue
+        if length > left:
+            raise DamagedMatError("an element is longer than its variable")
+        if kind == _MATRIX:
+            _check_inside(stream, length, order, depth + 1)
+        elif kind in _PLAIN:
+            # Elements begin at multiples of 8; the last one may go without the filling.
+            length = min(-(-length // 8) * 8, left)
+            stream.skip(length)
+        else:
+            raise DamagedMatError(f"an element is of kind {kind}")
+        left -= length
+
+
+def _unpack_tag(tag: bytes, order: str) -> tuple[int, int]:
+    if len(tag) < 8:
+        raise DamagedMatError("it is cut short")
+    kind, n_bytes = struct.unpack(f"{order}II", tag)
+    return kind, n_bytes

@@ -1,0 +1,101 @@
+"""Every bad input ends with exit code 2 or a clean skip, and says which file and why."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from idfsmec.cli import app
+from idfsmec.table import FeatureTable
+
+from . import manifests, recordings, releases, tables
+from .case import ACCEPTED, EITHER, REFUSED, SKIPPED
+
+CASES = [*recordings.CASES, *releases.CASES, *manifests.CASES, *tables.CASES]
+
+
+@dataclass
+class Run:
+    code: int
+    said: str
+    output: Path
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a command in the process, with its output in a folder of its own."""
+
+    def do(arguments, name="out"):
+        command = arguments[0]
+        output = tmp_path / name / ("table.parquet" if command == "features" else "ranking.csv")
+        result = CliRunner().invoke(app, [*arguments, "-o", str(output)])
+        said = " ".join((result.stdout + " " + result.stderr).split())
+        assert "Traceback" not in said
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return Run(result.exit_code, said, output)
+
+    return do
+
+
+def test_the_corpus_has_eighty_cases_and_each_its_name():
+    assert len(CASES) >= 80
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_bad_input_is_named_and_nothing_is_half_written(case, tmp_path, run):
+    folder = tmp_path / "input"
+    folder.mkdir()
+    arguments = case.build(folder)
+    before = _listing(folder)
+    ran = run(arguments)
+    if case.ending == EITHER and ran.code == 0:
+        _check_whole(ran)
+    elif case.ending == ACCEPTED:
+        assert ran.code == 0, ran.said
+        _check_said(case, ran)
+        _check_whole(ran)
+    else:
+        assert ran.code == 2, ran.said
+        assert "error: " in ran.said
+        _check_said(case, ran)
+        _check_nothing_left(ran)
+    if case.ending == SKIPPED or _may_be_skipped(case, arguments, ran):
+        again = run([*arguments, "--on-error", "skip"])
+        assert again.code == 0, again.said
+        _check_said(case, again)
+        assert "bad" not in set(_check_whole(again).subjects)
+    assert _listing(folder) == before
+
+
+def _may_be_skipped(case, arguments, ran):
+    return case.ending == EITHER and ran.code == 2 and arguments[0] == "features"
+
+
+def _check_said(case, ran):
+    for words in case.said:
+        assert words in ran.said
+
+
+def _check_nothing_left(ran):
+    """Finished recordings may wait for the next try; nothing else is there."""
+    left = [path for path in ran.output.parent.rglob("*") if path.is_file()]
+    assert [path for path in left if path.suffix != ".npz"] == []
+
+
+def _check_whole(ran):
+    """One file, which can be read, and nothing beside it."""
+    assert [path.name for path in ran.output.parent.iterdir()] == [ran.output.name]
+    if ran.output.suffix == ".csv":
+        return pd.read_csv(ran.output)
+    return FeatureTable.read(ran.output)
+
+
+def _listing(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_endings_are_all_in_use():
+    assert {case.ending for case in CASES} == {REFUSED, SKIPPED, ACCEPTED, EITHER}

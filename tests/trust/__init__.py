@@ -1,0 +1,1 @@
+"""Promises of docs/trust.md that concern the package as a whole."""

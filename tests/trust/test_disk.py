@@ -1,0 +1,102 @@
+"""A disk that is full and a folder that is closed: a clear error, and what was there stays."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from idfsmec._table_io import _beside
+from idfsmec.cli import app
+from idfsmec.table import FeatureTable
+
+from ..corpus.case import study
+from ..corpus.sound import files_of_format
+
+SOURCE_TREE = Path(__file__).parents[2] / "src"
+# In a process of its own, in which no file may grow beyond a limit: what a full disk does.
+FULL_DISK = """
+import resource, signal, sys
+limit = int(sys.argv.pop(1))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+from idfsmec._table_io import _beside
+from idfsmec.cli import app
+app()
+"""
+
+
+@pytest.fixture
+def small_study(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    return study(folder, dict(files_of_format("fif")), "recording_raw.fif")
+
+
+def run(command, limit=10**9):
+    return subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(limit), *command],
+        env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_full_disk_is_said_and_earlier_results_stay(small_study, tmp_path):
+    output = tmp_path / "out" / "table.parquet"
+    command = [*small_study, "-o", str(output)]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    before = output.read_bytes()
+    for limit in (300, 4000):  # the parts do not fit; the parts fit, but the table does not
+        failed = run([*command, "--force"], limit=limit)
+        assert failed.returncode == 1, failed.stderr
+        assert "File too large" in failed.stderr
+        assert "table.parquet" in failed.stderr
+        assert "Traceback" not in failed.stderr
+        assert output.read_bytes() == before
+        left = [path for path in output.parent.rglob("*") if path.is_file() and path != output]
+        assert all(path.suffix == ".npz" for path in left)
+    assert CliRunner().invoke(app, [*command, "--force"]).exit_code == 0
+    assert output.read_bytes() == before
+    assert list(output.parent.iterdir()) == [output]
+
+
+def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    table = FeatureTable.read(_written(tmp_path / "table.csv"))
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        table.select_channels(["Cz"]).write(tmp_path / "table.csv")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def _written(path):
+    frame = {"Cz__a": [1.0, 2.0], "Fp1__a": [3.0, 4.0]}
+    return FeatureTable(pd.DataFrame(frame), ["HC", "MDD"], ["s1", "s2"]).write(path)
+
+
+def test_a_place_that_cannot_be_written_is_named(small_study, tmp_path):
+    # A file where a folder should be: refused even for root, whom no permission stops.
+    (tmp_path / "closed").write_text("not a folder")
+    result = run([*small_study, "-o", str(tmp_path / "closed" / "table.parquet")])
+    assert result.returncode in (1, 2)
+    assert "closed" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert (tmp_path / "closed").read_text() == "not a folder"
+
+
+def test_what_a_killed_writer_left_is_swept_up_and_what_a_living_one_writes_is_not(tmp_path):
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    dead, living = (_beside(tmp_path / "table.parquet", pid) for pid in (gone.pid, os.getppid()))
+    for path in (dead, living):
+        path.write_text("half a table")
+    _written(tmp_path / "table.parquet")
+    assert sorted(tmp_path.iterdir()) == sorted([living, tmp_path / "table.parquet"])

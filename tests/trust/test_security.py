@@ -1,0 +1,252 @@
+"""Nothing is run from a file, nothing leaves the machine, nobody's name gets out."""
+
+import ast
+import datetime as dt
+import io
+import socket
+import zipfile
+from pathlib import Path
+
+import edfio
+import numpy as np
+import pandas as pd
+import pytest
+from defusedxml.common import EntitiesForbidden
+from typer.testing import CliRunner
+
+from idfsmec._spreadsheet import neutralise
+from idfsmec.cli import app
+from idfsmec.data._matlab import load_sheet
+from idfsmec.errors import InputError
+from idfsmec.table import FeatureTable
+
+from ..corpus.case import QUICK, study
+from ..corpus.sound import book_bytes, files_of_format
+
+SOURCES = sorted((Path(__file__).parents[2] / "src" / "idfsmec").rglob("*.py"))
+
+# --- nothing is unpickled or evaluated --------------------------------------------------
+
+FORBIDDEN_MODULES = {
+    *("pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "code", "codeop"),
+    *("urllib", "http", "requests", "httpx", "aiohttp", "ftplib", "smtplib", "telnetlib"),
+}
+FORBIDDEN_CALLS = {
+    *("eval", "exec", "compile", "__import__", "os.system", "os.popen", "joblib.load"),
+    *("yaml.load", "yaml.unsafe_load", "pd.read_pickle", "pandas.read_pickle", "torch.load"),
+    *("DataFrame.eval", "np.fromregex", "jsonpickle.decode"),
+}
+
+
+def _name(node):
+    if isinstance(node, ast.Attribute):
+        return f"{_name(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def offences(source):
+    """Name what a program must not use, with the line."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        modules = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = [node.module or ""]
+        found += [(node.lineno, m) for m in modules if m.split(".")[0] in FORBIDDEN_MODULES]
+        if isinstance(node, ast.Call):
+            name = _name(node.func)
+            arguments = {keyword.arg: keyword.value for keyword in node.keywords}
+            if name in FORBIDDEN_CALLS:
+                found.append((node.lineno, name))
+            pickles = arguments.get("allow_pickle")
+            if name in ("np.load", "numpy.load") and not (
+                isinstance(pickles, ast.Constant) and pickles.value is False
+            ):
+                found.append((node.lineno, name))
+            if isinstance(arguments.get("shell"), ast.Constant) and arguments["shell"].value:
+                found.append((node.lineno, f"{name}(shell=True)"))
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_the_source_unpickles_and_evaluates_nothing(path):
+    assert offences(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import pickle",
+        "from http import client",
+        "eval('1')",
+        "import numpy as np\nnp.load('x')",
+        "np.load('x', allow_pickle=True)",
+        "joblib.load(path)",
+        "subprocess.run('x', shell=True)",
+    ],
+)
+def test_the_check_finds_what_it_looks_for(line):
+    assert offences(line)
+
+
+# --- spreadsheets -----------------------------------------------------------------------
+
+ENTITIES = "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 10))
+BOMB = f'<!DOCTYPE bomb [<!ENTITY a0 "lol">{ENTITIES}]>'
+THEFT = '<!DOCTYPE theft [<!ENTITY a9 SYSTEM "file:///etc/passwd">]>'
+
+
+@pytest.mark.parametrize("part", ["xl/workbook.xml", "xl/worksheets/sheet1.xml", "xl/styles.xml"])
+@pytest.mark.parametrize("entity", [BOMB, THEFT], ids=["bomb", "theft"])
+def test_an_xml_bomb_in_a_spreadsheet_is_refused(tmp_path, part, entity):
+    sound = zipfile.ZipFile(io.BytesIO(book_bytes([["subject id", "type"], ["02010002", "MDD"]])))
+    path = tmp_path / "subjects.xlsx"
+    with zipfile.ZipFile(path, "w") as changed:
+        for name in sound.namelist():
+            text = sound.read(name).decode()
+            if name == part:
+                start = text.index("?>") + 2 if text.startswith("<?") else 0
+                body = text[start:].replace("02010002", "&a9;")
+                text = text[:start] + entity + body
+            changed.writestr(name, text)
+    with pytest.raises(InputError, match=r"subjects\.xlsx: not a readable") as refused:
+        load_sheet(path)
+    causes = [error := refused.value]
+    while error := error.__cause__ or error.__context__:
+        causes.append(error)
+    assert any(isinstance(cause, EntitiesForbidden) for cause in causes)
+
+
+@pytest.mark.parametrize(
+    "cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "＝1", "=cmd|' /C calc'!A0"]
+)
+def test_a_cell_that_would_run_becomes_text(cell):
+    frame = neutralise(pd.DataFrame({"channel": [cell, "Fp1"], "score": [-1.0, 2.0]}))
+    assert frame["channel"].tolist() == [f"'{cell}", "Fp1"]
+    assert frame["score"].tolist() == [-1.0, 2.0]
+
+
+def test_the_ranking_has_no_formula_in_it(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(20, 3)), columns=["=1+1__a", "@x__+b", "Cz__a"])
+    table = FeatureTable(X, ["HC", "MDD"] * 10, [f"s{i}" for i in range(20)])
+    table.write(tmp_path / "table.parquet")
+    output = tmp_path / "ranking.csv"
+    result = CliRunner().invoke(
+        app, ["select", str(tmp_path / "table.parquet"), "-o", str(output)]
+    )
+    assert result.exit_code == 0, result.output
+    written = pd.read_csv(output, dtype=str)
+    assert set(written["channel"]) == {"'=1+1", "'@x", "Cz"}
+    assert set(written["feature"]) == {"a", "'+b"}
+
+
+# --- no network -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    """Let every attempt to reach another machine fail, and be remembered."""
+    attempts = []
+
+    def refuse(*arguments, **options):
+        attempts.append(arguments)
+        raise OSError("the network is off")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket.socket, "connect_ex", refuse)
+    monkeypatch.setattr(socket.socket, "sendto", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    return attempts
+
+
+def test_a_whole_run_needs_no_network(tmp_path, no_network):
+    arguments = study(tmp_path, dict(files_of_format("set")), "recording.set")
+    table = tmp_path / "table.csv"
+    for command in (
+        [*arguments, "-o", str(table)],
+        ["select", str(table), "-o", str(tmp_path / "ranking.csv")],
+        ["demo"],
+    ):
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 0, result.output
+    assert no_network == []
+
+
+# --- nobody's name ----------------------------------------------------------------------
+
+PERSONAL = ("Zhang", "San_", "1980-01-01", "01-JAN-1980", "01.01.80", "P0815", "Dr_Who")
+PERSONAL += ("2015-04-16", "16-APR-2015", "16.04.15")
+
+
+def write_identified(path, seed=0):
+    """An EDF file whose header says who was recorded, when and by whom."""
+    rng = np.random.default_rng(seed)
+    signals = [
+        edfio.EdfSignal(
+            rng.normal(scale=10, size=250 * 9), 250, label=name, physical_dimension="uV"
+        )
+        for name in ("Fp1", "Cz", "O1")
+    ]
+    edfio.Edf(
+        signals,
+        patient=edfio.Patient(
+            code="P0815", sex="M", birthdate=dt.date(1980, 1, 1), name="Zhang_San_"
+        ),
+        recording=edfio.Recording(
+            startdate=dt.date(2015, 4, 16), investigator_technician_code="Dr_Who"
+        ),
+    ).write(path)
+
+
+@pytest.fixture
+def identified(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for seed in (1, 2, 3):
+        write_identified(folder / f"s{seed}.edf", seed)
+    assert b"Zhang_San" in (folder / "s1.edf").read_bytes()
+    manifest = folder / "study.csv"
+    manifest.write_text("path,subject,label\ns1.edf,s1,HC\ns2.edf,s2,MDD\ns3.edf,s3,MDD\n")
+    return manifest
+
+
+def personal_in(folder, said):
+    """Look for personal data in all that was written and said."""
+    written = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    for path in folder.rglob("*.parquet"):  # compressed: look into it, too
+        table = FeatureTable.read(path)
+        written.append(f"{table.info} {table.X.columns.tolist()}".encode())
+    whole = b"\n".join([*written, said.encode()])
+    return [word for word in PERSONAL if word.encode() in whole]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_names_and_birth_dates_do_not_reach_a_table(identified, tmp_path, ending, caplog):
+    out = tmp_path / "out"
+    command = ["features", str(identified), "-o", str(out / f"table.{ending}"), *QUICK]
+    result = CliRunner().invoke(app, ["--debug", *command])
+    assert result.exit_code == 0, result.output
+    assert personal_in(out, result.stdout + result.stderr + caplog.text) == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "shifted", "letters"])
+def test_names_do_not_reach_errors_and_parts_that_are_kept(identified, tmp_path, damage, caplog):
+    last = identified.with_name("s3.edf")
+    whole = last.read_bytes()
+    last.write_bytes(
+        {
+            "cut": whole[: len(whole) // 2],
+            "shifted": whole[:8] + whole[184:],  # names stand where numbers should
+            "letters": whole[:236] + b"Zhang_Sa" + whole[244:],
+        }[damage]
+    )
+    out = tmp_path / "out"
+    command = ["features", str(identified), "-o", str(out / "table.parquet"), *QUICK]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 2
+    assert "s3.edf" in result.stderr
+    assert len(list(out.rglob("*.npz"))) == 2
+    assert personal_in(out, result.stdout + result.stderr + caplog.text) == []

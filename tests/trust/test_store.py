@@ -1,0 +1,115 @@
+"""The store of a benchmark: one writer, no lock that outlives it, and damage that is named."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from idfsmec.cli import app
+from idfsmec.errors import InputError
+from idfsmec.evaluation.store import Store
+from idfsmec.table import FeatureTable
+
+SOURCE_TREE = Path(__file__).parents[2] / "src"
+WRITE_ON = """
+import sys
+from idfsmec.evaluation.store import Store
+with Store(sys.argv[1]) as store:
+    number = store.get_meta("number") or 0
+    while True:
+        number += 1
+        store.set_meta("number", number)
+        store.set_meta(f"filler {number % 50}", "x" * 3000)
+        print(number, flush=True)
+"""
+
+
+def benchmark(table, out):
+    command = ["benchmark", str(table), "--out", str(out), "--methods", "IDFS-MEC,ANOVA F"]
+    options = ["--rates", "0.1", "--k", "2", "--n-splits", "2", "--jobs", "1", "--quiet"]
+    return CliRunner().invoke(app, [*command, *options])
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    columns = [f"{channel}__{feature}" for channel in ("Cz", "Fp1") for feature in "abc"]
+    labels, subjects = ["HC", "MDD"] * 12, [f"s{i}" for i in range(24)]
+    made = FeatureTable(pd.DataFrame(rng.normal(size=(24, 6)), columns=columns), labels, subjects)
+    return made.write(tmp_path / "table.parquet")
+
+
+def test_a_second_run_on_one_store_is_refused_clearly(table, tmp_path):
+    with Store(tmp_path / "out"):
+        result = benchmark(table, tmp_path / "out")
+    assert result.exit_code == 2
+    assert "another process is writing" in " ".join(result.stderr.split())
+    again = benchmark(table, tmp_path / "out")
+    assert again.exit_code == 0, again.stderr
+
+
+def test_killed_writers_leave_no_lock_and_lose_nothing_that_was_finished(tmp_path):
+    said = 0
+    for lines in (3, 40, 160):
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITE_ON, str(tmp_path)],
+            env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as writer:
+            for _ in range(lines):
+                said = int(writer.stdout.readline())
+            os.kill(writer.pid, signal.SIGKILL)
+        with Store(tmp_path) as store:
+            assert store.get_meta("number") >= said
+
+
+def test_a_torn_log_loses_what_was_not_finished_and_nothing_else(tmp_path):
+    with Store(tmp_path) as store:
+        store.set_meta("first", 1)
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITE_ON, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as writer:
+        for _ in range(20):
+            writer.stdout.readline()
+        os.kill(writer.pid, signal.SIGKILL)
+    log = tmp_path / "store.sqlite-wal"
+    log.write_bytes(log.read_bytes()[:-5000])
+    with Store(tmp_path) as store:
+        assert store.get_meta("first") == 1
+        assert store.get_meta("number") > 0
+
+
+@pytest.mark.parametrize("damage", ["cut", "middle", "empty pages", "text"])
+def test_a_damaged_store_is_named_and_left_as_it_is(table, tmp_path, damage):
+    with Store(tmp_path / "out") as store:
+        for number in range(60):
+            store.set_meta(f"filler {number}", "x" * 3000)
+    path = tmp_path / "out" / "store.sqlite"
+    whole = path.read_bytes()
+    half = len(whole) // 2
+    path.write_bytes(
+        {
+            "cut": whole[:half],
+            "middle": whole[:half] + np.random.default_rng(0).bytes(8192) + whole[half + 8192 :],
+            "empty pages": whole[:4096] + bytes(20480) + whole[24576:],
+            "text": b"these are no results\n" * 500,
+        }[damage]
+    )
+    before = path.read_bytes()
+    for read_only in (True, False):
+        with pytest.raises(InputError, match=r"store\.sqlite.*move it away"):
+            Store(tmp_path / "out", read_only=read_only)
+    result = benchmark(table, tmp_path / "out")
+    assert result.exit_code == 2
+    assert "store.sqlite" in result.stderr
+    assert path.read_bytes() == before
