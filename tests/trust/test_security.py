@@ -168,7 +168,6 @@ def test_a_whole_run_needs_no_network(tmp_path, no_network):
     for command in (
         [*arguments, "-o", str(table)],
         ["select", str(table), "-o", str(tmp_path / "ranking.csv")],
-        ["demo"],
     ):
         result = CliRunner().invoke(app, command)
         assert result.exit_code == 0, result.output
