@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # Known-good versions, so that a dependency's new release never breaks a fresh clone.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint bench bench-compare docs clean
+.PHONY: help demo test lint bench bench-compare fuzz docs clean
 
 help:
 	@echo "make demo   see what idfsmec does, no data needed"
@@ -13,6 +13,7 @@ help:
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  time idfsmec against its peers"
 	@echo "make bench-compare REF=main   time this tree against a revision"
+	@echo "make fuzz   throw random bytes at the text readers for a minute"
 	@echo "make docs   build the documentation into docs/_build/html"
 	@echo "make clean  remove everything that make created"
 
@@ -49,6 +50,10 @@ bench: $(VENV)/.installed-dev
 bench-compare: $(VENV)/.installed-dev
 	@test -n "$(REF)" || { echo "usage: make bench-compare REF=<revision>"; exit 2; }
 	$(BIN)/python -m benchmarks._compare $(REF)
+
+fuzz: $(VENV)/.installed-dev
+	$(INSTALL) atheris
+	PYTHONPATH=src $(BIN)/python fuzz/text_readers.py -max_total_time=60
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

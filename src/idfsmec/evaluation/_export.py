@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_info
 
+from idfsmec._spreadsheet import neutralise
 from idfsmec.evaluation._overview import describe_table, whole_table_ranking
 from idfsmec.evaluation.chance import chance_bands
 from idfsmec.evaluation.protocol import Protocol
@@ -45,7 +46,7 @@ def write(
 
     scores, selections = tidy(store)
     _replace(folder / "results.parquet", lambda path: scores.to_parquet(path, index=False))
-    _replace(folder / "results.csv", lambda path: scores.to_csv(path, index=False))
+    _replace(folder / "results.csv", lambda path: neutralise(scores).to_csv(path, index=False))
     _replace(folder / "selections.parquet", lambda path: selections.to_parquet(path, index=False))
     _write_ranking(store, tables, scores, selections)
     _write_json(folder / "protocol.json", _protocol(store))
