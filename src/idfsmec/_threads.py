@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from contextlib import AbstractContextManager
 
 import joblib
+import numpy as np  # noqa: F401  (its BLAS must be loaded to be found)
+import scipy.linalg  # noqa: F401  (so must SciPy's)
 from threadpoolctl import ThreadpoolController
+
+# Looking up the BLAS libraries of the process takes longer than a small fit: once, at import.
+_BLAS = ThreadpoolController()
 
 
 def available_threads() -> int:
@@ -24,10 +28,4 @@ def available_threads() -> int:
 
 def one_blas_thread() -> AbstractContextManager:
     """Limit BLAS to one thread: small matrices gain nothing, and more changes the last digits."""
-    return _controller().limit(limits=1, user_api="blas")
-
-
-@functools.cache
-def _controller() -> ThreadpoolController:
-    """The BLAS libraries of this process; looking them up takes longer than a small fit."""
-    return ThreadpoolController()
+    return _BLAS.limit(limits=1, user_api="blas")

@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from idfsmec.solver._array import arange, diagonal, dot_over_classes, namespace, put, to_numpy
 from idfsmec.solver.newton import LARGEST_SYSTEM, newton_size, polish
 from idfsmec.solver.problem import (
@@ -200,7 +202,7 @@ def _iterate(state: _State) -> None:
     """One step in theta, one in W, kept where U does not rise."""
     xp = namespace(state.theta)
     problems = state.problems
-    momentum = 0.5 * (1.0 + xp.sqrt(1.0 + 4.0 * state.momentum**2))
+    momentum = 0.5 + xp.sqrt(0.25 + state.momentum * state.momentum)
     push = ((state.momentum - 1.0) / momentum)[:, None]
 
     theta_ahead = state.theta + push * (state.theta - state.theta_before)
@@ -217,6 +219,10 @@ def _iterate(state: _State) -> None:
     value = objective(problems, theta, W, R_theta)
     better = value <= state.value
     state.theta_before, state.W_before, state.R_theta_before = state.theta, state.W, state.R_theta
+    if xp is np and better.all():  # the usual case; asking a device would cost more than it saves
+        state.theta, state.W, state.R_theta = theta, W, R_theta
+        state.value, state.momentum = value, momentum
+        return
     state.theta = xp.where(better[:, None], theta, state.theta)
     state.W = xp.where(better[:, None, None], W, state.W)
     state.R_theta = xp.where(better[:, None], R_theta, state.R_theta)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -240,8 +241,10 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
         return solution, to_numpy((residual**2).sum(1) / diagonal(problems.A))
 
     firsts = range(0, place.size, size)
-    with ThreadPoolExecutor(max(1, min(len(firsts), options.n_threads))) as pool:
-        for first, (solution, gains) in zip(firsts, pool.map(solve_chunk, firsts), strict=True):
+    n_threads = min(len(firsts), options.n_threads)
+    with ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:
+        done = pool.map(solve_chunk, firsts) if pool else map(solve_chunk, firsts)
+        for first, (solution, gains) in zip(firsts, done, strict=True):
             which, price = place[first : first + size], lam_place[first : first + size]
             table, channel = posed.table[which], posed.channel[which]
             where = (table[:, None], price[:, None], posed.columns[which])

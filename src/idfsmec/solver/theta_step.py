@@ -25,9 +25,9 @@ def project_to_simplex(points: Any) -> Any:
     descending = -xp.sort(-points, axis=-1)
     excess = cumulative_sum(descending) - 1.0
     position = arange(points.shape[-1], points) + 1
-    kept = xp.sum((descending * position > excess) * 1, axis=-1)
-    threshold = xp.take_along_axis(excess, kept[:, None] - 1, axis=-1) / kept[:, None]
-    return xp.maximum(points - threshold, xp.zeros_like(points))
+    kept = (descending * position > excess).sum(-1)
+    threshold = excess[arange(points.shape[0], points), kept - 1] / kept
+    return xp.maximum(points - threshold[:, None], xp.zeros_like(points))
 
 
 def theta_step(theta: Any, gradient: Any, curvature: Any) -> Any:

@@ -62,7 +62,10 @@ def _polar_of_two_rows(M: Any) -> Any:
     cosine = l11 + l22
     length = xp.sqrt(cosine * cosine + l21 * l21)
     cosine, sine = cosine / length, l21 / length
-    return xp.stack([cosine * q1 - sine * q2, sine * q1 + cosine * q2], axis=1)
+    result = xp.empty_like(M)
+    result[:, 0, :] = cosine * q1 - sine * q2
+    result[:, 1, :] = sine * q1 + cosine * q2
+    return result
 
 
 def _norm(rows: Any) -> Any:
@@ -89,7 +92,8 @@ def w_step(W: Any, theta: Any, residual: Any, curvature: Any) -> Any:
 def w_curvature(A_top: Any, A_diagonal: Any, theta: Any) -> Any:
     """Upper bound of the largest eigenvalue of ``Theta A Theta``, shape (b,)."""
     xp = namespace(theta)
-    by_top = A_top * xp.max(theta, axis=1) ** 2
+    largest = xp.max(theta, axis=1)
+    by_top = A_top * largest * largest
     by_trace = dot(A_diagonal * theta, theta)
     return (1.0 + _MARGIN) * xp.minimum(by_top, by_trace)
 
