@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -266,9 +267,12 @@ def _store_history(fits: ChannelFits, solution: Solution, channel: NDArray[np.in
         return
     grown = np.repeat(fits.history[-1:], max(len(solution.history), len(fits.history)), axis=0)
     grown[: len(fits.history)] = fits.history
-    current = np.empty(channel.size)
-    for row, (index, value) in enumerate(solution.history):
-        current[to_numpy(index)] = to_numpy(value)
-        grown[row, channel[channel >= 0]] = current[channel >= 0]
-    grown[len(solution.history) :, channel[channel >= 0]] = current[channel >= 0]
+    row = 0
+    for _, course in groupby(solution.history, key=lambda entry: id(entry[0])):
+        entries = list(course)  # iterations in which the same problems were in the batch
+        kept = channel[to_numpy(entries[0][0])]
+        values = np.stack([to_numpy(value) for _, value in entries])[:, kept >= 0]
+        grown[row : row + len(entries), kept[kept >= 0]] = values
+        row += len(entries)
+        grown[row:, kept[kept >= 0]] = values[-1]
     fits.history = grown
