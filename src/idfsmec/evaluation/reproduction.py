@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from idfsmec._threads import count_jobs
 from idfsmec.errors import InputError
 from idfsmec.evaluation.experiments import ablation, accuracy, cost, sensitivity
 from idfsmec.evaluation.protocol import Protocol
@@ -94,7 +95,7 @@ def load_table(
         return FeatureTable.read(path)
     recordings = find_recordings(data_set, data=data)
     out.mkdir(parents=True, exist_ok=True)
-    extraction = extract_to_file(recordings, path, jobs=n_jobs or -1, on_error="skip")
+    extraction = extract_to_file(recordings, path, jobs=count_jobs(n_jobs), on_error="skip")
     (out / "recordings.txt").write_text(str(extraction.summary()) + "\n", "utf-8")
     return extraction.table
 
