@@ -50,7 +50,7 @@ class Tuning(StrEnum):
 
 
 JobsOption = Annotated[
-    int, typer.Option("--jobs", "-j", help="Processes; -1 is one per core, -2 one fewer.")
+    int | None, typer.Option("--jobs", "-j", help="Processes; by default one per core.")
 ]
 DaskOption = Annotated[
     str | None,
@@ -94,7 +94,7 @@ def benchmark(
         Tuning, typer.Option(help="Choose settings by inner folds, or on the test (optimistic).")
     ] = Tuning.nested,
     seeds: Annotated[int, typer.Option(help="Repetitions with new folds and gaps.")] = 1,
-    jobs: JobsOption = -1,
+    jobs: JobsOption = None,
     dask: DaskOption = None,
     quiet: QuietOption = False,
 ) -> None:

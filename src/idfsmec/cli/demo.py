@@ -135,7 +135,7 @@ def _compare(table: FeatureTable, out: Path, size: Size, jobs: int) -> None:
             out,
             methods=size.methods,
             protocol=protocol,
-            n_jobs=jobs,
+            n_jobs=jobs if jobs > 0 else None,
         )
     if len(results.failures):
         raise RuntimeError(results.failures.iloc[0]["traceback"].strip().splitlines()[-1])

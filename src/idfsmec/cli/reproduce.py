@@ -49,7 +49,7 @@ def reproduce(
     methods: Annotated[
         str | None, typer.Option(help='Names, such as "IDFS-MEC,mRMR". By default all.')
     ] = None,
-    jobs: JobsOption = -1,
+    jobs: JobsOption = None,
     dask: DaskOption = None,
     quiet: QuietOption = False,
 ) -> None:
