@@ -1,7 +1,7 @@
 """What a full comparison costs: one fold of each method measured, all folds added up.
 
 ``python -m benchmarks evaluation`` measures processor seconds of one unit per method, which a
-busy machine disturbs little, and adds up 5 rates x 10 folds on two cores. For real, with wall time:
+busy machine disturbs little, and adds up 5 rates x 10 folds on two cores. With real wall time:
 ``python -m benchmarks.evaluation --full 19``, ``--full 128`` and ``--grid``.
 """
 
