@@ -7,6 +7,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from idfsmec._spreadsheet import neutralise
+from idfsmec._table_io import replacing
+from idfsmec._threads import count_jobs
 from idfsmec.errors import InputError
 from idfsmec.evaluation.experiments import ablation, accuracy, cost, sensitivity
 from idfsmec.evaluation.protocol import Protocol
@@ -94,8 +97,9 @@ def load_table(
         return FeatureTable.read(path)
     recordings = find_recordings(data_set, data=data)
     out.mkdir(parents=True, exist_ok=True)
-    extraction = extract_to_file(recordings, path, jobs=n_jobs or -1, on_error="skip")
-    (out / "recordings.txt").write_text(str(extraction.summary()) + "\n", "utf-8")
+    extraction = extract_to_file(recordings, path, jobs=count_jobs(n_jobs), on_error="skip")
+    with replacing(out / "recordings.txt") as (beside,):
+        beside.write_text(str(extraction.summary()) + "\n", "utf-8")
     return extraction.table
 
 
@@ -107,7 +111,8 @@ def write_tables(results: Results, out: Path) -> None:
         "table1": _by_rate(results, "ablation"),
         "table2": _seconds(results),
     }.items():
-        frame.to_csv(out / f"{name}.csv", index=False)
+        with replacing(out / f"{name}.csv") as (beside,):
+            neutralise(frame).to_csv(beside, index=False)
 
 
 def _by_rate(results: Results, experiment: str) -> pd.DataFrame:

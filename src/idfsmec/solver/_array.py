@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import eigsh
 
 # NumPy 2 has it as a function of its own, which is faster.
@@ -109,6 +110,22 @@ def concat(parts: list[Any]) -> Any:
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts, axis=1)
     return namespace(parts[0]).concat(parts, axis=1)
+
+
+def solve_twice(matrices: Any, right: Any) -> Any:
+    """``M^-1 M^-1 right`` for symmetric positive definite matrices M.
+
+    Large matrices are factorised once for both.
+    """
+    if matrices.shape[-1] <= _LARGE or not isinstance(matrices, np.ndarray):
+        solve = namespace(matrices).linalg.solve
+        return solve(matrices, solve(matrices, right))
+    found = np.empty_like(right)
+    for place, (matrix, columns) in enumerate(zip(matrices, right, strict=True)):
+        factor = cho_factor(matrix, check_finite=False)
+        once = cho_solve(factor, columns, check_finite=False)
+        found[place] = cho_solve(factor, once, check_finite=False)
+    return found
 
 
 def largest_eigenvalues(matrices: Any) -> Any:
