@@ -61,7 +61,8 @@ def test_progress_is_one_line_where_there_is_no_terminal(folder, capfd):
     assert capfd.readouterr().err == "how sure: 10 halves of the subjects of table\n"
 
 
-def test_blind_picks_reach_what_is_said(rng=np.random.default_rng(0)):
+def test_blind_picks_reach_what_is_said():
+    rng = np.random.default_rng(0)
     found = resample_table(make_cohort(n_channels=5, n_features=4), {}, n_resamples=2)
     picked = [rng.permutation(20)[: found["n_picked"]] for _ in range(20_000)]
     in_first = np.mean([(one < 4).any() for one in picked])

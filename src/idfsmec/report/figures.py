@@ -147,8 +147,8 @@ def _note(results: Results, experiment: str) -> str:
     return describe_protocol(protocol_of(results.protocol, experiment))
 
 
-def _whole(results: Results, name: str) -> str:
-    """How the ranking of the whole table came about."""
+def _whole(results: Results, name: str, what: str = "IDFS-MEC on the whole table") -> str:
+    """How a ranking that has nothing to do with folds came about."""
     rows = experiment_rows(results, "accuracy", name)
     tuned = not rows[(rows["method"] == OURS) & rows["chosen"].astype(bool)].empty
     how = {
@@ -157,7 +157,7 @@ def _whole(results: Results, name: str) -> str:
     }
     tuning = protocol_of(results.protocol, "accuracy").get("tuning")
     said = how.get(str(tuning), "settings as chosen") if tuned else "default settings"
-    return f"IDFS-MEC on the whole table, no folds\n{said}"
+    return f"{what}, no folds\n{said}"
 
 
 def _draw_channels(results: Results, name: str) -> Drawing:
@@ -191,7 +191,7 @@ def _draw_sure_features(results: Results, name: str) -> Drawing:
         found["frequency"],
         threshold=found["threshold"],
         chance=found["chance"],
-        note=_halves(found),
+        note=_halves(results, name),
         title="Features picked again",
     )
 
@@ -204,15 +204,15 @@ def _draw_sure_channels(results: Results, name: str) -> Drawing:
     return plot_selection_frequency(
         found["channel_frequency"],
         chance=sum(blind) / len(blind),
-        note=_halves(found),
+        note=_halves(results, name),
         title="Channels picked again",
     )
 
 
-def _halves(found: dict[str, Any]) -> str:
-    return (
-        f"{found['n_resamples']} random halves of the subjects, first {found['n_picked']} of each"
-    )
+def _halves(results: Results, name: str) -> str:
+    found = results.resampling[name]
+    what = f"first {found['n_picked']} on {found['n_resamples']} halves of the subjects"
+    return _whole(results, name, what)
 
 
 def _draw_missing(results: Results, name: str) -> Drawing:
