@@ -11,7 +11,8 @@ from idfsmec.report import write_report
 from tests.report.make_results import simulate, write_results
 
 SECTIONS = ("channels", "heatmap", "missing", "accuracy-by-rate", "accuracy-by-k", "ablation",
-            "sensitivity", "cost", "convergence", "sure-features", "sure-channels", "ranks")  # fmt: skip
+            "sensitivity", "cost", "convergence", "sure-features", "sure-channels",
+            "ranks")  # fmt: skip
 
 
 def test_the_page_stands_alone(page):
