@@ -54,9 +54,10 @@ class OneLineGroup(TyperGroup):
         except UsageError as error:
             if type(error).__name__ == "NoArgsIsHelpError":
                 raise SystemExit(2) from None  # the help is on the screen already
-            said = error.format_message().rstrip(".")
+            said = " ".join(error.format_message().split())
+            said += "" if said.endswith((".", "?", "!")) else "."
             path = error.ctx.command_path if error.ctx is not None else "idfsmec"
-            _print_error(f"{said}; see `{path} --help`.")
+            _print_error(f"{said} See `{path} --help`.")
             raise SystemExit(2) from None
         except typer.Abort:
             _print_error("stopped")

@@ -21,7 +21,7 @@ def after_commas(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str
         return [
             f"{before}{comma}{name}"
             for name in names()
-            if name.lower().startswith(last.strip().lower()) and name not in given
+            if name.startswith(last) and name not in given
         ]
 
     return complete

@@ -156,11 +156,15 @@ def read_tables(paths: Sequence[Path | str]) -> dict[str, FeatureTable]:
     from idfsmec.table import FeatureTable
 
     named: dict[str, FeatureTable] = {}
+    seen: set[Path] = set()
     for path in map(Path, paths):
+        if path.resolve() in seen:
+            raise InputError(f"{path} is given twice; give each table once")
+        seen.add(path.resolve())
         name = path.name.split(".")[0]
         if name in named:
-            name = f"{path.parent.name}/{name}"
+            name = f"{path.resolve().parent.name}/{name}"
         if name in named:
-            raise InputError(f"{path} is given twice, or two tables have the name {name}")
+            raise InputError(f"{path}: two tables have the name {name}; rename one of the files")
         named[name] = FeatureTable.read(path)
     return named

@@ -81,6 +81,8 @@ def select(
     All halves are solved in one batch by one process, so there is no --jobs.
     """
     path, output = Path(table), Path(output)
+    if output.is_dir():
+        raise InputError(f"{output} is a folder; give the name of a file with -o.")
     if output.exists() and not force:
         raise InputError(f"{output} exists; give another name with -o, or --force to replace it.")
     if k is not None and k < 1:
