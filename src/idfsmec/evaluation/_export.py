@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -17,10 +17,11 @@ import pandas as pd
 from threadpoolctl import threadpool_info
 
 from idfsmec._spreadsheet import neutralise
+from idfsmec._table_io import replacing
 from idfsmec.evaluation._overview import describe_table, whole_table_ranking
 from idfsmec.evaluation.chance import chance_bands
 from idfsmec.evaluation.protocol import Protocol
-from idfsmec.evaluation.results import KEYS, SCORES
+from idfsmec.evaluation.results import KEYS, SCORES, read_ranking
 from idfsmec.evaluation.store import Store
 from idfsmec.table import FeatureTable
 
@@ -118,13 +119,8 @@ def _write_ranking(
     rankings = {name: ranking.to_dict("list") for name, (ranking, _) in found.items()}
     _keep(store, "rankings", rankings)
     _keep(store, "convergence", {name: history for name, (_, history) in found.items()})
-    frames = [
-        pd.DataFrame(ranking).assign(table=name)
-        for name, ranking in store.get_meta("rankings").items()
-    ]
-    together = pd.concat(frames, ignore_index=True)
-    together = together[["table", *(name for name in together.columns if name != "table")]]
-    _replace(folder / "ranking.csv", lambda path: together.to_csv(path, index=False))
+    ranking = neutralise(read_ranking(store))
+    _replace(folder / "ranking.csv", lambda path: ranking.to_csv(path, index=False))
     _write_json(folder / "convergence.json", store.get_meta("convergence"))
 
 
@@ -194,8 +190,7 @@ def _write_json(path: Path, value: Any) -> None:
     _replace(path, lambda beside: beside.write_text(text + "\n", "utf-8"))
 
 
-def _replace(path: Path, write_to: Any) -> None:
+def _replace(path: Path, write_to: Callable[[Path], Any]) -> None:
     """Write beside and rename, so that nobody ever reads half a file."""
-    beside = path.with_name(f".{path.name}.part")
-    write_to(beside)
-    beside.replace(path)
+    with replacing(path) as (beside,):
+        write_to(beside)

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from idfsmec._spreadsheet import neutralise
+from idfsmec._table_io import replacing
 from idfsmec.errors import InputError
 from idfsmec.evaluation.experiments import ablation, accuracy, cost, sensitivity
 from idfsmec.evaluation.protocol import Protocol
@@ -95,7 +97,8 @@ def load_table(
     recordings = find_recordings(data_set, data=data)
     out.mkdir(parents=True, exist_ok=True)
     extraction = extract_to_file(recordings, path, jobs=n_jobs or -1, on_error="skip")
-    (out / "recordings.txt").write_text(str(extraction.summary()) + "\n", "utf-8")
+    with replacing(out / "recordings.txt") as (beside,):
+        beside.write_text(str(extraction.summary()) + "\n", "utf-8")
     return extraction.table
 
 
@@ -107,7 +110,8 @@ def write_tables(results: Results, out: Path) -> None:
         "table1": _by_rate(results, "ablation"),
         "table2": _seconds(results),
     }.items():
-        frame.to_csv(out / f"{name}.csv", index=False)
+        with replacing(out / f"{name}.csv") as (beside,):
+            neutralise(frame).to_csv(beside, index=False)
 
 
 def _by_rate(results: Results, experiment: str) -> pd.DataFrame:

@@ -78,8 +78,8 @@ class Results:
                     f"`idfsmec benchmark TABLE --out {folder}`"
                 )
         with Store(folder, read_only=True) as store:
-            failures = store.failures()
-        ranking = json.loads((folder / "convergence.json").read_text("utf-8"))
+            failures, ranking = store.failures(), read_ranking(store)
+        convergence = json.loads((folder / "convergence.json").read_text("utf-8"))
         return cls(
             folder=folder,
             scores=pd.read_parquet(folder / "results.parquet"),
@@ -87,8 +87,8 @@ class Results:
             protocol=json.loads((folder / "protocol.json").read_text("utf-8")),
             environment=json.loads((folder / "environment.json").read_text("utf-8")),
             tables=json.loads((folder / "tables.json").read_text("utf-8")),
-            ranking=pd.read_csv(folder / "ranking.csv"),
-            convergence=ranking,
+            ranking=ranking,
+            convergence=convergence,
             failures=pd.DataFrame(failures, columns=[*KEYS, "attempts", "traceback"]),
         )
 
@@ -104,3 +104,13 @@ class Results:
         return self.chosen(experiment).pivot_table(
             index=["table", "pattern", "method"], columns="rate", values=metric, sort=False
         )
+
+
+def read_ranking(store: Store) -> pd.DataFrame:
+    """Rankings of all whole tables, from the store: a CSV file takes a channel "NA" for a gap."""
+    frames = [
+        pd.DataFrame(ranking).assign(table=name)
+        for name, ranking in (store.get_meta("rankings") or {}).items()
+    ]
+    together = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"table": []})
+    return together[["table", *(name for name in together.columns if name != "table")]]
