@@ -21,6 +21,10 @@ SCORES = [
     *("subject_accuracy", "subject_balanced_accuracy"),
     *("seconds", "n_train", "n_test", "n_channels"),
 ]
+RANKING = [
+    *("table", "rank", "channel", "feature", "score"),
+    *("channel_weight", "feature_weight", "stability"),
+]
 
 
 @dataclass(frozen=True)
@@ -112,5 +116,6 @@ def read_ranking(store: Store) -> pd.DataFrame:
         pd.DataFrame(ranking).assign(table=name)
         for name, ranking in (store.get_meta("rankings") or {}).items()
     ]
-    together = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"table": []})
-    return together[["table", *(name for name in together.columns if name != "table")]]
+    return (
+        pd.concat(frames, ignore_index=True)[RANKING] if frames else pd.DataFrame(columns=RANKING)
+    )
