@@ -5,15 +5,17 @@ BIN    := $(VENV)/bin
 # Known-good versions, so that a dependency's new release never breaks a fresh clone.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint bench bench-compare fuzz docs clean
+.PHONY: help demo test test-lowest lint bench bench-compare fuzz audit docs clean
 
 help:
 	@echo "make demo   see what idfsmec does, no data needed"
 	@echo "make test   run the test suite"
+	@echo "make test-lowest   run it with the lowest versions that pyproject.toml allows"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  time idfsmec against its peers, half an hour; BENCH=grid for one of them"
 	@echo "make bench-compare REF=main   time this tree against a revision"
 	@echo "make fuzz   throw random bytes at the text readers for a minute"
+	@echo "make audit  look for unsafe code (bandit) and for known holes in dependencies (pip-audit)"
 	@echo "make docs   build the documentation into docs/_build/html"
 	@echo "make clean  remove everything that make created"
 
@@ -39,6 +41,17 @@ demo: $(VENV)/.installed-user
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --numprocesses auto
 
+# An environment of its own. Old packages warn about new ones below them: shown, but no errors.
+LOWEST := $(VENV)-lowest
+$(LOWEST)/.installed: pyproject.toml | $(BIN)/python
+	$(INSTALL) uv
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[dev]'
+	@touch $@
+
+test-lowest: $(LOWEST)/.installed
+	$(LOWEST)/bin/python -m pytest --numprocesses auto -W default
+
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -60,9 +73,15 @@ fuzz: $(VENV)/.installed-dev
 	$(INSTALL) atheris
 	PYTHONPATH=src $(BIN)/python fuzz/text_readers.py -max_total_time=60
 
+# Where no advisory service can be reached pip-audit fails (--strict): unknown is not the same as safe.
+audit: $(BIN)/python
+	$(INSTALL) bandit pip-audit
+	$(BIN)/bandit --quiet --recursive src
+	$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement constraints.txt
+
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/auto_examples docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis idfsmec-demo
+	rm -rf $(VENV) $(LOWEST) build dist docs/_build docs/auto_examples docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis idfsmec-demo
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,8 +22,8 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
 
     Examples
     --------
-    >>> as_generator(7).integers(100) == as_generator(7).integers(100)
-    np.True_
+    >>> bool(as_generator(7).integers(100) == as_generator(7).integers(100))
+    True
     """
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))

@@ -7,6 +7,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+import edfio
 import mne
 import numpy as np
 import openpyxl
@@ -35,7 +36,14 @@ def write_raw(raw, path: Path) -> None:
     if path.suffix == ".fif":
         raw.save(path, overwrite=True, verbose="error")
         return
-    options = {"physical_range": "auto"} if path.suffix in (".edf", ".bdf") else {}
+    if path.suffix == ".bdf":  # MNE's own export came only after the oldest MNE we support
+        signals = [
+            edfio.BdfSignal(samples * 1e6, raw.info["sfreq"], label=name, physical_dimension="uV")
+            for name, samples in zip(raw.ch_names, raw.get_data(), strict=True)
+        ]
+        edfio.Bdf(signals).write(path)
+        return
+    options = {"physical_range": "auto"} if path.suffix == ".edf" else {}
     mne.export.export_raw(path, raw, overwrite=True, verbose="error", **options)
 
 

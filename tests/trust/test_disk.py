@@ -1,16 +1,19 @@
 """A disk that is full and a folder that is closed: a clear error, and what was there stays."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from idfsmec._table_io import _beside
 from idfsmec.cli import app
+from idfsmec.evaluation.store import Store
 from idfsmec.table import FeatureTable
 
 from ..corpus.case import study
@@ -23,9 +26,19 @@ import resource, signal, sys
 limit = int(sys.argv.pop(1))
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-from idfsmec._table_io import _beside
 from idfsmec.cli import app
 app()
+"""
+# Root is stopped by no permission, unless it gives up its powers; then all commands, one by one.
+CLOSED_FOLDER = """
+import ctypes, json, os, sys
+from typer.testing import CliRunner
+from idfsmec.cli import app
+if os.geteuid() == 0:
+    version, nothing = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    assert ctypes.CDLL(None).capset(version, nothing) == 0
+ended = [CliRunner().invoke(app, command) for command in json.loads(sys.argv[1])]
+print(json.dumps([[one.exit_code, one.stderr] for one in ended]))
 """
 
 
@@ -37,8 +50,12 @@ def small_study(tmp_path):
 
 
 def run(command, limit=10**9):
+    return run_program(FULL_DISK, str(limit), *command)
+
+
+def run_program(*arguments):
     return subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(limit), *command],
+        [sys.executable, "-c", *arguments],
         env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
         capture_output=True,
         text=True,
@@ -80,6 +97,69 @@ def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch
 def _written(path):
     frame = {"Cz__a": [1.0, 2.0], "Fp1__a": [3.0, 4.0]}
     return FeatureTable(pd.DataFrame(frame), ["HC", "MDD"], ["s1", "s2"]).write(path)
+
+
+def benchmark(table, out, methods):
+    command = ["benchmark", str(table), "--out", str(out), "--methods", methods, "--quiet"]
+    return [*command, "--rates", "0.1,0.3", "--k", "2", "--n-splits", "3", "--jobs", "1"]
+
+
+@pytest.fixture
+def small_table(tmp_path):
+    rng = np.random.default_rng(0)
+    columns = [f"{channel}__{feature}" for channel in ("Cz", "Fp1") for feature in "abc"]
+    labels, subjects = ["HC", "MDD"] * 12, [f"s{i}" for i in range(24)]
+    made = FeatureTable(pd.DataFrame(rng.normal(size=(24, 6)), columns=columns), labels, subjects)
+    return made.write(tmp_path / "small.parquet")
+
+
+def test_a_disk_that_fills_up_during_a_benchmark_is_said_and_nothing_finished_is_lost(
+    small_table, tmp_path
+):
+    out = tmp_path / "out"
+    assert CliRunner().invoke(app, benchmark(small_table, out, "ANOVA F")).exit_code == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    more = benchmark(small_table, out, "ANOVA F,random,IDFS-MEC")
+    # The log of the store may not grow beyond a few entries.
+    failed = run(more, limit=max(len(content) for content in before.values()))
+    assert failed.returncode == 1, failed.stderr
+    assert "store.sqlite: " in failed.stderr
+    assert "Traceback" not in failed.stderr
+    with Store(out) as store:
+        n_kept = len(store.done_keys())
+    assert 6 <= n_kept < 18
+    for name in ("results.csv", "ranking.csv", "selections.parquet"):
+        assert (out / name).read_bytes() == before[name]
+    assert {path.name for path in out.iterdir()} == set(before)
+    assert CliRunner().invoke(app, more).exit_code == 0
+    with Store(out) as store:
+        assert len(store.done_keys()) == 18
+
+
+def test_a_closed_folder_is_named_by_every_command_and_stays_as_it_is(
+    small_study, small_table, tmp_path
+):
+    closed = tmp_path / "closed"
+    assert CliRunner().invoke(app, benchmark(small_table, closed, "random")).exit_code == 0
+    before = {path.name: path.read_bytes() for path in closed.iterdir()}
+    closed.chmod(0o555)
+    commands = [
+        [*small_study, "-o", str(closed / "table.parquet")],
+        ["select", str(small_table), "-o", str(closed / "mine.csv")],
+        benchmark(small_table, closed, "ANOVA F"),
+        benchmark(small_table, closed / "deeper", "ANOVA F"),
+        ["report", str(closed)],
+    ]
+    try:
+        ran = run_program(CLOSED_FOLDER, json.dumps(commands))
+    finally:
+        closed.chmod(0o755)
+    assert ran.returncode == 0, ran.stderr
+    for code, said in json.loads(ran.stdout):
+        assert code in (1, 2), said
+        assert str(closed) in said
+        assert "Traceback" not in said
+    assert {path.name: path.read_bytes() for path in closed.iterdir()} == before
 
 
 def test_a_place_that_cannot_be_written_is_named(small_study, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +16,11 @@ from idfsmec.evaluation._tuning import UnitResult
 from idfsmec.evaluation._units import Outcome, Unit
 
 FORMAT = 1
+# What SQLite says of a disk that is full or closed; anything else is about what is in the file.
+_DISK = (
+    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN),
+    *(sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
+)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS done (
@@ -62,7 +67,8 @@ class Store:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = _take_lock(self.path.with_suffix(".lock"))
         try:
-            self._db = self._open(read_only)
+            with _naming(self.path):
+                self._db = self._open(read_only)
         except BaseException:
             self._release()
             raise
@@ -85,6 +91,8 @@ class Store:
             found = db.execute("SELECT value FROM meta WHERE name='format'").fetchone()
         except sqlite3.DatabaseError as error:
             db.close()
+            if _is_of_the_disk(error):
+                raise
             raise InputError(
                 f"{self.path} is not a store of results ({error}); move it away or choose "
                 "another folder"
@@ -103,7 +111,7 @@ class Store:
             (experiment, position, unit.key, json.dumps(unit.coordinates()))
             for position, unit in enumerate(units)
         ]
-        with _transaction(self._db):
+        with self._transaction():
             self._db.execute("DELETE FROM plan WHERE experiment = ?", [experiment])
             self._db.executemany("INSERT INTO plan VALUES (?, ?, ?, ?)", rows)
 
@@ -114,7 +122,7 @@ class Store:
     def add(self, unit: Unit, outcome: Outcome) -> None:
         """Write what came of a unit, in one transaction."""
         name, now = json.dumps(unit.coordinates()), datetime.now(UTC).isoformat()
-        with _transaction(self._db):
+        with self._transaction():
             if outcome.result is None:
                 self._db.execute(
                     "INSERT INTO failed VALUES (?, ?, ?, 1, ?) ON CONFLICT (key) DO UPDATE "
@@ -164,7 +172,21 @@ class Store:
 
     def set_meta(self, name: str, value: Any) -> None:
         """Keep something that is no unit, such as the protocol."""
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [name, _pack(value)])
+        with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [name, _pack(value)])
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing, also when the process dies in between."""
+        with _naming(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # on a full disk SQLite may have ended it already
+                    self._db.execute("ROLLBACK")
+                raise
 
     def close(self) -> None:
         """Close the file and let others write."""
@@ -199,24 +221,28 @@ def _check_whole(db: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError(f"it is damaged: {' '.join(found.split())}")
 
 
-class _transaction:  # noqa: N801 - reads as a statement
-    """All or nothing, also when the process dies in between."""
+def _is_of_the_disk(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
 
-    def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Say which file it was when the disk is full or closed."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if _is_of_the_disk(error):
+            raise OSError(f"{path}: {error}; what was finished before is kept") from error
+        raise
 
 
 def _take_lock(path: Path) -> sqlite3.Connection:
     """Hold an exclusive SQLite lock: works on all systems and dies with the process."""
-    lock = sqlite3.connect(path, timeout=0, isolation_level=None)
+    with _naming(path):
+        lock = sqlite3.connect(path, timeout=0, isolation_level=None)
     try:
-        lock.execute("BEGIN EXCLUSIVE")
+        with _naming(path):
+            lock.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError:
         lock.close()
         raise InputError(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import mne
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.spatial import Delaunay, QhullError
@@ -247,8 +248,7 @@ def plot_score_heatmap(
 
 def _scale(ax: Axes, image: Any, label: str) -> None:
     """A slim colour bar that belongs to the axes."""
-    figure = ax.get_figure(root=True)
-    assert figure is not None
+    figure = cast(Figure, ax.get_figure(root=True))
     bar = figure.colorbar(image, ax=ax, shrink=0.6, aspect=24, pad=0.02)
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=MUTED, labelsize=8, length=2, color=BAND)

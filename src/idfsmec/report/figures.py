@@ -7,14 +7,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
 from markupsafe import Markup, escape
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from idfsmec._table_io import replacing
 from idfsmec.evaluation.results import Results
 from idfsmec.report._ablation import plot_ablation
 from idfsmec.report._accuracy import plot_accuracy_by_k, plot_accuracy_by_rate
@@ -94,18 +96,16 @@ def table_slugs(names: Sequence[str]) -> dict[str, str]:
 def _picture(empty: Picture, drawn: Axes | str, folder: Path) -> Picture:
     if isinstance(drawn, str):
         return replace(empty, absent=drawn)
-    figure = drawn.get_figure(root=True)
-    assert figure is not None
+    figure = cast(Figure, drawn.get_figure(root=True))
     slug = empty.slug
     try:
         # The layout is the same for all formats: found once, then left alone.
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
-        with mpl.rc_context({"svg.hashsalt": slug}):
-            figure.savefig(folder / f"{slug}.svg", facecolor="white", metadata={"Date": None})
-        figure.savefig(
-            folder / f"{slug}.png", dpi=300, facecolor="white", pil_kwargs={"compress_level": 4}
-        )
+        with replacing(folder / f"{slug}.svg", folder / f"{slug}.png") as (drawing, image):
+            with mpl.rc_context({"svg.hashsalt": slug}):
+                figure.savefig(drawing, facecolor="white", metadata={"Date": None})
+            figure.savefig(image, dpi=300, facecolor="white", pil_kwargs={"compress_level": 4})
         svg = inline_svg(figure, slug, f"{drawn.get_title(loc='left')}. {empty.caption}")
     finally:
         plt.close(figure)
@@ -128,8 +128,8 @@ def inline_svg(figure: Any, slug: str, label: str) -> Markup:
     svg = svg.replace("<svg", start, 1)
     for light, (name, _) in THEME.items():
         svg = re.sub(rf"(fill|stroke): {light}\b", rf"\1: var(--fig-{name})", svg)
-    # Everything in it was escaped by matplotlib's XML writer.
-    return Markup(svg)
+    # Everything in it was escaped by matplotlib's XML writer, or here.
+    return Markup(svg)  # nosec B704
 
 
 def slugify(name: str) -> str:

@@ -13,6 +13,7 @@ import jinja2
 from markupsafe import Markup
 
 from idfsmec import __version__
+from idfsmec._table_io import replacing
 from idfsmec.errors import InputError
 from idfsmec.evaluation.results import Results
 from idfsmec.report._style import THEME
@@ -59,9 +60,8 @@ def write_report(
         raise InputError(f"{page} exists; use --force (force=True) to write it anew")
     results = Results.read(folder)
     pictures = list(draw_figures(results, folder / FIGURES, progress))
-    part = page.with_name(f".{PAGE}.part")
-    part.write_text(render_page(summarise(results), pictures), encoding="utf-8")
-    part.replace(page)
+    with replacing(page) as (beside,):
+        beside.write_text(render_page(summarise(results), pictures), encoding="utf-8")
     return page
 
 
@@ -89,15 +89,15 @@ def render_page(summary: dict[str, Any], pictures: Sequence[Picture]) -> str:
         "seconds": lambda value: "–" if value is None else seconds(value),
         "slug": slugify,
     }
-    script = _asset("report.js")
+    # Both are files of this package, not data.
+    style, script = (Markup(_asset(f"report.{kind}")) for kind in ("css", "js"))  # nosec B704
     return environment.get_template("report.html").render(
         **summary,
         pictures=_by_place(pictures),
         folder=FIGURES,
         theme=[(name, light, dark) for light, (name, dark) in THEME.items()],
-        # Both are files of this package, not data.
-        style=Markup(_asset("report.css")),
-        script=Markup(script),
+        style=style,
+        script=script,
         script_hash=_hash(script),
         version=__version__,
     )
