@@ -25,6 +25,8 @@ class Watched:
     """Resident memory (MiB), summed over the tree; pages that processes share count twice."""
     handles: list[int] = field(default_factory=list)
     """Open files, pipes and sockets, summed over the tree."""
+    duration: float = 0.0
+    """Seconds from start to end."""
     highest: float = 0.0
     """Peak resident memory (MiB) of the first process, as the operating system kept it."""
 
@@ -51,9 +53,7 @@ def watch_command(*arguments: str) -> Watched:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
-    seen.seconds.append(time.perf_counter() - start)
-    seen.megabytes.append(0.0)
-    seen.handles.append(0)
+    seen.duration = time.perf_counter() - start
     seen.highest = usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
     return seen
 
@@ -65,6 +65,8 @@ def _look(pid: int, seen: Watched, seconds: float) -> None:
         handles = [member.num_fds() for member in family]
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return  # a member ended while it was looked at; the next look is soon
+    if not all(memory):
+        return  # ended, and not yet waited for
     seen.seconds.append(seconds)
     seen.megabytes.append(sum(memory) / 2**20)
     seen.handles.append(sum(handles))
