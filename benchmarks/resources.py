@@ -39,7 +39,7 @@ def first(folder: Path, count: int) -> Path:
 
 
 def halves(values: Sequence[float]) -> str:
-    """The most in the first and in the second half of a run: what leaks is higher in the second."""
+    """The most in the first and in the second half of a run: a leak makes the second higher."""
     middle = len(values) // 2
     return f"{max(values[:middle]):.0f}, {max(values[middle:]):.0f}"
 

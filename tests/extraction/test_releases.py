@@ -107,7 +107,7 @@ def test_the_unit_of_modma128_can_be_set(modma128, output):
     code, _, errors = run("modma128", "--data", modma128, "-o", output, "--feature", "variance")
     assert code == 0, errors
     microvolts = FeatureTable.read(output)
-    code, said, errors = run(
+    code, _, errors = run(
         *("modma128", "--data", modma128, "-o", output, "--feature", "variance"),
         *("--unit", "nV", "--no-detect", "--force"),
     )
@@ -251,11 +251,10 @@ def test_the_two_releases_of_one_recording_give_the_same_numbers(tmp_path):
     tables = []
     for write, name in ((write_pred_ct, "mat"), (write_openneuro, "bids")):
         write(tmp_path / name)
-        code, _, errors = run(
-            "pred-d003", "--data", tmp_path / name, "-o", tmp_path / f"{name}.csv"
-        )
+        output = tmp_path / f"{name}.csv"
+        code, _, errors = run("pred-d003", "--data", tmp_path / name, "-o", output)
         assert code == 0, errors
-        tables.append(FeatureTable.read(tmp_path / f"{name}.csv"))
+        tables.append(FeatureTable.read(output))
     for one, other in pairwise(tables):
         np.testing.assert_allclose(one.X, other.X[one.X.columns], rtol=1e-6, atol=1e-6)
 
