@@ -25,12 +25,14 @@ class Watched:
     """Resident memory (MiB), summed over the tree; pages that processes share count twice."""
     handles: list[int] = field(default_factory=list)
     """Open files, pipes and sockets, summed over the tree."""
+    duration: float = 0.0
+    """Seconds from start to end."""
     highest: float = 0.0
-    """Peak resident memory (MiB) of the first process, as the operating system kept it."""
+    """Peak resident memory (MiB) of the first process, where Linux keeps it: between looks too."""
 
     @property
     def peak(self) -> float:
-        """Peak of the tree: never below what the operating system saw of the first process."""
+        """Peak of the tree (MiB)."""
         return max(*self.megabytes, self.highest)
 
 
@@ -42,19 +44,12 @@ def watch_command(*arguments: str) -> Watched:
     process = subprocess.Popen(
         command, env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)}, stdout=subprocess.DEVNULL
     )
-    while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            break
+    while process.poll() is None:
         _look(process.pid, seen, time.perf_counter() - start)
         time.sleep(INTERVAL)
-    process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
-    seen.seconds.append(time.perf_counter() - start)
-    seen.megabytes.append(0.0)
-    seen.handles.append(0)
-    seen.highest = usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    seen.duration = time.perf_counter() - start
     return seen
 
 
@@ -65,9 +60,21 @@ def _look(pid: int, seen: Watched, seconds: float) -> None:
         handles = [member.num_fds() for member in family]
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return  # a member ended while it was looked at; the next look is soon
+    if not all(memory):
+        return  # ended, and not yet waited for
+    seen.highest = max(seen.highest, _high_water(pid))
     seen.seconds.append(seconds)
     seen.megabytes.append(sum(memory) / 2**20)
     seen.handles.append(sum(handles))
+
+
+def _high_water(pid: int) -> float:
+    # Not getrusage: what it says of a child begins with the memory of the parent that forked it.
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return max((int(line.split()[1]) / 2**10 for line in lines if line[:6] == "VmHWM:"), default=0)
 
 
 def _family(pid: int) -> Sequence[psutil.Process]:

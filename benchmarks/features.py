@@ -55,9 +55,9 @@ def peers(epochs: np.ndarray) -> dict[str, Callable[[], object]]:
     """Compute the 15 columns that others have, each by the quickest of their functions.
 
     mean, variance, zero crossings, Welch power per band and its ratios: mne-features. Spectral
-    entropy: antropy. The variance in ``de``: mne-features' FFT power per band, which the tests find
-    equal (its ``energy_freq_bands`` takes FIR filters, longer, and gives other numbers). All take
-    all channels at once. No package known to us has ``nsi``, ``c0`` and ``shannon_entropy``.
+    entropy: antropy. The variance in ``de``: mne-features' FFT power per band, which the tests
+    find equal (its ``energy_freq_bands`` takes FIR filters, longer, and gives other numbers). All
+    take all channels at once. No package known to us has ``nsi``, ``c0`` and ``shannon_entropy``.
     """
     import antropy
     import mne_features.feature_extraction as mne_features

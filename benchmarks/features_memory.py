@@ -66,7 +66,7 @@ def measure(folder: Path, count: int, jobs: int) -> list[str]:
         f"{seen.peak / one:.1f}",
         f"{size:.0f}",
         str(max(seen.handles)),
-        f"{seen.seconds[-1] / count:.2f}",
+        f"{seen.duration / count:.2f}",
     ]
 
 

@@ -50,6 +50,26 @@ def test_the_order_of_channels_in_a_file_does_not_matter(recordings, raws):
     np.testing.assert_array_equal(rows[alone.columns], alone)
 
 
+def test_the_names_that_files_give_to_channels_are_kept(tmp_path, raws):
+    # Two amplifiers, of which one writes the names of 1958.
+    old = {"T7": "EEG T3-LE", "T8": "EEG T4-LE", "Fp1": "EEG Fp1-LE"}
+    raws["s01.edf"].copy().rename_channels(old).save(tmp_path / "a_raw.fif", verbose="error")
+    new = {"T7": "T3", "Fp1": "FP1."}
+    raws["s04.edf"].copy().rename_channels(new).save(tmp_path / "b_raw.fif", verbose="error")
+    manifest = tmp_path / "study.csv"
+    manifest.write_text("path,subject,label\na_raw.fif,a,HC\nb_raw.fif,b,MDD\n")
+    output = tmp_path / "table.parquet"
+    extract_to_file(read_manifest(manifest), output)
+    table = FeatureTable.read(output)
+    assert len(table.channels) == 19
+    assert {"T7", "T8", "Fp1"} <= set(table.channels)
+    assert table.info["names_in_files"] == {
+        "T7": ["EEG T3-LE", "T3"],
+        "T8": ["EEG T4-LE"],
+        "Fp1": ["EEG Fp1-LE", "FP1."],
+    }
+
+
 def test_two_jobs_give_the_bits_of_one(recordings):
     one = extract_table(recordings, jobs=1)
     two = extract_table(recordings, jobs=2)

@@ -3,14 +3,24 @@
 import mne
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 
+from idfsmec._table_checks import split_column
 from idfsmec.errors import InputError
-from idfsmec.features import FeatureExtractor, FeatureSettings, SignalPath, extract_features
+from idfsmec.features import (
+    FeatureExtractor,
+    FeatureSettings,
+    SignalPath,
+    extract_features,
+    feature_columns,
+)
+from idfsmec.features._settings import check_name
 
 NAMES = ["Fp1", "Fz", "Cz", "O2"]
 
@@ -99,12 +109,28 @@ def test_a_sampling_rate_below_the_bands_is_refused(array):
         ({}, "sampling rate of an array must be given"),
         ({"sfreq": 250, "ch_names": ["a", "b"]}, "2 channel names for 3 channels"),
         ({"sfreq": 250, "ch_names": ["a", "b", "a"]}, "must differ"),
+        ({"sfreq": 250, "ch_names": ["a", "", "b"]}, "'' cannot name a channel"),
+        ({"sfreq": 250, "ch_names": ["a", "b", 3]}, "3 cannot name a channel"),
         ({"sfreq": 0}, "must be positive"),
     ],
 )
 def test_an_array_without_what_is_needed_is_refused(array, arguments, message):
     with pytest.raises(InputError, match=message):
         extract_features(array, **arguments)
+
+
+NAME = st.text("aB_2 -", min_size=1, max_size=8)
+
+
+@given(st.lists(NAME, min_size=1, max_size=4), st.lists(NAME, min_size=1, max_size=4))
+def test_a_column_gives_back_its_channel_and_feature_whatever_their_names(channels, outputs):
+    for name in outputs:
+        try:
+            check_name(name, "feature's output")
+        except InputError:
+            assume(False)
+    columns = feature_columns(channels, outputs)
+    assert [split_column(c) for c in columns] == [(c, o) for c in channels for o in outputs]
 
 
 def test_an_array_of_the_wrong_shape_is_refused(array):

@@ -8,6 +8,7 @@ files by PRED+CT, and as a BIDS tree by OpenNeuro (ds003478, CC0).
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
@@ -75,8 +76,9 @@ def read_pred_d003(
         raise InputError(f"condition={condition!r}: use one of {', '.join(CONDITIONS)}, or None.")
     rule = find_rule(labels)
     left_out = {str(number) for number in exclude}
+    people, found = _find_recordings(root)
     recordings = []
-    for path, person, run in _find_recordings(root):
+    for path, person, run in found:
         label = rule(person)
         if label is None or person.number in left_out or run not in runs:
             continue
@@ -97,20 +99,27 @@ def read_pred_d003(
             f"{root}: no recording of run {', '.join(map(str, runs))} has a label by the rule "
             f"{labels!r}. Look at the table of subjects (participants.tsv or {_SHEET})."
         )
+    here = {person.number for _, person, _ in found} | left_out
+    absent = [p.number for p in people if rule(p) is not None and p.number not in here]
+    if absent:
+        rest = f" and {len(absent) - 10} more" if len(absent) > 10 else ""
+        warnings.warn(
+            f"{root}: there is no recording of these subjects, who have a label by the rule "
+            f"{labels!r}: {', '.join(absent[:10])}{rest}.",
+            stacklevel=2,
+        )
     return recordings
 
 
-def _find_recordings(root: Path) -> Iterator[tuple[Path, Participant, int]]:
-    """Yield file, subject and run, whichever release it is."""
+_Found = list[tuple[Path, Participant, int]]
+
+
+def _find_recordings(root: Path) -> tuple[list[Participant], _Found]:
+    """List all subjects, and file, subject and run of all recordings, whichever release it is."""
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder.")
     if (root / "participants.tsv").is_file():
-        people = _read_participants(root / "participants.tsv")
-        files = sorted(root.glob("sub-*/eeg/*_eeg.set"))
-        for path, match in _named(files, _SET_NAME):
-            person = _look_up(people, match.group(1).lower(), path, root / "participants.tsv")
-            yield path, person, int(match.group(2))
-        return
+        return _find_bids(root)
     files = sorted(root.rglob("*_Depression_REST.mat"))
     if not files:
         raise InputError(
@@ -119,8 +128,29 @@ def _find_recordings(root: Path) -> Iterator[tuple[Path, Participant, int]]:
         )
     sheet = _find_sheet(root, files[0])
     people = _read_sheet(sheet)
-    for path, match in _named(files, _MAT_NAME):
-        yield path, _look_up(people, match.group(1), path, sheet), 1
+    found = [
+        (path, _look_up(people, match.group(1), path, sheet), 1)
+        for path, match in _named(files, _MAT_NAME)
+    ]
+    return list(people.values()), found
+
+
+def _find_bids(root: Path) -> tuple[list[Participant], _Found]:
+    table = root / "participants.tsv"
+    people = _read_participants(table)
+    # An annexed file that was never fetched is a link to nothing: as absent as if it were not.
+    files = [path for path in sorted(root.glob("sub-*/eeg/*_eeg.set")) if path.exists()]
+    found = [
+        (path, _look_up(people, match.group(1).lower(), path, table), int(match.group(2)))
+        for path, match in _named(files, _SET_NAME)
+    ]
+    if not found:
+        raise InputError(
+            f"{root}: participants.tsv lists {len(people)} subjects, but the recordings are not "
+            "there (sub-*/eeg/sub-*_task-Rest_run-*_eeg.set and .fdt). Download them into this "
+            "folder; a DataLad clone needs `datalad get sub-*/eeg`."
+        )
+    return list(people.values()), found
 
 
 def _named(

@@ -27,6 +27,8 @@ class Outcome:
         Its EEG channels.
     reasons : dict
         Why channels are missing: reason to channel to number of epochs.
+    renamed : dict
+        Channels that have another name in the file, from that name to the table's.
     error : str
         What went wrong, if it failed.
     mendable : bool
@@ -44,6 +46,7 @@ class Outcome:
     channels: tuple[str, ...] = ()
     reasons: dict[str, dict[str, int]] = field(default_factory=dict)
     montage: str = ""
+    renamed: dict[str, str] = field(default_factory=dict)
     error: str = ""
     mendable: bool = True
     notes: tuple[str, ...] = ()

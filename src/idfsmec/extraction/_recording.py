@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from idfsmec.data import Recording, montage_name
+from idfsmec.data import Recording, channel_plan, montage_name
 from idfsmec.data.positions import channel_positions
 from idfsmec.errors import InputError
 from idfsmec.extraction._options import ExtractionOptions
@@ -44,6 +44,8 @@ class RecordingFeatures:
         Epochs of the recording, and how many of them are in ``X``: those with a channel left.
     montage, hint : str
         The montage's name, and the advice of the detection; empty if there is none.
+    renamed : dict
+        Channels that have another name in the file, from that name to the one used here.
     """
 
     X: pd.DataFrame
@@ -53,6 +55,7 @@ class RecordingFeatures:
     n_rows: int
     montage: str = ""
     hint: str = ""
+    renamed: dict[str, str] = field(default_factory=dict)
 
 
 def extract_recording(
@@ -88,7 +91,7 @@ def extract_recording(
     raw = recording.load() if isinstance(recording, Recording) else recording
     names, data = _signals(raw, options)
     sfreq = float(raw.info["sfreq"])
-    montage = montage_name(raw) or ""
+    about = {"montage": montage_name(raw) or "", "renamed": channel_plan(raw).changed}
     grid = options.path.grid(data.shape[1], sfreq)
     causes, hint = _causes(raw, names, data, grid, options)
     del raw  # the file's signals are not needed twice
@@ -111,7 +114,8 @@ def extract_recording(
         columns=feature_columns(names, outputs),
         index=pd.Index(prepared.starts[keep], name="start"),
     )
-    return RecordingFeatures(X, names, _counts(causes, names), len(values), len(X), montage, hint)
+    counts = _counts(causes, names)
+    return RecordingFeatures(X, names, counts, len(values), len(X), hint=hint, **about)
 
 
 def _signals(

@@ -186,6 +186,7 @@ def _outcome(
         channels=tuple(found.channels),
         reasons=found.reasons,
         montage=found.montage,
+        renamed=found.renamed,
         notes=(*said, found.hint) if found.hint else said,
     )
 
@@ -221,6 +222,7 @@ def _assemble(
     info = {
         **options.as_dict(),
         "montage": montages[0] if len(montages) == 1 else montages or None,
+        "names_in_files": _names_in_files([finished[i][0] for i in used]),
         "recordings": [
             {
                 "name": Path(recordings[i].source).name,
@@ -238,3 +240,12 @@ def _assemble(
         pd.Series(np.repeat([recordings[i].subject for i in used], sizes)),
         info,
     )
+
+
+def _names_in_files(outcomes: Sequence[Outcome]) -> dict[str, list[str]]:
+    """What files call the channels that go by another name in the table."""
+    names: dict[str, dict[str, None]] = {}
+    for outcome in outcomes:
+        for old, new in outcome.renamed.items():
+            names.setdefault(new, {})[old] = None
+    return {new: list(old) for new, old in names.items()}

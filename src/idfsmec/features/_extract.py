@@ -89,6 +89,9 @@ def extract_features(
 def feature_columns(ch_names: Iterable[str], outputs: Sequence[str]) -> list[str]:
     """Name the columns of a table, channel by channel.
 
+    The last ``__`` parts the two. A feature's name holds none and begins with no ``_``, so a
+    channel may have any name, one with ``__`` too.
+
     Examples
     --------
     >>> feature_columns(["Fz", "Cz"], ["mean", "nsi"])
@@ -141,6 +144,9 @@ def _checked_array(
     names = [f"ch{i:03d}" for i in range(array.shape[1])] if ch_names is None else list(ch_names)
     if len(names) != array.shape[1]:
         raise InputError(f"{len(names)} channel names for {array.shape[1]} channels.")
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"{name!r} cannot name a channel: use a text that is not empty.")
     if len(set(names)) < len(names):
         raise InputError("Channel names must differ from each other.")
     return array, float(sfreq), names
