@@ -77,7 +77,8 @@ class PSNSGA(CompleteSelector):
     References
     ----------
     Y. Zhou, W. Zhang, J. Kang, X. Zhang, X. Wang, "A problem-specific non-dominated sorting
-    genetic algorithm for supervised feature selection", Information Sciences 547, 2021.
+    genetic algorithm for supervised feature selection", Information Sciences 547,
+    841-859, 2021.
 
     Examples
     --------
