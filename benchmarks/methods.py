@@ -1,7 +1,7 @@
 """The ten comparison methods: seconds by size, and ratios to other people's programs.
 
-``python -m benchmarks methods`` runs all of it (about 15 minutes on two cores);
-``python -m benchmarks.methods 500`` only the tables with 500 samples.
+``python -m benchmarks methods`` runs all of it; ``python -m benchmarks.methods 500 ReliefF`` only
+the tables with 500 samples and the methods named. A pair that takes long is run once.
 """
 
 from __future__ import annotations
@@ -44,26 +44,29 @@ _PUBLISHED = {
     "IDFS-MEC": (0.143, 0.682, 6.256),
 }
 _PSNSGA_GENERATIONS = 5
+_SECONDS_PER_PAIR = 10
+_MOST_REPEATS = 15
 
 
-def main(n_samples: tuple[int, ...] = _N_SAMPLES) -> None:
-    """Print all tables of this module."""
+def main(n_samples: tuple[int, ...] = _N_SAMPLES, methods: tuple[str, ...] = ()) -> None:
+    """Print all tables of this module, of all methods or those named."""
     sizes = [(n, channels) for n in n_samples for channels in _N_CHANNELS]
-    print(f"## Against other programs, {_K} features chosen\n")
-    rows = [row for size in sizes for row in against_peers(*size)]
+    print(f"## Against other programs, {_K} features chosen: medians (range relative to it)\n")
+    rows = [row for size in sizes for row in against_peers(*size, methods)]
     headings = ["samples", "features", "method", "peer", "ours, s", "peer, s", "peer / ours"]
-    print(markdown(headings, rows))
+    print(markdown(headings, rows), flush=True)
     print(f"\n## All methods, {_K} features chosen, seconds\n")
-    rows = [row for size in sizes for row in all_methods(*size)]
+    rows = [row for size in sizes for row in all_methods(*size, methods)]
     print(markdown(["samples", "features", "method", "seconds", "times mRMR", "published"], rows))
 
 
-def against_peers(n_samples: int, n_channels: int) -> list[list[str]]:
+def against_peers(
+    n_samples: int, n_channels: int, methods: tuple[str, ...] = ()
+) -> list[list[str]]:
     """Ratios to fast-select (after its JIT) and rrct, each pair in turns."""
     X, y, _ = channel_table(n_channels, n_samples=n_samples, missing=0.0)
     codes = discretize(X)
     n_features = X.shape[1]
-    large = n_features * n_samples > 10**6
     slow_k = 10 if n_features < 100 else _K_OF_SLOW_PEER
     fast_relieff = FastReliefF(n_features_to_select=_K, n_neighbors=10, backend="cpu")
     fast_mrmr = FastMRMR(n_features_to_select=_K, backend="cpu")
@@ -89,16 +92,25 @@ def against_peers(n_samples: int, n_channels: int) -> list[list[str]]:
     fast_mrmr.fit(codes[:60, :60], y[:60])
     rows = []
     for method, (peer, ours, theirs) in pairs.items():
-        # Peers that take long are run once; interleaving evens out the rest.
-        repeats = 1 if method == "RRCT" or (method == "mRMR" and large) else 5
-        timings = time_in_turns({"ours": ours, "peer": theirs}, repeats, warm_up=repeats > 1)
-        own, other = timings["ours"].median, timings["peer"].median
-        seconds = [f"{own:.4f}", f"{other:.4f}", f"{other / own:.2f}"]
-        rows.append([str(n_samples), str(n_features), method, peer, *seconds])
+        if methods and method not in methods:
+            continue
+        timings = time_for_seconds({"ours": ours, "peer": theirs})
+        own, other = timings["ours"], timings["peer"]
+        seconds = [f"{one.median:.4f} (± {one.spread / 2:.0%})" for one in (own, other)]
+        ratio = f"{other.median / own.median:.2f}"
+        rows.append([str(n_samples), str(n_features), method, peer, *seconds, ratio])
     return rows
 
 
-def all_methods(n_samples: int, n_channels: int) -> list[list[str]]:
+def time_for_seconds(programs: dict[str, Callable[[], object]]) -> dict[str, Timing]:
+    """Time in turns: at least once, more often the sooner they are done, after a first turn."""
+    first = time_in_turns(programs, repeats=1, warm_up=False)
+    seconds = sum(timing.best for timing in first.values())
+    repeats = min(_MOST_REPEATS, int(_SECONDS_PER_PAIR / seconds))
+    return time_in_turns(programs, repeats, warm_up=False) if repeats > 1 else first
+
+
+def all_methods(n_samples: int, n_channels: int, methods: tuple[str, ...] = ()) -> list[list[str]]:
     """Seconds of every registered method, in turns."""
     X, y, _ = channel_table(n_channels, n_samples=n_samples, missing=0.0)
     parameters: dict[str, dict[str, int]] = {"PS-NSGA": {"n_generations": _PSNSGA_GENERATIONS}}
@@ -108,7 +120,9 @@ def all_methods(n_samples: int, n_channels: int) -> list[list[str]]:
             method.build(n_features_to_select=_K, random_state=0, **parameters.get(name, {})), X, y
         )
         for name, method in METHODS.items()
-        if name in _PUBLISHED and name not in left_out
+        if name in _PUBLISHED
+        and name not in left_out
+        and (not methods or name in methods or name == "mRMR")
     }
     timings: dict[str, Timing] = time_in_turns(programs, repeats=1, warm_up=n_channels == 3)
     place = _N_CHANNELS.index(n_channels)
@@ -132,4 +146,5 @@ def _quietly(function: Callable[..., object], *args: object, **kwargs: object) -
 
 
 if __name__ == "__main__":
-    main(tuple(int(argument) for argument in sys.argv[1:]) or _N_SAMPLES)
+    numbers = tuple(int(argument) for argument in sys.argv[1:] if argument.isdigit())
+    main(numbers or _N_SAMPLES, tuple(one for one in sys.argv[1:] if not one.isdigit()))

@@ -195,3 +195,25 @@ def test_without_pymoo_the_error_says_how_to_install_it(monkeypatch, quick):
 def test_impossible_sizes_are_refused(parameters):
     with pytest.raises(ValueError, match="population_size >= 2"):
         PSNSGA(**parameters).fit(*load_iris(return_X_y=True))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_number_of_threads_changes_nothing(wine, monkeypatch, kept):
+    if not kept:
+        monkeypatch.setattr("idfsmec.selection._subset_fitness._KEPT_BYTES", 0)
+    monkeypatch.setattr("idfsmec.selection._subset_fitness._BLOCK_BYTES", 8 * 13 * 1000)
+    alone = PSNSGA(n_generations=4, random_state=0).fit(*wine)
+    together = PSNSGA(n_generations=4, random_state=0, n_jobs=3).fit(*wine)
+    assert together.ranking_.tolist() == alone.ranking_.tolist()
+    assert together.subset_objectives_.tolist() == alone.subset_objectives_.tolist()
+    assert together.n_evaluations_ == alone.n_evaluations_
+
+
+@pytest.mark.parametrize(("verbose", "expected"), [(0, []), (1, [10, 12]), (2, range(1, 13))])
+def test_verbose_says_where_the_search_stands(wine, capsys, verbose, expected):
+    PSNSGA(population_size=4, n_generations=12, random_state=0, verbose=verbose).fit(*wine)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(",")[0] for line in lines] == [
+        f"[PSNSGA] generation {generation}/12" for generation in expected
+    ]
+    assert all("subsets evaluated, least error 0." in line for line in lines)

@@ -83,3 +83,9 @@ def test_an_estimator_that_cannot_be_told_how_many_features_is_refused():
 def test_an_unknown_family_is_refused():
     with pytest.raises(ValueError, match="filter, wrapper, embedded"):
         register_method("x", MRMR(), family="magic")
+
+
+@pytest.mark.parametrize("name", ["", " ", "mRMR, 10 bins"])
+def test_a_name_the_command_line_cannot_take_is_refused(name):
+    with pytest.raises(ValueError, match="name without commas"):
+        register_method(name, MRMR(), family="filter")

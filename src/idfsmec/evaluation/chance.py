@@ -69,7 +69,7 @@ def chance_band(
     ----------
     .. [1] Combrisson, Jerbi, "Exceeding chance level by chance: the caveat of theoretical chance
        levels in brain signal classification and statistical assessment of decoding accuracy",
-       J. Neurosci. Methods 250, 2015.
+       J. Neurosci. Methods 250, 126-136, 2015.
 
     Examples
     --------

@@ -68,7 +68,7 @@ class CDLSR(CompleteSelector):
     References
     ----------
     L. Xu, R. Wang, F. Nie, X. Li, "Efficient top-k feature selection using coordinate descent
-    method", AAAI 2023.
+    method", AAAI 2023, doi:10.1609/aaai.v37i9.26258.
 
     Examples
     --------

@@ -43,7 +43,7 @@ class FSOR(OrthogonalRegression):
     References
     ----------
     X. Xu, F. Wei, Z. Zhu, J. Liu, X. Wu, "EEG feature selection using orthogonal regression:
-    application to emotion recognition", ICASSP 2020.
+    application to emotion recognition", ICASSP 2020, 1239-1243.
 
     Examples
     --------

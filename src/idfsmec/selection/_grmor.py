@@ -46,7 +46,8 @@ class GRMOR(OrthogonalRegression):
     References
     ----------
     X. Xu, T. Jia, Q. Li, F. Wei, L. Ye, X. Wu, "EEG feature selection via global redundancy
-    minimization for emotion recognition", IEEE Transactions on Affective Computing, 2023.
+    minimization for emotion recognition", IEEE Transactions on Affective Computing 14(1),
+    421-435, 2023.
 
     Examples
     --------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -55,17 +57,9 @@ class ManhattanNeighbours:
     def __init__(self, Z: NDArray[np.float64]) -> None:
         self.Z = Z
         self.n_samples, self.n_features = Z.shape
-        scaled = Z * _LEVELS
-        rounded = np.rint(scaled)
-        scaled -= rounded
-        # A rounded distance is wrong by the moves of its two points at most; the last term
-        # is more than rounding in these few operations can amount to.
-        self._moved = np.abs(scaled, out=scaled).sum(axis=1) + 1e-6 * self.n_features
-        n_groups = -(-self.n_features // _FEATURES_PER_SUM)
-        grid = np.zeros((n_groups * _FEATURES_PER_SUM, self.n_samples), np.uint16)
-        grid[: self.n_features] = rounded.T
-        self._sums = grid.sum(axis=0, dtype=np.int32)
-        self._groups = grid.reshape(n_groups, _FEATURES_PER_SUM, self.n_samples)
+        self._grid, self._moved = _on_grid(Z)
+        self._sums = self._grid.sum(axis=0, dtype=np.int32)
+        self._buffers = threading.local()
         keep = 4 * self.n_samples**2 <= _MATRIX_BYTES
         self._matrix = np.empty((self.n_samples, self.n_samples), np.int32) if keep else None
 
@@ -152,15 +146,24 @@ class ManhattanNeighbours:
         shape = (rows.stop - rows.start, self.n_samples - first)
         total = np.zeros(shape, np.int32)
         partial = np.empty(shape, np.uint16)
-        larger = np.empty((_FEATURES_PER_SUM, *shape), np.uint16)
-        for group in self._groups:
-            np.maximum(group[:, rows, None], group[:, None, first:], out=larger)
-            np.add.reduce(larger, axis=0, dtype=np.uint16, out=partial)
+        larger = self._buffer((_FEATURES_PER_SUM, *shape))
+        for features in _chunks(0, self.n_features, _FEATURES_PER_SUM):
+            values = self._grid[features]
+            part = larger[: values.shape[0]]
+            np.maximum(values[:, rows, None], values[:, None, first:], out=part)
+            np.add.reduce(part, axis=0, dtype=np.uint16, out=partial)
             total += partial
         total *= 2
         total -= self._sums[rows, None]
         total -= self._sums[first:]
         return total
+
+    def _buffer(self, shape: tuple[int, ...]) -> NDArray[np.uint16]:
+        """Memory of this thread, used again by the next strip: fresh memory is slow."""
+        size = math.prod(shape)
+        if getattr(self._buffers, "values", np.empty(0)).size < size:
+            self._buffers.values = np.empty(max(size, _VALUES_PER_CALL), np.uint16)
+        return self._buffers.values[:size].reshape(shape)
 
     def _exact_distances(
         self, first: NDArray[np.intp], second: NDArray[np.intp]
@@ -182,6 +185,22 @@ class ManhattanNeighbours:
             self.Z.take(second[pairs], axis=0, out=other, mode="clip")
             np.subtract(own, other, out=own)
             yield pairs, np.abs(own, out=own)
+
+
+def _on_grid(Z: NDArray[np.float64]) -> tuple[NDArray[np.uint16], NDArray[np.float64]]:
+    """Round to the grid, shape (n_features, n_samples), and say how far each sample moved."""
+    n_samples, n_features = Z.shape
+    grid = np.empty((n_features, n_samples), np.uint16)
+    moved = np.empty(n_samples)
+    for rows in _chunks(0, n_samples, max(32, _DIFFERENCES_PER_CALL // n_features)):
+        scaled = Z[rows] * _LEVELS
+        rounded = np.rint(scaled)
+        grid[:, rows] = rounded.astype(np.uint16).T
+        scaled -= rounded
+        np.abs(scaled, out=scaled).sum(axis=1, out=moved[rows])
+    # A rounded distance is wrong by the moves of its two samples at most; what is added is more
+    # than rounding in these few operations can amount to.
+    return grid, moved + 1e-6 * n_features
 
 
 def _shares(

@@ -44,7 +44,7 @@ class MRMSR(GreedyInformationSelector):
 
     References
     ----------
-    Y. Wang et al., "Feature selection with maximal relevance and minimal supervised
+    Yadi Wang et al., "Feature selection with maximal relevance and minimal supervised
     redundancy", IEEE Transactions on Cybernetics.
 
     Examples

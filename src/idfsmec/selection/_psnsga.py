@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
@@ -22,6 +23,7 @@ _N_FOLDS = 10
 _OR_CROSSOVER = 0.1
 _MUTATED_SHARE = 0.1
 _RETRIES = 3
+_REPORT_EVERY = 10
 
 
 class PSNSGA(CompleteSelector):
@@ -47,6 +49,12 @@ class PSNSGA(CompleteSelector):
         Difference in error that decides regardless of the other objectives.
     random_state : int, RandomState instance or None, default=None
         For folds, first population and variation.
+    n_jobs : int or None, default=None
+        Threads that evaluate the subsets, as in joblib; -1 uses all cores. The result is the
+        same for any number.
+    verbose : int, default=0
+        1 prints a line every tenth generation, 2 every generation: subsets evaluated so far, and
+        the least error and the fewest features with it.
 
     Attributes
     ----------
@@ -69,7 +77,8 @@ class PSNSGA(CompleteSelector):
     References
     ----------
     Y. Zhou, W. Zhang, J. Kang, X. Zhang, X. Wang, "A problem-specific non-dominated sorting
-    genetic algorithm for supervised feature selection", Information Sciences 547, 2021.
+    genetic algorithm for supervised feature selection", Information Sciences 547,
+    841-859, 2021.
 
     Examples
     --------
@@ -89,6 +98,8 @@ class PSNSGA(CompleteSelector):
         n_divisions: int = 27,
         clear_margin: float = 0.2,
         random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.population_size = population_size
@@ -96,6 +107,8 @@ class PSNSGA(CompleteSelector):
         self.n_divisions = n_divisions
         self.clear_margin = clear_margin
         self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
         require_pymoo()
@@ -103,7 +116,8 @@ class PSNSGA(CompleteSelector):
         extent = np.ptp(X, axis=0)
         constant = extent == 0
         scaled = (X - X.min(axis=0)) / np.where(constant, 1, extent)
-        fitness = SubsetFitness(scaled, y, stratified_folds(y, _N_FOLDS, rng))
+        folds = stratified_folds(y, _N_FOLDS, rng)
+        fitness = SubsetFitness(scaled, y, folds, effective_n_jobs(self.n_jobs))
         with one_blas_thread():
             population, objectives = self._evolve(fitness, rng)
 
@@ -132,13 +146,33 @@ class PSNSGA(CompleteSelector):
         survival = ReferenceSurvival(self.n_divisions, self.clear_margin, rng)
         population = rng.random_sample((size, n_features)) < 0.5
         objectives = fitness(population)
-        for _ in range(self.n_generations):
+        for generation in range(1, self.n_generations + 1):
             offspring, found = self._offspring(population, objectives, fitness, rng)
             everyone = np.concatenate([population, offspring])
             values = np.concatenate([objectives, found])
             survivors = survival.choose(values, size)
             population, objectives = everyone[survivors], values[survivors]
+            self._report(generation, population, objectives, fitness)
         return population, objectives
+
+    def _report(
+        self,
+        generation: int,
+        population: NDArray[np.bool_],
+        objectives: NDArray[np.float64],
+        fitness: SubsetFitness,
+    ) -> None:
+        """Print where the search stands, as often as ``verbose`` asks."""
+        last = generation == self.n_generations
+        if self.verbose < 1 or (self.verbose == 1 and generation % _REPORT_EVERY and not last):
+            return
+        best = np.lexsort([objectives[:, 1], objectives[:, 0]])[0]
+        print(
+            f"[PSNSGA] generation {generation}/{self.n_generations}, "
+            f"{fitness.n_evaluations} subsets evaluated, least error {objectives[best, 0]:.3f} "
+            f"with {int(population[best].sum())} features",
+            flush=True,
+        )
 
     def _offspring(
         self,

@@ -93,7 +93,7 @@ def register_method(
     Parameters
     ----------
     name : str
-        How results will call it.
+        How results will call it. No commas: the command line separates names by them.
     estimator : estimator
         A scikit-learn selector with a parameter ``n_features_to_select`` that has ``ranking_``
         after fit. Whether it takes NaN is read from its tags.
@@ -113,10 +113,15 @@ def register_method(
     Examples
     --------
     >>> from idfsmec.selection import METHODS, MRMR, register_method
-    >>> method = register_method("mRMR, 10 bins", MRMR(n_bins=10), family="filter", replace=True)
-    >>> METHODS["mRMR, 10 bins"].estimator
+    >>> method = register_method("mRMR-10", MRMR(n_bins=10), family="filter", replace=True)
+    >>> METHODS["mRMR-10"].estimator
     MRMR(n_bins=10)
     """
+    if "," in name or not name.strip():
+        raise ValueError(
+            f"A method needs a name without commas, got {name!r}: the command line takes names "
+            "separated by commas."
+        )
     if name in _methods and not replace:
         raise ValueError(f"There is a method {name!r} already; pass replace=True to replace it.")
     if family not in get_args(Family):

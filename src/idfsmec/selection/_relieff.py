@@ -9,11 +9,12 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from idfsmec._threads import one_blas_thread
 from idfsmec.selection._complete import CompleteSelector
 from idfsmec.selection._manhattan import ManhattanNeighbours, Pairs
 
 # Below so many differences of single values, starting threads costs more than it saves.
-_WORTH_THREADS = 1e7
+_WORTH_THREADS = 2e8
 _DIFFERENCES_PER_TASK = 2**20
 
 
@@ -85,7 +86,8 @@ class ReliefF(CompleteSelector):
         Z = X[by_class]
         Z -= lowest
         Z /= np.where(constant, 1, extent)
-        scores = self._weigh(Z, np.bincount(y))
+        with one_blas_thread():  # the threads here are our own
+            scores = self._weigh(Z, np.bincount(y))
         scores[constant] = min(scores.min(), 0)
         order = np.lexsort([-scores, constant])
         self._set_ranking(scores, order)

@@ -57,7 +57,7 @@ class RRCT(CompleteSelector):
     References
     ----------
     A. Tsanas, "Relevance, redundancy, and complementarity trade-off (RRCT): a principled,
-    generic, robust feature-selection tool", Patterns 3, 2022.
+    generic, robust feature-selection tool", Patterns 3(5), 100471, 2022.
 
     Examples
     --------

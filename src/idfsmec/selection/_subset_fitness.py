@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import squareform
@@ -31,6 +35,9 @@ class SubsetFitness:
         Classes from 0.
     folds : ndarray of shape (n_samples,)
         The fold each sample is tested in.
+    n_threads : int, default=1
+        Threads that share the pairs of samples and the subsets; the objectives are the same for
+        any number.
 
     Attributes
     ----------
@@ -51,9 +58,14 @@ class SubsetFitness:
     """
 
     def __init__(
-        self, X: NDArray[np.float64], y: NDArray[np.intp], folds: NDArray[np.intp]
+        self,
+        X: NDArray[np.float64],
+        y: NDArray[np.intp],
+        folds: NDArray[np.intp],
+        n_threads: int = 1,
     ) -> None:
         self.X = X
+        self._n_threads = n_threads
         self.n_classes = int(y.max()) + 1
         self.y = y
         self.n_evaluations = 0
@@ -76,33 +88,42 @@ class SubsetFitness:
         return np.array([self._memory[key] for key in keys])
 
     def _evaluate(self, masks: NDArray[np.bool_]) -> NDArray[np.float64]:
-        euclidean, manhattan = self._distances(masks.astype(np.float64))
-        objectives = np.ones((masks.shape[0], 3))
-        sizes = masks.sum(axis=1)
-        for at in np.flatnonzero(sizes):
-            objectives[at] = (
-                self._balanced_error(squareform(euclidean[:, at], checks=False)),
-                sizes[at] / masks.shape[1],
-                self._overlap(squareform(manhattan[:, at], checks=False) / sizes[at]),
-            )
-        return objectives
+        with ThreadPoolExecutor(self._n_threads) if self._n_threads > 1 else nullcontext() as pool:
+            in_turn = pool.map if pool is not None else map
+            euclidean, manhattan = self._distances(masks.astype(np.float64), in_turn)
+            sizes = masks.sum(axis=1)
+
+            def judge(at: int) -> tuple[float, float, float]:
+                if sizes[at] == 0:
+                    return 1.0, 1.0, 1.0
+                return (
+                    self._balanced_error(squareform(euclidean[:, at], checks=False)),
+                    sizes[at] / masks.shape[1],
+                    self._overlap(squareform(manhattan[:, at], checks=False) / sizes[at]),
+                )
+
+            return np.array(list(in_turn(judge, range(masks.shape[0]))))
 
     def _distances(
-        self, masks: NDArray[np.float64]
+        self, masks: NDArray[np.float64], in_turn: Callable[..., Iterable[None]]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Squared Euclidean and Manhattan distances of all pairs, shape (n_pairs, n_masks)."""
         n_pairs = self._pairs[0].size
         euclidean = np.empty((n_pairs, masks.shape[0]))
         manhattan = np.empty_like(euclidean)
-        step = max(1, _BLOCK_BYTES // (8 * self.X.shape[1]))
-        for start in range(0, n_pairs, step):
-            block = slice(start, start + step)
+
+        def measure(block: slice) -> None:
             if self._kept is None:
                 absolute, squared = self._differences(block)
             else:
                 absolute, squared = self._kept[0][block], self._kept[1][block]
             np.matmul(absolute, masks.T, out=manhattan[block])
             np.matmul(squared, masks.T, out=euclidean[block])
+
+        # Blocks do not depend on the number of threads, so neither do the sums.
+        step = max(1, _BLOCK_BYTES // (8 * self.X.shape[1]))
+        for _ in in_turn(measure, [slice(at, at + step) for at in range(0, n_pairs, step)]):
+            pass
         return euclidean, manhattan
 
     def _differences(self, block: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
