@@ -89,13 +89,17 @@ class CountedArrays(TableArrays):
     """A table that writes down each process it arrives in."""
 
     def __reduce__(self):
-        return _arrive, (os.environ["ARRIVALS"], {**vars(self)})
+        parts = {**vars(self)}
+        log = parts.pop("log", None) or os.environ["ARRIVALS"]
+        return _arrive, (log, parts)
 
 
 def _arrive(log, parts):
     with Path(log).open("a") as file:
         file.write(f"{os.getpid()}\n")
-    return TableArrays(**parts)
+    arrays = CountedArrays(**parts)
+    object.__setattr__(arrays, "log", log)  # workers hand copies on to each other
+    return arrays
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
