@@ -2,7 +2,10 @@
 
 import contextlib
 import io
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
@@ -23,7 +26,6 @@ SNIPPET = re.compile(
 )
 PAGES = {
     "guide/commands.md": 1,
-    "guide/dask.md": 1,
     "guide/extending.md": 4,
     "guide/parameters.md": 3,
     "guide/report.md": 2,
@@ -75,10 +77,23 @@ def test_the_snippets_run_and_print_what_the_page_says(page, here):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(code, names)
-        if said.startswith("...\n"):
+        if said.startswith("...\n"):  # the page shows the end only
             assert printed.getvalue().endswith(said.removeprefix("...\n"))
         elif said:
             assert printed.getvalue() == said
+
+
+def test_the_snippet_about_dask_runs_as_a_program_of_its_own(here):
+    names_for("guide/dask.md")
+    ((code, said),) = SNIPPET.findall((DOCS / "guide/dask.md").read_text("utf-8"))
+    begin = "from idfsmec.table import FeatureTable\ntable = FeatureTable.read('table.parquet')\n"
+    Path("program.py").write_text(begin + code)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "program.py"], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == said
 
 
 def test_every_page_of_the_issue_can_be_found_by_its_name():
