@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 # Rows and columns of the map; larger tables are shown by their first ones.
 _MOST_SUBJECTS, _MOST_CHANNELS = 60, 128
 _CELL = 6
+_WIDEST_CELL, _WIDTH = 30, 240  # few channels get wide cells
 
 
 def table_html(table: FeatureTable) -> str:
@@ -40,15 +41,16 @@ def _missing_map(table: FeatureTable) -> str:
     if not shares.size or not shares.to_numpy().any():
         return ""
     shown = shares.iloc[:_MOST_SUBJECTS, :_MOST_CHANNELS]
+    across = max(_CELL, min(_WIDEST_CELL, _WIDTH // shown.shape[1]))
     squares = "".join(
-        f"<rect x='{_CELL * column}' y='{_CELL * row}' width='{_CELL}' height='{_CELL}' "
+        f"<rect x='{across * column}' y='{_CELL * row}' width='{across}' height='{_CELL}' "
         f"fill='#c2410c' fill-opacity='{share:.2f}'><title>{escape(str(shown.index[row]))}, "
         f"{escape(str(shown.columns[column]))}: {share:.0%} missing</title></rect>"
         for row, values in enumerate(shown.to_numpy())
         for column, share in enumerate(values)
         if share > 0
     )
-    width, height = _CELL * shown.shape[1], _CELL * shown.shape[0]
+    width, height = across * shown.shape[1], _CELL * shown.shape[0]
     cut = "" if shown.shape == shares.shape else " (the first ones)"
     return (
         f"<div>Missing, subjects by channels{cut}</div>"

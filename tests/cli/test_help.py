@@ -22,7 +22,7 @@ def test_the_commands_are_those_of_the_contract():
 def test_a_command_describes_itself_and_shows_an_example(name):
     text = COMMANDS[name].__doc__
     assert len(text.splitlines()[0]) > 20
-    assert text.count(f"[bold]idfsmec {name}") >= 2
+    assert text.count(f"    idfsmec {name}") >= 2
     shown = runner.invoke(app, [name, "--help"], terminal_width=200).output
     assert f"idfsmec {name}" in shown.split("For example:")[1]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 import traceback
 import typing
@@ -110,7 +111,7 @@ def command(
             if has_failed(outcome):
                 raise typer.Exit(1)
 
-        app.command(name)(_with_debug(run))
+        app.command(name, help=_help(function.__doc__ or ""))(_with_debug(run))
         return function
 
     return register
@@ -136,6 +137,18 @@ def _with_debug(run: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature([*parameters, debug])  # type: ignore[attr-defined]
     run.__annotations__ = {**kinds, "debug": DebugOption}
     return run
+
+
+def _help(text: str) -> str:
+    r"""A docstring for the terminal: what follows ``::`` stands out instead of being indented.
+
+    Examples
+    --------
+    >>> _help("Do it.\n\n    For example::\n\n        idfsmec demo\n    ")
+    'Do it.\n\nFor example:\n\n[bold]idfsmec demo[/bold]'
+    """
+    cleaned = inspect.cleandoc(text).replace("::\n", ":\n")
+    return re.sub(r"^    (.+)$", r"[bold]\1[/bold]", cleaned, flags=re.MULTILINE)
 
 
 def _say(error: Exception) -> None:

@@ -139,11 +139,11 @@ def benchmark(
 ) -> Results:
     """Compare selection methods on tables with missing channels; resumes where it stopped.
 
-    For example:
+    For example::
 
-    [bold]idfsmec benchmark table.parquet[/bold]
-    [bold]idfsmec benchmark table.parquet --out results --rates 0.1,0.3 --seeds 3[/bold]
-    [bold]idfsmec benchmark a.csv b.csv --methods "IDFS-MEC,ANOVA F" --k 10,50[/bold]
+        idfsmec benchmark table.parquet
+        idfsmec benchmark table.parquet --out results --rates 0.1,0.3 --seeds 3
+        idfsmec benchmark a.csv b.csv --methods "IDFS-MEC,ANOVA F" --k 10,50
 
     All that is finished is kept in OUT/store.sqlite and never computed again.
     Give the same command to go on after a stop; change an option, and only

@@ -69,10 +69,10 @@ def demo(
 ) -> Path:
     """Simulate a cohort, find detached electrodes, rank features, compare methods, write a report.
 
-    For example:
+    For example::
 
-    [bold]idfsmec demo[/bold]
-    [bold]idfsmec demo --quick --out demo --seed 1[/bold]
+        idfsmec demo
+        idfsmec demo --quick --out demo --seed 1
     """
     from idfsmec.data import simulate_cohort
 

@@ -130,11 +130,11 @@ def features(
 ) -> Extraction:
     """Compute a feature table from recordings; an interrupted run goes on where it stopped.
 
-    For example:
+    For example::
 
-    [bold]idfsmec features study.csv -o table.parquet --jobs 2[/bold]
-    [bold]idfsmec features my_bids_tree --labels group --task rest[/bold]
-    [bold]idfsmec features pred-d003 --data ~/ds003478 --epoch 4 --band alpha=8-13[/bold]
+        idfsmec features study.csv -o table.parquet --jobs 2
+        idfsmec features my_bids_tree --labels group --task rest
+        idfsmec features pred-d003 --data ~/ds003478 --epoch 4 --band alpha=8-13
 
     Nothing here is random, so there is no --seed.
     """

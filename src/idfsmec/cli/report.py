@@ -22,10 +22,10 @@ ForceOption = Annotated[
 def report(folder: FolderArgument = Path("results"), force: ForceOption = False) -> Path:
     """Write report.html and figures/ (SVG and PNG for a paper) into a folder of results.
 
-    For example:
+    For example::
 
-    [bold]idfsmec report results[/bold]
-    [bold]idfsmec report results --force[/bold]
+        idfsmec report results
+        idfsmec report results --force
 
     The page needs no network and no other file: send it as it is. Nothing is
     computed here and nothing is random: there is neither --jobs nor --seed.

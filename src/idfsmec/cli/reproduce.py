@@ -87,10 +87,10 @@ def reproduce(
 ) -> Results:
     """Reproduce the paper's figures and tables on your own copy of its data.
 
-    For example:
+    For example::
 
-    [bold]idfsmec reproduce modma3 --data ~/MODMA --out modma3[/bold]
-    [bold]idfsmec reproduce pred-d003 --data ~/ds003478 --protocol paper[/bold]
+        idfsmec reproduce modma3 --data ~/MODMA --out modma3
+        idfsmec reproduce pred-d003 --data ~/ds003478 --protocol paper
 
     Writes the feature table, all results, report.html, figures/, and
     fig2.csv, fig3.csv, table1.csv, table2.csv with published values beside

@@ -73,10 +73,10 @@ def select(
 ) -> pd.DataFrame:
     """Rank the features and channels of a table in which channels may be missing.
 
-    For example:
+    For example::
 
-    [bold]idfsmec select table.parquet -o ranking.csv --k 20[/bold]
-    [bold]idfsmec select table.csv --tune --resamples 100[/bold]
+        idfsmec select table.parquet -o ranking.csv --k 20
+        idfsmec select table.csv --tune --resamples 100
 
     All halves are solved in one batch by one process, so there is no --jobs.
     """

@@ -44,9 +44,10 @@ THEME = {
     OTHER: ("other", "#d4b45a"),
 }
 
-#: From nothing to much, dark at both looks' strong end: lightness falls steadily.
+#: From nothing to much, dark at both looks' strong end: lightness falls steadily. None of its
+#: colours may be one of the theme's, or the page would exchange it for its dark twin.
 SEQUENTIAL = LinearSegmentedColormap.from_list(
-    "idfsmec", ["#f6f1ea", "#f3cfa9", "#e89a5e", "#c8460e", "#7c2408"]
+    "idfsmec", ["#f6f1ea", "#f3cfa9", "#e89a5e", "#c6450f", "#7c2408"]
 ).with_extremes(bad=(0, 0, 0, 0))
 
 _FAMILIES = {
