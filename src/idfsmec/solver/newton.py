@@ -17,7 +17,7 @@ from typing import Any
 
 from idfsmec.solver._array import arange, dot, dot_over_classes, namespace, transpose, zeros
 from idfsmec.solver.problem import ChannelProblems, redundancy_product, tangent_part
-from idfsmec.solver.support import Support
+from idfsmec.solver.support import Support, centred
 from idfsmec.solver.theta_step import project_to_simplex
 from idfsmec.solver.w_step import polar
 
@@ -60,15 +60,14 @@ def polish(
     xp = namespace(theta)
     theta, W, value = theta * 1.0, W * 1.0, value * 1.0
     n_positive = xp.sum((theta > 0) * 1, axis=1)
-    below = 0
-    for size in _sizes(*W.shape[1:]):
-        some = xp.nonzero((n_positive > below) & (n_positive <= size))[0]
-        below = size
+    plain = ~centred(problems)
+    for below, size, differences in _sizes(*W.shape[1:]):
+        some = xp.nonzero((n_positive > below) & (n_positive <= size) & (plain != differences))[0]
         if some.shape[0] == 0:
             continue
         part = (problems.take(some), theta[some], W[some])
         if size < W.shape[2]:
-            support = Support.of(part[1], part[2], size)
+            support = Support.of(part[1], part[2], size, differences=differences)
             *point, value[some] = _descend(*support.shorten(*part), value[some], tol)
             theta[some], W[some] = support.restore(*point)
         else:
@@ -76,16 +75,33 @@ def polish(
     return theta, W, value
 
 
-def _sizes(n_classes: int, n_features: int) -> list[int]:
-    """Sizes of support that are told apart: few, so that problems stay together."""
+def _sizes(n_classes: int, n_features: int) -> list[tuple[int, int, bool]]:
+    """Sizes of support that are told apart: few, so that problems stay together.
+
+    Returns
+    -------
+    list of (below, size, differences)
+        Problems with more than ``below`` and at most ``size`` features that have weight, and
+        whether only differences of classes matter, see :class:`~idfsmec.solver.support.Support`.
+    """
+    result = []
     if n_classes > n_features:  # W has orthonormal rows then, which the equations do not know
-        return []
-    sizes = [size for size in (n_features // 2,) if size + n_classes < n_features]
-    return [
-        size
-        for size in [*sizes, n_features]
-        if newton_size(min(size + n_classes, n_features), n_classes) <= LARGEST_SYSTEM
-    ]
+        return result
+    for differences in (True, False):
+        n_rows = n_classes - differences
+        below = 0
+        for size in (n_features // 2, n_features - n_classes, n_features):
+            shorter = n_rows > 0 and below < size <= n_features - n_classes
+            if shorter and size + n_rows < n_features:
+                length = newton_size(size + n_rows, n_rows)
+            elif size == n_features:
+                length = newton_size(n_features, n_classes)
+            else:
+                continue
+            if length <= LARGEST_SYSTEM:
+                result.append((below, size, differences))
+            below = size
+    return result
 
 
 @dataclass
