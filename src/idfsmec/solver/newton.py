@@ -84,7 +84,7 @@ def _sizes(n_classes: int, n_features: int) -> list[tuple[int, int, bool]]:
         Problems with more than ``below`` and at most ``size`` features that have weight, and
         whether only differences of classes matter, see :class:`~idfsmec.solver.support.Support`.
     """
-    result = []
+    result: list[tuple[int, int, bool]] = []
     if n_classes > n_features:  # W has orthonormal rows then, which the equations do not know
         return result
     for differences in (True, False):
