@@ -25,6 +25,9 @@ def workloads() -> dict[str, Callable[[], object]]:
     if hasattr(idfsmec, "idfs_path"):
         small, labels, own = channel_table(19)
         programs["path of 19 channels"] = lambda: idfsmec.idfs_path(small, labels, channels=own)
+    if hasattr(idfsmec, "IDFSMECCV"):
+        search = idfsmec.IDFSMECCV(own, lams=[0.01, 1.0], gammas=[1.1, 2.0], n_features=[5, 20])
+        programs["search of 19 channels"] = lambda: search.fit(small, labels)
     try:
         from idfsmec.features import extract_features
     except ImportError:

@@ -138,3 +138,12 @@ def test_one_large_problem_is_solved_without_newton():
     problems, _, _ = make_problems(b=1, d=120, c=2, lam=1.0, n=300)
     end = solve(problems)
     assert end.kkt_residual[0] <= 1e-6
+
+
+def test_features_of_very_different_scale_are_solved_too():
+    problems, _, _ = make_problems(b=6, d=8, c=2, n=200, seed=5)
+    scale = 10.0 ** np.linspace(-2, 2, 8)
+    scaled = ChannelProblems.from_moments(
+        problems.A * scale[:, None] * scale, problems.P * scale, problems.y2, 1.0
+    )
+    assert (solve(scaled).kkt_residual <= 1e-6).all()

@@ -13,6 +13,7 @@ from sklearn.metrics import get_scorer
 from sklearn.svm import LinearSVC
 
 Array = NDArray[np.float64]
+Counts = NDArray[np.integer]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 # From features and classes of the training part and those of the test part to a score.
 Judge = Callable[[Array, NDArray[np.intp], Array, NDArray[np.intp]], float]
@@ -99,7 +100,7 @@ class _AnyJudge:
 class _LinearJudge:
     """A linear SVM, scored by how many samples of each class it tells."""
 
-    def __init__(self, classifier: LinearSVC, score: Callable[[Array, Array], float]) -> None:
+    def __init__(self, classifier: LinearSVC, score: Callable[[Counts, Counts], float]) -> None:
         self.classifier, self.score = clone(classifier), score
 
     def __call__(
@@ -112,12 +113,12 @@ class _LinearJudge:
         return self.score(np.bincount(truth[right], minlength=truth.max() + 1), np.bincount(truth))
 
 
-def _balanced_accuracy(hits: Array, counts: Array) -> float:
+def _balanced_accuracy(hits: Counts, counts: Counts) -> float:
     there = counts > 0
     return float(np.mean(hits[there] / counts[there]))
 
 
-def _accuracy(hits: Array, counts: Array) -> float:
+def _accuracy(hits: Counts, counts: Counts) -> float:
     return float(hits.sum() / counts.sum())
 
 

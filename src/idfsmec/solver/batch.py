@@ -30,6 +30,8 @@ from idfsmec.solver.w_step import start_projection, w_curvature, w_step
 
 # Iterations between two looks at the first-order conditions.
 _CHECK_EVERY = 20
+# Most problems are solved after this many iterations.
+_LONG = 400
 # Share of the bound that the curvature is eased to, by this factor an iteration, and how it goes
 # back. W's steps are longer to begin with: theirs is eased less.
 _EASED_TO, _EASED_BY, _BACK_BY = 0.3, 0.97, 2.0
@@ -135,7 +137,7 @@ def solve(
         if iteration % _CHECK_EVERY and iteration < max_iter:
             history.append((state.index, state.value * state.unit))
             continue
-        now = _finish(state, tol)
+        now = _finish(state, tol, patient=iteration >= _LONG)
         history.append((state.index, state.value * state.unit))
         for whole, part in (
             (theta, state.theta),
@@ -155,7 +157,7 @@ def solve(
     return Solution(theta, W, value * unit, residual, n_iter, history)
 
 
-def _finish(state: _State, tol: float) -> Any:
+def _finish(state: _State, tol: float, *, patient: bool) -> Any:
     """Try to end by Newton's method where the support has settled; return KKT residuals."""
     xp = namespace(state.theta)
     residual = xp.maximum(*kkt_residuals(state.problems, state.theta, state.W))
@@ -166,7 +168,7 @@ def _finish(state: _State, tol: float) -> Any:
         return residual
     some = state.problems.take(settled)
     theta, W, value = polish(
-        some, state.theta[settled], state.W[settled], state.value[settled], tol
+        some, state.theta[settled], state.W[settled], state.value[settled], tol, patient=patient
     )
     state.theta[settled], state.W[settled], state.value[settled] = theta, W, value
     residual[settled] = xp.maximum(*kkt_residuals(some, theta, W))

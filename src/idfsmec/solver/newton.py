@@ -17,28 +17,29 @@ from typing import Any
 
 from idfsmec.solver._array import arange, dot, dot_over_classes, namespace, transpose, zeros
 from idfsmec.solver.problem import ChannelProblems, redundancy_product, tangent_part
-from idfsmec.solver.support import Support
+from idfsmec.solver.support import Support, centred
 from idfsmec.solver.theta_step import project_to_simplex
 from idfsmec.solver.w_step import polar
 
 # Beyond this many unknowns a Newton step costs more than the first-order steps it replaces.
 LARGEST_SYSTEM = 160
-_MAX_STEPS = 8
+_MAX_STEPS, _MAX_STEPS_IF_PATIENT = 8, 40
 # Steps end at this share of the tolerance.
 _ENOUGH = 1e-3
 # Newton's steps end in rounding noise: this much of U's scale counts as "no higher".
 _ROUNDING = 1e-13
 # Damping (Levenberg-Marquardt) shortens steps where the Hessian is singular or indefinite. A trace
 # of it is always there: rows of W that belong to features without weight are not determined. Where
-# much is needed, a saddle is near, and first-order steps leave it at less cost.
+# much is needed, a saddle is near, and first-order steps leave it at less cost; but if these have
+# been tried in vain, the features differ so much in scale that patience pays.
 _LEAST_DAMPING = 1e-9
 _FIRST_DAMPING = 1e-3
-_MOST_DAMPING = 0.02
+_MOST_DAMPING, _MOST_IF_PATIENT = 0.02, 100.0
 _EASED_BY, _RAISED_BY = 0.1, 30.0
 
 
 def polish(
-    problems: ChannelProblems, theta: Any, W: Any, value: Any, tol: float
+    problems: ChannelProblems, theta: Any, W: Any, value: Any, tol: float, *, patient: bool = False
 ) -> tuple[Any, Any, Any]:
     """Take Newton steps on the support as long as they help and do not raise U.
 
@@ -51,6 +52,8 @@ def polish(
     tol : float
         Steps go on until the first-order conditions hold on the support to a thousandth of this,
         or no step helps.
+    patient : bool, default=False
+        Go on where only short steps help.
 
     Returns
     -------
@@ -60,32 +63,48 @@ def polish(
     xp = namespace(theta)
     theta, W, value = theta * 1.0, W * 1.0, value * 1.0
     n_positive = xp.sum((theta > 0) * 1, axis=1)
-    below = 0
-    for size in _sizes(*W.shape[1:]):
-        some = xp.nonzero((n_positive > below) & (n_positive <= size))[0]
-        below = size
+    plain = ~centred(problems)
+    for below, size, differences in _sizes(*W.shape[1:]):
+        some = xp.nonzero((n_positive > below) & (n_positive <= size) & (plain != differences))[0]
         if some.shape[0] == 0:
             continue
         part = (problems.take(some), theta[some], W[some])
         if size < W.shape[2]:
-            support = Support.of(part[1], part[2], size)
-            *point, value[some] = _descend(*support.shorten(*part), value[some], tol)
+            support = Support.of(part[1], part[2], size, differences=differences)
+            *point, value[some] = _descend(*support.shorten(*part), value[some], tol, patient)
             theta[some], W[some] = support.restore(*point)
         else:
-            theta[some], W[some], value[some] = _descend(*part, value[some], tol)
+            theta[some], W[some], value[some] = _descend(*part, value[some], tol, patient)
     return theta, W, value
 
 
-def _sizes(n_classes: int, n_features: int) -> list[int]:
-    """Sizes of support that are told apart: few, so that problems stay together."""
+def _sizes(n_classes: int, n_features: int) -> list[tuple[int, int, bool]]:
+    """Sizes of support that are told apart: few, so that problems stay together.
+
+    Returns
+    -------
+    list of (below, size, differences)
+        Problems with more than ``below`` and at most ``size`` features that have weight, and
+        whether only differences of classes matter, see :class:`~idfsmec.solver.support.Support`.
+    """
+    result: list[tuple[int, int, bool]] = []
     if n_classes > n_features:  # W has orthonormal rows then, which the equations do not know
-        return []
-    sizes = [size for size in (n_features // 2,) if size + n_classes < n_features]
-    return [
-        size
-        for size in [*sizes, n_features]
-        if newton_size(min(size + n_classes, n_features), n_classes) <= LARGEST_SYSTEM
-    ]
+        return result
+    for differences in (True, False):
+        n_rows = n_classes - differences
+        below = 0
+        for size in (n_features // 2, n_features - n_classes, n_features):
+            shorter = n_rows > 0 and below < size <= n_features - n_classes
+            if shorter and size + n_rows < n_features:
+                length = newton_size(size + n_rows, n_rows)
+            elif size == n_features:
+                length = newton_size(n_features, n_classes)
+            else:
+                continue
+            if length <= LARGEST_SYSTEM:
+                result.append((below, size, differences))
+            below = size
+    return result
 
 
 @dataclass
@@ -128,7 +147,7 @@ class _Point:
 
 
 def _descend(
-    problems: ChannelProblems, theta: Any, W: Any, value: Any, tol: float
+    problems: ChannelProblems, theta: Any, W: Any, value: Any, tol: float, patient: bool
 ) -> tuple[Any, Any, Any]:
     """Newton steps for problems of one size."""
     xp = namespace(theta)
@@ -137,7 +156,8 @@ def _descend(
     found = (theta * 1.0, W * 1.0, value * 1.0)
     index = arange(value.shape[0], value)
     damping = xp.full_like(value, _LEAST_DAMPING)
-    for _ in range(_MAX_STEPS):
+    most = _MOST_IF_PATIENT if patient else _MOST_DAMPING
+    for _ in range(_MAX_STEPS_IF_PATIENT if patient else _MAX_STEPS):
         new = _Point.at(problems, *newton_step(problems, point, damping))
         change = new.value - point.value
         rounding = _ROUNDING * xp.maximum(point.value, problems.y2)
@@ -149,7 +169,7 @@ def _descend(
             xp.clip(_EASED_BY * damping, _LEAST_DAMPING, None),
             xp.clip(_RAISED_BY * damping, _FIRST_DAMPING, None),
         )
-        trying = (point.residual > _ENOUGH * tol) & (damping < _MOST_DAMPING)
+        trying = (point.residual > _ENOUGH * tol) & (damping < most)
         if not bool(trying.all()):
             _store(found, index, point)
             if not bool(trying.any()):

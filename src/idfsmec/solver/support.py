@@ -1,18 +1,33 @@
 """A channel's problem on the features that have weight, without loss.
 
-A feature of weight zero enters U only through the length of its row of W. However many there are,
-an orthonormal basis of their part of W (at most c directions) says all: with it in their place the
-problem has the same values and gradients, and a Newton step is the same step at a fraction of
-the cost.
+Two things shorten it. A feature of weight zero enters U only through the length of its row of W:
+however many there are, an orthonormal basis of their part of W says all. And labels are one-hot
+and centred, so the sum of the columns of W fits nothing; with enough features of weight zero it is
+best spent on those, where it costs nothing, and only the differences of columns remain. The
+shortened problem has the same values and gradients, and a Newton step on it is the same step at a
+fraction of the cost.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from idfsmec.solver._array import arange, namespace, transpose, zeros
+import numpy as np
+from scipy.linalg import helmert
+
+from idfsmec.solver._array import arange, namespace, to_device, transpose, zeros
 from idfsmec.solver.problem import ChannelProblems
+
+# The rows of P count as adding up to zero below this share of their size.
+_CENTRED = 1e-9
+
+
+def centred(problems: ChannelProblems) -> Any:
+    """Whether the rows of P add up to zero, as those of one-hot labels do; shape (b,)."""
+    xp = namespace(problems.P)
+    excess = xp.max(xp.abs(xp.sum(problems.P, axis=1)), axis=1)
+    return excess <= _CENTRED * xp.max(xp.abs(problems.P), axis=(1, 2))
 
 
 @dataclass(frozen=True)
@@ -25,15 +40,18 @@ class Support:
         All features with weight, filled up with others.
     others : integer array of shape (b, d - size)
     basis : array of shape (b, c, d - size)
-        Orthonormal rows that span the others' part of W (stored transposed).
+        Orthonormal rows that span the others' part of W (stored transposed, turned).
+    turn : array of shape (c, c), optional
+        Takes W to the differences of its rows and, last, their sum, which is left to the others.
     """
 
     kept: Any
     others: Any
     basis: Any
+    turn: Any = None
 
     @classmethod
-    def of(cls, theta: Any, W: Any, size: int) -> Support:
+    def of(cls, theta: Any, W: Any, size: int, *, differences: bool) -> Support:
         """Keep ``size`` features of every problem, at least those with weight.
 
         At least as many must be left over as there are classes.
@@ -43,27 +61,43 @@ class Support:
         place = arange(n_features, theta)
         order = xp.argsort(xp.where(theta > 0, place, place + n_features), axis=1)
         kept, others = order[:, :size], order[:, size:]
+        turn = _differences(W) if differences else None
+        if turn is not None:
+            W = turn @ W
         left, _ = xp.linalg.qr(transpose(_columns(W, others)))
-        return cls(kept, others, transpose(left))
+        return cls(kept, others, transpose(left), turn)
+
+    @property
+    def _n_rows(self) -> int:
+        """Rows of W that are left."""
+        return self.basis.shape[1] - (self.turn is not None)
 
     def shorten(
         self, problems: ChannelProblems, theta: Any, W: Any
     ) -> tuple[ChannelProblems, Any, Any]:
         """The problems and a point of them, with the basis in place of the features left out."""
-        size, n_classes = self.kept.shape[1], self.basis.shape[1]
-        length = size + n_classes
-        A = zeros((self.kept.shape[0], length, length), problems.A)
-        R, P = zeros(A.shape, A), zeros((A.shape[0], n_classes, length), A)
-        place = (_rows(self.kept, 2), self.kept[:, :, None], self.kept[:, None, :])
-        A[:, :size, :size] = problems.A[place]
-        R[:, :size, :size] = problems.R[place]
-        P[:, :, :size] = _columns(problems.P, self.kept)
-        short = ChannelProblems(A, P, problems.y2, R, problems.A_top, problems.R_top)
-        short_theta, short_W = zeros((A.shape[0], length), A), zeros(P.shape, A)
+        P = problems.P
+        if self.turn is not None:
+            P, W = (self.turn @ P)[:, :-1], (self.turn @ W)[:, :-1]
+        size, n_rows = self.kept.shape[1], self._n_rows
+        short_theta = zeros((P.shape[0], size + n_rows), P)
         short_theta[:, :size] = theta[_rows(self.kept, 1), self.kept]
+        short_P = zeros((P.shape[0], n_rows, size + n_rows), P)
+        short_P[:, :, :size] = _columns(P, self.kept)
+        short_W = zeros(short_P.shape, P)
         short_W[:, :, :size] = _columns(W, self.kept)
-        short_W[:, :, size:] = _columns(W, self.others) @ transpose(self.basis)
-        return short, short_theta, short_W
+        short_W[:, :, size:] = _columns(W, self.others) @ transpose(self.basis[:, :n_rows])
+        A, R = (self._short_square(part) for part in (problems.A, problems.R))
+        return replace(problems, A=A, P=short_P, R=R), short_theta, short_W
+
+    def _short_square(self, matrices: Any) -> Any:
+        size = self.kept.shape[1]
+        length = size + self._n_rows
+        short = zeros((matrices.shape[0], length, length), matrices)
+        short[:, :size, :size] = matrices[
+            _rows(self.kept, 2), self.kept[:, :, None], self.kept[:, None, :]
+        ]
+        return short
 
     def restore(self, theta: Any, W: Any) -> tuple[Any, Any]:
         """A point of the shortened problems as one of the whole ones."""
@@ -71,10 +105,20 @@ class Support:
         length = size + self.others.shape[1]
         whole_theta = zeros((theta.shape[0], length), theta)
         whole_theta[_rows(self.kept, 1), self.kept] = theta[:, :size]
-        whole_W = zeros((*W.shape[:2], length), W)
-        _set_columns(whole_W, self.kept, W[:, :, :size])
-        _set_columns(whole_W, self.others, W[:, :, size:] @ self.basis)
-        return whole_theta, whole_W
+        whole_W = zeros((theta.shape[0], self.basis.shape[1], length), W)
+        n_rows = self._n_rows
+        _set_columns(whole_W[:, :n_rows], self.kept, W[:, :, :size])
+        _set_columns(whole_W[:, :n_rows], self.others, W[:, :, size:] @ self.basis[:, :n_rows])
+        if self.turn is None:
+            return whole_theta, whole_W
+        _set_columns(whole_W[:, n_rows:], self.others, self.basis[:, n_rows:])
+        return whole_theta, self.turn.T @ whole_W
+
+
+def _differences(W: Any) -> Any:
+    """An orthogonal matrix whose last row is constant, beside W."""
+    turn = helmert(W.shape[1], full=True)[::-1].copy()
+    return turn if isinstance(W, np.ndarray) else to_device(turn, W.device)
 
 
 def _rows(columns: Any, n_more: int) -> Any:

@@ -33,6 +33,8 @@ def polar(M: Any) -> Any:
     array([[[1., 0., 0.],
             [0., 1., 0.]]])
     """
+    if M.shape[1] == 1:
+        return M / _norm(M[:, 0, :])[:, :, None]
     if M.shape[1] == 2 <= M.shape[2]:
         return _polar_of_two_rows(M)
     return _polar_by_svd(M)
