@@ -116,6 +116,5 @@ def read_ranking(store: Store) -> pd.DataFrame:
         pd.DataFrame(ranking).assign(table=name)
         for name, ranking in (store.get_meta("rankings") or {}).items()
     ]
-    return (
-        pd.concat(frames, ignore_index=True)[RANKING] if frames else pd.DataFrame(columns=RANKING)
-    )
+    together = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    return together.reindex(columns=RANKING)
