@@ -99,8 +99,9 @@ def main(n_kills: int = 30, seed: int = 0) -> int:
             out = folder / f"out-{compared}"
             going_on = True
             while going_on and killed < n_kills:
-                more = chance.randint(0, 3)
-                delay = chance.uniform(0, 0.1 if more else seconds / 2)
+                more = chance.randint(0, 3) if n_done(out) < units else 0
+                # Without more units to wait for: any moment, from the start to the export.
+                delay = chance.uniform(0, 0.1 if more else seconds)
                 going_on, before, after = kill_once(table, out, more, units, delay)
                 killed += going_on
                 print(f"killed: {going_on}, {before} -> {after} of {units} units", flush=True)

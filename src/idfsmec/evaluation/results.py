@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,16 +84,15 @@ class Results:
                 )
         with Store(folder, read_only=True) as store:
             failures, ranking = store.failures(), read_ranking(store)
-        convergence = json.loads((folder / "convergence.json").read_text("utf-8"))
         return cls(
             folder=folder,
-            scores=pd.read_parquet(folder / "results.parquet"),
-            selections=pd.read_parquet(folder / "selections.parquet"),
-            protocol=json.loads((folder / "protocol.json").read_text("utf-8")),
-            environment=json.loads((folder / "environment.json").read_text("utf-8")),
-            tables=json.loads((folder / "tables.json").read_text("utf-8")),
+            scores=_load(folder / "results.parquet", pd.read_parquet),
+            selections=_load(folder / "selections.parquet", pd.read_parquet),
+            protocol=_load(folder / "protocol.json", _read_json),
+            environment=_load(folder / "environment.json", _read_json),
+            tables=_load(folder / "tables.json", _read_json),
             ranking=ranking,
-            convergence=convergence,
+            convergence=_load(folder / "convergence.json", _read_json),
             failures=pd.DataFrame(failures, columns=[*KEYS, "attempts", "traceback"]),
         )
 
@@ -108,6 +108,24 @@ class Results:
         return self.chosen(experiment).pivot_table(
             index=["table", "pattern", "method"], columns="rate", values=metric, sort=False
         )
+
+
+def _load(path: Path, read: Callable[[Path], Any]) -> Any:
+    """Read one file of a folder; a damaged one is named, and the store can make it anew."""
+    try:
+        return read(path)
+    except (OSError, ValueError, RecursionError) as error:  # pyarrow's and json's among them
+        raise InputError(
+            f"{path} cannot be read ({' '.join(str(error).split())[:200]}). Give the command that "
+            "made this folder again: it writes the file anew from the store, and computes nothing."
+        ) from error
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    found = json.loads(path.read_text("utf-8"))
+    if not isinstance(found, dict):
+        raise ValueError(f"a {type(found).__name__} instead of an object")
+    return found
 
 
 def read_ranking(store: Store) -> pd.DataFrame:
