@@ -12,7 +12,7 @@ help:
 	@echo "make test   run the test suite"
 	@echo "make test-lowest   run it with the lowest versions that pyproject.toml allows"
 	@echo "make lint   ruff and mypy"
-	@echo "make bench  time idfsmec against its peers"
+	@echo "make bench  time idfsmec against its peers, half an hour; BENCH=grid for one of them"
 	@echo "make bench-compare REF=main   time this tree against a revision"
 	@echo "make fuzz   throw random bytes at the text readers for a minute"
 	@echo "make audit  look for unsafe code (bandit) and for known holes in dependencies (pip-audit)"
@@ -57,8 +57,13 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# One or a few of them: make bench BENCH="grid fastest" (then the page is left as it is)
+BENCH ?=
+BENCH_PAGE := $(if $(BENCH),,--markdown docs/guide/benchmarks.md)
+BENCH_JSON ?= benchmarks/results/latest.json
+
 bench: $(VENV)/.installed-dev
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(BENCH) --json $(BENCH_JSON) $(BENCH_PAGE)
 
 bench-compare: $(VENV)/.installed-dev
 	@test -n "$(REF)" || { echo "usage: make bench-compare REF=<revision>"; exit 2; }

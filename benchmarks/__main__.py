@@ -1,24 +1,67 @@
-"""Run all benchmarks of the project, or those named on the command line."""
+"""Run all timings of the project, or the benchmarks named on the command line.
+
+``python -m benchmarks`` runs those against peers, one after the other; ``python -m benchmarks
+--list`` names all. What they print also goes to ``--markdown FILE``, a page for the docs, and
+their tables as numbers to ``--json FILE``.
+"""
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import pkgutil
 import sys
+import time
+from pathlib import Path
 
 import benchmarks
+from benchmarks._record import Section, listening, write_json, write_markdown
+
+#: Timings against peers; the others measure quality, memory or survival of kills.
+TIMINGS = ("selection", "fastest", "grid", "gpu", "features", "methods", "evaluation", "scaling")
 
 
 def main() -> None:
     available = [m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name[0] != "_"]
-    wanted = sys.argv[1:] or available
-    unknown = sorted(set(wanted) - set(available))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="by default all timings")
+    parser.add_argument("--list", action="store_true", help="name all benchmarks and end")
+    parser.add_argument("--skip", nargs="*", default=[], metavar="NAME", help="leave these out")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--markdown", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(f"{name}{' (timing)' * (name in TIMINGS)}" for name in available))
+        return
+    unknown = sorted({*arguments.names, *arguments.skip} - set(available))
     if unknown:
         sys.exit(f"no benchmark named {', '.join(unknown)}; there are {', '.join(available)}")
-    for name in wanted:
+    names = [name for name in arguments.names or TIMINGS if name not in arguments.skip]
+    failed = run(names, arguments.json, arguments.markdown)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+def run(names: list[str], json: Path | None, markdown: Path | None) -> list[str]:
+    """Run one after the other and write what is there after each; return those that failed."""
+    sections: list[Section] = []
+    failed = []
+    for name in names:
         print(f"# {name}\n", flush=True)
-        importlib.import_module(f"benchmarks.{name}").main()
-        print(flush=True)
+        began = time.perf_counter()
+        with listening() as heard:
+            try:
+                importlib.import_module(f"benchmarks.{name}").main()
+            except Exception as error:  # one benchmark must not cost the others their results
+                print(f"failed: {type(error).__name__}: {error}")
+                failed.append(name)
+        sections.append(Section(name, heard.getvalue(), time.perf_counter() - began))
+        print(f"\n({sections[-1].seconds:.0f} s)\n", flush=True)
+        if json:
+            write_json(json, sections)
+        if markdown:
+            write_markdown(markdown, sections)
+    return failed
 
 
 if __name__ == "__main__":

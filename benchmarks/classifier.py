@@ -27,7 +27,7 @@ from idfsmec.extraction import extract_table
 from idfsmec.missing import make_gaps
 from idfsmec.selection import IDFSMECClassifier
 from idfsmec.selection._channels import channel_columns
-from idfsmec.selection._idfsmeccv import fill_by_train
+from idfsmec.selection._judging import fill_by_train
 from idfsmec.solver import channel_weights, fold_moments, solve_channels, table_moments
 from idfsmec.table import FeatureTable
 

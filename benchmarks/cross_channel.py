@@ -29,7 +29,7 @@ from benchmarks.classifier import source_table, tuned
 from idfsmec.missing import make_gaps
 from idfsmec.selection import IDFSMEC, selection_stability
 from idfsmec.selection._channels import channel_columns
-from idfsmec.selection._idfsmeccv import fill_by_train
+from idfsmec.selection._judging import fill_by_train
 from idfsmec.table import FeatureTable
 
 RATES = (0.0, 0.1, 0.3, 0.5, 0.7)

@@ -1,8 +1,8 @@
 """What a full comparison costs: one fold of each method measured, all folds added up.
 
 ``python -m benchmarks evaluation`` measures processor seconds of one unit per method, which a
-busy machine disturbs little, and adds up 5 rates x 10 folds on two cores. ``python -m
-benchmarks.evaluation --full`` runs the comparison of the smaller table for real.
+busy machine disturbs little, and adds up 5 rates x 10 folds on two cores. With real wall time:
+``python -m benchmarks.evaluation --full 19``, ``--full 128`` and ``--grid``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -31,19 +32,29 @@ from idfsmec.table import FeatureTable
 RATES = (0.1, 0.2, 0.3, 0.4, 0.5)
 N_UNITS = len(RATES) * 10
 CORES = 2
+#: Left out on 128 channels.
+SLOW = ("PS-NSGA", "MRMSR", "GRMOR")
 
 
 def main() -> None:
     """Print all tables of this module."""
-    small = make_table(19, n_subjects=55, n_epochs=30)
+    small = small_table()
     print("## 19 channels x 18 features x 1650 samples\n")
     print(comparison(small, [*known_methods(), *SANITY]))
     print("\n## The 7 x 8 grid of lambda and gamma on the same table, one rate, 10 folds\n")
     print(grid(small))
     print("\n## 128 channels x 18 features x 2000 samples\n")
-    slow = ("PS-NSGA", "MRMSR", "GRMOR")
-    large = make_table(128, n_subjects=50, n_epochs=40)
-    print(comparison(large, [name for name in known_methods() if name not in slow]))
+    print(comparison(large_table(), [name for name in known_methods() if name not in SLOW]))
+
+
+def small_table() -> FeatureTable:
+    """19 channels x 18 features x 1650 samples."""
+    return make_table(19, n_subjects=55, n_epochs=30)
+
+
+def large_table() -> FeatureTable:
+    """128 channels x 18 features x 2000 samples."""
+    return make_table(128, n_subjects=50, n_epochs=40)
 
 
 def make_table(n_channels: int, n_subjects: int, n_epochs: int) -> FeatureTable:
@@ -94,20 +105,48 @@ def one_unit(
     return time.process_time() - began, min(outcome.result.seconds)
 
 
-def full() -> None:
-    """Run the comparison and the grid of the smaller table for real, on two processes."""
-    table = make_table(19, n_subjects=55, n_epochs=30)
-    methods = [name for name in known_methods() if name != "PS-NSGA"]
-    with tempfile.TemporaryDirectory() as out:
+def full(n_channels: int, sanity: bool, out: str | None) -> None:
+    """Run a comparison for real on two processes and print its wall time, then the grid's."""
+    table = small_table() if n_channels == 19 else large_table()
+    left_out = ("PS-NSGA",) if n_channels == 19 else SLOW
+    methods = [name for name in known_methods() if name not in left_out]
+    methods += SANITY if sanity else ()
+    with tempfile.TemporaryDirectory() as fresh:
+        folder = Path(out or fresh)
         began = time.perf_counter()
-        accuracy(table, out, methods=methods, protocol=Protocol(rates=RATES), n_jobs=CORES)
-        print(f"comparison: {(time.perf_counter() - began) / 60:.1f} minutes")
+        results = accuracy(
+            table, folder, methods=methods, protocol=Protocol(rates=RATES), n_jobs=CORES
+        )
+        minutes = (time.perf_counter() - began) / 60
+        print(f"{n_channels} channels, {len(methods)} methods: {minutes:.1f} minutes in all")
+        print(f"units failed: {len(results.failures)}\n")
+        print((100 * results.mean_scores()).round(1).to_string())
+        if n_channels == 19:
+            grid_for_real(table)
+
+
+def grid_for_real(table: FeatureTable) -> None:
+    """Run the 7 x 8 grid at one rate and ten folds, and print its wall time."""
+    with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        sensitivity(table, out, n_jobs=CORES)
-        print(f"grid: {time.perf_counter() - began:.0f} s")
+        sensitivity(table, folder, n_jobs=CORES, progress=False)
+        print(f"grid of 7 x 8, one rate, 10 folds: {time.perf_counter() - began:.0f} s in all")
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", type=int, choices=(19, 128), help="channels of a run for real")
+    parser.add_argument("--grid", action="store_true", help="the 7 x 8 grid for real")
+    parser.add_argument("--sanity", action="store_true", help="with the sanity lines")
+    parser.add_argument("--out", help="folder to keep; a run that was stopped goes on from it")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true")
-    full() if parser.parse_args().full else main()
+    given = _parse()
+    if given.full:
+        full(given.full, given.sanity, given.out)
+    elif given.grid:
+        grid_for_real(small_table())
+    else:
+        main()

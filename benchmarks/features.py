@@ -1,7 +1,9 @@
 """Cost of the features: against their building blocks, and against other packages.
 
 Run ``python -m benchmarks.features`` from the repository's root. All candidates take turns in one
-run and medians are compared, so that a busy machine slows all of them alike.
+run and medians are compared, so that a busy machine slows all of them alike. Every program runs as
+it does by default: idfsmec in as many threads as there are cores, the others in one. With
+``OMP_NUM_THREADS=1`` idfsmec takes one thread too.
 """
 
 from __future__ import annotations
@@ -50,90 +52,82 @@ def building_blocks(epochs: np.ndarray) -> dict[str, Callable[[], object]]:
 
 
 def peers(epochs: np.ndarray) -> dict[str, Callable[[], object]]:
-    """Compute the columns that others have: mean, variance, hoc, ap, spectral entropy, then de.
+    """Compute the 15 columns that others have, each by the quickest of their functions.
 
-    For ``de`` that is mne-features' FFT power per band, which the tests find equal to the variance
-    in ``de``. Its ``energy_freq_bands`` (FIR filters) is timed too, but gives other numbers.
+    mean, variance, zero crossings, Welch power per band and its ratios: mne-features. Spectral
+    entropy: antropy. The variance in ``de``: mne-features' FFT power per band, which the tests find
+    equal (its ``energy_freq_bands`` takes FIR filters, longer, and gives other numbers). All take
+    all channels at once. No package known to us has ``nsi``, ``c0`` and ``shannon_entropy``.
     """
     import antropy
     import mne_features.feature_extraction as mne_features
 
     bands = np.array(list(DEFAULT_BANDS.values()))
-    welch = {"welch_n_fft": 500, "welch_n_per_seg": 500, "welch_n_overlap": 250}
-    parameters = {
+    welch = {
         "pow_freq_bands__freq_bands": bands,
         "pow_freq_bands__normalize": False,
-        "pow_freq_bands__psd_params": welch,
+        "pow_freq_bands__psd_params": {
+            "welch_n_fft": 500,
+            "welch_n_per_seg": 500,
+            "welch_n_overlap": 250,
+        },
+    }
+    fourier = {
+        "pow_freq_bands__freq_bands": bands - 0.05,  # they include the upper edge
+        "pow_freq_bands__normalize": False,
+        "pow_freq_bands__psd_method": "fft",
     }
     names = ["mean", "variance", "zero_crossings", "pow_freq_bands"]
 
-    def others() -> None:
-        mne_features.extract_features(epochs, SFREQ, names, funcs_params=parameters)
+    def nine() -> None:
+        mne_features.extract_features(epochs, SFREQ, names, welch)
         antropy.spectral_entropy(epochs, sf=SFREQ, method="fft")
 
-    def others_with_de() -> None:
-        others()
-        fft_power = {
-            "pow_freq_bands__freq_bands": bands - 0.05,  # they include the upper edge
-            "pow_freq_bands__normalize": False,
-            "pow_freq_bands__psd_method": "fft",
-        }
-        mne_features.extract_features(epochs, SFREQ, ["pow_freq_bands"], fft_power)
-
-    def others_with_filters() -> None:
-        others()
-        mne_features.extract_features(
-            epochs, SFREQ, ["energy_freq_bands"], {"energy_freq_bands__freq_bands": bands}
-        )
+    def fifteen() -> None:
+        with_ratios = welch | {"pow_freq_bands__ratios": "all"}
+        mne_features.extract_features(epochs, SFREQ, names, with_ratios)
+        antropy.spectral_entropy(epochs, sf=SFREQ, method="fft")
+        mne_features.extract_features(epochs, SFREQ, ["pow_freq_bands"], fourier)
 
     same = ["mean", "variance", "hoc", "ap", "spectral_entropy"]
+    all_same = [*same, "de", "ap_beta_theta_ratio"]
     return {
-        "same 9 columns (idfsmec)": lambda: compute_features(epochs, SFREQ, features=same),
-        "same 14 columns (idfsmec)": lambda: compute_features(
-            epochs, SFREQ, features=[*same, "de"]
-        ),
-        "9 columns (mne-features, antropy)": others,
-        "14 columns, with de (mne-features, antropy)": others_with_de,
-        "14 columns, de by filters (not equal)": others_with_filters,
+        "9 columns (idfsmec)": lambda: compute_features(epochs, SFREQ, features=same),
+        "15 columns (idfsmec)": lambda: compute_features(epochs, SFREQ, features=all_same),
+        "9 columns (mne-features, antropy)": nine,
+        "15 columns (mne-features, antropy)": fifteen,
     }
 
 
 def main(rounds: int = 5) -> None:
     """Print both comparisons."""
     epochs = simulated_epochs()
-    blocks = interleaved_medians(building_blocks(epochs), rounds)
-    ours = blocks["18 columns (idfsmec)"]
-    budget = ours / (blocks["one scipy.signal.welch"] + blocks["one sosfiltfilt band-pass"])
-
-    fewer = epochs[:6]  # one minute: the others take long
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        candidates = peers(fewer)
+        candidates = building_blocks(epochs) | peers(epochs)
         for run in candidates.values():
             run()  # compilation and imports are not counted
-        others = interleaved_medians(candidates, rounds)
+        seconds = interleaved_medians(candidates, rounds)
 
-    table = Table(title="features: 128 channels at 250 Hz, filtered array in (medians)")
+    table = Table(title="128 channels x 5 min at 250 Hz, filtered array in (medians)")
     table.add_column("what")
-    table.add_column("data")
     table.add_column("seconds", justify="right")
-    for name, seconds in blocks.items():
-        table.add_row(name, "5 min", f"{seconds:.3f}")
-    for name, seconds in others.items():
-        table.add_row(name, "1 min", f"{seconds:.3f}")
+    for name, value in seconds.items():
+        table.add_row(name, f"{value:.3f}")
     console = Console()
     console.print(table)
-    nine = others["9 columns (mne-features, antropy)"] / others["same 9 columns (idfsmec)"]
-    with_de = (
-        others["14 columns, with de (mne-features, antropy)"] / others["same 14 columns (idfsmec)"]
-    )
+    blocks = seconds["one scipy.signal.welch"] + seconds["one sosfiltfilt band-pass"]
+    budget = seconds["18 columns (idfsmec)"] / blocks
     console.print(f"18 columns / (welch + sosfiltfilt): {budget:.2f}   (aim: at most 2)")
-    filters = others["14 columns, de by filters (not equal)"] / others["same 14 columns (idfsmec)"]
-    console.print(f"9 columns, others / idfsmec:                  {nine:.1f}   (aim: at least 5)")
-    console.print(
-        f"14 columns, others / idfsmec:                 {with_de:.1f}   (aim: at least 5)"
-    )
-    console.print(f"14 columns, others by filters (other values): {filters:.1f}")
+    for count in (15, 9):
+        ratio = (
+            seconds[f"{count} columns (mne-features, antropy)"]
+            / seconds[f"{count} columns (idfsmec)"]
+        )
+        aim = (
+            "   (all that they have; aim: at least 5)" if count == 15 else "   (without de, ratio)"
+        )
+        console.print(f"{count} columns, others / idfsmec: {ratio:.1f}{aim}")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,12 @@ from idfsmec import IDFSMEC, IDFSMECCV, idfs_path
 
 LAMS = [1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3]
 GAMMAS = list(range(2, 10))
+SMALL = {"lams": [1e-2, 1.0, 1e2], "gammas": [1.1, 2.0, 5.0], "n_features": [5, 20]}
+DEFAULT = {
+    "lams": LAMS,
+    "gammas": [1.1, 1.5, 2.0, 3.0, 5.0, 9.0],
+    "n_features": [5, 10, 20, 50, 100],
+}
 
 
 def main() -> None:
@@ -37,42 +43,65 @@ def path_against_fit() -> str:
         programs["grid"] = lambda X=X, y=y, c=channels: idfs_path(
             X, y, channels=c, lams=LAMS, gammas=GAMMAS
         )
-        timings = time_in_turns(programs, repeats=3)
-        grid = timings.pop("grid").median
+        timings = time_in_turns(programs, repeats=5)
+        grid = timings.pop("grid")
         hardest = max(timings, key=lambda name: timings[name].median)
-        slowest = timings[hardest].median
+        slowest = timings[hardest]
+        ratios = [a / b for a, b in zip(grid.seconds, slowest.seconds, strict=True)]
         rows.append(
-            [str(n_channels), f"{grid:.3f}", f"{slowest:.3f} ({hardest})", f"{grid / slowest:.1f}"]
+            [
+                str(n_channels),
+                f"{grid.median:.3f}",
+                f"{slowest.median:.3f} ({hardest})",
+                f"{np.median(ratios):.1f}",
+                f"{min(ratios):.1f}-{max(ratios):.1f}",
+            ]
         )
-    return markdown(["channels", "7 x 8 grid, s", "slowest single fit, s", "ratio"], rows)
+    headings = ["channels", "7 x 8 grid, s", "slowest single fit, s", "ratio", "spread"]
+    return markdown(headings, rows)
 
 
 def search_against_grid_search() -> str:
-    """Seconds of both searches on a 19-channel table, and whether they choose alike."""
-    X, y, channels = channel_table(19, n_samples=600)
-    lams, gammas, counts = [1e-2, 1.0, 1e2], [1.1, 2.0, 5.0], [5, 20]
+    """Seconds of both searches, and how far apart their scores are."""
+    rows = []
+    for n_channels, n_samples in ((19, 600), (19, 1650), (64, 1000)):
+        for grid, repeats in ((SMALL, 3), (DEFAULT, 1)):
+            rows.append(_one_search(n_channels, n_samples, grid, repeats))
+    headings = ["channels", "samples", "settings", "IDFSMECCV, s", "GridSearchCV, s", "ratio"]
+    return markdown([*headings, "spread", "scores apart", "same choice"], rows)
+
+
+def _one_search(n_channels: int, n_samples: int, grid: dict[str, list], repeats: int) -> list[str]:
+    X, y, channels = channel_table(n_channels, n_samples=n_samples)
     folds = StratifiedKFold(5)
-    ours = IDFSMECCV(channels, lams=lams, gammas=gammas, n_features=counts, cv=folds)
+    ours = IDFSMECCV(channels, **grid, cv=folds)
+    names = {"lams": "lam", "gammas": "gamma", "n_features": "n_features_to_select"}
     theirs = GridSearchCV(
         make_pipeline(IDFSMEC(channels), StandardScaler(), SimpleImputer(), LinearSVC()),
-        {
-            "idfsmec__lam": lams,
-            "idfsmec__gamma": gammas,
-            "idfsmec__n_features_to_select": counts,
-        },
+        {f"idfsmec__{names[name]}": values for name, values in grid.items()},
         cv=folds,
         scoring="balanced_accuracy",
     )
     timings = time_in_turns(
-        {"IDFSMECCV": lambda: ours.fit(X, y), "GridSearchCV": lambda: theirs.fit(X, y)},
-        repeats=3,
+        {"ours": lambda: ours.fit(X, y), "theirs": lambda: theirs.fit(X, y)},
+        repeats=repeats,
         warm_up=False,
     )
-    alike = np.allclose(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"])
-    own = timings["IDFSMECCV"].median
-    rows = [[name, f"{t.median:.2f}", f"{t.median / own:.1f}"] for name, t in timings.items()]
-    rows.append(["all scores alike", str(alike), ""])
-    return markdown(["program", "seconds", "times IDFSMECCV"], rows)
+    apart = ours.cv_results_["mean_test_score"] - theirs.cv_results_["mean_test_score"]
+    best = {name.removeprefix("idfsmec__"): value for name, value in theirs.best_params_.items()}
+    own, other = timings["ours"], timings["theirs"]
+    ratios = [b / a for a, b in zip(own.seconds, other.seconds, strict=True)]
+    return [
+        str(n_channels),
+        str(n_samples),
+        str(len(ours.cv_results_["params"])),
+        f"{own.median:.2f}",
+        f"{other.median:.2f}",
+        f"{np.median(ratios):.1f}",
+        f"{min(ratios):.1f}-{max(ratios):.1f}",
+        f"{np.abs(apart).max():.0e}",
+        "yes" if ours.best_params_ == best else "NO",
+    ]
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
+import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info
 
-from idfsmec._threads import available_threads, one_blas_thread
+from idfsmec._threads import available_threads, count_jobs, one_blas_thread
+from idfsmec.errors import InputError
 from idfsmec.features import compute_features
 
 
@@ -11,6 +13,17 @@ from idfsmec.features import compute_features
 def test_the_usual_variable_limits_threads(monkeypatch, setting, threads):
     monkeypatch.setenv("OMP_NUM_THREADS", setting)
     assert available_threads() == threads
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 7, -1, -2, -50])
+def test_jobs_mean_what_they_mean_to_joblib(jobs):
+    assert count_jobs(jobs) == joblib.effective_n_jobs(jobs)
+
+
+@pytest.mark.parametrize("jobs", [0, True, 1.5, "2"])
+def test_what_is_no_number_of_jobs_is_refused(jobs):
+    with pytest.raises(InputError, match=r"number of jobs is .*; give 1 or more, or -1"):
+        count_jobs(jobs)
 
 
 @pytest.mark.parametrize("setting", ["", "0", "many"])

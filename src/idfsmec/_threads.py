@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager
+from numbers import Integral
 
 import joblib
 import numpy as np  # noqa: F401  (its BLAS must be loaded to be found)
 import scipy.linalg  # noqa: F401  (so must SciPy's)
 from threadpoolctl import ThreadpoolController
+
+from idfsmec.errors import InputError
 
 # Looking up the BLAS libraries of the process takes longer than a small fit: once, at import.
 _BLAS = ThreadpoolController()
@@ -24,6 +27,31 @@ def available_threads() -> int:
     """
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return int(wanted) if wanted.isdigit() and int(wanted) > 0 else joblib.cpu_count()
+
+
+def count_jobs(jobs: int | None) -> int:
+    """Say how many processes a number of jobs means, the way joblib counts.
+
+    Parameters
+    ----------
+    jobs : int or None
+        So many; -1 is one per core, -2 one fewer, and so on, but at least 1. None: one per core.
+
+    Raises
+    ------
+    InputError
+        It is 0, or not a whole number.
+
+    Examples
+    --------
+    >>> count_jobs(3), count_jobs(-1) == count_jobs(None) == joblib.cpu_count()
+    (3, True)
+    """
+    if jobs is None:
+        return joblib.cpu_count()
+    if isinstance(jobs, bool) or not isinstance(jobs, Integral) or jobs == 0:
+        raise InputError(f"the number of jobs is {jobs!r}; give 1 or more, or -1 for one per core")
+    return int(jobs) if jobs > 0 else max(joblib.cpu_count() + 1 + int(jobs), 1)
 
 
 def one_blas_thread() -> AbstractContextManager:

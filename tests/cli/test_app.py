@@ -54,3 +54,29 @@ def test_debug_shows_the_traceback(monkeypatch, capfd):
 def test_unknown_commands_and_options_are_bad_usage():
     assert runner.invoke(app, ["nonsense"]).exit_code == 2
     assert runner.invoke(app, ["demo", "--nonsense"]).exit_code == 2
+
+
+def test_debug_may_stand_behind_the_commands_name(tmp_path, capfd):
+    missing = str(tmp_path / "nowhere.csv")
+    quiet = runner.invoke(app, ["select", missing])
+    assert "Traceback" not in quiet.stderr + capfd.readouterr().err
+    loud = runner.invoke(app, ["select", missing, "--debug"])
+    assert loud.exit_code == 2
+    assert "Traceback" in loud.stderr + capfd.readouterr().err
+    after = runner.invoke(app, ["select", missing])
+    assert "Traceback" not in after.stderr + capfd.readouterr().err
+
+
+def test_ctrl_c_ends_with_the_shells_code_and_one_line(monkeypatch):
+    result = run_and_raise(monkeypatch, KeyboardInterrupt("stopped; all is kept"))
+    assert result.exit_code == 130
+    assert result.stderr.strip() == "error: stopped; all is kept"
+
+
+def test_an_error_of_the_system_names_the_file_not_its_number(monkeypatch):
+    result = run_and_raise(monkeypatch, PermissionError(13, "Permission denied", "table.csv"))
+    assert result.stderr.strip() == "error: table.csv: Permission denied"
+
+
+def test_no_arguments_show_the_help():
+    assert "Commands" in runner.invoke(app, []).output

@@ -36,6 +36,7 @@ def test_benchmark_writes_results_and_prints_means_with_the_folds_and_chance(tab
     assert set(scores["method"]) == {"ANOVA F", "random"}
     assert set(scores["table"]) == {"clinic"}
     assert set(scores["rate"]) == {0.3}
+    assert Results.read(out).resampling["clinic"]["n_resamples"] == 100
 
 
 def test_options_reach_the_protocol(table, tmp_path):
@@ -52,6 +53,10 @@ def test_options_reach_the_protocol(table, tmp_path):
             *SMALL,
             "--seeds",
             "2",
+            "--seed",
+            "7",
+            "--resamples",
+            "0",
             "--folds",
             "sample",
             "--gaps",
@@ -70,7 +75,8 @@ def test_options_reach_the_protocol(table, tmp_path):
         "selection",
         "oracle",
     )
-    assert (protocol["seeds"], protocol["patterns"]) == ([0, 1], ["random", "uneven"])
+    assert (protocol["seeds"], protocol["patterns"]) == ([7, 8], ["random", "uneven"])
+    assert Results.read(out).resampling == {}
 
 
 def test_all_experiments_can_be_asked_for(table, tmp_path):
@@ -91,10 +97,11 @@ def test_all_experiments_can_be_asked_for(table, tmp_path):
     ("options", "said"),
     [
         (["--rates", "0.1;0.2"], "--rates 0.1;0.2: give numbers"),
+        (["--seed", "-1"], "--seed -1: give a whole number"),
         (["--rates", "1.5"], "rates has 1.5"),
         (["--methods", "mRMR2"], "no method 'mRMR2'"),
         (["--n-splits", "50"], "table clinic: 50 folds by subject are not possible"),
-        (["--seeds", "0"], "seeds is empty"),
+        (["--seeds", "0"], "--seeds 0: give at least 1"),
         (["--jobs", "0"], "number of jobs is 0"),
     ],
 )

@@ -1,13 +1,15 @@
+import sys
+
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from idfsmec.cli import app
-from idfsmec.cli import demo as module
 from idfsmec.evaluation import Results
 from idfsmec.table import FeatureTable
 
 runner = CliRunner()
+module = sys.modules["idfsmec.cli.demo"]  # idfsmec.cli.demo itself is the function
 
 
 @pytest.fixture
@@ -35,6 +37,8 @@ def test_the_demo_goes_from_a_cohort_to_the_report(tiny, tmp_path):
     assert set(results.scores["method"]) == {"IDFS-MEC", "ANOVA F"}
     assert (tmp_path / "d" / "report.html").stat().st_size > 10_000
     assert "report.html" in result.output
+    found = results.resampling["cohort"]
+    assert (found["n_resamples"], len(found["frequency"])) == (100, 64 * 18)
 
     again = runner.invoke(app, ["demo", "--quick", "--out", str(tmp_path / "d")])
     assert again.exit_code == 2

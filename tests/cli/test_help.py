@@ -5,10 +5,13 @@ import typing
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
+from idfsmec import cli
 from idfsmec.cli import app
 
-COMMANDS = {info.name: inspect.unwrap(info.callback) for info in app.registered_commands}
+COMMANDS = {info.name: info.callback for info in app.registered_commands}
+runner = CliRunner()
 
 
 def test_the_commands_are_those_of_the_contract():
@@ -19,7 +22,31 @@ def test_the_commands_are_those_of_the_contract():
 def test_a_command_describes_itself_and_shows_an_example(name):
     text = COMMANDS[name].__doc__
     assert len(text.splitlines()[0]) > 20
-    assert f"idfsmec {name}" in text
+    assert text.count(f"[bold]idfsmec {name}") >= 2
+    shown = runner.invoke(app, [name, "--help"], terminal_width=200).output
+    assert f"idfsmec {name}" in shown.split("For example:")[1]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_a_function_of_the_same_name_and_options(name):
+    function = getattr(cli, name)
+    own = list(inspect.signature(function).parameters)
+    assert [*own, "debug"] == list(inspect.signature(COMMANDS[name]).parameters)
+
+
+def test_what_means_something_is_there_everywhere():
+    options = {
+        name: set(inspect.signature(function).parameters) for name, function in COMMANDS.items()
+    }
+    random = {"demo", "select", "benchmark", "reproduce"}
+    assert {name for name, own in options.items() if "seed" in own} == random
+    parallel = {"demo", "features", "benchmark", "reproduce"}
+    assert {name for name, own in options.items() if "jobs" in own} == parallel
+    assert all({"force", "debug"} <= own for own in options.values())
+    for name in set(COMMANDS) - random:
+        assert "--seed" in COMMANDS[name].__doc__, f"{name} does not say why it has no --seed"
+    for name in set(COMMANDS) - parallel:
+        assert "--jobs" in COMMANDS[name].__doc__, f"{name} does not say why it has no --jobs"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from idfsmec import IDFSMEC
+from idfsmec import IDFSMEC, StabilitySelector
 from idfsmec.cli import app
 from idfsmec.table import FeatureTable
 
@@ -86,3 +86,23 @@ def test_bad_input_ends_with_exit_code_2(table, tmp_path, arguments, message):
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
     assert not (tmp_path / "r.csv").exists()
+
+
+def test_halves_of_the_subjects_say_how_sure_each_feature_is(table, tmp_path):
+    made, path = table
+    labels = np.where(np.arange(120) // 4 % 2 == 1, "MDD", "HC")
+    made = FeatureTable(made.X, pd.Series(labels), made.subjects, {})
+    made.write(path)
+    arguments = ["select", str(path), "-o", str(tmp_path / "r.csv"), "--lam", "0.1"]
+    result = runner.invoke(app, [*arguments, "--resamples", "20", "--seed", "3"])
+    assert result.exit_code == 0, result.output
+    ranking = pd.read_csv(tmp_path / "r.csv")
+    own = StabilitySelector(IDFSMEC(lam=0.1), n_resamples=20, random_state=3)
+    own.fit(made.X, made.y, groups=made.subjects)
+    expected = dict(zip(made.X.columns, own.frequencies_, strict=True))
+    names = ranking["channel"] + "__" + ranking["feature"]
+    assert ranking["frequency"].tolist() == pytest.approx([expected[name] for name in names])
+    assert ranking["sure"].sum() == own.support_.sum()
+    said = " ".join(result.output.split())
+    assert f"Stability {own.stability_.value:.2f}" in said
+    assert f"at least {100 * own.threshold_:.0f} %" in said

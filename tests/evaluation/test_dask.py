@@ -1,15 +1,21 @@
-"""A real cluster of processes: the same bits, and no harm when a worker is killed."""
+"""A real cluster of processes: the same bits, and no harm when workers or scheduler are killed."""
 
 import os
 import signal
+import subprocess
+import sys
 import warnings
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from pandas.testing import assert_frame_equal
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Contestant, Protocol, accuracy
+from idfsmec.evaluation import Contestant, Protocol, _run, accuracy
+from idfsmec.evaluation._fold_data import TableArrays
 from idfsmec.evaluation._sanity import AnovaF
+from idfsmec.evaluation.store import Store
 
 from .cohorts import comparable, make_cohort
 
@@ -76,6 +82,116 @@ def test_a_worker_killed_in_the_middle_costs_nothing_but_time(tmp_path, cluster)
         assert set(client.scheduler_info()["workers"]) != workers, "no worker was killed"
     assert len(killed.failures) == 0
     for one, other in zip(comparable(calm), comparable(killed), strict=True):
+        assert_frame_equal(one, other, check_exact=True)
+
+
+class CountedArrays(TableArrays):
+    """A table that writes down each process it arrives in."""
+
+    def __reduce__(self):
+        return _arrive, (os.environ["ARRIVALS"], {**vars(self)})
+
+
+def _arrive(log, parts):
+    with Path(log).open("a") as file:
+        file.write(f"{os.getpid()}\n")
+    return TableArrays(**parts)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_a_table_is_sent_once_to_each_worker_however_many_units_there_are(
+    tmp_path, cluster, monkeypatch
+):
+    monkeypatch.setenv("ARRIVALS", str(tmp_path / "arrivals"))
+    monkeypatch.setattr(_run, "TableArrays", CountedArrays)
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(2)
+        workers = client.run(os.getpid)
+        results = accuracy(
+            {"one": make_cohort(), "two": make_cohort(seed=1)},
+            tmp_path / "out",
+            methods=["random", "ANOVA F"],
+            protocol=PROTOCOL,
+            dask=client,
+            progress=False,
+        )
+    assert len(results.selections) == 2 * 2 * 2 * 3  # tables, methods, rates, folds
+    arrivals = [int(line) for line in (tmp_path / "arrivals").read_text().split()]
+    assert sorted(arrivals) == sorted(2 * list(workers.values()))  # each table once to each
+
+
+class KillsTheScheduler(AnovaF):
+    """The second fit takes the scheduler down, as if its machine had lost power."""
+
+    def __init__(self, *, n_features_to_select=None, folder=None):
+        super().__init__(n_features_to_select=n_features_to_select)
+        self.folder = folder
+
+    def fit(self, X, y):
+        fits, victim = Path(self.folder) / "fits", Path(self.folder) / "scheduler.pid"
+        with fits.open("a") as file:
+            file.write(".")
+        if victim.exists() and len(fits.read_text()) > 12:  # three or four for each unit
+            os.kill(int(victim.read_text()), signal.SIGKILL)
+            victim.unlink()
+        return super().fit(X, y)
+
+
+@contextmanager
+def started_by_hand(folder):
+    """A scheduler and a worker as the commands start them; gives address and the scheduler."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    file = folder / "scheduler.json"
+    scheduler = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"]
+        + ["--port", "0", "--no-dashboard", "--scheduler-file", str(file)],
+        env=environment,
+        stderr=subprocess.DEVNULL,
+    )
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(file)]
+        + ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "120"],
+        env=environment,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with distributed.Client(scheduler_file=str(file), timeout="120s") as client:
+                client.wait_for_workers(1, timeout=120)
+                address = client.scheduler.address
+        yield address, scheduler
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_a_scheduler_killed_in_the_middle_ends_the_run_and_the_next_one_goes_on(
+    tmp_path, monkeypatch
+):
+    deadly = Contestant("deadly", KillsTheScheduler(folder=str(tmp_path)))
+    how = {"methods": [deadly], "protocol": PROTOCOL, "progress": False}
+    with started_by_hand(tmp_path) as (address, scheduler):
+        (tmp_path / "scheduler.pid").write_text(str(scheduler.pid))
+        with pytest.raises(RuntimeError, match=r"scheduler is gone\. What is finished is kept"):
+            accuracy(make_cohort(), tmp_path / "out", dask=address, **how)
+        assert scheduler.wait(60) == -signal.SIGKILL
+    with Store(tmp_path / "out", read_only=True) as store:
+        n_done = len(store.done_keys())
+        assert store.failures() == []
+    assert 1 <= n_done < 6
+
+    computed = []
+    real = _run.execute
+    monkeypatch.setattr(
+        _run, "execute", lambda units, *rest: computed.extend(units) or real(units, *rest)
+    )
+    resumed = accuracy(make_cohort(), tmp_path / "out", n_jobs=1, **how)
+    assert len(computed) == 6 - n_done
+    whole = accuracy(make_cohort(), tmp_path / "whole", n_jobs=1, **how)
+    for one, other in zip(comparable(whole), comparable(resumed), strict=True):
         assert_frame_equal(one, other, check_exact=True)
 
 

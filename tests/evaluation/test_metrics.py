@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from idfsmec.evaluation._metrics import majority, score_decisions
+from idfsmec.evaluation.protocol import METRICS
 
 
 @given(n_classes=st.integers(2, 4), n=st.integers(12, 60), seed=st.integers(0, 10**6))
@@ -39,3 +40,12 @@ def test_auc_is_nan_where_a_class_is_absent():
     scores = score_decisions(np.eye(2)[[0, 0, 1]], np.array([0, 0, 0]), np.arange(3))
     assert np.isnan(scores["roc_auc"])
     assert scores["balanced_accuracy"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("wanted", METRICS)
+def test_a_single_score_is_the_same_as_among_all(wanted):
+    rng = np.random.default_rng(2)
+    decisions, y, subjects = rng.normal(size=(40, 3)), rng.integers(0, 3, 40), np.arange(40) // 4
+    everything = score_decisions(decisions, y, subjects)
+    assert list(everything) == list(METRICS)
+    assert score_decisions(decisions, y, subjects, [wanted]) == {wanted: everything[wanted]}

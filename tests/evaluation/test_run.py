@@ -1,6 +1,7 @@
 import itertools
 import json
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -222,6 +223,17 @@ def test_gaps_by_region_work_with_known_electrodes(tmp_path):
     results = run(tmp_path, protocol, ["random"], tables=FeatureTable(X, table.y, table.subjects))
     assert len(results.failures) == 0
     assert len(results.selections) == 3
+
+
+@pytest.mark.parametrize(("n_jobs", "counted"), [(-1, 4), (-2, 3), (-9, 1), (None, 4), (3, 3)])
+def test_jobs_are_counted_as_joblib_counts_them(tmp_path, monkeypatch, n_jobs, counted):
+    seen = []
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 4)
+    monkeypatch.setattr(
+        _run, "execute", lambda units, arrays, jobs, dask: seen.append(jobs) or iter(())
+    )
+    run(tmp_path, n_jobs=n_jobs)
+    assert seen == [counted]
 
 
 def test_no_jobs_are_refused(tmp_path):

@@ -83,11 +83,11 @@ def test_inner_folds_choose_k_like_a_search_by_hand():
 
 def test_oracle_and_grid_keep_every_setting():
     protocol = Protocol(n_splits=4, ks=[2, 4], tuning="oracle", svm_costs=[0.1, 1.0])
-    assert len(run("IDFS-MEC", protocol).rows) == 12 * 2 * 2
+    assert len(run("IDFS-MEC", protocol).rows) == 42 * 2 * 2
     grid = run("IDFS-MEC", protocol.with_changes(tuning="grid"))
-    assert len(grid.rows) == 12 * 2
+    assert len(grid.rows) == 42 * 2
     assert not any(row["chosen"] for row in grid.rows)
-    assert {row["lam"] for row in grid.rows} == {1e-3, 1e-1, 1e1, 1e3}
+    assert {row["lam"] for row in grid.rows} == {10.0**power for power in range(-3, 4)}
 
 
 def test_lam_and_gamma_are_those_of_idfsmec_only():

@@ -9,7 +9,7 @@ from idfsmec.table import FeatureTable
 
 FEATURES = ("ap_theta", "ap_alpha", "de_beta", "hjorth_mobility", "spectral_entropy", "skewness")
 CHANNELS = ("Fp1", "Fp2", "F3", "F4", "C3", "C4", "O1", "O2")
-EXPERIMENTS = ("accuracy", "ablation", "sensitivity", "cost")
+EXPERIMENTS = ("accuracy", "ablation", "sensitivity", "cost", "resampling")
 
 
 def simulate(
@@ -63,4 +63,6 @@ def write_results(
             channel_counts=[min(3, len(table.channels)) for table in tables.values()][:1] or None,
             protocol=gapped,
         )  # fmt: skip
+    if "resampling" in experiments:
+        evaluation.resampling(tables, folder, n_resamples=20, progress=False)
     return folder

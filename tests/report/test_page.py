@@ -11,7 +11,8 @@ from idfsmec.report import write_report
 from tests.report.make_results import simulate, write_results
 
 SECTIONS = ("channels", "heatmap", "missing", "accuracy-by-rate", "accuracy-by-k", "ablation",
-            "sensitivity", "cost", "convergence", "ranks")  # fmt: skip
+            "sensitivity", "cost", "convergence", "sure-features", "sure-channels",
+            "ranks")  # fmt: skip
 
 
 def test_the_page_stands_alone(page):
@@ -88,8 +89,8 @@ def test_only_one_experiment_leaves_the_others_out_in_words(tmp_path):
     assert 'id="sensitivity"' in html
     assert "Accuracy was not measured for t." in html
     assert "Stability was not measured." in html
-    assert "The ablation was not run." in html
-    assert "Cost was not measured." in html
+    assert "The ablation was not run (idfsmec benchmark" in html
+    assert "Cost was not measured (idfsmec benchmark" in html
     assert "A comparison of ranks needs at least three methods" in html
 
 
@@ -105,7 +106,7 @@ def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path)
             assert f'id="accuracy-by-rate-{table}-{pattern}"' in html
             assert (tmp_path / "figures" / f"accuracy-by-k-{table}-{pattern}.png").exists()
     assert "guessing gives 33" in html
-    assert "The grid of λ and γ was not run." in html
+    assert "The grid of λ and γ was not run (idfsmec benchmark" in html
     assert 'id="ranks"' in html  # two tables, two patterns, two rates
 
 

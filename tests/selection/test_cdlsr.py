@@ -92,3 +92,15 @@ def test_more_features_than_samples_fit_exactly():
 def test_refuses_to_start_nowhere():
     with pytest.raises(ValueError, match="n_restarts must be at least 1"):
         CDLSR(n_restarts=0).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_a_summary_serves_every_k_and_ranks_as_separate_fits():
+    X, y = make_classification(120, 40, n_informative=8, n_classes=3, random_state=1)
+    X[:, [4, 17]] = 3.0  # constant features are left out of the summary and come last
+    summary = CDLSR().summarise(X, y)
+    for k in (1, 7, 20, 40):
+        own = CDLSR(n_features_to_select=k, random_state=2).fit(X, y)
+        shared = CDLSR(n_features_to_select=k, random_state=2).fit_summary(summary)
+        assert shared.ranking_.tolist() == own.ranking_.tolist()
+        assert shared.objective_ == own.objective_
+        assert set(shared.ranking_[[4, 17]]) == {39, 40}

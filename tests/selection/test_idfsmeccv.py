@@ -10,7 +10,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec import IDFSMEC, IDFSMECCV
-from idfsmec.selection._idfsmeccv import fill_by_train
+from idfsmec.selection._judging import fill_by_train
 
 from ..conftest import make_channels
 

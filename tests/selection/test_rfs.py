@@ -6,6 +6,7 @@ from sklearn.datasets import load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from idfsmec.selection import RFS
+from idfsmec.selection._rfs import _Momentum
 
 
 def objective(X, Y, W, gamma):
@@ -26,6 +27,21 @@ def test_the_objective_never_rises():
     selector = RFS().fit(*load_wine(return_X_y=True))
     assert (np.diff(selector.objective_history_) < 0).all()
     assert selector.n_iter_ == selector.objective_history_.size
+
+
+@pytest.mark.parametrize("gamma", [0.01, 1.0, 30.0])
+def test_momentum_ends_no_higher_than_plain_reweighting(gamma, monkeypatch):
+    X, y = make_classification(80, 200, n_informative=8, n_redundant=20, random_state=3)
+    pushed = RFS(gamma=gamma, standardize=True).fit(X, y)
+    monkeypatch.setattr(_Momentum, "advance", _advance_plainly)
+    plain = RFS(gamma=gamma, standardize=True).fit(X, y)
+    assert pushed.objective_history_[-1] <= plain.objective_history_[-1] * (1 + 1e-5)
+    assert pushed.n_iter_ < plain.n_iter_
+    assert (np.diff(pushed.objective_history_) < 0).all()
+
+
+def _advance_plainly(weights, features, samples):
+    weights.features, weights.samples = weights._plain = features, samples
 
 
 @pytest.mark.parametrize("gamma", [0.3, 3.0])

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec.selection import IDFSMEC, METHODS, MRMR, StabilitySelector
-from idfsmec.selection._idfsmeccv import fill_by_train
+from idfsmec.selection._judging import fill_by_train
 from idfsmec.selection._stability import complementary_halves
 
 

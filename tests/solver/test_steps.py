@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
-from idfsmec.solver import objective
+from idfsmec.solver import _array, objective
 from idfsmec.solver._array import diagonal
 from idfsmec.solver.problem import fit_product, gradients
 from idfsmec.solver.theta_step import project_to_simplex, theta_curvature, theta_step
@@ -85,3 +85,35 @@ def test_the_start_of_a_channel_without_information_is_orthonormal():
     problems, _, _ = make_problems(b=2, c=3)
     W = start_projection(problems.A, np.zeros_like(problems.P))
     assert_allclose(W @ W.swapaxes(1, 2), np.broadcast_to(np.eye(3), (2, 3, 3)), atol=1e-12)
+
+
+@pytest.mark.parametrize("n_samples", [60, 500])
+def test_large_and_small_matrices_are_solved_twice_alike(n_samples, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2, n_samples, 230))
+    matrices = X.swapaxes(1, 2) @ X + 1e-3 * n_samples * np.eye(230)
+    right = rng.normal(size=(2, 230, 3))
+    once = _array.solve_twice(matrices, right)
+    monkeypatch.setattr(_array, "_LARGE", 1000)
+    np.testing.assert_allclose(once, _array.solve_twice(matrices, right), rtol=1e-8, atol=1e-18)
+
+
+@pytest.mark.parametrize("n_features", [12, 230])
+def test_the_start_completes_the_labels_by_the_directions_the_formula_names(n_features):
+    """Inverse iteration on the complement of P, written out with whole projection matrices."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(150, n_features))
+    p = rng.normal(size=n_features)
+    A, P = (X.T @ X)[None], np.stack([p, -p])[None]
+    W = start_projection(A, P)[0]
+    v = p / np.linalg.norm(p)
+    outside = np.eye(n_features) - np.outer(v, v)
+    size = np.diag(A[0]).max()
+    costs = outside @ A[0] @ outside + size * (np.outer(v, v) + 1e-6 * np.eye(n_features))
+    seed = outside @ (v * np.abs(v))
+    wanted = outside @ np.linalg.solve(costs, np.linalg.solve(costs, seed))
+    wanted /= np.linalg.norm(wanted)
+    np.testing.assert_allclose(W @ W.T, np.eye(2), atol=1e-10)
+    plane = W.T @ W  # the two rows span the labels' direction and the cheap one
+    np.testing.assert_allclose(plane @ v, v, atol=1e-8)
+    np.testing.assert_allclose(plane @ wanted, wanted, atol=1e-6)

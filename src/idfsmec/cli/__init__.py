@@ -1,14 +1,24 @@
-"""The command line: one module per command, no logic that a Python user could not call."""
+"""The command line: one module per command, no logic that a Python user could not call.
 
-from idfsmec.cli import benchmark, demo, features, report, reproduce, select
+Every command is a function here, with the name and the options of the command: ``idfsmec select
+table.parquet --k 20`` is ``idfsmec.cli.select("table.parquet", k=20)``. Functions raise where the
+command ends with an exit code, and return what they made.
+"""
+
 from idfsmec.cli._app import app
+from idfsmec.cli.benchmark import benchmark
+from idfsmec.cli.demo import demo
+from idfsmec.cli.features import features
+from idfsmec.cli.report import report
+from idfsmec.cli.reproduce import reproduce
+from idfsmec.cli.select import select
 
 __all__ = [
     "app",
-    "benchmark",
     "demo",
     "features",
-    "report",
-    "reproduce",
     "select",
+    "benchmark",
+    "reproduce",
+    "report",
 ]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import sys
 import traceback
-from collections.abc import Callable
-from typing import Any
+import typing
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from idfsmec import __version__
 from idfsmec.errors import InputError
@@ -16,44 +21,137 @@ from idfsmec.errors import InputError
 console = Console()
 error_console = Console(stderr=True)
 
+#: What Typer raises for bad usage; where it lives differs between versions of Typer.
+UsageError: Any = typer.BadParameter.__bases__[0]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class OneLineGroup(TyperGroup):
+    """Commands whose bad usage ends in one line, like all other bad input."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """In the order in which one needs them."""
+        order = ("demo", "features", "select", "benchmark", "report", "reproduce")
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run; say what is wrong with the options in one line, with exit code 2."""
+        given = (args, prog_name, complete_var, False, windows_expand_args)
+        if not standalone_mode:  # a program that calls us handles errors itself
+            return super().main(*given, **extra)
+        try:
+            sys.exit(super().main(*given, **extra) or 0)
+        except UsageError as error:
+            if type(error).__name__ == "NoArgsIsHelpError":
+                raise SystemExit(2) from None  # the help is on the screen already
+            said = " ".join(error.format_message().split())
+            said += "" if said.endswith((".", "?", "!")) else "."
+            path = error.ctx.command_path if error.ctx is not None else "idfsmec"
+            _print_error(f"{said} See `{path} --help`.")
+            raise SystemExit(2) from None
+        except typer.Abort:
+            _print_error("stopped")
+            raise SystemExit(130) from None
+
+
 app = typer.Typer(
+    cls=OneLineGroup,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Rank EEG features and channels that tell depression from health "
     "when electrodes fall off.",
+    epilog="Start with [bold]idfsmec demo --quick[/bold]. Tab completes commands, options, "
+    "methods and data sets after [bold]idfsmec --install-completion[/bold]. All commands are "
+    "functions of idfsmec.cli, too.",
 )
 
 _state = {"debug": False}
 
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
-def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a command whose errors end in one clear line instead of a traceback."""
 
-    def register(function: Callable[..., None]) -> Callable[..., None]:
+def command(
+    name: str, *, has_failed: Callable[[Any], bool] = lambda outcome: False
+) -> Callable[[Function], Function]:
+    """Register a function as a command, and leave the function itself as it is.
+
+    As a command its errors end in one clear line, its outcome is not shown, and where
+    ``has_failed`` says so of the outcome, the exit code is 1. From Python it raises and returns.
+    """
+
+    def register(function: Function) -> Function:
         @functools.wraps(function)
-        def run(*args: Any, **kwargs: Any) -> None:
+        def run(*args: Any, debug: bool = False, **kwargs: Any) -> None:
+            _state["debug"] = _state["debug"] or debug
             try:
-                function(*args, **kwargs)
-            except (typer.Exit, typer.Abort, typer.BadParameter):
+                outcome = function(*args, **kwargs)
+            except (typer.Exit, typer.Abort, UsageError):
                 raise
+            except KeyboardInterrupt as error:
+                _print_error(str(error) or "stopped")
+                raise typer.Exit(130) from None
             except (InputError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
                 _say(error)
                 raise typer.Exit(2) from None
             except Exception as error:
                 _say(error)
                 raise typer.Exit(1) from None
+            if has_failed(outcome):
+                raise typer.Exit(1)
 
-        app.command(name)(run)
+        app.command(name)(_with_debug(run))
         return function
 
     return register
 
 
+def _with_debug(run: Callable[..., None]) -> Callable[..., None]:
+    """Let ``--debug`` stand behind the command's name as well as before it.
+
+    The type of what is returned is not looked at: it may be one that only a type checker imports.
+    """
+    function = inspect.unwrap(run)
+    own = {name: kind for name, kind in function.__annotations__.items() if name != "return"}
+    kinds = typing.get_type_hints(
+        SimpleNamespace(__annotations__=own), function.__globals__, include_extras=True
+    )
+    debug = inspect.Parameter(
+        "debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=DebugOption
+    )
+    parameters = [
+        parameter.replace(annotation=kinds[name])
+        for name, parameter in inspect.signature(function).parameters.items()
+    ]
+    run.__signature__ = inspect.Signature([*parameters, debug])  # type: ignore[attr-defined]
+    run.__annotations__ = {**kinds, "debug": DebugOption}
+    return run
+
+
 def _say(error: Exception) -> None:
     if _state["debug"]:
         traceback.print_exception(error)
-    message = " ".join(str(error).split()) or type(error).__name__
+    _print_error(" ".join(_words(error).split()) or type(error).__name__)
+
+
+def _words(error: Exception) -> str:
+    """What an error says; the system's errors say their number first, which helps nobody."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def _print_error(message: str) -> None:
     error_console.print("error: " + message, style="red", markup=False, soft_wrap=True)
 
 
@@ -65,14 +163,16 @@ def _print_version(value: bool) -> None:
 
 @app.callback()
 def main(
-    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
-    version: bool = typer.Option(
-        False,
-        "--version",
-        help="Show the version and exit.",
-        callback=_print_version,
-        is_eager=True,
-    ),
+    debug: DebugOption = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Show the version and exit.",
+            callback=_print_version,
+            is_eager=True,
+        ),
+    ] = False,
 ) -> None:
     """Options that come before the command's name."""
     _state["debug"] = debug

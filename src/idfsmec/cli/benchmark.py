@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from idfsmec.cli._app import command, console, error_console
-from idfsmec.errors import InputError
+from idfsmec.cli._app import command
+from idfsmec.cli._complete import after_commas
+from idfsmec.cli._complete import methods as complete_methods
+from idfsmec.cli._complete import patterns as complete_patterns
+from idfsmec.cli._options import (
+    AnyPath,
+    DaskOption,
+    JobsOption,
+    Names,
+    Numbers,
+    QuietOption,
+    ResamplesOption,
+    SeedOption,
+    SeedsOption,
+    check_resamples,
+    count_jobs,
+    split_names,
+    split_numbers,
+)
+from idfsmec.cli._run import (
+    add_resampling,
+    choose_seeds,
+    has_failures,
+    read_tables,
+    refuse_foreign,
+    run_experiments,
+    summarize,
+)
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
-    from idfsmec.evaluation import Protocol, Results
-    from idfsmec.table import FeatureTable
+    from idfsmec.evaluation import Results
 
 
 class Experiment(StrEnum):
@@ -49,206 +71,107 @@ class Tuning(StrEnum):
     oracle = "oracle"
 
 
-JobsOption = Annotated[
-    int | None, typer.Option("--jobs", "-j", help="Processes; by default one per core.")
+TablesArgument = Annotated[
+    list[Path], typer.Argument(metavar="TABLE", help="Feature tables: Parquet or CSV.")
 ]
-DaskOption = Annotated[
-    str | None,
+OutOption = Annotated[AnyPath, typer.Option("--out", "-o", help="Folder for the results.")]
+ExperimentOption = Annotated[
+    list[Experiment] | None,
+    typer.Option(help="What to do; may be given several times. By default accuracy."),
+]
+RatesOption = Annotated[
+    Numbers | None, typer.Option(help="Missing rates, such as 0,0.1,0.5. By default 0 to 0.5.")
+]
+PatternsOption = Annotated[
+    Names | None,
     typer.Option(
-        help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786, in place of --jobs."
+        help="How gaps lie: random,recording,burst,region,uneven. By default random.",
+        autocompletion=after_commas(complete_patterns),
     ),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+CountsOption = Annotated[
+    Numbers | None,
+    typer.Option(help="Numbers of features, such as 10,20,50. By default 10 to 100."),
+]
+FoldsOption = Annotated[
+    Folds, typer.Option(help="Keep a subject's samples together (honest), or spread them.")
+]
+SplitsOption = Annotated[int, typer.Option(help="Number of folds.")]
+GapsOption = Annotated[
+    Gaps, typer.Option(help="Gaps for selector and classifier, or for the selector only.")
+]
+TuningOption = Annotated[
+    Tuning, typer.Option(help="Choose settings by inner folds, or on the test (optimistic).")
+]
+ForceOption = Annotated[
+    bool,
+    typer.Option("--force", help="Write into a folder with files that no benchmark has written."),
+]
+MethodsOption = Annotated[
+    Names | None,
+    typer.Option(
+        help='Names, such as "IDFS-MEC,mRMR,ANOVA F". By default all.',
+        autocompletion=after_commas(complete_methods),
+    ),
+]
 
 
-@command("benchmark")
+@command("benchmark", has_failed=has_failures)
 def benchmark(
-    tables: Annotated[
-        list[Path], typer.Argument(metavar="TABLE...", help="Feature tables: Parquet or CSV.")
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")],
-    experiment: Annotated[
-        list[Experiment] | None,
-        typer.Option(help="What to do; may be given several times. By default accuracy."),
-    ] = None,
-    methods: Annotated[
-        str | None, typer.Option(help='Names, such as "IDFS-MEC,mRMR,ANOVA F". By default all.')
-    ] = None,
-    rates: Annotated[
-        str | None, typer.Option(help="Missing rates, such as 0,0.1,0.5. By default 0 to 0.5.")
-    ] = None,
-    patterns: Annotated[
-        str | None, typer.Option(help="How gaps lie: random,recording,burst,region,uneven.")
-    ] = None,
-    k: Annotated[
-        str | None, typer.Option(help="Numbers of features, such as 10,20,50. By default to 100.")
-    ] = None,
-    folds: Annotated[
-        Folds, typer.Option(help="Keep a subject's samples together (honest), or spread them.")
-    ] = Folds.subject,
-    n_splits: Annotated[int, typer.Option(help="Number of folds.")] = 10,
-    gaps: Annotated[
-        Gaps, typer.Option(help="Gaps for selector and classifier, or for the selector only.")
-    ] = Gaps.everywhere,
-    tuning: Annotated[
-        Tuning, typer.Option(help="Choose settings by inner folds, or on the test (optimistic).")
-    ] = Tuning.nested,
-    seeds: Annotated[int, typer.Option(help="Repetitions with new folds and gaps.")] = 1,
-    jobs: JobsOption = None,
+    tables: TablesArgument,
+    out: OutOption = Path("results"),
+    experiment: ExperimentOption = None,
+    methods: MethodsOption = None,
+    rates: RatesOption = None,
+    patterns: PatternsOption = None,
+    k: CountsOption = None,
+    folds: FoldsOption = Folds.subject,
+    n_splits: SplitsOption = 10,
+    gaps: GapsOption = Gaps.everywhere,
+    tuning: TuningOption = Tuning.nested,
+    seeds: SeedsOption = 1,
+    seed: SeedOption = 0,
+    resamples: ResamplesOption = 100,
+    jobs: JobsOption = -1,
     dask: DaskOption = None,
     quiet: QuietOption = False,
-) -> None:
+    force: ForceOption = False,
+) -> Results:
     """Compare selection methods on tables with missing channels; resumes where it stopped.
 
-    Example: [bold]idfsmec benchmark table.parquet --out results --rates 0.1,0.3 --seeds 3[/bold]
+    For example:
 
-    All that is finished is kept in OUT/store.sqlite. Give the same command again to go on after
-    a stop; change an option, and only what it touches is computed.
+    [bold]idfsmec benchmark table.parquet[/bold]
+    [bold]idfsmec benchmark table.parquet --out results --rates 0.1,0.3 --seeds 3[/bold]
+    [bold]idfsmec benchmark a.csv b.csv --methods "IDFS-MEC,ANOVA F" --k 10,50[/bold]
+
+    All that is finished is kept in OUT/store.sqlite and never computed again.
+    Give the same command to go on after a stop; change an option, and only
+    what it touches is computed. idfsmec report OUT makes a page of it.
     """
-    named = read_tables(tables)
+    out = Path(out)
+    refuse_foreign(out, force)
+    check_resamples(resamples)
+    named = read_tables([tables] if isinstance(tables, (str, Path)) else tables)
     changes = {
-        "folds": folds.value,
+        "folds": str(folds),
         "n_splits": n_splits,
-        "gaps": gaps.value,
-        "seeds": range(seeds) if seeds >= 1 else (),
+        "gaps": str(gaps),
+        "seeds": choose_seeds(seed, seeds),
         "rates": split_numbers("--rates", rates, float),
         "patterns": split_names(patterns),
         "ks": split_numbers("--k", k, int),
-        "tuning": tuning.value,
+        "tuning": str(tuning),
     }
-    run_experiments(
-        [one.value for one in experiment or [Experiment.accuracy]],
+    results = run_experiments(
+        [str(one) for one in experiment or [Experiment.accuracy]],
         named,
         out,
         {key: value for key, value in changes.items() if value is not None},
         split_names(methods),
-        {"n_jobs": jobs, "dask": dask, "progress": not quiet},
+        {"n_jobs": count_jobs(jobs), "dask": dask, "progress": not quiet},
     )
-
-
-def run_experiments(
-    experiments: list[str],
-    tables: dict[str, FeatureTable],
-    out: Path,
-    changes: dict[str, Any],
-    methods: list[str] | None,
-    how: dict[str, Any],
-) -> Results:
-    """Run experiments one after the other; Ctrl-C ends cleanly, failures end with code 1."""
-    from idfsmec import evaluation
-
-    results: Results | None = None
-    for name in experiments:
-        options: dict[str, Any] = {**how}
-        if name == "cost":
-            options = {"progress": how["progress"], "methods": methods}
-        else:
-            options["protocol"] = experiment_protocol(name, changes)
-            if name == "accuracy":
-                options["methods"] = methods
-        with stop_cleanly(out):
-            results = getattr(evaluation, name)(tables, out, **options)
-    if results is None:
-        raise InputError("there is no experiment to run; give --experiment")
+    if resamples:
+        results = add_resampling(results, named, resamples, seed, quiet)
     summarize(results)
     return results
-
-
-@contextmanager
-def stop_cleanly(out: Path) -> Iterator[None]:
-    """Turn Ctrl-C into one line and the shell's exit code for it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        error_console.print(
-            f"stopped; what is finished is kept in {out}. Give the same command to go on.",
-            markup=False,
-            soft_wrap=True,
-        )
-        raise typer.Exit(130) from None
-
-
-def experiment_protocol(experiment: str, changes: dict[str, Any]) -> Protocol:
-    """Give the protocol of an experiment: its own defaults, with what the user asked for."""
-    from idfsmec.evaluation import Protocol
-
-    defaults: dict[str, Any] = {}
-    if experiment == "ablation":
-        defaults["rates"] = (0.1, 0.2, 0.3, 0.4, 0.5)
-    if experiment == "sensitivity":
-        defaults["rates"] = (0.3,)
-    return Protocol(**{**defaults, **changes})
-
-
-def summarize(results: Results) -> None:
-    """Print the means, and say where everything is and what failed."""
-    for name in ("accuracy", "ablation"):
-        if len(results.chosen(name)):
-            _print_means(results, name)
-    console.print(f"results: {results.folder}", markup=False, soft_wrap=True)
-    if n_failed := len(results.failures):
-        first = results.failures.iloc[0]
-        error_console.print(
-            f"{n_failed} units failed, first {first['method']} on {first['table']}: "
-            f"{first['traceback'].strip().splitlines()[-1]}. Their tracebacks are in "
-            f"{results.folder / 'store.sqlite'}; give the same command to try them again.",
-            style="red",
-            markup=False,
-            soft_wrap=True,
-        )
-        raise typer.Exit(1)
-
-
-def _print_means(results: Results, experiment: str) -> None:
-    protocol = results.protocol["experiments"][experiment]
-    metric = protocol["metric"]
-    means = results.mean_scores(metric, experiment)
-    note = ", best on test: optimistic" if protocol["tuning"] == "oracle" else ""
-    shown = Table(
-        title=f"{experiment}: {metric.replace('_', ' ')} in %, {protocol['folds']} folds{note}"
-    )
-    for heading in ("table", "gaps", "method"):
-        shown.add_column(heading)
-    for rate in means.columns:
-        shown.add_column(f"{100 * rate:g} % missing", justify="right")
-    for where, row in zip(means.index, means.to_numpy(), strict=True):
-        shown.add_row(*(str(part) for part in where), *(f"{100 * v:.1f}" for v in row))
-    console.print(shown)
-    for table, bands in results.protocol["chance"].items():
-        if metric in bands:
-            band = bands[metric]
-            console.print(
-                f"{table}: guessing gives {100 * band['chance']:.1f} %, and up to "
-                f"{100 * band['high']:.1f} % by luck (95 % band)",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
-            )
-
-
-def read_tables(paths: list[Path]) -> dict[str, FeatureTable]:
-    """Read tables and name them by their files; of equal names, by their folders too."""
-    from idfsmec.table import FeatureTable
-
-    named: dict[str, FeatureTable] = {}
-    for path in paths:
-        name = path.name.split(".")[0]
-        if name in named:
-            name = f"{path.parent.name}/{name}"
-        if name in named:
-            raise InputError(f"{path} is given twice, or two tables have the name {name}")
-        named[name] = FeatureTable.read(path)
-    return named
-
-
-def split_names(text: str | None) -> list[str] | None:
-    """Split a comma-separated list."""
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
-
-
-def split_numbers(option: str, text: str | None, kind: Callable[[str], Any]) -> list[Any] | None:
-    """Split a comma-separated list of numbers."""
-    try:
-        return None if text is None else [kind(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise InputError(f"{option} {text}: give numbers, such as 10,20") from None

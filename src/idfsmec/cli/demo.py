@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import Progress
 
-from idfsmec.cli._app import command, console
+from idfsmec.cli._app import command, console, error_console
+from idfsmec.cli._options import AnyPath, JobsOption, check_seed, count_jobs
+from idfsmec.cli._run import add_resampling, refuse_foreign, stop_cleanly
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,43 +51,55 @@ QUICK = Size(
 )
 
 
+Out = Annotated[AnyPath, typer.Option("--out", "-o", help="Folder for everything the demo makes.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A smaller cohort, in half a minute.")]
+Seed = Annotated[
+    int, typer.Option(help="Seed of the simulated cohort, of folds, gaps and halves.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace an earlier demo in OUT.")]
+
+
 @command("demo")
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for everything the demo makes.")] = Path(
-        "idfsmec-demo"
-    ),
-    quick: Annotated[bool, typer.Option("--quick", help="A smaller cohort, in half a minute.")] = (
-        False
-    ),
-    seed: Annotated[int, typer.Option(help="Seed of the simulated cohort.")] = 0,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; -1 is one per core.")] = -1,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an earlier demo in OUT.")
-    ] = False,
-) -> None:
+    out: Out = Path("idfsmec-demo"),
+    quick: Quick = False,
+    seed: Seed = 0,
+    jobs: JobsOption = -1,
+    force: Force = False,
+) -> Path:
     """Simulate a cohort, find detached electrodes, rank features, compare methods, write a report.
 
-    Example: [bold]idfsmec demo --quick --out demo[/bold]
+    For example:
+
+    [bold]idfsmec demo[/bold]
+    [bold]idfsmec demo --quick --out demo --seed 1[/bold]
     """
     from idfsmec.data import simulate_cohort
 
+    out, n_jobs = Path(out), count_jobs(jobs)
     page = out / "report.html"
     if page.exists() and not force:
         raise InputError(f"{page} exists; give another folder with --out, or --force.")
+    refuse_foreign(out, force)
     size = QUICK if quick else FULL
-    cohort = simulate_cohort(
-        size.n_subjects, 64, duration=size.seconds, effect_size=EFFECT, random_state=seed
-    )
+    with error_console.status("1. simulating"):
+        cohort = simulate_cohort(
+            size.n_subjects,
+            64,
+            duration=size.seconds,
+            effect_size=EFFECT,
+            random_state=check_seed(seed),
+        )
     console.print(
         f"1. {size.n_subjects} simulated people, 64 channels, {size.seconds:g} s each. The groups "
         f"differ (Cohen's d = {EFFECT:g}) at {', '.join(cohort.informative_channels)}.",
         highlight=False,
     )
-    table = _extract(cohort, jobs)
+    table = _extract(cohort, n_jobs)
     table.write(out / "cohort.parquet")
     _rank(table, cohort)
-    _compare(table, out, size, jobs)
-    _report(out)
+    _compare(table, out, size, n_jobs, seed)
+    return _report(out)
 
 
 def _extract(cohort: SimulatedCohort, jobs: int) -> FeatureTable:
@@ -119,8 +133,7 @@ def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
     )
 
 
-def _compare(table: FeatureTable, out: Path, size: Size, jobs: int) -> None:
-    from idfsmec.cli.benchmark import stop_cleanly
+def _compare(table: FeatureTable, out: Path, size: Size, jobs: int, seed: int) -> None:
     from idfsmec.evaluation import Protocol, accuracy
 
     console.print(
@@ -128,22 +141,24 @@ def _compare(table: FeatureTable, out: Path, size: Size, jobs: int) -> None:
         "subject-wise folds, settings chosen by inner folds.",
         highlight=False,
     )
-    protocol = Protocol(rates=size.rates, n_splits=size.n_splits, ks=size.ks)
+    protocol = Protocol(rates=size.rates, n_splits=size.n_splits, ks=size.ks, seeds=(seed,))
     with stop_cleanly(out):
         results = accuracy(
             {"cohort": table},
             out,
             methods=size.methods,
             protocol=protocol,
-            n_jobs=jobs if jobs > 0 else None,
+            n_jobs=jobs,
         )
     if len(results.failures):
         raise RuntimeError(results.failures.iloc[0]["traceback"].strip().splitlines()[-1])
+    add_resampling(results, {"cohort": table}, 100, seed, quiet=False)
 
 
-def _report(out: Path) -> None:
+def _report(out: Path) -> Path:
     from idfsmec.report import write_report
 
     with console.status("5. report"):
         page = write_report(out, force=True)
     console.print(f"5. Open {page.resolve()} in a browser.", highlight=False, soft_wrap=True)
+    return page

@@ -13,6 +13,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from idfsmec.cli._app import command, console, error_console
+from idfsmec.cli._complete import feature_names, label_rules, one_of, sources
+from idfsmec.cli._options import AnyPath, JobsOption, count_jobs
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,25 +36,37 @@ Source = Annotated[
         metavar="MANIFEST.csv|BIDS_ROOT|DATA_SET",
         help="A CSV file with the columns path, subject, label (optional: session, condition, "
         "bads); the root folder of a BIDS tree; or modma3, modma128, pred-d003 with --data.",
+        autocompletion=sources,
     ),
 ]
 Output = Annotated[
-    Path, typer.Option("-o", "--output", help="Table to write: .parquet, .csv or .csv.gz.")
+    AnyPath, typer.Option("-o", "--output", help="Table to write: .parquet, .csv or .csv.gz.")
 ]
 Data = Annotated[
-    Path | None, typer.Option(help="Folder with your copy of a data set given by name.")
+    AnyPath | None, typer.Option(help="Folder with your copy of a data set given by name.")
 ]
 Labels = Annotated[
     str | None,
     typer.Option(
         help="pred-d003: rule for the labels (bdi13, bdi-above-13, bdi-extremes, scid, "
-        "scid-lifetime). BIDS: column of participants.tsv."
+        "scid-lifetime). BIDS: column of participants.tsv.",
+        autocompletion=one_of(label_rules),
     ),
 ]
 Task = Annotated[str | None, typer.Option(help="BIDS: keep the recordings of one task.")]
-Condition = Annotated[str | None, typer.Option(help="pred-d003: eyes-open or eyes-closed only.")]
+Condition = Annotated[
+    str | None,
+    typer.Option(
+        help="pred-d003: eyes-open or eyes-closed only.",
+        autocompletion=one_of(lambda: ["eyes-open", "eyes-closed"]),
+    ),
+]
 Unit = Annotated[
-    str | None, typer.Option(help="modma3, modma128: uV, nV, V, or the volts that one step is.")
+    str | None,
+    typer.Option(
+        help="modma3, modma128: uV, nV, V, or the volts that one step is.",
+        autocompletion=one_of(lambda: ["uV", "nV", "V"]),
+    ),
 ]
 Epoch = Annotated[float, typer.Option(help="Length of an epoch in seconds.")]
 Overlap = Annotated[float, typer.Option(help="Seconds that epochs have in common.")]
@@ -66,7 +80,11 @@ Bands = Annotated[
 ]
 Features = Annotated[
     list[str] | None,
-    typer.Option("--feature", help="A feature to compute, repeatable; default: all."),
+    typer.Option(
+        "--feature",
+        help="A feature to compute, repeatable; default: all.",
+        autocompletion=one_of(feature_names),
+    ),
 ]
 HocOrders = Annotated[int, typer.Option(help="Number of higher-order crossings.")]
 Detect = Annotated[
@@ -83,16 +101,13 @@ Duplicates = Annotated[
     typer.Option("--allow-duplicates", help="Accept one recording given for several subjects."),
 ]
 Failing = Annotated[OnError, typer.Option(help="Stop at a recording that fails, or skip it.")]
-Jobs = Annotated[
-    int, typer.Option("-j", "--jobs", help="Recordings worked on at once; -1: one per core.")
-]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing table.")]
 
 
 @command("features")
 def features(
     source: Source,
-    output: Output,
+    output: Output = Path("table.parquet"),
     data: Data = None,
     labels: Labels = None,
     task: Task = None,
@@ -110,16 +125,23 @@ def features(
     keep_empty: KeepEmpty = False,
     allow_duplicates: Duplicates = False,
     on_error: Failing = OnError.stop,
-    jobs: Jobs = 1,
+    jobs: JobsOption = 1,
     force: Force = False,
-) -> None:
+) -> Extraction:
     """Compute a feature table from recordings; an interrupted run goes on where it stopped.
 
-    Example: [bold]idfsmec features study.csv -o table.parquet --jobs 2[/bold]
+    For example:
+
+    [bold]idfsmec features study.csv -o table.parquet --jobs 2[/bold]
+    [bold]idfsmec features my_bids_tree --labels group --task rest[/bold]
+    [bold]idfsmec features pred-d003 --data ~/ds003478 --epoch 4 --band alpha=8-13[/bold]
+
+    Nothing here is random, so there is no --seed.
     """
     from idfsmec.extraction import ExtractionOptions, check_output
     from idfsmec.features import DEFAULT_FEATURES, SignalPath
 
+    output = Path(output)
     check_output(output, overwrite=force)
     options = ExtractionOptions(
         path=SignalPath(resample, band_pass, epoch, overlap),
@@ -130,10 +152,12 @@ def features(
         keep_empty=keep_empty,
     )
     about = {"data": data, "labels": labels, "task": task, "condition": condition, "unit": unit}
-    recordings = _find(source, about, allow_duplicates)
-    extraction = _extract(recordings, output, options, jobs, on_error, force)
+    n_jobs = count_jobs(jobs)
+    recordings = _find(str(source), about, allow_duplicates)
+    extraction = _extract(recordings, output, options, n_jobs, str(on_error), force)
     console.print(extraction.summary(), markup=False, highlight=False, soft_wrap=True)
     console.print(f"written     {output}", markup=False, highlight=False, soft_wrap=True)
+    return extraction
 
 
 def _settings(bands: list[str] | None, hoc_orders: int) -> FeatureSettings:
@@ -178,7 +202,7 @@ def _extract(
     output: Path,
     options: ExtractionOptions,
     jobs: int,
-    on_error: OnError,
+    on_error: str,
     force: bool,
 ) -> Extraction:
     from idfsmec.extraction import extract_to_file
@@ -202,7 +226,7 @@ def _extract(
             output,
             options=options,
             jobs=jobs,
-            on_error="skip" if on_error is OnError.skip else "raise",
+            on_error="skip" if on_error == "skip" else "raise",
             overwrite=force,
             on_progress=tell,
         )

@@ -8,22 +8,27 @@ from typing import Annotated
 import typer
 
 from idfsmec.cli._app import command, console, error_console
+from idfsmec.cli._options import AnyPath
+
+FolderArgument = Annotated[
+    AnyPath, typer.Argument(metavar="DIR", help="Folder that a benchmark wrote its results into.")
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force", "-f", help="Overwrite a report that is there.")
+]
 
 
 @command("report")
-def report(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder that a benchmark wrote its results into.")
-    ],
-    force: Annotated[
-        bool, typer.Option("--force", "-f", help="Overwrite a report that is there.")
-    ] = False,
-) -> None:
+def report(folder: FolderArgument = Path("results"), force: ForceOption = False) -> Path:
     """Write report.html and figures/ (SVG and PNG for a paper) into a folder of results.
 
-    Example: [bold]idfsmec report results[/bold]
+    For example:
 
-    The page needs no network and no other file: send it as it is.
+    [bold]idfsmec report results[/bold]
+    [bold]idfsmec report results --force[/bold]
+
+    The page needs no network and no other file: send it as it is. Nothing is
+    computed here and nothing is random: there is neither --jobs nor --seed.
     """
     # Matplotlib and MNE take a second to import: only who wants a report waits for them.
     from idfsmec.report import write_report
@@ -33,3 +38,4 @@ def report(
             folder, force=force, progress=lambda what: status.update(f"drawing {what}")
         )
     console.print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)
+    return page

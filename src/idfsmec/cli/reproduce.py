@@ -4,19 +4,38 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from idfsmec.cli._app import command, console
-from idfsmec.cli.benchmark import (
+from idfsmec.cli._app import command, console, error_console
+from idfsmec.cli._options import (
+    AnyPath,
     DaskOption,
     JobsOption,
     QuietOption,
+    ResamplesOption,
+    SeedOption,
+    SeedsOption,
+    check_resamples,
+    count_jobs,
     split_names,
+)
+from idfsmec.cli._run import (
+    add_resampling,
+    choose_seeds,
+    has_failures,
+    refuse_foreign,
     stop_cleanly,
     summarize,
 )
+from idfsmec.cli.benchmark import ForceOption, MethodsOption
+from idfsmec.errors import InputError
+
+if TYPE_CHECKING:
+    from idfsmec.evaluation import Protocol, Results
+    from idfsmec.extraction import Outcome
+    from idfsmec.table import FeatureTable
 
 
 class DataSet(StrEnum):
@@ -34,46 +53,100 @@ class How(StrEnum):
     paper = "paper"
 
 
-@command("reproduce")
+DataSetArgument = Annotated[DataSet, typer.Argument(help="Which data set it is.")]
+DataOption = Annotated[AnyPath, typer.Option(help="Folder with your copy, as released.")]
+OutOption = Annotated[
+    AnyPath | None,
+    typer.Option(
+        "--out", "-o", help="Folder for the results. By default named by data set and protocol."
+    ),
+]
+ProtocolOption = Annotated[
+    How,
+    typer.Option(
+        help="honest: new subjects, gaps for all, nested tuning. paper: samples mixed, gaps "
+        "for the selector only, best setting on the test."
+    ),
+]
+
+
+@command("reproduce", has_failed=has_failures)
 def reproduce(
-    data_set: Annotated[DataSet, typer.Argument(help="Which data set it is.")],
-    data: Annotated[Path, typer.Option(help="Folder with your copy, as released.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")],
-    protocol: Annotated[
-        How,
-        typer.Option(
-            help="honest: new subjects, gaps for all, nested tuning. paper: samples mixed, gaps "
-            "for the selector only, best setting on the test."
-        ),
-    ] = How.honest,
-    methods: Annotated[
-        str | None, typer.Option(help='Names, such as "IDFS-MEC,mRMR". By default all.')
-    ] = None,
-    jobs: JobsOption = None,
+    data_set: DataSetArgument,
+    data: DataOption,
+    out: OutOption = None,
+    protocol: ProtocolOption = How.honest,
+    methods: MethodsOption = None,
+    seeds: SeedsOption = 1,
+    seed: SeedOption = 0,
+    resamples: ResamplesOption = 100,
+    jobs: JobsOption = -1,
     dask: DaskOption = None,
     quiet: QuietOption = False,
-) -> None:
+    force: ForceOption = False,
+) -> Results:
     """Reproduce the paper's figures and tables on your own copy of its data.
 
-    Example: [bold]idfsmec reproduce modma3 --data ~/MODMA --out modma3[/bold]
+    For example:
 
-    Writes the feature table, all results, report.html, figures/, and fig2.csv, fig3.csv,
-    table1.csv, table2.csv with published values beside measured ones. Resumes where it stopped.
+    [bold]idfsmec reproduce modma3 --data ~/MODMA --out modma3[/bold]
+    [bold]idfsmec reproduce pred-d003 --data ~/ds003478 --protocol paper[/bold]
+
+    Writes the feature table, all results, report.html, figures/, and
+    fig2.csv, fig3.csv, table1.csv, table2.csv with published values beside
+    measured ones. Resumes where it stopped.
     """
     from idfsmec.evaluation import reproduce as run_reproduction
     from idfsmec.report import write_report
 
+    chosen = choose_protocol(str(protocol)).with_changes(seeds=choose_seeds(seed, seeds))
+    out = Path(out or (str(data_set) if str(protocol) == "honest" else f"{data_set}-{protocol}"))
+    refuse_foreign(out, force)
+    check_resamples(resamples)
     with stop_cleanly(out):
+        table = _load(str(data_set), Path(data), out, count_jobs(jobs), quiet)
         results = run_reproduction(
-            data_set.value,
+            str(data_set),
             data,
             out,
-            protocol=protocol.value,
+            protocol=chosen,
             methods=split_names(methods),
-            n_jobs=jobs,
+            n_jobs=count_jobs(jobs),
             dask=dask,
             progress=not quiet,
         )
+        if resamples:
+            results = add_resampling(results, {str(data_set): table}, resamples, seed, quiet)
         page = write_report(out, force=True)
     console.print(f"report: {page}", markup=False, soft_wrap=True)
     summarize(results)
+    return results
+
+
+def _load(data_set: str, data: Path, out: Path, n_jobs: int, quiet: bool) -> FeatureTable:
+    """Read or make the feature table, and say at which recording it is."""
+    from idfsmec.evaluation.reproduction import load_table
+
+    n_done = 0
+
+    def tell(outcome: Outcome) -> None:
+        nonlocal n_done
+        n_done += 1
+        text = f"features: {n_done} recordings, last {Path(outcome.source).name}"
+        if error_console.is_terminal:
+            status.update(text)
+        elif n_done % 10 == 0:
+            error_console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    with error_console.status("looking for recordings") as status:
+        return load_table(data_set, data, out, n_jobs, None if quiet else tell)
+
+
+def choose_protocol(name: str) -> Protocol:
+    """The protocol of that name."""
+    from idfsmec.evaluation.reproduction import HONEST, PAPER
+
+    known = {"honest": HONEST, "paper": PAPER}
+    if name not in known:
+        raise InputError(f"--protocol {name}: choose from {', '.join(known)}")
+    return known[name]

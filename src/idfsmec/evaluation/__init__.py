@@ -1,5 +1,6 @@
 """Selectors compared on incomplete tables: protocol, experiments, store, statistics."""
 
+from idfsmec.evaluation._resampling import resample_table, resampling
 from idfsmec.evaluation.chance import ChanceBand, chance_band, chance_bands
 from idfsmec.evaluation.contestants import Contestant, find_contestants
 from idfsmec.evaluation.experiments import ablation, accuracy, cost, sensitivity
@@ -23,6 +24,8 @@ __all__ = [
     "ablation",
     "sensitivity",
     "cost",
+    "resampling",
+    "resample_table",
     "reproduce",
     "Protocol",
     "Contestant",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import traceback
+from asyncio import CancelledError
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -17,6 +19,10 @@ from idfsmec.evaluation._units import Outcome, Unit, run_unit
 _MOST_BREAKS = 3
 #: How often a unit is sent to a cluster again after the cluster lost it.
 _MOST_LOSSES = 3
+#: Seconds between two looks at what a cluster has finished, and whether it is still there.
+_POLL = 0.05
+#: Seconds that saying goodbye to a cluster may take; one that is gone does not answer.
+_CLOSE = 10
 
 Tables = Mapping[str, TableArrays]
 
@@ -85,7 +91,7 @@ def _on_dask(units: Sequence[Unit], tables: Tables, dask: Any) -> Iterator[Outco
         yield from _DaskRun(client, units, tables).outcomes()
     finally:
         if ours:
-            client.close()
+            client.close(timeout=_CLOSE)
 
 
 def _connect(dask: Any) -> tuple[Any, bool]:
@@ -124,18 +130,43 @@ class _DaskRun:
     def outcomes(self) -> Iterator[Outcome]:
         """Give outcomes as they come; what the cluster lost is sent again."""
         try:
-            for future in self._completed:
+            while self._units:
+                if not self._completed.has_ready():
+                    self._check_scheduler()
+                    time.sleep(_POLL)
+                    continue
+                future = next(self._completed)
                 unit = self._units.pop(future)
-                if future.status == "finished":
-                    yield future.result()
+                outcome = self._fetch(future)
+                if outcome is not None:
+                    yield outcome
                 elif self._losses.get(unit.key, 0) < _MOST_LOSSES:
+                    self._check_scheduler()
                     self._losses[unit.key] = self._losses.get(unit.key, 0) + 1
                     self._forget(unit.table)
                     self._submit(unit)
                 else:
                     yield Outcome(unit.key, error=_reason(future))
         finally:
-            self._client.cancel(list(self._units))
+            if self._client.status == "running":
+                self._client.cancel(list(self._units))
+
+    def _fetch(self, future: Any) -> Outcome | None:
+        """Get what a worker has found; None if it died with the worker or with the scheduler."""
+        if future.status != "finished":
+            return None
+        try:
+            return future.result()
+        except (OSError, CancelledError, TimeoutError):
+            return None
+
+    def _check_scheduler(self) -> None:
+        """Stop as soon as the scheduler is gone: waiting for its units would never end."""
+        if self._client.status != "running":
+            raise RuntimeError(
+                "the Dask scheduler is gone. What is finished is kept: start scheduler and "
+                "workers again and give the same command to go on"
+            )
 
     def _submit(self, unit: Unit) -> None:
         if unit.table not in self._sent:

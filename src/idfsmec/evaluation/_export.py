@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -168,11 +169,28 @@ def _environment(store: Store, runs: list[dict[str, Any]]) -> dict[str, Any]:
             ],
         },
         "seeds": sorted({seed for one in protocols.values() for seed in one["seeds"]}),
-        "command": " ".join(runs[-1]["command"]),
+        "command": as_typed(runs[-1]["command"]),
         "start": runs[0]["began"],
         "end": runs[-1]["ended"],
         "runs": runs,
     }
+
+
+def as_typed(argv: Sequence[str]) -> str:
+    """The command as one types it again: quoted, and with the program's name for its path.
+
+    Examples
+    --------
+    >>> as_typed(["/opt/lib/idfsmec/__main__.py", "benchmark", "--methods", "mRMR,ANOVA F"])
+    "idfsmec benchmark --methods 'mRMR,ANOVA F'"
+    >>> as_typed(["study.py", "--fast"])
+    'python study.py --fast'
+    """
+    if not argv or not argv[0]:
+        return ""
+    program = Path(argv[0])
+    own = program.stem == "idfsmec" or program.parts[-2:] == ("idfsmec", "__main__.py")
+    return shlex.join(["idfsmec", *argv[1:]] if own else ["python", *argv])
 
 
 def _bands(table: FeatureTable) -> dict[str, Any]:

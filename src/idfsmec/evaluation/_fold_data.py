@@ -76,6 +76,7 @@ class FoldData:
     channel_of: NDArray[np.intp]
     n_classes: int
     inner: tuple[FoldData, ...] = ()
+    held_out: tuple[NDArray[np.intp], ...] = ()  # by each inner fold, among the training samples
 
 
 def table_digest(table: FeatureTable) -> str:
@@ -132,18 +133,21 @@ class _Loader:
         split = _prepare(table, train, test, gaps["train"], gaps["test"], protocol)
         if not self.with_inner:
             return split
-        inner = self._inner_folds(train, gaps["train"])
-        return FoldData(**{**split.__dict__, "inner": inner})
+        inner, held_out = self._inner_folds(train, gaps["train"])
+        return FoldData(**{**split.__dict__, "inner": inner, "held_out": held_out})
 
-    def _inner_folds(self, train: NDArray[np.intp], gappy: Floats) -> tuple[FoldData, ...]:
+    def _inner_folds(
+        self, train: NDArray[np.intp], gappy: Floats
+    ) -> tuple[tuple[FoldData, ...], tuple[NDArray[np.intp], ...]]:
         table, protocol = self.table, self.protocol
         y, subjects = table.y[train], table.subjects[train]
         n_splits = min(protocol.n_inner_splits, most_splits(y, subjects, protocol.folds))
         seed = derive_seed("inner folds", self.seed, self.fold)
-        return tuple(
-            _prepare(table, train[a], train[b], gappy[a], gappy[b], protocol)
-            for a, b in make_folds(y, subjects, protocol.folds, n_splits, seed)
+        folds = make_folds(y, subjects, protocol.folds, n_splits, seed)
+        inner = (
+            _prepare(table, train[a], train[b], gappy[a], gappy[b], protocol) for a, b in folds
         )
+        return tuple(inner), tuple(held_out for _, held_out in folds)
 
 
 def load_fold(

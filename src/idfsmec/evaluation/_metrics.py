@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+
+from idfsmec.evaluation.protocol import METRICS
 
 Scores = dict[str, float]
 
 
 def score_decisions(
-    decisions: NDArray[np.float64], y: NDArray[np.intp], subjects: NDArray[np.intp]
+    decisions: NDArray[np.float64],
+    y: NDArray[np.intp],
+    subjects: NDArray[np.intp],
+    wanted: Sequence[str] = METRICS,
 ) -> Scores:
-    """Score decision values in all the ways that are reported.
+    """Score decision values in all the ways that are reported, or in some of them.
 
     Parameters
     ----------
@@ -22,6 +30,8 @@ def score_decisions(
         True classes, 0 ... n_classes - 1.
     subjects : ndarray of shape (n_samples,)
         Codes of the subjects.
+    wanted : sequence of str
+        Which scores; inner folds need only the one that decides.
 
     Returns
     -------
@@ -37,18 +47,21 @@ def score_decisions(
     >>> scores["accuracy"], scores["subject_accuracy"]
     (0.75, 0.666)
     """
-    predicted = decisions.argmax(axis=1)
-    confusion = _confusion(y, predicted, decisions.shape[1])
-    subject_true, subject_predicted = majority(decisions, y, subjects)
-    by_subject = _confusion(subject_true, subject_predicted, decisions.shape[1])
-    return {
-        "accuracy": _accuracy(confusion),
-        "balanced_accuracy": _mean_recall(confusion),
-        "f1": _mean_f1(confusion),
-        "roc_auc": _mean_auc(decisions, y),
-        "subject_accuracy": _accuracy(by_subject),
-        "subject_balanced_accuracy": _mean_recall(by_subject),
+    of_samples = _confusion(y, decisions.argmax(axis=1), decisions.shape[1])
+
+    @functools.cache
+    def of_subjects() -> NDArray[np.float64]:
+        return _confusion(*majority(decisions, y, subjects), decisions.shape[1])
+
+    how: dict[str, Callable[[], float]] = {
+        "accuracy": lambda: _accuracy(of_samples),
+        "balanced_accuracy": lambda: _mean_recall(of_samples),
+        "f1": lambda: _mean_f1(of_samples),
+        "roc_auc": lambda: _mean_auc(decisions, y),
+        "subject_accuracy": lambda: _accuracy(of_subjects()),
+        "subject_balanced_accuracy": lambda: _mean_recall(of_subjects()),
     }
+    return {name: how[name]() for name in wanted}
 
 
 def majority(

@@ -42,6 +42,14 @@ def describe_table(table: FeatureTable) -> dict[str, Any]:
     }
 
 
+def most_picked_setting(scores: pd.DataFrame) -> dict[str, Any]:
+    """Parameters of the selector that tuning picked most often; none where nothing was tuned."""
+    picked = scores.loc[scores["chosen"].astype(bool), "params"]
+    setting = json.loads(picked.mode().iloc[0]) if len(picked) else {}
+    setting.pop("C", None)
+    return setting
+
+
 def whole_table_ranking(
     table: FeatureTable, scores: pd.DataFrame, selections: pd.DataFrame
 ) -> tuple[pd.DataFrame, list[float]]:
@@ -61,9 +69,7 @@ def whole_table_ranking(
     history : list of float
         Objective after each iteration.
     """
-    picked = scores.loc[scores["chosen"], "params"]
-    setting = json.loads(picked.mode().iloc[0]) if len(picked) else {}
-    setting.pop("C", None)
+    setting = most_picked_setting(scores)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # folds have said it already
         selector = IDFSMEC(table.column_channels, **setting).fit(

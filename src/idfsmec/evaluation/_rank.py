@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,32 @@ from numpy.typing import NDArray
 
 from idfsmec.evaluation._fold_data import FoldData
 from idfsmec.evaluation.contestants import Contestant
-from idfsmec.selection import IDFSMEC, idfs_path
+from idfsmec.selection import CDLSR, IDFSMEC, IDFSPath, idfs_path
+from idfsmec.selection._path import idfs_fold_paths
 
 Order = NDArray[np.intp]
+#: From (position of the setting in the grid, k) to column indices, best first.
+Ranked = dict[tuple[int, int], Order]
 
 
-def rank_all(
+def rank_inner(
     contestant: Contestant, data: FoldData, ks: Sequence[int], seed: int
-) -> dict[tuple[int, int], Order]:
+) -> list[Ranked]:
+    """Rank the features of every inner fold with every setting: :func:`rank_all` of each.
+
+    All inner folds of IDFS-MEC are one batch, and their moments are those of the whole training
+    fold minus those of the held-out samples. That is exact up to rounding as long as features
+    are standardised by the selector and every inner fold has all classes.
+    """
+    shared = _shares_a_path(contestant) and contestant.selector.get_params()["standardize"]
+    classes = np.unique(data.y_train).size
+    if shared and all(np.unique(part.y_train).size == classes for part in data.inner):
+        paths = _inner_path_orders(contestant, data)
+        return [_for_all_k(orders, ks) for orders in paths]
+    return [rank_all(contestant, part, ks, seed) for part in data.inner]
+
+
+def rank_all(contestant: Contestant, data: FoldData, ks: Sequence[int], seed: int) -> Ranked:
     """Rank the features of a training fold with every setting of a contestant.
 
     Returns
@@ -27,29 +45,60 @@ def rank_all(
         From (position of the setting in the grid, k) to column indices, best first.
     """
     if _shares_a_path(contestant):
-        orders = _path_orders(contestant, data)
-        return {(s, k): order for s, order in enumerate(orders) for k in ks}
-    ranked: dict[tuple[int, int], Order] = {}
+        return _for_all_k(_path_orders(contestant, data), ks)
+    ranked: Ranked = {}
     for s, setting in enumerate(contestant.grid):
-        if contestant.depends_on_k:
-            for k in ks:
-                ranked[s, k], _ = rank_timed(contestant, data, setting, k, seed)
-        else:
-            order, _ = rank_timed(contestant, data, setting, max(ks), seed)
-            ranked.update({(s, k): order for k in ks})
+        found = rank_timed(contestant, data, setting, ks, seed)
+        ranked.update({(s, k): order for k, (order, _) in found.items()})
     return ranked
 
 
 def rank_timed(
-    contestant: Contestant, data: FoldData, setting: Mapping[str, Any], k: int, seed: int
-) -> tuple[Order, float]:
-    """Rank with one setting; also give the seconds of the selection alone."""
-    selector = contestant.build(setting, k, seed, data.channel_of)
+    contestant: Contestant,
+    data: FoldData,
+    setting: Mapping[str, Any],
+    ks: Sequence[int],
+    seed: int,
+) -> dict[int, tuple[Order, float]]:
+    """Rank with one setting; also give the seconds that the selection alone takes for each k."""
     X = data.gappy if contestant.takes_gaps else data.filled
+    if not contestant.depends_on_k:
+        selector = contestant.build(setting, max(ks), seed, data.channel_of)
+        seconds = _seconds(lambda: selector.fit(X, data.y_train))
+        return dict.fromkeys(ks, (_order(selector.ranking_), seconds))
+    if isinstance(contestant.selector, CDLSR):
+        return _rank_counts(contestant, data, setting, ks, seed)
+    found = {}
+    for k in ks:
+        selector = contestant.build(setting, k, seed, data.channel_of)
+        seconds = _seconds(lambda one=selector: one.fit(X, data.y_train))
+        found[k] = _order(selector.ranking_), seconds
+    return found
+
+
+def _rank_counts(
+    contestant: Contestant,
+    data: FoldData,
+    setting: Mapping[str, Any],
+    ks: Sequence[int],
+    seed: int,
+) -> dict[int, tuple[Order, float]]:
+    """CD-LSR needs a fit for each k, but X'X only once; its seconds count for each k."""
     began = time.perf_counter()
-    selector.fit(X, data.y_train)
-    seconds = time.perf_counter() - began
-    return np.argsort(selector.ranking_, kind="stable"), seconds
+    summary = contestant.selector.summarise(data.filled, data.y_train)
+    shared = time.perf_counter() - began
+    found = {}
+    for k in ks:
+        selector = contestant.build(setting, k, seed, data.channel_of)
+        own = _seconds(lambda one=selector: one.fit_summary(summary))
+        found[k] = _order(selector.ranking_), shared + own
+    return found
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
 def _shares_a_path(contestant: Contestant) -> bool:
@@ -60,11 +109,8 @@ def _shares_a_path(contestant: Contestant) -> bool:
 
 
 def _path_orders(contestant: Contestant, data: FoldData) -> list[Order]:
-    lams = list(dict.fromkeys(setting["lam"] for setting in contestant.grid))
-    gammas = list(dict.fromkeys(setting["gamma"] for setting in contestant.grid))
-    options = contestant.selector.get_params()
-    for own in ("channels", "n_features_to_select", "lam", "gamma"):
-        options.pop(own)
+    """Orders of one training fold, for every setting."""
+    lams, gammas, options = _path_options(contestant)
     path = idfs_path(
         data.gappy,
         data.y_train,
@@ -73,10 +119,44 @@ def _path_orders(contestant: Contestant, data: FoldData) -> list[Order]:
         gammas=gammas,
         **options,
     )
+    return _of_settings(contestant, path)
+
+
+def _inner_path_orders(contestant: Contestant, data: FoldData) -> list[list[Order]]:
+    """Orders of every inner fold, for every setting, all from one batch."""
+    lams, gammas, options = _path_options(contestant)
+    paths = idfs_fold_paths(
+        data.gappy,
+        data.y_train,
+        data.held_out,
+        channels=data.channel_of,
+        lams=lams,
+        gammas=gammas,
+        **options,
+    )
+    return [_of_settings(contestant, path) for path in paths]
+
+
+def _path_options(contestant: Contestant) -> tuple[list[float], list[float], dict[str, Any]]:
+    lams = list(dict.fromkeys(setting["lam"] for setting in contestant.grid))
+    gammas = list(dict.fromkeys(setting["gamma"] for setting in contestant.grid))
+    options = contestant.selector.get_params()
+    for own in ("channels", "n_features_to_select", "lam", "gamma"):
+        options.pop(own)
+    return lams, gammas, options
+
+
+def _of_settings(contestant: Contestant, path: IDFSPath) -> list[Order]:
+    lams, gammas = path.lams.tolist(), path.gammas.tolist()
     return [
-        np.argsort(
-            path.rankings[lams.index(setting["lam"]), gammas.index(setting["gamma"])],
-            kind="stable",
-        )
+        _order(path.rankings[lams.index(setting["lam"]), gammas.index(setting["gamma"])])
         for setting in contestant.grid
     ]
+
+
+def _for_all_k(orders: Sequence[Order], ks: Sequence[int]) -> Ranked:
+    return {(s, k): order for s, order in enumerate(orders) for k in ks}
+
+
+def _order(ranking: Order) -> Order:
+    return np.argsort(ranking, kind="stable")

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import joblib
-
+from idfsmec._threads import count_jobs
 from idfsmec.errors import InputError
 from idfsmec.evaluation import _export
 from idfsmec.evaluation._execute import execute
@@ -50,7 +49,7 @@ def run_experiment(
     contestants : sequence of Contestant
     protocol : Protocol
     n_jobs : int, optional
-        Processes; all cores by default.
+        Processes, as in joblib: -1 is one per core, which is also the default.
     dask : str or distributed.Client, optional
         A Dask scheduler's address or a client, in place of processes here.
     progress : bool
@@ -86,10 +85,7 @@ def do_units(
     """Do the units that the store does not have, once each, and write them down."""
     done = store.done_keys()
     todo = {unit.key: unit for unit in units if unit.key not in done}
-    jobs = joblib.cpu_count() if n_jobs is None else n_jobs
-    if jobs < 1:
-        raise InputError(f"the number of jobs is {jobs}; give at least 1")
-    outcomes = execute(list(todo.values()), arrays, jobs, dask)
+    outcomes = execute(list(todo.values()), arrays, count_jobs(n_jobs), dask)
     with make_reporter(progress, title, len(todo), metric) as reporter:
         for outcome in outcomes:
             store.add(todo[outcome.key], outcome)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from idfsmec.evaluation._classify import boosting_decisions, svm_decisions
 from idfsmec.evaluation._fold_data import FoldData
 from idfsmec.evaluation._metrics import Scores, score_decisions
-from idfsmec.evaluation._rank import Order, rank_all, rank_timed
+from idfsmec.evaluation._rank import Order, rank_all, rank_inner, rank_timed
 from idfsmec.evaluation.contestants import Contestant
 from idfsmec.evaluation.protocol import METRICS, Protocol
 from idfsmec.selection import IDFSMEC
@@ -41,11 +41,19 @@ class UnitResult:
 class _Scorer:
     """Scores of feature sets on one split; a set that comes twice is fitted once."""
 
-    def __init__(self, data: FoldData, contestant: Contestant, protocol: Protocol, seed: int):
+    def __init__(
+        self,
+        data: FoldData,
+        contestant: Contestant,
+        protocol: Protocol,
+        seed: int,
+        wanted: Sequence[str] = METRICS,
+    ) -> None:
         self._data = data
         self._contestant = contestant
         self._protocol = protocol
         self._seed = seed
+        self._wanted = wanted
         self._known: dict[tuple[bytes, float], Scores] = {}
 
     def score(self, order: Order, k: int, C: float) -> Scores:
@@ -76,7 +84,7 @@ class _Scorer:
                 C=C,
                 class_weight=weight,
             )
-        return score_decisions(decisions, data.y_test, data.subjects_test)
+        return score_decisions(decisions, data.y_test, data.subjects_test, self._wanted)
 
 
 def evaluate(contestant: Contestant, data: FoldData, protocol: Protocol, seed: int) -> UnitResult:
@@ -107,8 +115,9 @@ def _nested(
     if len(contestant.grid) * len(ks) * len(costs) == 1:
         picks, best_k = {ks[0]: (0, costs[0])}, ks[0]
     else:
-        rankings = [rank_all(contestant, part, ks, seed) for part in data.inner]
-        scorers = [_Scorer(part, contestant, protocol, seed) for part in data.inner]
+        rankings = rank_inner(contestant, data, ks, seed)
+        wanted = [protocol.metric]
+        scorers = [_Scorer(part, contestant, protocol, seed, wanted) for part in data.inner]
 
         def inner_score(setting: int, k: int, C: float) -> float:
             values = [
@@ -126,16 +135,27 @@ def _nested(
         best_k = max(ks, key=reached.__getitem__)
     outer = _Scorer(data, contestant, protocol, seed)
     result = UnitResult()
-    timed: dict[tuple[int, int], tuple[Order, float]] = {}
+    timed = _time_picks(contestant, data, {k: setting for k, (setting, _) in picks.items()}, seed)
     for k in ks:
         setting, C = picks[k]
-        which = (setting, k if contestant.depends_on_k else max(ks))
-        if which not in timed:
-            timed[which] = rank_timed(contestant, data, contestant.grid[setting], which[1], seed)
-        order, seconds = timed[which]
+        order, seconds = timed[k]
         row = _row(contestant, setting, k, C, outer.score(order, k, C), k == best_k)
         _add(result, row, seconds, order[: max(ks)])
     return result
+
+
+def _time_picks(
+    contestant: Contestant, data: FoldData, picks: dict[int, int], seed: int
+) -> dict[int, tuple[Order, float]]:
+    """Rank the whole training fold with the setting picked for each k, and take the time."""
+    timed: dict[int, tuple[Order, float]] = {}
+    for setting in dict.fromkeys(picks.values()):
+        ks = [k for k, own in picks.items() if own == setting]
+        # An order that holds for all k is computed as far as the largest one.
+        wanted = ks if contestant.depends_on_k else [*ks, max(picks)]
+        found = rank_timed(contestant, data, contestant.grid[setting], wanted, seed)
+        timed.update({k: found[k] for k in ks})
+    return timed
 
 
 def _everything(
@@ -161,7 +181,7 @@ def _everything(
 
 def _time(contestant: Contestant, data: FoldData, ks: Sequence[int], seed: int) -> UnitResult:
     """Only select, with the first setting, and look at the clock."""
-    order, seconds = rank_timed(contestant, data, contestant.grid[0], max(ks), seed)
+    order, seconds = rank_timed(contestant, data, contestant.grid[0], [max(ks)], seed)[max(ks)]
     nothing = dict.fromkeys(METRICS, float("nan"))
     result = UnitResult()
     row = _row(contestant, 0, max(ks), float("nan"), nothing, False)

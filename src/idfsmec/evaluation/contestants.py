@@ -21,9 +21,9 @@ from idfsmec.selection import CDLSR, IDFSMEC, METHODS
 #: The paper's grid.
 PAPER_LAMS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 PAPER_GAMMAS = (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
-#: What nested tuning tries: coarse in lambda, and gamma below 2, where channels matter more.
-TUNED_LAMS = (1e-3, 1e-1, 1e1, 1e3)
-TUNED_GAMMAS = (1.1, 2.0, 9.0)
+#: What nested tuning tries: gamma below 2 too, where channels matter more.
+TUNED_LAMS = tuple(METHODS["IDFS-MEC"].grid["lam"])
+TUNED_GAMMAS = tuple(METHODS["IDFS-MEC"].grid["gamma"])
 
 #: Coarser than the registry's grids of seven: a setting costs a fit per inner fold.
 _TUNED: dict[str, dict[str, tuple[float, ...]]] = {

@@ -51,7 +51,8 @@ def accuracy(
     protocol : Protocol, optional
         Folds, gaps, tuning and so on.
     n_jobs : int, optional
-        Processes; all cores by default. Results do not depend on it.
+        Processes, as in joblib: -1 is one per core, which is also the default. Results do not
+        depend on it.
     dask : str or distributed.Client, optional
         A Dask scheduler's address or a client, in place of processes here.
     progress : bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,12 +10,13 @@ import pandas as pd
 
 from idfsmec._spreadsheet import neutralise
 from idfsmec._table_io import replacing
+from idfsmec._threads import count_jobs
 from idfsmec.errors import InputError
 from idfsmec.evaluation.experiments import ablation, accuracy, cost, sensitivity
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.published import published_value
 from idfsmec.evaluation.results import Results
-from idfsmec.extraction import DATA_SETS, extract_to_file, find_recordings
+from idfsmec.extraction import DATA_SETS, Outcome, extract_to_file, find_recordings
 from idfsmec.table import FeatureTable
 
 #: How the paper seems to have done it: it names neither folds nor how settings were chosen, and
@@ -83,7 +85,11 @@ def reproduce(
 
 
 def load_table(
-    data_set: str, data: str | Path, out: Path, n_jobs: int | None = None
+    data_set: str,
+    data: str | Path,
+    out: Path,
+    n_jobs: int | None = None,
+    on_progress: Callable[[Outcome], None] | None = None,
 ) -> FeatureTable:
     """Read the feature table of an earlier call, or make it from the recordings.
 
@@ -96,7 +102,9 @@ def load_table(
         return FeatureTable.read(path)
     recordings = find_recordings(data_set, data=data)
     out.mkdir(parents=True, exist_ok=True)
-    extraction = extract_to_file(recordings, path, jobs=n_jobs or -1, on_error="skip")
+    extraction = extract_to_file(
+        recordings, path, jobs=count_jobs(n_jobs), on_error="skip", on_progress=on_progress
+    )
     with replacing(out / "recordings.txt") as (beside,):
         beside.write_text(str(extraction.summary()) + "\n", "utf-8")
     return extraction.table

@@ -13,6 +13,9 @@ import pandas as pd
 from idfsmec.errors import InputError
 from idfsmec.evaluation.store import Store
 
+#: File of what :func:`idfsmec.evaluation.resampling` found.
+RESAMPLING = "resampling.json"
+
 #: Columns of ``scores`` in their order. ``seconds`` is measured, all else is reproducible.
 KEYS = ["experiment", "table", "pattern", "rate", "seed", "fold", "method"]
 SCORES = [
@@ -53,6 +56,8 @@ class Results:
         Table name to the objective after each iteration of that fit.
     failures : DataFrame
         Units whose last attempt failed, with the text of the traceback.
+    resampling : dict
+        Table name to what :func:`resampling` found; empty where that was not run.
     """
 
     folder: Path
@@ -64,6 +69,7 @@ class Results:
     ranking: pd.DataFrame = field(repr=False)
     convergence: dict[str, list[float]] = field(repr=False)
     failures: pd.DataFrame = field(repr=False)
+    resampling: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(cls, folder: str | Path) -> Results:
@@ -84,6 +90,7 @@ class Results:
                 )
         with Store(folder, read_only=True) as store:
             failures, ranking = store.failures(), read_ranking(store)
+        again = folder / RESAMPLING
         return cls(
             folder=folder,
             scores=_load(folder / "results.parquet", pd.read_parquet),
@@ -94,6 +101,7 @@ class Results:
             ranking=ranking,
             convergence=_load(folder / "convergence.json", _read_json),
             failures=pd.DataFrame(failures, columns=[*KEYS, "attempts", "traceback"]),
+            resampling=_load(again, _read_json) if again.is_file() else {},
         )
 
     def chosen(self, experiment: str = "accuracy") -> pd.DataFrame:

@@ -20,7 +20,7 @@ from idfsmec.features import (
 )
 
 # Part of every cache key: raise it when the same options give other numbers than before.
-ALGORITHM_VERSION = 1
+ALGORITHM_VERSION = 2
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from idfsmec._threads import count_jobs
 from idfsmec.data import Recording
 from idfsmec.errors import InputError
 from idfsmec.extraction._options import ExtractionOptions
@@ -87,8 +88,7 @@ def extract_table(
         raise InputError(f"on_error must be one of {', '.join(ON_ERROR)}, got {on_error!r}.")
     if not recordings:
         raise InputError("There are no recordings.")
-    if jobs == 0:
-        raise InputError("jobs must be a number of processes, or -1 for one per core; got 0.")
+    jobs = count_jobs(jobs)
     options = options or ExtractionOptions()
     options.check()
     with _folder(parts) as folder:

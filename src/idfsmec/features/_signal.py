@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -67,13 +67,12 @@ class EpochSignal:
     @cached_property
     def variance(self) -> Array:
         """Population variance of each epoch, shape (...)."""
-        centred = self.centred
-        return np.einsum("...t,...t->...", centred, centred) / self.n_times
+        return dot(self.centred, self.centred) / self.n_times
 
     @cached_property
     def frequencies(self) -> Array:
         """Frequencies of :attr:`power` in Hz, shape (n_times // 2 + 1,)."""
-        return fft.rfftfreq(self.n_times, 1 / self.sfreq)
+        return _frequencies(self.n_times, self.sfreq)
 
     @cached_property
     def power(self) -> Array:
@@ -82,9 +81,11 @@ class EpochSignal:
         No window, no detrending; scaled so that by Parseval the sum over all bins is the mean
         square of the epoch, and the sum without bin 0 its population variance.
         """
-        power = _pair_sum(_squared_parts(fft.rfft(self.data, axis=-1)))
-        power /= self.n_times**2
-        return _one_sided(power, self.n_times)
+        spectrum = fft.rfft(self.data, axis=-1)
+        power = np.square(spectrum.real)
+        power += np.square(spectrum.imag)
+        power *= sides(self.n_times) / self.n_times**2
+        return power
 
     @property
     def _welch_samples(self) -> int:
@@ -93,7 +94,7 @@ class EpochSignal:
     @cached_property
     def welch_frequencies(self) -> Array:
         """Frequencies of :attr:`psd` in Hz, shape (n_frequencies,)."""
-        return fft.rfftfreq(self._welch_samples, 1 / self.sfreq)
+        return _frequencies(self._welch_samples, self.sfreq)
 
     @cached_property
     def psd(self) -> Array:
@@ -104,14 +105,19 @@ class EpochSignal:
         """
         samples = self._welch_samples
         hop = samples - samples // 2
-        taper = get_window("hann", samples)
+        taper = _taper(samples)
         windows = sliding_window_view(self.data, samples, axis=-1)[..., ::hop, :]
-        windows = windows - windows.mean(axis=-1, keepdims=True)
-        windows *= taper
-        squares = _squared_parts(fft.rfft(windows, axis=-1, overwrite_x=True))
-        density = _pair_sum(squares.mean(axis=-3))
-        density /= self.sfreq * np.square(taper).sum()
-        return _one_sided(density, samples)
+        spectra = fft.rfft(windows * taper, axis=-1, overwrite_x=True)
+        # A constant under this taper has a spectrum in bins 0 and 1 only, of n/2 and -n/4. So the
+        # means are taken out there, and not from every sample.
+        means = windows.mean(axis=-1) * samples
+        spectra[..., 0] -= means / 2
+        spectra[..., 1] += means / 4
+        parts = spectra.view(np.float64)
+        squares = np.einsum("...wk,...wk->...k", parts, parts)
+        density = squares[..., ::2] + squares[..., 1::2]
+        density *= sides(samples) / (self.sfreq * dot(taper, taper) * windows.shape[-2])
+        return density
 
     def band_variance(self, band: str) -> Array:
         """Compute the population variance behind an ideal band-pass, shape (...).
@@ -120,44 +126,76 @@ class EpochSignal:
         of what is left is the sum of :attr:`power` over the band, so no filter is run. Bin 0 is
         the mean and never counts.
         """
-        bins = self._bins(self.frequencies, band)
+        bins = self._bins(self.n_times, band)
         return self.power[..., max(bins.start, 1) : bins.stop].sum(axis=-1)
 
     def band_power(self, band: str) -> Array:
         """Integrate Welch's density over the band: sum of bins times their width, shape (...)."""
-        bins = self._bins(self.welch_frequencies, band)
+        bins = self._bins(self._welch_samples, band)
         width = self.welch_frequencies[1] - self.welch_frequencies[0]
         return self.psd[..., bins].sum(axis=-1) * width
 
-    def _bins(self, frequencies: Array, band: str) -> slice:
-        """Bins of a band: lower edge in, upper edge out."""
+    def _bins(self, n_times: int, band: str) -> slice:
+        """Bins of a band in the spectrum of so many samples: lower edge in, upper edge out."""
         lower, upper = self.settings.bands[band]
-        # Bin frequencies are k * sfreq / n with rounding: an edge that is meant to coincide with
-        # a bin must not fall on either side of it by chance.
-        slack = 1e-9 * max(upper, 1.0)
-        start, stop = np.searchsorted(frequencies, [lower - slack, upper - slack])
-        if start == stop or upper > frequencies[-1] + slack:
+        bins = _bins_between(n_times, self.sfreq, lower, upper)
+        if bins is None:
+            frequencies = _frequencies(n_times, self.sfreq)
             raise InputError(
                 f"Band {band!r} ({lower:g}-{upper:g} Hz) has no place in the spectrum of epochs "
                 f"of {self.n_times / self.sfreq:g} s at {self.sfreq:g} Hz (bins every "
                 f"{frequencies[1]:g} Hz up to {frequencies[-1]:g} Hz): use longer epochs, "
                 "a higher sampling rate or other bands."
             )
-        return slice(int(start), int(stop))
+        return bins
 
 
-def _squared_parts(spectrum: NDArray[np.complex128]) -> Array:
-    """Square real and imaginary parts in place, shape (..., 2)."""
-    parts = spectrum.view(np.float64).reshape(*spectrum.shape, 2)
-    return np.square(parts, out=parts)
+def dot(a: Array, b: Array) -> Array:
+    """Sum of products over the last axis, without an array of the products."""
+    return np.einsum("...t,...t->...", a, b)
 
 
-def _pair_sum(parts: Array) -> Array:
-    # sum(axis=-1) is several times slower for an axis of length two
-    return parts[..., 0] + parts[..., 1]
+def log_or_zero(x: Array) -> Array:
+    """Natural logarithm of what is not negative; of zero a finite number, so that 0 ln 0 = 0."""
+    result = np.maximum(x, np.finfo(np.float64).tiny)
+    return np.log(result, out=result)
 
 
-def _one_sided(power: Array, n_times: int) -> Array:
-    """Count twice, in place, the bins that stand for a positive and a negative frequency."""
-    power[..., 1 : -1 if n_times % 2 == 0 else None] *= 2
-    return power
+# Blocks are small and many, and these are the same for all of them.
+
+
+@cache
+def sides(n_times: int) -> Array:
+    """How many bins of the two-sided spectrum each one-sided bin stands for: 1 or 2."""
+    counts = np.full(n_times // 2 + 1, 2.0)
+    counts[0] = 1.0
+    if n_times % 2 == 0:
+        counts[-1] = 1.0
+    return _read_only(counts)
+
+
+@cache
+def _frequencies(n_times: int, sfreq: float) -> Array:
+    return _read_only(fft.rfftfreq(n_times, 1 / sfreq))
+
+
+@cache
+def _taper(n_times: int) -> Array:
+    return _read_only(get_window("hann", n_times))
+
+
+@cache
+def _bins_between(n_times: int, sfreq: float, lower: float, upper: float) -> slice | None:
+    frequencies = _frequencies(n_times, sfreq)
+    # Bin frequencies are k * sfreq / n with rounding: an edge that is meant to coincide with
+    # a bin must not fall on either side of it by chance.
+    slack = 1e-9 * max(upper, 1.0)
+    start, stop = np.searchsorted(frequencies, [lower - slack, upper - slack])
+    if start == stop or upper > frequencies[-1] + slack:
+        return None
+    return slice(int(start), int(stop))
+
+
+def _read_only(shared: Array) -> Array:
+    shared.flags.writeable = False
+    return shared

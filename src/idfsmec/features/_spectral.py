@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from idfsmec.features._registry import register_feature
 from idfsmec.features._settings import FeatureSettings
-from idfsmec.features._signal import EpochSignal
+from idfsmec.features._signal import EpochSignal, dot, log_or_zero, sides
 
 Array = NDArray[np.float64]
 
@@ -23,23 +23,20 @@ def c0_complexity(signal: EpochSignal) -> Array:
     """
     power = signal.power
     total = power.sum(axis=-1)
-    # Mean over all n_times two-sided bins. One-sided interior bins hold two of them.
-    threshold = (signal.settings.c0_ratio * total / signal.n_times)[..., np.newaxis]
-    multiplicity = np.full(power.shape[-1], 2.0)
-    multiplicity[0] = 1.0
-    if signal.n_times % 2 == 0:
-        multiplicity[-1] = 1.0
-    weak = power <= threshold * multiplicity
-    return np.einsum("...f,...f->...", power, weak) / total
+    limit = (signal.settings.c0_ratio * total / signal.n_times)[..., np.newaxis]
+    # The mean is over the two-sided bins, and most one-sided ones hold two of them.
+    weak = power <= 2 * limit
+    alone = sides(signal.n_times) == 1
+    weak[..., alone] = power[..., alone] <= limit
+    return power.sum(axis=-1, where=weak) / total
 
 
 @register_feature("spectral_entropy")
 def spectral_entropy(signal: EpochSignal) -> Array:
     """-sum p ln p (nats), p the one-sided power spectrum without bin 0, normalised to 1."""
     power = signal.power[..., 1:]
-    total = power.sum(axis=-1)
-    shares = power / total[..., np.newaxis]
-    return -(shares * np.log(np.maximum(shares, np.finfo(np.float64).tiny))).sum(axis=-1)
+    shares = power / power.sum(axis=-1, keepdims=True)
+    return -dot(shares, log_or_zero(shares))
 
 
 def _band_names(prefix: str, settings: FeatureSettings) -> list[str]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from idfsmec.errors import InputError
 from idfsmec.features._registry import register_feature
 from idfsmec.features._settings import FeatureSettings
-from idfsmec.features._signal import EpochSignal
+from idfsmec.features._signal import EpochSignal, dot, log_or_zero
 
 Array = NDArray[np.float64]
 
@@ -68,12 +68,5 @@ def shannon_entropy(signal: EpochSignal) -> Array:
     """-sum p ln p (nats) with p = abs(x) / sum abs(x) over the samples of the epoch."""
     magnitude = np.abs(signal.data)
     total = magnitude.sum(axis=-1)
-    # -sum (m/S) ln (m/S) = ln S - sum(m ln m) / S: one pass, no division per sample. Scaling by
-    # the mean first keeps the two terms from cancelling when the unit makes ln S large.
-    magnitude /= (total / signal.n_times)[..., np.newaxis]
-    return np.log(signal.n_times) - _m_log_m(magnitude).mean(axis=-1)
-
-
-def _m_log_m(magnitude: Array) -> Array:
-    """M ln m with 0 ln 0 = 0."""
-    return magnitude * np.log(np.maximum(magnitude, np.finfo(np.float64).tiny))
+    # -sum (m/S) ln (m/S) = ln S - sum(m ln m) / S: one pass, no division per sample.
+    return np.log(total) - dot(magnitude, log_or_zero(magnitude)) / total

@@ -7,6 +7,7 @@ from idfsmec.report._cost import plot_cost
 from idfsmec.report._gaps import plot_missing_map
 from idfsmec.report._ranks import plot_critical_difference
 from idfsmec.report._settings import plot_convergence, plot_sensitivity
+from idfsmec.report._sureness import plot_selection_frequency
 from idfsmec.report._words import describe_protocol
 from idfsmec.report.page import write_report
 from idfsmec.report.summary import summarise
@@ -24,5 +25,6 @@ __all__ = [
     "plot_cost",
     "plot_critical_difference",
     "plot_convergence",
+    "plot_selection_frequency",
     "describe_protocol",
 ]

@@ -12,6 +12,7 @@ from idfsmec.evaluation import selection_matrix, selection_stability
 from idfsmec.evaluation.results import Results
 from idfsmec.report._curves import intervals, unit_scores
 from idfsmec.report._style import OURS
+from idfsmec.report._sureness import add_frequencies, describe_sureness, table_sureness
 from idfsmec.report._words import decide_metric, listing, metric_name, percent
 
 
@@ -20,6 +21,7 @@ def table_answer(results: Results, name: str) -> dict[str, Any]:
     ranking = own_ranking(results, name)
     accuracy = headline(results, name)
     stability = method_stability(results, name, OURS)
+    sureness = table_sureness(results, name)
     channels = top_channels(ranking)
     features = ranking.head(10).to_dict("records")
     return {
@@ -27,17 +29,19 @@ def table_answer(results: Results, name: str) -> dict[str, Any]:
         "features": [_plain(row) for row in features],
         "accuracy": accuracy,
         "stability": stability,
+        "sureness": sureness,
         "lead": _lead(channels, features, accuracy),
         "verdict": _verdict(accuracy),
-        "trust": _trust(stability),
+        "trust": " ".join(filter(None, (_trust(stability), describe_sureness(sureness)))),
     }
 
 
 def own_ranking(results: Results, name: str) -> pd.DataFrame:
-    """Rows of the ranking that belong to the table, best first."""
+    """Rows of the ranking that belong to the table, best first, with what halves picked."""
     ranking = results.ranking
     if "table" in ranking:
         ranking = ranking[ranking["table"].astype(str) == name]
+    ranking = add_frequencies(ranking, results.resampling.get(name))
     return ranking.sort_values("rank").reset_index(drop=True)
 
 

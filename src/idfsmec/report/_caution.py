@@ -17,6 +17,7 @@ def cautions(results: Results, answers: dict[str, dict[str, Any]]) -> list[dict[
         *_near_chance(answers),
         *_barely_above(answers),
         *_unstable(answers),
+        *_nothing_sure(answers),
         *_failures(results),
     ]
     return [{"title": title, "text": text} for title, text in found]
@@ -93,6 +94,25 @@ def _unstable(answers: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
             "Unstable selection",
             f"Different folds pick different features ({listing(shaky)}). Single features in the "
             "ranking may well be others with a few more people.",
+        )
+    ]
+
+
+def _nothing_sure(answers: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
+    unsure = [
+        name
+        for name, answer in answers.items()
+        if answer["sureness"]
+        and not answer["sureness"]["reason"]
+        and not answer["sureness"]["sure"]
+    ]
+    if not unsure:
+        return []
+    return [
+        (
+            "No feature is sure",
+            f"Random halves of the people do not agree on any single feature ({listing(unsure)}). "
+            "Read channels and groups of features rather than single ones.",
         )
     ]
 

@@ -105,11 +105,17 @@ def plot_convergence(
     """
     values = np.asarray(history, dtype=float)
     ax = own_axes(ax, 6.0, 3.2)
-    ax.plot(np.arange(values.size), values, color=EMPHASIS, linewidth=2, marker="o",
+    # Weights to the power of gamma make it tiny: the power of ten goes into the label, not into
+    # the corner where the note is.
+    power = 3 * int(np.floor(np.log10(max(abs(values[0]), 1e-300)) / 3))
+    power = 0 if -3 <= power <= 3 else power
+    shown = values / 10.0**power
+    ax.plot(np.arange(values.size), shown, color=EMPHASIS, linewidth=2, marker="o",
             markersize=4 if values.size < 60 else 0)  # fmt: skip
-    ax.axhline(values[-1], color=MUTED, linewidth=0.8, linestyle=":")
+    ax.axhline(shown[-1], color=MUTED, linewidth=0.8, linestyle=":")
     ax.set_xlabel("iteration")
-    ax.set_ylabel("objective")
+    ax.set_ylabel(f"objective, 1e{power}" if power else "objective")
+    ax.ticklabel_format(axis="y", style="plain", useOffset=False)
     if values.size > 60:
         ax.set_xscale("symlog", linthresh=1, linscale=0.4)
         ax.set_xlim(0, values.size)

@@ -28,6 +28,7 @@ from idfsmec.report._gaps import plot_missing_map
 from idfsmec.report._ranks import plot_critical_difference
 from idfsmec.report._settings import plot_convergence, plot_sensitivity
 from idfsmec.report._style import OURS, THEME
+from idfsmec.report._sureness import plot_selection_frequency
 from idfsmec.report._words import decide_metric, describe_protocol, protocol_of
 from idfsmec.report.summary import cost_rows, experiment_rows, main_tables
 
@@ -146,8 +147,8 @@ def _note(results: Results, experiment: str) -> str:
     return describe_protocol(protocol_of(results.protocol, experiment))
 
 
-def _whole(results: Results, name: str) -> str:
-    """How the ranking of the whole table came about."""
+def _whole(results: Results, name: str, what: str = "IDFS-MEC on the whole table") -> str:
+    """How a ranking that has nothing to do with folds came about."""
     rows = experiment_rows(results, "accuracy", name)
     tuned = not rows[(rows["method"] == OURS) & rows["chosen"].astype(bool)].empty
     how = {
@@ -156,7 +157,7 @@ def _whole(results: Results, name: str) -> str:
     }
     tuning = protocol_of(results.protocol, "accuracy").get("tuning")
     said = how.get(str(tuning), "settings as chosen") if tuned else "default settings"
-    return f"IDFS-MEC on the whole table, no folds\n{said}"
+    return f"{what}, no folds\n{said}"
 
 
 def _draw_channels(results: Results, name: str) -> Drawing:
@@ -178,6 +179,40 @@ def _draw_heatmap(results: Results, name: str) -> Drawing:
     if ranking.empty:
         return "There is no ranking, so no heat map of scores."
     return plot_score_heatmap(ranking, note=_whole(results, name))
+
+
+def _draw_sure_features(results: Results, name: str) -> Drawing:
+    found = results.resampling.get(name)
+    if not found:
+        return "Halves of the subjects were not compared (run idfsmec benchmark)."
+    if "reason" in found:
+        return f"Halves of the subjects could not be compared: {found['reason']}"
+    return plot_selection_frequency(
+        found["frequency"],
+        threshold=found["threshold"],
+        chance=found["chance"],
+        note=_halves(results, name),
+        title="Features picked again",
+    )
+
+
+def _draw_sure_channels(results: Results, name: str) -> Drawing:
+    found = results.resampling.get(name) or {}
+    if "channel_frequency" not in found:
+        return {}
+    blind = list(found["channel_chance"].values())
+    return plot_selection_frequency(
+        found["channel_frequency"],
+        chance=sum(blind) / len(blind),
+        note=_halves(results, name),
+        title="Channels picked again",
+    )
+
+
+def _halves(results: Results, name: str) -> str:
+    found = results.resampling[name]
+    what = f"first {found['n_picked']} on {found['n_resamples']} halves of the subjects"
+    return _whole(results, name, what)
 
 
 def _draw_missing(results: Results, name: str) -> Drawing:
@@ -221,7 +256,7 @@ def _draw_ablation(results: Results, name: str) -> Drawing:
     rows = experiment_rows(results, "ablation", name)
     metric = decide_metric(results.protocol)
     if rows.empty or rows[metric].isna().all():
-        return "The ablation was not run."
+        return "The ablation was not run (idfsmec benchmark --experiment ablation)."
     return plot_ablation(
         rows,
         metric=metric,
@@ -235,14 +270,14 @@ def _draw_sensitivity(results: Results, name: str) -> Drawing:
     rows = experiment_rows(results, "sensitivity", name)
     metric = decide_metric(results.protocol)
     if rows.empty or rows[[metric, "lam", "gamma"]].dropna().empty:
-        return "The grid of λ and γ was not run."
+        return "The grid of λ and γ was not run (idfsmec benchmark --experiment sensitivity)."
     return plot_sensitivity(rows, metric=metric, note=_note(results, "sensitivity"))
 
 
 def _draw_cost(results: Results, name: str) -> Drawing:
     rows = cost_rows(results, name)
     if rows.empty or rows["seconds"].isna().all():
-        return "Cost was not measured."
+        return "Cost was not measured (idfsmec benchmark --experiment cost)."
     return plot_cost(rows, note=_note(results, "cost"))
 
 
@@ -268,6 +303,15 @@ _PER_TABLE: dict[str, tuple[Callable[[Results, str], Drawing], str]] = {
     "heatmap": (
         _draw_heatmap,
         "Channel weight times feature weight. Blank cells were not computed.",
+    ),
+    "sure-features": (
+        _draw_sure_features,
+        "How often IDFS-MEC put the feature among its first when it saw only half of the people. "
+        "Blind: what picks at random would reach.",
+    ),
+    "sure-channels": (
+        _draw_sure_channels,
+        "How often at least one feature of the channel was among them.",
     ),
     "missing": (
         _draw_missing,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils import check_random_state
 
@@ -96,16 +96,41 @@ class CDLSR(CompleteSelector):
         self.n_jobs = n_jobs
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
+        self._rank_from(_sum_up(X, y))
+
+    def summarise(self, X: ArrayLike, y: ArrayLike) -> Summary:
+        """Reduce X and y to what a fit needs to know of them, whatever k is.
+
+        Returns
+        -------
+        Summary
+            For :meth:`fit_summary`, which may be called for many numbers of features.
+        """
+        return _sum_up(*self._check_input(X, y))
+
+    def fit_summary(self, summary: Summary) -> Self:
+        """Rank as :meth:`fit` does, without computing X'X again.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> summary = CDLSR().summarise(*load_iris(return_X_y=True))
+        >>> [CDLSR(n_features_to_select=k, random_state=0).fit_summary(summary).ranking_
+        ...  for k in (1, 2)]
+        [array([3, 2, 1, 4]), array([3, 2, 4, 1])]
+        """
+        self.n_features_in_ = summary.constant.size
+        self._rank_from(summary)
+        return self
+
+    def _rank_from(self, summary: Summary) -> None:
+        moments, constant = summary
         if self.n_restarts < 1:
             raise ValueError(f"n_restarts must be at least 1, got {self.n_restarts!r}.")
-        Z, constant = center(X, standardize=True)
-        Y = one_hot(y)
-        Y -= Y.mean(axis=0)
         usable = np.flatnonzero(~constant)
-        moments = _Moments(Z[:, usable].T @ Z[:, usable], Z[:, usable].T @ Y, float(np.sum(Y**2)))
-        k = min(self._resolve_n_to_select(X.shape[1]), usable.size)
-        self.coef_ = np.zeros((X.shape[1], Y.shape[1]))
-        gain = np.zeros(X.shape[1])
+        k = min(self._resolve_n_to_select(constant.size), usable.size)
+        self.coef_ = np.zeros((constant.size, moments.B.shape[1]))
+        gain = np.zeros(constant.size)
         if k:
             with blas_threads_for(k):
                 best = self._best_start(moments, k)
@@ -114,7 +139,7 @@ class CDLSR(CompleteSelector):
         else:
             self.objectives_, self.objective_, self.n_iter_ = np.array([moments.y2]), moments.y2, 0
         norms = np.linalg.norm(self.coef_, axis=1)
-        chosen = np.zeros(X.shape[1], dtype=bool)
+        chosen = np.zeros(constant.size, dtype=bool)
         chosen[usable[best.support] if k else []] = True
         self._set_order(np.lexsort([-gain, -norms, ~chosen, constant]))
 
@@ -136,6 +161,23 @@ class _Moments(NamedTuple):
     A: NDArray[np.float64]
     B: NDArray[np.float64]
     y2: float
+
+
+class Summary(NamedTuple):
+    """Moments of the features that vary, and which do not."""
+
+    moments: _Moments
+    constant: NDArray[np.bool_]
+
+
+def _sum_up(X: NDArray[np.float64], y: NDArray[np.intp]) -> Summary:
+    Z, constant = center(X, standardize=True)
+    if constant.any():
+        Z = Z[:, ~constant]
+    Y = one_hot(y)
+    Y -= Y.mean(axis=0)
+    # One array times its own transpose: BLAS then computes half of it and mirrors it.
+    return Summary(_Moments(Z.T @ Z, Z.T @ Y, float(np.sum(Y**2))), constant)
 
 
 class _Solution(NamedTuple):
@@ -182,26 +224,27 @@ def _exchange(moments: _Moments, support: NDArray[np.intp], rows: NDArray[np.flo
     A, B, _ = moments
     G = rows @ rows.T
     k = support.size
-    cost = 2 * (A[:, support] @ G) - 2 * (B @ rows.T)
+    # A is symmetric: its rows, which lie together in memory, stand for its columns.
+    own = A[support]
+    cost = 2 * (G @ own) - 2 * (rows @ B.T)
     # Row j's own term enters with the diagonal of A instead.
-    cost += (np.diag(A)[:, None] - 2 * A[:, support]) * np.diag(G)
+    cost += (np.diag(A) - 2 * own) * np.diag(G)[:, None]
     moved = np.empty(k, dtype=np.intp)
-    shifts = np.empty((A.shape[0], k), order="F")
+    shifts = np.empty((k, A.shape[0]))
     n_moved = 0
-    taken = np.zeros(A.shape[0], dtype=bool)
-    taken[support] = True
     for j in range(k):
-        s = cost[:, j]
+        s = cost[j]
         if n_moved:
-            s = s + shifts[:, :n_moved] @ G[moved[:n_moved], j]
+            s += G[moved[:n_moved], j] @ shifts[:n_moved]
         old = support[j]
-        taken[old] = False
-        new = int(np.argmin(np.where(taken, np.inf, s)))
-        taken[new] = True
+        stay = s[old]
+        s[support] = np.inf
+        s[old] = stay
+        new = int(s.argmin())
         if new != old:
             support[j] = new
-            np.subtract(A[:, new], A[:, old], out=shifts[:, n_moved])
-            shifts[:, n_moved] *= 2
+            np.subtract(A[new], A[old], out=shifts[n_moved])
+            shifts[n_moved] *= 2
             moved[n_moved] = j
             n_moved += 1
 
@@ -209,5 +252,5 @@ def _exchange(moments: _Moments, support: NDArray[np.intp], rows: NDArray[np.flo
 def _gain_of_adding(moments: _Moments, solution: _Solution) -> NDArray[np.float64]:
     """Squared correlation of each feature with the residuals: what adding it alone would bring."""
     A, B, _ = moments
-    residual = B - A[:, solution.support] @ solution.rows
+    residual = B - A[solution.support].T @ solution.rows
     return np.sum(residual**2, axis=1) / np.diag(A)

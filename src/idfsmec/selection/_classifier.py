@@ -8,19 +8,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedGroupKFold
-from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from idfsmec._threads import one_blas_thread
-from idfsmec.selection._idfsmec import IDFSMEC, PreparedTable
+from idfsmec.selection._idfsmec import PreparedTable
 from idfsmec.selection._observed import Units
-from idfsmec.selection._penalised import check_penalised, feature_scales
-from idfsmec.solver import ChannelFits, TableMoments, fold_moments, solve_channels
+from idfsmec.selection._penalised import PenalisedVotes, check_penalised
+from idfsmec.solver import ChannelFits, TableMoments, solve_channels
 
 Array = NDArray[np.float64]
 
@@ -28,7 +26,7 @@ Array = NDArray[np.float64]
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 
 
-class IDFSMECClassifier(ClassifierMixin, BaseEstimator):
+class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
     """Classify samples in which channels are missing, without filling them.
 
     The channels a sample has add up their votes; missing ones say nothing. A vote is linear in
@@ -113,23 +111,11 @@ class IDFSMECClassifier(ClassifierMixin, BaseEstimator):
         max_iter: int = 10_000,
         device: str | None = None,
     ) -> None:
-        self.channels = channels
-        self.lam = lam
-        self.gamma = gamma
-        self.power = power
+        super().__init__(
+            channels, lam, gamma, power, cv, standardize, missing_correction, tol, max_iter, device
+        )
         self.C = C
-        self.cv = cv
         self.class_weight = class_weight
-        self.standardize = standardize
-        self.missing_correction = missing_correction
-        self.tol = tol
-        self.max_iter = max_iter
-        self.device = device
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Learn the votes.
@@ -148,8 +134,7 @@ class IDFSMECClassifier(ClassifierMixin, BaseEstimator):
         self : IDFSMECClassifier
         """
         strengths = check_penalised("C", self.C, self.power, self.cv)
-        shared = set(IDFSMEC().get_params()) & set(self.get_params())
-        selector = IDFSMEC(**{name: getattr(self, name) for name in shared})
+        selector = self._idfsmec()
         table = selector._prepare(X, y, None)
         for name in ("n_features_in_", "feature_names_in_", "classes_", "channel_names_"):
             if hasattr(selector, name):
@@ -167,42 +152,41 @@ class IDFSMECClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = selector.n_iter_
         return self
 
-    def _choose(
-        self, strengths: list[float], table: PreparedTable, groups: ArrayLike | None
-    ) -> float:
-        """The strength with the smallest log loss on subjects that were held out."""
-        subjects = np.arange(table.codes.size) if groups is None else np.asarray(groups)
-        check_consistent_length(table.X, subjects)
+    def _inner_folds(
+        self, table: PreparedTable, subjects: NDArray
+    ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         per_class = [np.unique(subjects[table.codes == k]).size for k in range(table.n_classes)]
         n_folds = min(self.cv, *per_class)
-        if len(strengths) == 1 or n_folds < 2:
-            return strengths[len(strengths) // 2]
-        folds = list(StratifiedGroupKFold(n_folds).split(table.X, table.codes, subjects))
-        source = (table.X, table.codes, table.n_classes, table.columns)
-        moments = fold_moments(*source, [held_out for _, held_out in folds])
-        fits = solve_channels(moments, [float(self.lam)], table.options)
-        loss = np.zeros(len(strengths))
-        weights = self._sample_weight(table.codes)
-        for fold, (train, test) in enumerate(folds):
-            units = Units.of(moments[fold], table.columns)
-            scaled = units.standardised(table.X) * self._scales(fits, fold, table)
-            models = _logistic_path(scaled[train], table.codes[train], weights[train], strengths)
-            for place, (coef, intercept) in enumerate(models):
-                said = _probabilities(scaled[test] @ coef.T + intercept)
-                loss[place] += log_loss(
+        if n_folds < 2:
+            return []
+        return list(StratifiedGroupKFold(n_folds).split(table.X, table.codes, subjects))
+
+    def _losses(
+        self,
+        scaled: Array,
+        train: NDArray[np.intp],
+        test: NDArray[np.intp],
+        table: PreparedTable,
+        strengths: list[float],
+    ) -> Array:
+        """Log loss on the held-out samples."""
+        weights, labels = self._sample_weight(table.codes), np.arange(table.n_classes)
+        models = _logistic_path(scaled[train], table.codes[train], weights[train], strengths)
+        return np.array(
+            [
+                log_loss(
                     table.codes[test],
-                    said,
+                    _probabilities(scaled[test] @ coef.T + intercept),
                     sample_weight=weights[test],
-                    labels=np.arange(table.n_classes),
+                    labels=labels,
                     normalize=False,
                 )
-        return strengths[int(np.argmin(loss))]
+                for coef, intercept in models
+            ]
+        )
 
     def _sample_weight(self, codes: NDArray[np.intp]) -> Array:
         return compute_sample_weight(self.class_weight, self.classes_[codes])
-
-    def _scales(self, fits: ChannelFits, fold: int, table: PreparedTable) -> Array:
-        return feature_scales(fits, fold, table.columns, gamma=self.gamma, power=self.power)
 
     def _learn(self, table: PreparedTable, moments: TableMoments, fits: ChannelFits) -> None:
         self._units = Units.of(moments, table.columns)
@@ -266,10 +250,6 @@ class IDFSMECClassifier(ClassifierMixin, BaseEstimator):
         said = self.decision_function(X)
         codes = (said > 0).astype(np.intp) if said.ndim == 1 else said.argmax(axis=1)
         return self.classes_[codes]
-
-    def _check(self, X: ArrayLike) -> Array:
-        check_is_fitted(self, "coef_")
-        return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
 
 
 def _probabilities(said: Array) -> Array:

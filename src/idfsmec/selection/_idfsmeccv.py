@@ -8,22 +8,19 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from sklearn import config_context
-from sklearn.base import BaseEstimator, clone
-from sklearn.metrics import get_scorer
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import ParameterGrid, StratifiedGroupKFold, check_cv
-from sklearn.svm import LinearSVC
 from sklearn.utils import Tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from idfsmec._threads import one_blas_thread
 from idfsmec.selection._base import RankingSelector
 from idfsmec.selection._idfsmec import IDFSMEC, PreparedTable
+from idfsmec.selection._judging import Split, judge_by, judge_fold
 from idfsmec.selection._path import GAMMAS, LAMS, IDFSPath, weigh_path
 from idfsmec.solver import fold_moments, solve_channels, table_moments
 
 Array = NDArray[np.float64]
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 _OF_THE_SELECTOR = (
     "scores_",
@@ -205,11 +202,9 @@ class IDFSMECCV(RankingSelector):
         paths: list[IDFSPath],
         counts: list[int],
     ) -> None:
-        classifier = LinearSVC() if self.classifier is None else self.classifier
-        scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
-        labels = self.classes_[table.codes]
+        judge = judge_by(self.classifier, self.scoring, self.classes_)
         scores = Parallel(n_jobs=self.n_jobs)(
-            delayed(_judge_fold)(table.X, labels, split, path.rankings, counts, classifier, scorer)
+            delayed(judge_fold)(table.X, table.codes, split, path.rankings, counts, judge)
             for split, path in zip(splits, paths, strict=True)
         )
         self.cv_results_ = _results(self.lams, self.gammas, counts, np.array(scores))
@@ -231,54 +226,6 @@ def _feature_counts(wanted: Iterable[int | float], n_features: int) -> list[int]
             continue
         counts.add(probe.set_params(n_features_to_select=one)._n_to_select(n_features))
     return sorted(counts) or [max(1, n_features // 2)]
-
-
-def _judge_fold(
-    X: Array,
-    labels: NDArray,
-    split: Split,
-    rankings: NDArray[np.intp],
-    counts: list[int],
-    classifier: BaseEstimator,
-    scorer: Any,
-) -> Array:
-    """Scores of one fold for every (gamma, lam, number of features)."""
-    train, test = split
-    inside, outside = fill_by_train(X[train], X[test])
-    known: dict[bytes, float] = {}
-    n_lams, n_gammas, _ = rankings.shape
-    scores = np.empty((n_gammas, n_lams, len(counts)))
-    for place in np.ndindex(n_gammas, n_lams, len(counts)):
-        kept = rankings[place[1], place[0]] <= counts[place[2]]
-        key = np.packbits(kept).tobytes()
-        if key not in known:  # different gammas often keep the same features
-            # The numbers were checked when they came in; small fits would spend half their time
-            # on checking them again.
-            with config_context(assume_finite=True, skip_parameter_validation=True):
-                model = clone(classifier).fit(inside[:, kept], labels[train])
-                known[key] = scorer(model, outside[:, kept], labels[test])
-        scores[place] = known[key]
-    return scores
-
-
-def fill_by_train(train: Array, test: Array) -> tuple[Array, Array]:
-    """Standardise by the training part's observed values and fill gaps with its mean.
-
-    Examples
-    --------
-    >>> fill_by_train(np.array([[0.0], [2.0], [np.nan]]), np.array([[3.0], [np.nan]]))
-    (array([[-1.],
-           [ 1.],
-           [ 0.]]), array([[2.],
-           [0.]]))
-    """
-    seen = ~np.isnan(train)
-    count = np.maximum(seen.sum(axis=0), 1)
-    mean = np.where(seen, train, 0.0).sum(axis=0) / count
-    centred = np.where(seen, train - mean, 0.0)
-    std = np.sqrt((centred**2).sum(axis=0) / count)
-    std[std == 0] = 1.0
-    return centred / std, np.nan_to_num((test - mean) / std, nan=0.0)
 
 
 def _results(

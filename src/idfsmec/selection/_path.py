@@ -11,9 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from idfsmec._threads import one_blas_thread
 from idfsmec.selection._base import ranks
-from idfsmec.selection._idfsmec import IDFSMEC, warn_of_unsolved, warn_of_unusable
+from idfsmec.selection._idfsmec import (
+    IDFSMEC,
+    PreparedTable,
+    warn_of_unsolved,
+    warn_of_unusable,
+)
 from idfsmec.selection._weighing import weigh
-from idfsmec.solver import ChannelFits, solve_channels
+from idfsmec.solver import ChannelFits, fold_moments, solve_channels
 
 Array = NDArray[np.float64]
 
@@ -93,22 +98,88 @@ def idfs_path(
     >>> path.scores.shape
     (2, 3, 13)
     """
+    selector, table = _prepare(X, y, channels, lams, gammas, sample_weight, options)
+    with one_blas_thread():
+        fits = solve_channels([table.moments()], [float(lam) for lam in lams], table.options)
+    _warn(selector, fits, 0)
+    return weigh_path(fits, 0, table.columns, lams, gammas, selector)
+
+
+def idfs_fold_paths(
+    X: ArrayLike,
+    y: ArrayLike,
+    held_out: Sequence[NDArray[np.intp]],
+    *,
+    channels: ArrayLike | None = None,
+    lams: Sequence[float] = LAMS,
+    gammas: Sequence[float] = GAMMAS,
+    **options: Any,
+) -> list[IDFSPath]:
+    """:func:`idfs_path` of the training part of every fold, all in one batch.
+
+    A training part's moments are those of all samples minus those of the held-out ones. Every
+    training part should have all classes; with ``standardize=False`` features are in the units
+    of X in every fold.
+
+    Parameters
+    ----------
+    X, y, channels, lams, gammas, **options
+        As in :func:`idfs_path`.
+    held_out : sequence of integer arrays
+        Samples that each fold leaves out.
+
+    Returns
+    -------
+    list of IDFSPath
+        One for each fold.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> folds = [np.arange(0, 178, 2), np.arange(1, 178, 2)]
+    >>> paths = idfs_fold_paths(X, y, folds, channels=[0] * 6 + [1] * 7, lams=[1.0], gammas=[2])
+    >>> [path.scores.shape for path in paths]
+    [(1, 1, 13), (1, 1, 13)]
+    """
+    selector, table = _prepare(X, y, channels, lams, gammas, None, options)
+    with one_blas_thread():
+        moments = fold_moments(table.X, table.codes, table.n_classes, table.columns, held_out)
+        fits = solve_channels(moments, [float(lam) for lam in lams], table.options)
+    for fold in range(len(held_out)):
+        _warn(selector, fits, fold)
+    return [
+        weigh_path(fits, fold, table.columns, lams, gammas, selector)
+        for fold in range(len(held_out))
+    ]
+
+
+def _prepare(
+    X: ArrayLike,
+    y: ArrayLike,
+    channels: ArrayLike | None,
+    lams: Sequence[float],
+    gammas: Sequence[float],
+    sample_weight: ArrayLike | None,
+    options: dict[str, Any],
+) -> tuple[IDFSMEC, PreparedTable]:
+    """Check the grid and the input."""
     selector = IDFSMEC(channels, **options)
     for lam in lams:
         selector.set_params(lam=lam)._options()
     for gamma in gammas:
         selector.set_params(gamma=gamma)._options()
-    table = selector._prepare(X, y, sample_weight)
-    with one_blas_thread():
-        fits = solve_channels([table.moments()], [float(lam) for lam in lams], table.options)
-    warn_of_unusable(selector.channel_names_, fits.unusable[0])
+    return selector, selector._prepare(X, y, sample_weight)
+
+
+def _warn(selector: IDFSMEC, fits: ChannelFits, fold: int) -> None:
+    warn_of_unusable(selector.channel_names_, fits.unusable[fold])
     warn_of_unsolved(
         selector.channel_names_,
-        fits.kkt_residuals[0].max(axis=0),
+        fits.kkt_residuals[fold].max(axis=0),
         selector.tol,
         selector.max_iter,
     )
-    return weigh_path(fits, 0, table.columns, lams, gammas, selector)
 
 
 def weigh_path(

@@ -7,16 +7,108 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from idfsmec.selection._idfsmec import IDFSMEC, PreparedTable
+from idfsmec.selection._observed import Units
 from idfsmec.selection._weighing import weigh
-from idfsmec.solver import ChannelFits
+from idfsmec.solver import ChannelFits, fold_moments, solve_channels
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 # Share of the mean score that every feature of a usable channel is trusted with: a feature that
 # repeats another has score 0, yet it stands in when the other's channel is missing.
 _FLOOR = 0.02
+
+
+class PenalisedVotes(BaseEstimator):
+    """What the classifier and the regressor share: votes of channels, learned under a penalty.
+
+    A subclass says how the inner folds are made (:meth:`_inner_folds`) and what a strength of the
+    penalty costs on held-out samples (:meth:`_losses`).
+    """
+
+    def __init__(
+        self,
+        channels: ArrayLike | None,
+        lam: float,
+        gamma: float,
+        power: float,
+        cv: int,
+        standardize: bool,
+        missing_correction: str | None,
+        tol: float,
+        max_iter: int,
+        device: str | None,
+    ) -> None:
+        self.channels = channels
+        self.lam = lam
+        self.gamma = gamma
+        self.power = power
+        self.cv = cv
+        self.standardize = standardize
+        self.missing_correction = missing_correction
+        self.tol = tol
+        self.max_iter = max_iter
+        self.device = device
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _idfsmec(self) -> IDFSMEC:
+        """The selector with the parameters that both have."""
+        shared = set(IDFSMEC().get_params()) & set(self.get_params())
+        return IDFSMEC(**{name: getattr(self, name) for name in shared})
+
+    def _inner_folds(
+        self, table: PreparedTable, subjects: NDArray
+    ) -> list[tuple[Indices, Indices]]:
+        raise NotImplementedError
+
+    def _losses(
+        self,
+        scaled: Array,
+        train: Indices,
+        test: Indices,
+        table: PreparedTable,
+        strengths: list[float],
+    ) -> Array:
+        raise NotImplementedError
+
+    def _choose(
+        self, strengths: list[float], table: PreparedTable, groups: ArrayLike | None
+    ) -> float:
+        """The strength with the smallest loss on subjects that were held out.
+
+        Of several without folds to choose by, the middle one.
+        """
+        subjects = np.arange(table.codes.size) if groups is None else np.asarray(groups)
+        check_consistent_length(table.X, subjects)
+        folds = self._inner_folds(table, subjects) if len(strengths) > 1 else []
+        if not folds:
+            return strengths[len(strengths) // 2]
+        held_out = [test for _, test in folds]
+        moments = fold_moments(table.X, table.codes, table.n_classes, table.columns, held_out)
+        fits = solve_channels(moments, [float(self.lam)], table.options)
+        loss = np.zeros(len(strengths))
+        for fold, (train, test) in enumerate(folds):
+            units = Units.of(moments[fold], table.columns)
+            scaled = units.standardised(table.X) * self._scales(fits, fold, table)
+            loss += self._losses(scaled, train, test, table, strengths)
+        return strengths[int(np.argmin(loss))]
+
+    def _scales(self, fits: ChannelFits, fold: int, table: PreparedTable) -> Array:
+        return feature_scales(fits, fold, table.columns, gamma=self.gamma, power=self.power)
+
+    def _check(self, X: ArrayLike) -> Array:
+        check_is_fitted(self, "coef_")
+        return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
 
 
 def check_penalised(name: str, strengths: Any, power: Any, cv: Any) -> list[float]:

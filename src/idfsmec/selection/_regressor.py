@@ -9,22 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.model_selection import GroupKFold
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from idfsmec._threads import one_blas_thread
 from idfsmec.selection._base import RankingSelector
 from idfsmec.selection._channels import channel_columns
-from idfsmec.selection._idfsmec import (
-    IDFSMEC,
-    PreparedTable,
-    warn_of_unsolved,
-    warn_of_unusable,
-)
+from idfsmec.selection._idfsmec import PreparedTable, warn_of_unsolved, warn_of_unusable
 from idfsmec.selection._observed import Units
-from idfsmec.selection._penalised import check_penalised, feature_scales
+from idfsmec.selection._penalised import PenalisedVotes, check_penalised
 from idfsmec.selection._weighing import weigh
-from idfsmec.solver import ChannelFits, fold_moments, solve_channels, total_objective
+from idfsmec.solver import ChannelFits, solve_channels, total_objective
 
 Array = NDArray[np.float64]
 
@@ -32,7 +26,7 @@ Array = NDArray[np.float64]
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 
-class IDFSMECRegressor(RegressorMixin, RankingSelector):
+class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
     """:class:`IDFSMEC` for a continuous score, such as BDI or PHQ-9, and its prediction.
 
     The target of every channel's regression is the standardised score in place of the one-hot
@@ -101,23 +95,11 @@ class IDFSMECRegressor(RegressorMixin, RankingSelector):
         max_iter: int = 10_000,
         device: str | None = None,
     ) -> None:
-        self.channels = channels
+        super().__init__(
+            channels, lam, gamma, power, cv, standardize, missing_correction, tol, max_iter, device
+        )
         self.n_features_to_select = n_features_to_select
-        self.lam = lam
-        self.gamma = gamma
-        self.power = power
         self.alpha = alpha
-        self.cv = cv
-        self.standardize = standardize
-        self.missing_correction = missing_correction
-        self.tol = tol
-        self.max_iter = max_iter
-        self.device = device
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Rank features and channels by the score, and learn to predict it.
@@ -154,8 +136,7 @@ class IDFSMECRegressor(RegressorMixin, RankingSelector):
 
     def _prepare(self, X: ArrayLike, y: ArrayLike) -> PreparedTable:
         """Check parameters and input; standardise the score; learn the channels."""
-        shared = set(IDFSMEC().get_params()) & set(self.get_params())
-        options = IDFSMEC(**{name: getattr(self, name) for name in shared})._options()
+        options = self._idfsmec()._options()
         checked, target = validate_data(
             self,
             X,
@@ -200,30 +181,24 @@ class IDFSMECRegressor(RegressorMixin, RankingSelector):
         self.channel_weights_ = weighing.channel_weights
         self._set_ranking(weighing.scores, weighing.order)
 
-    def _scales(self, fits: ChannelFits, fold: int, table: PreparedTable) -> Array:
-        return feature_scales(fits, fold, table.columns, gamma=self.gamma, power=self.power)
-
-    def _choose(
-        self, penalties: list[float], table: PreparedTable, groups: ArrayLike | None
-    ) -> float:
-        """The strength with the smallest squared error on subjects that were held out."""
-        subjects = np.arange(table.codes.size) if groups is None else np.asarray(groups)
-        check_consistent_length(table.X, subjects)
+    def _inner_folds(
+        self, table: PreparedTable, subjects: NDArray
+    ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         n_folds = min(self.cv, np.unique(subjects).size)
-        if len(penalties) == 1 or n_folds < 2:
-            return penalties[len(penalties) // 2]
-        folds = list(GroupKFold(n_folds).split(table.X, groups=subjects))
-        held_out = [test for _, test in folds]
-        moments = fold_moments(table.X, table.codes, 1, table.columns, held_out)
-        fits = solve_channels(moments, [float(self.lam)], table.options)
-        error = np.zeros(len(penalties))
-        for fold, (train, test) in enumerate(folds):
-            units = Units.of(moments[fold], table.columns)
-            scaled = units.standardised(table.X) * self._scales(fits, fold, table)
-            paths = _ridge_path(scaled[train], table.codes[train], penalties)
-            for place, (coef, intercept) in enumerate(paths):
-                error[place] += np.sum((scaled[test] @ coef + intercept - table.codes[test]) ** 2)
-        return penalties[int(np.argmin(error))]
+        return list(GroupKFold(n_folds).split(table.X, groups=subjects)) if n_folds > 1 else []
+
+    def _losses(
+        self,
+        scaled: Array,
+        train: NDArray[np.intp],
+        test: NDArray[np.intp],
+        table: PreparedTable,
+        strengths: list[float],
+    ) -> Array:
+        """Squared error on the held-out samples."""
+        models = _ridge_path(scaled[train], table.codes[train], strengths)
+        truth = table.codes[test]
+        return np.array([np.sum((scaled[test] @ c + b - truth) ** 2) for c, b in models])
 
     def predict(self, X: ArrayLike) -> Array:
         """Score of each sample from the channels it has.
@@ -237,10 +212,7 @@ class IDFSMECRegressor(RegressorMixin, RankingSelector):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self, "coef_")
-        checked = validate_data(
-            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
-        )
+        checked = self._check(X)
         said = self._units.standardised(checked) @ self._coef + self.intercept_
         empty = self._units.without_any(checked, self._usable, "the mean score of training")
         said[empty] = self.target_mean_

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from idfsmec.selection._complete import CompleteSelector
-from idfsmec.selection._manhattan import ManhattanNeighbours
+from idfsmec.selection._manhattan import ManhattanNeighbours, Pairs
 
 # Below so many differences of single values, starting threads costs more than it saves.
-_WORTH_THREADS = 2e8
+_WORTH_THREADS = 1e7
+_DIFFERENCES_PER_TASK = 2**20
 
 
 class ReliefF(CompleteSelector):
@@ -92,38 +96,58 @@ class ReliefF(CompleteSelector):
         classes = [
             slice(int(end - size), int(end)) for end, size in zip(ends, class_sizes, strict=True)
         ]
-        strips = [
-            (home, slice(start, min(start + neighbours.rows_per_strip, rows.stop)))
-            for home, rows in enumerate(classes)
-            for start in range(rows.start, rows.stop, neighbours.rows_per_strip)
-        ]
         work = float(Z.shape[0]) ** 2 * Z.shape[1]
-        n_jobs = self.n_jobs if work > _WORTH_THREADS else 1
-        with Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
-            if neighbours.keeps_matrix:
-                parallel(delayed(neighbours.measure)(rows) for _, rows in strips)
-            parts = parallel(
-                delayed(_strip_weights)(neighbours, classes, home, rows, self.n_neighbors)
-                for home, rows in strips
+        n_threads = effective_n_jobs(self.n_jobs) if work > _WORTH_THREADS else 1
+        with ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:
+            in_turn = pool.map if pool is not None else map
+            list(in_turn(neighbours.screen, neighbours.screening_strips()))
+            searches = [
+                (home, rows)
+                for home, members in enumerate(classes)
+                for rows in neighbours.search_strips(members)
+            ]
+            found = in_turn(
+                lambda search: _weighted_pairs(neighbours, classes, *search, self.n_neighbors),
+                searches,
             )
-        # Summed in a fixed order: the same for any number of threads.
-        return np.sum(parts, axis=0) / Z.shape[0]
+            parts = in_turn(
+                lambda pairs: neighbours.summed_differences(*pairs),
+                _parts(_merged(list(found), Z.shape[0]), Z.shape[1]),
+            )
+            # Summed in a fixed order: the same for any number of threads.
+            return np.sum(list(parts), axis=0) / Z.shape[0]
 
 
-def _strip_weights(
+def _weighted_pairs(
     neighbours: ManhattanNeighbours, classes: list[slice], home: int, rows: slice, k: int
-) -> NDArray[np.float64]:
-    """What a strip of samples of one class adds to every feature's weight."""
-    distances = neighbours.strip(rows)
-    n_samples = neighbours.n_samples
-    n_home = classes[home].stop - classes[home].start
-    weights = np.zeros(neighbours.n_features)
+) -> Pairs:
+    """Samples of one class with their neighbours, and what each pair's difference counts."""
+    n_others = neighbours.n_samples - (classes[home].stop - classes[home].start)
+    pairs = []
     for other, members in enumerate(classes):
         size = members.stop - members.start
         n_near = min(k, size - 1 if other == home else size)
         if n_near == 0:
             continue
-        difference = neighbours.summed_differences(rows, distances, members, n_near)
-        share = -1.0 if other == home else size / (n_samples - n_home)
-        weights += share / n_near * difference
-    return weights
+        row, neighbour, share = neighbours.nearest(rows, members, n_near)
+        pairs.append((row, neighbour, share * (-1 if other == home else size / n_others) / n_near))
+    return _joined(pairs)
+
+
+def _joined(pairs: list[Pairs]) -> Pairs:
+    first, second, weights = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    return first, second, weights
+
+
+def _merged(found: list[Pairs], n_samples: int) -> Pairs:
+    """Each pair once: two samples that are each other's neighbours add their weights."""
+    first, second, weights = _joined(found)
+    key = np.minimum(first, second) * n_samples + np.maximum(first, second)
+    different, place = np.unique(key, return_inverse=True)
+    return *np.divmod(different, n_samples), np.bincount(place, weights)
+
+
+def _parts(pairs: Pairs, n_features: int) -> list[Pairs]:
+    """Cut the pairs into tasks of equal size, regardless of the number of threads."""
+    n_parts = -(-pairs[0].size * n_features // _DIFFERENCES_PER_TASK)
+    return list(zip(*(np.array_split(column, n_parts) for column in pairs), strict=True))

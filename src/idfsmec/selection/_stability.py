@@ -16,7 +16,7 @@ from idfsmec.selection._base import RankingSelector, encode_labels, ranks
 from idfsmec.selection._channels import channel_columns
 from idfsmec.selection._error_bounds import ASSUMPTIONS, false_selections, smallest_threshold
 from idfsmec.selection._idfsmec import IDFSMEC
-from idfsmec.selection._idfsmeccv import fill_by_train
+from idfsmec.selection._judging import fill_by_train
 from idfsmec.selection._weighing import weigh
 from idfsmec.selection.agreement import Stability, selection_stability
 from idfsmec.solver import fold_moments, solve_channels

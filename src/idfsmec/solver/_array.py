@@ -6,11 +6,15 @@ others (PyTorch tensors on a GPU, say) what ``array_api_compat`` makes of their 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import eigsh
 
+# NumPy 2 has it as a function of its own, which is faster.
+_dot_of_rows = getattr(np, "vecdot", partial(np.einsum, "bd,bd->b"))
 # Beyond this size all eigenvalues take much longer than the largest one.
 _LARGE = 200
 
@@ -88,7 +92,9 @@ def dot(left: Any, right: Any) -> Any:
     array([11.,  6.])
     """
     if isinstance(left, np.ndarray):  # several times faster than multiplying, then summing
-        return np.einsum("bd,bd->b" if left.ndim == 2 else "bcd,bcd->b", left, right)
+        if left.ndim == 3:
+            left, right = (part.reshape(part.shape[0], -1) for part in (left, right))
+        return _dot_of_rows(left, right)
     return namespace(left).sum(left * right, axis=tuple(range(1, left.ndim)))
 
 
@@ -104,6 +110,22 @@ def concat(parts: list[Any]) -> Any:
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts, axis=1)
     return namespace(parts[0]).concat(parts, axis=1)
+
+
+def solve_twice(matrices: Any, right: Any) -> Any:
+    """``M^-1 M^-1 right`` for symmetric positive definite matrices M.
+
+    Large matrices are factorised once for both.
+    """
+    if matrices.shape[-1] <= _LARGE or not isinstance(matrices, np.ndarray):
+        solve = namespace(matrices).linalg.solve
+        return solve(matrices, solve(matrices, right))
+    found = np.empty_like(right)
+    for place, (matrix, columns) in enumerate(zip(matrices, right, strict=True)):
+        factor = cho_factor(matrix, check_finite=False)
+        once = cho_solve(factor, columns, check_finite=False)
+        found[place] = cho_solve(factor, once, check_finite=False)
+    return found
 
 
 def largest_eigenvalues(matrices: Any) -> Any:

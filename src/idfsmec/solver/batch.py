@@ -2,9 +2,11 @@
 
 Each iteration takes one step in theta and one in W from points extrapolated along the last
 progress (inertial proximal alternating minimisation; T. Pock and S. Sabach, 2016). Both steps
-minimise upper bounds of U. Where extrapolation would make U rise, the iterate is kept and the
-momentum starts anew, so U never rises. Problems leave the batch when their first-order conditions
-hold. No problem ever sees another: results do not depend on what shares the batch.
+minimise quadratic models of U whose curvature begins at a bound, which makes them upper bounds,
+and is eased as long as U falls. Where a step would make U rise, the iterate is kept, the momentum
+starts anew and the curvature goes back towards the bound, so U never rises. Problems leave the
+batch when their first-order conditions hold. No problem ever sees another: results do not depend
+on what shares the batch.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from idfsmec.solver._array import arange, diagonal, dot_over_classes, namespace, put, to_numpy
-from idfsmec.solver.newton import LARGEST_SYSTEM, newton_size, polish
+from idfsmec.solver.newton import polish
 from idfsmec.solver.problem import (
     ChannelProblems,
     fit_product,
@@ -27,7 +29,11 @@ from idfsmec.solver.theta_step import theta_curvature, theta_step
 from idfsmec.solver.w_step import start_projection, w_curvature, w_step
 
 # Iterations between two looks at the first-order conditions.
-_CHECK_EVERY = 40
+_CHECK_EVERY = 20
+# Share of the bound that the curvature is eased to, by this factor an iteration, and how it goes
+# back. W's steps are longer to begin with: theirs is eased less.
+_EASED_TO, _EASED_BY, _BACK_BY = 0.3, 0.97, 2.0
+_EASED_TO_FOR_W = 0.6
 # A device takes as long for a few problems as for thousands; the host is then faster.
 _TOO_FEW_FOR_A_DEVICE = 512
 
@@ -77,6 +83,7 @@ class _State:
     value: Any
     support: Any  # features with positive weight when last looked at
     momentum: Any  # the sequence t_k of accelerated gradient methods; 1 = no momentum
+    ease: Any  # share of the curvature's bound in use
 
     def take(self, keep: Any) -> _State:
         parts = {name: part[keep] for name, part in vars(self).items() if name != "problems"}
@@ -155,17 +162,14 @@ def _finish(state: _State, tol: float) -> Any:
     support = state.theta > 0
     settled = xp.all(support == state.support, axis=1) & (residual > 1e-3 * tol)
     state.support = support
-    _, n_classes, n_features = state.problems.shape
-    if newton_size(n_features, n_classes) > LARGEST_SYSTEM or not bool(xp.any(settled)):
+    if not bool(xp.any(settled)):
         return residual
-    state.theta[settled], state.W[settled], state.value[settled], residual[settled] = polish(
-        state.problems.take(settled),
-        state.theta[settled],
-        state.W[settled],
-        state.value[settled],
-        residual[settled],
-        tol,
+    some = state.problems.take(settled)
+    theta, W, value = polish(
+        some, state.theta[settled], state.W[settled], state.value[settled], tol
     )
+    state.theta[settled], state.W[settled], state.value[settled] = theta, W, value
+    residual[settled] = xp.maximum(*kkt_residuals(some, theta, W))
     state.R_theta = redundancy_product(state.problems, state.theta)
     return residual
 
@@ -195,6 +199,7 @@ def _begin(problems: ChannelProblems, unit: Any, theta: Any, W: Any) -> _State:
         value=objective(problems, theta, W, R_theta),
         support=theta < 0,
         momentum=xp.ones_like(problems.y2),
+        ease=xp.ones_like(problems.y2),
     )
 
 
@@ -209,22 +214,25 @@ def _iterate(state: _State) -> None:
     R_theta_ahead = state.R_theta + push * (state.R_theta - state.R_theta_before)
     residual = fit_product(problems, theta_ahead, state.W) - problems.P
     by_theta = 2.0 * (dot_over_classes(state.W, residual) + R_theta_ahead)
-    theta = theta_step(theta_ahead, by_theta, state.theta_curvature)
+    theta = theta_step(theta_ahead, by_theta, state.ease * state.theta_curvature)
 
     W_ahead = state.W + push[:, :, None] * (state.W - state.W_before)
     residual = fit_product(problems, theta, W_ahead) - problems.P
-    W = w_step(W_ahead, theta, residual, w_curvature(problems.A_top, state.A_diagonal, theta))
+    curvature = w_curvature(problems.A_top, state.A_diagonal, theta)
+    W = w_step(W_ahead, theta, residual, xp.clip(state.ease, _EASED_TO_FOR_W, 1.0) * curvature)
 
     R_theta = redundancy_product(problems, theta)
     value = objective(problems, theta, W, R_theta)
     better = value <= state.value
+    eased = xp.clip(_EASED_BY * state.ease, _EASED_TO, 1.0)
     state.theta_before, state.W_before, state.R_theta_before = state.theta, state.W, state.R_theta
     if xp is np and better.all():  # the usual case; asking a device would cost more than it saves
         state.theta, state.W, state.R_theta = theta, W, R_theta
-        state.value, state.momentum = value, momentum
+        state.value, state.momentum, state.ease = value, momentum, eased
         return
     state.theta = xp.where(better[:, None], theta, state.theta)
     state.W = xp.where(better[:, None, None], W, state.W)
     state.R_theta = xp.where(better[:, None], R_theta, state.R_theta)
     state.value = xp.where(better, value, state.value)
     state.momentum = xp.where(better, momentum, xp.ones_like(momentum))
+    state.ease = xp.where(better, eased, xp.clip(_BACK_BY * state.ease, 0.0, 1.0))

@@ -12,74 +12,157 @@ with H the Hessian of the Lagrangian and J the Jacobian of the constraints.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from idfsmec.solver._array import arange, dot_over_classes, namespace, transpose, zeros
-from idfsmec.solver.problem import (
-    ChannelProblems,
-    fit_product,
-    kkt_residuals,
-    objective,
-    redundancy_product,
-)
+from idfsmec.solver._array import arange, dot, dot_over_classes, namespace, transpose, zeros
+from idfsmec.solver.problem import ChannelProblems, redundancy_product, tangent_part
+from idfsmec.solver.support import Support
 from idfsmec.solver.theta_step import project_to_simplex
 from idfsmec.solver.w_step import polar
 
 # Beyond this many unknowns a Newton step costs more than the first-order steps it replaces.
 LARGEST_SYSTEM = 160
-_MAX_STEPS = 12
+_MAX_STEPS = 8
+# Steps end at this share of the tolerance.
+_ENOUGH = 1e-3
 # Newton's steps end in rounding noise: this much of U's scale counts as "no higher".
 _ROUNDING = 1e-13
 # Damping (Levenberg-Marquardt) shortens steps where the Hessian is singular or indefinite. A trace
-# of it is always there: rows of W that belong to features without weight are not determined.
+# of it is always there: rows of W that belong to features without weight are not determined. Where
+# much is needed, a saddle is near, and first-order steps leave it at less cost.
 _LEAST_DAMPING = 1e-9
 _FIRST_DAMPING = 1e-3
-_MOST_DAMPING = 1.0
+_MOST_DAMPING = 0.02
+_EASED_BY, _RAISED_BY = 0.1, 30.0
 
 
 def polish(
-    problems: ChannelProblems, theta: Any, W: Any, value: Any, residual: Any, tol: float
-) -> tuple[Any, Any, Any, Any]:
-    """Take Newton steps as long as they lower the KKT residual and do not raise U.
+    problems: ChannelProblems, theta: Any, W: Any, value: Any, tol: float
+) -> tuple[Any, Any, Any]:
+    """Take Newton steps on the support as long as they help and do not raise U.
 
     Parameters
     ----------
     problems : ChannelProblems
         Normalised to ``y2 = 1``.
-    theta, W, value, residual : arrays
-        Iterates, their U and their KKT residual.
+    theta, W, value : arrays
+        Iterates and their U.
     tol : float
-        Steps go on until the residual is below a thousandth of this, or no step helps.
+        Steps go on until the first-order conditions hold on the support to a thousandth of this,
+        or no step helps.
 
     Returns
     -------
-    theta, W, value, residual : arrays
+    theta, W, value : arrays
         Unchanged where no step helped.
     """
     xp = namespace(theta)
-    theta, W, value, residual = theta * 1.0, W * 1.0, value * 1.0, residual * 1.0
+    theta, W, value = theta * 1.0, W * 1.0, value * 1.0
+    n_positive = xp.sum((theta > 0) * 1, axis=1)
+    below = 0
+    for size in _sizes(*W.shape[1:]):
+        some = xp.nonzero((n_positive > below) & (n_positive <= size))[0]
+        below = size
+        if some.shape[0] == 0:
+            continue
+        part = (problems.take(some), theta[some], W[some])
+        if size < W.shape[2]:
+            support = Support.of(part[1], part[2], size)
+            *point, value[some] = _descend(*support.shorten(*part), value[some], tol)
+            theta[some], W[some] = support.restore(*point)
+        else:
+            theta[some], W[some], value[some] = _descend(*part, value[some], tol)
+    return theta, W, value
+
+
+def _sizes(n_classes: int, n_features: int) -> list[int]:
+    """Sizes of support that are told apart: few, so that problems stay together."""
+    if n_classes > n_features:  # W has orthonormal rows then, which the equations do not know
+        return []
+    sizes = [size for size in (n_features // 2,) if size + n_classes < n_features]
+    return [
+        size
+        for size in [*sizes, n_features]
+        if newton_size(min(size + n_classes, n_features), n_classes) <= LARGEST_SYSTEM
+    ]
+
+
+@dataclass
+class _Point:
+    """An iterate and all that follows from it."""
+
+    theta: Any
+    W: Any
+    misfit: Any  # A Theta W - P
+    by_theta: Any
+    tangent: Any  # the derivative by W along the orthonormal matrices
+    multipliers: Any  # of the constraint that W is orthonormal
+    value: Any
+    residual: Any  # of the first-order conditions on the support
+
+    @classmethod
+    def at(cls, problems: ChannelProblems, theta: Any, W: Any) -> _Point:
+        xp = namespace(theta)
+        weighted = theta[:, None, :] * W
+        misfit = weighted @ problems.A - problems.P
+        R_theta = redundancy_product(problems, theta)
+        by_theta = 2.0 * (dot_over_classes(W, misfit) + R_theta)
+        by_W = 2.0 * theta[:, None, :] * misfit
+        inner = W @ transpose(by_W)
+        multipliers = 0.5 * (inner + transpose(inner))
+        tangent = tangent_part(W, by_W)
+        redundancy = dot(theta, R_theta)
+        steepest = xp.min(xp.where(theta > 0, by_theta, xp.inf), axis=1)
+        residual = xp.maximum(dot(theta, by_theta) - steepest, dot(tangent, tangent) ** 0.5)
+        value = problems.y2 + dot(weighted, misfit - problems.P) + redundancy
+        scale = problems.y2 + redundancy
+        return cls(theta, W, misfit, by_theta, tangent, multipliers, value, residual / scale)
+
+    def take(self, index: Any) -> _Point:
+        return _Point(*(part[index] for part in vars(self).values()))
+
+    def replace(self, where: Any, other: _Point) -> None:
+        for name, part in vars(self).items():
+            part[where] = getattr(other, name)[where]
+
+
+def _descend(
+    problems: ChannelProblems, theta: Any, W: Any, value: Any, tol: float
+) -> tuple[Any, Any, Any]:
+    """Newton steps for problems of one size."""
+    xp = namespace(theta)
+    point = _Point.at(problems, theta, W)
+    point.value = value * 1.0
+    found = (theta * 1.0, W * 1.0, value * 1.0)
+    index = arange(value.shape[0], value)
     damping = xp.full_like(value, _LEAST_DAMPING)
-    trying = arange(value.shape[0], value)
     for _ in range(_MAX_STEPS):
-        some = problems.take(trying)
-        new_theta, new_W = newton_step(some, theta[trying], W[trying], damping[trying])
-        new_value = objective(some, new_theta, new_W)
-        new_residual = xp.maximum(*kkt_residuals(some, new_theta, new_W))
-        rounding = _ROUNDING * xp.maximum(value[trying], problems.y2[trying])
-        lower = new_value < value[trying] - rounding
-        level = (new_value <= value[trying] + rounding) & (new_residual < residual[trying])
-        better = lower | level
-        kept = trying[better]
-        theta[kept], W[kept] = new_theta[better], new_W[better]
-        value[kept] = xp.minimum(value[kept], new_value[better])
-        residual[kept] = new_residual[better]
-        eased = xp.maximum(0.03 * damping[trying], xp.full_like(rounding, _LEAST_DAMPING))
-        raised = xp.maximum(30.0 * damping[trying], xp.full_like(rounding, _FIRST_DAMPING))
-        damping[trying] = xp.where(better, eased, raised)
-        trying = trying[(residual[trying] > 1e-3 * tol) & (damping[trying] < _MOST_DAMPING)]
-        if trying.shape[0] == 0:
-            break
-    return theta, W, value, residual
+        new = _Point.at(problems, *newton_step(problems, point, damping))
+        change = new.value - point.value
+        rounding = _ROUNDING * xp.maximum(point.value, problems.y2)
+        better = (change < -rounding) | ((change <= rounding) & (new.residual < point.residual))
+        new.value = xp.minimum(new.value, point.value)
+        point.replace(better, new)
+        damping = xp.where(
+            better,
+            xp.clip(_EASED_BY * damping, _LEAST_DAMPING, None),
+            xp.clip(_RAISED_BY * damping, _FIRST_DAMPING, None),
+        )
+        trying = (point.residual > _ENOUGH * tol) & (damping < _MOST_DAMPING)
+        if not bool(trying.all()):
+            _store(found, index, point)
+            if not bool(trying.any()):
+                return found
+            point, problems = point.take(trying), problems.take(trying)
+            index, damping = index[trying], damping[trying]
+    _store(found, index, point)
+    return found
+
+
+def _store(found: tuple[Any, Any, Any], index: Any, point: _Point) -> None:
+    for whole, part in zip(found, (point.theta, point.W, point.value), strict=True):
+        whole[index] = part
 
 
 def newton_size(n_features: int, n_classes: int) -> int:
@@ -87,29 +170,24 @@ def newton_size(n_features: int, n_classes: int) -> int:
     return n_features * (1 + n_classes) + 1 + n_classes * (n_classes + 1) // 2
 
 
-def newton_step(problems: ChannelProblems, theta: Any, W: Any, damping: Any) -> tuple[Any, Any]:
-    """One Newton step from (theta, W) for every problem; features at zero stay there.
+def newton_step(problems: ChannelProblems, point: _Point, damping: Any) -> tuple[Any, Any]:
+    """One Newton step for every problem; features at zero stay there.
 
     The result is feasible, but whether it is better is for the caller to check.
     """
+    theta, W = point.theta, point.W
     xp = namespace(theta)
     n_problems, n_classes, n_features = W.shape
     n_unknowns = n_features * (1 + n_classes)
-    residual = fit_product(problems, theta, W) - problems.P
-    by_theta = 2.0 * (dot_over_classes(W, residual) + redundancy_product(problems, theta))
-    by_W = 2.0 * theta[:, None, :] * residual
-    inner = W @ transpose(by_W)
-    multipliers = 0.5 * (inner + transpose(inner))
-
     size = newton_size(n_features, n_classes)
     system = zeros((n_problems, size, size), theta)
-    _fill_hessian(system, problems, theta, W, residual, multipliers)
+    _fill_hessian(system, problems, point)
     diagonal = arange(n_unknowns, theta)
     system[:, diagonal, diagonal] += damping[:, None]
     _fill_constraints(system, W)
     right = zeros((n_problems, size), theta)
-    right[:, :n_features] = -by_theta
-    right[:, n_features:n_unknowns] = -xp.reshape(by_W - multipliers @ W, (n_problems, -1))
+    right[:, :n_features] = -point.by_theta
+    right[:, n_features:n_unknowns] = -xp.reshape(point.tangent, (n_problems, -1))
     _freeze(system, right, theta <= 0)
 
     step = xp.linalg.solve(system, right[:, :, None])[:, :, 0]
@@ -118,9 +196,8 @@ def newton_step(problems: ChannelProblems, theta: Any, W: Any, damping: Any) -> 
     return project_to_simplex(xp.where(theta > 0, moved, xp.zeros_like(theta) - 1.0)), polar(W)
 
 
-def _fill_hessian(
-    system: Any, problems: ChannelProblems, theta: Any, W: Any, residual: Any, multipliers: Any
-) -> None:
+def _fill_hessian(system: Any, problems: ChannelProblems, point: _Point) -> None:
+    theta, W = point.theta, point.W
     n_classes, d = W.shape[1:]
     eye = arange(d, theta)
     by_A = 2.0 * problems.A
@@ -130,13 +207,13 @@ def _fill_hessian(
     for k in range(n_classes):
         rows = slice(d * (1 + k), d * (2 + k))
         mixed = weighted * W[:, k, None, :]
-        mixed[:, eye, eye] += 2.0 * residual[:, k, :]
+        mixed[:, eye, eye] += 2.0 * point.misfit[:, k, :]
         system[:, rows, :d] = mixed
         system[:, :d, rows] = transpose(mixed)
         system[:, rows, rows] = own
         for other in range(n_classes):
             columns = eye + d * (1 + other)
-            system[:, eye + d * (1 + k), columns] -= multipliers[:, k, other, None]
+            system[:, eye + d * (1 + k), columns] -= point.multipliers[:, k, other, None]
 
 
 def _fill_constraints(system: Any, W: Any) -> None:

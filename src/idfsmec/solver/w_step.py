@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idfsmec.solver._array import concat, diagonal, dot, eye, namespace, transpose
+from idfsmec.solver._array import concat, diagonal, dot, eye, namespace, solve_twice, transpose
 
 _TINY = 1e-300
 # Costs below this share of a feature's count as zero when the start is chosen.
@@ -133,9 +133,13 @@ def _cheap_complement(A: Any, directions: Any, leading: Any, n_wanted: int) -> A
     inside = transpose(directions) @ directions
     outside = eye(A.shape[-1], A) - inside
     size = xp.max(diagonal(A), axis=1)[:, None, None]
-    costs = outside @ A @ outside + size * (inside + _RIDGE * eye(A.shape[-1], A))
+    # (I - V V') A (I - V V') with few directions V, without a product of two large matrices.
+    across = transpose(directions) @ (directions @ A)
+    twice = transpose(directions) @ ((directions @ A @ transpose(directions)) @ directions)
+    costs = A - across - transpose(across) + twice
+    costs = costs + size * (inside + _RIDGE * eye(A.shape[-1], A))
     seeds = concat([leading * xp.abs(leading) ** (k + 1) for k in range(n_wanted)]) @ outside
-    found = transpose(xp.linalg.solve(costs, xp.linalg.solve(costs, transpose(seeds)))) @ outside
+    found = transpose(solve_twice(costs, transpose(seeds))) @ outside
     found = found / (xp.max(xp.abs(found), axis=(1, 2)) + _TINY)[:, None, None]
     _, spread, rows = xp.linalg.svd(found, full_matrices=False)
     usable = spread[:, -1] > 1e-8 * spread[:, 0]

@@ -1,0 +1,166 @@
+"""What benchmarks print, kept as a page for the docs and as numbers for comparison."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import io
+import json
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "mne", "torch")
+
+
+@dataclass(frozen=True)
+class Section:
+    """All that one benchmark printed, and how long it took."""
+
+    name: str
+    text: str
+    seconds: float
+
+
+class _Tee(io.StringIO):
+    """Keep what is written and show it too."""
+
+    def __init__(self, shown: io.TextIOBase) -> None:
+        super().__init__()
+        self.shown = shown
+
+    def write(self, text: str) -> int:
+        self.shown.write(text)
+        return super().write(text)
+
+    def flush(self) -> None:
+        self.shown.flush()
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[io.StringIO]:
+    """Collect what is printed inside the block."""
+    os.environ.setdefault("COLUMNS", "160")  # for tables drawn by rich
+    tee = _Tee(sys.stdout)  # type: ignore[arg-type]
+    with contextlib.redirect_stdout(tee):
+        yield tee
+
+
+def machine() -> dict[str, str]:
+    """What the numbers depend on; nothing that names the host or its user."""
+    versions = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "processor": _processor(),
+        "cores": str(os.cpu_count()),
+        "system": platform.system(),
+        **versions,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()
+
+
+def tables(text: str) -> list[dict]:
+    """Find the Markdown tables in a text; cells that are numbers become numbers.
+
+    Returns
+    -------
+    list of dict
+        ``title`` (the heading before the table) and ``rows`` (one dict for each).
+    """
+    found: list[dict] = []
+    title, headings = "", None
+    lines = _without_boxes(text).splitlines()
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        cells = _cells(line)
+        if line.startswith("#"):
+            title = line.lstrip("# ")
+        if not cells:
+            headings = None
+        elif headings is None and set("".join(_cells(following))) <= set("-:") != set():
+            headings = cells
+            found.append({"title": title, "rows": []})
+        elif headings is not None and not set("".join(cells)) <= set("-:"):
+            found[-1]["rows"].append(dict(zip(headings, map(_value, cells), strict=False)))
+    return found
+
+
+def _cells(line: str) -> list[str]:
+    line = line.strip()
+    return [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+
+
+def _value(cell: str) -> float | str:
+    number = re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", cell)
+    return float(cell) if number else cell
+
+
+def write_json(path: Path, sections: list[Section]) -> None:
+    """Machine, and all tables of all benchmarks."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {
+        "machine": machine(),
+        "benchmarks": {
+            one.name: {"seconds": round(one.seconds, 1), "tables": tables(one.text)}
+            for one in sections
+        },
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def write_markdown(path: Path, sections: list[Section]) -> None:
+    """A page with everything that was printed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    about = "; ".join(f"{name} {value}" for name, value in machine().items() if name != "date")
+    parts = [
+        "# Benchmarks, as run\n",
+        "<!-- Written by `make bench`; do not edit. -->\n",
+        f"One run on {machine()['date']} ({about}). `make bench` writes this page anew; [Speed]"
+        "(speed.md) says what to make of it.\n",
+    ]
+    for one in sections:
+        parts.append(f"## {one.name}\n")
+        parts.append(f"`python -m benchmarks {one.name}`, {one.seconds:.0f} s.\n")
+        parts.append(_as_markdown(_without_boxes(one.text)))
+    path.write_text("\n".join(parts), encoding="utf-8")
+
+
+def _as_markdown(text: str) -> str:
+    """Move headings one level down."""
+    lines = (("#" + line if line.startswith("#") else line) for line in text.split("\n"))
+    return "\n".join(lines).strip() + "\n"
+
+
+def _without_boxes(text: str) -> str:
+    """Turn tables drawn by rich into Markdown."""
+    result = []
+    for line in text.splitlines():
+        if line[:1] == "\u2503":  # headings stand between heavy lines
+            cells = [cell.strip() for cell in line.strip("\u2503 ").split("\u2503")]
+            result += ["", _row(cells), _row(["---"] * len(cells))]
+        elif line[:1] == "\u2502":
+            result.append(_row([cell.strip() for cell in line.strip("\u2502 ").split("\u2502")]))
+        elif line[:1] == "\u2514":  # the lower edge
+            result.append("")
+        elif not "\u2500" <= line[:1] <= "\u257f":
+            result.append(line.rstrip())
+    return "\n".join(result)
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

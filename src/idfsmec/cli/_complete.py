@@ -1,0 +1,76 @@
+"""What the Tab key offers: methods, patterns, features, data sets and labels by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+
+def after_commas(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Complete the last name of a list with commas, each name once.
+
+    Examples
+    --------
+    >>> complete = after_commas(lambda: ["mRMR", "CMIM", "random"])
+    >>> complete("CMIM,m"), complete("")
+    (['CMIM,mRMR'], ['mRMR', 'CMIM', 'random'])
+    """
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        given = {part.strip() for part in before.split(",")}
+        return [
+            f"{before}{comma}{name}"
+            for name in names()
+            if name.startswith(last) and name not in given
+        ]
+
+    return complete
+
+
+def one_of(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Complete a single name."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
+
+
+def sources(incomplete: str) -> list[str]:
+    """Complete the names of data sets; the shell itself offers files where none fits."""
+    return one_of(data_sets)(incomplete) if incomplete else []
+
+
+def data_sets() -> list[str]:
+    """Data sets known by name."""
+    from idfsmec.extraction import DATA_SETS
+
+    return list(DATA_SETS)
+
+
+def methods() -> list[str]:
+    """Methods and sanity lines that can run here."""
+    from idfsmec.evaluation import find_contestants
+
+    return [one.name for one in find_contestants()]
+
+
+def patterns() -> list[str]:
+    """Patterns of gaps."""
+    from idfsmec.missing._gaps import PATTERNS
+
+    return list(PATTERNS)
+
+
+def feature_names() -> list[str]:
+    """Features of the registry."""
+    from idfsmec.features import registry
+
+    return list(registry)
+
+
+def label_rules() -> list[str]:
+    """Rules for the labels of PRED+CT d003."""
+    from idfsmec.data._pred_labels import RULES
+
+    return list(RULES)

@@ -1,0 +1,104 @@
+"""Options that several commands share, and how their text becomes values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import joblib
+import typer
+
+from idfsmec.errors import InputError
+
+# From Python a list does as well as the command line's text with commas.
+if TYPE_CHECKING:
+    Names = str | Sequence[str]
+    Numbers = str | Sequence[float]
+    AnyPath = Path | str
+else:  # Typer wants a single type
+    Names = str
+    Numbers = str
+    AnyPath = Path
+
+JobsOption = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        help="Processes; -1 is one per core, -2 one less. Results do not depend on it.",
+    ),
+]
+DaskOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786, in place of --jobs."
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+SeedsOption = Annotated[int, typer.Option(help="Repetitions with new folds and gaps.")]
+SeedOption = Annotated[
+    int, typer.Option(help="Seed of the first repetition; the others count on from it.")
+]
+ResamplesOption = Annotated[
+    int,
+    typer.Option(
+        help="Random halves of the subjects that say how sure the ranking is; even; 0: none."
+    ),
+]
+
+
+def count_jobs(jobs: int) -> int:
+    """Number of processes, as joblib understands it: negative ones count from the cores.
+
+    Examples
+    --------
+    >>> count_jobs(3), count_jobs(-1) == joblib.cpu_count()
+    (3, True)
+    """
+    if jobs == 0:
+        raise InputError("the number of jobs is 0; give --jobs 1 or more, or -1 for one per core")
+    return jobs if jobs > 0 else max(joblib.cpu_count() + 1 + jobs, 1)
+
+
+def check_seed(seed: int) -> int:
+    """A seed NumPy takes."""
+    if not 0 <= seed < 2**32:
+        raise InputError(f"--seed {seed}: give a whole number from 0 to 4294967295")
+    return seed
+
+
+def check_resamples(resamples: int) -> int:
+    """Halves come in pairs; none is fine."""
+    if resamples < 0 or resamples % 2:
+        raise InputError(f"--resamples {resamples}: give an even number, such as 100, or 0")
+    return resamples
+
+
+def split_names(text: str | Iterable[str] | None) -> list[str] | None:
+    """Split a list with commas; from Python it may be a list already.
+
+    Examples
+    --------
+    >>> split_names("mRMR, ANOVA F"), split_names(["mRMR"])
+    (['mRMR', 'ANOVA F'], ['mRMR'])
+    """
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        return [str(part) for part in text]
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def split_numbers(
+    option: str, text: str | Iterable[float] | None, kind: Callable[[Any], Any]
+) -> list[Any] | None:
+    """Split a list of numbers with commas; from Python it may be a list already."""
+    if text is None:
+        return None
+    parts = [part for part in text.split(",") if part.strip()] if isinstance(text, str) else text
+    try:
+        return [kind(part) for part in parts]
+    except (TypeError, ValueError):
+        wanted = "whole numbers, such as 10,20" if kind is int else "numbers, such as 0.1,0.3"
+        raise InputError(f"{option} {text}: give {wanted}") from None

@@ -1,0 +1,78 @@
+"""How sure the ranking is: said in words, drawn, and in the ranked table."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from idfsmec.report import plot_selection_frequency, summarise, write_report
+
+
+@pytest.fixture
+def change(results):
+    """Results whose halves of the subjects came out otherwise."""
+
+    def changed(**changes):
+        own = {**results.resampling["cohort"], **changes}
+        return dataclasses.replace(results, resampling={"cohort": own})
+
+    return changed
+
+
+def test_the_answer_names_the_features_that_are_sure(results):
+    answer = summarise(results)["tables"][0]["answer"]
+    found = results.resampling["cohort"]
+    sure = {name for name, share in found["frequency"].items() if share >= found["threshold"]}
+    assert sure
+    assert len(answer["sureness"]["sure"]) == len(sure)
+    assert f"{len(sure)} of 32 features" in answer["trust"]
+    assert "at most 1 false pick is expected" in answer["trust"]
+
+
+def test_rows_of_the_ranking_say_how_often_halves_picked_them(results):
+    found = results.resampling["cohort"]
+    for row in summarise(results)["tables"][0]["ranking"]:
+        share = found["frequency"][f"{row['channel']}__{row['feature']}"]
+        assert row["frequency"] == share
+        assert row["sure"] is (share >= found["threshold"])
+
+
+def test_if_no_feature_is_sure_the_page_warns(change):
+    summary = summarise(change(threshold=1.01))
+    assert "No feature was picked on 101" in summary["tables"][0]["answer"]["trust"]
+    assert "No feature is sure" in [caution["title"] for caution in summary["cautions"]]
+
+
+def test_the_page_shows_the_section_the_figures_and_the_column(page, folder):
+    html = page.read_text("utf-8")
+    assert "How sure it is" in html
+    assert "In halves" in html
+    for name in ("sure-features", "sure-channels"):
+        assert (folder / "figures" / f"{name}.svg").exists()
+        assert (folder / "figures" / f"{name}.png").exists()
+
+
+def test_results_without_halves_say_what_to_run(hostile_page):
+    html = hostile_page.read_text("utf-8")
+    assert "Halves of the subjects were not compared (run idfsmec benchmark)." in html
+    assert "In halves" not in html
+
+
+def test_halves_that_could_not_be_made_are_explained(results, tmp_path, monkeypatch):
+    lone = dataclasses.replace(results, resampling={"cohort": {"reason": "one subject <b>"}})
+    monkeypatch.setattr("idfsmec.report.page.Results.read", lambda folder: lone)
+    html = write_report(tmp_path).read_text("utf-8")
+    assert "could not be compared: one subject &lt;b&gt;" in html
+    assert "could not be seen" in html
+
+
+def test_the_highest_are_drawn_and_what_reaches_the_threshold_stands_out():
+    shares = {f"E{i}__a": i / 30 for i in range(31)}
+    ax = plot_selection_frequency(shares, threshold=0.9, chance=0.1)
+    widths = [bar.get_width() for bar in ax.patches]
+    assert widths == pytest.approx(np.arange(30, 10, -1) / 30)
+    colors = [bar.get_facecolor() for bar in ax.patches]
+    assert len(set(colors[:4])) == 1
+    assert colors[3] != colors[4]
+    assert [line.get_xdata()[0] for line in ax.lines] == [0.9, 0.1]
+    assert ax.get_yticklabels()[0].get_text() == "a at E30"
