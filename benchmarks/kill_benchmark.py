@@ -1,8 +1,9 @@
 """Kill ``idfsmec benchmark`` again and again on one store, and compare with an undisturbed run.
 
-``python -m benchmarks.kill_benchmark [kills] [seed]`` kills with SIGKILL soon after one, two or
-three more units are finished, lets the last run end, and compares the exported files. When a run
-ends before it is killed, the next kill begins with an empty folder.
+``python -m benchmarks.kill_benchmark [kills] [seed]`` kills with SIGKILL while the program starts,
+soon after one, two or three more units are finished, or while the files are exported; lets the
+last run end, and compares the exported files. When a run ends before it is killed, the next kill
+begins with an empty folder.
 """
 
 from __future__ import annotations
@@ -55,11 +56,13 @@ def n_done(out: Path) -> int:
     return 0
 
 
-def kill_once(table: Path, out: Path, more: int, delay: float) -> tuple[bool, int, int]:
-    """Kill after some more units; whether it was killed, and units before and after."""
+def kill_once(
+    table: Path, out: Path, more: int, units: int, delay: float
+) -> tuple[bool, int, int]:
+    """Kill after some more of all units; whether it was killed, and units before and after."""
     before = n_done(out)
     with start(benchmark_command(table, out)) as process:
-        while process.poll() is None and n_done(out) < before + more:
+        while process.poll() is None and n_done(out) < min(before + more, units):
             time.sleep(0.005)
         time.sleep(delay)
         if process.poll() is None:
@@ -69,7 +72,12 @@ def kill_once(table: Path, out: Path, more: int, delay: float) -> tuple[bool, in
 
 
 def same(one: Path, other: Path) -> bool:
-    """Whether all exported files are the same to the last digit, but for the time taken."""
+    """Whether all exported files are the same to the last digit, but for the time taken.
+
+    Files of one folder that the other does not have count, too: a killed writer's leftovers.
+    """
+    if {path.name for path in one.iterdir()} != {path.name for path in other.iterdir()}:
+        return False
     results, *exact = COMPARED
     first, second = (
         pd.read_csv(place / results, dtype=str).drop(columns=MEASURED) for place in (one, other)
@@ -91,9 +99,10 @@ def main(n_kills: int = 30, seed: int = 0) -> int:
             out = folder / f"out-{compared}"
             going_on = True
             while going_on and killed < n_kills:
-                going_on, before, after = kill_once(
-                    table, out, chance.randint(1, 3), chance.uniform(0, 0.05)
-                )
+                more = chance.randint(0, 3) if n_done(out) < units else 0
+                # Without more units to wait for: any moment, from the start to the export.
+                delay = chance.uniform(0, 0.1 if more else seconds)
+                going_on, before, after = kill_once(table, out, more, units, delay)
                 killed += going_on
                 print(f"killed: {going_on}, {before} -> {after} of {units} units", flush=True)
                 if after < before:

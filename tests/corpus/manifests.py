@@ -91,5 +91,7 @@ CASES = [
     _fine("absolute paths", PLAIN.replace("s1.edf", "{folder}/s1.edf")),
     _fine("the same line twice", PLAIN + "s1.edf,s1,HC\n"),
     _fine("one class only", PLAIN.replace("MDD", "HC")),
+    _fine("labels nobody knows", PLAIN.replace("MDD", "schwermütig?")),
+    _fine("labels as numbers", PLAIN.replace("MDD", "1").replace("HC", "0")),
     _fine("labels as formulas", PLAIN.replace("MDD", "=1+1")),
 ]

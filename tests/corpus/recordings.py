@@ -43,6 +43,12 @@ def _renamed(kind, name, folder):
     return study(folder, {name: files_of_format(kind)[FIRST_FILE[kind]]}, name)
 
 
+def _renamed_fdt(folder):
+    files = dict(files_of_format("set+fdt"))
+    files["other.fdt"] = files.pop("recording.fdt")
+    return study(folder, files, "recording.set")
+
+
 def _own(name, raw_options, folder, change=lambda raw: raw):
     """A sound file of an odd recording."""
     return study(folder, {name: raw_bytes(change(make_raw(seed=3, **raw_options)), name)}, name)
@@ -124,6 +130,19 @@ CASES = [
         partial(_partner, "set+fdt", "recording.fdt", _half),
     ),
     Case(
+        "fdt: bits flipped",
+        EITHER,
+        ("recording.set",),
+        partial(_partner, "set+fdt", "recording.fdt", partial(flip_bits, seed=9)),
+    ),
+    Case(
+        "fdt: of a longer recording",
+        SKIPPED,
+        ("recording.set",),
+        partial(_partner, "set+fdt", "recording.fdt", lambda whole: whole + whole),
+    ),
+    Case("fdt: under another name", SKIPPED, ("recording.set",), _renamed_fdt),
+    Case(
         "brainvision: signals missing",
         SKIPPED,
         ("recording.vhdr",),
@@ -140,6 +159,9 @@ CASES = [
     Case("bdf called edf", SKIPPED, ("bad.edf",), partial(_renamed, "bdf", "bad.edf")),
     Case("edf called fif", SKIPPED, ("bad_raw.fif",), partial(_renamed, "edf", "bad_raw.fif")),
     Case("edf called set", SKIPPED, ("bad.set",), partial(_renamed, "edf", "bad.set")),
+    Case("set called edf", SKIPPED, ("bad.edf",), partial(_renamed, "set", "bad.edf")),
+    Case("set called fif", SKIPPED, ("bad_raw.fif",), partial(_renamed, "set", "bad_raw.fif")),
+    Case("fif called set", SKIPPED, ("bad.set",), partial(_renamed, "fif", "bad.set")),
     Case("an ending nobody knows", SKIPPED, ("bad.xyz",), partial(_renamed, "edf", "bad.xyz")),
     Case("no ending", SKIPPED, ("bad",), partial(_renamed, "edf", "bad")),
     Case("numpy's own file", SKIPPED, ("bad.npy",), _npy),

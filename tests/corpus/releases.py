@@ -142,6 +142,14 @@ CASES = [
     _bad_text("a quote that never ends", _line(5, b'1 "2 3\n')),
     _bad_text("infinity", _line(5, b"1 inf 3\n"), "line 5"),
     _bad_text("numbers without end", _line(5, b"1 " + b"9" * 400 + b" 3\n")),
+    _bad_text("cut in the middle of a line", SOUND[: len(SOUND) // 2 - 12]),
+    _bad_text("a matrix by the name of a text", mat_bytes({"a": np.eye(3)})),
+    Case(
+        "modma3: bits flipped",
+        EITHER,
+        (BAD,),
+        partial(_modma3, flip_bits(SOUND, seed=4)),
+    ),
     Case(
         "modma3: CRLF",
         ACCEPTED,
@@ -193,6 +201,18 @@ CASES = [
     _bad_matrix("nothing but NaN", {"a": _signals() * np.nan}, "skipped 1", ending=ACCEPTED),
     _bad_matrix("empty", {}, damage=lambda whole: b""),
     _bad_matrix("cut", {"a": _signals()}, damage=lambda whole: whole[: len(whole) // 2]),
+    _bad_matrix("a text by the name of a matrix", {}, damage=lambda whole: SOUND),
+    _bad_matrix(
+        "a recording by the name of a matrix",
+        {},
+        damage=lambda whole: files_of_format("edf")["recording.edf"],
+    ),
+    _bad_matrix(
+        "bits flipped anywhere",
+        {"a": _signals()},
+        ending=EITHER,
+        damage=lambda whole: flip_bits(whole, 5),
+    ),
     _bad_matrix("version 7.3", {"a": _signals()}, "7.3", damage=_hdf5),
     _bad_matrix(
         "bits flipped in front",

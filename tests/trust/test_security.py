@@ -10,6 +10,7 @@ from pathlib import Path
 import edfio
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from defusedxml.common import EntitiesForbidden
 from typer.testing import CliRunner
@@ -18,6 +19,8 @@ from idfsmec._spreadsheet import neutralise
 from idfsmec.cli import app
 from idfsmec.data._matlab import load_sheet
 from idfsmec.errors import InputError
+from idfsmec.evaluation import Protocol, accuracy
+from idfsmec.evaluation.store import Store
 from idfsmec.table import FeatureTable
 
 from ..corpus.case import QUICK, study
@@ -142,6 +145,19 @@ def test_the_ranking_has_no_formula_in_it(tmp_path):
     assert set(written["feature"]) == {"a", "'+b"}
 
 
+def test_the_files_of_a_benchmark_have_no_formula_in_them_and_read_back_unchanged(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(20, 3)), columns=["=1+1__a", "@x__+b", "NA__a"])
+    table = FeatureTable(X, ["HC", "MDD"] * 10, [f"s{i}" for i in range(20)])
+    protocol = Protocol(rates=[0.2], n_splits=2, ks=[2])
+    out = tmp_path / "out"
+    results = accuracy({"=t": table}, out, methods=["ANOVA F"], protocol=protocol, n_jobs=1)
+    for path in out.glob("*.csv"):
+        cells = pd.read_csv(path, dtype=str, keep_default_na=False).to_numpy().ravel()
+        assert not [cell for cell in cells if cell.startswith(("=", "+", "@"))], path
+    assert set(results.ranking["channel"]) == {"=1+1", "@x", "NA"}
+
+
 # --- no network -------------------------------------------------------------------------
 
 
@@ -216,8 +232,8 @@ def personal_in(folder, said):
     """Look for personal data in all that was written and said."""
     written = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
     for path in folder.rglob("*.parquet"):  # compressed: look into it, too
-        table = FeatureTable.read(path)
-        written.append(f"{table.info} {table.X.columns.tolist()}".encode())
+        table = pq.read_table(path)
+        written.append(f"{table.schema.metadata} {table.to_pydict()}".encode())
     whole = b"\n".join([*written, said.encode()])
     return [word for word in PERSONAL if word.encode() in whole]
 
@@ -229,6 +245,44 @@ def test_names_and_birth_dates_do_not_reach_a_table(identified, tmp_path, ending
     result = CliRunner().invoke(app, ["--debug", *command])
     assert result.exit_code == 0, result.output
     assert personal_in(out, result.stdout + result.stderr + caplog.text) == []
+
+
+def test_names_and_birth_dates_do_not_reach_store_ranking_and_report(identified, tmp_path, caplog):
+    for seed, label in enumerate(["HC", "HC", "HC", "MDD", "MDD"], start=4):
+        write_identified(identified.with_name(f"s{seed}.edf"), seed)
+        with identified.open("a") as manifest:
+            manifest.write(f"s{seed}.edf,s{seed},{label}\n")
+    out = tmp_path / "out"
+    table, results = str(out / "table.parquet"), str(out / "results")
+    few = ["--rates", "0.2", "--k", "2", "--n-splits", "2", "--jobs", "1", "--methods", "ANOVA F"]
+    said = ""
+    for command in (
+        ["features", str(identified), "-o", table, *QUICK],
+        ["select", table, "-o", str(out / "ranking.csv")],
+        ["benchmark", table, "--out", results, *few],
+        ["report", results],
+    ):
+        result = CliRunner().invoke(app, ["--debug", *command])
+        assert result.exit_code == 0, result.output
+        said += result.stdout + result.stderr
+    written = {path.name for path in out.rglob("*")}
+    assert {"table.parquet", "ranking.csv", "store.sqlite", "report.html"} <= written
+    assert personal_in(out, said + caplog.text) == []
+
+
+@pytest.mark.parametrize("place", ["header", "table", "store", "page", "said"])
+def test_the_search_for_names_finds_them(tmp_path, place):
+    name = "Zhang_San_"
+    if place == "header":
+        write_identified(tmp_path / "s1.edf")
+    elif place == "table":
+        pd.DataFrame({"subject": [name]}).to_parquet(tmp_path / "t.parquet")
+    elif place == "store":
+        with Store(tmp_path) as store:
+            store.set_meta("subject", name)
+    elif place == "page":
+        (tmp_path / "report.html").write_text(f"<p>{name}</p>")
+    assert personal_in(tmp_path, name if place == "said" else "")
 
 
 @pytest.mark.parametrize("damage", ["cut", "shifted", "letters"])

@@ -1,9 +1,11 @@
 """The store of a benchmark: one writer, no lock that outlives it, and damage that is named."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from typer.testing import CliRunner
 
 from idfsmec.cli import app
 from idfsmec.errors import InputError
+from idfsmec.evaluation import Results
 from idfsmec.evaluation.store import Store
 from idfsmec.table import FeatureTable
 
@@ -36,18 +39,47 @@ def benchmark(table, out):
     return CliRunner().invoke(app, [*command, *options])
 
 
-@pytest.fixture
-def table(tmp_path):
+def make_table(path):
     rng = np.random.default_rng(0)
     columns = [f"{channel}__{feature}" for channel in ("Cz", "Fp1") for feature in "abc"]
     labels, subjects = ["HC", "MDD"] * 12, [f"s{i}" for i in range(24)]
     made = FeatureTable(pd.DataFrame(rng.normal(size=(24, 6)), columns=columns), labels, subjects)
-    return made.write(tmp_path / "table.parquet")
+    return made.write(path)
+
+
+@pytest.fixture
+def table(tmp_path):
+    return make_table(tmp_path / "table.parquet")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished")
+    assert benchmark(make_table(folder / "table.parquet"), folder / "out").exit_code == 0
+    return folder / "out"
+
+
+@contextmanager
+def writing(folder):
+    """Another process that writes to a store until it is killed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITE_ON, str(folder)],
+        env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as writer:
+        try:
+            yield writer
+        finally:
+            os.kill(writer.pid, signal.SIGKILL)
 
 
 def test_a_second_run_on_one_store_is_refused_clearly(table, tmp_path):
-    with Store(tmp_path / "out"):
+    with writing(tmp_path / "out") as writer:
+        assert writer.stdout.readline()
         result = benchmark(table, tmp_path / "out")
+        with Store(tmp_path / "out", read_only=True) as store:  # who only looks may look
+            assert store.get_meta("number") >= 1
     assert result.exit_code == 2
     assert "another process is writing" in " ".join(result.stderr.split())
     again = benchmark(table, tmp_path / "out")
@@ -57,15 +89,9 @@ def test_a_second_run_on_one_store_is_refused_clearly(table, tmp_path):
 def test_killed_writers_leave_no_lock_and_lose_nothing_that_was_finished(tmp_path):
     said = 0
     for lines in (3, 40, 160):
-        with subprocess.Popen(
-            [sys.executable, "-c", WRITE_ON, str(tmp_path)],
-            env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as writer:
+        with writing(tmp_path) as writer:
             for _ in range(lines):
                 said = int(writer.stdout.readline())
-            os.kill(writer.pid, signal.SIGKILL)
         with Store(tmp_path) as store:
             assert store.get_meta("number") >= said
 
@@ -73,20 +99,41 @@ def test_killed_writers_leave_no_lock_and_lose_nothing_that_was_finished(tmp_pat
 def test_a_torn_log_loses_what_was_not_finished_and_nothing_else(tmp_path):
     with Store(tmp_path) as store:
         store.set_meta("first", 1)
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITE_ON, str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as writer:
+    with writing(tmp_path) as writer:
         for _ in range(20):
             writer.stdout.readline()
-        os.kill(writer.pid, signal.SIGKILL)
     log = tmp_path / "store.sqlite-wal"
     log.write_bytes(log.read_bytes()[:-5000])
     with Store(tmp_path) as store:
         assert store.get_meta("first") == 1
         assert store.get_meta("number") > 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["results.parquet", "selections.parquet", "protocol.json", "tables.json", "convergence.json"],
+)
+@pytest.mark.parametrize("damage", ["cut", "empty", "random", "gone"])
+def test_a_damaged_export_is_named_and_the_same_command_mends_it(
+    finished, table, tmp_path, name, damage
+):
+    out = tmp_path / "out"
+    shutil.copytree(finished, out)
+    whole = (out / name).read_bytes()
+    if damage == "gone":
+        (out / name).unlink()
+    else:
+        broken = {"cut": whole[:-20], "empty": b"", "random": b"\xff\x00[" * 40}[damage]
+        (out / name).write_bytes(broken)
+    result = CliRunner().invoke(app, ["report", str(out)])
+    assert result.exit_code == 2, result.output
+    assert name in result.stderr
+    assert "error: " in result.stderr
+    assert not (out / "report.html").exists()
+    if damage == "cut":
+        assert benchmark(table, out).exit_code == 0
+        assert (out / name).stat().st_size > len(broken)
+        Results.read(out)
 
 
 @pytest.mark.parametrize("damage", ["cut", "middle", "empty pages", "text"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from idfsmec.data._whole import check_whole
+from idfsmec.data._whole import check_signals, check_whole
 from idfsmec.data.prepare import prepare_raw
 from idfsmec.errors import InputError
 
@@ -60,6 +60,7 @@ class FileLoader:
         import mne
 
         raw = mne.io.read_raw(self.path, verbose="ERROR")
+        check_signals(raw)
         return prepare_raw(raw, bads=self.bads, source=str(self.path))
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from idfsmec.data._mat_elements import DamagedMatError, check_elements
 from idfsmec.errors import InputError
+
+if TYPE_CHECKING:
+    import mne
 
 _BYTES_PER_SAMPLE = {".edf": 2, ".bdf": 3}
 
@@ -28,10 +32,24 @@ def check_whole(path: Path) -> None:
             ) from error
 
 
+def check_signals(raw: mne.io.BaseRaw) -> None:
+    """Refuse an EEGLAB recording whose ``.fdt`` file cannot be its own, whole or not."""
+    expected = 4 * len(raw.ch_names) * raw.n_times
+    for path in (Path(name) for name in raw.filenames if name):
+        if path.suffix.lower() == ".fdt" and path.stat().st_size != expected:
+            raise InputError(
+                f"{path.with_suffix('.set')}: {path.name} has {path.stat().st_size} bytes instead "
+                f"of {expected} ({len(raw.ch_names)} channels, {raw.n_times} samples). Copy both "
+                "files again from where they came."
+            )
+
+
 def _check_records(path: Path, width: int) -> None:
     """Compare the size of a file with the number of data records that its header tells."""
     with path.open("rb") as file:
         head = file.read(256)
+        if width == 2 and head[:8] == b"\xffBIOSEMI":  # read as EDF it would be another signal
+            raise InputError(f"{path}: this is a BDF file. Let its name end in .bdf.")
         try:
             n_header, n_records, n_signals = (
                 int(head[start:stop]) for start, stop in ((184, 192), (236, 244), (252, 256))

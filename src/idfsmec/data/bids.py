@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from idfsmec.data._files import files_of, open_raw
 from idfsmec.data._text import read_tsv
+from idfsmec.data._whole import check_signals
 from idfsmec.data.prepare import prepare_raw
 from idfsmec.data.recording import Recording
 from idfsmec.errors import InputError
@@ -229,4 +230,5 @@ class _LoadBids:
             # Most trees lack something that BIDS wants and features do not need.
             warnings.simplefilter("ignore")
             raw = mne_bids.read_raw_bids(where, verbose="ERROR")
+        check_signals(raw)
         return prepare_raw(raw, source=str(self.path))

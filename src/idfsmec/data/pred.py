@@ -22,6 +22,7 @@ from idfsmec.data._files import files_of, open_raw
 from idfsmec.data._matlab import load_mat, load_sheet, need_columns
 from idfsmec.data._pred_labels import Participant, find_rule, parse_interview, parse_number
 from idfsmec.data._text import read_tsv
+from idfsmec.data._whole import check_signals
 from idfsmec.data.prepare import prepare_raw
 from idfsmec.data.recording import Recording
 from idfsmec.errors import InputError
@@ -224,6 +225,7 @@ class _LoadPred:
 
         if self.path.suffix.lower() == ".set":
             raw = mne.io.read_raw_eeglab(self.path, verbose="ERROR")
+            check_signals(raw)
         else:
             raw = _read_struct(self.path)
         if self.condition is not None:

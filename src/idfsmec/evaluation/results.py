@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,19 +90,18 @@ class Results:
                 )
         with Store(folder, read_only=True) as store:
             failures, ranking = store.failures(), read_ranking(store)
-        convergence = json.loads((folder / "convergence.json").read_text("utf-8"))
         again = folder / RESAMPLING
         return cls(
             folder=folder,
-            scores=pd.read_parquet(folder / "results.parquet"),
-            selections=pd.read_parquet(folder / "selections.parquet"),
-            protocol=json.loads((folder / "protocol.json").read_text("utf-8")),
-            environment=json.loads((folder / "environment.json").read_text("utf-8")),
-            tables=json.loads((folder / "tables.json").read_text("utf-8")),
+            scores=_load(folder / "results.parquet", pd.read_parquet),
+            selections=_load(folder / "selections.parquet", pd.read_parquet),
+            protocol=_load(folder / "protocol.json", _read_json),
+            environment=_load(folder / "environment.json", _read_json),
+            tables=_load(folder / "tables.json", _read_json),
             ranking=ranking,
-            convergence=convergence,
+            convergence=_load(folder / "convergence.json", _read_json),
             failures=pd.DataFrame(failures, columns=[*KEYS, "attempts", "traceback"]),
-            resampling=json.loads(again.read_text("utf-8")) if again.is_file() else {},
+            resampling=_load(again, _read_json) if again.is_file() else {},
         )
 
     def chosen(self, experiment: str = "accuracy") -> pd.DataFrame:
@@ -118,12 +118,29 @@ class Results:
         )
 
 
+def _load(path: Path, read: Callable[[Path], Any]) -> Any:
+    """Read one file of a folder; a damaged one is named, and the store can make it anew."""
+    try:
+        return read(path)
+    except (OSError, ValueError, RecursionError) as error:  # pyarrow's and json's among them
+        raise InputError(
+            f"{path} cannot be read ({' '.join(str(error).split())[:200]}). Give the command that "
+            "made this folder again: it writes the file anew from the store, and computes nothing."
+        ) from error
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    found = json.loads(path.read_text("utf-8"))
+    if not isinstance(found, dict):
+        raise ValueError(f"a {type(found).__name__} instead of an object")
+    return found
+
+
 def read_ranking(store: Store) -> pd.DataFrame:
     """Rankings of all whole tables, from the store: a CSV file takes a channel "NA" for a gap."""
     frames = [
         pd.DataFrame(ranking).assign(table=name)
         for name, ranking in (store.get_meta("rankings") or {}).items()
     ]
-    return (
-        pd.concat(frames, ignore_index=True)[RANKING] if frames else pd.DataFrame(columns=RANKING)
-    )
+    together = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    return together.reindex(columns=RANKING)
