@@ -242,8 +242,8 @@ def main(paths: list[str] | None = None) -> None:
     tables = {path: FeatureTable.read(path) for path in paths or []}
     if not tables:
         tables = {"generated": source_table(), "simulated cohort": cohort_table()}
-    for name, table in tables.items():
-        print(f"## {name}: {table}\n", flush=True)
+    for title, table in tables.items():
+        print(f"## {title}: {table}\n", flush=True)
         columns = {rate: compare(table, rate, REPETITIONS) for rate in RATES}
         print("| method | " + " | ".join(f"{rate:.0%}" for rate in RATES) + " |")
         print("|---" * (len(RATES) + 1) + "|")
