@@ -136,7 +136,7 @@ def _posterior(observed: Mask, channel: NDArray[np.intp], loadings: Array, noise
     per_channel = np.zeros((observed.shape[1], q * q))
     np.add.at(per_channel, channel, products)
     known = (observed.astype(float) @ per_channel).reshape(-1, q, q) / noise
-    return np.linalg.inv(np.eye(q) + known)
+    return np.asarray(np.linalg.inv(np.eye(q) + known), dtype=np.float64)
 
 
 def _apply(matrices: Array, vectors: Array) -> Array:
@@ -159,9 +159,10 @@ def _improve(
     squares = spread + factors[:, :, None] * factors[:, None, :]
     grams = (weights.T @ squares.reshape(n, q * q)).reshape(-1, q, q)
     grams += _PRIOR_SAMPLES * noise * np.eye(q)
-    loadings = np.linalg.solve(grams[channel], (rest.T @ factors)[:, :, None])[:, :, 0]
+    solved = np.linalg.solve(grams[channel], (rest.T @ factors)[:, :, None])
+    fitted = np.asarray(solved[:, :, 0], dtype=np.float64)
     there = observed[:, channel] & varying
-    unexplained = np.sum((rest - factors @ loadings.T)[there] ** 2)
-    uncertain = np.einsum("nqr,dq,dr,nd->", spread, loadings, loadings, there, optimize=True)
+    unexplained = np.sum((rest - factors @ fitted.T)[there] ** 2)
+    uncertain = np.einsum("nqr,dq,dr,nd->", spread, fitted, fitted, there, optimize=True)
     noise = float((unexplained + uncertain) / max(int(there.sum()), 1))
-    return loadings, max(noise, _SMALLEST_NOISE)
+    return fitted, max(noise, _SMALLEST_NOISE)
