@@ -47,7 +47,7 @@ def test_what_stands_in_a_partly_missing_channel_does_not_matter(cohort):
 def test_without_scores_it_is_logistic_regression_on_standardised_observed_values(cohort):
     """power = 0 and complete data: scikit-learn's estimator is the oracle."""
     X, y, channels = make_channels(missing=0.0)
-    model = IDFSMECClassifier(channels, power=0.0, C=3.0).fit(X, y)
+    model = IDFSMECClassifier(channels, power=0.0, n_factors=0, C=3.0).fit(X, y)
     Z = (X - X.mean(axis=0)) / X.std(axis=0) / np.sqrt(X.shape[1])
     oracle = LogisticRegression(C=3.0, tol=1e-8, max_iter=5000).fit(Z, y)
     assert_allclose(model.decision_function(X), oracle.decision_function(Z), atol=1e-3)
@@ -56,17 +56,45 @@ def test_without_scores_it_is_logistic_regression_on_standardised_observed_value
 
 def test_more_features_than_samples_changes_the_road_not_the_result():
     X, y, channels = make_channels(n_samples=40, n_channels=12, missing=0.0)
-    model = IDFSMECClassifier(channels, power=0.0, C=10.0).fit(X, y)
+    model = IDFSMECClassifier(channels, power=0.0, n_factors=0, C=10.0).fit(X, y)
     Z = (X - X.mean(axis=0)) / X.std(axis=0) / np.sqrt(X.shape[1])
     oracle = LogisticRegression(C=10.0, tol=1e-8, max_iter=5000).fit(Z, y)
     assert_allclose(model.decision_function(X), oracle.decision_function(Z), atol=1e-2)
 
 
-def test_coefficients_are_in_the_units_of_the_features(cohort):
+@pytest.mark.parametrize("n_factors", [0, 3])
+def test_coefficients_are_those_of_complete_samples_in_the_units_of_the_features(n_factors):
+    X, y, channels = make_channels(missing=0.3)
+    model = IDFSMECClassifier(channels, n_factors=n_factors).fit(X, y)
+    complete = make_channels(missing=0.0)[0]
+    said = (complete - model.centre_) @ model.coef_[0] + model.intercept_
+    assert_allclose(said, model.decision_function(complete))
+
+
+def test_the_centre_is_the_mean_of_the_classes_means():
     X, y, channels = make_channels(missing=0.0)
-    model = IDFSMECClassifier(channels).fit(X, y)
-    said = (X - X.mean(axis=0)) @ model.coef_[0] + model.intercept_
-    assert_allclose(said, model.decision_function(X))
+    kept = np.flatnonzero((y == 0) | (np.arange(y.size) % 4 == 1))
+    model = IDFSMECClassifier(channels).fit(X[kept], y[kept])
+    means = [X[kept][y[kept] == k].mean(axis=0) for k in (0, 1)]
+    assert_allclose(model.centre_, np.mean(means, axis=0))
+
+
+def test_what_all_channels_share_is_taken_out_by_those_a_sample_has():
+    """A nuisance hides the groups in every channel; other channels tell how large it is."""
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    X = rng.normal(size=(300, 20)) * 0.5 + 5 * rng.normal(size=(300, 1))
+    X[:, 0] += 2.0 * y
+    for v in range(10):
+        X[rng.random(300) < 0.3, 2 * v : 2 * v + 2] = np.nan
+    X[np.isnan(X).all(axis=1), 2:4] = 0.0
+    channels = np.repeat(np.arange(10), 2)
+    with_factors, without = (
+        IDFSMECClassifier(channels, n_factors=q).fit(X[:150], y[:150]) for q in (1, 0)
+    )
+    having = 150 + np.flatnonzero(~np.isnan(X[150:, 0]))
+    assert with_factors.score(X[having], y[having]) > 0.9
+    assert without.score(X[having], y[having]) < 0.9
 
 
 def test_units_and_offsets_of_the_features_do_not_matter(cohort):
@@ -160,7 +188,14 @@ def test_is_searched_over_by_grid_search(cohort):
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
-    [({"C": []}, "C must"), ({"C": -1.0}, "C must"), ({"power": -1}, "power"), ({"cv": 1}, "cv")],
+    [
+        ({"C": []}, "C must"),
+        ({"C": -1.0}, "C must"),
+        ({"power": -1}, "power"),
+        ({"n_factors": -1}, "n_factors"),
+        ({"n_factors": 1.5}, "n_factors"),
+        ({"cv": 1}, "cv"),
+    ],
 )
 def test_says_what_is_wrong_with_a_parameter(cohort, wrong, said):
     X, y, channels = cohort

@@ -128,12 +128,20 @@ def test_two_values_rank_features_as_two_classes_do_when_one_matters():
 
 def test_without_scores_the_prediction_is_ridge_on_standardised_values():
     X, y, channels = scored(missing=0.0)
-    model = IDFSMECRegressor(channels, power=0.0, alpha=0.01).fit(X, y)
+    model = IDFSMECRegressor(channels, power=0.0, n_factors=0, alpha=0.01).fit(X, y)
     Z = (X - X.mean(axis=0)) / X.std(axis=0) / np.sqrt(X.shape[1])
     oracle = Ridge(alpha=0.01 * len(y)).fit(Z, y)
     assert_allclose(model.predict(X), oracle.predict(Z))
     said = (X - X.mean(axis=0)) @ model.coef_ + model.intercept_
     assert_allclose(said, model.predict(X))
+
+
+def test_coefficients_are_those_of_complete_samples():
+    X, y, channels = scored()
+    model = IDFSMECRegressor(channels).fit(X, y)
+    complete = np.random.default_rng(1).normal(size=(7, X.shape[1]))
+    said = (complete - model.centre_) @ model.coef_ + model.intercept_
+    assert_allclose(said, model.predict(complete))
 
 
 def test_it_predicts_samples_it_never_saw_with_gaps():

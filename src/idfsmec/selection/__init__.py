@@ -3,6 +3,7 @@
 from idfsmec.selection._cdlsr import CDLSR
 from idfsmec.selection._classifier import IDFSMECClassifier
 from idfsmec.selection._cmim import CMIM
+from idfsmec.selection._cross_channel import CrossChannelReranker
 from idfsmec.selection._frames import channel_frame, ranking_frame
 from idfsmec.selection._fsor import FSOR
 from idfsmec.selection._grmor import GRMOR
@@ -23,6 +24,7 @@ from idfsmec.selection.agreement import Stability, selection_stability
 __all__ = [
     "CDLSR",
     "CMIM",
+    "CrossChannelReranker",
     "FSOR",
     "GRMOR",
     "IDFSMEC",

@@ -16,23 +16,25 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from idfsmec._threads import one_blas_thread
 from idfsmec.selection._idfsmec import PreparedTable
-from idfsmec.selection._observed import Units
 from idfsmec.selection._penalised import PenalisedVotes, check_penalised
 from idfsmec.solver import ChannelFits, TableMoments, solve_channels
 
 Array = NDArray[np.float64]
 
 #: Strengths tried by default; a complete sample has norm 1 on average.
-STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
+STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 
 class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
     """Classify samples in which channels are missing, without filling them.
 
     The channels a sample has add up their votes; missing ones say nothing. A vote is linear in
-    the channel's features. All votes are learned together by logistic regression on the samples
-    as they are, gaps included, and :class:`IDFSMEC` decides how freely each feature may be used:
-    the penalty on a feature's coefficient falls with its score.
+    the channel's features and in what is left of them once that which the sample's channels have
+    in common is taken out: a few factors, learned within classes, with the gaps integrated out,
+    so that every pattern of gaps has its own exact answer. All votes are learned together by
+    logistic regression on the samples as they are, gaps included, and :class:`IDFSMEC` decides
+    how freely each feature may be used: the penalty on a feature's coefficient falls with its
+    score.
 
     Parameters
     ----------
@@ -40,10 +42,13 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
         Label per feature, as in :class:`IDFSMEC`.
     lam, gamma : float
         Of :class:`IDFSMEC`.
-    power : float, default=0.5
+    power : float, default=0.25
         How much the scores decide: features are scaled by ``score ** power``. 0 trusts all
         features alike, large values only the leading ones.
-    C : float or sequence of float, default=(0.1, 1, 10, 100, 1000)
+    n_factors : int, default=3
+        Number of factors that channels have in common within classes; never more than a quarter
+        of the features or the samples. 0: channels vote by their features alone.
+    C : float or sequence of float, default=(0.01, 0.1, 1, 10, 100, 1000)
         Inverse strength of the penalty, in units where a complete sample has norm 1 on average.
         Of several, inner folds choose the one with the smallest log loss.
     cv : int, default=5
@@ -57,7 +62,10 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
     ----------
     classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (1 or n_classes, n_features)
-        Of the features as given; for two classes, in favour of ``classes_[1]``.
+        Of the features as given, for samples without a gap: the decision is
+        ``(x - centre_) @ coef_.T + intercept_``. For two classes, in favour of ``classes_[1]``.
+    centre_ : ndarray of shape (n_features,)
+        The mean of the classes' means, where a feature speaks for no class.
     intercept_ : ndarray of shape (1 or n_classes,)
         What is said before any channel has voted.
     class_prior_ : ndarray of shape (n_classes,)
@@ -101,7 +109,8 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
         *,
         lam: float = 0.01,
         gamma: float = 1.1,
-        power: float = 0.5,
+        power: float = 0.25,
+        n_factors: int = 3,
         C: float | Sequence[float] = STRENGTHS,
         cv: int = 5,
         class_weight: dict | str | None = None,
@@ -112,7 +121,17 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
         device: str | None = None,
     ) -> None:
         super().__init__(
-            channels, lam, gamma, power, cv, standardize, missing_correction, tol, max_iter, device
+            channels,
+            lam,
+            gamma,
+            power,
+            n_factors,
+            cv,
+            standardize,
+            missing_correction,
+            tol,
+            max_iter,
+            device,
         )
         self.C = C
         self.class_weight = class_weight
@@ -133,7 +152,7 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
         -------
         self : IDFSMECClassifier
         """
-        strengths = check_penalised("C", self.C, self.power, self.cv)
+        strengths = check_penalised("C", self.C, self.power, self.n_factors, self.cv)
         selector = self._idfsmec()
         table = selector._prepare(X, y, None)
         for name in ("n_features_in_", "feature_names_in_", "classes_", "channel_names_"):
@@ -161,9 +180,13 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
             return []
         return list(StratifiedGroupKFold(n_folds).split(table.X, table.codes, subjects))
 
+    def _design(self, targets: NDArray) -> tuple[Array, Array]:
+        n_classes = self.classes_.size
+        return np.eye(n_classes)[targets], np.full(n_classes, 1.0 / n_classes)
+
     def _losses(
         self,
-        scaled: Array,
+        seen: Array,
         train: NDArray[np.intp],
         test: NDArray[np.intp],
         table: PreparedTable,
@@ -171,12 +194,12 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
     ) -> Array:
         """Log loss on the held-out samples."""
         weights, labels = self._sample_weight(table.codes), np.arange(table.n_classes)
-        models = _logistic_path(scaled[train], table.codes[train], weights[train], strengths)
+        models = _logistic_path(seen[train], table.codes[train], weights[train], strengths)
         return np.array(
             [
                 log_loss(
                     table.codes[test],
-                    _probabilities(scaled[test] @ coef.T + intercept),
+                    _probabilities(seen[test] @ coef.T + intercept),
                     sample_weight=weights[test],
                     labels=labels,
                     normalize=False,
@@ -189,16 +212,15 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
         return compute_sample_weight(self.class_weight, self.classes_[codes])
 
     def _learn(self, table: PreparedTable, moments: TableMoments, fits: ChannelFits) -> None:
-        self._units = Units.of(moments, table.columns)
-        scale = self._scales(fits, 0, table)
+        everyone = np.arange(table.codes.size)
+        self._seen = self._evidence(table, moments, fits, 0, everyone)
         weights = self._sample_weight(table.codes)
-        scaled = self._units.standardised(table.X) * scale
-        ((coef, self.intercept_),) = _logistic_path(scaled, table.codes, weights, [self.C_])
-        self._coef = coef * scale
-        self.coef_ = self._coef / self._units.unit
+        seen = self._seen.of(table.X)
+        ((self._coef, self.intercept_),) = _logistic_path(seen, table.codes, weights, [self.C_])
+        self.coef_ = self._seen.for_complete_samples(self._coef)
+        self.centre_ = self._seen.centre
         share = np.bincount(table.codes, weights, minlength=table.n_classes)
         self.class_prior_ = share / share.sum()
-        self._usable = np.isfinite(fits.objectives[0, 0])
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Sum of the votes of the channels that each sample has.
@@ -214,8 +236,8 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
         checked = self._check(X)
-        said = self._units.standardised(checked) @ self._coef.T + self.intercept_
-        empty = self._units.without_any(checked, self._usable, "the classes' shares in training")
+        said = self._seen.of(checked) @ self._coef.T + self.intercept_
+        empty = self._seen.without_any(checked, "the classes' shares in training")
         if empty.any():
             prior = np.log(np.maximum(self.class_prior_, 1e-300))
             said[empty] = prior[1] - prior[0] if self.classes_.size == 2 else prior
@@ -233,11 +255,7 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
         ndarray of shape (n_samples, n_channels) for two classes, else (..., n_classes)
             Together with ``intercept_`` the observed ones sum to :meth:`decision_function`.
         """
-        checked = self._check(X)
-        values = self._units.standardised(checked)
-        columns = self._units.columns
-        votes = np.stack([values[:, own] @ self._coef[:, own].T for own in columns], axis=1)
-        votes[~self._units.observed(checked)] = np.nan
+        votes = self._seen.votes(self._check(X), self._coef)
         return votes[:, :, 0] if self.classes_.size == 2 else votes
 
     def predict_proba(self, X: ArrayLike) -> Array:

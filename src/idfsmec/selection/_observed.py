@@ -74,6 +74,6 @@ class Units:
                 f"{int(empty.sum())} of {empty.size} samples have no channel that carried "
                 f"something in training; they get {answer}.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return empty

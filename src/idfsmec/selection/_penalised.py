@@ -1,4 +1,4 @@
-"""Penalised models that trust each feature by its score."""
+"""Penalised models of incomplete samples that trust each feature by its score."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from idfsmec.selection._evidence import Evidence
+from idfsmec.selection._factors import CommonFactors
 from idfsmec.selection._idfsmec import IDFSMEC, PreparedTable
 from idfsmec.selection._observed import Units
 from idfsmec.selection._weighing import weigh
-from idfsmec.solver import ChannelFits, fold_moments, solve_channels
+from idfsmec.solver import ChannelFits, TableMoments, fold_moments, solve_channels
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -28,8 +30,9 @@ _FLOOR = 0.02
 class PenalisedVotes(BaseEstimator):
     """What the classifier and the regressor share: votes of channels, learned under a penalty.
 
-    A subclass says how the inner folds are made (:meth:`_inner_folds`) and what a strength of the
-    penalty costs on held-out samples (:meth:`_losses`).
+    A subclass says how the inner folds are made (:meth:`_inner_folds`), what of the target shifts
+    the features (:meth:`_design`), and what a strength of the penalty costs on held-out samples
+    (:meth:`_losses`).
     """
 
     def __init__(
@@ -38,6 +41,7 @@ class PenalisedVotes(BaseEstimator):
         lam: float,
         gamma: float,
         power: float,
+        n_factors: int,
         cv: int,
         standardize: bool,
         missing_correction: str | None,
@@ -49,6 +53,7 @@ class PenalisedVotes(BaseEstimator):
         self.lam = lam
         self.gamma = gamma
         self.power = power
+        self.n_factors = n_factors
         self.cv = cv
         self.standardize = standardize
         self.missing_correction = missing_correction
@@ -71,9 +76,12 @@ class PenalisedVotes(BaseEstimator):
     ) -> list[tuple[Indices, Indices]]:
         raise NotImplementedError
 
+    def _design(self, targets: NDArray) -> tuple[Array, Array]:
+        raise NotImplementedError
+
     def _losses(
         self,
-        scaled: Array,
+        seen: Array,
         train: Indices,
         test: Indices,
         table: PreparedTable,
@@ -98,25 +106,45 @@ class PenalisedVotes(BaseEstimator):
         fits = solve_channels(moments, [float(self.lam)], table.options)
         loss = np.zeros(len(strengths))
         for fold, (train, test) in enumerate(folds):
-            units = Units.of(moments[fold], table.columns)
-            scaled = units.standardised(table.X) * self._scales(fits, fold, table)
-            loss += self._losses(scaled, train, test, table, strengths)
+            evidence = self._evidence(table, moments[fold], fits, fold, train)
+            loss += self._losses(evidence.of(table.X), train, test, table, strengths)
         return strengths[int(np.argmin(loss))]
 
-    def _scales(self, fits: ChannelFits, fold: int, table: PreparedTable) -> Array:
-        return feature_scales(fits, fold, table.columns, gamma=self.gamma, power=self.power)
+    def _evidence(
+        self,
+        table: PreparedTable,
+        moments: TableMoments,
+        fits: ChannelFits,
+        fold: int,
+        train: Indices,
+    ) -> Evidence:
+        """How to see samples, learned from a training part."""
+        units = Units.of(moments, table.columns)
+        usable = np.isfinite(fits.objectives[fold, 0])
+        X = table.X[train]
+        design, neutral = self._design(table.codes[train])
+        common = CommonFactors.learn(
+            units.standardised(X),
+            units.observed(X) & usable,
+            table.columns,
+            design,
+            neutral,
+            int(self.n_factors),
+        )
+        scale = feature_scales(fits, fold, table.columns, gamma=self.gamma, power=self.power)
+        return Evidence.learn(X, units, usable, common, scale)
 
     def _check(self, X: ArrayLike) -> Array:
         check_is_fitted(self, "coef_")
         return validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
 
 
-def check_penalised(name: str, strengths: Any, power: Any, cv: Any) -> list[float]:
+def check_penalised(name: str, strengths: Any, power: Any, n_factors: Any, cv: Any) -> list[float]:
     """Check what the penalised estimators share; give the strengths to try.
 
     Examples
     --------
-    >>> check_penalised("C", 2, power=0.5, cv=5)
+    >>> check_penalised("C", 2, power=0.5, n_factors=3, cv=5)
     [2.0]
     """
     several = [strengths] if isinstance(strengths, Real) else list(strengths)
@@ -124,6 +152,8 @@ def check_penalised(name: str, strengths: Any, power: Any, cv: Any) -> list[floa
         raise ValueError(f"{name} must be a number > 0 or several of them, got {strengths!r}.")
     if not isinstance(power, Real) or not 0 <= float(power) < np.inf:
         raise ValueError(f"power must be a finite number >= 0, got {power!r}.")
+    if not isinstance(n_factors, Integral) or n_factors < 0:
+        raise ValueError(f"n_factors must be an integer >= 0, got {n_factors!r}.")
     if not isinstance(cv, Integral) or cv < 2:
         raise ValueError(f"cv must be an integer >= 2, got {cv!r}.")
     return [float(one) for one in several]

@@ -15,7 +15,6 @@ from idfsmec._threads import one_blas_thread
 from idfsmec.selection._base import RankingSelector
 from idfsmec.selection._channels import channel_columns
 from idfsmec.selection._idfsmec import PreparedTable, warn_of_unsolved, warn_of_unusable
-from idfsmec.selection._observed import Units
 from idfsmec.selection._penalised import PenalisedVotes, check_penalised
 from idfsmec.selection._weighing import weigh
 from idfsmec.solver import ChannelFits, solve_channels, total_objective
@@ -41,8 +40,10 @@ class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
         How many features ``transform`` keeps. The prediction uses all, by their scores.
     lam, gamma : float
         Of :class:`IDFSMEC`.
-    power : float, default=0.5
+    power : float, default=0.25
         How much the scores decide in the prediction, see :class:`IDFSMECClassifier`.
+    n_factors : int, default=3
+        Number of factors that channels may have in common, see :class:`IDFSMECClassifier`.
     alpha : float or sequence of float, default=(1e-4, 1e-3, 1e-2, 1e-1, 1)
         Strength of the penalty per sample. Of several, inner folds choose the one with the
         smallest squared error.
@@ -58,9 +59,12 @@ class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
     objective_history_, kkt_residuals_, n_iter_
         As of :class:`IDFSMEC`.
     coef_ : ndarray of shape (n_features,)
-        Of the features as given.
+        Of the features as given, for samples without a gap: the prediction is
+        ``(x - centre_) @ coef_ + intercept_``.
+    centre_ : ndarray of shape (n_features,)
+        What a feature is expected to be at the mean score.
     intercept_ : float
-        Prediction for a sample whose features are all at their means.
+        Prediction for a sample whose features are all at ``centre_``.
     target_mean_ : float
         Mean score in training: the answer for a sample without any channel.
     alpha_ : float
@@ -86,7 +90,8 @@ class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
         n_features_to_select: int | float | None = None,
         lam: float = 0.01,
         gamma: float = 1.1,
-        power: float = 0.5,
+        power: float = 0.25,
+        n_factors: int = 3,
         alpha: float | Sequence[float] = PENALTIES,
         cv: int = 5,
         standardize: bool = True,
@@ -96,7 +101,17 @@ class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
         device: str | None = None,
     ) -> None:
         super().__init__(
-            channels, lam, gamma, power, cv, standardize, missing_correction, tol, max_iter, device
+            channels,
+            lam,
+            gamma,
+            power,
+            n_factors,
+            cv,
+            standardize,
+            missing_correction,
+            tol,
+            max_iter,
+            device,
         )
         self.n_features_to_select = n_features_to_select
         self.alpha = alpha
@@ -117,21 +132,19 @@ class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
         -------
         self : IDFSMECRegressor
         """
-        penalties = check_penalised("alpha", self.alpha, self.power, self.cv)
+        penalties = check_penalised("alpha", self.alpha, self.power, self.n_factors, self.cv)
         table = self._prepare(X, y)
         with one_blas_thread():
             moments = table.moments()
             fits = solve_channels([moments], [float(self.lam)], table.options)
             self._rank(fits, table)
             self.alpha_ = self._choose(penalties, table, groups)
-            self._units = Units.of(moments, table.columns)
-            scale = self._scales(fits, 0, table)
-            scaled = self._units.standardised(table.X) * scale
-            coef, intercept = next(iter(_ridge_path(scaled, table.codes, [self.alpha_])))
-        self._coef = coef * scale * self._target_std
-        self.coef_ = self._coef / self._units.unit
+            self._seen = self._evidence(table, moments, fits, 0, np.arange(table.codes.size))
+            ((coef, intercept),) = _ridge_path(self._seen.of(table.X), table.codes, [self.alpha_])
+        self._coef = coef * self._target_std
+        self.coef_ = self._seen.for_complete_samples(self._coef[None])[0]
+        self.centre_ = self._seen.centre
         self.intercept_ = float(intercept * self._target_std + self.target_mean_)
-        self._usable = np.isfinite(self.objective_)
         return self
 
     def _prepare(self, X: ArrayLike, y: ArrayLike) -> PreparedTable:
@@ -187,18 +200,21 @@ class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
         n_folds = min(self.cv, np.unique(subjects).size)
         return list(GroupKFold(n_folds).split(table.X, groups=subjects)) if n_folds > 1 else []
 
+    def _design(self, targets: NDArray) -> tuple[Array, Array]:
+        return np.column_stack([np.ones_like(targets), targets]), np.array([1.0, 0.0])
+
     def _losses(
         self,
-        scaled: Array,
+        seen: Array,
         train: NDArray[np.intp],
         test: NDArray[np.intp],
         table: PreparedTable,
         strengths: list[float],
     ) -> Array:
         """Squared error on the held-out samples."""
-        models = _ridge_path(scaled[train], table.codes[train], strengths)
+        models = _ridge_path(seen[train], table.codes[train], strengths)
         truth = table.codes[test]
-        return np.array([np.sum((scaled[test] @ c + b - truth) ** 2) for c, b in models])
+        return np.array([np.sum((seen[test] @ c + b - truth) ** 2) for c, b in models])
 
     def predict(self, X: ArrayLike) -> Array:
         """Score of each sample from the channels it has.
@@ -213,8 +229,8 @@ class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
         ndarray of shape (n_samples,)
         """
         checked = self._check(X)
-        said = self._units.standardised(checked) @ self._coef + self.intercept_
-        empty = self._units.without_any(checked, self._usable, "the mean score of training")
+        said = self._seen.of(checked) @ self._coef + self.intercept_
+        empty = self._seen.without_any(checked, "the mean score of training")
         said[empty] = self.target_mean_
         return said
 
