@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec.solver import kkt_residuals, objective
 from idfsmec.solver.problem import gradients
-from idfsmec.solver.support import Support, centred
+from idfsmec.solver.support import Support, centred, orthonormal_basis
 
 from .problems import make_problems, random_point
 
@@ -73,3 +73,26 @@ def test_one_hot_labels_are_centred_and_a_single_number_is_not():
 def _first_row_only(problems):
     parts = dict(vars(problems))
     return type(problems)(**{**parts, "P": problems.P[:, :1]})
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 5])
+def test_a_basis_is_orthonormal_and_spans_the_rows(n_rows):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(7, n_rows, 6))
+    basis = orthonormal_basis(rows)
+    np.testing.assert_allclose(
+        basis @ basis.swapaxes(1, 2),
+        np.broadcast_to(np.eye(n_rows), (7, n_rows, n_rows)),
+        atol=1e-14,
+    )
+    np.testing.assert_allclose(rows @ basis.swapaxes(1, 2) @ basis, rows, atol=1e-13)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-300, 1e-160, 1e-150, 1e-140, 1e-100])
+def test_a_basis_of_dependent_or_vanishing_rows_is_orthonormal_all_the_same(scale):
+    rows = np.array(
+        [[[1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 8.0]], [[1.0, 0, 0, 0], [0, 0, 1.0, 0]]]
+    )
+    rows[1] *= scale
+    basis = orthonormal_basis(rows)
+    assert_allclose(basis @ basis.swapaxes(1, 2), [np.eye(2)] * 2, atol=1e-14)

@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import helmert
 
-from idfsmec.solver._array import arange, namespace, to_device, transpose, zeros
+from idfsmec.solver._array import arange, dot, namespace, to_device, transpose, zeros
 from idfsmec.solver.problem import ChannelProblems
 
 # The rows of P count as adding up to zero below this share of their size.
 _CENTRED = 1e-9
+# Rows shorter than this have no direction: their squares leave the range of floating point.
+_TINY = 1e-140
 
 
 def centred(problems: ChannelProblems) -> Any:
@@ -64,8 +66,7 @@ class Support:
         turn = _differences(W) if differences else None
         if turn is not None:
             W = turn @ W
-        left, _ = xp.linalg.qr(transpose(_columns(W, others)))
-        return cls(kept, others, transpose(left), turn)
+        return cls(kept, others, orthonormal_basis(_columns(W, others)), turn)
 
     @property
     def _n_rows(self) -> int:
@@ -113,6 +114,47 @@ class Support:
             return whole_theta, whole_W
         _set_columns(whole_W[:, n_rows:], self.others, self.basis[:, n_rows:])
         return whole_theta, self.turn.T @ whole_W
+
+
+def orthonormal_basis(M: Any) -> Any:
+    """Orthonormal rows that span those of M and, where these are dependent, more.
+
+    By Householder's reflections of all matrices at once: libraries for devices factorise small
+    matrices one after another.
+
+    Parameters
+    ----------
+    M : array of shape (b, c, m)
+        With c at most m.
+
+    Examples
+    --------
+    >>> basis = orthonormal_basis(np.array([[[3.0, 4.0, 0.0], [6.0, 8.0, 0.0]]]))
+    >>> np.allclose(basis @ basis.swapaxes(1, 2), np.eye(2))
+    True
+    """
+    xp = namespace(M)
+    mirrors = []
+    for k in range(M.shape[1]):
+        mirror = M[:, k, :] * 1.0
+        mirror[:, :k] = 0.0
+        size = dot(mirror, mirror) ** 0.5
+        mirror[:, k] += xp.where(mirror[:, k] < 0, -size, size)
+        size = dot(mirror, mirror)[:, None] ** 0.5
+        long_enough = size > _TINY
+        mirror = mirror * long_enough / xp.where(long_enough, size, xp.ones_like(size))
+        M = _reflect(M, mirror)
+        mirrors.append(mirror)
+    basis = zeros(M.shape, M)
+    place = arange(M.shape[1], M)
+    basis[:, place, place] = 1.0
+    for mirror in reversed(mirrors):
+        basis = _reflect(basis, mirror)
+    return basis
+
+
+def _reflect(M: Any, mirror: Any) -> Any:
+    return M - 2.0 * (M @ mirror[:, :, None]) * mirror[:, None, :]
 
 
 def _differences(W: Any) -> Any:
