@@ -15,6 +15,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+# What a benchmark draws, as seen from the page.
+_FIGURES = {
+    "scaling": [
+        (
+            "Seconds of one fit against channels, samples, features and classes",
+            "../_static/scaling.svg",
+        )
+    ]
+}
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "mne", "torch")
 
 
@@ -136,6 +145,7 @@ def write_markdown(path: Path, sections: list[Section]) -> None:
     for one in sections:
         parts.append(f"## {one.name}\n")
         parts.append(f"`python -m benchmarks {one.name}`, {one.seconds:.0f} s.\n")
+        parts += [f"![{shown}]({place})\n" for shown, place in _FIGURES.get(one.name, [])]
         parts.append(_as_markdown(_without_boxes(one.text)))
     path.write_text("\n".join(parts), encoding="utf-8")
 

@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks._data import channel_table
 from benchmarks._timing import markdown
 
-CAP = 40.0
+CAP = 25.0
 N_SAMPLES = 1000
 N_FEATURES = 50
 # Fits of this length are repeated; a longer one is told apart from the rest by a single run.
