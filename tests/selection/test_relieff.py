@@ -94,3 +94,21 @@ def test_a_class_of_one_sample_has_no_hits_and_does_no_harm():
 def test_without_neighbours_it_refuses():
     with pytest.raises(ValueError, match="n_neighbors must be at least 1"):
         ReliefF(n_neighbors=0).fit(np.eye(4), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, -1])
+def test_the_number_of_threads_changes_no_digit(monkeypatch, n_jobs):
+    X, y = make_classification(160, 40, n_informative=6, n_classes=3, random_state=0)
+    expected = ReliefF().fit(X, y).scores_
+    monkeypatch.setattr("idfsmec.selection._relieff._WORTH_THREADS", 0)
+    monkeypatch.setattr("idfsmec.selection._manhattan._VALUES_PER_CALL", 2**14)
+    monkeypatch.setattr("idfsmec.selection._manhattan._PAIRS_PER_CALL", 2**12)
+    threaded = ReliefF(n_jobs=n_jobs).fit(X, y).scores_
+    np.testing.assert_array_equal(threaded, expected)
+
+
+def test_a_grid_too_coarse_to_tell_neighbours_apart_changes_no_score(monkeypatch):
+    X, y = make_classification(100, 20, random_state=0)
+    expected = by_definition(X, y)
+    monkeypatch.setattr("idfsmec.selection._manhattan._LEVELS", 3)
+    np.testing.assert_allclose(ReliefF().fit(X, y).scores_, expected, atol=1e-13)

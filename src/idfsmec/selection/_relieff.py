@@ -109,7 +109,7 @@ class ReliefF(CompleteSelector):
                 for rows in neighbours.search_strips(members)
             ]
             found = in_turn(
-                lambda search: _weighted_pairs(neighbours, classes, *search, self.n_neighbors),
+                lambda search: _weighted_pairs(neighbours, classes, search, self.n_neighbors),
                 searches,
             )
             parts = in_turn(
@@ -121,9 +121,10 @@ class ReliefF(CompleteSelector):
 
 
 def _weighted_pairs(
-    neighbours: ManhattanNeighbours, classes: list[slice], home: int, rows: slice, k: int
+    neighbours: ManhattanNeighbours, classes: list[slice], search: tuple[int, slice], k: int
 ) -> Pairs:
     """Samples of one class with their neighbours, and what each pair's difference counts."""
+    home, rows = search
     n_others = neighbours.n_samples - (classes[home].stop - classes[home].start)
     pairs = []
     for other, members in enumerate(classes):
@@ -146,7 +147,8 @@ def _merged(found: list[Pairs], n_samples: int) -> Pairs:
     first, second, weights = _joined(found)
     key = np.minimum(first, second) * n_samples + np.maximum(first, second)
     different, place = np.unique(key, return_inverse=True)
-    return *np.divmod(different, n_samples), np.bincount(place, weights)
+    first, second = np.divmod(different, n_samples)
+    return first, second, np.bincount(place, weights).astype(np.float64, copy=False)
 
 
 def _parts(pairs: Pairs, n_features: int) -> list[Pairs]:
