@@ -130,6 +130,7 @@ def features(
         keep_empty=keep_empty,
     )
     about = {"data": data, "labels": labels, "task": task, "condition": condition, "unit": unit}
+    about["absent_ok"] = on_error is OnError.skip
     recordings = _find(source, about, allow_duplicates)
     extraction = _extract(recordings, output, options, jobs, on_error, force)
     console.print(extraction.summary(), markup=False, highlight=False, soft_wrap=True)
