@@ -129,8 +129,8 @@ def features(
         typical_amplitude=typical_amplitude / 1e6,
         keep_empty=keep_empty,
     )
-    about = {"data": data, "labels": labels, "task": task, "condition": condition, "unit": unit}
-    about["absent_ok"] = on_error is OnError.skip
+    about: dict[str, Any] = {"data": data, "labels": labels, "task": task}
+    about |= {"condition": condition, "unit": unit, "absent_ok": on_error is OnError.skip}
     recordings = _find(source, about, allow_duplicates)
     extraction = _extract(recordings, output, options, jobs, on_error, force)
     console.print(extraction.summary(), markup=False, highlight=False, soft_wrap=True)
