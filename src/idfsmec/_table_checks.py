@@ -65,7 +65,7 @@ def check_header(columns: list[Any]) -> None:
     """Refuse the columns of a table file without subject, label or features."""
     for name in GROUPS:
         if columns.count(name) != 1:
-            found = ", ".join(repr(column) for column in columns[:5])
+            found = ", ".join(repr(column) for column in columns[:5]) or "nothing"
             raise InputError(
                 f"needs exactly one column {name!r}, has {columns.count(name)}. A table has the "
                 f"columns subject, label, then the features; this one begins with {found}."

@@ -104,6 +104,17 @@ def test_a_failing_file_is_named_and_the_others_go_on_if_asked(study, output, sp
     assert set(FeatureTable.read(output).subjects) == {"s01", "s02", "s04"}
 
 
+def test_a_file_that_is_not_there_is_skipped_if_asked(study, output):
+    study.with_name("s03.vhdr").unlink()
+    code, _, said = run(study, "-o", output)
+    assert code == 2
+    assert "line 4, column 'path': there is no" in said
+    code, said, _ = run(study, "-o", output, "--on-error", "skip")
+    assert code == 0
+    assert "s03.vhdr: there is no such file." in said
+    assert set(FeatureTable.read(output).subjects) == {"s01", "s02", "s04"}
+
+
 def test_one_recording_for_two_subjects_is_refused(study, output):
     study.write_text(study.read_text() + "s01.edf,s99,MDD,\n")
     code, _, said = run(study, "-o", output)

@@ -151,7 +151,8 @@ def features(
         typical_amplitude=typical_amplitude / 1e6,
         keep_empty=keep_empty,
     )
-    about = {"data": data, "labels": labels, "task": task, "condition": condition, "unit": unit}
+    about: dict[str, Any] = {"data": data, "labels": labels, "task": task}
+    about |= {"condition": condition, "unit": unit, "absent_ok": str(on_error) == OnError.skip}
     n_jobs = count_jobs(jobs)
     recordings = _find(str(source), about, allow_duplicates)
     extraction = _extract(recordings, output, options, n_jobs, str(on_error), force)

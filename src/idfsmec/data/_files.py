@@ -66,6 +66,8 @@ class FileLoader:
 
 def open_raw(reader: Callable[[], mne.io.BaseRaw], path: Path) -> mne.io.BaseRaw:
     """Read and prepare a recording, and turn whatever goes wrong into one clear line."""
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file.")
     try:
         check_whole(path)
         return reader()

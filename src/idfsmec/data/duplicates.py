@@ -112,7 +112,8 @@ def check_duplicates(
         if len({one.subject for one in group}) > 1 and not allow:
             raise InputError(
                 f"The same recording is given for different subjects: {names}. Remove all but "
-                "one, or allow duplicates if these subjects are one person."
+                "one, or accept them with --allow-duplicates (allow=True in Python) if these "
+                "subjects are one person."
             )
         warnings.warn(f"The same recording is given more than once: {names}.", stacklevel=2)
     return groups

@@ -18,7 +18,7 @@ REQUIRED = ("path", "subject", "label")
 OPTIONAL = ("session", "condition", "bads")
 
 
-def read_manifest(path: str | PathLike[str]) -> list[Recording]:
+def read_manifest(path: str | PathLike[str], *, absent_ok: bool = False) -> list[Recording]:
     r"""Read a manifest and name its recordings, without loading them.
 
     Parameters
@@ -27,6 +27,8 @@ def read_manifest(path: str | PathLike[str]) -> list[Recording]:
         A CSV file with the columns ``path``, ``subject`` and ``label``, and optionally
         ``session``, ``condition`` and ``bads`` (such as ``Fp1;F7``). Paths are relative to
         the manifest. Commas, semicolons or tabs part the cells. Further columns are ignored.
+    absent_ok : bool
+        Whether to keep a line whose file is not there; it then fails when it is loaded.
 
     Returns
     -------
@@ -57,7 +59,7 @@ def read_manifest(path: str | PathLike[str]) -> list[Recording]:
     recordings: list[Recording] = []
     labels: dict[tuple[str, str | None, str | None], tuple[str, str]] = {}
     for where, cells in _rows(manifest):
-        recording = _recording(manifest, where, cells)
+        recording = _recording(manifest, where, cells, absent_ok)
         key = (recording.subject, recording.session, recording.condition)
         first_where, first_label = labels.setdefault(key, (where, recording.label))
         if first_label != recording.label:
@@ -121,11 +123,11 @@ def _check_header(manifest: Path, header: list[str]) -> None:
             )
 
 
-def _recording(manifest: Path, where: str, cells: dict[str, str]) -> Recording:
+def _recording(manifest: Path, where: str, cells: dict[str, str], absent_ok: bool) -> Recording:
     for name in REQUIRED:
         if not cells[name]:
             raise InputError(f"{where}, column {name!r}: the cell is empty; fill it in.")
-    file = _find_file(manifest, where, cells["path"])
+    file = _find_file(manifest, where, cells["path"], absent_ok)
     bads = tuple(bad.strip() for bad in cells.get("bads", "").split(";") if bad.strip())
     return Recording(
         subject=cells["subject"],
@@ -135,11 +137,11 @@ def _recording(manifest: Path, where: str, cells: dict[str, str]) -> Recording:
         session=cells.get("session") or None,
         condition=cells.get("condition") or None,
         bads=bads,
-        files=files_of(file),
+        files=files_of(file) if file.exists() else (),
     )
 
 
-def _find_file(manifest: Path, where: str, name: str) -> Path:
+def _find_file(manifest: Path, where: str, name: str, absent_ok: bool) -> Path:
     try:
         file = manifest.parent / Path(name).expanduser()
         if not file.exists() and "\\" in name:  # a manifest written on Windows
@@ -150,7 +152,7 @@ def _find_file(manifest: Path, where: str, name: str) -> Path:
         raise InputError(
             f"{where}, column 'path': {_short(name)} is no path ({reason})."
         ) from error
-    if not found:
+    if not (found or absent_ok):
         raise InputError(
             f"{where}, column 'path': there is no {file}. Paths are relative to the folder of "
             "the manifest."

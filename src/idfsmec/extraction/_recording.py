@@ -91,7 +91,7 @@ def extract_recording(
     raw = recording.load() if isinstance(recording, Recording) else recording
     names, data = _signals(raw, options)
     sfreq = float(raw.info["sfreq"])
-    about = {"montage": montage_name(raw) or "", "renamed": channel_plan(raw).changed}
+    montage, renamed = montage_name(raw) or "", channel_plan(raw).changed
     grid = options.path.grid(data.shape[1], sfreq)
     causes, hint = _causes(raw, names, data, grid, options)
     del raw  # the file's signals are not needed twice
@@ -115,7 +115,7 @@ def extract_recording(
         index=pd.Index(prepared.starts[keep], name="start"),
     )
     counts = _counts(causes, names)
-    return RecordingFeatures(X, names, counts, len(values), len(X), hint=hint, **about)
+    return RecordingFeatures(X, names, counts, len(values), len(X), montage, hint, renamed)
 
 
 def _signals(

@@ -32,6 +32,7 @@ def find_recordings(
     task: str | None = None,
     condition: str | None = None,
     unit: str | None = None,
+    absent_ok: bool = False,
 ) -> list[Recording]:
     """Name the recordings of a study, without loading them.
 
@@ -51,6 +52,8 @@ def find_recordings(
         Of ``pred-d003`` keep ``eyes-open`` or ``eyes-closed``.
     unit : str, optional
         Of ``modma3`` and ``modma128``: ``uV``, ``nV``, ``V``, or how many volts one step is.
+    absent_ok : bool
+        Whether a manifest may name files that are not there; they fail when they are loaded.
 
     Returns
     -------
@@ -81,7 +84,7 @@ def find_recordings(
         return read_bids(path, label=labels, task=task)
     if path.is_file():
         _refuse_others(given, set(), "a manifest")
-        return read_manifest(path)
+        return read_manifest(path, absent_ok=absent_ok)
     raise InputError(
         f"{name}: there is no such manifest or BIDS folder, and no data set of that name "
         f"({', '.join(DATA_SETS)})."
