@@ -35,9 +35,10 @@ def svm_decisions(
     """
     counts = np.bincount(y)
     if counts.size == 2 and counts.all() and train.shape[1] <= MOST_FEATURES:
-        costs = C * y.size / (2.0 * counts) if class_weight == "balanced" else np.full(2, C)
-        ones = np.ones((y.size, 1))
-        w = fit_newton_svm(np.hstack([train, ones]), 2.0 * y - 1.0, costs[y])
+        rarity = y.size / (2.0 * counts) if class_weight == "balanced" else np.ones(2)
+        costs: Floats = np.asarray(C * rarity, dtype=np.float64)[y]
+        signs: Floats = np.where(y == 1, 1.0, -1.0)
+        w = fit_newton_svm(np.hstack([train, np.ones((y.size, 1))]), signs, costs)
         if w is not None:
             return _by_class(test @ w[:-1] + w[-1], np.arange(2), n_classes)
     svm = LinearSVC(C=C, dual=False, class_weight=class_weight, tol=1e-4, max_iter=2000)

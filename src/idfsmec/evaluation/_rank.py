@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,14 +65,14 @@ def rank_timed(
     X = data.gappy if contestant.takes_gaps else data.filled
     if not contestant.depends_on_k:
         selector = contestant.build(setting, max(ks), seed, data.channel_of)
-        seconds = _seconds(lambda: selector.fit(X, data.y_train))
+        seconds = _seconds(partial(selector.fit, X, data.y_train))
         return dict.fromkeys(ks, (_order(selector.ranking_), seconds))
     if isinstance(contestant.selector, CDLSR):
         return _rank_counts(contestant, data, setting, ks, seed)
     found = {}
     for k in ks:
         selector = contestant.build(setting, k, seed, data.channel_of)
-        seconds = _seconds(lambda one=selector: one.fit(X, data.y_train))
+        seconds = _seconds(partial(selector.fit, X, data.y_train))
         found[k] = _order(selector.ranking_), seconds
     return found
 
@@ -90,7 +91,7 @@ def _rank_counts(
     found = {}
     for k in ks:
         selector = contestant.build(setting, k, seed, data.channel_of)
-        own = _seconds(lambda one=selector: one.fit_summary(summary))
+        own = _seconds(partial(selector.fit_summary, summary))
         found[k] = _order(selector.ranking_), shared + own
     return found
 
