@@ -63,7 +63,7 @@ def test_options_reach_the_table(study, output):
         (["--labels", "bdi13"], "has no meaning for a manifest"),
         (["--epoch", 1], "error: Feature 'nsi' compares segments of 1 s"),
         (["--band", "slow=0.01-0.05"], "error: Band 'slow'"),
-        (["--jobs", 0], "got 0"),
+        (["--jobs", 0], "number of jobs is 0"),
         (["--on-error", "ignore"], "ignore"),
     ],
 )
