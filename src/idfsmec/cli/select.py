@@ -194,8 +194,8 @@ def _show_sureness(sure: StabilitySelector) -> None:
     found, stability = int(sure.support_.sum()), sure.stability_
     console.print(
         f"Of {of} features, the first {picked} were picked on each of {sure.n_resamples} random "
-        f"halves of the subjects. {found} were picked on at least {100 * sure.threshold_:.0f} % "
-        f"of them and are called sure: at most {sure.max_false:g} is expected by chance. "
+        f"halves of the subjects. Picked on at least {100 * sure.threshold_:.0f} % of them, and "
+        f"called sure: {found}; at most {sure.max_false:g} is expected by chance. "
         f"Stability {stability.value:.2f} ({stability.low:.2f} to {stability.high:.2f}, "
         f"{stability.verdict}).",
         highlight=False,
