@@ -67,7 +67,7 @@ def test_a_full_disk_is_said_and_earlier_results_stay(small_study, tmp_path):
     command = [*small_study, "-o", str(output)]
     assert CliRunner().invoke(app, command).exit_code == 0
     before = output.read_bytes()
-    for limit in (300, 4000):  # the parts do not fit; the parts fit, but the table does not
+    for limit in (1000, 4000):  # the parts do not fit; the parts fit, but the table does not
         failed = run([*command, "--force"], limit=limit)
         assert failed.returncode == 1, failed.stderr
         assert "File too large" in failed.stderr
@@ -160,6 +160,35 @@ def test_a_closed_folder_is_named_by_every_command_and_stays_as_it_is(
         assert str(closed) in said
         assert "Traceback" not in said
     assert {path.name: path.read_bytes() for path in closed.iterdir()} == before
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from idfsmec._sqlite import locked
+with locked(Path(sys.argv[1]), "busy"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_two_runs_for_one_table_the_second_is_refused_and_a_kill_frees_it(small_study, tmp_path):
+    output = tmp_path / "table.parquet"
+    command = [*small_study, "-o", str(output)]
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path / ".table.parquet.parts" / "lock")],
+        env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as first:
+        assert first.stdout.readline() == b"held\n"
+        refused = CliRunner().invoke(app, command)
+        first.kill()
+    assert refused.exit_code == 2
+    assert f"another process is making {output}" in " ".join(refused.stderr.split())
+    assert not output.exists()
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert not output.with_name(".table.parquet.parts").exists()
 
 
 def test_a_place_that_cannot_be_written_is_named(small_study, tmp_path):

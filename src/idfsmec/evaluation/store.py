@@ -11,16 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from idfsmec._sqlite import is_of_the_disk, naming_disk, take_lock
 from idfsmec.errors import InputError
 from idfsmec.evaluation._tuning import UnitResult
 from idfsmec.evaluation._units import Outcome, Unit
 
 FORMAT = 1
-# What SQLite says of a disk that is full or closed; anything else is about what is in the file.
-_DISK = (
-    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN),
-    *(sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
-)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS done (
@@ -65,9 +61,13 @@ class Store:
                 raise InputError(f"{folder} holds no results: there is no store.sqlite in it")
         else:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = _take_lock(self.path.with_suffix(".lock"))
+            self._lock = take_lock(
+                self.path.with_suffix(".lock"),
+                f"another process is writing to {self.path.parent}; wait for it to end, or choose "
+                "another folder with --out",
+            )
         try:
-            with _naming(self.path):
+            with naming_disk(self.path):
                 self._db = self._open(read_only)
         except BaseException:
             self._release()
@@ -91,7 +91,7 @@ class Store:
             found = db.execute("SELECT value FROM meta WHERE name='format'").fetchone()
         except sqlite3.DatabaseError as error:
             db.close()
-            if _is_of_the_disk(error):
+            if is_of_the_disk(error):
                 raise
             raise InputError(
                 f"{self.path} is not a store of results ({error}); move it away or choose "
@@ -178,7 +178,7 @@ class Store:
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
         """All or nothing, also when the process dies in between."""
-        with _naming(self.path):
+        with naming_disk(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -219,37 +219,6 @@ def _check_whole(db: sqlite3.Connection) -> None:
     (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise sqlite3.DatabaseError(f"it is damaged: {' '.join(found.split())}")
-
-
-def _is_of_the_disk(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK
-
-
-@contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Say which file it was when the disk is full or closed."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        if _is_of_the_disk(error):
-            raise OSError(f"{path}: {error}; what was finished before is kept") from error
-        raise
-
-
-def _take_lock(path: Path) -> sqlite3.Connection:
-    """Hold an exclusive SQLite lock: works on all systems and dies with the process."""
-    with _naming(path):
-        lock = sqlite3.connect(path, timeout=0, isolation_level=None)
-    try:
-        with _naming(path):
-            lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError:
-        lock.close()
-        raise InputError(
-            f"another process is writing to {path.parent}; wait for it to end, or choose "
-            "another folder with --out"
-        ) from None
-    return lock
 
 
 def _pack(value: Any) -> str:

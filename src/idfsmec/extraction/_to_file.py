@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 
+from idfsmec._sqlite import locked
 from idfsmec._table_io import file_format
 from idfsmec.data import Recording
 from idfsmec.errors import InputError
@@ -69,14 +70,19 @@ def extract_to_file(
     """
     path = check_output(output, overwrite=overwrite)
     folder = parts_folder(path)
-    extraction = extract_table(
-        recordings,
-        options=options,
-        jobs=jobs,
-        on_error=on_error,
-        parts=folder,
-        on_progress=on_progress,
+    busy = (
+        f"another process is making {path}; wait for it to end, or choose another name with -o "
+        "(output in Python)"
     )
-    extraction.table.write(path)
-    shutil.rmtree(folder, ignore_errors=True)
+    with locked(folder / "lock", busy):
+        extraction = extract_table(
+            recordings,
+            options=options,
+            jobs=jobs,
+            on_error=on_error,
+            parts=folder,
+            on_progress=on_progress,
+        )
+        extraction.table.write(path)
+        shutil.rmtree(folder, ignore_errors=True)
     return extraction
