@@ -5,12 +5,14 @@ from importlib.metadata import PackageNotFoundError, version
 from idfsmec.selection import (
     IDFSMEC,
     IDFSMECCV,
+    CrossChannelReranker,
     IDFSMECClassifier,
     IDFSMECRegressor,
     IDFSPath,
     StabilitySelector,
     idfs_path,
 )
+from idfsmec.table import FeatureTable
 
 try:
     __version__ = version("idfsmec")
@@ -20,6 +22,8 @@ except PackageNotFoundError:  # a source tree that was never installed
 __all__ = [
     "IDFSMEC",
     "IDFSMECCV",
+    "CrossChannelReranker",
+    "FeatureTable",
     "IDFSMECClassifier",
     "IDFSMECRegressor",
     "IDFSPath",
