@@ -32,7 +32,9 @@ sys.addaudithook(watch)
 """
 # The demo with as little as shows that every step is taken.
 SMALL_DEMO = """
-from idfsmec.cli import app, demo
+from importlib import import_module
+from idfsmec.cli import app
+demo = import_module("idfsmec.cli.demo")
 demo.QUICK = demo.Size(8, 20.0, (0.3,), 2, (5,), ("IDFS-MEC", "ANOVA F"))
 app()
 """
