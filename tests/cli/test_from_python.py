@@ -1,11 +1,9 @@
 """Commands called as functions: they take what Python has, return what they made, and raise."""
 
-import joblib
 import pandas as pd
 import pytest
 
 from idfsmec import cli
-from idfsmec.cli._options import count_jobs
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
 
@@ -63,8 +61,3 @@ def test_bad_input_is_raised(table, folder):
         cli.benchmark(table, folder / "bad", folds="person", **SMALL)
     with pytest.raises(InputError, match="choose from honest, paper"):
         cli.reproduce("modma3", folder, protocol="mine")
-
-
-def test_jobs_count_as_in_joblib():
-    cores = joblib.cpu_count()
-    assert [count_jobs(n) for n in (1, 3, -1, -cores, -cores - 9)] == [1, 3, cores, 1, 1]

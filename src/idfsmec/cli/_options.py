@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import joblib
 import typer
 
 from idfsmec.errors import InputError
@@ -46,19 +45,6 @@ ResamplesOption = Annotated[
         help="Random halves of the subjects that say how sure the ranking is; even; 0: none."
     ),
 ]
-
-
-def count_jobs(jobs: int) -> int:
-    """Number of processes, as joblib understands it: negative ones count from the cores.
-
-    Examples
-    --------
-    >>> count_jobs(3), count_jobs(-1) == joblib.cpu_count()
-    (3, True)
-    """
-    if jobs == 0:
-        raise InputError("the number of jobs is 0; give --jobs 1 or more, or -1 for one per core")
-    return jobs if jobs > 0 else max(joblib.cpu_count() + 1 + jobs, 1)
 
 
 def check_seed(seed: int) -> int:

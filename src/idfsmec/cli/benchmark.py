@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from idfsmec._threads import count_jobs
 from idfsmec.cli._app import command
 from idfsmec.cli._complete import after_commas
 from idfsmec.cli._complete import methods as complete_methods
@@ -23,7 +24,6 @@ from idfsmec.cli._options import (
     SeedOption,
     SeedsOption,
     check_resamples,
-    count_jobs,
     split_names,
     split_numbers,
 )

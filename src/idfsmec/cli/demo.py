@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import Progress
 
+from idfsmec._threads import count_jobs
 from idfsmec.cli._app import command, console, error_console
-from idfsmec.cli._options import AnyPath, JobsOption, check_seed, count_jobs
+from idfsmec.cli._options import AnyPath, JobsOption, check_seed
 from idfsmec.cli._run import add_resampling, refuse_foreign, stop_cleanly
 from idfsmec.errors import InputError
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from idfsmec._threads import count_jobs
 from idfsmec.cli._app import command, console, error_console
 from idfsmec.cli._complete import feature_names, label_rules, one_of, sources
-from idfsmec.cli._options import AnyPath, JobsOption, count_jobs
+from idfsmec.cli._options import AnyPath, JobsOption
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from idfsmec._threads import count_jobs
 from idfsmec.cli._app import command, console, error_console
 from idfsmec.cli._options import (
     AnyPath,
@@ -18,7 +19,6 @@ from idfsmec.cli._options import (
     SeedOption,
     SeedsOption,
     check_resamples,
-    count_jobs,
     split_names,
 )
 from idfsmec.cli._run import (
