@@ -9,7 +9,7 @@ import os
 import platform
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,8 @@ def replacing(*paths: Path) -> Iterator[list[Path]]:
         raise naming(error, paths[-1]) from error
     finally:
         for temporary in beside:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # a disk closed for writing must not hide what went wrong
+                temporary.unlink(missing_ok=True)
 
 
 def write_parts(path: Path, parts: Parts) -> None:

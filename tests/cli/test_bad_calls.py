@@ -38,6 +38,7 @@ CALLS = [
     ("reproduce modma5 --data .", "'modma3', 'modma128', 'pred-d003'"),
     ("demo --seed x", "'--seed'"),
     # values
+    ("select t.csv -o r.parquet", "r.parquet: a ranking is written as CSV"),
     ("select t.csv -o r.csv --k 0", "--k must be at least 1"),
     ("select t.csv -o r.csv --lam -1", "t.csv: lam must be"),
     ("select t.csv -o r.csv --gamma 1", "t.csv: gamma must be"),

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from idfsmec._table_io import _beside
+from idfsmec._table_io import _beside, replacing
 from idfsmec.cli import app
 from idfsmec.evaluation.store import Store
 from idfsmec.table import FeatureTable
@@ -209,3 +209,18 @@ def test_what_a_killed_writer_left_is_swept_up_and_what_a_living_one_writes_is_n
         path.write_text("half a table")
     _written(tmp_path / "table.parquet")
     assert sorted(tmp_path.iterdir()) == sorted([living, tmp_path / "table.parquet"])
+
+
+def test_a_disk_that_lets_nothing_be_deleted_does_not_hide_the_file_that_failed(
+    tmp_path, monkeypatch
+):
+    def refuse(self, missing_ok=False):
+        raise OSError(30, "Read-only file system", str(self))
+
+    def write():
+        with replacing(tmp_path / "table.csv"):
+            raise OSError(30, "Read-only file system", "a name that nobody chose")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(OSError, match=r"Read-only file system: '.*table\.csv'$"):
+        write()

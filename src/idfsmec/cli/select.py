@@ -83,6 +83,8 @@ def select(
     path, output = Path(table), Path(output)
     if output.is_dir():
         raise InputError(f"{output} is a folder; give the name of a file with -o.")
+    if output.suffix.lower() != ".csv":
+        raise InputError(f"{output}: a ranking is written as CSV; give a name that ends in .csv.")
     if output.exists() and not force:
         raise InputError(f"{output} exists; give another name with -o, or --force to replace it.")
     if k is not None and k < 1:
