@@ -109,7 +109,7 @@ def test_the_folder_becomes_a_report(data_set, reproduction_of):
 
 
 def test_the_command_goes_from_a_release_to_a_page_and_goes_on_from_there(tmp_path, monkeypatch):
-    monkeypatch.setitem(reproduction._PROTOCOLS, "honest", PROTOCOL)
+    monkeypatch.setitem(reproduction.PROTOCOLS, "honest", PROTOCOL)
     root = WRITERS["modma3"](tmp_path / "release")
     command = ["reproduce", "modma3", "--data", str(root), "--out", str(tmp_path / "out")]
     command += ["--methods", "IDFS-MEC", "--jobs", "1", "--quiet"]

@@ -10,8 +10,8 @@ from idfsmec.evaluation.store import Store
 from idfsmec.report import write_report
 from tests.report.make_results import simulate, write_results
 
-SECTIONS = ("channels", "heatmap", "missing", "accuracy-by-rate", "accuracy-by-k", "ablation",
-            "sensitivity", "cost", "convergence", "sure-features", "sure-channels",
+SECTIONS = ("channels", "heatmap", "sure-features", "sure-channels", "missing", "accuracy-by-rate",
+            "accuracy-by-k", "ablation", "sensitivity", "cost", "convergence",
             "ranks")  # fmt: skip
 
 

@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression
 
 from idfsmec import IDFSMECCV, IDFSMECClassifier, IDFSMECRegressor, idfs_path
 
@@ -131,8 +130,7 @@ def test_a_target_of_any_scale_is_predicted_in_its_scale(scale):
     plain = quietly(IDFSMECRegressor(channels, alpha=1.0).fit, X, target)
     model = quietly(IDFSMECRegressor(channels, alpha=1.0).fit, X, target * scale)
     np.testing.assert_allclose(model.predict(X) / scale, plain.predict(X), rtol=1e-4, atol=1e-6)
-    slope = LinearRegression().fit(X[:, :1], model.predict(X) / scale).coef_
-    assert slope[0] > 0.5
+    assert np.corrcoef(model.predict(X) / scale, target)[0, 1] > 0.8
 
 
 @pytest.mark.parametrize("n_features", [1, 40])

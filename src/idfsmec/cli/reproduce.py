@@ -144,9 +144,8 @@ def _load(data_set: str, data: Path, out: Path, n_jobs: int, quiet: bool) -> Fea
 
 def choose_protocol(name: str) -> Protocol:
     """The protocol of that name."""
-    from idfsmec.evaluation.reproduction import HONEST, PAPER
+    from idfsmec.evaluation.reproduction import PROTOCOLS
 
-    known = {"honest": HONEST, "paper": PAPER}
-    if name not in known:
-        raise InputError(f"--protocol {name}: choose from {', '.join(known)}")
-    return known[name]
+    if name not in PROTOCOLS:
+        raise InputError(f"--protocol {name}: choose from {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[name]

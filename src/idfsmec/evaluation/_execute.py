@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import time
 import traceback
-from asyncio import CancelledError
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -23,6 +24,8 @@ _MOST_LOSSES = 3
 _POLL = 0.05
 #: Seconds that saying goodbye to a cluster may take; one that is gone does not answer.
 _CLOSE = 10
+#: A future lost with its scheduler says so in either of two ways, depending on the moment.
+_CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
 
 Tables = Mapping[str, TableArrays]
 
@@ -157,7 +160,7 @@ class _DaskRun:
             return None
         try:
             return future.result()
-        except (OSError, CancelledError, TimeoutError):
+        except (OSError, TimeoutError, *_CANCELLED):
             return None
 
     def _check_scheduler(self) -> None:

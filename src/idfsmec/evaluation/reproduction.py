@@ -29,7 +29,7 @@ PAPER = Protocol(
     rates=(0.1, 0.2, 0.3, 0.4, 0.5),
 )
 HONEST = Protocol(rates=(0.1, 0.2, 0.3, 0.4, 0.5))
-_PROTOCOLS = {"honest": HONEST, "paper": PAPER}
+PROTOCOLS = {"honest": HONEST, "paper": PAPER}
 
 
 def reproduce(
@@ -69,9 +69,9 @@ def reproduce(
     Results
     """
     if isinstance(protocol, str):
-        if protocol not in _PROTOCOLS:
-            raise InputError(f"protocol is {protocol!r}; choose from {', '.join(_PROTOCOLS)}")
-        protocol = _PROTOCOLS[protocol]
+        if protocol not in PROTOCOLS:
+            raise InputError(f"protocol is {protocol!r}; choose from {', '.join(PROTOCOLS)}")
+        protocol = PROTOCOLS[protocol]
     out = Path(out)
     tables = {data_set: load_table(data_set, data, out, n_jobs)}
     how: dict[str, Any] = {"n_jobs": n_jobs, "dask": dask, "progress": progress}

@@ -110,7 +110,7 @@ def plot_selection_frequency(
     Examples
     --------
     >>> ax = plot_selection_frequency({"F3__alpha": 0.9, "O1__alpha": 0.2}, threshold=0.7)
-    >>> [bar.get_width() for bar in ax.patches]
+    >>> [float(bar.get_width()) for bar in ax.patches]
     [0.9, 0.2]
     """
     shares = pd.Series(frequencies, dtype=float).sort_values(ascending=False, kind="stable")
