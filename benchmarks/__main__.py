@@ -21,7 +21,7 @@ from benchmarks._record import Section, listening, write_json, write_markdown
 #: survival of kills.
 TIMINGS = ("selection", "fastest", "grid", "gpu", "features", "methods", "scaling")
 #: In a run of all timings, the sizes for which the slowest peers end within minutes.
-SHORTENED: dict[str, tuple] = {"methods": ((500,),)}
+SHORTENED: dict[str, tuple] = {"methods": ((500,),), "grid": (((19, 600),),)}
 
 
 def main() -> None:
