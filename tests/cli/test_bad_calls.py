@@ -26,10 +26,10 @@ CALLS = [
     # usage
     ("nonsense", "No such command 'nonsense'. See `idfsmec --help`."),
     ("selct t.csv", "Did you mean 'select'? See"),
-    ("--nonsense", "No such option: --nonsense"),
+    ("--nonsense", "No such option"),
     ("select", "Missing argument 'TABLE'. See `idfsmec select --help`."),
     ("select t.csv --k abc", "Invalid value for '--k'"),
-    ("select t.csv --tun", "No such option: --tun"),
+    ("select t.csv --tun", "No such option"),
     ("features", "Missing argument"),
     ("features nofile.csv --on-error perhaps", "'--on-error'"),
     ("benchmark", "Missing argument 'TABLE'"),
