@@ -26,10 +26,10 @@ CALLS = [
     # usage
     ("nonsense", "No such command 'nonsense'. See `idfsmec --help`."),
     ("selct t.csv", "Did you mean 'select'? See"),
-    ("--nonsense", "No such option"),
+    ("--nonsense", "No such option|--nonsense"),
     ("select", "Missing argument 'TABLE'. See `idfsmec select --help`."),
     ("select t.csv --k abc", "Invalid value for '--k'"),
-    ("select t.csv --tun", "No such option"),
+    ("select t.csv --tun", "No such option|--tun"),
     ("features", "Missing argument"),
     ("features nofile.csv --on-error perhaps", "'--on-error'"),
     ("benchmark", "Missing argument 'TABLE'"),
@@ -107,7 +107,8 @@ def here(tmp_path, monkeypatch):
 def test_one_line_says_what_is_wrong_and_nothing_changes(here, call, said):
     result = runner.invoke(app, call.split(), prog_name="idfsmec")
     assert result.exit_code == 2, result.output
-    assert said in result.stderr
+    for part in said.split("|"):  # Click puts the name in one way or another
+        assert part in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
     assert "Traceback" not in result.stderr
     for name, text in FILES.items():
