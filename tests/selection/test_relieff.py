@@ -81,7 +81,7 @@ def test_a_distance_matrix_too_large_to_keep_gives_the_same_scores(monkeypatch):
     X, y = make_classification(120, 10, random_state=0)
     expected = ReliefF().fit(X, y).scores_
     monkeypatch.setattr("idfsmec.selection._manhattan._MATRIX_BYTES", 0)
-    monkeypatch.setattr("idfsmec.selection._manhattan._PAIRS_PER_CALL", 120 * 7)
+    monkeypatch.setattr("idfsmec.selection._manhattan._DISTANCES_PER_SEARCH", 120 * 7)
     np.testing.assert_allclose(ReliefF().fit(X, y).scores_, expected, atol=1e-14)
 
 
@@ -101,14 +101,7 @@ def test_the_number_of_threads_changes_no_digit(monkeypatch, n_jobs):
     X, y = make_classification(160, 40, n_informative=6, n_classes=3, random_state=0)
     expected = ReliefF().fit(X, y).scores_
     monkeypatch.setattr("idfsmec.selection._relieff._WORTH_THREADS", 0)
-    monkeypatch.setattr("idfsmec.selection._manhattan._VALUES_PER_CALL", 2**14)
-    monkeypatch.setattr("idfsmec.selection._manhattan._PAIRS_PER_CALL", 2**12)
+    monkeypatch.setattr("idfsmec.selection._manhattan._VALUES_PER_TILE", 2**14)
+    monkeypatch.setattr("idfsmec.selection._manhattan._DISTANCES_PER_SEARCH", 2**12)
     threaded = ReliefF(n_jobs=n_jobs).fit(X, y).scores_
     np.testing.assert_array_equal(threaded, expected)
-
-
-def test_a_grid_too_coarse_to_tell_neighbours_apart_changes_no_score(monkeypatch):
-    X, y = make_classification(100, 20, random_state=0)
-    expected = by_definition(X, y)
-    monkeypatch.setattr("idfsmec.selection._manhattan._LEVELS", 3)
-    np.testing.assert_allclose(ReliefF().fit(X, y).scores_, expected, atol=1e-13)

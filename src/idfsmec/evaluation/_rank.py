@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from idfsmec.evaluation._fold_data import FoldData
 from idfsmec.evaluation.contestants import Contestant
-from idfsmec.selection import CDLSR, IDFSMEC, IDFSPath, idfs_path
+from idfsmec.selection import IDFSMEC, IDFSPath, idfs_path
 from idfsmec.selection._path import idfs_fold_paths
 
 Order = NDArray[np.intp]
@@ -67,7 +67,7 @@ def rank_timed(
         selector = contestant.build(setting, max(ks), seed, data.channel_of)
         seconds = _seconds(partial(selector.fit, X, data.y_train))
         return dict.fromkeys(ks, (_order(selector.ranking_), seconds))
-    if isinstance(contestant.selector, CDLSR):
+    if hasattr(contestant.selector, "fit_summary"):
         return _rank_counts(contestant, data, setting, ks, seed)
     found = {}
     for k in ks:
@@ -84,7 +84,7 @@ def _rank_counts(
     ks: Sequence[int],
     seed: int,
 ) -> dict[int, tuple[Order, float]]:
-    """CD-LSR needs a fit for each k, but X'X only once; its seconds count for each k."""
+    """Sum up the data once, then fit for each k; the seconds of the sum count for each k."""
     began = time.perf_counter()
     summary = contestant.selector.summarise(data.filled, data.y_train)
     shared = time.perf_counter() - began

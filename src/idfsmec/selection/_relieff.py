@@ -14,7 +14,7 @@ from idfsmec.selection._complete import CompleteSelector
 from idfsmec.selection._manhattan import ManhattanNeighbours, Pairs
 
 # Below so many differences of single values, starting threads costs more than it saves.
-_WORTH_THREADS = 2e8
+_WORTH_THREADS = 5e7
 _DIFFERENCES_PER_TASK = 2**20
 
 
@@ -102,7 +102,7 @@ class ReliefF(CompleteSelector):
         n_threads = effective_n_jobs(self.n_jobs) if work > _WORTH_THREADS else 1
         with ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:
             in_turn = pool.map if pool is not None else map
-            list(in_turn(neighbours.screen, neighbours.screening_strips()))
+            list(in_turn(neighbours.measure, neighbours.tiles()))
             searches = [
                 (home, rows)
                 for home, members in enumerate(classes)
