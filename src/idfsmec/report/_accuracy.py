@@ -25,6 +25,16 @@ from idfsmec.report._style import (
 )
 from idfsmec.report._words import metric_name
 
+_CHANCE_BAND: dict[str, Any] = {
+    "color": BAND,
+    "alpha": 0.38,
+    "linewidth": 0,
+    "zorder": 0.5,
+    "gid": "chance",
+}
+_CHANCE_LINE: dict[str, Any] = {"color": MUTED, "linewidth": 1, "linestyle": ":", "zorder": 0.6}
+_CHANCE_WORDS: dict[str, Any] = {"color": MUTED, "fontsize": 8, "va": "bottom"}
+
 
 def plot_accuracy_by_rate(
     scores: pd.DataFrame,
@@ -197,49 +207,29 @@ def score_limits(
 
 def draw_chance(ax: Axes, chance: Mapping[str, Any]) -> None:
     """Shade where guessing ends up 95 times in 100, with its mean as a dotted line."""
-    ax.axhspan(
-        chance["low"],
-        chance["high"],
-        color=BAND,
-        alpha=0.38,
-        linewidth=0,
-        zorder=0.5,
-        gid="chance",
-    )
-    ax.axhline(chance["chance"], color=MUTED, linewidth=1, linestyle=":", zorder=0.6)
+    ax.axhspan(chance["low"], chance["high"], **_CHANCE_BAND)
+    ax.axhline(chance["chance"], **_CHANCE_LINE)
     ax.annotate(
         "guessing (95 %)",
         (0, max(chance["low"], ax.get_ylim()[0])),
         (5, 3),
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
-        color=MUTED,
-        fontsize=8,
-        va="bottom",
         annotation_clip=False,
+        **_CHANCE_WORDS,
     )
 
 
 def draw_chance_upright(ax: Axes, chance: Mapping[str, Any]) -> None:
     """The same where accuracy runs to the right."""
-    ax.axvspan(
-        chance["low"],
-        chance["high"],
-        color=BAND,
-        alpha=0.38,
-        linewidth=0,
-        zorder=0.5,
-        gid="chance",
-    )
-    ax.axvline(chance["chance"], color=MUTED, linewidth=1, linestyle=":", zorder=0.6)
+    ax.axvspan(chance["low"], chance["high"], **_CHANCE_BAND)
+    ax.axvline(chance["chance"], **_CHANCE_LINE)
     ax.annotate(
         "guessing (95 %)",
         (chance["high"], 0),
         (-4, 4),
         xycoords=("data", "axes fraction"),
         textcoords="offset points",
-        color=MUTED,
-        fontsize=8,
-        va="bottom",
         ha="right",
+        **_CHANCE_WORDS,
     )
