@@ -136,7 +136,7 @@ def ridge_vote(X, y, groups, columns, T):
     for v, own in enumerate(columns):
         own = own[channels.fits.feature_weights[0, 0, own] > 0]
         here, there = ~np.isnan(X[:, own]).any(axis=1), ~np.isnan(T[:, own]).any(axis=1)
-        if own.size and np.unique(y[here]).size == 2:
+        if own.size and there.any() and np.unique(y[here]).size == 2:
             train, test = fill_by_train(X[here][:, own], T[there][:, own])
             model = RidgeClassifier(alpha=len(train), class_weight="balanced")
             votes[there, v] = model.fit(train, y[here]).decision_function(test)
@@ -244,7 +244,10 @@ def main(paths: list[str] | None = None) -> None:
         tables = {"generated": source_table(), "simulated cohort": cohort_table()}
     for title, table in tables.items():
         print(f"## {title}: {table}\n", flush=True)
-        columns = {rate: compare(table, rate, REPETITIONS) for rate in RATES}
+        columns = {}
+        for rate in RATES:
+            columns[rate] = compare(table, rate, REPETITIONS)
+            print(f"{rate:.0%} missing: done", file=sys.stderr, flush=True)
         print("| method | " + " | ".join(f"{rate:.0%}" for rate in RATES) + " |")
         print("|---" * (len(RATES) + 1) + "|")
         for method in METHODS:
