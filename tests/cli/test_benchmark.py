@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -170,7 +171,13 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(table, tmp_path):
         "2",
     ]
     process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, env=environment, text=True, start_new_session=True
+        command,
+        stderr=subprocess.PIPE,
+        env=environment,
+        text=True,
+        start_new_session=True,
+        # Tests that a shell started in the background ignore Ctrl-C, and their children with them.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     assert "units to do" in process.stderr.readline()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
