@@ -112,8 +112,11 @@ def time_for_seconds(programs: dict[str, Callable[[], object]]) -> dict[str, Tim
 
 def all_methods(n_samples: int, n_channels: int, methods: tuple[str, ...] = ()) -> list[list[str]]:
     """Seconds of every registered method, in turns."""
-    X, y, _ = channel_table(n_channels, n_samples=n_samples, missing=0.0)
-    parameters: dict[str, dict[str, int]] = {"PS-NSGA": {"n_generations": _PSNSGA_GENERATIONS}}
+    X, y, channels = channel_table(n_channels, n_samples=n_samples, missing=0.0)
+    parameters: dict[str, dict[str, object]] = {
+        "PS-NSGA": {"n_generations": _PSNSGA_GENERATIONS},
+        "IDFS-MEC": {"channels": channels},
+    }
     left_out = {"PS-NSGA"} if n_samples * n_channels > 500 * 64 else set()
     programs = {
         name: _fitting(

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -121,7 +122,11 @@ def test_a_table_is_sent_once_to_each_worker_however_many_units_there_are(
         )
     assert len(results.selections) == 2 * 2 * 2 * 3  # tables, methods, rates, folds
     arrivals = [int(line) for line in (tmp_path / "arrivals").read_text().split()]
-    assert sorted(arrivals) == sorted(2 * list(workers.values()))  # each table once to each
+    # Each table once to each. On a busy machine Dask fetches a late copy again; one for each of the
+    # 24 units would be something else.
+    once = Counter(2 * list(workers.values()))
+    assert once <= Counter(arrivals)
+    assert Counter(arrivals).total() <= once.total() + 2
 
 
 class KillsTheScheduler(AnovaF):
