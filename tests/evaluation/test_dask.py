@@ -122,8 +122,8 @@ def test_a_table_is_sent_once_to_each_worker_however_many_units_there_are(
         )
     assert len(results.selections) == 2 * 2 * 2 * 3  # tables, methods, rates, folds
     arrivals = [int(line) for line in (tmp_path / "arrivals").read_text().split()]
-    # Each table once to each. On a busy machine Dask fetches a late copy again; one for each of the
-    # 24 units would be something else.
+    # Each table once to each. On a busy machine Dask fetches a late copy again; one for each of
+    # the 24 units would be something else.
     once = Counter(2 * list(workers.values()))
     assert once <= Counter(arrivals)
     assert Counter(arrivals).total() <= once.total() + 2
