@@ -64,7 +64,7 @@ def path_against_fit() -> str:
     return markdown(headings, rows)
 
 
-def search_against_grid_search(searches: tuple[tuple[int, int], ...] = SEARCHES) -> str:
+def search_against_grid_search(searches: tuple[tuple[int, int], ...]) -> str:
     """Seconds of both searches, and how far apart their scores are."""
     rows = []
     for n_channels, n_samples in searches:

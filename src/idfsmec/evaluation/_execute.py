@@ -88,7 +88,7 @@ def _in_processes(units: Sequence[Unit], tables: Tables, n_jobs: int) -> Iterato
 
 
 def _on_dask(units: Sequence[Unit], tables: Tables, dask: Any) -> Iterator[Outcome]:
-    """Run on a cluster; each table is sent to each worker once."""
+    """Run on a cluster; we send each table to each worker once, not with every unit."""
     client, ours = _connect(dask)
     try:
         yield from _DaskRun(client, units, tables).outcomes()
