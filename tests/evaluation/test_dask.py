@@ -110,7 +110,7 @@ def test_a_table_is_sent_once_to_each_worker_however_many_units_there_are(
     monkeypatch.setattr(_run, "TableArrays", CountedArrays)
     with distributed.Client(cluster) as client:
         client.wait_for_workers(2)
-        # Every two seconds Dask may drop copies that no unit waits for, and fetch them again later.
+        # Every two seconds Dask may drop copies that no unit waits for, and fetch them later.
         client.amm.stop()
         workers = client.run(os.getpid)
         results = accuracy(
