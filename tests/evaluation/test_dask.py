@@ -19,6 +19,7 @@ from idfsmec.evaluation.store import Store
 
 from .cohorts import comparable, make_cohort
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
 PROTOCOL = Protocol(rates=[0.0, 0.3], n_splits=3, ks=[2, 4])
@@ -44,10 +45,21 @@ class KillsItsWorkerOnce(AnovaF):
 def cluster():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ports and dashboards of other people's clusters
-        with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster:
+        # Dask's memory manager looks every 2 s for copies to drop; here it is always at it.
+        with (
+            dask.config.set({"distributed.scheduler.active-memory-manager.interval": "5ms"}),
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            ) as cluster,
+        ):
             yield cluster
+
+
+def held_by_workers(client):
+    """Names of the tables that each worker holds."""
+    return client.run(
+        lambda dask_worker: [name for name in dask_worker.plugins if name.startswith("idfsmec")]
+    )
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
@@ -110,8 +122,6 @@ def test_a_table_is_sent_once_to_each_worker_however_many_units_there_are(
     monkeypatch.setattr(_run, "TableArrays", CountedArrays)
     with distributed.Client(cluster) as client:
         client.wait_for_workers(2)
-        # Every two seconds Dask may drop copies that no unit waits for, and fetch them later.
-        client.amm.stop()
         workers = client.run(os.getpid)
         results = accuracy(
             {"one": make_cohort(), "two": make_cohort(seed=1)},
@@ -121,20 +131,53 @@ def test_a_table_is_sent_once_to_each_worker_however_many_units_there_are(
             dask=client,
             progress=False,
         )
+        assert set(map(len, held_by_workers(client).values())) == {0}  # nothing stays behind
     assert len(results.selections) == 2 * 2 * 2 * 3  # tables, methods, rates, folds
     arrivals = [int(line) for line in (tmp_path / "arrivals").read_text().split()]
     assert sorted(arrivals) == sorted(2 * list(workers.values()))  # each table once to each
 
 
-class KillsTheScheduler(AnovaF):
-    """The second fit takes the scheduler down, as if its machine had lost power."""
+class TakesTablesAwayOnce(AnovaF):
+    """The first fit ends somebody else's run on the same tables."""
+
+    def __init__(self, *, n_features_to_select=None, flag=None):
+        super().__init__(n_features_to_select=n_features_to_select)
+        self.flag = flag
+
+    def fit(self, X, y):
+        try:
+            os.close(os.open(self.flag, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return super().fit(X, y)
+        with distributed.worker_client(separate_thread=False) as client:
+            (held,) = next(iter(held_by_workers(client).values()))
+            client.unregister_worker_plugin(held)
+        return super().fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_two_runs_may_share_tables_though_one_ends_before_the_other(tmp_path, cluster):
+    rude = Contestant("rude", TakesTablesAwayOnce(flag=str(tmp_path / "taken")))
+    how = {"methods": [rude], "protocol": PROTOCOL, "progress": False}
+    with distributed.Client(cluster) as client:
+        there = accuracy(make_cohort(), tmp_path / "there", dask=client, **how)
+        assert set(map(len, held_by_workers(client).values())) == {0}
+    assert (tmp_path / "taken").exists()
+    assert len(there.failures) == 0
+    here = accuracy(make_cohort(), tmp_path / "here", n_jobs=1, **how)
+    for one, other in zip(comparable(here), comparable(there), strict=True):
+        assert_frame_equal(one, other, check_exact=True)
+
+
+class KillsAProcess(AnovaF):
+    """The second unit takes another process down, as if its machine had lost power."""
 
     def __init__(self, *, n_features_to_select=None, folder=None):
         super().__init__(n_features_to_select=n_features_to_select)
         self.folder = folder
 
     def fit(self, X, y):
-        fits, victim = Path(self.folder) / "fits", Path(self.folder) / "scheduler.pid"
+        fits, victim = Path(self.folder) / "fits", Path(self.folder) / "victim.pid"
         with fits.open("a") as file:
             file.write(".")
         if victim.exists() and len(fits.read_text()) > 12:  # three or four for each unit
@@ -144,7 +187,7 @@ class KillsTheScheduler(AnovaF):
 
 
 @contextmanager
-def started_by_hand(folder):
+def started_by_hand(folder, *worker_options):
     """A scheduler and a worker as the commands start them; gives address and the scheduler."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     file = folder / "scheduler.json"
@@ -156,7 +199,8 @@ def started_by_hand(folder):
     )
     worker = subprocess.Popen(
         [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(file)]
-        + ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "120"],
+        + ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "120"]
+        + list(worker_options),
         env=environment,
         stderr=subprocess.DEVNULL,
     )
@@ -177,10 +221,10 @@ def started_by_hand(folder):
 def test_a_scheduler_killed_in_the_middle_ends_the_run_and_the_next_one_goes_on(
     tmp_path, monkeypatch
 ):
-    deadly = Contestant("deadly", KillsTheScheduler(folder=str(tmp_path)))
+    deadly = Contestant("deadly", KillsAProcess(folder=str(tmp_path)))
     how = {"methods": [deadly], "protocol": PROTOCOL, "progress": False}
     with started_by_hand(tmp_path) as (address, scheduler):
-        (tmp_path / "scheduler.pid").write_text(str(scheduler.pid))
+        (tmp_path / "victim.pid").write_text(str(scheduler.pid))
         with pytest.raises(RuntimeError, match=r"scheduler is gone\. What is finished is kept"):
             accuracy(make_cohort(), tmp_path / "out", dask=address, **how)
         assert scheduler.wait(60) == -signal.SIGKILL
@@ -199,6 +243,61 @@ def test_a_scheduler_killed_in_the_middle_ends_the_run_and_the_next_one_goes_on(
     whole = accuracy(make_cohort(), tmp_path / "whole", n_jobs=1, **how)
     for one, other in zip(comparable(whole), comparable(resumed), strict=True):
         assert_frame_equal(one, other, check_exact=True)
+
+
+RUN_AND_BE_KILLED = """
+import os, sys
+from pathlib import Path
+from idfsmec.evaluation import Contestant, accuracy
+from tests.evaluation.cohorts import make_cohort
+from tests.evaluation.test_dask import PROTOCOL, KillsAProcess
+
+folder, address = Path(sys.argv[1]), sys.argv[2]
+(folder / "victim.pid").write_text(str(os.getpid()))
+deadly = Contestant("deadly", KillsAProcess(folder=str(folder)))
+accuracy(make_cohort(), folder / "out", methods=[deadly], protocol=PROTOCOL, progress=False,
+         dask=address)
+"""
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_what_a_killed_run_leaves_on_the_workers_the_next_one_uses_and_removes(tmp_path, cluster):
+    script = tmp_path / "run.py"
+    script.write_text(RUN_AND_BE_KILLED)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    address = cluster.scheduler_address
+    killed = subprocess.run(
+        [sys.executable, str(script), str(tmp_path), address], env=environment, timeout=120
+    )
+    assert killed.returncode == -signal.SIGKILL
+    deadly = Contestant("deadly", KillsAProcess(folder=str(tmp_path)))
+    how = {"methods": [deadly], "protocol": PROTOCOL, "progress": False}
+    with distributed.Client(cluster) as client:
+        (left,) = set(map(tuple, held_by_workers(client).values()))
+        assert len(left) == 1
+        resumed = accuracy(make_cohort(), tmp_path / "out", dask=client, **how)
+        assert set(map(len, held_by_workers(client).values())) == {0}
+    whole = accuracy(make_cohort(), tmp_path / "whole", n_jobs=1, **how)
+    for one, other in zip(comparable(whole), comparable(resumed), strict=True):
+        assert_frame_equal(one, other, check_exact=True)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_a_worker_that_lacks_the_package_is_refused_with_advice(tmp_path):
+    lacking = tmp_path / "lacking.py"
+    lacking.write_text("import sys\nsys.modules['idfsmec'] = None\n")
+    with (
+        started_by_hand(tmp_path, "--preload", str(lacking)) as (address, _),
+        pytest.raises(InputError, match=r"cannot load the tables .*install idfsmec"),
+    ):
+        accuracy(
+            make_cohort(),
+            tmp_path / "out",
+            methods=["random"],
+            protocol=PROTOCOL,
+            dask=address,
+            progress=False,
+        )
 
 
 def test_an_address_where_nobody_answers_is_refused_with_advice(tmp_path, monkeypatch):
