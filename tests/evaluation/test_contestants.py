@@ -11,7 +11,7 @@ from idfsmec.evaluation._fold_data import TableArrays, load_fold
 from idfsmec.evaluation._rank import rank_all, rank_inner, rank_timed
 from idfsmec.evaluation._sanity import AnovaF, ColumnOrder, ForestImportance, RandomOrder
 from idfsmec.evaluation.contestants import ABLATIONS, SANITY, idfsmec_contestant
-from idfsmec.selection import CDLSR, IDFSMEC
+from idfsmec.selection import CDLSR, IDFSMEC, _registry, register_method
 
 from .cohorts import make_cohort
 
@@ -72,6 +72,13 @@ def test_a_contestant_that_depends_on_k_is_fitted_for_each_k(fold):
 
     orders = rank_all(Contestant("p", Picky(), depends_on_k=True), fold, [2, 3], 0)
     assert not np.array_equal(orders[0, 2], orders[0, 3])
+
+
+def test_a_registered_method_says_whether_it_depends_on_k(monkeypatch):
+    monkeypatch.setitem(_registry._methods, "jointly", None)  # gone again afterwards
+    register_method("jointly", AnovaF(), family="filter", depends_on_k=True, replace=True)
+    depend = [one.name for one in find_contestants() if one.depends_on_k]
+    assert depend == ["CD-LSR", "jointly"]
 
 
 @pytest.mark.parametrize("selector", [ColumnOrder(), RandomOrder(), AnovaF(), ForestImportance()])

@@ -65,6 +65,7 @@ def test_a_user_adds_a_method():
     assert METHODS["near"].build(n_neighbors=5).n_neighbors == 5
     assert METHODS["near"].label == "near"
     assert not METHODS["near"].accepts_nan
+    assert not METHODS["near"].depends_on_k
 
 
 @pytest.mark.usefixtures("scratch")

@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation._sanity import AnovaF, ColumnOrder, ForestImportance, RandomOrder
-from idfsmec.selection import CDLSR, IDFSMEC, METHODS
+from idfsmec.selection import IDFSMEC, METHODS
 
 #: The paper's grid.
 PAPER_LAMS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
@@ -197,8 +197,7 @@ def known_methods() -> dict[str, Contestant]:
             name,
             method.estimator,
             settings_grid(**_TUNED.get(name, method.grid)),
-            # Its features are chosen together, for one k: fewer are not the first ones of more.
-            depends_on_k=isinstance(method.estimator, CDLSR),
+            depends_on_k=method.depends_on_k,
         )
     return found
 

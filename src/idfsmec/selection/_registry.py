@@ -44,6 +44,9 @@ class Method:
         A few words for tables and figures.
     grid : mapping of str to sequence
         Hyper-parameters that nested evaluation tunes; empty if the lineage tunes none.
+    depends_on_k : bool
+        Whether the features are chosen together, for one number of them: the first five of ten
+        are then not the best five, and each number needs a fit.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Method:
     accepts_nan: bool
     label: str
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    depends_on_k: bool = False
 
     def build(self, *, random_state: int | None = None, **parameters: Any) -> BaseEstimator:
         """Make a fresh estimator.
@@ -86,6 +90,7 @@ def register_method(
     family: Family,
     label: str | None = None,
     grid: Mapping[str, Sequence[Any]] | None = None,
+    depends_on_k: bool = False,
     replace: bool = False,
 ) -> Method:
     """Add a selection method, so that benchmark and command line know it by name.
@@ -103,6 +108,9 @@ def register_method(
         A few words for tables and figures; the name by default.
     grid : mapping of str to sequence, optional
         Hyper-parameters to tune.
+    depends_on_k : bool, default=False
+        Whether the order changes with ``n_features_to_select``, so that each number of features
+        needs a fit.
     replace : bool, default=False
         Whether a method of that name may be replaced.
 
@@ -135,7 +143,7 @@ def register_method(
             )
     accepts_nan = bool(get_tags(estimator).input_tags.allow_nan)
     frozen_grid = MappingProxyType({key: tuple(values) for key, values in (grid or {}).items()})
-    method = Method(name, estimator, family, accepts_nan, label or name, frozen_grid)
+    method = Method(name, estimator, family, accepts_nan, label or name, frozen_grid, depends_on_k)
     _methods[name] = method
     return method
 
@@ -152,7 +160,13 @@ def _register_all() -> None:
     )
     register_method("FSOR", FSOR(), family="embedded")
     register_method("GRMOR", GRMOR(), family="embedded", grid={"lam": _POWERS_OF_TEN})
-    register_method("CD-LSR", CDLSR(random_state=0), family="embedded", label="CD-LSR (10 starts)")
+    register_method(
+        "CD-LSR",
+        CDLSR(random_state=0),
+        family="embedded",
+        label="CD-LSR (10 starts)",
+        depends_on_k=True,
+    )
     register_method(
         "IDFS-MEC",
         IDFSMEC(),
