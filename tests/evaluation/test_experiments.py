@@ -1,9 +1,14 @@
 import numpy as np
 import pytest
 
+from idfsmec.data import simulate_cohort
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, _run, ablation, accuracy, cost, sensitivity
 from idfsmec.evaluation.contestants import ABLATIONS
+from idfsmec.extraction import extract_to_file
+from idfsmec.missing import make_gaps
+from idfsmec.selection import IDFSMEC
+from idfsmec.table import FeatureTable
 
 from .cohorts import make_cohort
 
@@ -64,3 +69,26 @@ def test_planted_features_and_channels_come_first_also_with_gaps(tmp_path):
     assert planted <= set(zip(top["channel"], top["feature"], strict=True))
     hits = [len({"E1__f1", "E2__f1"} & set(r[:8])) for r in results.selections["ranking"]]
     assert np.mean(hits) > 1.5
+
+
+@pytest.fixture(scope="module")
+def strong_cohort(tmp_path_factory):
+    """Recordings whose groups differ much in one band of five channels, and their table."""
+    cohort = simulate_cohort(24, 19, effect_size=3.0, duration=30, random_state=0)
+    path = tmp_path_factory.mktemp("strong") / "table.parquet"
+    extract_to_file(cohort.recordings, path, jobs=1)
+    return cohort, FeatureTable.read(path)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3, 0.5])
+def test_what_is_planted_in_recordings_comes_first(strong_cohort, rate):
+    cohort, table = strong_cohort
+    gappy = make_gaps(table, rate, random_state=0) if rate else table
+    selector = IDFSMEC().fit(gappy.X, table.y)
+    heaviest = selector.channel_names_[np.argsort(-selector.channel_weights_)]
+    assert set(heaviest[:5]) == set(cohort.informative_channels)
+    # A difference shows in features that say nearly the same; the method keeps one of them.
+    first = table.X.columns[np.argsort(selector.ranking_)[:10]].intersection(
+        cohort.informative_features
+    )
+    assert len({name.split("__")[0] for name in first}) >= 4
