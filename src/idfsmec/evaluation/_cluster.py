@@ -61,23 +61,20 @@ class HeldTables(distributed.WorkerPlugin):
     at the moment and fetches them again for the next one.
     """
 
-    #: A run that goes on after it was killed finds its tables there and sends nothing.
+    #: The workers still hold the tables of a run that was killed: they are not sent again.
     idempotent = True
 
     def __init__(self, tables: Tables) -> None:
         self.tables = dict(tables)
 
 
-class TablesTakenAwayError(LookupError):
-    """Another run on the same tables has ended and removed them."""
+def _run_held(unit: Unit, held: str) -> Outcome | None:
+    """Do a unit, on a worker, with the table it holds; None if it holds that no more.
 
-
-def _run_held(unit: Unit, held: str) -> Outcome:
-    """Do a unit, on a worker, with the table that is there."""
+    The run has been stopped then, or another run on the same tables has ended and removed them.
+    """
     plugin = distributed.get_worker().plugins.get(held)
-    if not isinstance(plugin, HeldTables):
-        raise TablesTakenAwayError(f"this worker does not hold the tables {held!r} any more")
-    return run_unit(unit, plugin.tables[unit.table])
+    return run_unit(unit, plugin.tables[unit.table]) if isinstance(plugin, HeldTables) else None
 
 
 class _ClusterRun:
@@ -112,7 +109,7 @@ class _ClusterRun:
                 elif self._losses.get(unit.key, 0) < _MOST_LOSSES:
                     self._check_scheduler()
                     self._losses[unit.key] = self._losses.get(unit.key, 0) + 1
-                    if isinstance(_error(future), TablesTakenAwayError):
+                    if future.status == "finished":  # and yet no outcome: no table was there
                         self._hand_out()
                     self._submit(unit)
                 else:
@@ -151,7 +148,7 @@ class _ClusterRun:
             self._client.unregister_worker_plugin(self._held)
 
     def _fetch(self, future: Any) -> Outcome | None:
-        """Get what a worker has found; None if it died with the worker or with the scheduler."""
+        """Get what a worker has found; None if it had no table, or it or the scheduler died."""
         if future.status != "finished":
             return None
         try:
@@ -173,11 +170,7 @@ class _ClusterRun:
         self._completed.add(future)
 
 
-def _error(future: Any) -> BaseException | None:
-    return future.exception() if future.status == "error" else None
-
-
 def _reason(future: Any) -> str:
-    if future.status == "cancelled":
-        return "the cluster lost this unit again and again (cancelled)"
-    return "".join(traceback.format_exception(future.exception()))
+    if future.status == "error":
+        return "".join(traceback.format_exception(future.exception()))
+    return f"the cluster lost this unit or its table again and again ({future.status})"
