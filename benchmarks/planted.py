@@ -33,7 +33,7 @@ from idfsmec.missing._gaps import PATTERNS
 from idfsmec.selection import IDFSMEC, METHODS
 from idfsmec.table import FeatureTable
 
-SEEDS = tuple(range(100, 120))
+SEEDS = tuple(range(100, 160))
 RATES = (0.0, 0.1, 0.3, 0.5)
 RANKED_RATES = (0.0, 0.3, 0.5)
 COMPARED = ["IDFS-MEC", "mRMR", "CMIM", "RRCT", "RFS", "FSOR", "CD-LSR"]
@@ -121,7 +121,9 @@ def _rank(gappy: FeatureTable) -> dict[str, np.ndarray]:
     found = {"IDFS-MEC": IDFSMEC(gappy.column_channels).fit(X, y)}
     for name in COMPARED:
         if name in METHODS and name not in found:
-            found[name] = METHODS[name].build(random_state=0).fit(filled, y)
+            # What chooses features together is asked for ten of them.
+            asked = {"n_features_to_select": 10} if METHODS[name].depends_on_k else {}
+            found[name] = METHODS[name].build(random_state=0, **asked).fit(filled, y)
     found["ANOVA F"] = AnovaF().fit(filled, y)
     return {name: selector.ranking_ for name, selector in found.items()}
 

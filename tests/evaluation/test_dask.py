@@ -187,13 +187,14 @@ class KillsAProcess(AnovaF):
 
 
 @contextmanager
-def started_by_hand(folder, *worker_options):
+def started_by_hand(folder, scheduler_options=(), worker_options=()):
     """A scheduler and a worker as the commands start them; gives address and the scheduler."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     file = folder / "scheduler.json"
     scheduler = subprocess.Popen(
         [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"]
-        + ["--port", "0", "--no-dashboard", "--scheduler-file", str(file)],
+        + ["--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+        + list(scheduler_options),
         env=environment,
         stderr=subprocess.DEVNULL,
     )
@@ -282,13 +283,15 @@ def test_what_a_killed_run_leaves_on_the_workers_the_next_one_uses_and_removes(t
         assert_frame_equal(one, other, check_exact=True)
 
 
+@pytest.mark.parametrize("lacking", ["scheduler", "worker"])
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
-def test_a_worker_that_lacks_the_package_is_refused_with_advice(tmp_path):
-    lacking = tmp_path / "lacking.py"
-    lacking.write_text("import sys\nsys.modules['idfsmec'] = None\n")
+def test_a_cluster_that_lacks_the_package_is_refused_with_advice(tmp_path, lacking):
+    hide = tmp_path / "hide.py"
+    hide.write_text("import sys\nsys.modules['idfsmec'] = None\n")
+    options = {f"{lacking}_options": ["--preload", str(hide)]}
     with (
-        started_by_hand(tmp_path, "--preload", str(lacking)) as (address, _),
-        pytest.raises(InputError, match=r"cannot load the tables .*install idfsmec"),
+        started_by_hand(tmp_path, **options) as (address, _),
+        pytest.raises(InputError, match=r"cannot load .*idfsmec.*install idfsmec"),
     ):
         accuracy(
             make_cohort(),

@@ -108,6 +108,7 @@ class _ClusterRun:
                     yield outcome
                 elif self._losses.get(unit.key, 0) < _MOST_LOSSES:
                     self._check_scheduler()
+                    _check_loaded(future)
                     self._losses[unit.key] = self._losses.get(unit.key, 0) + 1
                     if future.status == "finished":  # and yet no outcome: no table was there
                         self._hand_out()
@@ -129,10 +130,7 @@ class _ClusterRun:
                 self._check_scheduler()
                 self._take_back()  # a worker died meanwhile; who else holds them is not known
             except Exception as error:  # Dask hands on what workers raise without its class
-                raise InputError(
-                    f"the workers of the Dask cluster cannot load the tables ({error}); install "
-                    f"idfsmec {__version__} where they run"
-                ) from None
+                raise _cannot_load(error) from None
         raise RuntimeError(
             f"workers of the Dask cluster died {_MOST_LOSSES} times in a row while they were "
             "handed the tables; give them more memory"
@@ -168,6 +166,21 @@ class _ClusterRun:
         future = self._client.submit(_run_held, unit, self._held, pure=False)
         self._units[future] = unit
         self._completed.add(future)
+
+
+def _check_loaded(future: Any) -> None:
+    """Stop if scheduler or worker could not load a unit: they will not load the others either."""
+    error = future.exception() if future.status == "error" else None
+    for one in (error, getattr(error, "__cause__", None)):
+        if isinstance(one, (ImportError, AttributeError)):
+            raise _cannot_load(one)
+
+
+def _cannot_load(error: BaseException) -> InputError:
+    return InputError(
+        f"the Dask cluster cannot load what it is sent ({error}); install idfsmec {__version__}, "
+        "and the modules of your own methods, where scheduler and workers run"
+    )
 
 
 def _reason(future: Any) -> str:
