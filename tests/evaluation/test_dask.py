@@ -25,8 +25,8 @@ distributed = pytest.importorskip("distributed")
 PROTOCOL = Protocol(rates=[0.0, 0.3], n_splits=3, ks=[2, 4])
 
 
-class KillsItsWorkerOnce(AnovaF):
-    """The first fit takes its whole process down, like a machine that loses power."""
+class MisbehavesOnce(AnovaF):
+    """The first fit of all processes does harm; the others do their work."""
 
     def __init__(self, *, n_features_to_select=None, flag=None):
         super().__init__(n_features_to_select=n_features_to_select)
@@ -37,8 +37,24 @@ class KillsItsWorkerOnce(AnovaF):
             os.close(os.open(self.flag, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return super().fit(X, y)
+        self.misbehave()
+        return super().fit(X, y)
+
+
+class KillsItsWorkerOnce(MisbehavesOnce):
+    """Takes its whole process down, like a machine that loses power."""
+
+    def misbehave(self):
         os.kill(os.getpid(), signal.SIGKILL)
-        return self
+
+
+class TakesTablesAwayOnce(MisbehavesOnce):
+    """Ends somebody else's run on the same tables."""
+
+    def misbehave(self):
+        with distributed.worker_client(separate_thread=False) as client:
+            (held,) = next(iter(held_by_workers(client).values()))
+            client.unregister_worker_plugin(held)
 
 
 @pytest.fixture(scope="module")
@@ -135,24 +151,6 @@ def test_a_table_is_sent_once_to_each_worker_however_many_units_there_are(
     assert len(results.selections) == 2 * 2 * 2 * 3  # tables, methods, rates, folds
     arrivals = [int(line) for line in (tmp_path / "arrivals").read_text().split()]
     assert sorted(arrivals) == sorted(2 * list(workers.values()))  # each table once to each
-
-
-class TakesTablesAwayOnce(AnovaF):
-    """The first fit ends somebody else's run on the same tables."""
-
-    def __init__(self, *, n_features_to_select=None, flag=None):
-        super().__init__(n_features_to_select=n_features_to_select)
-        self.flag = flag
-
-    def fit(self, X, y):
-        try:
-            os.close(os.open(self.flag, os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            return super().fit(X, y)
-        with distributed.worker_client(separate_thread=False) as client:
-            (held,) = next(iter(held_by_workers(client).values()))
-            client.unregister_worker_plugin(held)
-        return super().fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
