@@ -6,7 +6,8 @@ differences of the groups planted in one band of five channels) and prints, over
 - how early each method ranks what was planted, on the whole table with gaps;
 - whether the channels that IDFS-MEC weighs most are planted ones;
 - balanced accuracy against the missing rate, what the methods lose, and how far the others are
-  from IDFS-MEC in both.
+  from IDFS-MEC in both. With ``--unfilled`` also IDFSMECClassifier with its defaults, which fills
+  nothing, on the same folds and gaps.
 
 All settings are the package's defaults: lam = 1 and gamma = 2 for the ranking, nested tuning over
 the default grid for the accuracy. The seeds were used for nothing else.
@@ -21,16 +22,20 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
 from scipy import stats
+from sklearn.metrics import balanced_accuracy_score
 
 from benchmarks._timing import markdown
 from idfsmec.data import simulate_cohort
-from idfsmec.evaluation import Protocol, Results, accuracy
+from idfsmec.evaluation import Protocol, accuracy
+from idfsmec.evaluation._fold_data import TableArrays, load_fold
 from idfsmec.evaluation._sanity import AnovaF
+from idfsmec.evaluation.folds import make_folds
 from idfsmec.extraction import extract_to_file
 from idfsmec.missing import make_gaps
 from idfsmec.missing._gaps import PATTERNS
-from idfsmec.selection import IDFSMEC, METHODS
+from idfsmec.selection import IDFSMEC, METHODS, IDFSMECClassifier
 from idfsmec.table import FeatureTable
 
 SEEDS = tuple(range(100, 160))
@@ -51,6 +56,7 @@ def main() -> None:
     parser.add_argument("--gaps", choices=("everywhere", "selection"), default="everywhere")
     parser.add_argument("--pattern", choices=PATTERNS, default="random")
     parser.add_argument("--only-ranking", action="store_true")
+    parser.add_argument("--unfilled", action="store_true", help="IDFSMECClassifier too")
     given = parser.parse_args()
     cohorts = {f"seed {seed}": _simulate(given, seed) for seed in given.seeds}
     print(rankings(cohorts, given.pattern))
@@ -58,21 +64,18 @@ def main() -> None:
     print(heaviest_channels(cohorts, given.pattern))
     if given.only_ranking:
         return
-    results = accuracy(
-        {name: cohort.table for name, cohort in cohorts.items()},
-        given.out,
-        methods=COMPARED,
-        protocol=Protocol(
-            rates=RATES,
-            n_splits=5,
-            ks=(10, 20, 40, 80),
-            gaps=given.gaps,
-            patterns=[given.pattern],
-        ),
-        n_jobs=given.jobs,
+    tables = {name: cohort.table for name, cohort in cohorts.items()}
+    protocol = Protocol(
+        rates=RATES, n_splits=5, ks=(10, 20, 40, 80), gaps=given.gaps, patterns=[given.pattern]
     )
+    results = accuracy(tables, given.out, methods=COMPARED, protocol=protocol, n_jobs=given.jobs)
+    scores = 100 * results.mean_scores().droplevel("pattern")
+    if given.unfilled:
+        scores = pd.concat([scores, 100 * unfilled(tables, protocol, given.jobs)])
     print()
-    print(losses(results))
+    print(losses(scores))
+    highs = [bands["balanced_accuracy"]["high"] for bands in results.protocol["chance"].values()]
+    print(f"\nGuessing reaches {100 * max(highs):.1f} by luck in one cohort.")
 
 
 @dataclass(frozen=True)
@@ -168,9 +171,34 @@ def heaviest_channels(cohorts: Mapping[str, Planted], pattern: str) -> str:
     )
 
 
-def losses(results: Results) -> str:
+def unfilled(tables: Mapping[str, FeatureTable], protocol: Protocol, n_jobs: int) -> pd.DataFrame:
+    """Score IDFSMECClassifier on the folds and gaps of the comparison, like its mean scores."""
+    scores = Parallel(n_jobs)(
+        delayed(_score_unfilled)(TableArrays.of(name, table), protocol, rate)
+        for name, table in tables.items()
+        for rate in protocol.rates
+    )
+    index = pd.MultiIndex.from_product([tables, ["IDFSMECClassifier"]], names=["table", "method"])
+    return pd.DataFrame(
+        np.reshape(scores, (len(tables), -1)), index, pd.Index(protocol.rates, name="rate")
+    )
+
+
+def _score_unfilled(table: TableArrays, protocol: Protocol, rate: float) -> float:
+    scores = []
+    for seed in protocol.seeds:
+        folds = make_folds(table.y, table.subjects, protocol.folds, protocol.n_splits, seed)
+        for fold, (train, _) in enumerate(folds):
+            data = load_fold(table, protocol, protocol.patterns[0], rate, seed, fold, False)
+            model = IDFSMECClassifier(channels=data.channel_of)
+            model.fit(data.train_gappy, data.y_train, groups=table.subjects[train])
+            found = model.predict(data.test_gappy)
+            scores.append(balanced_accuracy_score(data.y_test, found))
+    return float(np.mean(scores))
+
+
+def losses(by_rate: pd.DataFrame) -> str:
     """Mean balanced accuracy by rate, the loss from none to most missing, and differences."""
-    by_rate = 100 * results.mean_scores().droplevel("pattern")
     means = by_rate.groupby("method").mean()
     loss = (by_rate[RATES[0]] - by_rate[RATES[-1]]).unstack("method")
     overall = by_rate.mean(axis=1).unstack("method")
@@ -183,11 +211,7 @@ def losses(results: Results) -> str:
     ]
     heads = ["method", *(f"{100 * rate:g} %" for rate in RATES), "mean", "loss"]
     heads += ["IDFS-MEC ahead by", "loses more than IDFS-MEC by"]
-    highs = [bands["balanced_accuracy"]["high"] for bands in results.protocol["chance"].values()]
-    return markdown(heads, rows) + (
-        f"\n\nDifferences with 95 % intervals over {len(overall)} cohorts. "
-        f"Guessing reaches {100 * max(highs):.1f} by luck in one cohort."
-    )
+    return markdown(heads, rows) + f"\n\nDifferences: 95 % intervals over {len(overall)} cohorts."
 
 
 def _interval(differences: pd.Series) -> str:
