@@ -28,21 +28,21 @@ from sklearn.metrics import balanced_accuracy_score
 
 from benchmarks._timing import markdown
 from idfsmec.data import simulate_cohort
-from idfsmec.evaluation import Protocol, accuracy
+from idfsmec.evaluation import Protocol, accuracy, find_contestants
 from idfsmec.evaluation._fold_data import TableArrays, load_fold
-from idfsmec.evaluation._sanity import AnovaF
 from idfsmec.evaluation.folds import make_folds
 from idfsmec.extraction import extract_to_file
 from idfsmec.missing import make_gaps
 from idfsmec.missing._gaps import PATTERNS
-from idfsmec.selection import IDFSMEC, METHODS, IDFSMECClassifier
+from idfsmec.selection import IDFSMEC, IDFSMECClassifier
+from idfsmec.selection._judging import fill_by_train
 from idfsmec.table import FeatureTable
 
 SEEDS = tuple(range(100, 160))
 RATES = (0.0, 0.1, 0.3, 0.5)
 RANKED_RATES = (0.0, 0.3, 0.5)
-COMPARED = ["IDFS-MEC", "mRMR", "CMIM", "RRCT", "RFS", "FSOR", "CD-LSR"]
-COMPARED += ["ANOVA F", "all features", "random"]
+RANKED = ["IDFS-MEC", "mRMR", "CMIM", "RRCT", "RFS", "FSOR", "CD-LSR", "ANOVA F"]
+COMPARED = [*RANKED, "all features", "random"]
 
 
 def main() -> None:
@@ -120,15 +120,14 @@ def rankings(cohorts: Mapping[str, Planted], pattern: str) -> str:
 def _rank(gappy: FeatureTable) -> dict[str, np.ndarray]:
     """Rank by each method: IDFS-MEC with the gaps, the others with means in their place."""
     X, y = gappy.X.to_numpy(), gappy.y
-    filled = np.nan_to_num((X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0))
-    found = {"IDFS-MEC": IDFSMEC(gappy.column_channels).fit(X, y)}
-    for name in COMPARED:
-        if name in METHODS and name not in found:
-            # What chooses features together is asked for ten of them.
-            asked = {"n_features_to_select": 10} if METHODS[name].depends_on_k else {}
-            found[name] = METHODS[name].build(random_state=0, **asked).fit(filled, y)
-    found["ANOVA F"] = AnovaF().fit(filled, y)
-    return {name: selector.ranking_ for name, selector in found.items()}
+    filled, _ = fill_by_train(X, X)
+    ranks = {}
+    for one in find_contestants(RANKED):
+        # What chooses features together is asked for ten of them.
+        k = 10 if one.depends_on_k else X.shape[1]
+        selector = one.build({}, k, 0, np.array(gappy.column_channels))
+        ranks[one.name] = selector.fit(X if one.takes_gaps else filled, y).ranking_
+    return ranks
 
 
 def early(cohort: Planted, ranking: np.ndarray) -> dict[str, float]:
@@ -173,7 +172,7 @@ def heaviest_channels(cohorts: Mapping[str, Planted], pattern: str) -> str:
 
 def unfilled(tables: Mapping[str, FeatureTable], protocol: Protocol, n_jobs: int) -> pd.DataFrame:
     """Score IDFSMECClassifier on the folds and gaps of the comparison, like its mean scores."""
-    scores = Parallel(n_jobs)(
+    scores = Parallel(n_jobs, verbose=1)(  # minutes: says how far it is
         delayed(_score_unfilled)(TableArrays.of(name, table), protocol, rate)
         for name, table in tables.items()
         for rate in protocol.rates
@@ -218,8 +217,8 @@ def _interval(differences: pd.Series) -> str:
     """Mean over the cohorts, which are independent, and Student's interval."""
     if not differences.any():
         return ""
-    half = stats.t.ppf(0.975, len(differences) - 1) * differences.sem()
-    return f"{differences.mean():+.1f} ± {half:.1f}"
+    low, high = stats.ttest_1samp(differences, 0.0).confidence_interval()
+    return f"{differences.mean():+.1f} ± {(high - low) / 2:.1f}"
 
 
 if __name__ == "__main__":

@@ -2,10 +2,12 @@
 
 import os
 import signal
+import sys
 
 import numpy as np
 import pytest
 
+from idfsmec.errors import InputError
 from idfsmec.evaluation import Contestant, Protocol, _execute
 from idfsmec.evaluation._execute import execute
 from idfsmec.evaluation._fold_data import TableArrays
@@ -78,3 +80,12 @@ def test_processes_killed_again_and_again_end_the_run_with_advice(monkeypatch):
 
 def test_nothing_to_do_starts_nothing():
     assert list(execute([], {}, n_jobs=2)) == []
+
+
+def test_a_cluster_without_the_package_for_it_is_refused_with_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "idfsmec.evaluation._cluster", raising=False)
+    table = TableArrays.of("t", make_cohort())
+    units = list(plan_units([table], [Contestant("f", AnovaF())], PROTOCOL, "1"))
+    with pytest.raises(InputError, match=r"needs the package .*install idfsmec\[dask\]"):
+        execute(units, {"t": table}, dask="tcp://127.0.0.1:1")

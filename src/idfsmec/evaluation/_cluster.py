@@ -7,7 +7,8 @@ import concurrent.futures
 import contextlib
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import distributed
@@ -15,7 +16,7 @@ import joblib
 
 from idfsmec import __version__
 from idfsmec.errors import InputError
-from idfsmec.evaluation._fold_data import TableArrays
+from idfsmec.evaluation._fold_data import Tables
 from idfsmec.evaluation._units import Outcome, Unit, run_unit
 
 #: How often a unit is sent to a cluster again after the cluster lost it.
@@ -28,8 +29,6 @@ _CLOSE = 10
 _CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
 #: What a call to a cluster raises when the other end has just died.
 _GONE = (OSError, TimeoutError, *_CANCELLED)
-
-Tables = Mapping[str, TableArrays]
 
 
 def execute_on_cluster(units: Sequence[Unit], tables: Tables, dask: Any) -> Iterator[Outcome]:
@@ -87,7 +86,7 @@ class _ClusterRun:
         self._held = f"idfsmec-{__version__}-{joblib.hash(dict(tables))}"
         self._waiting = units
         self._units: dict[Any, Unit] = {}
-        self._losses: dict[str, int] = {}
+        self._losses: Counter[str] = Counter()
         self._completed = distributed.as_completed(raise_errors=False)
 
     def outcomes(self) -> Iterator[Outcome]:
@@ -106,10 +105,10 @@ class _ClusterRun:
                 outcome = self._fetch(future)
                 if outcome is not None:
                     yield outcome
-                elif self._losses.get(unit.key, 0) < _MOST_LOSSES:
+                elif self._losses[unit.key] < _MOST_LOSSES:
                     self._check_scheduler()
                     _check_loaded(future)
-                    self._losses[unit.key] = self._losses.get(unit.key, 0) + 1
+                    self._losses[unit.key] += 1
                     if future.status == "finished":  # and yet no outcome: no table was there
                         self._hand_out()
                     self._submit(unit)

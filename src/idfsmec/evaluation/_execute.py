@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import joblib
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation._fold_data import TableArrays
+from idfsmec.evaluation._fold_data import Tables
 from idfsmec.evaluation._units import Outcome, Unit, run_unit
 
 #: How often a pool may break without finishing a single unit before we give up.
 _MOST_BREAKS = 3
-
-Tables = Mapping[str, TableArrays]
 
 
 def execute(
@@ -77,11 +75,9 @@ def _in_processes(units: Sequence[Unit], tables: Tables, n_jobs: int) -> Iterato
 
 def _on_dask(units: Sequence[Unit], tables: Tables, dask: Any) -> Iterator[Outcome]:
     try:
-        import distributed  # noqa: F401
-    except ImportError:
+        from idfsmec.evaluation._cluster import execute_on_cluster
+    except ImportError as error:
         raise InputError(
-            'a Dask cluster needs the package "distributed"; install idfsmec[dask]'
+            f'a Dask cluster needs the package "distributed" ({error}); install idfsmec[dask]'
         ) from None
-    from idfsmec.evaluation._cluster import execute_on_cluster
-
     return execute_on_cluster(units, tables, dask)

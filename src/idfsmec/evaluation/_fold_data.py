@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,6 +55,10 @@ class TableArrays:
             n_classes=int(y.max()) + 1,
             positions=positions,
         )
+
+
+#: What a run works on, by name.
+Tables = Mapping[str, TableArrays]
 
 
 @dataclass(frozen=True)
