@@ -24,11 +24,11 @@ from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold
 from sklearn.svm import LinearSVC
 
 from idfsmec import IDFSMEC
-from idfsmec.data import simulate_cohort
-from idfsmec.extraction import extract_table
+from idfsmec._columns import channel_columns
+from idfsmec.features import extract_table
 from idfsmec.missing import make_gaps
-from idfsmec.selection import IDFSMECClassifier
-from idfsmec.selection._channels import channel_columns
+from idfsmec.prediction import IDFSMECClassifier
+from idfsmec.recordings import simulate_cohort
 from idfsmec.selection._judging import fill_by_train
 from idfsmec.solver import channel_weights, fold_moments, solve_channels, table_moments
 from idfsmec.table import FeatureTable

@@ -18,9 +18,9 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.svm import LinearSVC
 
 from benchmarks.classifier import source_table, tuned
+from idfsmec._columns import channel_columns
 from idfsmec.missing import make_gaps
 from idfsmec.selection import IDFSMEC, CrossChannelReranker, selection_stability
-from idfsmec.selection._channels import channel_columns
 from idfsmec.selection._judging import fill_by_train
 from idfsmec.table import FeatureTable
 

@@ -20,8 +20,8 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from idfsmec.data import SimulatedCohort, simulate_cohort
 from idfsmec.missing import detect_missing
+from idfsmec.recordings import SimulatedCohort, simulate_cohort
 
 EPOCH = 10.0
 KINDS = ("flat", "drift", "line", "noise")

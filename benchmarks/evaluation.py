@@ -20,7 +20,7 @@ from benchmarks._timing import markdown
 from idfsmec.evaluation import Contestant, Protocol, accuracy, find_contestants, sensitivity
 from idfsmec.evaluation._fold_data import TableArrays
 from idfsmec.evaluation._units import plan_units, run_unit
-from idfsmec.evaluation.contestants import (
+from idfsmec.evaluation.methods import (
     PAPER_GAMMAS,
     PAPER_LAMS,
     SANITY,

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from idfsmec.data import simulate_cohort
+from idfsmec.recordings import simulate_cohort
 
 N_SUBJECTS = 8
 SOURCE_TREE = Path(__file__).parents[1] / "src"

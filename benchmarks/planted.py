@@ -27,14 +27,14 @@ from scipy import stats
 from sklearn.metrics import balanced_accuracy_score
 
 from benchmarks._timing import markdown
-from idfsmec.data import simulate_cohort
 from idfsmec.evaluation import Protocol, accuracy, find_contestants
 from idfsmec.evaluation._fold_data import TableArrays, load_fold
 from idfsmec.evaluation.folds import make_folds
-from idfsmec.extraction import extract_to_file
-from idfsmec.missing import make_gaps
-from idfsmec.missing._gaps import PATTERNS
-from idfsmec.selection import IDFSMEC, IDFSMECClassifier
+from idfsmec.features import extract_to_file
+from idfsmec.missing import PATTERNS, make_gaps
+from idfsmec.prediction import IDFSMECClassifier
+from idfsmec.recordings import simulate_cohort
+from idfsmec.selection import IDFSMEC
 from idfsmec.selection._judging import fill_by_train
 from idfsmec.table import FeatureTable
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._watch import Watched, watch_command
-from idfsmec.data import simulate_cohort
+from idfsmec.recordings import simulate_cohort
 
 SECONDS = 60
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["idfsmec", "csv"]):
-    from idfsmec.data._text import read_tsv
-    from idfsmec.data.manifest import read_manifest
-    from idfsmec.data.modma import _LoadText
     from idfsmec.errors import InputError
+    from idfsmec.recordings._text import read_tsv
+    from idfsmec.recordings.manifest import read_manifest
+    from idfsmec.recordings.releases.modma import _LoadText
     from idfsmec.table import FeatureTable
 
 PLACE = Path(tempfile.mkdtemp(prefix="idfsmec-fuzz-"))

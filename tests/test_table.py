@@ -293,7 +293,7 @@ def test_the_format_version_is_in_the_metadata(table, tmp_path):
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv"])
 def test_a_file_of_a_newer_format_is_refused(table, tmp_path, name, monkeypatch):
-    monkeypatch.setattr("idfsmec._table_io.FORMAT_VERSION", 2)
+    monkeypatch.setattr("idfsmec._table_files.FORMAT_VERSION", 2)
     path = table.write(tmp_path / name)
     monkeypatch.undo()
     with pytest.raises(InputError, match=rf"{name}: .*version 2.*upgrade"):

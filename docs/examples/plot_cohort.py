@@ -8,12 +8,12 @@ groups, blinks, muscle, and electrodes that lose contact.
 
 # %%
 # Every recording is made when it is loaded, one at a time. With your own files,
-# :func:`~idfsmec.data.read_manifest` or :func:`~idfsmec.data.read_bids` gives such a list.
+# :func:`~idfsmec.recordings.read_manifest` or :func:`~idfsmec.recordings.read_bids` gives such a list.
 import matplotlib.pyplot as plt
 
 from idfsmec import IDFSMEC
-from idfsmec.data import simulate_cohort
-from idfsmec.extraction import extract_table
+from idfsmec.features import extract_table
+from idfsmec.recordings import simulate_cohort
 from idfsmec.report import plot_channel_weights, plot_missing_map, plot_score_heatmap
 from idfsmec.selection import channel_frame, ranking_frame
 

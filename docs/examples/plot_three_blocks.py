@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from idfsmec import IDFSMEC
-from idfsmec.selection import IDFSMECClassifier, StabilitySelector
+from idfsmec.prediction import IDFSMECClassifier
+from idfsmec.selection import StabilitySelector
 
 rng = np.random.default_rng(0)
 n_people = 360

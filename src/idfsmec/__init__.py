@@ -2,12 +2,11 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+from idfsmec.prediction import IDFSMECClassifier, IDFSMECRegressor
 from idfsmec.selection import (
     IDFSMEC,
     IDFSMECCV,
     CrossChannelReranker,
-    IDFSMECClassifier,
-    IDFSMECRegressor,
     IDFSPath,
     StabilitySelector,
     idfs_path,

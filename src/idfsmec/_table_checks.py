@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from idfsmec._columns import split_column
 from idfsmec.errors import InputError
 
-SEPARATOR = "__"
 GROUPS = ("subject", "label")
 RowName = Callable[[int], str]
 
@@ -26,25 +26,6 @@ def name_row(position: int) -> str:
     'row 3 (the first row is 0)'
     """
     return f"row {position} (the first row is 0)"
-
-
-def split_column(column: str) -> tuple[str, str]:
-    """Split a column name at its last ``__`` into channel and feature.
-
-    Examples
-    --------
-    >>> split_column("Fp1__ap_alpha")
-    ('Fp1', 'ap_alpha')
-    >>> split_column("left__Fp1__mean")
-    ('left__Fp1', 'mean')
-    """
-    channel, separator, feature = column.rpartition(SEPARATOR)
-    if not (separator and channel and feature):
-        raise InputError(
-            f"Column {column!r} is not of the form '<channel>{SEPARATOR}<feature>' "
-            f"(such as 'Fp1{SEPARATOR}ap_alpha'): rename it, or drop it if it is no feature."
-        )
-    return channel, feature
 
 
 def check_columns(columns: list[Any]) -> None:

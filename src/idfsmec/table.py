@@ -19,8 +19,8 @@ from idfsmec._table_checks import (
     same_info,
     split_column,
 )
+from idfsmec._table_files import read_parts, write_parts
 from idfsmec._table_html import table_html
-from idfsmec._table_io import read_parts, write_parts
 from idfsmec.errors import InputError
 
 __all__ = ["FeatureTable"]

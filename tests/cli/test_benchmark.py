@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 from idfsmec.cli import app
 from idfsmec.evaluation import Results
 from idfsmec.selection import IDFSMEC
-
-from ..evaluation.cohorts import make_cohort
+from tests.evaluation.cohorts import make_cohort
 
 runner = CliRunner()
 SMALL = ["--n-splits", "3", "--k", "2,4", "--rates", "0.3", "--jobs", "1", "--quiet"]

@@ -6,8 +6,7 @@ import pytest
 from idfsmec import cli
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
-
-from ..evaluation.cohorts import make_cohort
+from tests.evaluation.cohorts import make_cohort
 
 SMALL = {"n_splits": 2, "k": [2], "rates": [0.3], "jobs": 1, "quiet": True, "resamples": 0}
 

@@ -6,8 +6,7 @@ from typer.testing import CliRunner
 from idfsmec import IDFSMEC, StabilitySelector
 from idfsmec.cli import app
 from idfsmec.table import FeatureTable
-
-from ..conftest import make_channels
+from tests.conftest import make_channels
 
 runner = CliRunner()
 

@@ -17,8 +17,7 @@ from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.features import registry
 from idfsmec.selection._registry import _methods
 from idfsmec.table import FeatureTable
-
-from ..evaluation.cohorts import make_cohort
+from tests.evaluation.cohorts import make_cohort
 
 DOCS = Path(__file__).parents[2] / "docs"
 SNIPPET = re.compile(

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from idfsmec.data import simulate_cohort
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, _run, ablation, accuracy, cost, sensitivity
-from idfsmec.evaluation.contestants import ABLATIONS
-from idfsmec.extraction import extract_to_file
+from idfsmec.evaluation.methods import ABLATIONS
+from idfsmec.features import extract_to_file
 from idfsmec.missing import make_gaps
+from idfsmec.recordings import simulate_cohort
 from idfsmec.selection import IDFSMEC
 from idfsmec.table import FeatureTable
 

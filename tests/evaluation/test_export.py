@@ -4,7 +4,8 @@ import csv
 
 import pytest
 
-from idfsmec.evaluation import Protocol, Results, accuracy, reproduction, sensitivity
+from idfsmec.evaluation import Protocol, Results, accuracy, sensitivity
+from idfsmec.paper import reproduction
 from idfsmec.table import FeatureTable
 
 from .cohorts import make_cohort

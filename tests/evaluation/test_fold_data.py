@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
+from idfsmec._random import derive_seed
 from idfsmec.evaluation import Protocol, _fold_data, make_folds
-from idfsmec.evaluation._fold_data import TableArrays, derive_seed, load_fold, table_digest
+from idfsmec.evaluation._fold_data import TableArrays, load_fold, table_digest
 from idfsmec.missing import make_gaps
 from idfsmec.table import FeatureTable
 

@@ -14,7 +14,7 @@ from idfsmec.evaluation import (
 )
 from idfsmec.evaluation._fold_data import TableArrays
 from idfsmec.evaluation._units import plan_units, run_unit
-from idfsmec.evaluation.contestants import SANITY
+from idfsmec.evaluation.methods import SANITY
 from idfsmec.selection import PSNSGA
 from idfsmec.table import FeatureTable
 

@@ -9,11 +9,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from idfsmec._random import derive_seed
 from idfsmec.evaluation import Protocol, find_contestants, make_folds
-from idfsmec.evaluation._classify import boosting_decisions, svm_decisions
-from idfsmec.evaluation._fold_data import TableArrays, derive_seed, load_fold
+from idfsmec.evaluation._classify import boosting_decisions
+from idfsmec.evaluation._fold_data import TableArrays, load_fold
 from idfsmec.evaluation._tuning import evaluate
 from idfsmec.missing import make_gaps
+from idfsmec.selection.linear_svm import svm_decisions
 
 from .cohorts import make_cohort
 

@@ -11,7 +11,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 
-from idfsmec._table_checks import split_column
+from idfsmec._columns import split_column
 from idfsmec.errors import InputError
 from idfsmec.features import (
     FeatureExtractor,

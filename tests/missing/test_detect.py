@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from idfsmec.data import simulate_cohort
 from idfsmec.errors import InputError
 from idfsmec.missing import (
     DetectionLimits,
@@ -15,6 +14,7 @@ from idfsmec.missing import (
     detect_missing,
     estimate_typical_amplitude,
 )
+from idfsmec.recordings import simulate_cohort
 
 SFREQ = 250.0
 N_EPOCHS = 4

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from idfsmec.data.positions import angles_between, channel_positions
 from idfsmec.errors import InputError
 from idfsmec.missing import make_gap_mask, make_gaps
+from idfsmec.montage import angles_between, channel_positions
 from idfsmec.table import FeatureTable
 
 PATTERNS = ["random", "recording", "burst", "region", "uneven"]

@@ -7,7 +7,6 @@ import pandas as pd
 import pyprep
 import pytest
 
-from idfsmec.data import simulate_cohort
 from idfsmec.errors import InputError
 from idfsmec.missing import (
     combine_observed,
@@ -17,6 +16,7 @@ from idfsmec.missing import (
     observed_from_noisy_channels,
     observed_from_reject_log,
 )
+from idfsmec.recordings import simulate_cohort
 
 NAMES = ["Fp1", "Fp2", "F7"]
 

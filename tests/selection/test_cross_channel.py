@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec.selection import IDFSMEC, CrossChannelReranker
-from idfsmec.selection._cross_channel import filled_moments, forward_order
+from idfsmec.selection.cross_channel import filled_moments, forward_order
 
 
 @parametrize_with_checks([CrossChannelReranker()])

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec.selection import IDFSMEC, METHODS, MRMR, StabilitySelector
 from idfsmec.selection._judging import fill_by_train
-from idfsmec.selection._stability import complementary_halves
+from idfsmec.selection.stability import complementary_halves
 
 
 # The checks' features are all alike informative, so that none is picked on nearly all halves.

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec import IDFSMEC, idfs_path
 from idfsmec.solver import ChannelProblems, solve
+from tests.conftest import make_channels
 
-from ..conftest import make_channels
 from .problems import make_problems
 
 torch = pytest.importorskip("torch", reason="PyTorch is optional (extra gpu)")

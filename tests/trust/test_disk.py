@@ -11,13 +11,12 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from idfsmec._table_io import _beside, replacing
+from idfsmec._files import _beside, replacing
 from idfsmec.cli import app
 from idfsmec.evaluation.store import Store
 from idfsmec.table import FeatureTable
-
-from ..corpus.case import study
-from ..corpus.sound import files_of_format
+from tests.corpus.case import study
+from tests.corpus.sound import files_of_format
 
 SOURCE_TREE = Path(__file__).parents[2] / "src"
 # In a process of its own, in which no file may grow beyond a limit: what a full disk does.
@@ -167,7 +166,7 @@ def test_a_closed_folder_is_named_by_every_command_and_stays_as_it_is(
 HOLD = """
 import sys
 from pathlib import Path
-from idfsmec._sqlite import locked
+from idfsmec._locks import locked
 with locked(Path(sys.argv[1]), "busy"):
     print("held", flush=True)
     sys.stdin.read()

@@ -12,15 +12,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis.extra import numpy as st_np
 
 from idfsmec import IDFSMEC
-from idfsmec.data import plan_channels, read_bids, read_manifest, read_pred_d003
-from idfsmec.data._files import FileLoader
-from idfsmec.data._matlab import load_mat, load_sheet
-from idfsmec.data.modma import _LoadText
 from idfsmec.errors import InputError
+from idfsmec.montage import plan_channels
+from idfsmec.recordings import read_bids, read_manifest, read_pred_d003
+from idfsmec.recordings._files import FileLoader
+from idfsmec.recordings._matlab import load_mat, load_sheet
+from idfsmec.recordings.releases.modma import _LoadText
 from idfsmec.table import FeatureTable
-
-from ..corpus.sound import FIRST_FILE, book_bytes, files_of_format, mat_bytes
-from ..corpus.tables import _csv, _parquet
+from tests.corpus.sound import FIRST_FILE, book_bytes, files_of_format, mat_bytes
+from tests.corpus.tables import _csv, _parquet
 
 quick = settings(
     max_examples=40,

@@ -7,8 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from idfsmec import IDFSMEC
-
-from ..conftest import make_channels
+from tests.conftest import make_channels
 
 
 def fit(X, y, channels=None, **options):

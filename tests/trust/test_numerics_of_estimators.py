@@ -7,8 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from idfsmec import IDFSMECCV, IDFSMECClassifier, IDFSMECRegressor, idfs_path
-
-from ..conftest import make_channels
+from tests.conftest import make_channels
 
 FEW = {"lams": [0.01, 1.0], "gammas": [1.1, 2.0]}
 

@@ -15,16 +15,15 @@ import pytest
 from defusedxml.common import EntitiesForbidden
 from typer.testing import CliRunner
 
-from idfsmec._spreadsheet import neutralise
+from idfsmec._files import neutralise
 from idfsmec.cli import app
-from idfsmec.data._matlab import load_sheet
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.evaluation.store import Store
+from idfsmec.recordings._matlab import load_sheet
 from idfsmec.table import FeatureTable
-
-from ..corpus.case import QUICK, study
-from ..corpus.sound import book_bytes, files_of_format
+from tests.corpus.case import QUICK, study
+from tests.corpus.sound import book_bytes, files_of_format
 
 SOURCES = sorted((Path(__file__).parents[2] / "src" / "idfsmec").rglob("*.py"))
 

@@ -43,7 +43,7 @@ def sources(incomplete: str) -> list[str]:
 
 def data_sets() -> list[str]:
     """Data sets known by name."""
-    from idfsmec.extraction import DATA_SETS
+    from idfsmec.recordings import DATA_SETS
 
     return list(DATA_SETS)
 
@@ -57,7 +57,7 @@ def methods() -> list[str]:
 
 def patterns() -> list[str]:
     """Patterns of gaps."""
-    from idfsmec.missing._gaps import PATTERNS
+    from idfsmec.missing import PATTERNS
 
     return list(PATTERNS)
 
@@ -71,6 +71,6 @@ def feature_names() -> list[str]:
 
 def label_rules() -> list[str]:
     """Rules for the labels of PRED+CT d003."""
-    from idfsmec.data._pred_labels import RULES
+    from idfsmec.recordings.releases._pred_labels import RULES
 
     return list(RULES)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from idfsmec._threads import count_jobs
+from idfsmec._jobs import count_jobs
 from idfsmec.cli._app import command
 from idfsmec.cli._complete import after_commas
 from idfsmec.cli._complete import methods as complete_methods

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import Progress
 
-from idfsmec._threads import count_jobs
+from idfsmec._jobs import count_jobs
 from idfsmec.cli._app import command, console, error_console
 from idfsmec.cli._options import AnyPath, JobsOption, check_seed
 from idfsmec.cli._run import add_resampling, refuse_foreign, stop_cleanly
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
-    from idfsmec.data import SimulatedCohort
+    from idfsmec.recordings import SimulatedCohort
     from idfsmec.table import FeatureTable
 
 
@@ -75,7 +75,7 @@ def demo(
         idfsmec demo
         idfsmec demo --quick --out demo --seed 1
     """
-    from idfsmec.data import simulate_cohort
+    from idfsmec.recordings import simulate_cohort
 
     out, n_jobs = Path(out), count_jobs(jobs)
     page = out / "report.html"
@@ -104,7 +104,7 @@ def demo(
 
 
 def _extract(cohort: SimulatedCohort, jobs: int) -> FeatureTable:
-    from idfsmec.extraction import extract_table
+    from idfsmec.features import extract_table
 
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task("2. features", total=len(cohort.recordings))

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from idfsmec._threads import count_jobs
+from idfsmec._jobs import count_jobs
 from idfsmec.cli._app import command, console, error_console
 from idfsmec.cli._complete import feature_names, label_rules, one_of, sources
 from idfsmec.cli._options import AnyPath, JobsOption
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
-    from idfsmec.data import Recording
-    from idfsmec.extraction import Extraction, ExtractionOptions, Outcome
-    from idfsmec.features import FeatureSettings
+    from idfsmec.features import Extraction, ExtractionOptions, FeatureSettings, Outcome
+    from idfsmec.recordings import Recording
 
 
 class OnError(StrEnum):
@@ -139,8 +138,7 @@ def features(
 
     Nothing here is random, so there is no --seed.
     """
-    from idfsmec.extraction import ExtractionOptions, check_output
-    from idfsmec.features import DEFAULT_FEATURES, SignalPath
+    from idfsmec.features import DEFAULT_FEATURES, ExtractionOptions, SignalPath, check_output
 
     output = Path(output)
     check_output(output, overwrite=force)
@@ -180,8 +178,7 @@ def _parse_band(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def _find(source: str, about: dict[str, Any], allow_duplicates: bool) -> list[Recording]:
-    from idfsmec.data import check_duplicates
-    from idfsmec.extraction import find_recordings
+    from idfsmec.recordings import check_duplicates, find_recordings
 
     with _warnings_as_lines(), error_console.status("looking for recordings and duplicates"):
         found = find_recordings(source, **about)
@@ -207,7 +204,7 @@ def _extract(
     on_error: str,
     force: bool,
 ) -> Extraction:
-    from idfsmec.extraction import extract_to_file
+    from idfsmec.features import extract_to_file
 
     progress = Progress(
         TextColumn("recordings"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from idfsmec._threads import count_jobs
+from idfsmec._jobs import count_jobs
 from idfsmec.cli._app import command, console, error_console
 from idfsmec.cli._options import (
     AnyPath,
@@ -34,7 +34,7 @@ from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
     from idfsmec.evaluation import Protocol, Results
-    from idfsmec.extraction import Outcome
+    from idfsmec.features import Outcome
     from idfsmec.table import FeatureTable
 
 
@@ -96,7 +96,7 @@ def reproduce(
     fig2.csv, fig3.csv, table1.csv, table2.csv with published values beside
     measured ones. Resumes where it stopped.
     """
-    from idfsmec.evaluation import reproduce as run_reproduction
+    from idfsmec.paper import reproduce as run_reproduction
     from idfsmec.report import write_report
 
     chosen = choose_protocol(str(protocol)).with_changes(seeds=choose_seeds(seed, seeds))
@@ -125,7 +125,7 @@ def reproduce(
 
 def _load(data_set: str, data: Path, out: Path, n_jobs: int, quiet: bool) -> FeatureTable:
     """Read or make the feature table, and say at which recording it is."""
-    from idfsmec.evaluation.reproduction import load_table
+    from idfsmec.paper.reproduction import load_table
 
     n_done = 0
 
@@ -144,7 +144,7 @@ def _load(data_set: str, data: Path, out: Path, n_jobs: int, quiet: bool) -> Fea
 
 def choose_protocol(name: str) -> Protocol:
     """The protocol of that name."""
-    from idfsmec.evaluation.reproduction import PROTOCOLS
+    from idfsmec.paper.reproduction import PROTOCOLS
 
     if name not in PROTOCOLS:
         raise InputError(f"--protocol {name}: choose from {', '.join(PROTOCOLS)}")

@@ -13,8 +13,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from idfsmec._spreadsheet import neutralise
-from idfsmec._table_io import replacing
+from idfsmec._files import neutralise, replacing
 from idfsmec.cli._app import command, console, error_console
 from idfsmec.cli._options import AnyPath, check_resamples, check_seed
 from idfsmec.errors import InputError

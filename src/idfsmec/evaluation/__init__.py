@@ -2,12 +2,10 @@
 
 from idfsmec.evaluation._resampling import resample_table, resampling
 from idfsmec.evaluation.chance import ChanceBand, chance_band, chance_bands
-from idfsmec.evaluation.contestants import Contestant, find_contestants
 from idfsmec.evaluation.experiments import ablation, accuracy, cost, sensitivity
 from idfsmec.evaluation.folds import make_folds
+from idfsmec.evaluation.methods import Contestant, find_contestants
 from idfsmec.evaluation.protocol import Protocol
-from idfsmec.evaluation.published import published, published_value
-from idfsmec.evaluation.reproduction import reproduce
 from idfsmec.evaluation.results import Results
 from idfsmec.evaluation.stability import Stability, selection_matrix, selection_stability
 from idfsmec.evaluation.statistics import (
@@ -26,7 +24,6 @@ __all__ = [
     "cost",
     "resampling",
     "resample_table",
-    "reproduce",
     "Protocol",
     "Contestant",
     "find_contestants",
@@ -35,8 +32,6 @@ __all__ = [
     "ChanceBand",
     "chance_band",
     "chance_bands",
-    "published",
-    "published_value",
     "Stability",
     "selection_matrix",
     "selection_stability",

@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_info
 
-from idfsmec._spreadsheet import neutralise
-from idfsmec._table_io import replacing
+from idfsmec._files import neutralise, replacing
 from idfsmec.evaluation._overview import describe_table, whole_table_ranking
 from idfsmec.evaluation.chance import chance_bands
 from idfsmec.evaluation.protocol import Protocol

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec.data.positions import channel_positions
+from idfsmec._random import derive_seed
 from idfsmec.evaluation.folds import make_folds, most_splits
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.missing import make_gap_mask
+from idfsmec.montage import channel_positions
 from idfsmec.table import FeatureTable
 
 Floats = NDArray[np.float64]
@@ -92,18 +93,6 @@ def table_digest(table: FeatureTable) -> str:
         digest.update("\x1f".join(str(one) for one in part).encode() + b"\x1e")
     digest.update(str(table.info.get("montage", "")).encode())
     return digest.hexdigest()
-
-
-def derive_seed(purpose: str, *coordinates: object) -> int:
-    """Derive a seed from where the work lies in the grid, never from data or from order.
-
-    Examples
-    --------
-    >>> derive_seed("gaps", "random", 0.1, 0, 3) == derive_seed("gaps", "random", 0.1, 0, 3)
-    True
-    """
-    text = "\x1f".join([purpose, *(repr(one) for one in coordinates)])
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") // 2
 
 
 @functools.lru_cache(maxsize=2)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.evaluation._fold_data import FoldData
-from idfsmec.evaluation.contestants import Contestant
+from idfsmec.evaluation.methods import Contestant
 from idfsmec.selection import IDFSMEC, IDFSPath, idfs_path
-from idfsmec.selection._path import idfs_fold_paths
+from idfsmec.selection.idfsmec.path import idfs_fold_paths
 
 Order = NDArray[np.intp]
 #: From (position of the setting in the grid, k) to column indices, best first.

@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from idfsmec._threads import count_jobs
+from idfsmec._jobs import count_jobs
 from idfsmec.errors import InputError
 from idfsmec.evaluation import _export
 from idfsmec.evaluation._execute import execute
 from idfsmec.evaluation._fold_data import TableArrays
 from idfsmec.evaluation._progress import make_reporter
 from idfsmec.evaluation._units import Unit, plan_units
-from idfsmec.evaluation.contestants import Contestant
 from idfsmec.evaluation.folds import make_folds
+from idfsmec.evaluation.methods import Contestant
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.results import Results
 from idfsmec.evaluation.store import Store

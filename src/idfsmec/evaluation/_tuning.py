@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec.evaluation._classify import boosting_decisions, svm_decisions
+from idfsmec.evaluation._classify import boosting_decisions
 from idfsmec.evaluation._fold_data import FoldData
-from idfsmec.evaluation._metrics import Scores, score_decisions
 from idfsmec.evaluation._rank import Order, rank_all, rank_inner, rank_timed
-from idfsmec.evaluation.contestants import Contestant
+from idfsmec.evaluation.methods import Contestant
 from idfsmec.evaluation.protocol import METRICS, Protocol
+from idfsmec.metrics import Scores, score_decisions
 from idfsmec.selection import IDFSMEC
+from idfsmec.selection.linear_svm import svm_decisions
 
 
 @dataclass

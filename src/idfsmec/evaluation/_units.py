@@ -14,9 +14,10 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from idfsmec.evaluation._fold_data import TableArrays, derive_seed, load_fold
+from idfsmec._random import derive_seed
+from idfsmec.evaluation._fold_data import TableArrays, load_fold
 from idfsmec.evaluation._tuning import UnitResult, evaluate
-from idfsmec.evaluation.contestants import Contestant
+from idfsmec.evaluation.methods import Contestant
 from idfsmec.evaluation.protocol import Protocol
 
 #: Raise this when a change of the code changes results without a new package version.

@@ -9,7 +9,8 @@ from typing import Any
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation._run import Tables, run_experiment
-from idfsmec.evaluation.contestants import (
+from idfsmec.evaluation.folds import most_splits
+from idfsmec.evaluation.methods import (
     ABLATIONS,
     PAPER_GAMMAS,
     PAPER_LAMS,
@@ -17,7 +18,6 @@ from idfsmec.evaluation.contestants import (
     find_contestants,
     idfsmec_contestant,
 )
-from idfsmec.evaluation.folds import most_splits
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.results import Results
 from idfsmec.table import FeatureTable

@@ -8,18 +8,11 @@ from typing import Any, Literal, get_args
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation.folds import Folds
-from idfsmec.missing._gaps import PATTERNS
+from idfsmec.metrics import METRICS
+from idfsmec.missing import PATTERNS
 
 Gaps = Literal["everywhere", "selection"]
 Tuning = Literal["nested", "oracle", "grid", "time"]
-METRICS = (
-    "accuracy",
-    "balanced_accuracy",
-    "f1",
-    "roc_auc",
-    "subject_accuracy",
-    "subject_balanced_accuracy",
-)
 
 
 @dataclass(frozen=True)

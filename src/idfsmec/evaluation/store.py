@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from idfsmec._sqlite import is_of_the_disk, naming_disk, take_lock
+from idfsmec._locks import is_of_the_disk, naming_disk, take_lock
 from idfsmec.errors import InputError
 from idfsmec.evaluation._tuning import UnitResult
 from idfsmec.evaluation._units import Outcome, Unit

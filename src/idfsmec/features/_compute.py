@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec._threads import available_threads
+from idfsmec._jobs import available_threads
 
 # Importing the two modules registers the package's own features.
 from idfsmec.features import _spectral, _time_domain  # noqa: F401

@@ -3,7 +3,7 @@
 from idfsmec.missing._apply import mask_features, mask_table
 from idfsmec.missing._detect import detect_missing, estimate_typical_amplitude
 from idfsmec.missing._detection import Detection
-from idfsmec.missing._gaps import make_gap_mask, make_gaps
+from idfsmec.missing._gaps import PATTERNS, make_gap_mask, make_gaps
 from idfsmec.missing._indicator import (
     combine_observed,
     observed_from_annotations,
@@ -17,6 +17,7 @@ from idfsmec.missing._rules import DetectionLimits
 __all__ = [
     "make_gaps",
     "make_gap_mask",
+    "PATTERNS",
     "detect_missing",
     "Detection",
     "DetectionLimits",

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 import mne
 import numpy as np
 
-from idfsmec.data.positions import channel_positions
 from idfsmec.errors import InputError
 from idfsmec.missing._detection import Detection
 from idfsmec.missing._epoch_stats import EpochStats, epoch_stats, window_sd
 from idfsmec.missing._rules import DetectionLimits, apply_rules
+from idfsmec.montage import channel_positions
 
 TYPICAL_AMPLITUDE = 10e-6
 
@@ -63,7 +63,7 @@ def detect_missing(
 
     Examples
     --------
-    >>> from idfsmec.data import simulate_cohort
+    >>> from idfsmec.recordings import simulate_cohort
     >>> raw = simulate_cohort(1, 19, duration=30, detached=0, random_state=0).recordings[0].load()
     >>> epochs = raw.get_data().reshape(19, 3, 2500).swapaxes(0, 1)
     >>> epochs[1:, 4] = 0.0

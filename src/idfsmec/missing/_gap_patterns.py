@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
-from idfsmec.data.positions import angles_between
+from idfsmec.montage import angles_between
 
 #: Whole recordings may miss the asked rate by this much before one of them is taken in part.
 RATE_TOLERANCE = 0.01

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from idfsmec.evaluation import published_value
+from idfsmec.paper import published_value
 from idfsmec.report._accuracy import draw_chance_upright, score_limits
 from idfsmec.report._curves import intervals, unit_scores
 from idfsmec.report._style import EMPHASIS, FILTER, INK, MUTED, OURS, PAPER, dress, own_axes

@@ -14,8 +14,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.spatial import Delaunay, QhullError
 
-from idfsmec.data.positions import channel_positions
 from idfsmec.errors import InputError
+from idfsmec.montage import channel_positions
 from idfsmec.report._style import (
     BAND,
     EMPHASIS,

@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from idfsmec.evaluation import published_value
-from idfsmec.evaluation.published import DATASETS
+from idfsmec.paper import published_value
+from idfsmec.paper.published import DATASETS
 from idfsmec.report._style import (
     INK,
     MUTED,

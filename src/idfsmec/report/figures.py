@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from idfsmec._table_io import replacing
+from idfsmec._files import replacing
 from idfsmec.evaluation.results import Results
 from idfsmec.report._ablation import plot_ablation
 from idfsmec.report._accuracy import plot_accuracy_by_k, plot_accuracy_by_rate

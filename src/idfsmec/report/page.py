@@ -13,7 +13,7 @@ import jinja2
 from markupsafe import Markup
 
 from idfsmec import __version__
-from idfsmec._table_io import replacing
+from idfsmec._files import replacing
 from idfsmec.errors import InputError
 from idfsmec.evaluation.results import Results
 from idfsmec.report._style import THEME

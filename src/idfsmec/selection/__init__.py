@@ -1,25 +1,23 @@
 """scikit-learn selectors: IDFSMEC and the methods it is compared with."""
 
-from idfsmec.selection._cdlsr import CDLSR
-from idfsmec.selection._classifier import IDFSMECClassifier
-from idfsmec.selection._cmim import CMIM
-from idfsmec.selection._cross_channel import CrossChannelReranker
-from idfsmec.selection._frames import channel_frame, ranking_frame
-from idfsmec.selection._fsor import FSOR
-from idfsmec.selection._grmor import GRMOR
-from idfsmec.selection._idfsmec import IDFSMEC
-from idfsmec.selection._idfsmeccv import IDFSMECCV
-from idfsmec.selection._mrmr import MRMR
-from idfsmec.selection._mrmsr import MRMSR
-from idfsmec.selection._path import IDFSPath, idfs_path
-from idfsmec.selection._psnsga import PSNSGA
 from idfsmec.selection._registry import METHODS, Method, register_method
-from idfsmec.selection._regressor import IDFSMECRegressor
-from idfsmec.selection._relieff import ReliefF
-from idfsmec.selection._rfs import RFS
-from idfsmec.selection._rrct import RRCT
-from idfsmec.selection._stability import StabilitySelector
 from idfsmec.selection.agreement import Stability, selection_stability
+from idfsmec.selection.cross_channel import CrossChannelReranker
+from idfsmec.selection.frames import channel_frame, ranking_frame
+from idfsmec.selection.idfsmec.estimator import IDFSMEC
+from idfsmec.selection.idfsmec.path import IDFSPath, idfs_path
+from idfsmec.selection.idfsmec.search import IDFSMECCV
+from idfsmec.selection.rivals.cdlsr import CDLSR
+from idfsmec.selection.rivals.cmim import CMIM
+from idfsmec.selection.rivals.fsor import FSOR
+from idfsmec.selection.rivals.grmor import GRMOR
+from idfsmec.selection.rivals.mrmr import MRMR
+from idfsmec.selection.rivals.mrmsr import MRMSR
+from idfsmec.selection.rivals.psnsga import PSNSGA
+from idfsmec.selection.rivals.relieff import ReliefF
+from idfsmec.selection.rivals.rfs import RFS
+from idfsmec.selection.rivals.rrct import RRCT
+from idfsmec.selection.stability import StabilitySelector
 
 __all__ = [
     "CDLSR",
@@ -29,8 +27,6 @@ __all__ = [
     "GRMOR",
     "IDFSMEC",
     "IDFSMECCV",
-    "IDFSMECClassifier",
-    "IDFSMECRegressor",
     "IDFSPath",
     "METHODS",
     "MRMR",

@@ -10,17 +10,17 @@ from typing import Any, Literal, get_args
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
-from idfsmec.selection._cdlsr import CDLSR
-from idfsmec.selection._cmim import CMIM
-from idfsmec.selection._fsor import FSOR
-from idfsmec.selection._grmor import GRMOR
-from idfsmec.selection._idfsmec import IDFSMEC
-from idfsmec.selection._mrmr import MRMR
-from idfsmec.selection._mrmsr import MRMSR
-from idfsmec.selection._psnsga import PSNSGA
-from idfsmec.selection._relieff import ReliefF
-from idfsmec.selection._rfs import RFS
-from idfsmec.selection._rrct import RRCT
+from idfsmec.selection.idfsmec.estimator import IDFSMEC
+from idfsmec.selection.rivals.cdlsr import CDLSR
+from idfsmec.selection.rivals.cmim import CMIM
+from idfsmec.selection.rivals.fsor import FSOR
+from idfsmec.selection.rivals.grmor import GRMOR
+from idfsmec.selection.rivals.mrmr import MRMR
+from idfsmec.selection.rivals.mrmsr import MRMSR
+from idfsmec.selection.rivals.psnsga import PSNSGA
+from idfsmec.selection.rivals.relieff import ReliefF
+from idfsmec.selection.rivals.rfs import RFS
+from idfsmec.selection.rivals.rrct import RRCT
 
 Family = Literal["filter", "wrapper", "embedded"]
 

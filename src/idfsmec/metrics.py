@@ -1,0 +1,129 @@
+"""Scores of predictions: per sample, and per subject by the majority of its samples."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+Scores = dict[str, float]
+#: All scores by name.
+METRICS = (
+    "accuracy",
+    "balanced_accuracy",
+    "f1",
+    "roc_auc",
+    "subject_accuracy",
+    "subject_balanced_accuracy",
+)
+
+
+def score_decisions(
+    decisions: NDArray[np.float64],
+    y: NDArray[np.intp],
+    subjects: NDArray[np.intp],
+    wanted: Sequence[str] = METRICS,
+) -> Scores:
+    """Score decision values in all the ways that are reported, or in some of them.
+
+    Parameters
+    ----------
+    decisions : ndarray of shape (n_samples, n_classes)
+        The class with the highest value is predicted; of equals, the first.
+    y : ndarray of shape (n_samples,)
+        True classes, 0 ... n_classes - 1.
+    subjects : ndarray of shape (n_samples,)
+        Codes of the subjects.
+    wanted : sequence of str
+        Which scores; inner folds need only the one that decides.
+
+    Returns
+    -------
+    dict
+        ``accuracy``, ``balanced_accuracy`` (mean recall over the classes that occur), ``f1``
+        (mean over the classes), ``roc_auc`` (mean over one class against the rest),
+        ``subject_accuracy`` and ``subject_balanced_accuracy``. NaN where a score is undefined.
+
+    Examples
+    --------
+    >>> two = np.array([[1.0, 0.0], [0.2, 0.8], [0.3, 0.7], [0.6, 0.4]])
+    >>> scores = score_decisions(two, np.array([0, 1, 0, 0]), np.array([7, 8, 9, 9]))
+    >>> scores["accuracy"], scores["subject_accuracy"]
+    (0.75, 0.666)
+    """
+    of_samples = _confusion(y, decisions.argmax(axis=1), decisions.shape[1])
+
+    @functools.cache
+    def of_subjects() -> NDArray[np.float64]:
+        return _confusion(*majority(decisions, y, subjects), decisions.shape[1])
+
+    how: dict[str, Callable[[], float]] = {
+        "accuracy": lambda: _accuracy(of_samples),
+        "balanced_accuracy": lambda: _mean_recall(of_samples),
+        "f1": lambda: _mean_f1(of_samples),
+        "roc_auc": lambda: _mean_auc(decisions, y),
+        "subject_accuracy": lambda: _accuracy(of_subjects()),
+        "subject_balanced_accuracy": lambda: _mean_recall(of_subjects()),
+    }
+    return {name: how[name]() for name in wanted}
+
+
+def majority(
+    decisions: NDArray[np.float64], y: NDArray[np.intp], subjects: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Decide per subject: most samples win; of equally many, the larger sum of decisions.
+
+    Returns
+    -------
+    true, predicted : ndarrays of shape (n_subjects,)
+        In the order of the subjects' codes. A subject with samples of several classes counts
+        once, as the class most of its samples have.
+    """
+    _, member = np.unique(subjects, return_inverse=True)
+    n_subjects, n_classes = member.max(initial=-1) + 1, decisions.shape[1]
+    true = np.zeros((n_subjects, n_classes))
+    votes = np.zeros((n_subjects, n_classes))
+    strength = np.zeros((n_subjects, n_classes))
+    np.add.at(true, (member, y), 1)
+    np.add.at(votes, (member, decisions.argmax(axis=1)), 1)
+    np.add.at(strength, member, decisions)
+    leading = votes == votes.max(axis=1, keepdims=True)
+    return true.argmax(axis=1), np.where(leading, strength, -np.inf).argmax(axis=1)
+
+
+def _confusion(true: NDArray, predicted: NDArray, n_classes: int) -> NDArray[np.float64]:
+    counts = np.bincount(true * n_classes + predicted, minlength=n_classes**2)
+    return counts.reshape(n_classes, n_classes).astype(float)
+
+
+def _accuracy(confusion: NDArray[np.float64]) -> float:
+    return float(np.trace(confusion) / confusion.sum())
+
+
+def _mean_recall(confusion: NDArray[np.float64]) -> float:
+    there = confusion.sum(axis=1) > 0
+    return float((np.diag(confusion)[there] / confusion.sum(axis=1)[there]).mean())
+
+
+def _mean_f1(confusion: NDArray[np.float64]) -> float:
+    both = confusion.sum(axis=0) + confusion.sum(axis=1)
+    there = both > 0
+    return float((2 * np.diag(confusion)[there] / both[there]).mean())
+
+
+def _mean_auc(decisions: NDArray[np.float64], y: NDArray[np.intp]) -> float:
+    n_classes = decisions.shape[1]
+    if n_classes == 2:
+        return _auc(decisions[:, 1] - decisions[:, 0], y == 1)
+    return float(np.mean([_auc(decisions[:, c], y == c) for c in range(n_classes)]))
+
+
+def _auc(values: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
+    n_positive, n = int(positive.sum()), positive.size
+    if n_positive in (0, n):
+        return float("nan")
+    ranks = rankdata(values)[positive].sum() - n_positive * (n_positive + 1) / 2
+    return float(ranks / (n_positive * (n - n_positive)))

@@ -1,0 +1,234 @@
+"""BIDS trees: recordings where BIDS puts them, labels from participants.tsv."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from idfsmec.errors import InputError
+from idfsmec.recordings._files import files_of, open_raw
+from idfsmec.recordings._text import read_tsv
+from idfsmec.recordings._whole import check_signals
+from idfsmec.recordings.prepare import prepare_raw
+from idfsmec.recordings.recording import Recording
+
+if TYPE_CHECKING:
+    import mne
+
+LABEL_COLUMNS = ("label", "group", "diagnosis", "dx")
+ENDINGS = (".edf", ".bdf", ".vhdr", ".set", ".fif")
+_MISSING = ("", "n/a", "na", "nan")
+
+LabelRule = Mapping[str, str] | Callable[[Mapping[str, str]], str | None]
+
+
+def read_bids(
+    root: str | PathLike[str],
+    *,
+    label: str | None = None,
+    rule: LabelRule | None = None,
+    task: str | None = None,
+) -> list[Recording]:
+    """Name the EEG recordings of a BIDS tree, without loading them.
+
+    Needs mne-bids (``pip install 'idfsmec[bids]'``), which reads types and bad channels from
+    ``channels.tsv`` along with the signal.
+
+    Parameters
+    ----------
+    root : path-like
+        The folder of ``participants.tsv``.
+    label : str, optional
+        The column of ``participants.tsv`` with the labels. By default the first of ``label``,
+        ``group``, ``diagnosis`` and ``dx`` that is there.
+    rule : mapping or callable, optional
+        Turns values of that column into labels: a mapping from value to label, or a function
+        that gets the participant's whole line (a mapping from column to text) and returns the
+        label. Who is not in the mapping, or gets None, is left out.
+    task : str, optional
+        Keep only the recordings of one task, such as ``"rest"``.
+
+    Returns
+    -------
+    list of Recording
+        With BIDS' session in ``session``, and task, acquisition and run in ``condition``.
+
+    Examples
+    --------
+    A label from a score, where ``participants.tsv`` has a column ``BDI``::
+
+        read_bids("ds003478", label="BDI", task="Rest",
+                  rule=lambda line: "high" if float(line["BDI"]) >= 13 else "low")
+    """
+    _need_mne_bids()
+    root = Path(root)
+    table = root / "participants.tsv"
+    people = _read_tsv(table)
+    column = _label_column(table, people, label)
+    recordings: list[Recording] = []
+    unlabelled: set[str] = set()
+    for path in _find_files(root):
+        entities = _entities(path)
+        if task is not None and entities.get("task", "").casefold() != task.casefold():
+            continue
+        subject = entities["sub"]
+        line = people.get(f"sub-{subject}")
+        if line is None:
+            raise InputError(f"{table}: there is no line for sub-{subject}, of {path}. Add one.")
+        found = _apply_rule(rule, line, column, table)
+        if found is None:
+            unlabelled.add(subject)
+            continue
+        recordings.append(_recording(root, path, entities, subject, found))
+    return _finish(recordings, unlabelled, table, column, task)
+
+
+def _need_mne_bids() -> None:
+    try:
+        import mne_bids  # noqa: F401 - only to see whether it is there
+    except ImportError as error:
+        raise InputError(
+            "Reading BIDS needs mne-bids, which is not installed: pip install 'idfsmec[bids]'."
+        ) from error
+
+
+def _finish(
+    recordings: list[Recording], unlabelled: set[str], table: Path, column: str, task: str | None
+) -> list[Recording]:
+    """Refuse an empty result and say who was left out."""
+    if not recordings:
+        of_task = "" if task is None else f" of task {task!r}"
+        raise InputError(
+            f"{table.parent}: no EEG recording{of_task} with a label in column {column!r}."
+        )
+    if unlabelled:
+        names = ", ".join(f"sub-{subject}" for subject in sorted(unlabelled))
+        warnings.warn(
+            f"{table}: left out for want of a label in column {column!r}: {names}.", stacklevel=3
+        )
+    return recordings
+
+
+def _read_tsv(path: Path) -> dict[str, dict[str, str]]:
+    """Read participants.tsv as lines by participant."""
+    if not path.is_file():
+        raise InputError(
+            f"{path}: there is no such file. Give the root folder of a BIDS tree, in which "
+            "participants.tsv names everybody."
+        )
+    rows = read_tsv(path)
+    if not rows or "participant_id" not in rows[0]:
+        raise InputError(f"{path}: needs lines and a column 'participant_id', parted by tabs.")
+    people: dict[str, dict[str, str]] = {}
+    for row in rows:
+        subject = f"sub-{row['participant_id'].removeprefix('sub-')}"
+        if people.setdefault(subject, row) != row:
+            raise InputError(f"{path}: {subject} has two lines that differ. Keep one of them.")
+    return people
+
+
+def _label_column(table: Path, people: dict[str, dict[str, str]], label: str | None) -> str:
+    columns = list(next(iter(people.values())))
+    if label is not None and label not in columns:
+        raise InputError(f"{table}: no column {label!r}; there are {', '.join(columns)}.")
+    for column in (label,) if label is not None else LABEL_COLUMNS:
+        for name in columns:
+            if name == column or (label is None and name.casefold() == column):
+                return name
+    raise InputError(
+        f"{table}: which column holds the labels? There are {', '.join(columns)}: name one "
+        "with label=..., and with rule=... how to make labels of it."
+    )
+
+
+def _apply_rule(
+    rule: LabelRule | None, line: dict[str, str], column: str, table: Path
+) -> str | None:
+    value = line[column]
+    if value.casefold() in _MISSING:
+        return None
+    if rule is None:
+        return value
+    if isinstance(rule, Mapping):
+        return rule.get(value)
+    try:
+        found = rule(line)
+    except Exception as error:
+        who = line["participant_id"]
+        raise InputError(f"{table}: the rule fails for {who} ({error!r}).") from error
+    return None if found is None else str(found)
+
+
+def _find_files(root: Path) -> list[Path]:
+    """Find the recordings of the tree itself; derivatives lie in folders of their own."""
+    files = [
+        path
+        for pattern in ("sub-*/eeg/*_eeg.*", "sub-*/ses-*/eeg/*_eeg.*")
+        for path in root.glob(pattern)
+        if path.suffix.lower() in ENDINGS and not path.name.startswith(".")
+    ]
+    if not files:
+        raise InputError(
+            f"{root}: no EEG recording (sub-*/[ses-*/]eeg/*_eeg with {', '.join(ENDINGS)})."
+        )
+    return sorted(files)
+
+
+def _entities(path: Path) -> dict[str, str]:
+    """Take a BIDS file name apart.
+
+    Examples
+    --------
+    >>> _entities(Path("sub-01_ses-a_task-rest_eeg.edf"))
+    {'sub': '01', 'ses': 'a', 'task': 'rest'}
+    """
+    return dict(re.findall(r"([a-z]+)-([a-zA-Z0-9]+)_", path.name))
+
+
+def _recording(
+    root: Path, path: Path, entities: dict[str, str], subject: str, label: str
+) -> Recording:
+    rest = [f"{key}-{entities[key]}" for key in ("task", "acq", "run") if key in entities]
+    return Recording(
+        subject,
+        label,
+        _LoadBids(root, path),
+        str(path),
+        session=entities.get("ses"),
+        condition="_".join(rest) or None,
+        files=(*files_of(path), *_sidecars(path)),
+    )
+
+
+def _sidecars(path: Path) -> tuple[Path, ...]:
+    """Find the list of channels beside a recording: it says which are bad."""
+    channels = path.with_name(re.sub(r"_eeg\.[a-z]+$", "_channels.tsv", path.name, flags=re.I))
+    return (channels,) if channels.is_file() else ()
+
+
+@dataclass(frozen=True)
+class _LoadBids:
+    """Loads a recording of a BIDS tree with what its sidecar files say; can be pickled."""
+
+    root: Path
+    path: Path
+
+    def __call__(self) -> mne.io.BaseRaw:
+        return open_raw(self._read, self.path)
+
+    def _read(self) -> mne.io.BaseRaw:
+        import mne_bids
+
+        where = mne_bids.get_bids_path_from_fname(self.path, verbose="ERROR")
+        where.update(root=self.root)
+        with warnings.catch_warnings():
+            # Most trees lack something that BIDS wants and features do not need.
+            warnings.simplefilter("ignore")
+            raw = mne_bids.read_raw_bids(where, verbose="ERROR")
+        check_signals(raw)
+        return prepare_raw(raw, source=str(self.path))

@@ -1,0 +1,272 @@
+"""MODMA, resting EEG of depressed and healthy subjects with 3 or 128 channels, as released.
+
+H. Cai et al., A multi-modal open dataset for mental-disorder analysis, Scientific Data 9, 178
+(2022). The data need a signed agreement; these functions read a user's own copy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from idfsmec.errors import InputError
+from idfsmec.recordings._matlab import load_mat, load_sheet, need_columns
+from idfsmec.recordings.prepare import prepare_raw
+from idfsmec.recordings.recording import Recording
+
+if TYPE_CHECKING:
+    import mne
+
+SFREQ = 250.0
+# The release says nothing about the size of a count. This is the step of a 24-bit converter
+# with a reference of 4.5 V behind a gain of 24, which makes the offsets of 1.3 to 1.7 million
+# counts some 30 mV: what an electrode has. Rankings do not depend on it.
+VOLTS_PER_COUNT = 4.5 / 24 / (2**23 - 1)
+UNITS = {"uV": 1e-6, "nV": 1e-9, "V": 1.0}
+
+# 0201: patients of the hospital; 0202 and 0203: two groups of healthy controls.
+_GROUPS = {"0201": "MDD", "0202": "HC", "0203": "HC"}
+
+
+def read_modma3(root: str | PathLike[str], *, unit: float = VOLTS_PER_COUNT) -> list[Recording]:
+    """Name the recordings of MODMA with three channels (55 subjects).
+
+    Parameters
+    ----------
+    root : path-like
+        ``EEG_3channels_resting_lanzhou_2015`` or the folder that holds it. Labels come from
+        the subject table (``subjects_information_*.xlsx``) where it is there, and from the
+        first four digits of the subject's number otherwise.
+    unit : float
+        Volts per count. The release does not state it; see ``VOLTS_PER_COUNT``.
+
+    Returns
+    -------
+    list of Recording
+        With channels Fp1, Fpz and Fp2 at 250 Hz, and the labels ``"MDD"`` and ``"HC"``.
+    """
+    files = _find_files(Path(root), "EEG_3channels_resting_lanzhou_2015", "*_still.txt")
+    scale = _volts(unit)
+    return _recordings(files, f"{scale!r} V per count", lambda path: _LoadText(path, scale))
+
+
+def read_modma128(root: str | PathLike[str], *, unit: str | float = "uV") -> list[Recording]:
+    """Name the recordings of MODMA with 128 channels (53 subjects).
+
+    Parameters
+    ----------
+    root : path-like
+        ``EEG_128channels_resting_lanzhou_2015`` or the folder that holds it. Labels as in
+        :func:`read_modma3`.
+    unit : {"uV", "nV", "V"} or float
+        What the numbers are, or how many volts one is. The release does not say; most
+        papers take microvolts, some 1e-9 volts.
+
+    Returns
+    -------
+    list of Recording
+        With channels E1 ... E128 at 250 Hz, placed by GSN-HydroCel-128. The reference Cz,
+        all zero, is left out.
+    """
+    files = _find_files(Path(root), "EEG_128channels_resting_lanzhou_2015", "*.mat")
+    scale = _volts(unit)
+    return _recordings(files, f"{scale!r} V", lambda path: _LoadMatrix(path, scale))
+
+
+def _volts(unit: str | float) -> float:
+    scale = UNITS.get(unit) if isinstance(unit, str) else float(unit)
+    if scale is None or not (np.isfinite(scale) and scale > 0):
+        raise InputError(
+            f"unit={unit!r}: give one of {', '.join(UNITS)}, or the volts that one step is."
+        )
+    return scale
+
+
+def _find_files(root: Path, folder: str, pattern: str) -> list[Path]:
+    """Find the recordings in ``root`` or in its folder of the released name."""
+    if not root.is_dir():
+        raise InputError(f"{root}: there is no such folder.")
+    for place in (root / folder, root):
+        # Archives made on a Mac carry "._" copies that hold no data.
+        files = sorted(path for path in place.glob(pattern) if not path.name.startswith("."))
+        files = [path for path in files if path.is_file()]
+        if files:
+            return files
+    raise InputError(
+        f"{root}: no recording {pattern} here or in {folder}. Give the folder of the release."
+    )
+
+
+def _recordings(
+    files: Iterable[Path], variant: str, loader: Callable[[Path], Callable[[], mne.io.BaseRaw]]
+) -> list[Recording]:
+    labels: dict[Path, _SubjectTable] = {}
+    recordings = []
+    for path in files:
+        if path.parent not in labels:
+            labels[path.parent] = _table_labels(path.parent)
+        subject = _subject_of(path)
+        label = _label_of(subject, labels[path.parent], path)
+        recordings.append(
+            Recording(subject, label, loader(path), str(path), files=(path,), variant=variant)
+        )
+    return recordings
+
+
+def _subject_of(path: Path) -> str:
+    """Take the subject from the first eight characters, the only part that is regular."""
+    number = path.name[:8]
+    if not re.fullmatch(r"[0-9]{8}", number):
+        raise InputError(
+            f"{path}: the name does not begin with a subject number of eight digits, such as "
+            "02010002. Rename the file, or move it away if it is no recording."
+        )
+    return number
+
+
+@dataclass(frozen=True)
+class _SubjectTable:
+    """Who is depressed, and which file says so."""
+
+    path: Path | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+def _label_of(subject: str, table: _SubjectTable, path: Path) -> str:
+    by_number, in_table = _GROUPS.get(subject[:4]), table.labels.get(subject)
+    if in_table and by_number and in_table != by_number:
+        raise InputError(
+            f"{path}: subject {subject} is {in_table} in {table.path}, but {by_number} by its "
+            "number. Correct the table or the name of the file."
+        )
+    label = in_table or by_number
+    if label is None:
+        raise InputError(
+            f"{path}: subject {subject} is not in the subject table, and its number does not "
+            "begin with 0201, 0202 or 0203."
+        )
+    return label
+
+
+def _table_labels(folder: Path) -> _SubjectTable:
+    """Read who is depressed from the subject table, where there is one."""
+    for place in (folder, folder.parent):
+        tables = sorted(place.glob(f"subjects_information_{folder.name}*.xlsx"))
+        tables = tables or (
+            sorted(place.glob("subjects_information_*.xlsx")) if place == folder else []
+        )
+        if tables:
+            return _SubjectTable(tables[0], _read_subject_table(tables[0]))
+    return _SubjectTable()
+
+
+def _read_subject_table(path: Path) -> dict[str, str]:
+    frame = load_sheet(path)
+    need_columns(frame, ("subject id", "type"), path)
+    labels: dict[str, str] = {}
+    for row, (number, kind) in enumerate(zip(frame["subject id"], frame["type"], strict=True)):
+        if not number:
+            continue  # remarks below the table
+        # Numbers lose their first zero, and some programs write them with ".0".
+        subject = number.removesuffix(".0").zfill(8)
+        if kind.upper() not in _GROUPS.values():
+            raise InputError(
+                f"{path}, row {row + 2}, column 'type': {kind!r} is neither MDD nor HC."
+            )
+        if subject in labels:
+            raise InputError(
+                f"{path}, row {row + 2}, column 'subject id': {subject} is there twice. Keep one."
+            )
+        labels[subject] = kind.upper()
+    return labels
+
+
+@dataclass(frozen=True)
+class _LoadText:
+    """Loads a text file with columns Fp1, Fpz and Fp2."""
+
+    path: Path
+    unit: float
+
+    def __call__(self) -> mne.io.BaseRaw:
+        try:
+            counts = pd.read_csv(self.path, sep=r"\s+", header=None, dtype=np.float64)
+        except (ValueError, UnicodeDecodeError) as error:
+            raise InputError(f"{self.path}: not a table of numbers ({error}).") from error
+        if counts.shape[1] != 3:
+            raise InputError(
+                f"{self.path}: has {counts.shape[1]} columns instead of 3 (Fp1, Fpz, Fp2)."
+            )
+        holes = counts.isna().any(axis=1).to_numpy()
+        if holes.any():
+            raise InputError(f"{self.path}, line {holes.argmax() + 1}: fewer than 3 numbers.")
+        wild = ~np.isfinite(counts.to_numpy()).all(axis=1)
+        if wild.any():
+            raise InputError(f"{self.path}, line {wild.argmax() + 1}: a number is not finite.")
+        return _as_raw(
+            counts.to_numpy().T * self.unit, ["Fp1", "Fpz", "Fp2"], SFREQ, str(self.path)
+        )
+
+
+@dataclass(frozen=True)
+class _LoadMatrix:
+    """Loads a MATLAB file with one matrix of 129 rows: E1 ... E128 and the reference."""
+
+    path: Path
+    unit: float
+
+    def __call__(self) -> mne.io.BaseRaw:
+        variables = load_mat(self.path)
+        signals = _only_matrix(variables, self.path).astype(np.float64) * self.unit
+        names = [f"E{number}" for number in range(1, 129)]
+        if np.ptp(signals[128]) > 0:
+            names.append("Cz")  # somebody changed the reference: now Cz holds a signal
+        sfreq = _sampling_rate(variables, self.path)
+        return _as_raw(signals[: len(names)], names, sfreq, str(self.path))
+
+
+def _sampling_rate(variables: dict[str, np.ndarray], path: Path) -> float:
+    given = np.ravel(variables.get("samplingRate", SFREQ))
+    rate = float(given[0]) if given.size == 1 and given.dtype.kind in "iuf" else 0.0
+    if not (np.isfinite(rate) and rate > 0):
+        raise InputError(f"{path}: samplingRate is {given.tolist()}, not one number above 0.")
+    return rate
+
+
+def _only_matrix(variables: dict[str, np.ndarray], path: Path) -> np.ndarray:
+    """Pick the one matrix with 129 rows; its name differs from file to file."""
+    found = {
+        name: value
+        for name, value in variables.items()
+        if isinstance(value, np.ndarray)
+        and value.dtype.kind in "iuf"
+        and value.ndim == 2
+        and value.shape[0] == 129
+        and value.shape[1] > 0
+        and not name.startswith(("Impedances", "samplingRate", "DIN"))
+    }
+    if len(found) != 1:
+        shapes = {
+            name: getattr(value, "shape", ())
+            for name, value in variables.items()
+            if not name.startswith("__")
+        }
+        raise InputError(
+            f"{path}: needs exactly one matrix with 129 rows, has {len(found)}. "
+            f"Variables: {', '.join(f'{name} {shape}' for name, shape in shapes.items())}."
+        )
+    return next(iter(found.values()))
+
+
+def _as_raw(signals: np.ndarray, names: list[str], sfreq: float, source: str) -> mne.io.BaseRaw:
+    import mne
+
+    info = mne.create_info(names, sfreq, "eeg")
+    return prepare_raw(mne.io.RawArray(signals, info, verbose="ERROR"), source=source)

@@ -1,0 +1,99 @@
+"""What is not brain in a simulated recording: eyes, muscle, mains, sensor noise."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import fft
+
+from idfsmec.recordings.simulate._scalp import Scalp
+
+_SENSOR_RMS = 0.6  # microvolt, white
+
+
+def add_artifacts(
+    rng: np.random.Generator, scalp: Scalp, signal: np.ndarray, sfreq: float
+) -> None:
+    """Add blinks, eye movements and bursts of muscle to ``signal`` (microvolt), in place."""
+    n_times = signal.shape[1]
+    towards_eyes = _towards_eyes(scalp)
+    blinks = _train(
+        rng, n_times, sfreq, per_minute=rng.lognormal(np.log(11), 0.4), shape=_blink(sfreq)
+    )
+    signal += np.outer(towards_eyes * rng.normal(130, 25), np.abs(blinks))
+    glances = _train(
+        rng, n_times, sfreq, per_minute=rng.lognormal(np.log(8), 0.4), shape=_glance(sfreq)
+    )
+    sideways = towards_eyes * scalp.positions[:, 0]
+    signal += np.outer(sideways * rng.normal(60, 12), glances)
+    _add_muscle(rng, scalp, signal, sfreq)
+
+
+def add_amplifier(
+    rng: np.random.Generator, signal: np.ndarray, sfreq: float, line_freq: float
+) -> None:
+    """Add sensor noise and a little mains hum, which every real recording has, in place."""
+    n_channels, n_times = signal.shape
+    signal += _SENSOR_RMS * rng.standard_normal(signal.shape)
+    hum = rng.lognormal(np.log(0.8), 0.5, n_channels)
+    signal += np.outer(hum, mains(rng, n_times, sfreq, line_freq))
+
+
+def mains(rng: np.random.Generator, n_times: int, sfreq: float, line_freq: float) -> np.ndarray:
+    """Sine of amplitude 1 at the mains frequency, with its third harmonic where it fits."""
+    time = np.arange(n_times) / sfreq
+    phases = rng.uniform(0, 2 * np.pi, 2)
+    wave = np.sin(2 * np.pi * line_freq * time + phases[0])
+    if 3 * line_freq < sfreq / 2:
+        wave += 0.15 * np.sin(6 * np.pi * line_freq * time + phases[1])
+    return wave
+
+
+def _towards_eyes(scalp: Scalp) -> np.ndarray:
+    """Share of an eye's potential that an electrode sees: about 0.9 at Fp1, 0.1 at Cz."""
+    eyes = np.array([0.0, 0.95, -0.31])
+    angles = np.degrees(np.arccos(np.clip(scalp.positions @ eyes, -1, 1)))
+    return np.exp(-np.clip(angles - 28, 0, None) / 32)
+
+
+def _train(
+    rng: np.random.Generator, n_times: int, sfreq: float, per_minute: float, shape: np.ndarray
+) -> np.ndarray:
+    """Repeat a waveform at random times with random size and sign."""
+    impulses = np.zeros(n_times)
+    n_events = rng.poisson(per_minute * n_times / sfreq / 60)
+    sizes = rng.choice([-1.0, 1.0], n_events) * rng.lognormal(0, 0.25, n_events)
+    np.add.at(impulses, rng.integers(0, n_times, n_events), sizes)
+    n_padded = fft.next_fast_len(n_times + len(shape), real=True)
+    spectrum = fft.rfft(impulses, n_padded) * fft.rfft(shape, n_padded)
+    return fft.irfft(spectrum, n_padded)[:n_times]
+
+
+def _blink(sfreq: float) -> np.ndarray:
+    """Quick closing, slower opening: 0.12 s up, 0.24 s down."""
+    up = np.sin(0.5 * np.pi * np.linspace(0, 1, int(0.12 * sfreq), endpoint=False)) ** 2
+    down = np.cos(0.5 * np.pi * np.linspace(0, 1, int(0.24 * sfreq))) ** 2
+    return np.concatenate([up, down])
+
+
+def _glance(sfreq: float) -> np.ndarray:
+    """Step that an AC-coupled amplifier lets decay: 0.04 s up, then 0.35 s time constant."""
+    up = np.linspace(0, 1, max(int(0.04 * sfreq), 2), endpoint=False)
+    return np.concatenate([up, np.exp(-np.arange(0, 2, 1 / sfreq) / 0.35)])
+
+
+def _add_muscle(rng: np.random.Generator, scalp: Scalp, signal: np.ndarray, sfreq: float) -> None:
+    """Add bursts of 20 Hz and more, 0.3 to 2 s long, around electrodes at the rim of the cap."""
+    n_times = signal.shape[1]
+    rim = np.flatnonzero(scalp.positions[:, 2] <= np.quantile(scalp.positions[:, 2], 0.4))
+    for _ in range(rng.poisson(3.0 * n_times / sfreq / 60)):
+        centre = scalp.positions[rng.choice(rim)]
+        angles = np.degrees(np.arccos(np.clip(scalp.positions @ centre, -1, 1)))
+        near = np.flatnonzero(angles < 45)
+        length = min(int(rng.uniform(0.3, 2.0) * sfreq), n_times)
+        start = rng.integers(0, n_times - length + 1)
+        frequencies = fft.rfftfreq(length, 1 / sfreq)
+        shape = np.clip((frequencies - 15) / 20, 0, 1) * np.exp(-frequencies / 120)
+        noise = fft.irfft(fft.rfft(rng.standard_normal((len(near), length))) * shape, length)
+        noise *= np.hanning(length) / max(noise.std(), 1e-300)
+        sizes = rng.lognormal(np.log(18), 0.4) * np.exp(-((angles[near] / 22) ** 2))
+        signal[near, start : start + length] += sizes[:, None] * noise

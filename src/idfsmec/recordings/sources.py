@@ -1,0 +1,105 @@
+"""What a user names (a manifest, a BIDS tree, a data set) becomes a list of recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike, fspath
+from pathlib import Path
+
+from idfsmec.errors import InputError
+from idfsmec.recordings import (
+    Recording,
+    read_bids,
+    read_manifest,
+    read_modma3,
+    read_modma128,
+    read_pred_d003,
+)
+
+DATA_SETS: dict[str, Callable[..., list[Recording]]] = {
+    "modma3": read_modma3,
+    "modma128": read_modma128,
+    "pred-d003": read_pred_d003,
+}
+"""Data sets known by name, and what reads a user's copy of them."""
+
+
+def find_recordings(
+    source: str | PathLike[str],
+    *,
+    data: str | PathLike[str] | None = None,
+    labels: str | None = None,
+    task: str | None = None,
+    condition: str | None = None,
+    unit: str | None = None,
+    absent_ok: bool = False,
+) -> list[Recording]:
+    """Name the recordings of a study, without loading them.
+
+    Parameters
+    ----------
+    source : path-like or str
+        A manifest (a CSV file), the root folder of a BIDS tree, or the name of a data set:
+        ``modma3``, ``modma128``, ``pred-d003``.
+    data : path-like, optional
+        The folder with your copy of a data set that is given by name.
+    labels : str, optional
+        For ``pred-d003`` the rule that makes labels, such as ``bdi13``; for a BIDS tree the
+        column of ``participants.tsv``.
+    task : str, optional
+        Keep one task of a BIDS tree.
+    condition : str, optional
+        Of ``pred-d003`` keep ``eyes-open`` or ``eyes-closed``.
+    unit : str, optional
+        Of ``modma3`` and ``modma128``: ``uV``, ``nV``, ``V``, or how many volts one step is.
+    absent_ok : bool
+        Whether a manifest may name files that are not there; they fail when they are loaded.
+
+    Returns
+    -------
+    list of Recording
+
+    Raises
+    ------
+    InputError
+        Where the source is not usable, or an option does not go with it.
+    """
+    name = fspath(source)
+    path = Path(name)
+    given = {"labels": labels, "task": task, "condition": condition, "unit": unit}
+    if name in DATA_SETS:
+        if data is None:
+            raise InputError(
+                f"{name}: say where your copy of this data set is, with --data FOLDER "
+                "(data=... in Python)."
+            )
+        allowed = {"labels", "condition"} if name == "pred-d003" else {"unit"}
+        _refuse_others(given, allowed, name)
+        options = {key: value for key, value in given.items() if value is not None}
+        return DATA_SETS[name](data, **{k: _as_number(v) for k, v in options.items()})
+    if data is not None:
+        raise InputError(f"--data goes with {', '.join(DATA_SETS)}, not with {name!r}.")
+    if path.is_dir():
+        _refuse_others(given, {"labels", "task"}, "a BIDS tree")
+        return read_bids(path, label=labels, task=task)
+    if path.is_file():
+        _refuse_others(given, set(), "a manifest")
+        return read_manifest(path, absent_ok=absent_ok)
+    raise InputError(
+        f"{name}: there is no such manifest or BIDS folder, and no data set of that name "
+        f"({', '.join(DATA_SETS)})."
+    )
+
+
+def _as_number(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _refuse_others(given: dict[str, str | None], allowed: set[str], what: str) -> None:
+    """Refuse options that would be ignored: a mistake that nobody would notice."""
+    for option, value in given.items():
+        if value is not None and option not in allowed:
+            raise InputError(f"--{option} {value}: has no meaning for {what}; leave it out.")

@@ -1,0 +1,75 @@
+"""A fitted selector as tables a person can read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from idfsmec._columns import SEPARATOR, channel_columns
+
+
+def ranking_frame(selector: Any) -> pd.DataFrame:
+    """All features of a fitted :class:`IDFSMEC` or :class:`IDFSMECCV`, best first.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``rank, channel, feature, score, channel_weight, feature_weight, selected``.
+
+    Examples
+    --------
+    >>> from idfsmec import IDFSMEC
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame(rng.normal(size=(40, 2)), columns=["F3__alpha", "Cz__alpha"])
+    >>> y = np.arange(40) % 2
+    >>> X["Cz__alpha"] += 2 * y
+    >>> ranking_frame(IDFSMEC().fit(X, y))[["rank", "channel", "feature", "selected"]]
+       rank channel feature  selected
+    0     1      Cz   alpha      True
+    1     2      F3   alpha     False
+    """
+    check_is_fitted(selector, "ranking_")
+    names = getattr(selector, "feature_names_in_", None)
+    n_features = selector.ranking_.size
+    _, columns = channel_columns(selector.channels, n_features, names)
+    channel = np.empty(n_features, dtype=np.intp)
+    for place, own in enumerate(columns):
+        channel[own] = place
+    named = (
+        [f"x{j}" for j in range(n_features)] if names is None else [str(name) for name in names]
+    )
+    frame = pd.DataFrame(
+        {
+            "rank": selector.ranking_,
+            "channel": selector.channel_names_[channel],
+            "feature": [name.rpartition(SEPARATOR)[2] for name in named],
+            "score": selector.scores_,
+            "channel_weight": selector.channel_weights_[channel],
+            "feature_weight": selector.feature_weights_,
+            "selected": selector.support_,
+        }
+    )
+    return frame.sort_values("rank", ignore_index=True)
+
+
+def channel_frame(selector: Any) -> pd.DataFrame:
+    """All channels of a fitted :class:`IDFSMEC` or :class:`IDFSMECCV`, heaviest first.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``channel, weight, n_selected`` (how many of its features are kept).
+    """
+    features = ranking_frame(selector)
+    kept = features.groupby("channel")["selected"].sum()
+    frame = pd.DataFrame(
+        {
+            "channel": selector.channel_names_,
+            "weight": selector.channel_weights_,
+            "n_selected": kept.reindex(selector.channel_names_).to_numpy(),
+        }
+    )
+    return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)

@@ -1,0 +1,256 @@
+"""CD-LSR: least squares with exactly k features, found by exchanging one feature at a time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.utils import check_random_state
+
+from idfsmec.selection.rivals._blas import blas_threads_for
+from idfsmec.selection.rivals._complete import CompleteSelector
+from idfsmec.selection.rivals._targets import center, one_hot
+
+_RIDGE = 1e-7
+_MIN_ITER = 5
+_CALM_ITER = 3
+
+
+class CDLSR(CompleteSelector):
+    """Top-k least-squares regression by coordinate descent.
+
+    Solves ``min ||X W - Y||^2`` with exactly k non-zero rows of W for one-hot classes Y:
+    refit W on the current k features, then let each row of W in turn move to the feature where
+    it reduces the error most; repeat. Several random starts; the best end counts.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        k: a count, a fraction, or None for half. Supports for different k are not nested.
+    n_restarts : int, default=10
+        Random starts. More find better supports, at proportional cost.
+    tol : float, default=1e-4
+        Stop when the last 3 relative changes of the objective are below this (after 5
+        iterations at least).
+    max_iter : int, default=1000
+        Most iterations per start.
+    random_state : int, RandomState instance or None, default=None
+        For the starts.
+    n_jobs : int or None, default=None
+        Threads over the starts, as in joblib. The result is the same for any number.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        From 1 (ranked first) in equal steps to 1 / n_features.
+    ranking_ : ndarray of shape (n_features,)
+        The k chosen features by the norm of their row of W, then the others by how much
+        adding each alone would reduce the error, then constant features.
+    support_ : ndarray of shape (n_features,)
+        Mask of the features that are kept.
+    coef_ : ndarray of shape (n_features, n_classes)
+        W for the standardised features; 0 where not chosen.
+    objective_ : float
+        Squared error of the best start.
+    objectives_ : ndarray of shape (n_restarts,)
+        Squared error of every start.
+    n_iter_ : int
+        Iterations of the best start.
+
+    Notes
+    -----
+    X is standardised and Y centred, so an intercept is implied. Only X'X and X'Y are used:
+    memory grows with n_features squared (42 MB for 2304 features).
+
+    References
+    ----------
+    L. Xu, R. Wang, F. Nie, X. Li, "Efficient top-k feature selection using coordinate descent
+    method", AAAI 2023, doi:10.1609/aaai.v37i9.26258.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> CDLSR(n_features_to_select=2, random_state=0).fit(X, y).get_support(indices=True)
+    array([1, 3])
+    """
+
+    def __init__(
+        self,
+        *,
+        n_features_to_select: int | float | None = None,
+        n_restarts: int = 10,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.n_restarts = n_restarts
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
+        self._rank_from(_sum_up(X, y))
+
+    def summarise(self, X: ArrayLike, y: ArrayLike) -> Summary:
+        """Reduce X and y to what a fit needs to know of them, whatever k is.
+
+        Returns
+        -------
+        Summary
+            For :meth:`fit_summary`, which may be called for many numbers of features.
+        """
+        return _sum_up(*self._check_input(X, y))
+
+    def fit_summary(self, summary: Summary) -> Self:
+        """Rank as :meth:`fit` does, without computing X'X again.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> summary = CDLSR().summarise(*load_iris(return_X_y=True))
+        >>> [CDLSR(n_features_to_select=k, random_state=0).fit_summary(summary).ranking_
+        ...  for k in (1, 2)]
+        [array([3, 2, 1, 4]), array([3, 2, 4, 1])]
+        """
+        self.n_features_in_ = summary.constant.size
+        self._rank_from(summary)
+        return self
+
+    def _rank_from(self, summary: Summary) -> None:
+        moments, constant = summary
+        if self.n_restarts < 1:
+            raise ValueError(f"n_restarts must be at least 1, got {self.n_restarts!r}.")
+        usable = np.flatnonzero(~constant)
+        k = min(self._resolve_n_to_select(constant.size), usable.size)
+        self.coef_ = np.zeros((constant.size, moments.B.shape[1]))
+        gain = np.zeros(constant.size)
+        if k:
+            with blas_threads_for(k):
+                best = self._best_start(moments, k)
+            self.coef_[usable[best.support]] = best.rows
+            gain[usable] = _gain_of_adding(moments, best)
+        else:
+            self.objectives_, self.objective_, self.n_iter_ = np.array([moments.y2]), moments.y2, 0
+        norms = np.linalg.norm(self.coef_, axis=1)
+        chosen = np.zeros(constant.size, dtype=bool)
+        chosen[usable[best.support] if k else []] = True
+        self._set_order(np.lexsort([-gain, -norms, ~chosen, constant]))
+
+    def _best_start(self, moments: _Moments, k: int) -> _Solution:
+        rng = check_random_state(self.random_state)
+        starts = [rng.permutation(moments.A.shape[0])[:k] for _ in range(self.n_restarts)]
+        solutions = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(_descend)(moments, start, self.tol, self.max_iter) for start in starts
+        )
+        self.objectives_ = np.array([solution.objective for solution in solutions])
+        best = solutions[int(np.argmin(self.objectives_))]
+        self.objective_, self.n_iter_ = best.objective, best.n_iter
+        return best
+
+
+class _Moments(NamedTuple):
+    """A = X'X (D, D), B = X'Y (D, c) and ||Y||^2 of centred data."""
+
+    A: NDArray[np.float64]
+    B: NDArray[np.float64]
+    y2: float
+
+
+class Summary(NamedTuple):
+    """Moments of the features that vary, and which do not."""
+
+    moments: _Moments
+    constant: NDArray[np.bool_]
+
+
+def _sum_up(X: NDArray[np.float64], y: NDArray[np.intp]) -> Summary:
+    Z, constant = center(X, standardize=True)
+    if constant.any():
+        Z = Z[:, ~constant]
+    Y = one_hot(y)
+    Y -= Y.mean(axis=0)
+    # One array times its own transpose: BLAS then computes half of it and mirrors it.
+    return Summary(_Moments(Z.T @ Z, Z.T @ Y, float(np.sum(Y**2))), constant)
+
+
+class _Solution(NamedTuple):
+    support: NDArray[np.intp]
+    rows: NDArray[np.float64]
+    objective: float
+    n_iter: int
+
+
+def _refit(moments: _Moments, support: NDArray[np.intp]) -> tuple[NDArray[np.float64], float]:
+    """Least squares on the support: rows V (k, c) and the squared error."""
+    gram = moments.A[np.ix_(support, support)]
+    target = moments.B[support]
+    ridged = gram + _RIDGE * np.eye(support.size)
+    rows = cho_solve(cho_factor(ridged, overwrite_a=True), target)
+    error = moments.y2 - 2 * np.sum(rows * target) + np.sum(rows * (gram @ rows))
+    return rows, max(float(error), 0.0)
+
+
+def _descend(moments: _Moments, start: NDArray[np.intp], tol: float, max_iter: int) -> _Solution:
+    support = start.copy()
+    rows, objective = _refit(moments, support)
+    changes: list[float] = []
+    for _ in range(max_iter):
+        before = support.copy()
+        _exchange(moments, support, rows)
+        rows, lower = _refit(moments, support)
+        changes.append(abs(objective - lower) / max(objective, np.finfo(float).tiny))
+        objective = lower
+        calm = len(changes) >= _MIN_ITER and max(changes[-_CALM_ITER:]) <= tol
+        if calm or np.array_equal(before, support):
+            break
+    return _Solution(support, rows, objective, len(changes))
+
+
+def _exchange(moments: _Moments, support: NDArray[np.intp], rows: NDArray[np.float64]) -> None:
+    """Move each row of V in turn to the feature where it costs least; change `support`.
+
+    With row j at feature i the squared error is, up to a constant,
+    ``s_i = 2 sum_{q != j} A[i, S_q] G[q, j] + A_ii G_jj - 2 B_i . V_j``, where G = V V'.
+    The products for the support at the start come from one matrix product; what features moved
+    since then changed is added per row.
+    """
+    A, B, _ = moments
+    G = rows @ rows.T
+    k = support.size
+    # A is symmetric: its rows, which lie together in memory, stand for its columns.
+    own = A[support]
+    cost = 2 * (G @ own) - 2 * (rows @ B.T)
+    # Row j's own term enters with the diagonal of A instead.
+    cost += (np.diag(A) - 2 * own) * np.diag(G)[:, None]
+    moved = np.empty(k, dtype=np.intp)
+    shifts = np.empty((k, A.shape[0]))
+    n_moved = 0
+    for j in range(k):
+        s = cost[j]
+        if n_moved:
+            s += G[moved[:n_moved], j] @ shifts[:n_moved]
+        old = support[j]
+        stay = s[old]
+        s[support] = np.inf
+        s[old] = stay
+        new = int(s.argmin())
+        if new != old:
+            support[j] = new
+            np.subtract(A[new], A[old], out=shifts[n_moved])
+            shifts[n_moved] *= 2
+            moved[n_moved] = j
+            n_moved += 1
+
+
+def _gain_of_adding(moments: _Moments, solution: _Solution) -> NDArray[np.float64]:
+    """Squared correlation of each feature with the residuals: what adding it alone would bring."""
+    A, B, _ = moments
+    residual = B - A[solution.support].T @ solution.rows
+    return np.sum(residual**2, axis=1) / np.diag(A)

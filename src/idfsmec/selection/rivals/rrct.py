@@ -1,0 +1,176 @@
+"""RRCT: relevance minus redundancy plus what a feature adds once the chosen ones are known."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import column_or_1d
+
+from idfsmec.selection.rivals._complete import CompleteSelector
+from idfsmec.selection.rivals._greedy import first_best, search_order
+
+# Information of a perfect rank correlation, where the formula is infinite.
+_PERFECT = 1000.0
+# A variable with less of its variance than this left is explained by the chosen features.
+_EXPLAINED = 1e-10
+
+
+class RRCT(CompleteSelector):
+    """Relevance, redundancy and complementarity trade-off.
+
+    A Spearman correlation r counts as information -0.5 ln(1 - r^2). The first feature has the
+    most information on y. Each next one maximises its information on y, minus its mean
+    information on the chosen features, plus (or minus) that of its partial correlation with y
+    given the chosen features: plus if knowing them strengthens the correlation.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        How many features to keep: a count, a fraction, or None for half. The search goes on
+        until so many are chosen; the other features follow in the order of the criterion
+        after the last step.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        From 1 (ranked first) in equal steps to 1 / n_features.
+    ranking_ : ndarray of shape (n_features,)
+        1 is the best feature. Constant features come last.
+    support_ : ndarray of shape (n_features,)
+        Mask of the features that are kept.
+    criterion_ : ndarray of shape (n_features,)
+        The criterion when the feature was chosen, or after the last step if it was not.
+    relevance_ : ndarray of shape (n_features,)
+        Information of each feature on y.
+
+    Notes
+    -----
+    y may be class labels or a continuous target. Classes are ranked by their labels: with more
+    than two, name them so that their order means something.
+
+    All variables are ranked, centred and normalised once; partial correlations follow from a
+    Gram-Schmidt step per chosen feature, which needs the correlations with that feature only.
+    They stop counting when the chosen features leave no degree of freedom (n_samples - 2).
+
+    References
+    ----------
+    A. Tsanas, "Relevance, redundancy, and complementarity trade-off (RRCT): a principled,
+    generic, robust feature-selection tool", Patterns 3(5), 100471, 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> RRCT(n_features_to_select=3).fit(X, y).get_support(indices=True)
+    array([1, 2, 8])
+    """
+
+    def __init__(self, *, n_features_to_select: int | float | None = None) -> None:
+        self.n_features_to_select = n_features_to_select
+
+    def _rank(self, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+        candidates = np.ptp(X, axis=0) > 0
+        wanted = min(self._resolve_n_to_select(X.shape[1]), int(candidates.sum()))
+        order, self.criterion_, self.relevance_ = _search(
+            _normalised_ranks(X), _normalised_ranks(y[:, None])[:, 0], candidates, wanted
+        )
+        self._set_order(order)
+
+    def _check_input(
+        self, X: ArrayLike, y: ArrayLike
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if y is not None and type_of_target(y) == "continuous":
+            target = column_or_1d(y, dtype=np.float64)
+            # Any labels do for validating X; a target of one value has no ranks to explain.
+            X, _, _ = self._validate_complete(X, np.unique(target, return_inverse=True)[1])
+            return X, target
+        X, codes, _ = self._validate_complete(X, y)
+        return X, codes.astype(np.float64)
+
+
+def _normalised_ranks(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks with mean 0 and norm 1 per column, so that products are Spearman correlations."""
+    ranks = rankdata(X, axis=0)
+    ranks -= ranks.mean(axis=0)
+    norms = np.linalg.norm(ranks, axis=0)
+    return np.divide(ranks, norms, out=np.zeros_like(ranks), where=norms > 0)
+
+
+def _information(correlation: NDArray[np.float64]) -> NDArray[np.float64]:
+    """-0.5 ln(1 - r^2), finite for a perfect correlation."""
+    rest = 1 - np.square(correlation)
+    # Rounding must not turn a perfect correlation into a merely strong one.
+    perfect = rest <= 4 * np.finfo(float).eps
+    return np.where(perfect, _PERFECT, -0.5 * np.log(np.where(perfect, 1.0, rest)))
+
+
+class _Partial:
+    """Partial correlations of all features with y given a growing set of chosen features."""
+
+    def __init__(self, correlation: NDArray[np.float64], n_wanted: int, n_samples: int) -> None:
+        self.with_target = correlation.copy()
+        self.feature_left = np.ones_like(correlation)
+        self.target_left = 1.0
+        self.n_chosen = 0
+        self._n_free = n_samples - 2
+        self._loadings = np.empty((n_wanted, correlation.size))
+        self._n_loadings = 0
+
+    def condition_on(self, feature: int, with_feature: NDArray[np.float64]) -> None:
+        """Take out of everything what `feature` explains; `with_feature` are its correlations."""
+        self.n_chosen += 1
+        left = self.feature_left[feature]
+        if left <= _EXPLAINED or self.n_chosen >= self._n_free:
+            return
+        before = self._loadings[: self._n_loadings]
+        loading = (with_feature - before[:, feature] @ before) / np.sqrt(left)
+        self._loadings[self._n_loadings] = loading
+        self._n_loadings += 1
+        target_loading = self.with_target[feature] / np.sqrt(left)
+        self.with_target -= loading * target_loading
+        self.feature_left -= loading**2
+        self.target_left -= target_loading**2
+
+    def correlations(self) -> NDArray[np.float64]:
+        """Partial correlations; 0 where undefined or without a degree of freedom."""
+        defined = self.feature_left > _EXPLAINED
+        if self.n_chosen >= self._n_free or self.target_left <= _EXPLAINED:
+            defined[:] = False
+        scale = np.sqrt(np.where(defined, self.feature_left, 1.0) * max(self.target_left, 0.0))
+        partial = np.divide(
+            self.with_target, scale, out=np.zeros_like(scale), where=defined & (scale > 0)
+        )
+        return np.clip(partial, -1.0, 1.0)
+
+
+def _search(
+    ranks: NDArray[np.float64],
+    target: NDArray[np.float64],
+    candidates: NDArray[np.bool_],
+    n_wanted: int,
+) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    """Choose features one by one; return order, criterion and relevance."""
+    correlation = target @ ranks
+    relevance = _information(correlation)
+    partial = _Partial(correlation, n_wanted, ranks.shape[0])
+    redundancy = np.zeros_like(relevance)
+    values, criterion = relevance.copy(), relevance.copy()
+    left = candidates.copy()
+    chosen: list[int] = []
+    for _ in range(n_wanted):
+        best = first_best(values, left)
+        criterion[best] = values[best]
+        chosen.append(best)
+        left[best] = False
+        if not left.any():
+            break
+        with_best = ranks[:, best] @ ranks
+        redundancy += _information(with_best)
+        partial.condition_on(best, with_best)
+        given = partial.correlations()
+        complement = np.sign(given) * np.sign(given - correlation) * _information(given)
+        values = relevance - redundancy / len(chosen) + complement
+    criterion[left] = values[left]
+    return search_order(chosen, values, candidates), criterion, relevance

@@ -1,0 +1,304 @@
+"""StabilitySelector: which features a selector finds again on other subjects."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from idfsmec._columns import channel_columns
+from idfsmec._jobs import one_blas_thread
+from idfsmec.selection._base import RankingSelector, encode_labels, ranks
+from idfsmec.selection._error_bounds import ASSUMPTIONS, false_selections, smallest_threshold
+from idfsmec.selection._judging import fill_by_train
+from idfsmec.selection.agreement import Stability, selection_stability
+from idfsmec.selection.idfsmec._weighing import weigh
+from idfsmec.selection.idfsmec.estimator import IDFSMEC
+from idfsmec.solver import fold_moments, solve_channels
+
+Indices = NDArray[np.intp]
+
+
+class StabilitySelector(RankingSelector):
+    """Keep the features that a selector picks again and again on random halves of the subjects.
+
+    Subjects (not samples) are split in two halves at random, many times, with equally many of
+    each class in both halves; the selector runs on every half. The share of halves on which a
+    feature is picked says how sure the selection is, and a threshold on it bounds the number of
+    features picked by chance [1]_ [2]_.
+
+    Parameters
+    ----------
+    estimator : selector, optional
+        Any selector with ``n_features_to_select`` and ``ranking_``, such as those of
+        :data:`idfsmec.selection.METHODS`; by default :class:`IDFSMEC`. One that takes no NaN gets
+        each half filled with that half's means.
+    n_features_to_select : int, float or None, default=None
+        How many features are picked on every half (``q``): a number, a fraction, or the square
+        root of 0.8 times the number of features (None), for which a threshold of 0.9 bounds the
+        false selections by 1 without any assumption.
+    n_resamples : int, default=100
+        Number of halves, even.
+    threshold : float, optional
+        Frequency from which a feature is kept, above 0.5. By default the smallest that keeps the
+        expected number of false selections at ``max_false`` or below.
+    max_false : float, default=1.0
+        See ``threshold``; not used where that is given.
+    assumption : {"unimodal", "none"}, default="unimodal"
+        Of the bound; ``"unimodal"`` is mild and gives a lower threshold, ``"none"`` needs nothing.
+    channels : array-like of shape (n_features,), optional
+        As in :class:`IDFSMEC`; by default those of the estimator, then those of the column names.
+    random_state : int, RandomState or None
+        Decides the halves.
+    n_jobs : int, optional
+        Processes over halves; :class:`IDFSMEC` needs none, all halves are solved in one batch.
+
+    Attributes
+    ----------
+    frequencies_ : ndarray of shape (n_features,)
+        Share of halves on which the feature was picked; also ``scores_``.
+    channel_names_ : ndarray of shape (n_channels,)
+    channel_frequencies_ : ndarray of shape (n_channels,)
+        Share of halves on which at least one feature of the channel was picked.
+    selections_ : ndarray of bool, shape (n_resamples, n_features)
+    stability_ : Stability
+        Nogueira's measure of the selections with its interval. Halves overlap, so read the
+        interval as a description of these resamples, not of new studies.
+    threshold_ : float
+    expected_false_ : float
+        Bound on the expected number of false selections at ``threshold_``.
+    ranking_ : ndarray of shape (n_features,)
+        By frequency, then by the mean rank over all halves.
+    support_ : ndarray of shape (n_features,)
+        Frequency at least ``threshold_``; may be empty.
+
+    References
+    ----------
+    .. [1] Meinshausen, Buehlmann, "Stability selection", JRSS B 72(4), 2010.
+    .. [2] Shah, Samworth, "Variable selection with error control: another look at stability
+       selection", JRSS B 75(1), 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> subjects = np.repeat(np.arange(40), 3)
+    >>> y = subjects % 2
+    >>> X = rng.normal(size=(120, 10))
+    >>> X[:, 3] += 2 * y
+    >>> X[rng.random(120) < 0.3, :5] = np.nan
+    >>> sure = StabilitySelector(
+    ...     n_features_to_select=1, channels=["Fz"] * 5 + ["Pz"] * 5, random_state=0
+    ... )
+    >>> sure.fit(X, y, groups=subjects).get_support(indices=True)
+    array([3])
+    >>> sure.channel_names_.tolist(), float(sure.channel_frequencies_[0])
+    (['Fz', 'Pz'], 1.0)
+    """
+
+    def __init__(
+        self,
+        estimator: BaseEstimator | None = None,
+        *,
+        n_features_to_select: int | float | None = None,
+        n_resamples: int = 100,
+        threshold: float | None = None,
+        max_false: float = 1.0,
+        assumption: str = "unimodal",
+        channels: ArrayLike | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_features_to_select = n_features_to_select
+        self.n_resamples = n_resamples
+        self.threshold = threshold
+        self.max_false = max_false
+        self.assumption = assumption
+        self.channels = channels
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
+    ) -> StabilitySelector:
+        """Run the selector on random halves of the subjects.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN where a channel is missing.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        groups : array-like of shape (n_samples,), optional
+            Subject of every sample. By default every sample is a subject of its own.
+
+        Returns
+        -------
+        self : StabilitySelector
+        """
+        self._check_parameters()
+        checked, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
+        if np.isinf(checked).any():
+            self._refuse_non_finite(checked)
+        codes, self.classes_ = encode_labels(labels)
+        subjects = np.arange(codes.size) if groups is None else np.asarray(groups)
+        check_consistent_length(checked, subjects)
+        selector = self._selector(checked.shape[1])
+        halves = complementary_halves(
+            subjects, codes, self.n_resamples // 2, check_random_state(self.random_state)
+        )
+        rankings = self._rankings(selector, checked, codes, halves)
+        self._count(rankings, selector.n_features_to_select)
+        return self
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.n_resamples, Integral) or self.n_resamples < 2:
+            raise ValueError(f"n_resamples must be an even integer, got {self.n_resamples!r}.")
+        if self.n_resamples % 2:
+            raise ValueError(
+                f"n_resamples must be even (halves come in pairs), got {self.n_resamples!r}."
+            )
+        if self.threshold is not None and not (
+            isinstance(self.threshold, Real) and 0.5 < self.threshold <= 1
+        ):
+            raise ValueError(
+                f"threshold must be above 0.5 and at most 1, got {self.threshold!r}: lower "
+                "frequencies bound nothing."
+            )
+        if not isinstance(self.max_false, Real) or self.max_false <= 0:
+            raise ValueError(f"max_false must be a number > 0, got {self.max_false!r}.")
+        if self.assumption not in ASSUMPTIONS:
+            raise ValueError(
+                f"assumption must be one of {', '.join(ASSUMPTIONS)}, got {self.assumption!r}."
+            )
+
+    def _selector(self, n_features: int) -> BaseEstimator:
+        """The selector to run, and the channels of the table."""
+        selector = clone(IDFSMEC() if self.estimator is None else self.estimator)
+        own = getattr(selector, "channels", None) if self.channels is None else self.channels
+        names = getattr(self, "feature_names_in_", None)
+        self.channel_names_, self._columns = channel_columns(own, n_features, names)
+        if hasattr(selector, "channels"):
+            codes = np.empty(n_features, dtype=np.intp)
+            for place, columns in enumerate(self._columns):
+                codes[columns] = place
+            selector.set_params(channels=codes)
+        if self.n_features_to_select is None:
+            wanted = max(1, int(np.sqrt(0.8 * n_features)))
+        else:
+            wanted = self._n_to_select(n_features)
+        return selector.set_params(n_features_to_select=wanted)
+
+    def _rankings(
+        self, selector: BaseEstimator, X: NDArray, codes: Indices, halves: list[Indices]
+    ) -> NDArray[np.intp]:
+        """Ranks of all features on every half, shape (n_resamples, n_features)."""
+        if type(selector) is IDFSMEC:
+            return _idfsmec_ranks(selector, X, codes, halves)
+        fill = not get_tags(selector).input_tags.allow_nan and bool(np.isnan(X).any())
+        found = Parallel(n_jobs=self.n_jobs)(
+            delayed(_ranks)(clone(selector), X, codes, half, fill) for half in halves
+        )
+        return np.array(found)
+
+    def _count(self, rankings: NDArray[np.intp], q: int) -> None:
+        n_features, n_pairs = rankings.shape[1], self.n_resamples // 2
+        self.selections_ = rankings <= q
+        self.frequencies_ = self.selections_.mean(axis=0)
+        self.channel_frequencies_ = np.array(
+            [self.selections_[:, own].any(axis=1).mean() for own in self._columns]
+        )
+        self.stability_: Stability = selection_stability(self.selections_)
+        bound = (q, n_features, n_pairs, self.assumption)
+        threshold = self.threshold
+        if threshold is None:
+            threshold = smallest_threshold(self.max_false, *bound)
+        if threshold is None:
+            lowest = false_selections(1.0, *bound)
+            raise ValueError(
+                f"Picking {q} of {n_features} features on every half, no threshold keeps the "
+                f"expected number of false selections at {self.max_false:g}; the lowest bound is "
+                f"{lowest:.2g}. Lower n_features_to_select or raise max_false."
+            )
+        self.threshold_ = float(threshold)
+        self.expected_false_ = false_selections(self.threshold_, *bound)
+        order = np.lexsort((rankings.mean(axis=0), -self.frequencies_))
+        self._set_ranking(self.frequencies_, order)
+        # A frequency is a ratio of whole numbers; rounding must not put it below its equal.
+        self.support_ = self.frequencies_ >= self.threshold_ - 1e-9
+
+
+def complementary_halves(
+    subjects: NDArray, codes: Indices, n_pairs: int, random_state: np.random.RandomState
+) -> list[Indices]:
+    """Samples of ``2 * n_pairs`` random halves of the subjects, each followed by its rest.
+
+    Each class (of a subject's first sample) is halved on its own; where its number of subjects is
+    odd, the one left over goes to either half with equal chance.
+
+    Examples
+    --------
+    >>> halves = complementary_halves(
+    ...     np.array([7, 7, 8, 8, 9, 5]), np.array([0, 0, 0, 0, 1, 1]), 1,
+    ...     np.random.RandomState(0))
+    >>> sorted(np.concatenate(halves).tolist())
+    [0, 1, 2, 3, 4, 5]
+    """
+    _, first, member = np.unique(subjects, return_index=True, return_inverse=True)
+    label = codes[first]
+    for code in np.unique(codes):
+        if np.sum(label == code) < 2:
+            raise ValueError(
+                f"Halves of the subjects need at least 2 subjects of each class, but class "
+                f"number {code} has {np.sum(label == code)}."
+            )
+    halves = []
+    for _ in range(n_pairs):
+        inside = np.zeros(first.size, dtype=bool)
+        for code in np.unique(label):
+            own = random_state.permutation(np.flatnonzero(label == code))
+            extra = random_state.randint(2) if own.size % 2 else 0
+            inside[own[: own.size // 2 + extra]] = True
+        halves += [np.flatnonzero(inside[member]), np.flatnonzero(~inside[member])]
+    return halves
+
+
+def _idfsmec_ranks(
+    selector: IDFSMEC, X: NDArray, codes: Indices, halves: list[Indices]
+) -> NDArray[np.intp]:
+    """All halves in one batch: the moments of a half are those of all minus the other half's."""
+    table = selector._prepare(X, codes, None)
+    others = [halves[place ^ 1] for place in range(len(halves))]
+    with one_blas_thread():
+        moments = fold_moments(X, codes, table.n_classes, table.columns, others)
+        fits = solve_channels(moments, [float(selector.lam)], table.options)
+    result = np.empty((len(halves), X.shape[1]), dtype=np.intp)
+    for half in range(len(halves)):
+        weighing = weigh(
+            fits.objectives[half, 0],
+            fits.feature_weights[half, 0],
+            fits.gains[half, 0],
+            table.columns,
+            gamma=selector.gamma,
+            channel_weighting=bool(selector.channel_weighting),
+        )
+        result[half] = ranks(weighing.order)
+    return result
+
+
+def _ranks(
+    selector: BaseEstimator, X: NDArray, codes: Indices, half: Indices, fill: bool
+) -> NDArray[np.intp]:
+    here = fill_by_train(X[half], X[:1])[0] if fill else X[half]
+    return selector.fit(here, codes[half]).ranking_

@@ -1,0 +1,126 @@
+"""One recording: every source of missing channels, and that none of them leaks."""
+
+import mne
+import numpy as np
+import pytest
+
+from idfsmec.errors import InputError
+from idfsmec.features import (
+    ExtractionOptions,
+    FeatureSettings,
+    SignalPath,
+    extract_features,
+    extract_recording,
+)
+
+PLAIN = ExtractionOptions(detect=False)
+
+
+@pytest.fixture
+def raw(raws):
+    return raws["s01.edf"].copy()
+
+
+def gone(features):
+    """Which channel is missing in which epoch."""
+    missing = features.X.isna()
+    missing.columns = missing.columns.str.rpartition("__").get_level_values(0)
+    return {
+        (start, channel)
+        for start, row in missing.iterrows()
+        for channel in dict.fromkeys(row.index)
+        if row[channel].all()
+    }
+
+
+def test_without_anything_missing_it_is_what_extract_features_gives(raw):
+    found = extract_recording(raw, PLAIN)
+    expected = extract_features(raw)
+    np.testing.assert_allclose(found.X, expected)
+    assert list(found.X.columns) == list(expected.columns)
+    assert found.reasons == {}
+    assert found.n_epochs == found.n_rows == 4
+
+
+def test_ordinary_eeg_is_not_detected_as_missing(raw):
+    assert gone(extract_recording(raw)) == set()
+
+
+def test_bad_channels_are_missing_throughout(raw):
+    raw.info["bads"] = ["Cz"]
+    found = extract_recording(raw, PLAIN)
+    assert gone(found) == {(start, "Cz") for start in (0, 10, 20, 30)}
+    assert found.reasons == {"marked bad": {"Cz": 4}}
+
+
+def test_an_annotation_for_a_channel_concerns_its_epochs_only(raw):
+    raw.set_annotations(mne.Annotations([12.0], [10.0], ["BAD_loose"], ch_names=[["O1", "O2"]]))
+    found = extract_recording(raw, PLAIN)
+    assert gone(found) == {(start, name) for start in (10, 20) for name in ("O1", "O2")}
+    assert found.reasons == {"annotated BAD": {"O1": 2, "O2": 2}}
+
+
+def test_an_annotation_for_all_channels_leaves_its_epochs_out(raw):
+    raw.set_annotations(mne.Annotations([12.0, 35.0], [1.0, 1.0], ["bad jump", "blink"]))
+    found = extract_recording(raw, PLAIN)
+    assert found.X.index.tolist() == [0, 20, 30]
+    assert (found.n_epochs, found.n_rows) == (4, 3)
+
+
+def test_empty_epochs_may_be_kept_as_rows_of_nan(raw):
+    raw.set_annotations(mne.Annotations([12.0], [1.0], ["BAD"]))
+    found = extract_recording(raw, ExtractionOptions(detect=False, keep_empty=True))
+    assert found.X.index.tolist() == [0, 10, 20, 30]
+    assert found.X.loc[10.0].isna().all()
+
+
+def test_detection_finds_a_dead_and_a_humming_electrode(raw):
+    time = raw.times
+    raw._data[3] = 0.0
+    raw._data[5, time >= 20] = 300e-6 * np.sin(2 * np.pi * 50 * time[time >= 20])
+    found = extract_recording(raw)
+    dead, humming = raw.ch_names[3], raw.ch_names[5]
+    expected = {(start, dead) for start in (0, 10, 20, 30)}
+    assert gone(found) == expected | {(20, humming), (30, humming)}
+    assert found.reasons["detected: flat"] == {dead: 4}
+    assert any(humming in hits for reason, hits in found.reasons.items() if "detected" in reason)
+
+
+def test_what_a_loose_electrode_records_does_not_ring_into_its_good_epochs(raw):
+    clean = extract_recording(raw).X
+    raw._data[5, raw.times >= 20] += 0.5  # half a volt: the electrode came off
+    raw._data[5, raw.times >= 20] *= np.random.default_rng(0).standard_normal(22 * 250)
+    found = extract_recording(raw)
+    name = raw.ch_names[5]
+    assert gone(found) == {(20, name), (30, name)}
+    for column in (f"{name}__variance", f"{name}__ap_alpha", f"{name}__de_delta"):
+        # The bridge differs from the true signal only at the very end of the epoch at 10 s.
+        assert found.X[column][10.0] == pytest.approx(clean[column][10.0], rel=0.25)
+        assert found.X[column][0.0] == pytest.approx(clean[column][0.0], rel=0.05)
+
+
+def test_other_channels_do_not_notice(raw):
+    clean = extract_recording(raw).X
+    raw._data[4, 250 * 12 : 250 * 14] = np.nan
+    raw._data[7] = 0.0
+    raw.info["bads"] = [raw.ch_names[9]]
+    touched = {raw.ch_names[4], raw.ch_names[7], raw.ch_names[9]}
+    found = extract_recording(raw).X
+    others = [c for c in clean if c.rpartition("__")[0] not in touched]
+    assert found[others].equals(clean[others])
+
+
+def test_with_overlap_only_epochs_that_touch_the_gap_are_missing(raw):
+    path = SignalPath(overlap=5)
+    raw._data[2, 250 * 17] = np.nan
+    found = extract_recording(raw, ExtractionOptions(path=path))
+    assert gone(found) == {(10, raw.ch_names[2]), (15, raw.ch_names[2])}
+
+
+def test_a_rate_below_the_bands_is_refused(raw):
+    slow = raw.copy().resample(60, verbose="error")
+    with pytest.raises(InputError, match=r"sampled at 60 Hz.*45 Hz.*or this recording"):
+        extract_recording(slow)
+    bands = FeatureSettings(bands={"delta": (1, 4)})
+    options = ExtractionOptions(settings=bands, detect=False)
+    assert extract_recording(slow, options).X.shape == (4, 19 * 9)

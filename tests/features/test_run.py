@@ -1,0 +1,234 @@
+"""Many recordings into one table: unions, failures, resumption, and always the same bits."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from idfsmec.errors import InputError
+from idfsmec.features import (
+    ExtractionOptions,
+    Feature,
+    SignalPath,
+    extract_recording,
+    extract_table,
+    extract_to_file,
+)
+from idfsmec.recordings import read_manifest, simulate_cohort
+from idfsmec.table import FeatureTable
+
+
+@pytest.fixture
+def recordings(study):
+    return read_manifest(study)
+
+
+def test_recordings_of_all_kinds_go_into_one_table(recordings):
+    table = extract_table(recordings).table
+    assert len(table) == 4 + 3 + 2 + 3
+    assert len(table.channels) == 19
+    assert len(table.features) == 18
+    rows = table.subjects.value_counts()
+    assert rows.to_dict() == {"s01": 4, "s02": 3, "s03": 2, "s04": 3}
+    assert set(table.y[table.subjects == "s02"]) == {"MDD"}
+
+
+def test_a_channel_that_a_recording_lacks_is_missing_there(recordings):
+    table = extract_table(recordings).table
+    observed = table.observed.groupby(table.subjects).all()
+    assert not observed.loc["s02", ["Fz", "Pz"]].any()
+    assert not observed.loc["s03", "O1"]
+    assert not observed.loc["s04", ["C3", "C4"]].any()
+    assert observed.loc["s01"].all()
+    assert observed.to_numpy().sum() == 4 * 19 - 5
+
+
+def test_the_order_of_channels_in_a_file_does_not_matter(recordings, raws):
+    table = extract_table(recordings).table
+    alone = extract_recording(recordings[3]).X
+    rows = table.X[table.subjects == "s04"]
+    np.testing.assert_array_equal(rows[alone.columns], alone)
+
+
+def test_the_names_that_files_give_to_channels_are_kept(tmp_path, raws):
+    # Two amplifiers, of which one writes the names of 1958.
+    old = {"T7": "EEG T3-LE", "T8": "EEG T4-LE", "Fp1": "EEG Fp1-LE"}
+    raws["s01.edf"].copy().rename_channels(old).save(tmp_path / "a_raw.fif", verbose="error")
+    new = {"T7": "T3", "Fp1": "FP1."}
+    raws["s04.edf"].copy().rename_channels(new).save(tmp_path / "b_raw.fif", verbose="error")
+    manifest = tmp_path / "study.csv"
+    manifest.write_text("path,subject,label\na_raw.fif,a,HC\nb_raw.fif,b,MDD\n")
+    output = tmp_path / "table.parquet"
+    extract_to_file(read_manifest(manifest), output)
+    table = FeatureTable.read(output)
+    assert len(table.channels) == 19
+    assert {"T7", "T8", "Fp1"} <= set(table.channels)
+    assert table.info["names_in_files"] == {
+        "T7": ["EEG T3-LE", "T3"],
+        "T8": ["EEG T4-LE"],
+        "Fp1": ["EEG Fp1-LE", "FP1."],
+    }
+
+
+def test_two_jobs_give_the_bits_of_one(recordings):
+    one = extract_table(recordings, jobs=1)
+    two = extract_table(recordings, jobs=2)
+    assert two.table.equals(one.table)
+    assert two.table.X.to_numpy().tobytes() == one.table.X.to_numpy().tobytes()
+    assert [o.source for o in two.outcomes] == [o.source for o in one.outcomes]
+
+
+def test_a_users_own_feature_reaches_the_workers(recordings):
+    own = Feature("line_length", lambda signal: np.abs(np.diff(signal.data)).mean(axis=-1))
+    options = ExtractionOptions(features=("variance", own))
+    assert extract_table(recordings, options=options, jobs=2).table.features == [
+        "variance",
+        "line_length",
+    ]
+
+
+def test_a_failing_recording_is_named(recordings, study, spoil):
+    spoil(study.with_name("s02_raw.fif"))
+    with pytest.raises(InputError, match=r"s02_raw\.fif: .*--on-error skip"):
+        extract_table(recordings)
+
+
+def test_a_failing_recording_stops_two_jobs_as_well(recordings, study, spoil):
+    spoil(study.with_name("s01.edf"))
+    with pytest.raises(InputError, match=r"s01\.edf"):
+        extract_table(recordings, jobs=2)
+
+
+def test_a_folder_that_cannot_be_written_is_no_fault_of_the_recordings(recordings, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.raises(OSError, match="file"):
+        extract_table(recordings, parts=blocked / "parts", on_error="skip")
+
+
+def test_a_failing_recording_may_be_skipped(recordings, study, spoil):
+    spoil(study.with_name("s02_raw.fif"))
+    extraction = extract_table(recordings, on_error="skip")
+    assert set(extraction.table.subjects) == {"s01", "s03", "s04"}
+    [skipped] = extraction.skipped
+    assert skipped.status == "failed"
+    assert "s02_raw.fif" in extraction.summary()
+
+
+def test_a_recording_that_is_too_short_is_a_failure_with_a_reason(recordings):
+    options = ExtractionOptions(path=SignalPath(epoch=30))
+    extraction = extract_table(recordings, options=options, on_error="skip")
+    assert [o.subject for o in extraction.skipped] == ["s03"]
+    assert "less than one epoch" in extraction.skipped[0].error
+
+
+def test_a_bug_in_a_feature_is_no_input_error(recordings):
+    def broken(signal):
+        raise ZeroDivisionError("oops")
+
+    options = ExtractionOptions(features=(Feature("broken", broken),))
+    with pytest.raises(RuntimeError, match="oops"):
+        extract_table(recordings, options=options)
+
+
+def test_nothing_left_is_refused_with_the_reasons(recordings):
+    options = ExtractionOptions(path=SignalPath(epoch=100))
+    with pytest.raises(InputError, match=r"No recording gave an epoch.*s01\.edf"):
+        extract_table(recordings, options=options, on_error="skip")
+
+
+def test_no_recordings_and_unknown_words_are_refused(recordings):
+    with pytest.raises(InputError, match="no recordings"):
+        extract_table([])
+    with pytest.raises(InputError, match="on_error"):
+        extract_table(recordings, on_error="ignore")
+    with pytest.raises(InputError, match="jobs"):
+        extract_table(recordings, jobs=0)
+
+
+def test_simulated_recordings_need_no_files():
+    cohort = simulate_cohort(3, 3, duration=20, random_state=1)
+    extraction = extract_table(cohort.recordings)
+    assert len(extraction.table) + sum(o.n_epochs - o.n_rows for o in extraction.outcomes) == 6
+    assert extraction.table.info["epoch"] == 10.0
+
+
+def test_the_table_says_how_it_was_made(recordings):
+    info = extract_table(recordings).table.info
+    assert info["sfreq"] == 250.0
+    assert info["band_pass"] == [1.0, 45.0]
+    assert info["bands"]["alpha"] == [8.0, 13.0]
+    assert [one["rows"] for one in info["recordings"]] == [4, 3, 2, 3]
+    assert "1005" in info["montage"]
+    json.dumps(dict(info))
+
+
+def test_progress_is_told_recording_by_recording(recordings):
+    told = []
+    extract_table(recordings, on_progress=lambda outcome: told.append(outcome.subject))
+    assert told == ["s01", "s02", "s03", "s04"]
+
+
+def test_the_summary_says_what_is_there_and_what_is_not(recordings):
+    summary = extract_table(recordings).summary()
+    for words in ("subjects    4", "HC (2 subjects, 6 epochs)", "channels    19", "marked bad: 6"):
+        assert words in summary
+    assert "not in the recording: 8" in summary
+
+
+def test_what_is_finished_is_not_computed_again(recordings, study, spoil, tmp_path):
+    last = study.with_name("s04.edf")
+    whole = last.read_bytes()
+    spoil(last)
+    output = tmp_path / "table.parquet"
+    with pytest.raises(InputError, match="What is finished is kept"):
+        extract_to_file(recordings, output)
+    assert not output.exists()
+
+    last.write_bytes(whole)
+    extraction = extract_to_file(recordings, output)
+    assert [o.status for o in extraction.outcomes] == ["resumed", "resumed", "resumed", "done"]
+    assert extraction.table.equals(extract_table(recordings).table)
+    assert FeatureTable.read(output).equals(extraction.table)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["study", "table.parquet"]
+
+
+def test_changed_options_or_bytes_are_computed_anew(recordings, study, tmp_path):
+    parts = tmp_path / "parts"
+    extract_table(recordings, parts=parts)
+
+    def statuses(options=None):
+        outcomes = extract_table(recordings, parts=parts, options=options).outcomes
+        return [outcome.status for outcome in outcomes]
+
+    assert statuses() == ["resumed"] * 4
+    assert statuses(ExtractionOptions(detect=False)) == ["done"] * 4
+    shutil.copy(study.with_name("s01.edf"), study.with_name("s04.edf"))
+    assert statuses() == ["resumed", "resumed", "resumed", "done"]
+
+
+def test_a_torn_part_is_computed_anew(recordings, tmp_path):
+    parts = tmp_path / "parts"
+    first = extract_table(recordings, parts=parts).table
+    for part in parts.glob("*.npz"):
+        part.write_bytes(part.read_bytes()[:1000])
+    again = extract_table(recordings, parts=parts)
+    assert [o.status for o in again.outcomes] == ["done"] * 4
+    assert again.table.equals(first)
+
+
+def test_an_existing_table_is_not_replaced_unasked(recordings, tmp_path):
+    output = tmp_path / "table.csv"
+    output.write_text("precious")
+    with pytest.raises(InputError, match="--force"):
+        extract_to_file(recordings, output)
+    assert output.read_text() == "precious"
+    extract_to_file(recordings, output, overwrite=True)
+    assert len(FeatureTable.read(output)) == 12
+
+
+@pytest.mark.parametrize(("name", "message"), [("table.xlsx", "ends in"), ("", "is a folder")])
+def test_an_output_that_cannot_be_written_is_refused_first(recordings, tmp_path, name, message):
+    with pytest.raises(InputError, match=message):
+        extract_to_file(recordings, tmp_path / name)

@@ -1,0 +1,219 @@
+"""PS-NSGA: objectives by definition, dominance, survival, memory and the answer."""
+
+import builtins
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_iris, load_wine
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.neighbors import KNeighborsClassifier
+
+from idfsmec.selection import PSNSGA
+from idfsmec.selection.rivals._reference_survival import ReferenceSurvival, beats, fronts
+from idfsmec.selection.rivals._subset_fitness import SubsetFitness, stratified_folds
+from idfsmec.selection.rivals.psnsga import _cross, _mutate
+
+
+@pytest.fixture
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return (X - X.min(axis=0)) / np.ptp(X, axis=0), y
+
+
+@pytest.fixture
+def quick():
+    return PSNSGA(n_generations=5, random_state=0)
+
+
+def test_objectives_follow_their_definition(wine):
+    X, y = wine
+    folds = stratified_folds(y, 10, np.random.RandomState(0))
+    rng = np.random.default_rng(0)
+    masks = rng.random((4, 13)) < 0.5
+    found = SubsetFitness(X, y, folds)(masks)
+    for mask, (error, share, overlap) in zip(masks, found, strict=True):
+        guess = np.empty_like(y)
+        for fold in range(10):
+            inside = folds == fold
+            nearest = KNeighborsClassifier(1, algorithm="brute")
+            nearest.fit(X[~inside][:, mask], y[~inside])
+            guess[inside] = nearest.predict(X[inside][:, mask])
+        assert error == pytest.approx(1 - balanced_accuracy_score(y, guess))
+        assert share == mask.mean()
+        distance = cdist(X[:, mask], X[:, mask], "cityblock") / mask.sum()
+        within = np.mean([distance[i, y == y[i]].max() for i in range(len(y))])
+        between = np.mean([distance[i, y != y[i]].min() for i in range(len(y))])
+        assert overlap == pytest.approx(1 / (1 + np.exp(-5 * (within - between))))
+
+
+def test_data_too_large_to_keep_differences_gives_the_same_objectives(wine, monkeypatch):
+    X, y = wine
+    folds = np.arange(len(y)) % 10
+    masks = np.eye(13, dtype=bool)
+    expected = SubsetFitness(X, y, folds)(masks)
+    monkeypatch.setattr("idfsmec.selection.rivals._subset_fitness._KEPT_BYTES", 0)
+    monkeypatch.setattr("idfsmec.selection.rivals._subset_fitness._BLOCK_BYTES", 8 * 13 * 1000)
+    np.testing.assert_allclose(SubsetFitness(X, y, folds)(masks), expected, atol=1e-12)
+
+
+def test_the_empty_subset_is_the_worst(wine):
+    fitness = SubsetFitness(*wine, np.arange(178) % 10)
+    assert fitness(np.zeros((1, 13), dtype=bool)).tolist() == [[1, 1, 1]]
+
+
+def test_a_subset_that_turns_up_again_is_not_computed_again(wine, monkeypatch):
+    fitness = SubsetFitness(*wine, np.arange(178) % 10)
+    masks = np.eye(13, dtype=bool)[[0, 1, 0, 1, 2]]
+    first = fitness(masks)
+    assert fitness.n_evaluations == 3
+    monkeypatch.setattr(fitness, "_evaluate", lambda masks: pytest.fail("computed again"))
+    np.testing.assert_array_equal(fitness(masks[::-1]), first[::-1])
+
+
+def test_folds_are_stratified_even_for_tiny_classes():
+    y = np.array([0] * 25 + [1] * 2 + [2] * 11)
+    folds = stratified_folds(y, 10, np.random.RandomState(0))
+    for c in range(3):
+        counts = np.bincount(folds[y == c], minlength=10)
+        assert counts.max() - counts.min() <= 1
+
+
+objective_rows = st.lists(
+    st.tuples(*[st.integers(0, 10).map(lambda v: v / 10)] * 3), min_size=1, max_size=25
+)
+
+
+@given(objective_rows)
+@settings(max_examples=60, deadline=None)
+def test_fronts_hold_everyone_once_and_are_beaten_only_from_ahead(rows):
+    values = np.array(rows)
+    sorted_fronts = fronts(values, 0.2)
+    assert sorted(np.concatenate(sorted_fronts)) == list(range(len(rows)))
+    for earlier, front in zip([None, *sorted_fronts], sorted_fronts, strict=False):
+        assert not beats(values[front], values[front], 0.2).any()
+        if earlier is not None:
+            assert beats(values[earlier], values[front], 0.2).any(axis=0).all()
+
+
+def test_a_clearly_lower_error_beats_everything_else():
+    low, high = np.array([[0.1, 1.0, 1.0]]), np.array([[0.3, 0.1, 0.1]])
+    assert beats(low, high, 0.2).all()
+    assert not beats(high, low, 0.2).any()
+    assert not beats(low, high - [[0.01, 0, 0]], 0.2).any()
+
+
+def test_there_are_406_reference_directions_by_default():
+    survival = ReferenceSurvival(PSNSGA().n_divisions, 0.2, np.random.RandomState(0))
+    assert survival.directions.shape == (406, 3)
+
+
+def test_survivors_are_whole_fronts_first():
+    rng = np.random.RandomState(0)
+    values = rng.random_sample((40, 3))
+    sorted_fronts = fronts(values, 0.2)
+    chosen = ReferenceSurvival(27, 0.2, rng).choose(values, 15)
+    assert len(set(chosen.tolist())) == 15
+    n_sure = 0
+    for front in sorted_fronts:
+        if n_sure + front.size > 15:
+            assert set(chosen[n_sure:]) <= set(front.tolist())
+            break
+        assert set(front.tolist()) <= set(chosen.tolist())
+        n_sure += front.size
+
+
+def test_pymoo_does_not_change_the_warning_filters():
+    before = list(warnings.filters)
+    ReferenceSurvival(3, 0.2, np.random.RandomState(0)).choose(np.eye(3).repeat(3, axis=0), 5)
+    assert list(warnings.filters) == before
+
+
+def test_crossover_takes_bits_from_parents_only():
+    rng = np.random.RandomState(0)
+    population = rng.random_sample((30, 40)) < 0.5
+    population[:, 0], population[:, 1] = True, False
+    children = _cross(population, rng)
+    assert children[:, 0].all()
+    assert not children[:, 1].any()
+    assert (children != population).any()
+
+
+def test_mutation_clears_or_sets_a_tenth_of_the_rarer_kind():
+    rng = np.random.RandomState(0)
+    child = np.arange(100) < 35
+    sizes = {int(_mutate(child, rng).sum()) for _ in range(50)}
+    assert sizes == {35 - 4, 35 + 4}
+    assert _mutate(np.zeros(5, dtype=bool), rng).sum() == 0
+
+
+def test_the_answer_is_the_least_error_of_the_first_front(quick):
+    X, y = load_wine(return_X_y=True)
+    quick.fit(X, y)
+    assert quick.subset_objectives_[0] < 0.1
+    assert quick.subset_objectives_[1] == quick.subset_.mean()
+    assert 20 <= quick.n_evaluations_ <= 20 * (1 + 5 * 4)
+
+
+def test_ranks_by_share_of_the_first_front_then_by_relevance(quick):
+    quick.fit(*load_wine(return_X_y=True))
+    shares = quick.front_share_[np.argsort(quick.ranking_)]
+    assert (np.diff(shares) <= 0).all()
+
+
+def test_more_generations_are_not_worse():
+    X, y = load_iris(return_X_y=True)
+    few = PSNSGA(n_generations=0, random_state=3).fit(X, y)
+    many = PSNSGA(n_generations=10, random_state=3).fit(X, y)
+    assert many.subset_objectives_[0] <= few.subset_objectives_[0]
+
+
+def test_the_seed_decides():
+    X, y = load_wine(return_X_y=True)
+    one, same, other = (PSNSGA(n_generations=2, random_state=seed).fit(X, y) for seed in (0, 0, 5))
+    np.testing.assert_array_equal(one.front_share_, same.front_share_)
+    assert one.front_share_.tolist() != other.front_share_.tolist()
+
+
+def test_without_pymoo_the_error_says_how_to_install_it(monkeypatch, quick):
+    real_import = builtins.__import__
+
+    def no_pymoo(name, *args, **kwargs):
+        if name.startswith("pymoo"):
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", no_pymoo)
+    with pytest.raises(ImportError, match=r"pip install 'idfsmec\[wrapper\]'"):
+        quick.fit(*load_iris(return_X_y=True))
+
+
+@pytest.mark.parametrize("parameters", [{"population_size": 1}, {"n_generations": -1}])
+def test_impossible_sizes_are_refused(parameters):
+    with pytest.raises(ValueError, match="population_size >= 2"):
+        PSNSGA(**parameters).fit(*load_iris(return_X_y=True))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_number_of_threads_changes_nothing(wine, monkeypatch, kept):
+    if not kept:
+        monkeypatch.setattr("idfsmec.selection.rivals._subset_fitness._KEPT_BYTES", 0)
+    monkeypatch.setattr("idfsmec.selection.rivals._subset_fitness._BLOCK_BYTES", 8 * 13 * 1000)
+    alone = PSNSGA(n_generations=4, random_state=0).fit(*wine)
+    together = PSNSGA(n_generations=4, random_state=0, n_jobs=3).fit(*wine)
+    assert together.ranking_.tolist() == alone.ranking_.tolist()
+    assert together.subset_objectives_.tolist() == alone.subset_objectives_.tolist()
+    assert together.n_evaluations_ == alone.n_evaluations_
+
+
+@pytest.mark.parametrize(("verbose", "expected"), [(0, []), (1, [10, 12]), (2, range(1, 13))])
+def test_verbose_says_where_the_search_stands(wine, capsys, verbose, expected):
+    PSNSGA(population_size=4, n_generations=12, random_state=0, verbose=verbose).fit(*wine)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(",")[0] for line in lines] == [
+        f"[PSNSGA] generation {generation}/12" for generation in expected
+    ]
+    assert all("subsets evaluated, least error 0." in line for line in lines)

@@ -1,0 +1,75 @@
+"""The SVM for two classes against liblinear and against its own optimality conditions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import LinearSVC
+
+from idfsmec.selection import linear_svm
+from idfsmec.selection.linear_svm import fit_newton_svm, svm_decisions
+
+
+def problem(n, k, seed, effect=1.0):
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([[0, 1], rng.integers(0, 2, n - 2)])
+    X = rng.normal(size=(n, k))
+    X[:, 0] += effect * y
+    return X, y
+
+
+@given(
+    n=st.integers(4, 80),
+    k=st.integers(1, 60),
+    C=st.sampled_from([1e-4, 1e-2, 0.1, 1.0, 100.0]),
+    effect=st.sampled_from([0.0, 1.0, 20.0]),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=150, deadline=None)
+def test_the_gradient_vanishes(n, k, C, effect, seed):
+    X, y = problem(n, k, seed, effect)
+    X = np.hstack([X, np.ones((n, 1))])
+    signs, costs = 2.0 * y - 1.0, C * np.where(y == 1, 1.5, 0.7)
+    w = fit_newton_svm(X, signs, costs)
+    slack = np.maximum(1 - signs * (X @ w), 0)
+    gradient = w - 2 * X.T @ (costs * signs * slack)
+    start = 2 * np.abs(X.T @ (costs * signs)).max()
+    assert np.abs(gradient).max() <= 1e-9 * max(start, 1.0)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", None])
+@pytest.mark.parametrize("C", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize(("n", "k"), [(60, 8), (40, 100), (300, 30)])
+def test_decisions_are_those_of_liblinear(n, k, C, class_weight):
+    X, y = problem(n, k, seed=n + k)
+    test = problem(50, k, seed=1)[0]
+    svm = LinearSVC(C=C, dual=False, class_weight=class_weight, tol=1e-10, max_iter=10_000)
+    theirs = svm.fit(X, y).decision_function(test)
+    ours = svm_decisions(X, y, test, n_classes=2, C=C, class_weight=class_weight)
+    np.testing.assert_allclose(ours[:, 1] - ours[:, 0], theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_columns_that_repeat_and_columns_of_zeros_are_no_trouble():
+    X, y = problem(40, 5, seed=3)
+    X = np.hstack([X, X, np.zeros((40, 3))])
+    w = fit_newton_svm(X, 2.0 * y - 1, np.full(40, 10.0))
+    np.testing.assert_allclose(w[:5], w[5:10], atol=1e-8)
+    assert (w[10:] == 0).all()
+
+
+def test_where_newton_does_not_end_liblinear_takes_over(monkeypatch):
+    X, y = problem(60, 8, seed=0)
+    how = {"n_classes": 2, "C": 0.1, "class_weight": "balanced"}
+    ours = svm_decisions(X, y, X, **how)
+    monkeypatch.setattr(linear_svm, "fit_newton_svm", lambda *args: None)
+    np.testing.assert_allclose(svm_decisions(X, y, X, **how), ours, atol=1e-3)
+
+
+def test_class_codes_with_a_gap_and_three_classes_go_to_liblinear(monkeypatch):
+    monkeypatch.setattr(
+        linear_svm, "fit_newton_svm", lambda *args: pytest.fail("two classes only")
+    )
+    X, y = problem(60, 8, seed=0)
+    how = {"C": 0.1, "class_weight": "balanced"}
+    assert svm_decisions(X, 2 * y, X, n_classes=3, **how).shape == (60, 3)
+    assert svm_decisions(X, np.arange(60) % 3, X, n_classes=3, **how).shape == (60, 3)

@@ -1,0 +1,139 @@
+import mne
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idfsmec.montage import choose_montage, plan_channels, standard_montage_name, standard_name
+
+TEMPLATE = mne.channels.make_standard_montage(standard_montage_name()).ch_names
+
+
+@pytest.mark.parametrize(
+    ("dirty", "clean"),
+    [
+        ("Fp1", "Fp1"),
+        ("EEG Fp1-LE", "Fp1"),
+        ("EEG FP1-REF", "Fp1"),
+        ("FP1.", "Fp1"),
+        ("Fc5.", "FC5"),
+        ("Cz..", "Cz"),
+        ("EEG FPZ-Ref", "Fpz"),
+        ("EEG:Oz", "Oz"),
+        ("EEGPz", "Pz"),
+        ("C3-A2", "C3"),
+        ("C3 - M2", "C3"),
+        ("F3_REF", "F3"),
+        ("O1-AVG", "O1"),
+        (" fcz ", "FCz"),
+        ("Ｆｐ１", "Fp1"),
+        ("T3", "T7"),
+        ("EEG T4-LE", "T8"),
+        ("t5", "P7"),
+        ("T6-Ref", "P8"),
+        ("AFF5H", "AFF5h"),
+        ("cb1", "CB1"),
+    ],
+)
+def test_dirty_names_become_standard_names(dirty, clean):
+    assert standard_name(dirty) == clean
+
+
+@pytest.mark.parametrize(
+    "name", ["Fp1-F7", "T3-T5", "Fp1-Cz", "Fp1-0", "EEG 001", "EEG001", "E17", "X3", "FP", "1", ""]
+)
+def test_names_in_doubt_stand_for_nothing(name):
+    assert standard_name(name) is None
+
+
+def test_every_name_of_the_template_stands_for_itself():
+    old = {"T3": "T7", "T4": "T8", "T5": "P7", "T6": "P8"}
+    assert {name: standard_name(name) for name in TEMPLATE} == {
+        name: old.get(name, name) for name in TEMPLATE
+    }
+
+
+def test_an_old_name_is_kept_beside_the_new_one():
+    plan = plan_channels(["T3", "Fz"])
+    assert plan.renamed == {"T3": "T7", "Fz": "Fz"}
+    assert plan.changed == {"T3": "T7"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("EOG", "HEOG", "VEOG", "VEO", "HEOL", "EOG left", "EEG LOC-REF", "ROC"),
+        *("ECG", "EKG1", "EEG EKG-REF", "EMG chin", "Chin1"),
+        *("A1", "A2", "M1", "M2", "A2-A1", "EEG A1-REF", "EEG A2-A1", "REF", "VREF"),
+        *("Status", "STATUS", "TRIGGER", "STI 014", "DIN_1", "EDF Annotations", "Photic"),
+        *("SpO2", "Resp nasal", "EXG3", "AUX1", "acc_x", "IBI", ""),
+    ],
+)
+def test_what_is_no_eeg_is_dropped_with_a_reason(name):
+    plan = plan_channels(["Cz", name])
+    assert plan.renamed == {"Cz": "Cz"}
+    assert plan.dropped[name]
+
+
+def test_channels_of_other_types_are_dropped_but_misc_with_a_standard_name_is_eeg():
+    plan = plan_channels(["FP1", "CB1", "X", "Cz"], ["misc", "misc", "misc", "eog"])
+    assert plan.renamed == {"FP1": "Fp1", "CB1": "CB1"}
+    assert plan.dropped == {"X": "of type misc", "Cz": "of type eog"}
+
+
+def test_unknown_channels_keep_their_names():
+    assert plan_channels(["Fp1-F7", "EEG 001", "left ear-hole"]).changed == {}
+
+
+@pytest.mark.parametrize(
+    ("names", "renamed"),
+    [
+        (["T3", "T7"], ["T3", "T7"]),
+        (["Fp1-A1", "Fp1-A2"], ["Fp1-A1", "Fp1-A2"]),
+        (["FP1", "Fp1"], ["FP1", "Fp1"]),
+        (["EEG Fp1-LE", "FP1"], ["EEG Fp1-LE", "Fp1"]),
+        (["Fp1", "Fp1-A1", "F3-A1"], ["Fp1", "Fp1-A1", "F3"]),
+    ],
+)
+def test_two_channels_never_get_one_name(names, renamed):
+    assert list(plan_channels(names).renamed.values()) == renamed
+
+
+dirt = st.tuples(
+    st.sampled_from(["", "EEG ", "EEG", "eeg-"]),
+    st.sampled_from([*TEMPLATE[:60], "T3", "T5", "CB1", "EOG", "A1", "X7", "Fp1-F7"]),
+    st.sampled_from(["", ".", "-LE", "-REF", "-A1", " "]),
+    st.sampled_from([str, str.upper, str.lower]),
+).map(lambda parts: parts[3]("".join(parts[:3])))
+
+
+@given(st.lists(dirt, max_size=20, unique=True))
+def test_no_channel_is_lost_or_there_twice(names):
+    plan = plan_channels(names)
+    assert sorted([*plan.renamed, *plan.dropped]) == sorted(names)
+    assert len(set(plan.renamed.values())) == len(plan.renamed)
+    again = plan_channels(plan.renamed.values())
+    assert not again.dropped
+
+
+def test_a1_and_a2_of_a_biosemi_cap_are_not_taken_for_ears():
+    names = [f"{letter}{number}" for letter in "ABCD" for number in range(1, 33)]
+    plan = plan_channels(names)
+    assert list(plan.renamed.values()) == names
+    assert choose_montage(names) == "biosemi128"
+
+
+@pytest.mark.parametrize(
+    ("names", "montage"),
+    [
+        (["Fp1", "odd"], standard_montage_name()),
+        (["Cz"], standard_montage_name()),
+        ([f"E{i}" for i in range(1, 129)], "GSN-HydroCel-128"),
+        ([*(f"E{i}" for i in range(1, 129)), "Cz"], "GSN-HydroCel-129"),
+        ([f"E{i}" for i in range(1, 130)], "GSN-HydroCel-128"),
+        ([f"E{i}" for i in range(1, 257)], "GSN-HydroCel-256"),
+        (["E1", "E2"], None),
+        (["CB1", "odd"], None),
+    ],
+)
+def test_the_montage_fits_the_names(names, montage):
+    assert choose_montage(names) == montage
