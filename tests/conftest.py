@@ -1,7 +1,19 @@
-"""Small tables that many tests share."""
+"""Small tables, and a small study of real files, that many tests share."""
 
+import mne
 import numpy as np
 import pytest
+
+from idfsmec.recordings import simulate_cohort
+
+# Three formats, three sampling rates, three channel sets.
+PLACES = [
+    # name, label, sampling rate, seconds, channels taken out
+    ("s01.edf", "HC", 250.0, 42.0, []),
+    ("s02_raw.fif", "MDD", 500.0, 30.0, ["Fz", "Pz"]),
+    ("s03.vhdr", "HC", 256.0, 21.0, ["O1"]),
+    ("s04.edf", "MDD", 250.0, 35.0, []),
+]
 
 
 def make_channels(
@@ -25,3 +37,52 @@ def make_channels(
 @pytest.fixture
 def incomplete():
     return make_channels()
+
+
+@pytest.fixture(scope="session")
+def raws():
+    """One simulated Raw per entry of PLACES, 19 channels, in volts."""
+    made = {}
+    for seed, (name, _, sfreq, seconds, absent) in enumerate(PLACES):
+        cohort = simulate_cohort(
+            1, 19, sfreq=sfreq, duration=seconds, detached=0, artifacts=False, random_state=seed
+        )
+        raw = cohort.recordings[0].load().drop_channels(absent)
+        if seed % 2:  # another order of channels
+            raw.reorder_channels(raw.ch_names[::-1])
+        made[name] = raw
+    return made
+
+
+def write(raw, path):
+    if path.suffix == ".fif":
+        raw.save(path, verbose="error")
+    else:
+        physical = "auto" if path.suffix == ".edf" else None
+        options = {"physical_range": physical} if physical else {}
+        mne.export.export_raw(path, raw, verbose="error", **options)
+
+
+@pytest.fixture
+def study(tmp_path, raws):
+    """A folder with recordings and a manifest; gives the manifest's path."""
+    folder = tmp_path / "study"
+    folder.mkdir()
+    lines = ["path,subject,label,bads"]
+    for name, label, *_ in PLACES:
+        write(raws[name].copy(), folder / name)
+        bads = "C3;C4" if name == "s04.edf" else ""
+        lines.append(f"{name},{name[:3]},{label},{bads}")
+    manifest = folder / "study.csv"
+    manifest.write_text("\n".join(lines) + "\n")
+    return manifest
+
+
+@pytest.fixture
+def spoil():
+    """Overwrite a file by something that no reader takes for a recording."""
+
+    def do(path):
+        path.write_bytes(np.random.default_rng(0).bytes(2000))
+
+    return do
