@@ -22,7 +22,7 @@ def test_jobs_mean_what_they_mean_to_joblib(jobs):
 
 @pytest.mark.parametrize("jobs", [0, True, 1.5, "2"])
 def test_what_is_no_number_of_jobs_is_refused(jobs):
-    with pytest.raises(InputError, match=r"number of jobs is .*; give 1 or more, or -1"):
+    with pytest.raises(InputError, match=r"n_jobs=.*: give 1 or more, or -1"):
         count_jobs(jobs)
 
 

@@ -11,7 +11,7 @@ import numpy as np  # noqa: F401  (its BLAS must be loaded to be found)
 import scipy.linalg  # noqa: F401  (so must SciPy's)
 from threadpoolctl import ThreadpoolController
 
-from idfsmec.errors import InputError
+from idfsmec.errors import ArgumentError
 
 # Looking up the BLAS libraries of the process takes longer than a small fit: once, at import.
 _BLAS = ThreadpoolController()
@@ -29,17 +29,17 @@ def available_threads() -> int:
     return int(wanted) if wanted.isdigit() and int(wanted) > 0 else joblib.cpu_count()
 
 
-def count_jobs(jobs: int | None) -> int:
+def count_jobs(n_jobs: int | None) -> int:
     """Say how many processes a number of jobs means, the way joblib counts.
 
     Parameters
     ----------
-    jobs : int or None
+    n_jobs : int or None
         So many; -1 is one per core, -2 one fewer, and so on, but at least 1. None: one per core.
 
     Raises
     ------
-    InputError
+    ArgumentError
         It is 0, or not a whole number.
 
     Examples
@@ -47,11 +47,13 @@ def count_jobs(jobs: int | None) -> int:
     >>> count_jobs(3), count_jobs(-1) == count_jobs(None) == joblib.cpu_count()
     (3, True)
     """
-    if jobs is None:
+    if n_jobs is None:
         return joblib.cpu_count()
-    if isinstance(jobs, bool) or not isinstance(jobs, Integral) or jobs == 0:
-        raise InputError(f"the number of jobs is {jobs!r}; give 1 or more, or -1 for one per core")
-    return int(jobs) if jobs > 0 else max(joblib.cpu_count() + 1 + int(jobs), 1)
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ArgumentError(
+            f"n_jobs={n_jobs!r}: give 1 or more, or -1 for one per core", argument="n_jobs"
+        )
+    return int(n_jobs) if n_jobs > 0 else max(joblib.cpu_count() + 1 + int(n_jobs), 1)
 
 
 def one_blas_thread() -> AbstractContextManager:

@@ -102,7 +102,7 @@ def test_all_experiments_can_be_asked_for(table, tmp_path):
         (["--methods", "mRMR2"], "no method 'mRMR2'"),
         (["--n-splits", "50"], "table clinic: 50 folds by subject are not possible"),
         (["--seeds", "0"], "--seeds 0: give at least 1"),
-        (["--jobs", "0"], "number of jobs is 0"),
+        (["--jobs", "0"], "--jobs 0: give 1 or more"),
     ],
 )
 def test_bad_usage_ends_in_one_line_and_exit_code_2(table, tmp_path, options, said):

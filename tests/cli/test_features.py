@@ -63,7 +63,7 @@ def test_options_reach_the_table(study, output):
         (["--labels", "bdi13"], "has no meaning for a manifest"),
         (["--epoch", 1], "error: Feature 'nsi' compares segments of 1 s"),
         (["--band", "slow=0.01-0.05"], "error: Band 'slow'"),
-        (["--jobs", 0], "number of jobs is 0"),
+        (["--jobs", 0], "--jobs 0: give 1 or more"),
         (["--on-error", "ignore"], "ignore"),
     ],
 )
@@ -120,6 +120,7 @@ def test_one_recording_for_two_subjects_is_refused(study, output):
     code, _, said = run(study, "-o", output)
     assert code == 2
     assert "s99" in said
+    assert "accept them with --allow-duplicates if" in said
     code, _, said = run(study, "-o", output, "--allow-duplicates")
     assert code == 0
     assert "more than once" in said

@@ -237,7 +237,7 @@ def test_jobs_are_counted_as_joblib_counts_them(tmp_path, monkeypatch, n_jobs, c
 
 
 def test_no_jobs_are_refused(tmp_path):
-    with pytest.raises(InputError, match="number of jobs is 0"):
+    with pytest.raises(InputError, match="n_jobs=0: give 1 or more"):
         run(tmp_path, n_jobs=0)
 
 

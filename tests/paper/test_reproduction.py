@@ -136,6 +136,6 @@ def test_an_unknown_data_set_or_protocol_is_refused(tmp_path):
 
 def test_a_number_of_jobs_that_is_none_is_refused_before_any_recording_is_read(tmp_path):
     root = WRITERS["modma3"](tmp_path / "release", n_people=2)
-    with pytest.raises(InputError, match="number of jobs is 0"):
+    with pytest.raises(InputError, match="n_jobs=0: give 1 or more"):
         reproduce("modma3", root, tmp_path / "out", n_jobs=0)
     assert not (tmp_path / "out" / "table.parquet").exists()

@@ -2,7 +2,7 @@ import shutil
 
 import pytest
 
-from idfsmec.errors import InputError
+from idfsmec.errors import DuplicateRecordingsError
 from idfsmec.recordings import Recording, check_duplicates, find_duplicates
 from idfsmec.recordings._files import files_of
 
@@ -49,8 +49,11 @@ def test_files_that_differ_only_in_the_middle_are_different(record):
 
 def test_two_subjects_with_one_recording_are_refused_with_both_files(record):
     pair = [record("1", {"a.edf": b"signal"}), record("2", {"b.edf": b"signal"})]
-    with pytest.raises(InputError, match=r"a\.edf \(subject 1\) and .*b\.edf \(subject 2\)"):
+    with pytest.raises(
+        DuplicateRecordingsError, match=r"a\.edf \(subject 1\) and .*b\.edf \(subject 2\)"
+    ) as refused:
         check_duplicates(pair)
+    assert refused.value.copies == ((pair[0].source, "1"), (pair[1].source, "2"))
 
 
 def test_allowed_duplicates_are_still_reported(record):
@@ -66,7 +69,7 @@ def test_one_subject_with_one_recording_twice_is_reported(record):
 
 
 def test_one_path_given_twice_is_a_duplicate(record):
-    with pytest.raises(InputError, match="different subjects"):
+    with pytest.raises(DuplicateRecordingsError, match="different subjects"):
         check_duplicates([record("1", {"a.edf": b"x"}), record("2", {"a.edf": b"x"})])
 
 

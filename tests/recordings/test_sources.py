@@ -65,7 +65,7 @@ def test_the_unit_of_a_data_set_can_be_set(modma3):
 
 
 def test_a_data_set_needs_its_folder():
-    with pytest.raises(InputError, match=r"modma3.*--data FOLDER"):
+    with pytest.raises(InputError, match=r"modma3.*data=FOLDER"):
         find_recordings("modma3")
 
 
@@ -86,11 +86,11 @@ def test_a_source_that_is_nothing_is_refused_with_the_choices(tmp_path):
 
 
 def test_options_that_would_be_ignored_are_refused(study, modma3, bids):
-    with pytest.raises(InputError, match="--labels bdi13: has no meaning for a manifest"):
+    with pytest.raises(InputError, match="labels='bdi13': has no meaning for a manifest"):
         find_recordings(study, labels="bdi13")
-    with pytest.raises(InputError, match="--condition eyes-open: has no meaning for modma3"):
+    with pytest.raises(InputError, match="condition='eyes-open': has no meaning for modma3"):
         find_recordings("modma3", data=modma3, condition="eyes-open")
-    with pytest.raises(InputError, match="--condition"):
+    with pytest.raises(InputError, match="condition="):
         find_recordings(bids, condition="eyes-open")
-    with pytest.raises(InputError, match="--data goes with"):
+    with pytest.raises(InputError, match=r"data=.*: goes with"):
         find_recordings(study, data=modma3)

@@ -17,6 +17,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from idfsmec import __version__
+from idfsmec.cli._words import in_options
 from idfsmec.errors import InputError
 
 console = Console()
@@ -161,7 +162,7 @@ def _words(error: Exception) -> str:
     """What an error says; the system's errors say their number first, which helps nobody."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    return str(error)
+    return in_options(error)
 
 
 def _print_error(message: str) -> None:

@@ -9,7 +9,7 @@ from functools import cache
 from os import SEEK_END
 from pathlib import Path
 
-from idfsmec.errors import InputError
+from idfsmec.errors import DuplicateRecordingsError
 from idfsmec.recordings.recording import Recording, hash_file
 
 # Formats with a header of their own keep the signal here. The header names this file, so it
@@ -103,17 +103,17 @@ def check_duplicates(
 
     Raises
     ------
-    InputError
+    DuplicateRecordingsError
         If two subjects share a recording and that is not allowed.
     """
     groups = find_duplicates(recordings)
     for group in groups:
         names = " and ".join(f"{one.source} (subject {one.subject})" for one in group)
         if len({one.subject for one in group}) > 1 and not allow:
-            raise InputError(
+            raise DuplicateRecordingsError(
                 f"The same recording is given for different subjects: {names}. Remove all but "
-                "one, or accept them with --allow-duplicates (allow=True in Python) if these "
-                "subjects are one person."
+                "one, or accept them with allow=True if these subjects are one person.",
+                copies=[(one.source, one.subject) for one in group],
             )
         warnings.warn(f"The same recording is given more than once: {names}.", stacklevel=2)
     return groups

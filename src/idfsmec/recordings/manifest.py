@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, RecordingError
 from idfsmec.recordings._files import FileLoader, files_of
 from idfsmec.recordings._text import read_text
 from idfsmec.recordings.recording import Recording
@@ -153,9 +153,10 @@ def _find_file(manifest: Path, where: str, name: str, absent_ok: bool) -> Path:
             f"{where}, column 'path': {_short(name)} is no path ({reason})."
         ) from error
     if not (found or absent_ok):
-        raise InputError(
+        raise RecordingError(
             f"{where}, column 'path': there is no {file}. Paths are relative to the folder of "
-            "the manifest."
+            "the manifest.",
+            source=str(file),
         )
     return file
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from os import PathLike, fspath
 from pathlib import Path
 
-from idfsmec.errors import InputError
+from idfsmec.errors import ArgumentError, InputError
 from idfsmec.recordings import (
     Recording,
     read_bids,
@@ -69,16 +69,19 @@ def find_recordings(
     given = {"labels": labels, "task": task, "condition": condition, "unit": unit}
     if name in DATA_SETS:
         if data is None:
-            raise InputError(
-                f"{name}: say where your copy of this data set is, with --data FOLDER "
-                "(data=... in Python)."
+            raise ArgumentError(
+                f"{name}: say where your copy of this data set is, with data=FOLDER.",
+                argument="data",
             )
         allowed = {"labels", "condition"} if name == "pred-d003" else {"unit"}
         _refuse_others(given, allowed, name)
         options = {key: value for key, value in given.items() if value is not None}
         return DATA_SETS[name](data, **{k: _as_number(v) for k, v in options.items()})
     if data is not None:
-        raise InputError(f"--data goes with {', '.join(DATA_SETS)}, not with {name!r}.")
+        raise ArgumentError(
+            f"data={fspath(data)!r}: goes with {', '.join(DATA_SETS)}, not with {name!r}.",
+            argument="data",
+        )
     if path.is_dir():
         _refuse_others(given, {"labels", "task"}, "a BIDS tree")
         return read_bids(path, label=labels, task=task)
@@ -102,4 +105,6 @@ def _refuse_others(given: dict[str, str | None], allowed: set[str], what: str) -
     """Refuse options that would be ignored: a mistake that nobody would notice."""
     for option, value in given.items():
         if value is not None and option not in allowed:
-            raise InputError(f"--{option} {value}: has no meaning for {what}; leave it out.")
+            raise ArgumentError(
+                f"{option}={value!r}: has no meaning for {what}; leave it out.", argument=option
+            )
