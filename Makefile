@@ -59,7 +59,7 @@ lint: $(VENV)/.installed-dev
 
 # One or a few of them: make bench BENCH="grid fastest" (then the page is left as it is)
 BENCH ?=
-BENCH_PAGE := $(if $(BENCH),,--markdown docs/guide/benchmarks.md)
+BENCH_PAGE := $(if $(BENCH),,--markdown docs/studies/benchmarks.md)
 BENCH_JSON ?= benchmarks/results/latest.json
 
 bench: $(VENV)/.installed-dev
@@ -83,5 +83,5 @@ docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist docs/_build docs/auto_examples docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis idfsmec-demo
+	rm -rf $(VENV) $(LOWEST) build dist docs/_build docs/auto_examples docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis idfsmec-demo
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,7 @@
 """The pages of the documentation: their snippets run and print what the page says."""
 
 import contextlib
+import doctest
 import io
 import os
 import re
@@ -20,16 +21,23 @@ from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import make_cohort
 
 DOCS = Path(__file__).parents[2] / "docs"
+ROOMS = ["howto", "reference", "explanation", "studies"]
+# A snippet, and what the page says it prints. `python notest` needs data that nobody ships.
 SNIPPET = re.compile(
-    r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL
+    r"^```(?:python|pycon)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL
 )
-PAGES = {
-    "guide/commands.md": 1,
-    "guide/extending.md": 4,
-    "guide/parameters.md": 3,
-    "guide/report.md": 2,
-    "quickstart.md": 2,
-}
+OWN_PROGRAM = "howto/dask.md"  # worker processes import it
+
+
+def snippets(page):
+    return SNIPPET.findall((DOCS / page).read_text("utf-8"))
+
+
+PAGES = sorted(
+    page
+    for page in (str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
+    if not page.startswith(("_build", "auto_examples")) and snippets(page) and page != OWN_PROGRAM
+)
 
 
 @pytest.fixture
@@ -50,7 +58,7 @@ def here(tmp_path, monkeypatch):
 def names_for(page):
     """What the reader has when the page begins."""
     table = make_cohort(n_channels=8)
-    if page == "guide/report.md":
+    if page == "howto/report.md":
         protocol = Protocol(rates=[0.3], n_splits=2, ks=[2, 4], n_inner_splits=2)
         accuracy(
             table, "results", methods=["ANOVA F"], protocol=protocol, n_jobs=1, progress=False
@@ -66,25 +74,40 @@ def names_for(page):
     }
 
 
+def run_program(code, said, names):
+    """A snippet without prompts, and the output in the block below it."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, names)
+    if said.startswith("...\n"):  # the page shows the end only
+        assert printed.getvalue().endswith(said.removeprefix("...\n"))
+    elif said:
+        assert printed.getvalue() == said
+
+
+def run_session(code, names, page):
+    """A snippet with prompts, and the output between them."""
+    test = doctest.DocTestParser().get_doctest(code, names, page, page, 0)
+    test.globs = names  # what one snippet makes the next one has
+    told = io.StringIO()
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    runner = doctest.DocTestRunner(optionflags=flags)
+    assert runner.run(test, out=told.write, clear_globs=False).failed == 0, told.getvalue()
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_the_snippets_run_and_print_what_the_page_says(page, here):
-    text = (DOCS / page).read_text("utf-8")
-    blocks = [(code, said) for code, said in SNIPPET.findall(text) if not code.startswith(">>>")]
-    assert len(blocks) >= PAGES[page]
     names = names_for(page)
-    for code, said in blocks:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(code, names)
-        if said.startswith("...\n"):  # the page shows the end only
-            assert printed.getvalue().endswith(said.removeprefix("...\n"))
-        elif said:
-            assert printed.getvalue() == said
+    for code, said in snippets(page):
+        if code.startswith(">>>"):
+            run_session(code, names, page)
+        else:
+            run_program(code, said, names)
 
 
 def test_the_snippet_about_dask_runs_as_a_program_of_its_own(here):
-    names_for("guide/dask.md")
-    ((code, said),) = SNIPPET.findall((DOCS / "guide/dask.md").read_text("utf-8"))
+    names_for(OWN_PROGRAM)
+    ((code, said),) = snippets(OWN_PROGRAM)
     begin = "from idfsmec.table import FeatureTable\ntable = FeatureTable.read('table.parquet')\n"
     Path("program.py").write_text(begin + code)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -95,34 +118,24 @@ def test_the_snippet_about_dask_runs_as_a_program_of_its_own(here):
     assert done.stdout == said
 
 
-def test_every_page_of_the_issue_can_be_found_by_its_name():
-    index = (DOCS / "index.md").read_text("utf-8")
-    for name, page in {
-        "Quick start": "quickstart.md",
-        "Your own recordings": "guide/recordings.md",
-        "Reproduce the paper": "guide/reproduce.md",
-        "Choosing lam, gamma and k": "guide/parameters.md",
-        "Missing channels": "guide/missing.md",
-        "Honest evaluation": "guide/evaluation.md",
-        "Scaling out with Dask": "guide/dask.md",
-        "Adding your own": "guide/extending.md",
-        "The method and the errata of the paper": "method.md",
-    }.items():
-        assert f"[{name}]({page})" in index
-        assert (DOCS / page).read_text("utf-8").startswith(f"# {name}")
-    assert "api" in index
-
-
-def test_every_page_of_the_guide_is_in_its_table_of_contents():
-    listed = (DOCS / "guide" / "index.md").read_text("utf-8").split()
-    for page in (DOCS / "guide").glob("*.md"):
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_page_is_in_the_table_of_contents_of_its_folder(room):
+    listed = (DOCS / room / "index.md").read_text("utf-8").split()
+    for page in (DOCS / room).glob("*.md"):
         assert page.stem == "index" or page.stem in listed, page.name
+
+
+def test_the_front_page_leads_to_every_folder():
+    front = (DOCS / "index.md").read_text("utf-8")
+    for room in ROOMS:
+        assert f"({room}/index.md)" in front
+    assert "(quickstart.md)" in front
 
 
 def test_the_page_on_commands_names_every_command_and_function():
     from idfsmec import cli
 
-    text = (DOCS / "guide" / "commands.md").read_text("utf-8")
+    text = (DOCS / "reference" / "commands.md").read_text("utf-8")
     for name in set(cli.__all__) - {"app"}:
         assert f"`idfsmec {name}" in text
         assert f"`cli.{name}(" in text
