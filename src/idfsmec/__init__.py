@@ -1,32 +1,6 @@
 """Rank EEG features and channels that tell depression from health when electrodes fall off."""
 
-from importlib.metadata import PackageNotFoundError, version
+import lazy_loader
 
-from idfsmec.prediction import IDFSMECClassifier, IDFSMECRegressor
-from idfsmec.selection import (
-    IDFSMEC,
-    IDFSMECCV,
-    CrossChannelReranker,
-    IDFSPath,
-    StabilitySelector,
-    idfs_path,
-)
-from idfsmec.table import FeatureTable
-
-try:
-    __version__ = version("idfsmec")
-except PackageNotFoundError:  # a source tree that was never installed
-    __version__ = "0+unknown"
-
-__all__ = [
-    "IDFSMEC",
-    "IDFSMECCV",
-    "CrossChannelReranker",
-    "FeatureTable",
-    "IDFSMECClassifier",
-    "IDFSMECRegressor",
-    "IDFSPath",
-    "StabilitySelector",
-    "__version__",
-    "idfs_path",
-]
+# What a name needs is imported when the name is first used; __init__.pyi says where names live.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

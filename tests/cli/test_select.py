@@ -87,7 +87,7 @@ def test_bad_input_ends_with_exit_code_2(table, tmp_path, arguments, message):
     assert not (tmp_path / "r.csv").exists()
 
 
-def test_halves_of_the_subjects_say_how_sure_each_feature_is(table, tmp_path):
+def test_halves_of_the_subjects_say_how_stable_each_feature_is(table, tmp_path):
     made, path = table
     labels = np.where(np.arange(120) // 4 % 2 == 1, "MDD", "HC")
     made = FeatureTable(made.X, pd.Series(labels), made.subjects, {})
@@ -101,7 +101,7 @@ def test_halves_of_the_subjects_say_how_sure_each_feature_is(table, tmp_path):
     expected = dict(zip(made.X.columns, own.frequencies_, strict=True))
     names = ranking["channel"] + "__" + ranking["feature"]
     assert ranking["frequency"].tolist() == pytest.approx([expected[name] for name in names])
-    assert ranking["sure"].sum() == own.support_.sum()
+    assert ranking["stable"].sum() == own.support_.sum()
     said = " ".join(result.output.split())
     assert f"Stability {own.stability_.value:.2f}" in said
     assert f"at least {100 * own.threshold_:.0f} %" in said

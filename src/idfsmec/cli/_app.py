@@ -13,15 +13,12 @@ from types import SimpleNamespace
 from typing import Annotated, Any, TypeVar
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
-from idfsmec import __version__
+import idfsmec
+from idfsmec.cli._console import print_error
 from idfsmec.cli._words import in_options
 from idfsmec.errors import InputError
-
-console = Console()
-error_console = Console(stderr=True)
 
 #: What Typer raises for bad usage; where it lives differs between versions of Typer.
 UsageError: Any = typer.BadParameter.__bases__[0]
@@ -59,10 +56,10 @@ class OneLineGroup(TyperGroup):
             said = " ".join(error.format_message().split())
             said += "" if said.endswith((".", "?", "!")) else "."
             path = error.ctx.command_path if error.ctx is not None else "idfsmec"
-            _print_error(f"{said} See `{path} --help`.")
+            print_error(f"{said} See `{path} --help`.")
             raise SystemExit(2) from None
         except typer.Abort:
-            _print_error("stopped")
+            print_error("stopped")
             raise SystemExit(130) from None
 
 
@@ -101,7 +98,7 @@ def command(
             except (typer.Exit, typer.Abort, UsageError):
                 raise
             except KeyboardInterrupt as error:
-                _print_error(str(error) or "stopped")
+                print_error(str(error) or "stopped")
                 raise typer.Exit(130) from None
             except (InputError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
                 _say(error)
@@ -155,7 +152,7 @@ def _help(text: str) -> str:
 def _say(error: Exception) -> None:
     if _state["debug"]:
         traceback.print_exception(error)
-    _print_error(" ".join(_words(error).split()) or type(error).__name__)
+    print_error(" ".join(_words(error).split()) or type(error).__name__)
 
 
 def _words(error: Exception) -> str:
@@ -165,13 +162,9 @@ def _words(error: Exception) -> str:
     return in_options(error)
 
 
-def _print_error(message: str) -> None:
-    error_console.print("error: " + message, style="red", markup=False, soft_wrap=True)
-
-
 def _print_version(value: bool) -> None:
     if value:
-        console.print(f"idfsmec {__version__}", highlight=False)
+        typer.echo(f"idfsmec {idfsmec.__version__}")
         raise typer.Exit
 
 

@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
-from idfsmec.cli._app import console, error_console
+from idfsmec.cli._console import console, error_console
 from idfsmec.cli._options import check_seed
 from idfsmec.errors import InputError
 
@@ -125,6 +123,8 @@ def summarize(results: Results) -> None:
 
 
 def _print_means(results: Results, experiment: str) -> None:
+    from rich.table import Table
+
     protocol = results.protocol["experiments"][experiment]
     metric = protocol["metric"]
     means = results.mean_scores(metric, experiment)

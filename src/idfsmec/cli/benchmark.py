@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from idfsmec._jobs import count_jobs
 from idfsmec.cli._app import command
-from idfsmec.cli._complete import after_commas
-from idfsmec.cli._complete import methods as complete_methods
-from idfsmec.cli._complete import patterns as complete_patterns
+from idfsmec.cli._completion import after_commas
+from idfsmec.cli._completion import methods as complete_methods
+from idfsmec.cli._completion import patterns as complete_patterns
 from idfsmec.cli._options import (
     AnyPath,
     DaskOption,
@@ -149,6 +148,8 @@ def benchmark(
     Give the same command to go on after a stop; change an option, and only
     what it touches is computed. idfsmec report OUT makes a page of it.
     """
+    from idfsmec._jobs import count_jobs
+
     out = Path(out)
     refuse_foreign(out, force)
     check_resamples(resamples)

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import Progress
 
-from idfsmec._jobs import count_jobs
-from idfsmec.cli._app import command, console, error_console
+from idfsmec.cli._app import command
+from idfsmec.cli._console import console
 from idfsmec.cli._options import AnyPath, JobsOption, check_seed
+from idfsmec.cli._progress import shown
 from idfsmec.cli._run import add_resampling, refuse_foreign, stop_cleanly
 from idfsmec.errors import InputError
 
@@ -75,6 +75,7 @@ def demo(
         idfsmec demo
         idfsmec demo --quick --out demo --seed 1
     """
+    from idfsmec._jobs import count_jobs
     from idfsmec.recordings import simulate_cohort
 
     out, n_jobs = Path(out), count_jobs(jobs)
@@ -83,7 +84,7 @@ def demo(
         raise InputError(f"{page} exists; give another folder with --out, or --force.")
     refuse_foreign(out, force)
     size = QUICK if quick else FULL
-    with error_console.status("1. simulating"):
+    with shown("1. simulating"):
         cohort = simulate_cohort(
             size.n_subjects,
             64,
@@ -104,6 +105,8 @@ def demo(
 
 
 def _extract(cohort: SimulatedCohort, jobs: int) -> FeatureTable:
+    from rich.progress import Progress
+
     from idfsmec.features import extract_table
 
     with Progress(console=console, transient=True) as bar:
@@ -159,7 +162,7 @@ def _compare(table: FeatureTable, out: Path, size: Size, jobs: int, seed: int) -
 def _report(out: Path) -> Path:
     from idfsmec.report import write_report
 
-    with console.status("5. report"):
+    with shown("5. report"):
         page = write_report(out, force=True)
     console.print(f"5. Open {page.resolve()} in a browser.", highlight=False, soft_wrap=True)
     return page

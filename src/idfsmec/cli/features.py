@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from idfsmec._jobs import count_jobs
-from idfsmec.cli._app import command, console, error_console
-from idfsmec.cli._complete import feature_names, label_rules, one_of, sources
+from idfsmec.cli._app import command
+from idfsmec.cli._completion import feature_names, label_rules, one_of, sources
+from idfsmec.cli._console import console, error_console
 from idfsmec.cli._options import AnyPath, JobsOption
 from idfsmec.errors import InputError
 
@@ -138,6 +137,7 @@ def features(
 
     Nothing here is random, so there is no --seed.
     """
+    from idfsmec._jobs import count_jobs
     from idfsmec.features import DEFAULT_FEATURES, ExtractionOptions, SignalPath, check_output
 
     output = Path(output)
@@ -204,6 +204,14 @@ def _extract(
     on_error: str,
     force: bool,
 ) -> Extraction:
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     from idfsmec.features import extract_to_file
 
     progress = Progress(

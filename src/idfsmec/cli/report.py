@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from idfsmec.cli._app import command, console, error_console
+from idfsmec.cli._app import command
+from idfsmec.cli._console import console, error_console
 from idfsmec.cli._options import AnyPath
 
 FolderArgument = Annotated[

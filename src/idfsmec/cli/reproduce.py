@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from idfsmec._jobs import count_jobs
-from idfsmec.cli._app import command, console, error_console
+from idfsmec.cli._app import command
+from idfsmec.cli._console import console, error_console
 from idfsmec.cli._options import (
     AnyPath,
     DaskOption,
@@ -96,6 +96,7 @@ def reproduce(
     fig2.csv, fig3.csv, table1.csv, table2.csv with published values beside
     measured ones. Resumes where it stopped.
     """
+    from idfsmec._jobs import count_jobs
     from idfsmec.paper import reproduce as run_reproduction
     from idfsmec.report import write_report
 

@@ -1,30 +1,25 @@
-"""``idfsmec select``: rank the features and channels of a table, and say how sure that is."""
+"""``idfsmec select``: rank the features and channels of a table, and how stable that is."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from idfsmec._files import neutralise, replacing
-from idfsmec.cli._app import command, console, error_console
+from idfsmec.cli._app import command
+from idfsmec.cli._console import console, say, warnings_as_lines
 from idfsmec.cli._options import AnyPath, check_resamples, check_seed
+from idfsmec.cli._progress import shown
 from idfsmec.errors import InputError
-from idfsmec.selection import (
-    IDFSMEC,
-    IDFSMECCV,
-    StabilitySelector,
-    channel_frame,
-    ranking_frame,
-)
-from idfsmec.table import FeatureTable
+
+if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
+    import pandas as pd
+
+    from idfsmec.selection import IDFSMEC, StabilitySelector
+    from idfsmec.table import FeatureTable
 
 SHOWN = 10
 
@@ -37,7 +32,7 @@ Output = Annotated[
 Count = Annotated[
     int | None, typer.Option("--k", help="Features to keep; half of them when left out.")
 ]
-Lam = Annotated[float, typer.Option(help="Price of redundancy within a channel, >= 0.")]
+Lam = Annotated[float, typer.Option(help="Weight of redundancy within a channel, >= 0.")]
 Gamma = Annotated[float, typer.Option(help="How evenly channels are weighted, > 1.")]
 Tune = Annotated[
     bool,
@@ -50,8 +45,8 @@ Tune = Annotated[
 Resamples = Annotated[
     int,
     typer.Option(
-        help="Say how sure the ranking is: run on so many random halves of the subjects (even, "
-        "such as 100), and add the columns frequency and sure."
+        help="How stable the ranking is: run on so many random halves of the subjects (even, such "
+        "as 100), and add the columns frequency and stable."
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the halves; nothing else is random.")]
@@ -79,7 +74,31 @@ def select(
 
     All halves are solved in one batch by one process, so there is no --jobs.
     """
+    from idfsmec._files import neutralise, replacing
+    from idfsmec.selection import channel_frame, ranking_frame
+    from idfsmec.table import FeatureTable
+
     path, output = Path(table), Path(output)
+    _check(output, k, force)
+    check_resamples(resamples)
+    check_seed(seed)
+    read = FeatureTable.read(path)
+    with warnings_as_lines(), _naming(path):
+        selector = _fit(read, k, lam, gamma, tune)
+        features, channels = ranking_frame(selector), channel_frame(selector)
+        stability = _resample(read, selector, resamples, seed) if resamples else None
+    if stability is not None:
+        features = _add_frequencies(features, read, stability)
+    with replacing(output) as (beside,):
+        neutralise(features).to_csv(beside, index=False)
+    _show(features, channels)
+    if stability is not None:
+        _show_stability(stability)
+    say(f"Ranking of {len(features)} features written to {output}.")
+    return features
+
+
+def _check(output: Path, k: int | None, force: bool) -> None:
     if output.is_dir():
         raise InputError(f"{output} is a folder; give the name of a file with -o.")
     if output.suffix.lower() != ".csv":
@@ -88,54 +107,33 @@ def select(
         raise InputError(f"{output} exists; give another name with -o, or --force to replace it.")
     if k is not None and k < 1:
         raise InputError(f"--k must be at least 1, got {k}.")
-    check_resamples(resamples)
-    check_seed(seed)
-    read = FeatureTable.read(path)
-    with _told(path):
-        selector = _fit(read, k, lam, gamma, tune)
-        features, channels = ranking_frame(selector), channel_frame(selector)
-        sure = _resample(read, selector, resamples, seed) if resamples else None
-    if sure is not None:
-        features = _add_frequencies(features, read, sure)
-    with replacing(output) as (beside,):
-        neutralise(features).to_csv(beside, index=False)
-    _show(features, channels)
-    if sure is not None:
-        _show_sureness(sure)
-    console.print(
-        f"Ranking of {len(features)} features written to {output}.", markup=False, soft_wrap=True
-    )
-    return features
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Name the file in errors, and say what is warned about in plain lines."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        try:
-            yield
-        except ValueError as error:
-            raise InputError(f"{path}: {error}") from error
-    for text in dict.fromkeys(" ".join(str(warning.message).split()) for warning in said):
-        error_console.print(f"warning: {text}", style="yellow", markup=False, soft_wrap=True)
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in what is wrong with its content."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(f"{path}: {error}", argument=getattr(error, "argument", None)) from error
 
 
 def _fit(table: FeatureTable, k: int | None, lam: float, gamma: float, tune: bool) -> IDFSMEC:
+    from idfsmec.selection import IDFSMEC, IDFSMECCV
+
     if not tune:
-        with error_console.status("ranking"):
+        with shown("ranking"):
             return IDFSMEC(
                 table.column_channels, n_features_to_select=k, lam=lam, gamma=gamma
             ).fit(table.X, table.y)
     grid: dict[str, Any] = {} if k is None else {"n_features": [k]}
-    with error_console.status("choosing lam, gamma and the number of features"):
+    with shown("choosing lam, gamma and the number of features"):
         search = IDFSMECCV(table.column_channels, **grid)
         search.fit(table.X, table.y, groups=table.subjects)
     best = ", ".join(f"{name} = {value}" for name, value in search.best_params_.items())
-    console.print(
+    say(
         f"Inner folds chose {best} (balanced accuracy {search.best_score_:.3f}, "
-        "optimistic: the best of the grid).",
-        highlight=False,
+        "optimistic: the best of the grid)."
     )
     return search.selector_
 
@@ -144,32 +142,44 @@ def _resample(
     table: FeatureTable, selector: IDFSMEC, n_resamples: int, seed: int
 ) -> StabilitySelector:
     """Run the selector, with its settings, on halves of the subjects."""
-    sure = StabilitySelector(
+    from idfsmec.selection import IDFSMEC, StabilitySelector
+
+    stability = StabilitySelector(
         IDFSMEC(lam=selector.lam, gamma=selector.gamma),
         channels=table.column_channels,
         n_resamples=n_resamples,
         random_state=seed,
     )
-    with error_console.status(f"how sure: {n_resamples} halves of the subjects"):
-        return sure.fit(table.X, table.y, groups=table.subjects)
+    with shown(f"{n_resamples} halves of the subjects"):
+        return stability.fit(table.X, table.y, groups=table.subjects)
 
 
 def _add_frequencies(
-    features: pd.DataFrame, table: FeatureTable, sure: StabilitySelector
+    features: pd.DataFrame, table: FeatureTable, stability: StabilitySelector
 ) -> pd.DataFrame:
-    columns = features["channel"].astype(str) + "__" + features["feature"].astype(str)
-    places = pd.Index(table.X.columns).get_indexer(pd.Index(columns))
-    return features.assign(frequency=sure.frequencies_[places], sure=sure.support_[places])
+    """Say of every feature how often halves selected it, and whether that is often enough."""
+    import pandas as pd
+
+    from idfsmec._columns import join_columns
+
+    columns = pd.Index(join_columns(features["channel"], features["feature"]))
+    places = table.X.columns.get_indexer(columns)
+    return features.assign(
+        frequency=stability.frequencies_[places], stable=stability.support_[places]
+    )
 
 
 def _show(features: pd.DataFrame, channels: pd.DataFrame) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
     best = Table(title=f"Best {min(SHOWN, len(features))} of {len(features)} features")
     headings = ["rank", "channel", "feature", "score"]
     if "frequency" in features:
-        headings += ["in halves", "sure"]
+        headings += ["in halves", "stable"]
     for heading in headings:
         best.add_column(
-            heading, justify="left" if heading in ("channel", "feature", "sure") else "right"
+            heading, justify="left" if heading in ("channel", "feature", "stable") else "right"
         )
     for line in features.head(SHOWN).to_dict("records"):
         cells: list[str | Text] = [
@@ -179,7 +189,7 @@ def _show(features: pd.DataFrame, channels: pd.DataFrame) -> None:
             f"{line['score']:.4g}",
         ]
         if "frequency" in line:
-            cells += [f"{100 * line['frequency']:.0f} %", "yes" if line["sure"] else ""]
+            cells += [f"{100 * line['frequency']:.0f} %", "yes" if line["stable"] else ""]
         best.add_row(*cells)
     console.print(best)
     heaviest = Table(title=f"Heaviest {min(SHOWN, len(channels))} of {len(channels)} channels")
@@ -190,15 +200,13 @@ def _show(features: pd.DataFrame, channels: pd.DataFrame) -> None:
     console.print(heaviest)
 
 
-def _show_sureness(sure: StabilitySelector) -> None:
-    picked, of = int(sure.selections_[0].sum()), sure.frequencies_.size
-    found, stability = int(sure.support_.sum()), sure.stability_
-    console.print(
-        f"Of {of} features, the first {picked} were picked on each of {sure.n_resamples} random "
-        f"halves of the subjects. Picked on at least {100 * sure.threshold_:.0f} % of them, and "
-        f"called sure: {found}; at most {sure.max_false:g} is expected by chance. "
-        f"Stability {stability.value:.2f} ({stability.low:.2f} to {stability.high:.2f}, "
-        f"{stability.verdict}).",
-        highlight=False,
-        soft_wrap=True,
+def _show_stability(stability: StabilitySelector) -> None:
+    picked, of = int(stability.selections_[0].sum()), stability.frequencies_.size
+    found, agreement = int(stability.support_.sum()), stability.stability_
+    say(
+        f"Of {of} features, the first {picked} were selected on each of {stability.n_resamples} "
+        f"random halves of the subjects. Selected on at least {100 * stability.threshold_:.0f} % "
+        f"of them, and called stable: {found}; at most {stability.max_false:g} is expected by "
+        f"chance. Stability {agreement.value:.2f} ({agreement.low:.2f} to {agreement.high:.2f}, "
+        f"{agreement.verdict})."
     )

@@ -1,0 +1,69 @@
+from . import (
+    cli as cli,
+)
+from . import (
+    errors as errors,
+)
+from . import (
+    evaluation as evaluation,
+)
+from . import (
+    features as features,
+)
+from . import (
+    metrics as metrics,
+)
+from . import (
+    missing as missing,
+)
+from . import (
+    montage as montage,
+)
+from . import (
+    paper as paper,
+)
+from . import (
+    prediction as prediction,
+)
+from . import (
+    progress as progress,
+)
+from . import (
+    recordings as recordings,
+)
+from . import (
+    report as report,
+)
+from . import (
+    selection as selection,
+)
+from . import (
+    solver as solver,
+)
+from . import (
+    table as table,
+)
+from ._version import __version__
+from .prediction import IDFSMECClassifier, IDFSMECRegressor
+from .selection import (
+    IDFSMEC,
+    IDFSMECCV,
+    CrossChannelReranker,
+    IDFSPath,
+    StabilitySelector,
+    idfs_path,
+)
+from .table import FeatureTable
+
+__all__ = [
+    "IDFSMEC",
+    "IDFSMECCV",
+    "CrossChannelReranker",
+    "FeatureTable",
+    "IDFSMECClassifier",
+    "IDFSMECRegressor",
+    "IDFSPath",
+    "StabilitySelector",
+    "__version__",
+    "idfs_path",
+]

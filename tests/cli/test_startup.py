@@ -1,0 +1,53 @@
+"""What starts at once imports little: the libraries that compute wait until a command runs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE_TREE = Path(__file__).parents[2] / "src"
+HEAVY = ("sklearn", "scipy", "pandas", "pyarrow", "mne", "matplotlib", "joblib")
+LOADED = """
+import atexit, sys
+atexit.register(lambda: print("loaded:", *sys.modules, file=sys.stderr))
+from idfsmec.cli import app
+app(prog_name="idfsmec")
+"""
+
+
+def heavy_imports(*arguments, **environment):
+    """Packages that compute, among those that a call of the command has loaded."""
+    ended = subprocess.run(
+        [sys.executable, "-c", LOADED, *arguments],
+        env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)} | environment,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    loaded = ended.stderr.rpartition("loaded:")[2].split()
+    return ended.stdout, sorted({name.partition(".")[0] for name in loaded} & set(HEAVY))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--version"], "idfsmec "),
+        (["--help"], "benchmark"),
+        (["select", "--help"], "--tune"),
+        (["reproduce", "--help"], "modma128"),
+    ],
+)
+def test_version_and_help_load_nothing_that_computes(arguments, said):
+    output, heavy = heavy_imports(*arguments)
+    assert said in output
+    assert heavy == []
+
+
+@pytest.mark.parametrize("words", ["be", "benchmark t.csv --meth", "reproduce mod"])
+def test_the_tab_key_loads_nothing_that_computes(words):
+    asked = {"COMP_WORDS": f"idfsmec {words}", "COMP_CWORD": str(len(words.split()))}
+    output, heavy = heavy_imports(_IDFSMEC_COMPLETE="complete_bash", **asked)
+    assert output.strip()
+    assert heavy == []
