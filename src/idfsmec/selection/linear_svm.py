@@ -27,9 +27,9 @@ def svm_decisions(
     train: Floats,
     y: NDArray[np.intp],
     test: Floats,
+    C: float,
     *,
     n_classes: int,
-    C: float,
     class_weight: str | None,
 ) -> Floats:
     """Fit a linear SVM (squared hinge loss) and give its decision values.

@@ -1,9 +1,9 @@
 """Pure mathematics of IDFS-MEC on arrays; imports nothing else of the package.
 
-The order of reading follows the paper: :mod:`moments` (the only place that sees samples) and
-:mod:`table_moments`, :mod:`problem` (the objective of a channel), :mod:`theta_step` and
-:mod:`w_step` (its two updates), :mod:`batch` (the loop) and :mod:`newton` (its end),
-:mod:`channels` (all channels of a table), :mod:`channel_weights` (alpha, at the end).
+The order of reading follows the paper: :mod:`scaling` (units of features), :mod:`moments` (the
+only place that sees samples), :mod:`table_moments`, :mod:`problem` (the objective of a channel),
+:mod:`theta_step` and :mod:`w_step` (its two updates), :mod:`batch` (the loop) and :mod:`newton`
+(its end), :mod:`channels` (all channels of a table), :mod:`channel_weights` (alpha, at the end).
 """
 
 from idfsmec.solver.batch import Solution, solve
@@ -11,6 +11,7 @@ from idfsmec.solver.channel_weights import channel_weights, total_objective
 from idfsmec.solver.channels import ChannelFits, Options, solve_channels
 from idfsmec.solver.moments import Moments, accumulate
 from idfsmec.solver.problem import ChannelProblems, kkt_residuals, objective
+from idfsmec.solver.scaling import Scaling, is_constant, observed_moments
 from idfsmec.solver.table_moments import TableMoments, fold_moments, table_moments
 
 __all__ = [
@@ -18,13 +19,16 @@ __all__ = [
     "ChannelProblems",
     "Moments",
     "Options",
+    "Scaling",
     "Solution",
     "TableMoments",
     "accumulate",
     "channel_weights",
     "fold_moments",
+    "is_constant",
     "kkt_residuals",
     "objective",
+    "observed_moments",
     "solve",
     "solve_channels",
     "table_moments",

@@ -13,12 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from idfsmec.solver.scaling import is_constant, safe_scale
+
 Array = NDArray[np.float64]
 
-# A feature whose standard deviation is below this fraction of its mean holds rounding noise only.
-CONSTANT_BELOW = 1e-13
-# Squares of numbers outside this range over- or underflow; such columns are rescaled first.
-_SAFE = (1e-100, 1e100)
 # Samples x features handled at a time: small enough for the processor's cache.
 _BLOCK_ELEMENTS = 400_000
 
@@ -147,7 +145,7 @@ class Moments:
 
     def constant(self) -> NDArray[np.bool_]:
         """Which features do not vary over the observed samples, shape (b, d)."""
-        return ~(self.std > CONSTANT_BELOW * np.abs(self.shift))
+        return is_constant(self.mean, self.std)
 
 
 def _diagonal(A: Array) -> Array:
@@ -242,7 +240,7 @@ def _accumulate_block(
     values -= shift[:, None, :]
     values[~observed] = 0.0
     if scale is None:
-        scale = _safe_scale(values)
+        scale = safe_scale(np.maximum(values.max(axis=1), -values.min(axis=1)))
     if (scale != 1).any():
         values /= scale[:, None, :]
     sum_x = _weighted_sum(weight, values)
@@ -254,15 +252,6 @@ def _accumulate_block(
 
 def _weighted_sum(weight: Array, values: Array) -> Array:
     return (weight[:, None, :] @ values)[:, 0, :]
-
-
-def _safe_scale(values: Array) -> Array:
-    """1 for every feature, but a power of two near its size where squares would overflow."""
-    largest = np.maximum(values.max(axis=1), -values.min(axis=1))
-    unsafe = (largest > 0) & ((largest < _SAFE[0]) | (largest > _SAFE[1]))
-    scale = np.ones_like(largest)
-    scale[unsafe] = 2.0 ** np.round(np.log2(largest[unsafe]))
-    return scale
 
 
 def _as_slice(columns: NDArray[np.intp]) -> slice | NDArray[np.intp]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.solver.moments import Moments, accumulate
+from idfsmec.solver.scaling import Scaling
 
 Array = NDArray[np.float64]
 Columns = NDArray[np.intp]
@@ -60,6 +61,14 @@ class TableMoments:
     def n_features(self) -> int:
         """Number of features of all channels."""
         return sum(group.columns.size for group in self.groups)
+
+    def scaling(self) -> Scaling:
+        """Units of the features over the samples that have their channel."""
+        mean, std = np.zeros(self.n_features), np.zeros(self.n_features)
+        for group in self.groups:
+            mean[group.columns] = group.moments.mean
+            std[group.columns] = group.moments.std
+        return Scaling.of(mean, std)
 
 
 def table_moments(
