@@ -1,6 +1,6 @@
 """A public table of real people: all methods compared under subject-wise folds, whoever wins.
 
-``python -m benchmarks.public_table FEATURES.csv.gz --out DIR`` takes the features that
+``python -m benchmarks.quality.public_table FEATURES.csv.gz --out DIR`` takes the features that
 github.com/djan4848/ais-mdd-eeg computed from OpenNeuro ds003478: 91 people, 60 channels x 16
 features, columns ``<feature>_ch<NNN>``, ``group`` (1: BDI above 13) and ``BDI``, which is what the
 groups were made of and therefore not a feature.

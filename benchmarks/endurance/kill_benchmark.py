@@ -1,9 +1,9 @@
 """Kill ``idfsmec benchmark`` again and again on one store, and compare with an undisturbed run.
 
-``python -m benchmarks.kill_benchmark [kills] [seed]`` kills with SIGKILL while the program starts,
-soon after one, two or three more units are finished, or while the files are exported; lets the
-last run end, and compares the exported files. When a run ends before it is killed, the next kill
-begins with an empty folder.
+``python -m benchmarks.endurance.kill_benchmark [kills] [seed]`` kills with SIGKILL while the
+program starts, soon after one, two or three more units are finished, or while the files are
+exported; lets the last run end, and compares the exported files. When a run ends before it is
+killed, the next kill begins with an empty folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.kill import run, start
+from benchmarks.endurance.kill import run, start
 from idfsmec.table import FeatureTable
 
 COMPARED = ("results.csv", "ranking.csv", "selections.parquet")

@@ -63,7 +63,7 @@ def table(n_channels: int, cap: float = CAP) -> str:
 
 def once(name: str, n_channels: int, cap: float) -> list[float]:
     """Seconds of one fit in a new process; nothing if it takes longer than the cap."""
-    command = [sys.executable, "-m", "benchmarks.fastest", "--fit", name, str(n_channels)]
+    command = [sys.executable, "-m", "benchmarks.speed.fastest", "--fit", name, str(n_channels)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])}
     try:
         # Starting Python and making the table takes a few seconds too.

@@ -1,7 +1,7 @@
 """The ten comparison methods: seconds by size, and ratios to other people's programs.
 
-``python -m benchmarks methods`` runs all of it; ``python -m benchmarks.methods 500 ReliefF`` only
-the tables with 500 samples and the methods named. A pair that takes long is run once.
+``python -m benchmarks methods`` runs all of it; ``python -m benchmarks.speed.methods 500 ReliefF``
+only the tables with 500 samples and the methods named. A pair that takes long is run once.
 """
 
 from __future__ import annotations

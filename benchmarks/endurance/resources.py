@@ -1,9 +1,9 @@
 """Memory and open files of ``idfsmec features`` while it works through many recordings.
 
-``python -m benchmarks.resources [--figure FILE.svg] [counts ...]`` (default 20 and 100 recordings)
-writes simulated recordings, every one of another person, to real FIF files of 19 channels x 1 min,
-runs the command on the first so many of them and looks at it from outside ten times a second. The
-figure shows the longest run.
+``python -m benchmarks.endurance.resources [--figure FILE.svg] [counts ...]`` (default 20 and 100
+recordings) writes simulated recordings, every one of another person, to real FIF files of 19
+channels x 1 min, runs the command on the first so many of them and looks at it from outside ten
+times a second. The figure shows the longest run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._watch import Watched, watch_command
+from benchmarks.endurance._watch import Watched, watch_command
 from idfsmec.recordings import simulate_cohort
 
 SECONDS = 60
@@ -71,7 +71,7 @@ def draw(seen: Watched, count: int, path: Path) -> None:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Print what was seen for several numbers of recordings."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.resources")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.endurance.resources")
     parser.add_argument("counts", nargs="*", type=int, default=[20, 100])
     parser.add_argument("--figure", type=Path)
     asked = parser.parse_args(list(arguments))

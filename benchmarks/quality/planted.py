@@ -1,7 +1,8 @@
 """Simulated cohorts whose truth is known: whether it is found, and what gaps cost.
 
-``python -m benchmarks.planted --out DIR`` simulates one cohort per seed (40 people, 19 channels,
-differences of the groups planted in one band of five channels) and prints, over the cohorts,
+``python -m benchmarks.quality.planted --out DIR`` simulates one cohort per seed (40 people, 19
+channels, differences of the groups planted in one band of five channels) and prints, over the
+cohorts,
 
 - how early each method ranks what was planted, on the whole table with gaps;
 - whether the channels that IDFS-MEC weighs most are planted ones;

@@ -1,4 +1,4 @@
-"""How fast a store of results grows: ``python -m benchmarks.store_size FOLDER``.
+"""How fast a store of results grows: ``python -m benchmarks.endurance.store_size FOLDER``.
 
 Reads the store of a finished benchmark: bytes per unit by method, units per hour between the first
 and the last one finished, and the size after a day of nothing but such units.

@@ -1,8 +1,8 @@
 """Cost of the features: against their building blocks, and against other packages.
 
-Run ``python -m benchmarks.features`` from the repository's root. All candidates take turns in one
-run and medians are compared, so that a busy machine slows all of them alike. Every program runs as
-it does by default: idfsmec in as many threads as there are cores, the others in one. With
+Run ``python -m benchmarks.speed.features`` from the repository's root. All candidates take turns
+in one run and medians are compared, so that a busy machine slows all of them alike. Every program
+runs as it does by default: idfsmec in as many threads as there are cores, the others in one. With
 ``OMP_NUM_THREADS=1`` idfsmec takes one thread too.
 """
 

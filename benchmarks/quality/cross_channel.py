@@ -1,9 +1,9 @@
 """Does a second stage that sees redundancy between channels select better? At equal k, with gaps.
 
-Compares IDFS-MEC with :class:`idfsmec.selection.CrossChannelReranker` at two penalties.
-``python -m benchmarks.cross_channel`` takes a generated table that was not used to choose the
-defaults, ``python -m benchmarks.cross_channel TABLE...`` your own. Prints balanced accuracy / area
-under the ROC curve (percent) / Nogueira's stability for 10, 20 and 40 features.
+Compares IDFS-MEC with :class:`idfsmec.selection.CrossChannelReranker` at two penalties. ``python
+-m benchmarks.quality.cross_channel`` takes a generated table that was not used to choose the
+defaults, ``python -m benchmarks.quality.cross_channel TABLE...`` your own. Prints balanced
+accuracy / area under the ROC curve (percent) / Nogueira's stability for 10, 20 and 40 features.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.svm import LinearSVC
 
-from benchmarks.classifier import source_table, tuned
+from benchmarks.quality.classifier import source_table, tuned
 from idfsmec._columns import channel_columns
 from idfsmec.missing import make_gaps
 from idfsmec.selection import IDFSMEC, CrossChannelReranker, selection_stability

@@ -1,9 +1,9 @@
 """Detection on simulated detachments: recall, false positives and time, beside PREP's.
 
-Run ``python -m benchmarks.detection`` from the repository's root (``--quick`` for a smaller one).
-A channel epoch counts as detached if the electrode is off for at least half of it, and as sound if
-it is on throughout; those between are left out. PREP judges whole recordings, so it is compared on
-electrodes that are off from the start and on electrodes that are never off.
+Run ``python -m benchmarks.quality.detection`` from the repository's root (``--quick`` for a
+smaller one). A channel epoch counts as detached if the electrode is off for at least half of it,
+and as sound if it is on throughout; those between are left out. PREP judges whole recordings, so
+it is compared on electrodes that are off from the start and on electrodes that are never off.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kill ``idfsmec features`` at random moments, resume it, and compare with an undisturbed run.
 
-``python -m benchmarks.kill [kills] [seed]`` prints one line per kill and a summary, and ends with
-1 if any table differs by a bit.
+``python -m benchmarks.endurance.kill [kills] [seed]`` prints one line per kill and a summary, and
+ends with 1 if any table differs by a bit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from idfsmec.recordings import simulate_cohort
 
 N_SUBJECTS = 8
-SOURCE_TREE = Path(__file__).parents[1] / "src"
+SOURCE_TREE = Path(__file__).parents[2] / "src"
 
 
 def write_study(folder: Path, n_subjects: int = N_SUBJECTS, n_channels: int = 19) -> Path:

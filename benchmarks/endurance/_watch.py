@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-SOURCE_TREE = Path(__file__).parents[1] / "src"
+SOURCE_TREE = Path(__file__).parents[2] / "src"
 INTERVAL = 0.1
 
 

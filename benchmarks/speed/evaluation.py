@@ -2,7 +2,7 @@
 
 ``python -m benchmarks evaluation`` measures processor seconds of one unit per method, which a
 busy machine disturbs little, and adds up 5 rates x 10 folds on two cores. With real wall time:
-``python -m benchmarks.evaluation --full 19``, ``--full 128`` and ``--grid``.
+``python -m benchmarks.speed.evaluation --full 19``, ``--full 128`` and ``--grid``.
 """
 
 from __future__ import annotations

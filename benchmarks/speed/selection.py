@@ -15,8 +15,8 @@ from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.pipeline import make_pipeline
 
 from benchmarks._data import channel_table
-from benchmarks._paper import fit_literally
 from benchmarks._timing import markdown, time_in_turns
+from benchmarks.speed._paper import fit_literally
 from idfsmec import IDFSMEC
 from idfsmec.solver import table_moments
 

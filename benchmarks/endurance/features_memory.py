@@ -1,9 +1,10 @@
 """Peak memory of ``idfsmec features``: that of a few recordings, however many there are.
 
-``python -m benchmarks.features_memory [--jobs N] [--folder DIR] [counts ...]`` (default 3 and 12
-recordings, one job, a temporary folder) writes real FIF files of 128 channels x 5 min, each with
-noise of its own (38 MB each), and runs the command on the first so many of them. Memory is that of
-the command and all its workers together. Files that DIR holds already are used as they are.
+``python -m benchmarks.endurance.features_memory [--jobs N] [--folder DIR] [counts ...]`` (default
+3 and 12 recordings, one job, a temporary folder) writes real FIF files of 128 channels x 5 min,
+each with noise of its own (38 MB each), and runs the command on the first so many of them. Memory
+is that of the command and all its workers together. Files that DIR holds already are used as they
+are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks._watch import watch_command
+from benchmarks.endurance._watch import watch_command
 from idfsmec.table import FeatureTable
 
 N_CHANNELS = 128
@@ -72,7 +73,7 @@ def measure(folder: Path, count: int, jobs: int) -> list[str]:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Print peak memory for several numbers of recordings."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.features_memory")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.endurance.features_memory")
     parser.add_argument("counts", nargs="*", type=int, default=[3, 12])
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--folder", type=Path)

@@ -1,12 +1,13 @@
 """Classifiers of incomplete samples, compared at 10-90 % missing under subject-wise folds.
 
-``python -m benchmarks.classifier`` takes a generated table and a simulated cohort, neither of
-which was used to choose the classifier's defaults; ``python -m benchmarks.classifier TABLE...``
-takes tables written by ``FeatureTable.write``. Gaps are in training and test samples alike. Every
-method chooses its strength by inner folds that keep subjects together. Prints balanced accuracy
-and, after the slash, the area under the ROC curve, both in percent, as means over repetitions (new
-gaps, new folds); then by how much IDFSMECClassifier's area is larger than that of each other
-method, over all rates and repetitions, with twice the standard error of the paired differences.
+``python -m benchmarks.quality.classifier`` takes a generated table and a simulated cohort, neither
+of which was used to choose the classifier's defaults; ``python -m benchmarks.quality.classifier
+TABLE...`` takes tables written by ``FeatureTable.write``. Gaps are in training and test samples
+alike. Every method chooses its strength by inner folds that keep subjects together. Prints
+balanced accuracy and, after the slash, the area under the ROC curve, both in percent, as means
+over repetitions (new gaps, new folds); then by how much IDFSMECClassifier's area is larger than
+that of each other method, over all rates and repetitions, with twice the standard error of the
+paired differences.
 """
 
 from __future__ import annotations
