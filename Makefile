@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 # Known-good versions, so that a dependency's new release never breaks a fresh clone.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-lowest lint bench bench-compare fuzz audit docs clean
+.PHONY: help demo test test-fast test-lowest lint bench bench-compare fuzz audit docs clean
 
 help:
 	@echo "make demo   see what idfsmec does, no data needed"
-	@echo "make test   run the test suite"
+	@echo "make test   run the test suite, a few minutes"
+	@echo "make test-fast   leave out what takes long, under two minutes"
 	@echo "make test-lowest   run it with the lowest versions that pyproject.toml allows"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  time idfsmec against its peers, half an hour; BENCH=grid for one of them"
@@ -31,6 +32,11 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) --editable '.[dev]'
 	@touch $@ $(VENV)/.installed-user
 
+# With the programs of others that results and speed are compared with.
+$(VENV)/.installed-peers: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable '.[dev,peers]'
+	@touch $@ $(VENV)/.installed-dev $(VENV)/.installed-user
+
 $(VENV)/.installed-docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) --editable '.[docs]'
 	@touch $@ $(VENV)/.installed-user
@@ -38,15 +44,20 @@ $(VENV)/.installed-docs: pyproject.toml constraints.txt | $(BIN)/python
 demo: $(VENV)/.installed-user
 	$(BIN)/idfsmec demo
 
-test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --numprocesses auto
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+test: $(VENV)/.installed-peers
+	$(PYTEST)
+
+test-fast: $(VENV)/.installed-peers
+	$(PYTEST) -m "not slow"
 
 # An environment of its own. Old packages warn about new ones below them: shown, but no errors.
 LOWEST := $(VENV)-lowest
 $(LOWEST)/.installed: pyproject.toml | $(BIN)/python
 	$(INSTALL) uv
 	$(PYTHON) -m venv --clear $(LOWEST)
-	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[dev]'
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[dev,peers]'
 	@touch $@
 
 test-lowest: $(LOWEST)/.installed
@@ -62,7 +73,7 @@ BENCH ?=
 BENCH_PAGE := $(if $(BENCH),,--markdown docs/studies/benchmarks.md)
 BENCH_JSON ?= benchmarks/results/latest.json
 
-bench: $(VENV)/.installed-dev
+bench: $(VENV)/.installed-peers
 	$(BIN)/python -m benchmarks $(BENCH) --json $(BENCH_JSON) $(BENCH_PAGE)
 
 bench-compare: $(VENV)/.installed-dev
