@@ -1,1 +1,0 @@
-"""Commands that are killed, and what they take of memory and disk."""

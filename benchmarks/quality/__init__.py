@@ -1,1 +1,0 @@
-"""Studies on simulated and public tables: what is found, and how well it predicts."""

@@ -1,1 +1,0 @@
-"""Timings, as ratios in one run: against peers, one fit, or an empty program."""
