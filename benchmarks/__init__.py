@@ -1,1 +1,5 @@
-"""Timings against peers, as ratios in one run: ``python -m benchmarks [NAME ...]``."""
+"""What idfsmec costs, finds and survives: ``python -m benchmarks [NAME ...]``.
+
+``speed`` has timings, as ratios in one run; ``quality`` has studies on simulated and public
+tables; ``endurance`` kills commands and watches their memory.
+"""

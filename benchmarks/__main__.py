@@ -19,13 +19,34 @@ from benchmarks._record import Section, listening, write_json, write_markdown
 
 #: Timings against peers, run by default; the others measure whole comparisons, quality, memory or
 #: survival of kills.
-TIMINGS = ("selection", "fastest", "grid", "gpu", "features", "methods", "scaling")
+TIMINGS = (
+    "selection",
+    "fastest",
+    "grid",
+    "gpu",
+    "features",
+    "methods",
+    "scaling",
+    "startup",
+)
+FOLDERS = ("speed", "quality", "endurance")
 #: In a run of all timings, the sizes for which the slowest peers end within minutes.
 SHORTENED: dict[str, tuple] = {"methods": ((500,),), "grid": (((19, 600),),)}
 
 
+def find_benchmarks() -> dict[str, str]:
+    """Modules by name, folder after folder."""
+    root = Path(benchmarks.__file__).parent
+    return {
+        one.name: f"benchmarks.{folder}.{one.name}"
+        for folder in FOLDERS
+        for one in pkgutil.iter_modules([str(root / folder)])
+        if not one.name.startswith("_")
+    }
+
+
 def main() -> None:
-    available = [m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name[0] != "_"]
+    available = find_benchmarks()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="by default all timings")
     parser.add_argument("--list", action="store_true", help="name all benchmarks and end")
@@ -34,7 +55,8 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     if arguments.list:
-        print("\n".join(f"{name}{' (timing)' * (name in TIMINGS)}" for name in available))
+        for name, module in available.items():
+            print(f"{name:16}{module}{', against peers' * (name in TIMINGS)}")
         return
     unknown = sorted({*arguments.names, *arguments.skip} - set(available))
     if unknown:
@@ -57,7 +79,7 @@ def run(
         began = time.perf_counter()
         with listening() as heard:
             try:
-                module = importlib.import_module(f"benchmarks.{name}")
+                module = importlib.import_module(find_benchmarks()[name])
                 module.main(*shortened.get(name, ()))
             except Exception as error:  # one benchmark must not cost the others their results
                 print(f"failed: {type(error).__name__}: {error}")

@@ -29,9 +29,7 @@ TablePath = Annotated[
 Output = Annotated[
     AnyPath, typer.Option("-o", "--output", help="Where to write the ranking, a CSV file.")
 ]
-Count = Annotated[
-    int | None, typer.Option("--k", help="Features to keep; half of them when left out.")
-]
+Count = Annotated[int | None, typer.Option("--k", help="Features to keep; 20 when left out.")]
 Lam = Annotated[float, typer.Option(help="Weight of redundancy within a channel, >= 0.")]
 Gamma = Annotated[float, typer.Option(help="How evenly channels are weighted, > 1.")]
 Tune = Annotated[
@@ -123,9 +121,10 @@ def _fit(table: FeatureTable, k: int | None, lam: float, gamma: float, tune: boo
 
     if not tune:
         with shown("ranking"):
-            return IDFSMEC(
-                table.column_channels, n_features_to_select=k, lam=lam, gamma=gamma
-            ).fit(table.X, table.y)
+            count: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
+            return IDFSMEC(table.column_channels, lam=lam, gamma=gamma, **count).fit(
+                table.X, table.y
+            )
     grid: dict[str, Any] = {} if k is None else {"n_features": [k]}
     with shown("choosing lam, gamma and the number of features"):
         search = IDFSMECCV(table.column_channels, **grid)

@@ -36,7 +36,7 @@ class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
     ----------
     channels : array-like of shape (n_features,), optional
         Label per feature, as in :class:`IDFSMEC`.
-    n_features_to_select : int, float or None, default=None
+    n_features_to_select : int or float, default=20
         How many features ``transform`` keeps. The prediction uses all, by their scores.
     lam, gamma : float
         Of :class:`IDFSMEC`.
@@ -87,7 +87,7 @@ class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
         self,
         channels: ArrayLike | None = None,
         *,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float = 20,
         lam: float = 0.01,
         gamma: float = 1.1,
         power: float = 0.25,

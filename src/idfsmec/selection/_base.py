@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from abc import abstractmethod
+from numbers import Integral
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from idfsmec._parameters import (
+    CheckedEstimator,
+    Constraints,
+    checks_parameters,
+    fraction,
+    integer,
+)
 
-class RankingSelector(SelectorMixin, BaseEstimator):
+#: How many features a selector keeps unless told otherwise; all, if there are fewer.
+DEFAULT_COUNT = 20
+
+
+class RankingSelector(SelectorMixin, CheckedEstimator):
     """A selector that orders all features and keeps the first ones.
 
-    A subclass validates its input (:meth:`_validate_complete` for those that cannot take NaN),
-    computes scores and hands them to :meth:`_set_ranking`; everything else is inherited.
+    A subclass validates its input, computes scores and hands them to :meth:`_set_ranking`, or an
+    order to :meth:`_set_order`; everything else is inherited.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction.
 
     Attributes
     ----------
@@ -30,31 +47,16 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         Mask of the features that are kept: those ranked 1 ... k.
     """
 
-    n_features_to_select: int | float | None = None
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_features_to_select": [integer(1), fraction()]
+    }
+
+    n_features_to_select: Any  # as declared above, or by a subclass that means more by it
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-    def _validate_complete(
-        self, X: ArrayLike, y: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray]:
-        """Check a complete X and class labels y.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        y_codes : ndarray of shape (n_samples,)
-            Labels as 0 ... n_classes - 1.
-        classes : ndarray of shape (n_classes,)
-        """
-        checked, labels = validate_data(
-            self, X, y, dtype=np.float64, ensure_all_finite="allow-nan"
-        )
-        if not np.isfinite(checked).all():
-            self._refuse_non_finite(checked)
-        return checked, *encode_labels(labels)
 
     def _refuse_non_finite(self, X: NDArray[np.float64]) -> None:
         """Say which columns stop this method and what to put in front of it."""
@@ -105,31 +107,66 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     def _n_to_select(self, n_features: int) -> int:
         """Resolve ``n_features_to_select`` and warn if it asks for more than there is."""
         wanted = self.n_features_to_select
-        if isinstance(wanted, Integral) and wanted > n_features:
+        if isinstance(wanted, Integral) and DEFAULT_COUNT != int(wanted) > n_features:
             warnings.warn(
                 f"n_features_to_select={wanted} is more than the {n_features} features "
                 "there are; all are kept.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        return self._resolve_n_to_select(n_features)
-
-    def _resolve_n_to_select(self, n_features: int) -> int:
-        """Resolve ``n_features_to_select`` (None: half; float: fraction; int: count)."""
-        wanted = self.n_features_to_select
-        if wanted is None:
-            return max(1, n_features // 2)
-        if isinstance(wanted, Integral) and not isinstance(wanted, bool) and wanted >= 1:
-            return min(int(wanted), n_features)
-        if isinstance(wanted, Real) and not isinstance(wanted, Integral) and 0 < wanted <= 1:
-            return max(1, int(n_features * wanted))
-        raise ValueError(
-            f"n_features_to_select must be None, an int >= 1 or a float in (0, 1], got {wanted!r}."
-        )
+        return count_features(wanted, n_features)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "support_")
         return self.support_
+
+
+class CompleteSelector(RankingSelector):
+    """A selector that refuses NaN; a subclass ranks checked data (:meth:`_rank`)."""
+
+    @checks_parameters
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Rank the features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Complete data; NaN is refused.
+        y : array-like of shape (n_samples,)
+            Class labels.
+
+        Returns
+        -------
+        self : object
+        """
+        self._rank(*self._check_input(X, y))
+        return self
+
+    def _check_input(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray]:
+        """Give X as complete numbers and y as codes 0 ... n_classes - 1."""
+        checked, labels = validate_data(
+            self, X, y, dtype=np.float64, ensure_all_finite="allow-nan"
+        )
+        if not np.isfinite(checked).all():
+            self._refuse_non_finite(checked)
+        return checked, encode_labels(labels)[0]
+
+    @abstractmethod
+    def _rank(self, X: NDArray[np.float64], y: NDArray) -> None:
+        """Compute scores and hand them to :meth:`_set_ranking` or :meth:`_set_order`."""
+
+
+def count_features(wanted: int | float, n_features: int) -> int:
+    """How many features a number or a fraction of them means.
+
+    Examples
+    --------
+    >>> count_features(20, 342), count_features(20, 5), count_features(0.1, 342)
+    (20, 5, 34)
+    """
+    if isinstance(wanted, Integral):
+        return min(int(wanted), n_features)
+    return max(1, int(n_features * wanted))
 
 
 def ranks(order: NDArray[np.intp]) -> NDArray[np.intp]:

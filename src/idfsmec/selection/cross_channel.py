@@ -36,8 +36,8 @@ class CrossChannelReranker(RankingSelector):
     ----------
     estimator : IDFSMEC, optional
         Finds the candidates; ``IDFSMEC(lam=0.01, gamma=1.1)`` by default.
-    n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a fraction, or half of them (None).
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction.
     n_candidates : int, default=200
         How many of the leading features are ordered anew; the others follow in their order.
     ridge : float, default=3.0
@@ -83,7 +83,7 @@ class CrossChannelReranker(RankingSelector):
         self,
         estimator: BaseEstimator | None = None,
         *,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float = 20,
         n_candidates: int = 200,
         ridge: float = 3.0,
         channels: ArrayLike | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from idfsmec._columns import channel_columns
 from idfsmec._jobs import one_blas_thread
+from idfsmec._parameters import Constraints, fraction, integer
 from idfsmec.selection._base import RankingSelector, encode_labels, ranks
 from idfsmec.selection._error_bounds import ASSUMPTIONS, false_selections, smallest_threshold
 from idfsmec.selection._judging import fill_by_train
@@ -100,6 +102,10 @@ class StabilitySelector(RankingSelector):
     >>> sure.channel_names_.tolist(), float(sure.channel_frequencies_[0])
     (['Fz', 'Pz'], 1.0)
     """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_features_to_select": [integer(1), fraction(), None]
+    }
 
     def __init__(
         self,
@@ -234,7 +240,7 @@ class StabilitySelector(RankingSelector):
         self.threshold_ = float(threshold)
         self.expected_false_ = false_selections(self.threshold_, *bound)
         order = np.lexsort((rankings.mean(axis=0), -self.frequencies_))
-        self._set_ranking(self.frequencies_, order)
+        self.scores_, self.ranking_ = self.frequencies_, ranks(order)
         # A frequency is a ratio of whole numbers; rounding must not put it below its equal.
         self.support_ = self.frequencies_ >= self.threshold_ - 1e-9
 

@@ -89,11 +89,6 @@ def test_more_features_than_samples_fit_exactly():
     assert selector.support_.sum() == 25
 
 
-def test_refuses_to_start_nowhere():
-    with pytest.raises(ValueError, match="n_restarts must be at least 1"):
-        CDLSR(n_restarts=0).fit(np.eye(4), [0, 1, 0, 1])
-
-
 def test_a_summary_serves_every_k_and_ranks_as_separate_fits():
     X, y = make_classification(120, 40, n_informative=8, n_classes=3, random_state=1)
     X[:, [4, 17]] = 3.0  # constant features are left out of the summary and come last

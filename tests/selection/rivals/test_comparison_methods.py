@@ -73,7 +73,7 @@ def test_gives_a_total_order_that_scores_agree_with(method, n_samples, n_feature
     check_total_order(clone(method).fit(X, y), n_features)
 
 
-# FSOR and GRMOR decompose matrices of that size: benchmarks/methods.py runs them.
+# FSOR and GRMOR decompose matrices of that size: benchmarks/speed/methods.py runs them.
 @pytest.mark.parametrize(
     "method",
     [method for method in ALL if not isinstance(method, FSOR | GRMOR)],

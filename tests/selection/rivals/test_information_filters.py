@@ -194,17 +194,3 @@ def test_data_too_large_to_keep_encoded_gives_the_same_tables(monkeypatch, refer
         "idfsmec.selection.rivals._mutual_information._BLOCK_BYTES", 4 * 4 * 200 * 7
     )
     assert MRMSR(n_features_to_select=12).fit(X, y).ranking_.tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize(
-    ("selector", "message"),
-    [
-        (MRMR(method="MIX"), "method must be"),
-        (CMIM(variant="C"), "variant must be"),
-        (MRMSR(strategy="kmeans"), "strategy must be"),
-        (MRMR(n_bins=1), "n_bins must be"),
-    ],
-)
-def test_a_parameter_that_is_no_choice_is_refused(selector, message, reference):
-    with pytest.raises(ValueError, match=message):
-        selector.fit(*reference)

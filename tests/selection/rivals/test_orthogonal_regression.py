@@ -63,8 +63,3 @@ def test_too_few_iterations_are_told():
     X, y = load_wine(return_X_y=True)
     with pytest.warns(ConvergenceWarning, match=r"GRMOR did not reach tol=1e-14 in 1 iter"):
         GRMOR(max_iter=1, tol=1e-14).fit(X, y)
-
-
-def test_a_negative_price_is_refused():
-    with pytest.raises(ValueError, match="lam must be a finite number >= 0"):
-        GRMOR(lam=-1).fit(np.eye(4), [0, 1, 0, 1])

@@ -191,12 +191,6 @@ def test_without_pymoo_the_error_says_how_to_install_it(monkeypatch, quick):
         quick.fit(*load_iris(return_X_y=True))
 
 
-@pytest.mark.parametrize("parameters", [{"population_size": 1}, {"n_generations": -1}])
-def test_impossible_sizes_are_refused(parameters):
-    with pytest.raises(ValueError, match="population_size >= 2"):
-        PSNSGA(**parameters).fit(*load_iris(return_X_y=True))
-
-
 @pytest.mark.parametrize("kept", [True, False])
 def test_the_number_of_threads_changes_nothing(wine, monkeypatch, kept):
     if not kept:

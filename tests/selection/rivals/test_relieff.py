@@ -91,11 +91,6 @@ def test_a_class_of_one_sample_has_no_hits_and_does_no_harm():
     np.testing.assert_allclose(ReliefF().fit(X, y).scores_, by_definition(X, y), atol=1e-13)
 
 
-def test_without_neighbours_it_refuses():
-    with pytest.raises(ValueError, match="n_neighbors must be at least 1"):
-        ReliefF(n_neighbors=0).fit(np.eye(4), [0, 1, 0, 1])
-
-
 @pytest.mark.parametrize("n_jobs", [2, 3, -1])
 def test_the_number_of_threads_changes_no_digit(monkeypatch, n_jobs):
     X, y = make_classification(160, 40, n_informative=6, n_classes=3, random_state=0)

@@ -78,8 +78,3 @@ def test_features_that_fit_the_classes_exactly_are_no_trouble():
 def test_too_few_iterations_are_told():
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
         RFS(max_iter=2).fit(*load_wine(return_X_y=True))
-
-
-def test_refuses_a_penalty_that_is_none():
-    with pytest.raises(ValueError, match="gamma must be above 0"):
-        RFS(gamma=0).fit(np.eye(4), [0, 1, 0, 1])

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from idfsmec._columns import channel_columns
 from idfsmec._jobs import available_threads, one_blas_thread
+from idfsmec._parameters import checks_parameters
 from idfsmec.selection._base import RankingSelector, encode_labels
 from idfsmec.selection.idfsmec._weighing import weigh
 from idfsmec.solver import (
@@ -42,8 +43,8 @@ class IDFSMEC(RankingSelector):
     channels : array-like of shape (n_features,), optional
         Label per feature. By default the part of the column name before the last ``"__"``; if
         the columns have no such names, all features form one channel.
-    n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a fraction, or half of them (None).
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction.
     lam : float, default=1.0
         Price of redundancy between the features of a channel, >= 0. Small values give few
         features per channel.
@@ -119,7 +120,7 @@ class IDFSMEC(RankingSelector):
         self,
         channels: ArrayLike | None = None,
         *,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float = 20,
         lam: float = 1.0,
         gamma: float = 2.0,
         standardize: bool = True,
@@ -147,6 +148,7 @@ class IDFSMEC(RankingSelector):
         tags.input_tags.allow_nan = True
         return tags
 
+    @checks_parameters
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> IDFSMEC:
         """Rank features and channels.
 

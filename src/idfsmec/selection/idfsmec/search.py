@@ -225,7 +225,7 @@ def _feature_counts(wanted: Iterable[int | float], n_features: int) -> list[int]
         if isinstance(one, int | np.integer) and not isinstance(one, bool) and one > n_features:
             continue
         counts.add(probe.set_params(n_features_to_select=one)._n_to_select(n_features))
-    return sorted(counts) or [max(1, n_features // 2)]
+    return sorted(counts) or [n_features]
 
 
 def _results(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec.selection.rivals._complete import CompleteSelector
+from idfsmec._parameters import Constraints, StrOptions, integer
+from idfsmec.selection._base import CompleteSelector, count_features
 from idfsmec.selection.rivals._discretize import Strategy, discretize
 from idfsmec.selection.rivals._mutual_information import PairInformation
 
@@ -28,23 +30,24 @@ class GreedyInformationSelector(CompleteSelector):
     from them (:meth:`_criterion`).
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_bins": [integer(2, 255), None],
+        "strategy": [StrOptions({"quantile", "uniform"})],
+    }
+
     n_bins: int | None
     strategy: Strategy
     _combine: np.ufunc = np.add
     _with_classes = False
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
-        self._check_parameters()
         codes = discretize(X, self.n_bins, self.strategy)
         information = PairInformation(codes, y)
         candidates = np.ptp(codes, axis=0) > 0
-        wanted = min(self._resolve_n_to_select(X.shape[1]), int(candidates.sum()))
+        wanted = min(count_features(self.n_features_to_select, X.shape[1]), int(candidates.sum()))
         order, self.criterion_ = self._search(information, candidates, wanted)
         self.relevance_ = information.relevance
         self._set_order(order)
-
-    def _check_parameters(self) -> None:
-        """Refuse parameters that are no choice; nothing to check by default."""
 
     @abstractmethod
     def _judge_pairs(

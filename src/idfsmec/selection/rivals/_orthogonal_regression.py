@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from idfsmec._parameters import Constraints, integer, number
+from idfsmec.selection._base import CompleteSelector
 from idfsmec.selection.rivals._blas import blas_threads_for
-from idfsmec.selection.rivals._complete import CompleteSelector
 from idfsmec.solver import Options, solve_channels, table_moments
 
 
@@ -20,6 +22,12 @@ class OrthogonalRegression(CompleteSelector):
     redundancy costs (:meth:`_price_of_redundancy`).
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "standardize": ["boolean"],
+        "tol": [number(0)],
+        "max_iter": [integer(1)],
+    }
+
     standardize: bool
     tol: float
     max_iter: int
@@ -29,8 +37,6 @@ class OrthogonalRegression(CompleteSelector):
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
         lam = self._price_of_redundancy()
-        if not 0 <= lam < np.inf:
-            raise ValueError(f"lam must be a finite number >= 0, got {lam!r}.")
         columns = [np.arange(X.shape[1])]
         options = Options(
             standardize=bool(self.standardize), tol=float(self.tol), max_iter=int(self.max_iter)

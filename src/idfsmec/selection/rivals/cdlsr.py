@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils import check_random_state
 
+from idfsmec._parameters import N_JOBS, Constraints, integer, number
+from idfsmec.selection._base import CompleteSelector, count_features
 from idfsmec.selection.rivals._blas import blas_threads_for
-from idfsmec.selection.rivals._complete import CompleteSelector
 from idfsmec.selection.rivals._targets import center, one_hot
 
 _RIDGE = 1e-7
@@ -28,8 +29,9 @@ class CDLSR(CompleteSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        k: a count, a fraction, or None for half. Supports for different k are not nested.
+    n_features_to_select : int or float, default=20
+        k: a number (all, if there are fewer) or a fraction. Supports for different k are not
+        nested.
     n_restarts : int, default=10
         Random starts. More find better supports, at proportional cost.
     tol : float, default=1e-4
@@ -78,10 +80,18 @@ class CDLSR(CompleteSelector):
     array([1, 3])
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_restarts": [integer(1)],
+        "tol": [number(0, closed="left")],
+        "max_iter": [integer(1)],
+        "random_state": ["random_state"],
+        "n_jobs": N_JOBS,
+    }
+
     def __init__(
         self,
         *,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float = 20,
         n_restarts: int = 10,
         tol: float = 1e-4,
         max_iter: int = 1000,
@@ -125,10 +135,8 @@ class CDLSR(CompleteSelector):
 
     def _rank_from(self, summary: Summary) -> None:
         moments, constant = summary
-        if self.n_restarts < 1:
-            raise ValueError(f"n_restarts must be at least 1, got {self.n_restarts!r}.")
         usable = np.flatnonzero(~constant)
-        k = min(self._resolve_n_to_select(constant.size), usable.size)
+        k = min(count_features(self.n_features_to_select, constant.size), usable.size)
         self.coef_ = np.zeros((constant.size, moments.B.shape[1]))
         gain = np.zeros(constant.size)
         if k:

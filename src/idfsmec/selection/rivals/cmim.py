@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from idfsmec._parameters import Constraints, StrOptions
 from idfsmec.selection.rivals._discretize import Strategy
 from idfsmec.selection.rivals._greedy import GreedyInformationSelector
 from idfsmec.selection.rivals._mutual_information import PairInformation
@@ -20,9 +21,9 @@ class CMIM(GreedyInformationSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        How many features to keep: a count, a fraction, or None for half. The search goes on
-        until so many are chosen; the other features follow in the order of the criterion
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction. The search
+        goes on until so many are chosen; the other features follow in the order of the criterion
         after the last step.
     variant : {"A", "B"}, default="A"
         "A" is Fleuret's criterion. "B" leaves I(f; y) out of the minimum, as some packages do.
@@ -63,13 +64,17 @@ class CMIM(GreedyInformationSelector):
     array([ 0,  6, 12])
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "variant": [StrOptions({"A", "B"})],
+    }
+
     _combine = np.minimum
     _with_classes = True
 
     def __init__(
         self,
         *,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float = 20,
         variant: Literal["A", "B"] = "A",
         n_bins: int | None = 5,
         strategy: Strategy = "quantile",
@@ -78,10 +83,6 @@ class CMIM(GreedyInformationSelector):
         self.variant = variant
         self.n_bins = n_bins
         self.strategy = strategy
-
-    def _check_parameters(self) -> None:
-        if self.variant not in ("A", "B"):
-            raise ValueError(f'variant must be "A" or "B", got {self.variant!r}.')
 
     def _judge_pairs(
         self, information: PairInformation, others: NDArray[np.intp]

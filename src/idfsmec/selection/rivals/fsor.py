@@ -13,8 +13,8 @@ class FSOR(OrthogonalRegression):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        How many features to keep: a count, a fraction, or None for half.
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction.
     standardize : bool, default=True
         Whether to scale features to unit variance first. The objective is not scale invariant.
     tol : float, default=1e-4
@@ -56,7 +56,7 @@ class FSOR(OrthogonalRegression):
     def __init__(
         self,
         *,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float = 20,
         standardize: bool = True,
         tol: float = 1e-4,
         max_iter: int = 10_000,

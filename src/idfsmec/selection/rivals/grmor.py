@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from idfsmec._parameters import Constraints, number
 from idfsmec.selection.rivals._orthogonal_regression import OrthogonalRegression
 
 
@@ -14,8 +17,8 @@ class GRMOR(OrthogonalRegression):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        How many features to keep: a count, a fraction, or None for half.
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction.
     lam : float, default=1.0
         Price of redundancy, >= 0. 0 is FSOR.
     standardize : bool, default=True
@@ -57,10 +60,12 @@ class GRMOR(OrthogonalRegression):
     array([ 9, 11, 12])
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {"lam": [number(0, closed="left")]}
+
     def __init__(
         self,
         *,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float = 20,
         lam: float = 1.0,
         standardize: bool = True,
         tol: float = 1e-4,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from idfsmec._parameters import Constraints, StrOptions
 from idfsmec.selection.rivals._discretize import Strategy
 from idfsmec.selection.rivals._greedy import GreedyInformationSelector
 from idfsmec.selection.rivals._mutual_information import PairInformation
@@ -24,9 +25,9 @@ class MRMR(GreedyInformationSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        How many features to keep: a count, a fraction, or None for half. The search goes on
-        until so many are chosen; the other features follow in the order of the criterion
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction. The search
+        goes on until so many are chosen; the other features follow in the order of the criterion
         after the last step.
     method : {"MID", "MIQ"}, default="MID"
         Difference or quotient.
@@ -61,10 +62,14 @@ class MRMR(GreedyInformationSelector):
     array([21, 23, 27])
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "method": [StrOptions({"MID", "MIQ"})],
+    }
+
     def __init__(
         self,
         *,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float = 20,
         method: Literal["MID", "MIQ"] = "MID",
         n_bins: int | None = 5,
         strategy: Strategy = "quantile",
@@ -73,10 +78,6 @@ class MRMR(GreedyInformationSelector):
         self.method = method
         self.n_bins = n_bins
         self.strategy = strategy
-
-    def _check_parameters(self) -> None:
-        if self.method not in ("MID", "MIQ"):
-            raise ValueError(f'method must be "MID" or "MIQ", got {self.method!r}.')
 
     def _judge_pairs(
         self, information: PairInformation, others: NDArray[np.intp]

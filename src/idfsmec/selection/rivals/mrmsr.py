@@ -20,9 +20,9 @@ class MRMSR(GreedyInformationSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        How many features to keep: a count, a fraction, or None for half. The search goes on
-        until so many are chosen; the other features follow in the order of the criterion
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction. The search
+        goes on until so many are chosen; the other features follow in the order of the criterion
         after the last step.
     n_bins : int or None, default=5
         Bins per feature; None if X is discrete already.
@@ -60,7 +60,7 @@ class MRMSR(GreedyInformationSelector):
     def __init__(
         self,
         *,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float = 20,
         n_bins: int | None = 5,
         strategy: Strategy = "quantile",
     ) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from idfsmec._jobs import one_blas_thread
-from idfsmec.selection.rivals._complete import CompleteSelector
+from idfsmec._parameters import N_JOBS, Constraints, integer, number
+from idfsmec.selection._base import CompleteSelector
 from idfsmec.selection.rivals._discretize import discretize
 from idfsmec.selection.rivals._mutual_information import PairInformation
 from idfsmec.selection.rivals._reference_survival import (
@@ -35,9 +38,9 @@ class PSNSGA(CompleteSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        How many of the ranked features to keep: a count, a fraction, or None for half. The
-        search itself chooses its own number: see ``subset_``.
+    n_features_to_select : int or float, default=20
+        How many of the ranked features to keep: a number (all, if there are fewer) or a
+        fraction. The search itself chooses its own number: see ``subset_``.
     population_size : int or None, default=None
         Subsets per generation. None: a twentieth of the number of features, at least 20 and at
         most 300.
@@ -89,10 +92,20 @@ class PSNSGA(CompleteSelector):
     True
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "population_size": [integer(2), None],
+        "n_generations": [integer(0)],
+        "n_divisions": [integer(1)],
+        "clear_margin": [number(0, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": N_JOBS,
+        "verbose": ["verbose"],
+    }
+
     def __init__(
         self,
         *,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float = 20,
         population_size: int | None = None,
         n_generations: int = 70,
         n_divisions: int = 27,
@@ -138,11 +151,6 @@ class PSNSGA(CompleteSelector):
         size = self.population_size
         if size is None:
             size = max(20, min(round(n_features / 20), 300))
-        if size < 2 or self.n_generations < 0:
-            raise ValueError(
-                "PSNSGA needs population_size >= 2 (or None) and n_generations >= 0, got "
-                f"{self.population_size!r} and {self.n_generations!r}."
-            )
         survival = ReferenceSurvival(self.n_divisions, self.clear_margin, rng)
         population = rng.random_sample((size, n_features)) < 0.5
         objectives = fitness(population)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from typing import ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from idfsmec._jobs import one_blas_thread
-from idfsmec.selection.rivals._complete import CompleteSelector
+from idfsmec._parameters import N_JOBS, Constraints, integer
+from idfsmec.selection._base import CompleteSelector
 from idfsmec.selection.rivals._manhattan import ManhattanNeighbours, Pairs
 
 # Below so many differences of single values, starting threads costs more than it saves.
@@ -27,8 +29,8 @@ class ReliefF(CompleteSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        How many features to keep: a count, a fraction, or None for half.
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction.
     n_neighbors : int, default=10
         Hits, and misses per class; a class with fewer samples gives those it has.
     n_jobs : int or None, default=None
@@ -65,10 +67,15 @@ class ReliefF(CompleteSelector):
     array([0.1399, 0.1226, 0.359 , 0.3754])
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_neighbors": [integer(1)],
+        "n_jobs": N_JOBS,
+    }
+
     def __init__(
         self,
         *,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float = 20,
         n_neighbors: int = 10,
         n_jobs: int | None = None,
     ) -> None:
@@ -77,8 +84,6 @@ class ReliefF(CompleteSelector):
         self.n_jobs = n_jobs
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
-        if self.n_neighbors < 1:
-            raise ValueError(f"n_neighbors must be at least 1, got {self.n_neighbors!r}.")
         lowest, extent = X.min(axis=0), np.ptp(X, axis=0)
         constant = extent == 0
         # Classes side by side, so that each is a range of rows.

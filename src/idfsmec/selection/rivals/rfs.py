@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
+from idfsmec._parameters import Constraints, integer, number
+from idfsmec.selection._base import CompleteSelector
 from idfsmec.selection.rivals._blas import blas_threads_for
-from idfsmec.selection.rivals._complete import CompleteSelector
 from idfsmec.selection.rivals._targets import center, one_hot
 
 # Norms are smoothed by this fraction of the largest row of W, or of Y for the residuals, so
@@ -31,8 +33,8 @@ class RFS(CompleteSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        How many features to keep: a count, a fraction, or None for half.
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction.
     gamma : float, default=1.0
         Weight of the penalty, above 0. The larger, the fewer features have a score.
     center : bool, default=True
@@ -79,10 +81,18 @@ class RFS(CompleteSelector):
     array([1, 3])
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "gamma": [number(0)],
+        "center": ["boolean"],
+        "standardize": ["boolean"],
+        "tol": [number(0, closed="left")],
+        "max_iter": [integer(1)],
+    }
+
     def __init__(
         self,
         *,
-        n_features_to_select: int | float | None = None,
+        n_features_to_select: int | float = 20,
         gamma: float = 1.0,
         center: bool = True,
         standardize: bool = False,
@@ -97,8 +107,6 @@ class RFS(CompleteSelector):
         self.max_iter = max_iter
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
-        if not self.gamma > 0:
-            raise ValueError(f"gamma must be above 0, got {self.gamma!r}.")
         centred, constant = center(X, standardize=self.standardize)
         Y = one_hot(y)
         if self.center or self.standardize:

@@ -8,7 +8,7 @@ from scipy.stats import rankdata
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from idfsmec.selection.rivals._complete import CompleteSelector
+from idfsmec.selection._base import CompleteSelector, count_features
 from idfsmec.selection.rivals._greedy import first_best, search_order
 
 # Information of a perfect rank correlation, where the formula is infinite.
@@ -27,9 +27,9 @@ class RRCT(CompleteSelector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        How many features to keep: a count, a fraction, or None for half. The search goes on
-        until so many are chosen; the other features follow in the order of the criterion
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction. The search
+        goes on until so many are chosen; the other features follow in the order of the criterion
         after the last step.
 
     Attributes
@@ -67,12 +67,12 @@ class RRCT(CompleteSelector):
     array([1, 2, 8])
     """
 
-    def __init__(self, *, n_features_to_select: int | float | None = None) -> None:
+    def __init__(self, *, n_features_to_select: int | float = 20) -> None:
         self.n_features_to_select = n_features_to_select
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
         candidates = np.ptp(X, axis=0) > 0
-        wanted = min(self._resolve_n_to_select(X.shape[1]), int(candidates.sum()))
+        wanted = min(count_features(self.n_features_to_select, X.shape[1]), int(candidates.sum()))
         order, self.criterion_, self.relevance_ = _search(
             _normalised_ranks(X), _normalised_ranks(y[:, None])[:, 0], candidates, wanted
         )
@@ -84,9 +84,9 @@ class RRCT(CompleteSelector):
         if y is not None and type_of_target(y) == "continuous":
             target = column_or_1d(y, dtype=np.float64)
             # Any labels do for validating X; a target of one value has no ranks to explain.
-            X, _, _ = self._validate_complete(X, np.unique(target, return_inverse=True)[1])
+            X, _ = super()._check_input(X, np.unique(target, return_inverse=True)[1])
             return X, target
-        X, codes, _ = self._validate_complete(X, y)
+        X, codes = super()._check_input(X, y)
         return X, codes.astype(np.float64)
 
 

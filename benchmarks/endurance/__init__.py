@@ -1,0 +1,1 @@
+"""Commands that are killed, and what they take of memory and disk."""

@@ -1,0 +1,1 @@
+"""Studies on simulated and public tables: what is found, and how well it predicts."""

@@ -1,0 +1,1 @@
+"""Timings, as ratios in one run: against peers, one fit, or an empty program."""

@@ -1,0 +1,187 @@
+"""Parameters of estimators: declared per class, checked in one place before ``fit``.
+
+The only module that touches scikit-learn's own, not quite public, checks. An estimator derives
+from :class:`CheckedEstimator`, says in ``_parameter_constraints`` what each parameter may be, and
+decorates its ``fit`` with :func:`checks_parameters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, TypeVar, cast
+
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    Options,
+    RealNotInt,
+    StrOptions,
+    make_constraint,
+    validate_parameter_constraints,
+)
+
+__all__ = [
+    "N_JOBS",
+    "CheckedEstimator",
+    "Constraints",
+    "HasMethods",
+    "Options",
+    "SequenceOf",
+    "StrOptions",
+    "check_parameters",
+    "checks_parameters",
+    "fraction",
+    "integer",
+    "number",
+]
+
+#: From a parameter's name to what it may be, any one of a list, as scikit-learn writes it: what
+#: the functions and classes of this module give, ``"boolean"``, ``"array-like"``,
+#: ``"random_state"``, ``"verbose"``, ``"cv_object"``, ``callable``, a type, or None.
+Constraints = Mapping[str, list[Any]]
+
+_Fit = TypeVar("_Fit", bound=Callable[..., Any])
+
+
+class _Number(Interval):
+    """An interval that True and False are not in."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return not isinstance(val, bool) and super().is_satisfied_by(val)
+
+
+def integer(low: int, high: int | None = None) -> Interval:
+    """A whole number from ``low`` to ``high``, both included; no bool.
+
+    Examples
+    --------
+    >>> print(integer(1))
+    an int in the range [1, inf)
+    """
+    return _Number(Integral, low, high, closed="left" if high is None else "both")
+
+
+def number(low: float | None, high: float | None = None, *, closed: str = "neither") -> Interval:
+    """A finite number between ``low`` and ``high`` (None: no bound); no NaN, no bool.
+
+    Parameters
+    ----------
+    low, high : float or None
+        The bounds.
+    closed : {"neither", "left", "right", "both"}, default="neither"
+        Which of the bounds are allowed themselves.
+
+    Examples
+    --------
+    >>> print(number(0))
+    a float in the range (0.0, inf)
+    >>> print(number(0, 1, closed="both"))
+    a float in the range [0.0, 1.0]
+    """
+    return _Number(Real, low, high, closed=closed)
+
+
+def fraction() -> Interval:
+    """A float above 0 and at most 1.0; the integer 1 is a count.
+
+    Examples
+    --------
+    >>> print(fraction())
+    a float in the range (0.0, 1.0]
+    """
+    return _Number(RealNotInt, 0, 1, closed="right")
+
+
+#: Workers as joblib counts them: any whole number but 0, or None.
+N_JOBS = [integer(1), _Number(Integral, None, -1, closed="right"), None]
+
+
+class SequenceOf(HasMethods):
+    """At least one item, each of which is allowed by one of the constraints.
+
+    Examples
+    --------
+    >>> several = SequenceOf(integer(1), fraction())
+    >>> [several.is_satisfied_by(value) for value in ([5, 0.5], (5, True), [], 5, "5")]
+    [True, False, False, False, False]
+    >>> print(several)
+    a sequence of an int in the range [1, inf) or a float in the range (0.0, 1.0]
+    """
+
+    def __init__(self, *constraints: Any) -> None:
+        super().__init__(["__len__", "__iter__"])
+        self.constraints = [make_constraint(constraint) for constraint in constraints]
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        if isinstance(val, str | Mapping) or not super().is_satisfied_by(val):
+            return False
+        return len(val) > 0 and all(map(self._allows, val))
+
+    def _allows(self, item: Any) -> bool:
+        return any(constraint.is_satisfied_by(item) for constraint in self.constraints)
+
+    def __str__(self) -> str:
+        return f"a sequence of {' or '.join(map(str, self.constraints))}"
+
+
+class CheckedEstimator(BaseEstimator):
+    """An estimator that declares its parameters.
+
+    A class says in ``_parameter_constraints`` what it adds to its parents' parameters or changes
+    of them; theirs need not be repeated.
+
+    Examples
+    --------
+    >>> class Shrinker(CheckedEstimator):
+    ...     _parameter_constraints = {"ridge": [number(0)]}
+    ...     def __init__(self, ridge=1.0):
+    ...         self.ridge = ridge
+    ...     @checks_parameters
+    ...     def fit(self, X, y=None):
+    ...         return self
+    >>> Shrinker(ridge=-1).fit([[0.0]])
+    Traceback (most recent call last):
+        ...
+    sklearn.utils._param_validation.InvalidParameterError: The 'ridge' parameter of Shrinker must \
+be a float in the range (0.0, inf). Got -1 instead.
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        declared: dict[str, list[Any]] = {}
+        for parent in reversed(cls.__mro__):
+            declared |= vars(parent).get("_parameter_constraints", {})
+        cls._parameter_constraints = declared
+
+
+def checks_parameters(fit: _Fit) -> _Fit:
+    """Check the estimator's parameters before this method runs."""
+    # Estimators within the estimator check theirs too: a user may have given them.
+    return cast(_Fit, _fit_context(prefer_skip_nested_validation=False)(fit))
+
+
+def check_parameters(owner: str, constraints: Constraints, values: Mapping[str, Any]) -> None:
+    """Refuse values that are not allowed; for what is not set on an estimator.
+
+    Parameters
+    ----------
+    owner : str
+        Whose parameters they are, for the message.
+    constraints : mapping of str to list
+        What each may be; a value without an entry is not checked.
+    values : mapping of str to object
+
+    Raises
+    ------
+    ValueError
+        Names the parameter, what is allowed and what was given.
+
+    Examples
+    --------
+    >>> check_parameters("idfs_path", {"lams": [SequenceOf(number(0))]}, {"lams": [1.0, 10.0]})
+    """
+    validate_parameter_constraints(constraints, values, caller_name=owner)

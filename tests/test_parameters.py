@@ -1,0 +1,89 @@
+"""Every estimator declares its parameters and refuses what they cannot be before it fits."""
+
+import inspect
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+from idfsmec.selection import (
+    CDLSR,
+    CMIM,
+    FSOR,
+    GRMOR,
+    MRMR,
+    MRMSR,
+    PSNSGA,
+    RFS,
+    CompleteSelector,
+    ReliefF,
+)
+
+X = np.random.default_rng(0).normal(size=(12, 4))
+Y = np.tile([0, 1], 6)
+
+
+def estimators(base: type = BaseEstimator) -> list[type]:
+    """All classes of the package that can be made and fitted."""
+    found = []
+    for child in base.__subclasses__():
+        found += estimators(child)
+        of_package = child.__module__.startswith("idfsmec.")
+        if of_package and "__init__" in vars(child) and not inspect.isabstract(child):
+            found.append(child)
+    return sorted(set(found), key=lambda one: one.__name__)
+
+
+ALL = estimators(CompleteSelector)
+
+
+@pytest.mark.parametrize("estimator", ALL)
+def test_every_parameter_is_declared_and_refuses_what_is_no_value_at_all(estimator):
+    for name in estimator().get_params(deep=False):
+        with pytest.raises(ValueError, match=f"'{name}' parameter of {estimator.__name__} must"):
+            estimator(**{name: object()}).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        (RFS(max_iter=0), r"'max_iter' parameter of RFS must be an int in .*\[1, inf\). Got 0"),
+        (RFS(gamma=0), "'gamma' parameter of RFS"),
+        (FSOR(tol=-1), r"'tol' parameter of FSOR must be a float in .*\(0.0, inf\). Got -1"),
+        (FSOR(standardize="no"), "'standardize' parameter of FSOR"),
+        (GRMOR(lam=np.nan), "'lam' parameter of GRMOR must be .* Got nan"),
+        (GRMOR(lam=np.inf), "'lam' parameter of GRMOR"),
+        (CDLSR(tol="x"), "'tol' parameter of CDLSR must be .* Got 'x'"),
+        (CDLSR(n_restarts=True), "'n_restarts' parameter of CDLSR must be .* Got True"),
+        (CDLSR(n_jobs=0), "'n_jobs' parameter of CDLSR"),
+        (ReliefF(n_neighbors=0), "'n_neighbors' parameter of ReliefF"),
+        (MRMR(method="MIX"), "'method' parameter of MRMR must be a str among"),
+        (MRMR(n_bins=1), "'n_bins' parameter of MRMR"),
+        (CMIM(n_bins=256), r"'n_bins' parameter of CMIM must be .*\[2, 255\] or None. Got 256"),
+        (MRMSR(strategy="kmeans"), "'strategy' parameter of MRMSR"),
+        (PSNSGA(population_size=1), "'population_size' parameter of PSNSGA"),
+        (PSNSGA(n_generations=-1), "'n_generations' parameter of PSNSGA"),
+        *(
+            (MRMR(n_features_to_select=count), "'n_features_to_select' parameter of MRMR")
+            for count in (0, 1.5, 0.0, True, None, np.nan, "all")
+        ),
+    ],
+)
+def test_the_message_names_parameter_choices_and_value(selector, message):
+    with pytest.raises(ValueError, match=message):
+        selector.fit(X, Y)
+
+
+def test_a_parent_class_need_not_be_repeated():
+    class Longer(RFS):
+        _parameter_constraints: ClassVar = {"verdict": ["boolean"]}
+
+        def __init__(self, *, n_features_to_select=20, max_iter=5, verdict=True):
+            super().__init__(n_features_to_select=n_features_to_select, max_iter=max_iter)
+            self.verdict = verdict
+
+    with pytest.raises(ValueError, match="'max_iter' parameter of Longer"):
+        Longer(max_iter=0).fit(X, Y)
+    with pytest.raises(ValueError, match="'verdict' parameter of Longer"):
+        Longer(verdict="yes").fit(X, Y)
