@@ -67,32 +67,11 @@ def rank_timed(
         selector = contestant.build(setting, max(ks), seed, data.channel_of)
         seconds = _seconds(partial(selector.fit, X, data.y_train))
         return dict.fromkeys(ks, (_order(selector.ranking_), seconds))
-    if hasattr(contestant.selector, "fit_summary"):
-        return _rank_counts(contestant, data, setting, ks, seed)
     found = {}
     for k in ks:
         selector = contestant.build(setting, k, seed, data.channel_of)
         seconds = _seconds(partial(selector.fit, X, data.y_train))
         found[k] = _order(selector.ranking_), seconds
-    return found
-
-
-def _rank_counts(
-    contestant: Contestant,
-    data: FoldData,
-    setting: Mapping[str, Any],
-    ks: Sequence[int],
-    seed: int,
-) -> dict[int, tuple[Order, float]]:
-    """Sum up the data once, then fit for each k; the seconds of the sum count for each k."""
-    began = time.perf_counter()
-    summary = contestant.selector.summarise(data.filled, data.y_train)
-    shared = time.perf_counter() - began
-    found = {}
-    for k in ks:
-        selector = contestant.build(setting, k, seed, data.channel_of)
-        own = _seconds(partial(selector.fit_summary, summary))
-        found[k] = _order(selector.ranking_), shared + own
     return found
 
 

@@ -9,16 +9,18 @@ from idfsmec.selection.grid import GridSelector, rank_grid
 from idfsmec.selection.idfsmec.estimator import IDFSMEC
 from idfsmec.selection.idfsmec.path import IDFSPath, idfs_path
 from idfsmec.selection.idfsmec.search import IDFSMECCV
-from idfsmec.selection.rivals.cdlsr import CDLSR
-from idfsmec.selection.rivals.cmim import CMIM
-from idfsmec.selection.rivals.fsor import FSOR
-from idfsmec.selection.rivals.grmor import GRMOR
-from idfsmec.selection.rivals.mrmr import MRMR
-from idfsmec.selection.rivals.mrmsr import MRMSR
-from idfsmec.selection.rivals.psnsga import PSNSGA
-from idfsmec.selection.rivals.relieff import ReliefF
-from idfsmec.selection.rivals.rfs import RFS
-from idfsmec.selection.rivals.rrct import RRCT
+from idfsmec.selection.rivals import (
+    CDLSR,
+    CMIM,
+    FSOR,
+    GRMOR,
+    MRMR,
+    MRMSR,
+    PSNSGA,
+    RFS,
+    RRCT,
+    ReliefF,
+)
 from idfsmec.selection.stability import StabilitySelector
 
 __all__ = [

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
@@ -59,22 +60,8 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
         return tags
 
     def _refuse_non_finite(self, X: NDArray[np.float64]) -> None:
-        """Say which columns stop this method and what to put in front of it."""
-        name = type(self).__name__
         names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
-        infinite = np.isinf(X).any(axis=0)
-        if infinite.any():
-            raise ValueError(
-                f"{name}: Input X contains infinity, first in column {names[infinite][0]!r}. "
-                "Repair or drop these values first."
-            )
-        holes = np.isnan(X).any(axis=0)
-        raise ValueError(
-            f"{name}: Input X contains NaN in {int(holes.sum())} columns, first in "
-            f"{names[holes][0]!r}. This method needs complete data: put "
-            "sklearn.impute.SimpleImputer() in front of it in a pipeline, or use IDFSMEC, "
-            "which takes missing channels as they are."
-        )
+        refuse_infinite(type(self).__name__, X, names)
 
     def _set_ranking(
         self, scores: NDArray[np.float64], order: NDArray[np.intp] | None = None
@@ -143,17 +130,49 @@ class CompleteSelector(RankingSelector):
         return self
 
     def _check_input(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray]:
-        """Give X as complete numbers and y as codes 0 ... n_classes - 1."""
-        checked, labels = validate_data(
-            self, X, y, dtype=np.float64, ensure_all_finite="allow-nan"
-        )
-        if not np.isfinite(checked).all():
-            self._refuse_non_finite(checked)
-        return checked, encode_labels(labels)[0]
+        return check_complete(self, X, y)
 
     @abstractmethod
     def _rank(self, X: NDArray[np.float64], y: NDArray) -> None:
         """Compute scores and hand them to :meth:`_set_ranking` or :meth:`_set_order`."""
+
+
+def refuse_infinite(owner: str, X: NDArray[np.float64], names: ArrayLike) -> None:
+    """Say which column of X holds infinity, if one does."""
+    infinite = np.isinf(X).any(axis=0)
+    if infinite.any():
+        raise ValueError(
+            f"{owner}: Input X contains infinity, first in column "
+            f"{np.asarray(names)[infinite][0]!r}. Repair or drop these values first."
+        )
+
+
+def check_complete(
+    selector: BaseEstimator, X: ArrayLike, y: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Check complete data; the selector learns the names and the number of features.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+        Labels as codes 0 ... n_classes - 1.
+    """
+    checked, labels = validate_data(
+        selector, X, y, dtype=np.float64, ensure_all_finite="allow-nan"
+    )
+    if not np.isfinite(checked).all():
+        name = type(selector).__name__
+        names = getattr(selector, "feature_names_in_", np.arange(checked.shape[1]))
+        refuse_infinite(name, checked, names)
+        holes = np.isnan(checked).any(axis=0)
+        raise ValueError(
+            f"{name}: Input X contains NaN in {int(holes.sum())} columns, first in "
+            f"{names[holes][0]!r}. This method needs complete data: put "
+            "sklearn.impute.SimpleImputer() in front of it in a pipeline, or use IDFSMEC, "
+            "which takes missing channels as they are."
+        )
+    return checked, encode_labels(labels)[0]
 
 
 def count_features(wanted: int | float, n_features: int) -> int:

@@ -11,16 +11,18 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
 from idfsmec.selection.idfsmec.estimator import IDFSMEC
-from idfsmec.selection.rivals.cdlsr import CDLSR
-from idfsmec.selection.rivals.cmim import CMIM
-from idfsmec.selection.rivals.fsor import FSOR
-from idfsmec.selection.rivals.grmor import GRMOR
-from idfsmec.selection.rivals.mrmr import MRMR
-from idfsmec.selection.rivals.mrmsr import MRMSR
-from idfsmec.selection.rivals.psnsga import PSNSGA
-from idfsmec.selection.rivals.relieff import ReliefF
-from idfsmec.selection.rivals.rfs import RFS
-from idfsmec.selection.rivals.rrct import RRCT
+from idfsmec.selection.rivals import (
+    CDLSR,
+    CMIM,
+    FSOR,
+    GRMOR,
+    MRMR,
+    MRMSR,
+    PSNSGA,
+    RFS,
+    RRCT,
+    ReliefF,
+)
 
 Family = Literal["filter", "wrapper", "embedded"]
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine, make_classification
 
-from idfsmec.selection import CDLSR
+from idfsmec.selection import CDLSR, rank_grid
+from idfsmec.selection.grid import rank_each
 from idfsmec.selection.rivals.cdlsr import _exchange, _Moments
 
 
@@ -89,13 +90,25 @@ def test_more_features_than_samples_fit_exactly():
     assert selector.support_.sum() == 25
 
 
-def test_a_summary_serves_every_k_and_ranks_as_separate_fits():
+def test_a_grid_of_counts_over_folds_ranks_as_separate_fits():
     X, y = make_classification(120, 40, n_informative=8, n_classes=3, random_state=1)
-    X[:, [4, 17]] = 3.0  # constant features are left out of the summary and come last
-    summary = CDLSR().summarise(X, y)
-    for k in (1, 7, 20, 40):
-        own = CDLSR(n_features_to_select=k, random_state=2).fit(X, y)
-        shared = CDLSR(n_features_to_select=k, random_state=2).fit_summary(summary)
-        assert shared.ranking_.tolist() == own.ranking_.tolist()
-        assert shared.objective_ == own.objective_
-        assert set(shared.ranking_[[4, 17]]) == {39, 40}
+    X[:, [4, 17]] = 3.0  # constant features come last
+    counts = [1, 7, 20, 40]
+    settings = [{"n_features_to_select": k} for k in counts] + [{"n_restarts": 1, "tol": 0.1}]
+    held_out = [np.arange(0, 120, 3), np.arange(1, 120, 3)]
+    selector = CDLSR(random_state=2)
+    found = rank_grid(selector, X, y, settings, held_out=held_out)
+    np.testing.assert_array_equal(found, rank_each(selector, X, y, settings, held_out=held_out))
+    assert found.shape == (2, 5, 40)
+    assert set(found[:, :, [4, 17]].ravel()) == {39, 40}
+    assert not hasattr(selector, "n_features_in_")
+
+
+def test_a_grid_refuses_what_a_fit_refuses():
+    X, y = np.eye(4), [0, 1, 0, 1]
+    with pytest.raises(ValueError, match="'n_features_to_select' parameter of CDLSR"):
+        CDLSR().rank_grid(X, y, [{"n_features_to_select": 0}])
+    with pytest.raises(ValueError, match="Invalid parameter 'k'"):
+        CDLSR().rank_grid(X, y, [{"k": 2}])
+    with pytest.raises(ValueError, match="NaN in 1 columns"):
+        CDLSR().rank_grid([[np.nan, 1.0], [1.0, 2.0]], [0, 1], [{}])

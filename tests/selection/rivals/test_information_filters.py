@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_wine, make_classification
 
 from idfsmec.selection import CMIM, MRMR, MRMSR
-from idfsmec.selection.rivals._mutual_information import PairInformation
+from idfsmec.selection.rivals._information import PairInformation
 
 
 # Brute force: plain counting, no code shared with the package.
@@ -162,7 +162,7 @@ def test_supervised_similarity_is_symmetric_within_0_and_1_and_1_with_itself(
     y = np.append(np.arange(n_classes), rng.integers(0, n_classes, 30))
     codes = rng.integers(0, n_values, (y.size, 5))
     pairs = PairInformation(codes, y)
-    similarity = MRMSR()._judge_pairs(pairs, np.arange(5))
+    similarity = MRMSR()._pairwise(pairs, np.arange(5))
     np.testing.assert_allclose(similarity, similarity.T, atol=1e-12)
     np.testing.assert_allclose(np.diag(similarity), 1, atol=1e-12)
     assert similarity.min() > -1e-12
@@ -189,8 +189,6 @@ def test_pair_information_equals_plain_counting(seed):
 def test_data_too_large_to_keep_encoded_gives_the_same_tables(monkeypatch, reference):
     X, y = reference
     expected = MRMSR(n_features_to_select=12).fit(X, y).ranking_
-    monkeypatch.setattr("idfsmec.selection.rivals._mutual_information._CACHE_BYTES", 0)
-    monkeypatch.setattr(
-        "idfsmec.selection.rivals._mutual_information._BLOCK_BYTES", 4 * 4 * 200 * 7
-    )
+    monkeypatch.setattr("idfsmec.selection.rivals._information._CACHE_BYTES", 0)
+    monkeypatch.setattr("idfsmec.selection.rivals._information._BLOCK_BYTES", 4 * 4 * 200 * 7)
     assert MRMSR(n_features_to_select=12).fit(X, y).ranking_.tolist() == expected.tolist()

@@ -13,9 +13,8 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from idfsmec.selection import PSNSGA
-from idfsmec.selection.rivals._reference_survival import ReferenceSurvival, beats, fronts
 from idfsmec.selection.rivals._subset_fitness import SubsetFitness, stratified_folds
-from idfsmec.selection.rivals.psnsga import _cross, _mutate
+from idfsmec.selection.rivals.psnsga import ReferenceSurvival, _cross, _mutate, beats, fronts
 
 
 @pytest.fixture

@@ -80,8 +80,8 @@ def test_scale_and_unit_of_a_feature_do_not_matter():
 def test_a_distance_matrix_too_large_to_keep_gives_the_same_scores(monkeypatch):
     X, y = make_classification(120, 10, random_state=0)
     expected = ReliefF().fit(X, y).scores_
-    monkeypatch.setattr("idfsmec.selection.rivals._manhattan._MATRIX_BYTES", 0)
-    monkeypatch.setattr("idfsmec.selection.rivals._manhattan._DISTANCES_PER_SEARCH", 120 * 7)
+    monkeypatch.setattr("idfsmec.selection.rivals.relieff._MATRIX_BYTES", 0)
+    monkeypatch.setattr("idfsmec.selection.rivals.relieff._DISTANCES_PER_SEARCH", 120 * 7)
     np.testing.assert_allclose(ReliefF().fit(X, y).scores_, expected, atol=1e-14)
 
 
@@ -96,7 +96,7 @@ def test_the_number_of_threads_changes_no_digit(monkeypatch, n_jobs):
     X, y = make_classification(160, 40, n_informative=6, n_classes=3, random_state=0)
     expected = ReliefF().fit(X, y).scores_
     monkeypatch.setattr("idfsmec.selection.rivals.relieff._WORTH_THREADS", 0)
-    monkeypatch.setattr("idfsmec.selection.rivals._manhattan._VALUES_PER_TILE", 2**14)
-    monkeypatch.setattr("idfsmec.selection.rivals._manhattan._DISTANCES_PER_SEARCH", 2**12)
+    monkeypatch.setattr("idfsmec.selection.rivals.relieff._VALUES_PER_TILE", 2**14)
+    monkeypatch.setattr("idfsmec.selection.rivals.relieff._DISTANCES_PER_SEARCH", 2**12)
     threaded = ReliefF(n_jobs=n_jobs).fit(X, y).scores_
     np.testing.assert_array_equal(threaded, expected)

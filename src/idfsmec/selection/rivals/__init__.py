@@ -1,25 +1,27 @@
-"""The ten selectors that IDFS-MEC is compared with; all need complete data."""
+"""The ten selectors that IDFS-MEC is compared with; all need complete data.
+
+Filters rank by statistics of the data: ReliefF; mRMR, CMIM, MRMSR (``information``); RRCT.
+A wrapper tries subsets with a classifier: PS-NSGA. Embedded methods rank by the weights of a
+model: FSOR and GRMOR (``orthogonal``), RFS, CD-LSR.
+"""
 
 from idfsmec.selection.rivals.cdlsr import CDLSR
-from idfsmec.selection.rivals.cmim import CMIM
-from idfsmec.selection.rivals.fsor import FSOR
-from idfsmec.selection.rivals.grmor import GRMOR
-from idfsmec.selection.rivals.mrmr import MRMR
-from idfsmec.selection.rivals.mrmsr import MRMSR
+from idfsmec.selection.rivals.information import CMIM, MRMR, MRMSR
+from idfsmec.selection.rivals.orthogonal import FSOR, GRMOR
 from idfsmec.selection.rivals.psnsga import PSNSGA
 from idfsmec.selection.rivals.relieff import ReliefF
 from idfsmec.selection.rivals.rfs import RFS
 from idfsmec.selection.rivals.rrct import RRCT
 
 __all__ = [
-    "CDLSR",
+    "ReliefF",
+    "MRMR",
     "CMIM",
+    "MRMSR",
+    "RRCT",
+    "PSNSGA",
+    "RFS",
     "FSOR",
     "GRMOR",
-    "MRMR",
-    "MRMSR",
-    "PSNSGA",
-    "ReliefF",
-    "RFS",
-    "RRCT",
+    "CDLSR",
 ]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple, Self
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.utils import check_random_state
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _num_samples
 
-from idfsmec._parameters import N_JOBS, Constraints, integer, number
-from idfsmec.selection._base import CompleteSelector, count_features
-from idfsmec.selection.rivals._blas import blas_threads_for
-from idfsmec.selection.rivals._targets import center, one_hot
+from idfsmec._parameters import N_JOBS, Constraints, check_parameters, integer, number
+from idfsmec.selection._base import CompleteSelector, check_complete, count_features, ranks
+from idfsmec.selection.grid import Setting, training_samples
+from idfsmec.selection.rivals._regression import blas_threads_for, one_hot
+from idfsmec.solver import Scaling
 
 _RIDGE = 1e-7
 _MIN_ITER = 5
@@ -106,61 +110,45 @@ class CDLSR(CompleteSelector):
         self.n_jobs = n_jobs
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
-        self._rank_from(_sum_up(X, y))
+        found = _search(self, _sum_up(X, y))
+        self.objectives_ = found.objectives
+        self.objective_, self.n_iter_ = found.best.objective, found.best.n_iter
+        self.coef_ = found.coef
+        self._set_order(found.order)
 
-    def summarise(self, X: ArrayLike, y: ArrayLike) -> Summary:
-        """Reduce X and y to what a fit needs to know of them, whatever k is.
+    def rank_grid(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        settings: Sequence[Setting],
+        *,
+        held_out: Sequence[NDArray[np.intp]] | None = None,
+        groups: ArrayLike | None = None,
+    ) -> NDArray[np.intp]:
+        """Rank with many settings, such as numbers of features, from one summary of each fold.
 
-        Returns
-        -------
-        Summary
-            For :meth:`fit_summary`, which may be called for many numbers of features.
-        """
-        return _sum_up(*self._check_input(X, y))
-
-    def fit_summary(self, summary: Summary) -> Self:
-        """Rank as :meth:`fit` does, without computing X'X again.
+        Parameters and result are those of :func:`idfsmec.selection.rank_grid`.
 
         Examples
         --------
         >>> from sklearn.datasets import load_iris
-        >>> summary = CDLSR().summarise(*load_iris(return_X_y=True))
-        >>> [CDLSR(n_features_to_select=k, random_state=0).fit_summary(summary).ranking_
-        ...  for k in (1, 2)]
-        [array([3, 2, 1, 4]), array([3, 2, 4, 1])]
+        >>> X, y = load_iris(return_X_y=True)
+        >>> counts = [{"n_features_to_select": k} for k in (1, 2)]
+        >>> CDLSR(random_state=0).rank_grid(X, y, counts)[0]
+        array([[3, 2, 1, 4],
+               [3, 2, 4, 1]])
         """
-        self.n_features_in_ = summary.constant.size
-        self._rank_from(summary)
-        return self
-
-    def _rank_from(self, summary: Summary) -> None:
-        moments, constant = summary
-        usable = np.flatnonzero(~constant)
-        k = min(count_features(self.n_features_to_select, constant.size), usable.size)
-        self.coef_ = np.zeros((constant.size, moments.B.shape[1]))
-        gain = np.zeros(constant.size)
-        if k:
-            with blas_threads_for(k):
-                best = self._best_start(moments, k)
-            self.coef_[usable[best.support]] = best.rows
-            gain[usable] = _gain_of_adding(moments, best)
-        else:
-            self.objectives_, self.objective_, self.n_iter_ = np.array([moments.y2]), moments.y2, 0
-        norms = np.linalg.norm(self.coef_, axis=1)
-        chosen = np.zeros(constant.size, dtype=bool)
-        chosen[usable[best.support] if k else []] = True
-        self._set_order(np.lexsort([-gain, -norms, ~chosen, constant]))
-
-    def _best_start(self, moments: _Moments, k: int) -> _Solution:
-        rng = check_random_state(self.random_state)
-        starts = [rng.permutation(moments.A.shape[0])[:k] for _ in range(self.n_restarts)]
-        solutions = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(_descend)(moments, start, self.tol, self.max_iter) for start in starts
-        )
-        self.objectives_ = np.array([solution.objective for solution in solutions])
-        best = solutions[int(np.argmin(self.objectives_))]
-        self.objective_, self.n_iter_ = best.objective, best.n_iter
-        return best
+        selectors = [clone(self).set_params(**setting) for setting in settings]
+        for selector in selectors:
+            check_parameters(
+                type(self).__name__, self._parameter_constraints, selector.get_params()
+            )
+        found = []
+        for kept in training_samples(_num_samples(X), held_out):
+            data = (_safe_indexing(part, kept) for part in (X, y))
+            summary = _sum_up(*check_complete(clone(self), *data))
+            found.append([ranks(_search(selector, summary).order) for selector in selectors])
+        return np.array(found)
 
 
 class _Moments(NamedTuple):
@@ -171,28 +159,71 @@ class _Moments(NamedTuple):
     y2: float
 
 
-class Summary(NamedTuple):
+class _Summary(NamedTuple):
     """Moments of the features that vary, and which do not."""
 
     moments: _Moments
     constant: NDArray[np.bool_]
 
 
-def _sum_up(X: NDArray[np.float64], y: NDArray[np.intp]) -> Summary:
-    Z, constant = center(X, standardize=True)
+def _sum_up(X: NDArray[np.float64], y: NDArray[np.intp]) -> _Summary:
+    scaling = Scaling.learn(X)
+    Z, constant = scaling.apply(X), scaling.constant
     if constant.any():
         Z = Z[:, ~constant]
     Y = one_hot(y)
     Y -= Y.mean(axis=0)
     # One array times its own transpose: BLAS then computes half of it and mirrors it.
-    return Summary(_Moments(Z.T @ Z, Z.T @ Y, float(np.sum(Y**2))), constant)
+    return _Summary(_Moments(Z.T @ Z, Z.T @ Y, float(np.sum(Y**2))), constant)
 
 
 class _Solution(NamedTuple):
+    """A support with its rows of W, the end of one start."""
+
     support: NDArray[np.intp]
     rows: NDArray[np.float64]
     objective: float
     n_iter: int
+
+
+class _Found(NamedTuple):
+    """The best of all starts and the order of all features that follows from it."""
+
+    best: _Solution
+    objectives: NDArray[np.float64]
+    coef: NDArray[np.float64]
+    order: NDArray[np.intp]
+
+
+def _search(selector: CDLSR, summary: _Summary) -> _Found:
+    """Run all starts and order the features by the best."""
+    moments, constant = summary
+    usable = np.flatnonzero(~constant)
+    k = min(count_features(selector.n_features_to_select, constant.size), usable.size)
+    coef = np.zeros((constant.size, moments.B.shape[1]))
+    gain = np.zeros(constant.size)
+    chosen = np.zeros(constant.size, dtype=bool)
+    if k:
+        with blas_threads_for(k):
+            solutions = _run_starts(selector, moments, k)
+    else:
+        solutions = [_Solution(usable, coef[usable], moments.y2, 0)]
+    objectives = np.array([solution.objective for solution in solutions])
+    best = solutions[int(np.argmin(objectives))]
+    support = usable[best.support]
+    coef[support], chosen[support] = best.rows, True
+    gain[usable] = _gain_of_adding(moments, best)
+    norms = np.linalg.norm(coef, axis=1)
+    order = np.lexsort([-gain, -norms, ~chosen, constant])
+    return _Found(best, objectives, coef, order)
+
+
+def _run_starts(selector: CDLSR, moments: _Moments, k: int) -> list[_Solution]:
+    rng = check_random_state(selector.random_state)
+    starts = [rng.permutation(moments.A.shape[0])[:k] for _ in range(selector.n_restarts)]
+    return Parallel(n_jobs=selector.n_jobs, prefer="threads")(
+        delayed(_descend)(moments, start, selector.tol, selector.max_iter) for start in starts
+    )
 
 
 def _refit(moments: _Moments, support: NDArray[np.intp]) -> tuple[NDArray[np.float64], float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from idfsmec._parameters import Constraints, integer, number
 from idfsmec.selection._base import CompleteSelector
-from idfsmec.selection.rivals._blas import blas_threads_for
-from idfsmec.selection.rivals._targets import center, one_hot
+from idfsmec.selection.rivals._regression import blas_threads_for, one_hot
+from idfsmec.solver import Scaling
 
 # Norms are smoothed by this fraction of the largest row of W, or of Y for the residuals, so
 # that weights stay finite and systems solvable, even where X fits Y exactly.
@@ -107,10 +108,13 @@ class RFS(CompleteSelector):
         self.max_iter = max_iter
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
-        centred, constant = center(X, standardize=self.standardize)
+        scaling = Scaling.learn(X)
+        constant = scaling.constant
         Y = one_hot(y)
+        if self.center and not self.standardize:
+            scaling = replace(scaling, unit=np.where(constant, np.inf, 1.0))
         if self.center or self.standardize:
-            X, Y = centred, Y - Y.mean(axis=0)
+            X, Y = scaling.apply(X), Y - Y.mean(axis=0)
         with blas_threads_for(min(X.shape)):
             self.coef_, entering, history = _minimise(X, Y, self.gamma, self.tol, self.max_iter)
         self.objective_history_ = np.array(history)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from idfsmec.selection._base import CompleteSelector, count_features
-from idfsmec.selection.rivals._greedy import first_best, search_order
+from idfsmec.selection.rivals._forward import Array, Mask, forward_search
+from idfsmec.solver import Scaling
 
 # Information of a perfect rank correlation, where the formula is infinite.
 _PERFECT = 1000.0
@@ -70,17 +71,29 @@ class RRCT(CompleteSelector):
     def __init__(self, *, n_features_to_select: int | float = 20) -> None:
         self.n_features_to_select = n_features_to_select
 
-    def _rank(self, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
-        candidates = np.ptp(X, axis=0) > 0
+    def _rank(self, X: Array, y: Array) -> None:
+        candidates = ~Scaling.learn(X).constant
         wanted = min(count_features(self.n_features_to_select, X.shape[1]), int(candidates.sum()))
-        order, self.criterion_, self.relevance_ = _search(
-            _normalised_ranks(X), _normalised_ranks(y[:, None])[:, 0], candidates, wanted
+        ranks = _normalised_ranks(X)
+        correlation = _normalised_ranks(y[:, None])[:, 0] @ ranks
+        self.relevance_ = _information(correlation)
+        partial = _Partial(correlation, wanted, X.shape[0])
+        redundancy = np.zeros(X.shape[1])
+
+        def criterion_after(best: int, *_: Array | Mask) -> Array:
+            with_best = ranks[:, best] @ ranks
+            np.add(redundancy, _information(with_best), out=redundancy)
+            partial.condition_on(best, with_best)
+            given = partial.correlations()
+            complement = np.sign(given) * np.sign(given - correlation) * _information(given)
+            return self.relevance_ - redundancy / partial.n_chosen + complement
+
+        order, self.criterion_ = forward_search(
+            self.relevance_, candidates, wanted, criterion_after
         )
         self._set_order(order)
 
-    def _check_input(
-        self, X: ArrayLike, y: ArrayLike
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _check_input(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
         if y is not None and type_of_target(y) == "continuous":
             target = column_or_1d(y, dtype=np.float64)
             # Any labels do for validating X; a target of one value has no ranks to explain.
@@ -90,7 +103,7 @@ class RRCT(CompleteSelector):
         return X, codes.astype(np.float64)
 
 
-def _normalised_ranks(X: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normalised_ranks(X: Array) -> Array:
     """Ranks with mean 0 and norm 1 per column, so that products are Spearman correlations."""
     ranks = rankdata(X, axis=0)
     ranks -= ranks.mean(axis=0)
@@ -98,7 +111,7 @@ def _normalised_ranks(X: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.divide(ranks, norms, out=np.zeros_like(ranks), where=norms > 0)
 
 
-def _information(correlation: NDArray[np.float64]) -> NDArray[np.float64]:
+def _information(correlation: Array) -> Array:
     """-0.5 ln(1 - r^2), finite for a perfect correlation."""
     rest = 1 - np.square(correlation)
     # Rounding must not turn a perfect correlation into a merely strong one.
@@ -109,7 +122,7 @@ def _information(correlation: NDArray[np.float64]) -> NDArray[np.float64]:
 class _Partial:
     """Partial correlations of all features with y given a growing set of chosen features."""
 
-    def __init__(self, correlation: NDArray[np.float64], n_wanted: int, n_samples: int) -> None:
+    def __init__(self, correlation: Array, n_wanted: int, n_samples: int) -> None:
         self.with_target = correlation.copy()
         self.feature_left = np.ones_like(correlation)
         self.target_left = 1.0
@@ -118,7 +131,7 @@ class _Partial:
         self._loadings = np.empty((n_wanted, correlation.size))
         self._n_loadings = 0
 
-    def condition_on(self, feature: int, with_feature: NDArray[np.float64]) -> None:
+    def condition_on(self, feature: int, with_feature: Array) -> None:
         """Take out of everything what `feature` explains; `with_feature` are its correlations."""
         self.n_chosen += 1
         left = self.feature_left[feature]
@@ -133,7 +146,7 @@ class _Partial:
         self.feature_left -= loading**2
         self.target_left -= target_loading**2
 
-    def correlations(self) -> NDArray[np.float64]:
+    def correlations(self) -> Array:
         """Partial correlations; 0 where undefined or without a degree of freedom."""
         defined = self.feature_left > _EXPLAINED
         if self.n_chosen >= self._n_free or self.target_left <= _EXPLAINED:
@@ -143,34 +156,3 @@ class _Partial:
             self.with_target, scale, out=np.zeros_like(scale), where=defined & (scale > 0)
         )
         return np.clip(partial, -1.0, 1.0)
-
-
-def _search(
-    ranks: NDArray[np.float64],
-    target: NDArray[np.float64],
-    candidates: NDArray[np.bool_],
-    n_wanted: int,
-) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
-    """Choose features one by one; return order, criterion and relevance."""
-    correlation = target @ ranks
-    relevance = _information(correlation)
-    partial = _Partial(correlation, n_wanted, ranks.shape[0])
-    redundancy = np.zeros_like(relevance)
-    values, criterion = relevance.copy(), relevance.copy()
-    left = candidates.copy()
-    chosen: list[int] = []
-    for _ in range(n_wanted):
-        best = first_best(values, left)
-        criterion[best] = values[best]
-        chosen.append(best)
-        left[best] = False
-        if not left.any():
-            break
-        with_best = ranks[:, best] @ ranks
-        redundancy += _information(with_best)
-        partial.condition_on(best, with_best)
-        given = partial.correlations()
-        complement = np.sign(given) * np.sign(given - correlation) * _information(given)
-        values = relevance - redundancy / len(chosen) + complement
-    criterion[left] = values[left]
-    return search_order(chosen, values, candidates), criterion, relevance
