@@ -30,6 +30,8 @@ class Size:
     n_splits: int
     ks: tuple[int, ...]
     methods: tuple[str, ...]
+    n_channels: int = 64
+    n_resamples: int = 100
 
 
 # Strong for depression research (Cohen's d), so that a small cohort shows the point.
@@ -87,14 +89,15 @@ def demo(
     with shown("1. simulating"):
         cohort = simulate_cohort(
             size.n_subjects,
-            64,
+            size.n_channels,
             duration=size.seconds,
             effect_size=EFFECT,
             random_state=check_seed(seed),
         )
+    differing = ", ".join(cohort.informative_channels)
     console.print(
-        f"1. {size.n_subjects} simulated people, 64 channels, {size.seconds:g} s each. The groups "
-        f"differ (Cohen's d = {EFFECT:g}) at {', '.join(cohort.informative_channels)}.",
+        f"1. {size.n_subjects} simulated people, {size.n_channels} channels, {size.seconds:g} s "
+        f"each. The groups differ (Cohen's d = {EFFECT:g}) at {differing}.",
         highlight=False,
     )
     table = _extract(cohort, n_jobs)
@@ -156,7 +159,7 @@ def _compare(table: FeatureTable, out: Path, size: Size, jobs: int, seed: int) -
         )
     if len(results.failures):
         raise RuntimeError(results.failures.iloc[0]["traceback"].strip().splitlines()[-1])
-    add_resampling(results, {"cohort": table}, 100, seed, quiet=False)
+    add_resampling(results, {"cohort": table}, size.n_resamples, seed, quiet=False)
 
 
 def _report(out: Path) -> Path:
