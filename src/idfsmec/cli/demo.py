@@ -166,6 +166,6 @@ def _report(out: Path) -> Path:
     from idfsmec.report import write_report
 
     with shown("5. report"):
-        page = write_report(out, force=True)
+        page = write_report(out, overwrite=True)
     console.print(f"5. Open {page.resolve()} in a browser.", highlight=False, soft_wrap=True)
     return page

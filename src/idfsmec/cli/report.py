@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from idfsmec.cli._app import command
-from idfsmec.cli._console import console, error_console
+from idfsmec.cli._console import console
 from idfsmec.cli._options import AnyPath
+from idfsmec.cli._progress import shown
 
 FolderArgument = Annotated[
     AnyPath, typer.Argument(metavar="DIR", help="Folder that a benchmark wrote its results into.")
@@ -34,9 +35,7 @@ def report(folder: FolderArgument = Path("results"), force: ForceOption = False)
     # Matplotlib and MNE take a second to import: only who wants a report waits for them.
     from idfsmec.report import write_report
 
-    with error_console.status("reading results") as status:
-        page = write_report(
-            folder, force=force, progress=lambda what: status.update(f"drawing {what}")
-        )
+    with shown("figures", describe=str) as progress:
+        page = write_report(folder, overwrite=force, progress=progress)
     console.print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)
     return page

@@ -118,7 +118,7 @@ def reproduce(
         )
         if resamples:
             results = add_resampling(results, {str(data_set): table}, resamples, seed, quiet)
-        page = write_report(out, force=True)
+        page = write_report(out, overwrite=True)
     console.print(f"report: {page}", markup=False, soft_wrap=True)
     summarize(results)
     return results

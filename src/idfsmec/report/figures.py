@@ -11,26 +11,19 @@ from typing import Any, cast
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-import pandas as pd
-from markupsafe import Markup, escape
+from markupsafe import escape
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from idfsmec._files import replacing
-from idfsmec.evaluation.results import Results
-from idfsmec.report._ablation import plot_ablation
-from idfsmec.report._accuracy import plot_accuracy_by_k, plot_accuracy_by_rate
-from idfsmec.report._answer import chance_of, own_ranking
-from idfsmec.report._channels import plot_channel_weights, plot_score_heatmap
-from idfsmec.report._comparison import rank_methods
-from idfsmec.report._cost import plot_cost
-from idfsmec.report._gaps import plot_missing_map
-from idfsmec.report._ranks import plot_critical_difference
-from idfsmec.report._settings import plot_convergence, plot_sensitivity
-from idfsmec.report._style import OURS, THEME
-from idfsmec.report._sureness import plot_selection_frequency
-from idfsmec.report._words import decide_metric, describe_protocol, protocol_of
-from idfsmec.report.summary import cost_rows, experiment_rows, main_tables
+from idfsmec.evaluation import Results
+from idfsmec.progress import Listener, Progress
+from idfsmec.report import accuracy, channels, comparison, cost, settings, stability
+from idfsmec.report.scores import main_tables
+from idfsmec.report.style import THEME
+
+#: A figure, the reason why there is none, one figure for each pattern of gaps, or nothing.
+Drawing = Axes | str | dict[str, Axes] | None
 
 
 @dataclass(frozen=True)
@@ -44,34 +37,51 @@ class Picture:
     table: str
     slug: str
     caption: str
-    svg: Markup | None = None
+    svg: str | None = None
     absent: str | None = None
 
 
-#: A figure, the reason why there is none, or one of these for each pattern of gaps.
-Drawing = Axes | str | dict[str, Axes]
+@dataclass(frozen=True)
+class Kind:
+    """A kind of figure: where it stands, how it is drawn from results, what is said below it.
+
+    ``published`` is said too where values of the paper stand beside measured ones.
+    """
+
+    section: str
+    draw: Callable[[Results, str], Drawing]
+    caption: str
+    published: str = ""
 
 
 def draw_figures(
-    results: Results, folder: Path, progress: Callable[[str], None] | None = None
+    results: Results, folder: Path, progress: Listener | None = None
 ) -> Iterator[Picture]:
     """Draw what the results allow into ``folder``, one picture (or reason) after the other."""
     folder.mkdir(parents=True, exist_ok=True)
-    endings = table_slugs(main_tables(results))
-    for name, ending in endings.items():
-        for section, (draw, caption) in _PER_TABLE.items():
-            if progress:
-                progress(f"{section}, {name}")
-            drawn = draw(results, name)
-            by_pattern = drawn if isinstance(drawn, dict) else {"": drawn}
-            for pattern, one in by_pattern.items():
-                slug = "-".join(filter(None, (section, ending, pattern)))
-                yield _picture(Picture(section, name, slug, caption), one, folder)
+    slugs = table_slugs(main_tables(results))
+    total = len(slugs) * len(KINDS) + 1
+    for done, (name, kind) in enumerate((name, kind) for name in slugs for kind in KINDS):
+        if progress:
+            progress(Progress("figures", done, total, f"{kind.section}, {name}"))
+        drawn = kind.draw(results, name)
+        by_pattern = drawn if isinstance(drawn, dict) else {"": drawn}
+        caption = kind.caption
+        if kind.published and getattr(results, "data_set", None):
+            caption = f"{caption} {kind.published}"
+        for pattern, one in by_pattern.items():
+            slug = "-".join(filter(None, (kind.section, slugs[name], pattern)))
+            if one is not None:
+                yield _picture(Picture(kind.section, name, slug, caption), one, folder)
+    if progress:
+        progress(Progress("figures", total - 1, total, "ranks"))
     caption = (
         "Methods ranked in every block (a table at a missing rate). Methods joined by a bar have "
         "mean ranks closer than the critical difference (Nemenyi, 5 %)."
     )
-    yield _picture(Picture("ranks", "", "ranks", caption), _draw_ranks(results), folder)
+    yield _picture(Picture("ranks", "", "ranks", caption), comparison.draw_ranks(results), folder)
+    if progress:
+        progress(Progress("figures", total, total))
 
 
 def table_slugs(names: Sequence[str]) -> dict[str, str]:
@@ -112,8 +122,12 @@ def _picture(empty: Picture, drawn: Axes | str, folder: Path) -> Picture:
     return replace(empty, svg=svg)
 
 
-def inline_svg(figure: Any, slug: str, label: str) -> Markup:
-    """The figure as SVG inside HTML: text stays text, colours follow the page's look."""
+def inline_svg(figure: Any, slug: str, label: str) -> str:
+    """The figure as SVG inside HTML: text stays text, colours follow the page's look.
+
+    Everything in it was escaped by matplotlib's XML writer, or here: the template takes it as it
+    is.
+    """
     buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": f"inline-{slug}"}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
@@ -128,8 +142,7 @@ def inline_svg(figure: Any, slug: str, label: str) -> Markup:
     svg = svg.replace("<svg", start, 1)
     for light, (name, _) in THEME.items():
         svg = re.sub(rf"(fill|stroke): {light}\b", rf"\1: var(--fig-{name})", svg)
-    # Everything in it was escaped by matplotlib's XML writer, or here.
-    return Markup(svg)  # nosec B704
+    return svg
 
 
 def slugify(name: str) -> str:
@@ -143,206 +156,65 @@ def slugify(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "table"
 
 
-def _note(results: Results, experiment: str) -> str:
-    return describe_protocol(protocol_of(results.protocol, experiment))
-
-
-def _whole(results: Results, name: str, what: str = "IDFS-MEC on the whole table") -> str:
-    """How a ranking that has nothing to do with folds came about."""
-    rows = experiment_rows(results, "accuracy", name)
-    tuned = not rows[(rows["method"] == OURS) & rows["chosen"].astype(bool)].empty
-    how = {
-        "nested": "setting nested tuning picked most often",
-        "oracle": "setting best on the test folds (optimistic)",
-    }
-    tuning = protocol_of(results.protocol, "accuracy").get("tuning")
-    said = how.get(str(tuning), "settings as chosen") if tuned else "default settings"
-    return f"{what}, no folds\n{said}"
-
-
-def _draw_channels(results: Results, name: str) -> Drawing:
-    ranking = own_ranking(results, name)
-    if ranking.empty:
-        return "There is no ranking, so no map of channel weights."
-    about = results.tables[name]
-    weights = ranking.groupby("channel", sort=False)["channel_weight"].first()
-    return plot_channel_weights(
-        {str(channel): float(weight) for channel, weight in weights.items()},
-        positions=about.get("positions"),
-        montage=about.get("montage") if isinstance(about.get("montage"), str) else None,
-        note=_whole(results, name),
-    )
-
-
-def _draw_heatmap(results: Results, name: str) -> Drawing:
-    ranking = own_ranking(results, name)
-    if ranking.empty:
-        return "There is no ranking, so no heat map of scores."
-    return plot_score_heatmap(ranking, note=_whole(results, name))
-
-
-def _draw_sure_features(results: Results, name: str) -> Drawing:
-    found = results.resampling.get(name)
-    if not found:
-        return "Halves of the subjects were not compared (run idfsmec benchmark)."
-    if "reason" in found:
-        return f"Halves of the subjects could not be compared: {found['reason']}"
-    return plot_selection_frequency(
-        found["frequency"],
-        threshold=found["threshold"],
-        chance=found["chance"],
-        note=_halves(results, name),
-        title="Features picked again",
-    )
-
-
-def _draw_sure_channels(results: Results, name: str) -> Drawing:
-    found = results.resampling.get(name) or {}
-    if "channel_frequency" not in found:
-        return {}
-    blind = list(found["channel_chance"].values())
-    return plot_selection_frequency(
-        found["channel_frequency"],
-        chance=sum(blind) / len(blind),
-        note=_halves(results, name),
-        title="Channels picked again",
-    )
-
-
-def _halves(results: Results, name: str) -> str:
-    found = results.resampling[name]
-    what = f"first {found['n_picked']} on {found['n_resamples']} halves of the subjects"
-    return _whole(results, name, what)
-
-
-def _draw_missing(results: Results, name: str) -> Drawing:
-    about = results.tables[name].get("missing_by_recording")
-    if not about:
-        return "Which recordings lack which channels was not recorded."
-    shares = pd.DataFrame(about["share"], index=about["subjects"], columns=about["channels"])
-    if not shares.to_numpy().any():
-        return "No channel is missing in any recording."
-    return plot_missing_map(shares, note="as recorded, before gaps are made; no folds, no tuning")
-
-
-def _draw_by_rate(results: Results, name: str) -> Drawing:
-    return _draw_accuracy(results, name, plot_accuracy_by_rate)
-
-
-def _draw_by_k(results: Results, name: str) -> Drawing:
-    rows = experiment_rows(results, "accuracy", name)
-    if not rows.empty and rows["k"].nunique() < 2:
-        return "Only one number of features was tried, so there is no curve over it."
-    return _draw_accuracy(results, name, plot_accuracy_by_k)
-
-
-def _draw_accuracy(results: Results, name: str, plot: Callable[..., Axes]) -> Drawing:
-    rows = experiment_rows(results, "accuracy", name)
-    metric = decide_metric(results.protocol)
-    if rows.empty or rows[metric].isna().all():
-        return "Accuracy was not measured (run idfsmec benchmark)."
-    options = {"metric": metric, "chance": chance_of(results, name)}
-    note = _note(results, "accuracy")
-    patterns = [str(pattern) for pattern in rows["pattern"].unique()]
-    if len(patterns) == 1:
-        return plot(rows, note=note, **options)
-    return {
-        pattern: plot(rows[rows["pattern"] == pattern], note=f"{note} · {pattern} gaps", **options)
-        for pattern in patterns
-    }
-
-
-def _draw_ablation(results: Results, name: str) -> Drawing:
-    rows = experiment_rows(results, "ablation", name)
-    metric = decide_metric(results.protocol)
-    if rows.empty or rows[metric].isna().all():
-        return "The ablation was not run (idfsmec benchmark --experiment ablation)."
-    return plot_ablation(
-        rows,
-        metric=metric,
-        n_channels=len(results.tables[name]["channels"]),
-        chance=chance_of(results, name),
-        note=_note(results, "ablation"),
-    )
-
-
-def _draw_sensitivity(results: Results, name: str) -> Drawing:
-    rows = experiment_rows(results, "sensitivity", name)
-    metric = decide_metric(results.protocol)
-    if rows.empty or rows[[metric, "lam", "gamma"]].dropna().empty:
-        return "The grid of λ and γ was not run (idfsmec benchmark --experiment sensitivity)."
-    return plot_sensitivity(rows, metric=metric, note=_note(results, "sensitivity"))
-
-
-def _draw_cost(results: Results, name: str) -> Drawing:
-    rows = cost_rows(results, name)
-    if rows.empty or rows["seconds"].isna().all():
-        return "Cost was not measured (idfsmec benchmark --experiment cost)."
-    return plot_cost(rows, note=_note(results, "cost"))
-
-
-def _draw_convergence(results: Results, name: str) -> Drawing:
-    history = results.convergence.get(name)
-    if not history:
-        return "The course of the objective was not recorded."
-    return plot_convergence(history, note=_whole(results, name))
-
-
-def _draw_ranks(results: Results) -> Axes | str:
-    ranked = rank_methods(results)
-    if isinstance(ranked, str):
-        return ranked
-    return plot_critical_difference(ranked[0], note=_note(results, "accuracy"))
-
-
-_PER_TABLE: dict[str, tuple[Callable[[Results, str], Drawing], str]] = {
-    "channels": (
-        _draw_channels,
+KINDS = (
+    Kind(
+        "channels",
+        channels.draw_weights,
         "How well each channel alone tells the groups apart: the more, the darker or longer.",
     ),
-    "heatmap": (
-        _draw_heatmap,
+    Kind(
+        "heatmap",
+        channels.draw_scores,
         "Channel weight times feature weight. Blank cells were not computed.",
     ),
-    "sure-features": (
-        _draw_sure_features,
-        "How often IDFS-MEC put the feature among its first when it saw only half of the people. "
-        "Blind: what picks at random would reach.",
+    Kind(
+        "selection-frequency-features",
+        stability.draw_feature_frequencies,
+        "How often the feature was among the first selected when only half of the people were "
+        "seen. Chance: what selecting at random would reach.",
     ),
-    "sure-channels": (
-        _draw_sure_channels,
+    Kind(
+        "selection-frequency-channels",
+        stability.draw_channel_frequencies,
         "How often at least one feature of the channel was among them.",
     ),
-    "missing": (
-        _draw_missing,
+    Kind(
+        "missing",
+        channels.draw_missing,
         "Each row is a recording, each column a channel; bars on top give the rate per channel.",
     ),
-    "accuracy-by-rate": (
-        _draw_by_rate,
+    Kind(
+        "accuracy-by-rate",
+        accuracy.draw_by_rate,
         "Mean over folds with 95 % intervals corrected for overlapping training sets. In the grey "
         "band a score is no better than guessing.",
     ),
-    "accuracy-by-k": (
-        _draw_by_k,
+    Kind(
+        "accuracy-by-k",
+        accuracy.draw_by_k,
         "Mean over folds and missing rates for each number of features kept.",
     ),
-    "ablation": (
-        _draw_ablation,
-        "IDFS-MEC with one part taken out. Bars are 95 % intervals; diamonds, where drawn, are "
-        "the paper's plain accuracies on its data set with as many channels (folds not stated).",
+    Kind(
+        "ablation",
+        settings.draw_ablation,
+        "The whole method, and with one part taken out. Bars are 95 % intervals.",
+        "Diamonds are the paper's plain accuracies on this data set (folds not stated).",
     ),
-    "sensitivity": (
-        _draw_sensitivity,
+    Kind(
+        "sensitivity",
+        settings.draw_sensitivity,
         "Mean over folds, missing rates and numbers of features for every setting. The best cell "
         "was picked on test folds, so its value is optimistic.",
     ),
-    "cost": (
-        _draw_cost,
-        "Selection alone, one thread, logarithmic scale. Published seconds come from MATLAB on "
-        "another machine: compare orders of magnitude.",
+    Kind(
+        "cost",
+        cost.draw_cost,
+        "Selection alone, one thread, logarithmic scale.",
+        "Published seconds come from MATLAB on another machine: compare orders of magnitude.",
     ),
-    "convergence": (
-        _draw_convergence,
+    Kind(
+        "convergence",
+        settings.draw_convergence,
         "The objective never rises; the dotted line is where it ends.",
     ),
-}
+)

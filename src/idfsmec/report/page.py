@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
 
 from idfsmec import __version__
 from idfsmec._files import replacing
-from idfsmec.errors import InputError
-from idfsmec.evaluation.results import Results
-from idfsmec.report._style import THEME
-from idfsmec.report._words import percent, points, seconds
+from idfsmec.errors import ExistingFileError, InputError
+from idfsmec.evaluation import Results
+from idfsmec.progress import Listener
 from idfsmec.report.figures import Picture, draw_figures, slugify
+from idfsmec.report.formatting import percent, points, seconds
+from idfsmec.report.style import THEME
 from idfsmec.report.summary import summarise
 
 PAGE = "report.html"
@@ -28,8 +28,8 @@ FIGURES = "figures"
 def write_report(
     folder: str | Path,
     *,
-    force: bool = False,
-    progress: Callable[[str], None] | None = None,
+    overwrite: bool = False,
+    progress: Listener | None = None,
 ) -> Path:
     """Write ``report.html`` and ``figures/`` into a folder of results.
 
@@ -37,10 +37,11 @@ def write_report(
     ----------
     folder : path
         What :mod:`idfsmec.evaluation` wrote its results into.
-    force : bool, default=False
-        Overwrite a report that is there.
+    overwrite : bool, default=False
+        Whether a report that is there is written anew.
     progress : callable, optional
-        Told the name of each figure before it is drawn.
+        Called with a :class:`idfsmec.progress.Progress` before each figure is drawn; its
+        ``item`` names the figure.
 
     Returns
     -------
@@ -50,14 +51,18 @@ def write_report(
     Raises
     ------
     InputError
-        The folder holds no results, or a report that may not be overwritten.
+        The folder holds no results.
+    ExistingFileError
+        It holds a report already.
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise InputError(f"there is no folder {folder}; give the --out folder of a benchmark")
+        raise InputError(
+            f"there is no folder {folder}; give the one a benchmark wrote its results into"
+        )
     page = folder / PAGE
-    if page.exists() and not force:
-        raise InputError(f"{page} exists; use --force (force=True) to write it anew")
+    if page.exists() and not overwrite:
+        raise ExistingFileError(page)
     results = Results.read(folder)
     pictures = list(draw_figures(results, folder / FIGURES, progress))
     with replacing(page) as (beside,):
@@ -89,14 +94,13 @@ def render_page(summary: dict[str, Any], pictures: Sequence[Picture]) -> str:
         "seconds": lambda value: "–" if value is None else seconds(value),
         "slug": slugify,
     }
-    # Both are files of this package, not data.
-    style, script = (Markup(_asset(f"report.{kind}")) for kind in ("css", "js"))  # nosec B704
+    script = _asset("report.js")
     return environment.get_template("report.html").render(
         **summary,
         pictures=_by_place(pictures),
         folder=FIGURES,
         theme=[(name, light, dark) for light, (name, dark) in THEME.items()],
-        style=style,
+        style=_asset("report.css"),
         script=script,
         script_hash=_hash(script),
         version=__version__,

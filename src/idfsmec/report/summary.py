@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Any
 
-from idfsmec.evaluation.results import Results
-from idfsmec.report._ablation import ablation_table
-from idfsmec.report._answer import _plain, own_ranking, table_answer
-from idfsmec.report._caution import cautions
-from idfsmec.report._comparison import compare_methods, rank_methods
-from idfsmec.report._cost import cost_table
-from idfsmec.report._words import (
-    decide_metric,
-    describe_protocol,
-    listing,
-    metric_name,
-    percent,
-    protocol_of,
+from idfsmec.evaluation import Results
+from idfsmec.report.comparison import compare_methods, rank_methods
+from idfsmec.report.cost import cost_table, published_seconds
+from idfsmec.report.findings import find_warnings, ranking_with_frequencies, table_findings
+from idfsmec.report.formatting import listing, metric_name, percent, plain_row
+from idfsmec.report.scores import (
+    experiment_protocol,
+    experiment_rows,
+    main_tables,
+    methods_of,
+    proposed_method,
+    protocol_note,
+    published_values,
+    shown_metric,
 )
+from idfsmec.report.settings import ablation_table
+from idfsmec.report.style import label_of
 
-_PROTOCOL_WORDS = {
+_PROTOCOL_LINES = {
     "folds": ("Folds", {"subject": "subject-wise: a person is in training or in test, never both",
                         "sample": "sample-wise: a person is in training and in test"}),
     "tuning": ("Settings", {"nested": "nested: chosen by inner folds of the training data",
@@ -42,31 +44,35 @@ def summarise(results: Results) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``tables`` (one dict per table: ``facts``, ``answer``, ``comparisons``, ``ablation``,
-        ``cost``, ``ranking``), ``ranks``, ``cautions``, ``protocol``, ``versions``, ``command``
-        and the like. What is not there is None.
+        ``method`` (the one the page is about), ``tables`` (one dict per table: ``facts``,
+        ``findings``, ``comparisons``, ``ablation``, ``cost``, ``ranking``), ``ranks``,
+        ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not there is
+        None.
     """
     names = main_tables(results)
-    answers = {name: table_answer(results, name) for name in names}
-    ranked = rank_methods(results)
+    findings = {name: table_findings(results, name) for name in names}
     return {
         "title": f"EEG features and channels: {listing(names, most=3)}",
-        "note": describe_protocol(protocol_of(results.protocol, "accuracy")),
-        "metric": metric_name(decide_metric(results.protocol)),
+        "note": protocol_note(results, "accuracy"),
+        "metric": metric_name(shown_metric(results)),
+        "method": proposed_method(results),
         "tables": [
             {
                 "name": name,
                 "facts": _facts(results.tables[name]),
-                "answer": answers[name],
+                "findings": findings[name],
                 "comparisons": compare_methods(results, name),
                 "ablation": _ablation(results, name),
                 "cost": _cost(results, name),
-                "ranking": [_plain(row) for row in own_ranking(results, name).to_dict("records")],
+                "ranking": [
+                    plain_row(row)
+                    for row in ranking_with_frequencies(results, name).to_dict("records")
+                ],
             }
             for name in names
         ],
-        "ranks": None if isinstance(ranked, str) else _ranks(*ranked),
-        "cautions": cautions(results, answers),
+        "ranks": _ranks(results),
+        "warnings": find_warnings(results, findings),
         "protocol": _protocol(results),
         "versions": _pairs(results.environment.get("versions")),
         "machine": _pairs(results.environment.get("machine")),
@@ -74,37 +80,6 @@ def summarise(results: Results) -> dict[str, Any]:
         "ended": _moment(results.environment.get("end")),
         "command": results.environment.get("command") or None,
     }
-
-
-def main_tables(results: Results) -> list[str]:
-    """Tables the page is about; those cut to fewer channels to measure cost are not."""
-    names = [str(name) for name in results.tables]
-    return [name for name in names if base_table(name, names) == name]
-
-
-def base_table(name: str, names: list[str]) -> str:
-    """The table that ``<table>, 19 channels`` was cut from.
-
-    Examples
-    --------
-    >>> base_table("mine, 3 channels", ["mine", "mine, 3 channels"])
-    'mine'
-    """
-    cut = re.sub(r", \d+ channels$", "", name)
-    return cut if cut in names else name
-
-
-def cost_rows(results: Results, name: str) -> Any:
-    """Scores of the cost experiment on the table and on its cuts."""
-    scores, names = results.scores, [str(one) for one in results.tables]
-    of_cost = scores[scores["experiment"] == "cost"]
-    return of_cost[of_cost["table"].map(lambda one: base_table(str(one), names)) == name]
-
-
-def experiment_rows(results: Results, experiment: str, name: str) -> Any:
-    """Scores of one experiment on one table."""
-    scores = results.scores
-    return scores[(scores["experiment"] == experiment) & (scores["table"] == name)]
 
 
 def _facts(about: dict[str, Any]) -> list[tuple[str, str]]:
@@ -120,23 +95,33 @@ def _facts(about: dict[str, Any]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts if value]
 
 
-def _ablation(results: Results, name: str) -> list[dict[str, Any]] | None:
-    rows = experiment_rows(results, "ablation", name)
-    metric = decide_metric(results.protocol)
+def _ablation(results: Results, table: str) -> list[dict[str, Any]] | None:
+    rows = experiment_rows(results, "ablation", table)
+    metric = shown_metric(results)
     if rows.empty or rows[metric].isna().all():
         return None
-    table = ablation_table(rows, metric, len(results.tables[name]["channels"]))
-    return [_plain(row) for row in table.to_dict("records")]
+    known = methods_of(results)
+    found = ablation_table(rows, metric, known, published_values(results, "ablation"))
+    found["method"] = [label_of(name, known) for name in found["method"]]
+    return [plain_row(row) for row in found.to_dict("records")]
 
 
-def _cost(results: Results, name: str) -> list[dict[str, Any]] | None:
-    rows = cost_rows(results, name)
+def _cost(results: Results, table: str) -> list[dict[str, Any]] | None:
+    rows = experiment_rows(results, "cost", table)
     if rows.empty or rows["seconds"].isna().all():
         return None
-    return [_plain(row) for row in cost_table(rows).to_dict("records")]
+    known, main = methods_of(results), proposed_method(results)
+    found = cost_table(rows, published_seconds(results, table, rows))
+    found["main"] = found["method"] == main
+    found["method"] = [label_of(name, known) for name in found["method"]]
+    return [plain_row(row) for row in found.to_dict("records")]
 
 
-def _ranks(comparison: Any, tests: list[dict[str, Any]]) -> dict[str, Any]:
+def _ranks(results: Results) -> dict[str, Any] | None:
+    ranked = rank_methods(results)
+    if isinstance(ranked, str):
+        return None
+    comparison, tests = ranked
     return {
         "methods": list(comparison.methods),
         "mean_ranks": [float(rank) for rank in comparison.mean_ranks],
@@ -148,11 +133,11 @@ def _ranks(comparison: Any, tests: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _protocol(results: Results) -> list[tuple[str, str]]:
-    protocol = protocol_of(results.protocol, "accuracy")
+    protocol = experiment_protocol(results, "accuracy")
     lines = []
-    for key, (title, words) in _PROTOCOL_WORDS.items():
+    for key, (title, texts) in _PROTOCOL_LINES.items():
         if protocol.get(key):
-            lines.append((title, words.get(protocol[key], str(protocol[key]))))
+            lines.append((title, texts.get(protocol[key], str(protocol[key]))))
     if protocol.get("n_splits"):
         repeats = protocol.get("n_repeats") or 1
         lines.append(("Outer folds", f"{protocol['n_splits']}, repeated {repeats} x"))
@@ -161,7 +146,7 @@ def _protocol(results: Results) -> list[tuple[str, str]]:
             lines.append((title, ", ".join(str(value) for value in protocol[key])))
     if protocol.get("rates") is not None:
         lines.append(("Missing rates", ", ".join(percent(rate) for rate in protocol["rates"])))
-    lines.append(("Score shown", metric_name(decide_metric(results.protocol))))
+    lines.append(("Score shown", metric_name(shown_metric(results))))
     lines.append(
         ("Intervals", "95 %, over folds and repetitions, corrected for overlapping training sets")
     )

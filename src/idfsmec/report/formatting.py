@@ -1,4 +1,4 @@
-"""The protocol in words, the same under every figure and in every sentence."""
+"""Numbers and protocols as text, the same under every figure and in every sentence."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from idfsmec._columns import split_column
+from idfsmec.errors import InputError
 
 _METRICS = {
     "accuracy": "accuracy",
@@ -49,19 +52,20 @@ def describe_protocol(protocol: Mapping[str, Any]) -> str:
     >>> describe_protocol({"folds": "subject", "tuning": "nested", "n_splits": 10, "n_repeats": 3})
     'subject-wise folds · nested tuning · 10 folds x 3'
     """
-    folds = protocol.get("folds")
-    words = [_FOLDS.get(str(folds), f"folds: {folds or 'not recorded'}")]
-    said = protocol.get("tuning")
-    words.append(_TUNING.get(str(said), f"tuning: {said or 'not recorded'}"))
+    folds, tuning = protocol.get("folds"), protocol.get("tuning")
+    parts = [
+        _FOLDS.get(str(folds), f"folds: {folds or 'not recorded'}"),
+        _TUNING.get(str(tuning), f"tuning: {tuning or 'not recorded'}"),
+    ]
     n_splits, n_repeats = protocol.get("n_splits"), protocol.get("n_repeats", 1)
     if n_splits:
-        words.append(f"{n_splits} folds" + (f" x {n_repeats}" if (n_repeats or 1) > 1 else ""))
+        parts.append(f"{n_splits} folds" + (f" x {n_repeats}" if (n_repeats or 1) > 1 else ""))
     if protocol.get("gaps") == "selection":
-        words.append("gaps for the selector only")
-    return " · ".join(words)
+        parts.append("gaps for the selector only")
+    return " · ".join(parts)
 
 
-def percent(value: float, digits: int = 0) -> str:
+def percent(value: float | None, digits: int = 0) -> str:
     r"""A share as per cent, or a dash; the space does not break at the end of a line.
 
     Examples
@@ -85,15 +89,15 @@ def points(value: float) -> str:
     return f"{100 * value:+.1f}".replace("-", "−")
 
 
-def listing(words: Sequence[str], most: int = 5) -> str:
-    """Words joined as in a sentence, the rest counted.
+def listing(names: Sequence[str], most: int = 5) -> str:
+    """Names joined as in a sentence, the rest counted.
 
     Examples
     --------
     >>> listing(["F3", "Fz", "F4"]), listing(["F3", "Fz", "F4"], most=2)
     ('F3, Fz and F4', 'F3, Fz and 1 more')
     """
-    items = [str(word) for word in words]
+    items = [str(name) for name in names]
     if len(items) > most:
         items = [*items[:most], f"{len(items) - most} more"]
     if len(items) < 2:
@@ -116,17 +120,34 @@ def seconds(value: float) -> str:
     return f"{value:.3g} s" if value < 1000 else f"{value:,.0f} s".replace(",", " ")
 
 
-def protocol_of(protocol: Mapping[str, Any], experiment: str) -> dict[str, Any]:
-    """The protocol of one experiment: its own where it was recorded, else the main one."""
-    own = (protocol.get("experiments") or {}).get(experiment, {})
-    merged = {**protocol, **own}
-    if own.get("seeds"):
-        merged["n_repeats"] = len(own["seeds"])
-    return merged
+def feature_name(column: str) -> str:
+    """A column as a reader says it; a name without a channel stays as it is.
+
+    Examples
+    --------
+    >>> feature_name("F3__de_alpha"), feature_name("F3")
+    ('de_alpha at F3', 'F3')
+    """
+    try:
+        channel, feature = split_column(column)
+    except InputError:
+        return column
+    return f"{feature} at {channel}"
 
 
-def decide_metric(protocol: Mapping[str, Any]) -> str:
-    """The score that is shown: what tuning maximised, if it has a chance level."""
-    metric = str(protocol.get("metric"))
-    known = ("accuracy", "balanced_accuracy", "subject_accuracy", "subject_balanced_accuracy")
-    return metric if metric in known else "balanced_accuracy"
+def plain_row(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """A row with Python's own numbers, and None for NaN, as JSON can hold it."""
+    return {str(key): plain_number(value) for key, value in row.items()}
+
+
+def plain_number(value: Any) -> Any:
+    """Numpy's numbers as Python's, NaN as None, all else as text."""
+    if isinstance(value, (bool, str)) or value is None:
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return float(value) if np.isfinite(value) else None
+    return str(value)

@@ -1,0 +1,192 @@
+"""What of the results a figure or a sentence is about: rows, means and intervals, chance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from idfsmec.evaluation import Results, corrected_interval
+from idfsmec.paper import published
+from idfsmec.report.formatting import describe_protocol
+from idfsmec.report.style import Methods, main_method, registered_methods
+
+UNIT = ["table", "pattern", "rate", "seed", "fold", "method"]
+_WITH_CHANCE = ("accuracy", "balanced_accuracy", "subject_accuracy", "subject_balanced_accuracy")
+
+
+def methods_of(results: Results) -> Methods:
+    """Family and label of the methods, as they were when they ran."""
+    found: Methods | None = getattr(results, "methods", None)
+    return found if found else registered_methods()
+
+
+def proposed_method(results: Results) -> str | None:
+    """Name of the method that the page is about, or None where none was proposed."""
+    names = list(dict.fromkeys(results.scores["method"].astype(str)))
+    return main_method(names, methods_of(results))
+
+
+def main_tables(results: Results) -> list[str]:
+    """Tables the page is about; those cut to fewer channels to measure cost are not."""
+    names = [str(name) for name in results.tables]
+    return [name for name in names if _base_table(name, names) == name]
+
+
+def _base_table(name: str, names: list[str]) -> str:
+    cut = re.sub(r", \d+ channels$", "", name)
+    return cut if cut in names else name
+
+
+def experiment_rows(results: Results, experiment: str, table: str) -> pd.DataFrame:
+    """Scores of one experiment on one table."""
+    scores = results.scores
+    names = [str(one) for one in results.tables]
+    own = scores["table"].map(lambda one: _base_table(str(one), names)) == table
+    return scores[(scores["experiment"] == experiment) & own]
+
+
+def table_ranking(results: Results, table: str) -> pd.DataFrame:
+    """Rows of the ranking that belong to a table, best first."""
+    ranking = results.ranking
+    if "table" in ranking:
+        ranking = ranking[ranking["table"].astype(str) == table]
+    return ranking.sort_values("rank").reset_index(drop=True)
+
+
+def experiment_protocol(results: Results, experiment: str) -> dict[str, Any]:
+    """The protocol of one experiment: its own where it was recorded, else the main one."""
+    own = (results.protocol.get("experiments") or {}).get(experiment, {})
+    merged = {**results.protocol, **own}
+    if own.get("seeds"):
+        merged["n_repeats"] = len(own["seeds"])
+    return merged
+
+
+def protocol_note(results: Results, experiment: str) -> str:
+    """The line under a figure's title: folds and tuning of the experiment."""
+    return describe_protocol(experiment_protocol(results, experiment))
+
+
+def whole_table_note(results: Results, table: str, what: str = "") -> str:
+    """The same for a ranking of the whole table, which has nothing to do with folds."""
+    method = proposed_method(results)
+    rows = experiment_rows(results, "accuracy", table)
+    tuned = not rows[(rows["method"] == method) & rows["chosen"].astype(bool)].empty
+    settings = {
+        "nested": "setting nested tuning picked most often",
+        "oracle": "setting best on the test folds (optimistic)",
+    }
+    tuning = str(experiment_protocol(results, "accuracy").get("tuning"))
+    how = settings.get(tuning, "settings as chosen") if tuned else "default settings"
+    what = what or (f"{method} on the whole table" if method else "ranked on the whole table")
+    return f"{what}, no folds\n{how}"
+
+
+def shown_metric(results: Results) -> str:
+    """The score that is shown: what tuning maximised, if it has a chance level."""
+    metric = str(results.protocol.get("metric"))
+    return metric if metric in _WITH_CHANCE else "balanced_accuracy"
+
+
+def chance_of(results: Results, table: str, metric: str = "") -> dict[str, float] | None:
+    """Chance level and band of a score (by default the one that is shown), if recorded."""
+    bands = (results.protocol.get("chance") or {}).get(table) or {}
+    return bands.get(metric or shown_metric(results))
+
+
+def published_values(results: Results, experiment: str) -> dict[str, float]:
+    """The paper's values by method, where the results reproduce one of its data sets."""
+    data_set = getattr(results, "data_set", None)
+    if data_set is None:
+        return {}
+    values = published(experiment)
+    own = values[values["data_set"] == data_set]
+    return {
+        str(method): float(value)
+        for method, value in zip(own["method"], own["value"], strict=True)
+    }
+
+
+def chosen_rows(scores: pd.DataFrame) -> pd.DataFrame:
+    """Rows that count as a unit's result: what tuning chose, or all where it chose nothing."""
+    if scores.empty or "chosen" not in scores:
+        return scores
+    chosen = scores["chosen"].fillna(False).astype(bool)
+    picked = chosen.groupby([scores[column] for column in UNIT]).transform("any")
+    return scores[chosen | ~picked]
+
+
+def unit_scores(scores: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> pd.DataFrame:
+    """One value per unit (and per value of ``by``), with the sizes of its fold.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Rows of one experiment.
+    metric : str
+    by : sequence of str
+        Further columns to keep apart, such as ``["k"]`` or ``["lam", "gamma"]``. Without any,
+        the chosen rows count.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``UNIT``, ``by``, ``value``, ``n_train``, ``n_test``.
+    """
+    rows = scores if by else chosen_rows(scores)
+    rows = rows.dropna(subset=[metric, *by])
+    return (
+        rows.groupby([*UNIT, *by], as_index=False, sort=False)[[metric, "n_train", "n_test"]]
+        .mean()
+        .rename(columns={metric: "value"})
+    )
+
+
+def fold_scores(units: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Mean over missing rates within each fold, so that a fold counts once."""
+    keys = [*by, "seed", "fold"]
+    return units.groupby(keys, as_index=False, sort=False)[["value", "n_train", "n_test"]].mean()
+
+
+def intervals(units: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Mean and 95 % interval over folds and repetitions, for each value of ``by``.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``by``, ``mean``, ``low``, ``high``, ``n``; in order of appearance of the values.
+    """
+    rows = []
+    for key, group in units.groupby(list(by), sort=False):
+        found = corrected_interval(group["value"], group["n_train"].mean(), group["n_test"].mean())
+        rows.append([*key, found.mean, found.low, found.high, found.n])
+    return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
+
+
+def setting_curves(scores: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the setting tuning chose, for every k; all rows where a unit has one setting."""
+    if "params" not in scores or scores.empty:
+        return scores
+    chosen = scores[scores["chosen"].fillna(False).astype(bool)]
+    picked = chosen.drop_duplicates(UNIT).set_index(UNIT)["params"].rename("picked")
+    joined = scores.join(picked, on=UNIT)
+    several = joined.groupby([*UNIT, "k"])["params"].transform("nunique") > 1
+    return scores[(~several | joined["picked"].isna() | (joined["params"] == joined["picked"]))]
+
+
+def blocks(units: pd.DataFrame) -> pd.DataFrame:
+    """Mean per table x pattern x rate (rows) and method (columns), complete blocks only."""
+    wide = units.pivot_table(
+        index=["table", "pattern", "rate"], columns="method", values="value", aggfunc="mean"
+    )
+    return wide.dropna(axis=0)
+
+
+def lowest_rate(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows at the lowest missing rate there is, of the first pattern of gaps."""
+    at_least = rows[np.isclose(rows["rate"], rows["rate"].min())]
+    return at_least[at_least["pattern"] == at_least["pattern"].iloc[0]]
