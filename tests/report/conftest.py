@@ -31,7 +31,7 @@ def results(folder):
 @pytest.fixture(scope="session")
 def page(folder):
     mpl.use("Agg")
-    return write_report(folder, force=True)
+    return write_report(folder, overwrite=True)
 
 
 @pytest.fixture(scope="session")

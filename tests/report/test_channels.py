@@ -92,7 +92,7 @@ def test_the_missing_map_shows_shares_and_rates_per_channel():
     assert ax.images[0].get_array().tolist() == shares.to_numpy().tolist()
     rates = ax.child_axes[0]
     assert [bar.get_height() for bar in rates.patches] == [0.25, 0.5]
-    assert any("37.5 % of all missing" in text for text in texts(rates))
+    assert any("37.5\N{NO-BREAK SPACE}% of all missing" in text for text in texts(rates))
 
 
 def test_a_cap_of_128_channels_has_no_crowd_of_labels():

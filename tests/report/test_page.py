@@ -1,18 +1,17 @@
-import json
+import dataclasses
 import re
-import shutil
 
 import pytest
 from PIL import Image
 
-from idfsmec.errors import InputError
-from idfsmec.evaluation.store import Store
+from idfsmec.errors import ExistingFileError, InputError
+from idfsmec.evaluation import Results
 from idfsmec.report import write_report
 from tests.report.make_results import simulate, write_results
 
-SECTIONS = ("channels", "heatmap", "sure-features", "sure-channels", "missing", "accuracy-by-rate",
-            "accuracy-by-k", "ablation", "sensitivity", "cost", "convergence",
-            "ranks")  # fmt: skip
+SECTIONS = ("channels", "heatmap", "selection-frequency-features", "selection-frequency-channels",
+            "missing", "accuracy-by-rate", "accuracy-by-k", "ablation", "sensitivity", "cost",
+            "convergence", "ranks")  # fmt: skip
 
 
 def test_the_page_stands_alone(page):
@@ -69,7 +68,7 @@ def test_names_that_look_like_markup_stay_text(hostile_page):
 
 
 def test_a_report_is_not_overwritten_unless_asked(page):
-    with pytest.raises(InputError, match=r"report\.html exists; use --force"):
+    with pytest.raises(ExistingFileError, match=r"report\.html: exists already"):
         write_report(page.parent)
 
 
@@ -83,9 +82,11 @@ def test_a_folder_without_results_is_refused(tmp_path):
 
 def test_only_one_experiment_leaves_the_others_out_in_words(tmp_path):
     folder = write_results(tmp_path, {"t": simulate()}, ("sensitivity",))
-    told = []
-    html = write_report(folder, progress=told.append).read_text("utf-8")
-    assert [what.split(",")[0] for what in told] == list(SECTIONS[:-1])
+    events = []
+    html = write_report(folder, progress=events.append).read_text("utf-8")
+    assert [str(event.item).split(",")[0] for event in events[:-1]] == list(SECTIONS)
+    assert [event.done for event in events] == list(range(len(SECTIONS) + 1))
+    assert events[-1].share == 1
     assert 'id="sensitivity"' in html
     assert "Accuracy was not measured for t." in html
     assert "Stability was not measured." in html
@@ -110,18 +111,17 @@ def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path)
     assert 'id="ranks"' in html  # two tables, two patterns, two rates
 
 
-def test_results_that_lack_pieces_still_make_a_page(folder, tmp_path):
-    bare = shutil.copytree(folder, tmp_path / "bare")
-    (bare / "report.html").unlink(missing_ok=True)
-    for name, content in {"convergence": {}, "environment": {}, "protocol": {}}.items():
-        (bare / f"{name}.json").write_text(json.dumps(content), "utf-8")
-    tables = json.loads((bare / "tables.json").read_text("utf-8"))
-    for about in tables.values():
-        del about["missing_by_recording"]
-    (bare / "tables.json").write_text(json.dumps(tables), "utf-8")
-    with Store(bare) as store:
-        store.set_meta("rankings", {})
-    html = write_report(bare).read_text("utf-8")
+def test_results_that_lack_pieces_still_make_a_page(results, tmp_path, monkeypatch):
+    tables = {
+        name: {key: value for key, value in about.items() if key != "missing_by_recording"}
+        for name, about in results.tables.items()
+    }
+    bare = dataclasses.replace(
+        results, convergence={}, environment={}, protocol={}, tables=tables,
+        ranking=results.ranking.iloc[:0],
+    )  # fmt: skip
+    monkeypatch.setattr(Results, "read", lambda folder: bare)
+    html = write_report(tmp_path).read_text("utf-8")
     for sentence in (
         "There is no ranking, so no map of channel weights.",
         "Which recordings lack which channels was not recorded.",

@@ -2,8 +2,58 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from idfsmec.report import plot_convergence, plot_sensitivity
-from tests.report.tidy import by_gid, make_scores, texts
+from idfsmec.report import plot_ablation, plot_convergence, plot_sensitivity, summarise
+from tests.report.tidy import by_gid, fake_results, make_scores, texts
+
+PARTS = {
+    (method, rate, 5): mean - rate / 10
+    for method, mean in [("no redundancy", 0.70), ("IDFS-MEC", 0.80), ("no correction", 0.78)]
+    for rate in (0.1, 0.3)
+}
+
+
+def ablation_rows(scores):
+    results = fake_results(scores.assign(experiment="ablation"))
+    return {row["method"]: row for row in summarise(results)["tables"][0]["ablation"]}
+
+
+def test_the_whole_method_comes_first_and_means_are_over_rates():
+    table = ablation_rows(make_scores(PARTS))
+    assert next(iter(table)) == "IDFS-MEC"
+    assert {method: row["mean"] for method, row in table.items()} == pytest.approx(
+        {"IDFS-MEC": 0.78, "no redundancy": 0.68, "no correction": 0.76}
+    )
+
+
+def test_differences_are_paired_by_fold():
+    row = ablation_rows(make_scores(PARTS, spread=0.2))["no redundancy"]
+    assert row["difference"] == pytest.approx(-0.1)
+    # Folds differ by far more than the variants within a fold, which all agree on -0.1.
+    assert row["difference_high"] - row["difference_low"] == pytest.approx(0, abs=1e-9)
+
+
+def test_published_values_stand_beside_ours_where_there_are_any():
+    published = {"IDFS-MEC": 0.955, "no redundancy": 0.9056}
+    ax = plot_ablation(make_scores(PARTS), published=published)
+    line = next(line for line in ax.lines if str(line.get_label()).startswith("published"))
+    assert line.get_xdata()[0] == pytest.approx(0.955)
+    assert np.isnan(line.get_xdata()[2])
+
+
+def test_without_published_values_nothing_is_drawn_for_them():
+    ax = plot_ablation(make_scores(PARTS))
+    assert ax.get_legend() is None
+
+
+def test_dots_are_the_means():
+    ax = plot_ablation(make_scores(PARTS), chance={"chance": 0.5, "low": 0.4, "high": 0.6})
+    assert by_gid(ax, "ablation-no redundancy")[0].get_xdata() == pytest.approx([0.68])
+    assert by_gid(ax, "chance")
+
+
+def test_variants_without_the_whole_method_have_no_difference():
+    scores = make_scores({("no redundancy", 0.1, 5): 0.7})
+    assert ablation_rows(scores)["no redundancy"]["difference"] is None
 
 
 def grid_scores():

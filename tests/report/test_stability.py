@@ -1,10 +1,11 @@
-"""How sure the ranking is: said in words, drawn, and in the ranked table."""
+"""How stable the selection is: in sentences, drawn, and in the ranked table."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 
+from idfsmec.evaluation import Results
 from idfsmec.report import plot_selection_frequency, summarise, write_report
 
 
@@ -19,35 +20,36 @@ def change(results):
     return changed
 
 
-def test_the_answer_names_the_features_that_are_sure(results):
-    answer = summarise(results)["tables"][0]["answer"]
+def test_the_findings_name_the_stable_features(results):
+    findings = summarise(results)["tables"][0]["findings"]
     found = results.resampling["cohort"]
-    sure = {name for name, share in found["frequency"].items() if share >= found["threshold"]}
-    assert sure
-    assert len(answer["sureness"]["sure"]) == len(sure)
-    assert f"{len(sure)} of 32 features" in answer["trust"]
-    assert "at most 1 false pick is expected" in answer["trust"]
+    stable = {name for name, share in found["frequency"].items() if share >= found["threshold"]}
+    assert stable
+    assert len(findings["resampling"]["stable_features"]) == len(stable)
+    assert f"{len(stable)} of 32 features" in findings["stability_text"]
+    assert "at most 1 false selection is expected" in findings["stability_text"]
 
 
-def test_rows_of_the_ranking_say_how_often_halves_picked_them(results):
+def test_rows_of_the_ranking_say_how_often_halves_selected_them(results):
     found = results.resampling["cohort"]
     for row in summarise(results)["tables"][0]["ranking"]:
         share = found["frequency"][f"{row['channel']}__{row['feature']}"]
         assert row["frequency"] == share
-        assert row["sure"] is (share >= found["threshold"])
+        assert row["stable"] is (share >= found["threshold"])
 
 
-def test_if_no_feature_is_sure_the_page_warns(change):
+def test_if_no_feature_is_stable_the_page_warns(change):
     summary = summarise(change(threshold=1.01))
-    assert "No feature was picked on 101" in summary["tables"][0]["answer"]["trust"]
-    assert "No feature is sure" in [caution["title"] for caution in summary["cautions"]]
+    text = summary["tables"][0]["findings"]["stability_text"]
+    assert "No feature was selected on 101" in text
+    assert "No stable feature" in [warning["title"] for warning in summary["warnings"]]
 
 
 def test_the_page_shows_the_section_the_figures_and_the_column(page, folder):
     html = page.read_text("utf-8")
-    assert "How sure it is" in html
+    assert "How stable the selection is" in html
     assert "In halves" in html
-    for name in ("sure-features", "sure-channels"):
+    for name in ("selection-frequency-features", "selection-frequency-channels"):
         assert (folder / "figures" / f"{name}.svg").exists()
         assert (folder / "figures" / f"{name}.png").exists()
 
@@ -60,10 +62,10 @@ def test_results_without_halves_say_what_to_run(hostile_page):
 
 def test_halves_that_could_not_be_made_are_explained(results, tmp_path, monkeypatch):
     lone = dataclasses.replace(results, resampling={"cohort": {"reason": "one subject <b>"}})
-    monkeypatch.setattr("idfsmec.report.page.Results.read", lambda folder: lone)
+    monkeypatch.setattr(Results, "read", lambda folder: lone)
     html = write_report(tmp_path).read_text("utf-8")
     assert "could not be compared: one subject &lt;b&gt;" in html
-    assert "could not be seen" in html
+    assert "could not be measured" in html
 
 
 def test_the_highest_are_drawn_and_what_reaches_the_threshold_stands_out():

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.colors import to_hex
 
-from idfsmec.report._style import SEQUENTIAL, THEME
+from idfsmec.report.style import SEQUENTIAL, THEME
 
 
 def test_no_colour_of_the_scale_is_exchanged_in_the_dark_look():

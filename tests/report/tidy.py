@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from idfsmec.evaluation import Results
+
 
 def make_scores(values, *, experiment="accuracy", n_folds=4, spread=0.02, **columns):
     """Rows whose mean over folds is given: ``values`` maps (method, rate, k) to it."""
@@ -20,6 +22,33 @@ def make_scores(values, *, experiment="accuracy", n_folds=4, spread=0.02, **colu
         for fold in range(n_folds)
     ]  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def two_methods(ours, theirs, **options):
+    return make_scores({("IDFS-MEC", 0.0, 5): ours, ("mRMR", 0.0, 5): theirs}, **options)
+
+
+def fake_results(scores, **changes):
+    """Results that hold given scores on one small table, and nothing else."""
+    table = {
+        "channels": ["F3", "O1"], "features": ["a", "b"], "n_samples": 40, "n_subjects": 20,
+        "labels": {"x": 20, "y": 20}, "share_missing": 0.1,
+    }  # fmt: skip
+    nothing = pd.DataFrame(columns=["experiment", "table", "pattern", "rate", "method", "ranking"])
+    fields = {
+        "folder": None,
+        "scores": scores,
+        "selections": nothing,
+        "protocol": {"folds": "subject", "tuning": "nested", "metric": "balanced_accuracy"},
+        "environment": {},
+        "tables": {"t": table},
+        "ranking": pd.DataFrame(
+            columns=["table", "rank", "channel", "feature", "score", "channel_weight"]
+        ),
+        "convergence": {},
+        "failures": pd.DataFrame(columns=["method", "traceback"]),
+    }
+    return Results(**(fields | changes))
 
 
 def texts(ax):
