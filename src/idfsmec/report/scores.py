@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from idfsmec.evaluation import Results, corrected_interval
-from idfsmec.paper import published
+from idfsmec.paper.published import published
 from idfsmec.report.formatting import describe_protocol
 from idfsmec.report.style import Methods, main_method, registered_methods
 
