@@ -20,7 +20,8 @@ from idfsmec.selection._registry import _methods
 from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import make_cohort
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 ROOMS = ["howto", "reference", "explanation", "studies"]
 # A snippet, and what the page says it prints. `python notest` needs data that nobody ships.
 SNIPPET = re.compile(
@@ -38,6 +39,18 @@ PAGES = sorted(
     for page in (str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
     if not page.startswith(("_build", "auto_examples")) and snippets(page) and page != OWN_PROGRAM
 )
+
+
+TEXTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    *(
+        str(path.relative_to(ROOT))
+        for room in ROOMS
+        for path in sorted((DOCS / room).glob("*.md"))
+    ),
+]
 
 
 @pytest.fixture
@@ -75,34 +88,33 @@ def names_for(page):
 
 
 def run_program(code, said, names):
-    """A snippet without prompts, and the output in the block below it."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    """What a snippet without prompts prints in place of the block below it; nothing if alike."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
         exec(code, names)
+    printed = out.getvalue()
     if said.startswith("...\n"):  # the page shows the end only
-        assert printed.getvalue().endswith(said.removeprefix("...\n"))
-    elif said:
-        assert printed.getvalue() == said
+        return "" if printed.endswith(said.removeprefix("...\n")) else printed
+    return printed if said and printed != said else ""
 
 
 def run_session(code, names, page):
-    """A snippet with prompts, and the output between them."""
+    """What doctest complains of in a snippet with prompts."""
     test = doctest.DocTestParser().get_doctest(code, names, page, page, 0)
     test.globs = names  # what one snippet makes the next one has
-    told = io.StringIO()
+    complaints = io.StringIO()
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    runner = doctest.DocTestRunner(optionflags=flags)
-    assert runner.run(test, out=told.write, clear_globs=False).failed == 0, told.getvalue()
+    doctest.DocTestRunner(optionflags=flags).run(test, out=complaints.write, clear_globs=False)
+    return complaints.getvalue()
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_snippets_run_and_print_what_the_page_says(page, here):
     names = names_for(page)
     for code, said in snippets(page):
-        if code.startswith(">>>"):
-            run_session(code, names, page)
-        else:
-            run_program(code, said, names)
+        session = code.startswith(">>>")
+        wrong = run_session(code, names, page) if session else run_program(code, said, names)
+        assert wrong == ""
 
 
 def test_the_snippet_about_dask_runs_as_a_program_of_its_own(here):
@@ -139,3 +151,12 @@ def test_the_page_on_commands_names_every_command_and_function():
     for name in set(cli.__all__) - {"app"}:
         assert f"`idfsmec {name}" in text
         assert f"`cli.{name}(" in text
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_files_that_a_page_names_exist(page):
+    text = (ROOT / page).read_text("utf-8")
+    for name in re.findall(r"`((?:tests|src|benchmarks|docs(?!/_build)|fuzz)/[\w./-]+)`", text):
+        assert (ROOT / name).exists(), name
+    for name in re.findall(r"python -m (benchmarks\.[\w.]+)", text):
+        assert (ROOT / name.replace(".", "/")).with_suffix(".py").exists(), name
