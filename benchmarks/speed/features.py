@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy import signal
 
-from idfsmec.features import DEFAULT_BANDS, compute_features
+from idfsmec.features import DEFAULT_BANDS, FeatureSettings, compute_features
 
 SFREQ = 250.0
 SECTIONS = signal.butter(4, (1.0, 45.0), btype="bandpass", fs=SFREQ, output="sos")
@@ -90,10 +90,11 @@ def peers(epochs: np.ndarray) -> dict[str, Callable[[], object]]:
         mne_features.extract_features(epochs, SFREQ, ["pow_freq_bands"], fourier)
 
     same = ["mean", "variance", "hoc", "ap", "spectral_entropy"]
-    all_same = [*same, "de", "ap_beta_theta_ratio"]
+    few = FeatureSettings(features=same)
+    many = FeatureSettings(features=[*same, "de", "ap_beta_theta_ratio"])
     return {
-        "9 columns (idfsmec)": lambda: compute_features(epochs, SFREQ, features=same),
-        "15 columns (idfsmec)": lambda: compute_features(epochs, SFREQ, features=all_same),
+        "9 columns (idfsmec)": lambda: compute_features(epochs, SFREQ, few),
+        "15 columns (idfsmec)": lambda: compute_features(epochs, SFREQ, many),
         "9 columns (mne-features, antropy)": nine,
         "15 columns (mne-features, antropy)": fifteen,
     }

@@ -15,7 +15,7 @@ import pytest
 import sklearn
 
 from idfsmec.evaluation import Protocol, accuracy
-from idfsmec.features import registry
+from idfsmec.features import FEATURES
 from idfsmec.selection._registry import _methods
 from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import make_cohort
@@ -58,11 +58,11 @@ def here(tmp_path, monkeypatch):
     """A folder with a table and results, and everything registered as before afterwards."""
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
-    features, methods = set(registry), dict(_methods)
+    features, methods = set(FEATURES), dict(_methods)
     with sklearn.config_context():
         yield tmp_path
-    for name in set(registry) - features:
-        registry.remove(name)
+    for name in set(FEATURES) - features:
+        FEATURES.remove(name)
     _methods.clear()
     _methods.update(methods)
     plt.close("all")

@@ -76,7 +76,7 @@ def strong_cohort(tmp_path_factory):
     """Recordings whose groups differ much in one band of five channels, and their table."""
     cohort = simulate_cohort(24, 19, effect_size=3.0, duration=30, random_state=0)
     path = tmp_path_factory.mktemp("strong") / "table.parquet"
-    extract_to_file(cohort.recordings, path, jobs=1)
+    extract_to_file(cohort.recordings, path, n_jobs=1)
     return cohort, FeatureTable.read(path)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from idfsmec.features import compute_features
+from idfsmec.features import FeatureSettings, compute_features
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def noise():
 @pytest.mark.parametrize("block", [1, 3000, 7000, 10**9])
 def test_blocks_do_not_change_the_values(noise, monkeypatch, block):
     expected, _ = compute_features(noise, 250)
-    monkeypatch.setattr("idfsmec.features._compute._BLOCK_SAMPLES", block)
+    monkeypatch.setattr("idfsmec.features.compute._BLOCK_SAMPLES", block)
     values, _ = compute_features(noise, 250)
     np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-12)
 
@@ -63,6 +63,6 @@ def test_everything_missing_is_no_error(noise):
 
 
 def test_no_features_give_no_columns(noise):
-    values, names = compute_features(noise, 250, features=[])
+    values, names = compute_features(noise, 250, FeatureSettings(features=[]))
     assert values.shape == (5, 4, 0)
     assert names == []

@@ -6,13 +6,13 @@ import pytest
 from idfsmec.errors import InputError
 from idfsmec.features import (
     DEFAULT_FEATURES,
+    FEATURES,
     Feature,
     FeatureRegistry,
     FeatureSettings,
     compute_features,
     extract_features,
     register_feature,
-    registry,
 )
 
 
@@ -28,13 +28,12 @@ def line_length():
         return np.abs(np.diff(signal.data)).mean(axis=-1)
 
     yield function
-    registry.remove("line_length")
+    FEATURES.remove("line_length")
 
 
 def test_a_registered_feature_is_computed_by_name(noise, line_length):
-    frame = extract_features(
-        noise, sfreq=250, features=[*DEFAULT_FEATURES, "line_length"], path=None
-    )
+    settings = FeatureSettings(features=[*DEFAULT_FEATURES, "line_length"])
+    frame = extract_features(noise, settings, sfreq=250)
     assert frame.shape == (4, 3 * 19)
     assert frame.columns[18] == "ch000__line_length"
 
@@ -51,7 +50,7 @@ def test_a_feature_may_have_several_named_outputs(noise):
         ),
         outputs=["activity", "squared_mobility"],
     )
-    values, names = compute_features(noise, 250, features=[hjorth, "variance"])
+    values, names = compute_features(noise, 250, FeatureSettings(features=[hjorth, "variance"]))
     assert names == ["activity", "squared_mobility", "variance"]
     np.testing.assert_array_equal(values[..., 0], values[..., 2])
 
@@ -62,10 +61,8 @@ def test_outputs_may_depend_on_the_bands(noise):
         lambda s: np.stack([s.band_power(b) / s.psd.sum(-1) for b in s.settings.bands], axis=-1),
         outputs=lambda settings: [f"rp_{band}" for band in settings.bands],
     )
-    _, names = compute_features(
-        noise, 250, features=[relative], settings=FeatureSettings(bands={"mu": (8, 12)})
-    )
-    assert names == ["rp_mu"]
+    settings = FeatureSettings(features=[relative], bands={"mu": (8, 12)})
+    assert compute_features(noise, 250, settings)[1] == ["rp_mu"]
 
 
 def test_a_users_function_never_sees_a_missing_channel(noise):
@@ -77,14 +74,14 @@ def test_a_users_function_never_sees_a_missing_channel(noise):
 
     noise[1, 2] = 5.0
     noise[2, 0, 7] = np.nan
-    values, _ = compute_features(noise, 250, features=[Feature("picky", picky)])
+    values, _ = compute_features(noise, 250, FeatureSettings(features=[Feature("picky", picky)]))
     assert all(seen)
     assert np.argwhere(np.isnan(values[..., 0])).tolist() == [[1, 2], [2, 0]]
 
 
 def test_an_infinite_result_becomes_nan_for_that_value_only(noise):
     broken = Feature("broken", lambda signal: np.where(signal.mean > 0, np.inf, 1.0))
-    values, _ = compute_features(noise, 250, features=[broken, "variance"])
+    values, _ = compute_features(noise, 250, FeatureSettings(features=[broken, "variance"]))
     np.testing.assert_array_equal(np.isnan(values[..., 0]), noise.mean(axis=-1) > 0)
     assert np.isfinite(values[..., 1]).all()
 
@@ -92,24 +89,24 @@ def test_an_infinite_result_becomes_nan_for_that_value_only(noise):
 def test_a_wrong_shape_is_refused_by_the_features_name(noise):
     wrong = Feature("wrong", lambda signal: signal.data.mean(axis=0))
     with pytest.raises(InputError, match="Feature 'wrong' returned shape"):
-        compute_features(noise, 250, features=[wrong])
+        compute_features(noise, 250, FeatureSettings(features=[wrong]))
 
 
 def test_an_unknown_feature_is_refused_with_what_there_is(noise):
     with pytest.raises(InputError, match=r"no feature 'hjorth'; there are: .*variance"):
-        compute_features(noise, 250, features=["hjorth"])
+        compute_features(noise, 250, FeatureSettings(features=["hjorth"]))
 
 
 def test_one_name_may_be_given_without_a_list(noise):
-    assert compute_features(noise, 250, features="variance")[1] == ["variance"]
+    assert compute_features(noise, 250, FeatureSettings(features="variance"))[1] == ["variance"]
 
 
-def test_a_taken_name_needs_replace():
+def test_a_taken_name_needs_overwrite():
     own = FeatureRegistry()
     own.register("a")(lambda signal: signal.mean)
-    with pytest.raises(InputError, match="replace=True"):
+    with pytest.raises(InputError, match="overwrite=True"):
         own.register("a")
-    own.register("a", replace=True)(lambda signal: signal.variance)
+    own.register("a", overwrite=True)(lambda signal: signal.variance)
     assert len(own) == 1
     assert "a" in own
 
@@ -117,7 +114,7 @@ def test_a_taken_name_needs_replace():
 def test_two_features_cannot_write_one_column(noise):
     double = Feature("again", lambda signal: signal.mean, outputs=["variance"])
     with pytest.raises(InputError, match="column variance"):
-        compute_features(noise, 250, features=["variance", double])
+        compute_features(noise, 250, FeatureSettings(features=["variance", double]))
 
 
 @pytest.mark.parametrize("name", ["", "a__b", "_a", "a_", " a", 3])

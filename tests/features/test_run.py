@@ -6,11 +6,10 @@ import shutil
 import numpy as np
 import pytest
 
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, RecordingError, UnexpectedRecordingError
 from idfsmec.features import (
-    ExtractionOptions,
     Feature,
-    SignalPath,
+    FeatureSettings,
     extract_recording,
     extract_table,
     extract_to_file,
@@ -72,8 +71,8 @@ def test_the_names_that_files_give_to_channels_are_kept(tmp_path, raws):
 
 
 def test_two_jobs_give_the_bits_of_one(recordings):
-    one = extract_table(recordings, jobs=1)
-    two = extract_table(recordings, jobs=2)
+    one = extract_table(recordings, n_jobs=1)
+    two = extract_table(recordings, n_jobs=2)
     assert two.table.equals(one.table)
     assert two.table.X.to_numpy().tobytes() == one.table.X.to_numpy().tobytes()
     assert [o.source for o in two.outcomes] == [o.source for o in one.outcomes]
@@ -81,8 +80,8 @@ def test_two_jobs_give_the_bits_of_one(recordings):
 
 def test_a_users_own_feature_reaches_the_workers(recordings):
     own = Feature("line_length", lambda signal: np.abs(np.diff(signal.data)).mean(axis=-1))
-    options = ExtractionOptions(features=("variance", own))
-    assert extract_table(recordings, options=options, jobs=2).table.features == [
+    settings = FeatureSettings(features=("variance", own))
+    assert extract_table(recordings, settings, n_jobs=2).table.features == [
         "variance",
         "line_length",
     ]
@@ -90,14 +89,15 @@ def test_a_users_own_feature_reaches_the_workers(recordings):
 
 def test_a_failing_recording_is_named(recordings, study, spoil):
     spoil(study.with_name("s02_raw.fif"))
-    with pytest.raises(InputError, match=r"s02_raw\.fif: .*--on-error skip"):
+    with pytest.raises(RecordingError, match=r"s02_raw\.fif: .*on_error='skip'") as failure:
         extract_table(recordings)
+    assert failure.value.source == str(study.with_name("s02_raw.fif"))
 
 
 def test_a_failing_recording_stops_two_jobs_as_well(recordings, study, spoil):
     spoil(study.with_name("s01.edf"))
     with pytest.raises(InputError, match=r"s01\.edf"):
-        extract_table(recordings, jobs=2)
+        extract_table(recordings, n_jobs=2)
 
 
 def test_a_folder_that_cannot_be_written_is_no_fault_of_the_recordings(recordings, tmp_path):
@@ -117,8 +117,8 @@ def test_a_failing_recording_may_be_skipped(recordings, study, spoil):
 
 
 def test_a_recording_that_is_too_short_is_a_failure_with_a_reason(recordings):
-    options = ExtractionOptions(path=SignalPath(epoch=30))
-    extraction = extract_table(recordings, options=options, on_error="skip")
+    settings = FeatureSettings(epoch=30)
+    extraction = extract_table(recordings, settings, on_error="skip")
     assert [o.subject for o in extraction.skipped] == ["s03"]
     assert "less than one epoch" in extraction.skipped[0].error
 
@@ -127,15 +127,15 @@ def test_a_bug_in_a_feature_is_no_input_error(recordings):
     def broken(signal):
         raise ZeroDivisionError("oops")
 
-    options = ExtractionOptions(features=(Feature("broken", broken),))
-    with pytest.raises(RuntimeError, match="oops"):
-        extract_table(recordings, options=options)
+    settings = FeatureSettings(features=(Feature("broken", broken),))
+    with pytest.raises(UnexpectedRecordingError, match="oops"):
+        extract_table(recordings, settings)
 
 
 def test_nothing_left_is_refused_with_the_reasons(recordings):
-    options = ExtractionOptions(path=SignalPath(epoch=100))
+    settings = FeatureSettings(epoch=100)
     with pytest.raises(InputError, match=r"No recording gave an epoch.*s01\.edf"):
-        extract_table(recordings, options=options, on_error="skip")
+        extract_table(recordings, settings, on_error="skip")
 
 
 def test_no_recordings_and_unknown_words_are_refused(recordings):
@@ -143,8 +143,8 @@ def test_no_recordings_and_unknown_words_are_refused(recordings):
         extract_table([])
     with pytest.raises(InputError, match="on_error"):
         extract_table(recordings, on_error="ignore")
-    with pytest.raises(InputError, match="jobs"):
-        extract_table(recordings, jobs=0)
+    with pytest.raises(InputError, match="n_jobs=0"):
+        extract_table(recordings, n_jobs=0)
 
 
 def test_simulated_recordings_need_no_files():
@@ -164,10 +164,12 @@ def test_the_table_says_how_it_was_made(recordings):
     json.dumps(dict(info))
 
 
-def test_progress_is_told_recording_by_recording(recordings):
-    told = []
-    extract_table(recordings, on_progress=lambda outcome: told.append(outcome.subject))
-    assert told == ["s01", "s02", "s03", "s04"]
+def test_progress_is_told_from_the_beginning_recording_by_recording(recordings):
+    events = []
+    extract_table(recordings, progress=events.append)
+    assert {(event.task, event.total) for event in events} == {("features", 4)}
+    assert [event.done for event in events] == [0, 1, 2, 3, 4]
+    assert [event.item.subject for event in events[1:]] == ["s01", "s02", "s03", "s04"]
 
 
 def test_the_summary_says_what_is_there_and_what_is_not(recordings):
@@ -194,34 +196,62 @@ def test_what_is_finished_is_not_computed_again(recordings, study, spoil, tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["study", "table.parquet"]
 
 
-def test_changed_options_or_bytes_are_computed_anew(recordings, study, tmp_path):
+def test_changed_settings_or_bytes_are_computed_anew(recordings, study, tmp_path):
     parts = tmp_path / "parts"
     extract_table(recordings, parts=parts)
 
-    def statuses(options=None):
-        outcomes = extract_table(recordings, parts=parts, options=options).outcomes
+    def statuses(settings=None):
+        outcomes = extract_table(recordings, settings, parts=parts).outcomes
         return [outcome.status for outcome in outcomes]
 
     assert statuses() == ["resumed"] * 4
-    assert statuses(ExtractionOptions(detect=False)) == ["done"] * 4
+    assert statuses(FeatureSettings(detect=False)) == ["done"] * 4
     shutil.copy(study.with_name("s01.edf"), study.with_name("s04.edf"))
     assert statuses() == ["resumed", "resumed", "resumed", "done"]
 
 
-def test_a_torn_part_is_computed_anew(recordings, tmp_path):
+@pytest.mark.parametrize("damage", [lambda b: b[:0], lambda b: b[:1000], lambda b: b[:-1]])
+def test_a_torn_part_is_computed_anew(recordings, tmp_path, damage):
     parts = tmp_path / "parts"
-    first = extract_table(recordings, parts=parts).table
+    first = extract_table(recordings[:2], parts=parts).table
     for part in parts.glob("*.npz"):
-        part.write_bytes(part.read_bytes()[:1000])
-    again = extract_table(recordings, parts=parts)
-    assert [o.status for o in again.outcomes] == ["done"] * 4
+        part.write_bytes(damage(part.read_bytes()))
+    again = extract_table(recordings[:2], parts=parts)
+    assert [o.status for o in again.outcomes] == ["done"] * 2
     assert again.table.equals(first)
+
+
+def test_a_part_that_needs_unpickling_is_computed_anew(recordings, tmp_path):
+    parts = tmp_path / "parts"
+    extract_table(recordings[:1], parts=parts)
+    [part] = parts.glob("*.npz")
+    np.savez(part, notes=np.array([{"columns": []}], dtype=object))
+    assert extract_table(recordings[:1], parts=parts).outcomes[0].status == "done"
+
+
+def test_what_is_known_of_a_finished_recording_comes_back_too(recordings, tmp_path):
+    first = extract_table(recordings, parts=tmp_path / "parts")
+    again = extract_table(recordings, parts=tmp_path / "parts")
+    assert again.summary().replace("resumed     4 of 4 recordings were finished\n", "") == (
+        first.summary()
+    )
+    assert again.table.equals(first.table)
+
+
+def test_a_full_disk_leaves_nothing_behind(recordings, tmp_path, monkeypatch):
+    def full_disk(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("numpy.savez", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        extract_table(recordings, parts=tmp_path / "parts")
+    assert list((tmp_path / "parts").iterdir()) == []
 
 
 def test_an_existing_table_is_not_replaced_unasked(recordings, tmp_path):
     output = tmp_path / "table.csv"
     output.write_text("precious")
-    with pytest.raises(InputError, match="--force"):
+    with pytest.raises(InputError, match="overwrite=True"):
         extract_to_file(recordings, output)
     assert output.read_text() == "precious"
     extract_to_file(recordings, output, overwrite=True)

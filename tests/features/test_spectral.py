@@ -20,9 +20,8 @@ EULER = np.euler_gamma
 
 def feature(name, epochs, sfreq=SFREQ, **constants):
     epochs = np.atleast_2d(epochs)
-    values, names = compute_features(
-        epochs[np.newaxis], sfreq, features=[name], settings=FeatureSettings(**constants)
-    )
+    settings = FeatureSettings(features=[name], **constants)
+    values, names = compute_features(epochs[np.newaxis], sfreq, settings)
     assert len(names) == values.shape[2]
     return values[0].squeeze()
 
@@ -51,7 +50,7 @@ def test_the_spectra_are_computed_once_and_shared(monkeypatch):
     calls = []
     rfft = fft.rfft
     monkeypatch.setattr(
-        "idfsmec.features._signal.fft.rfft",
+        "idfsmec.features.epoch_signal.fft.rfft",
         lambda x, *args, **kwargs: calls.append(x.shape) or rfft(x, *args, **kwargs),
     )
     compute_features(white_noise(6).reshape(2, 3, N_TIMES), SFREQ)
@@ -182,9 +181,7 @@ def test_beta_theta_ratio_of_two_sines_is_that_of_their_powers():
 
 
 def test_without_beta_or_theta_there_is_no_ratio_column():
-    _, names = compute_features(
-        white_noise(2)[np.newaxis], SFREQ, settings=FeatureSettings(bands={"mu": (8, 12)})
-    )
+    names = FeatureSettings(bands={"mu": (8, 12)}).columns
     assert names[-2:] == ["de_mu", "ap_mu"]
 
 

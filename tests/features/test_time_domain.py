@@ -13,9 +13,8 @@ TIME = np.arange(N_TIMES) / SFREQ
 
 def feature(name, epochs, **constants):
     epochs = np.atleast_2d(epochs)
-    values, _ = compute_features(
-        epochs[np.newaxis], SFREQ, features=[name], settings=FeatureSettings(**constants)
-    )
+    settings = FeatureSettings(features=[name], **constants)
+    values, _ = compute_features(epochs[np.newaxis], SFREQ, settings)
     return values[0].squeeze()
 
 
@@ -101,12 +100,9 @@ def test_zero_counts_as_positive():
 
 
 def test_hoc_columns_are_numbered_when_there_are_several():
-    noise = white_noise(1)[np.newaxis]
-    names = compute_features(
-        noise, SFREQ, features=["hoc"], settings=FeatureSettings(hoc_orders=3)
-    )[1]
-    assert names == ["hoc_1", "hoc_2", "hoc_3"]
-    assert compute_features(noise, SFREQ, features=["hoc"])[1] == ["hoc"]
+    several = FeatureSettings(features=["hoc"], hoc_orders=3)
+    assert several.columns == ["hoc_1", "hoc_2", "hoc_3"]
+    assert FeatureSettings(features=["hoc"]).columns == ["hoc"]
 
 
 def test_shannon_entropy_of_a_square_wave_is_ln_n():

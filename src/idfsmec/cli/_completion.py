@@ -64,9 +64,9 @@ def patterns() -> list[str]:
 
 def feature_names() -> list[str]:
     """Features of the registry."""
-    from idfsmec.features import registry
+    from idfsmec.features import FEATURES
 
-    return list(registry)
+    return list(FEATURES)
 
 
 def label_rules() -> list[str]:

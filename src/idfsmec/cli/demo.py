@@ -108,15 +108,10 @@ def demo(
 
 
 def _extract(cohort: SimulatedCohort, jobs: int) -> FeatureTable:
-    from rich.progress import Progress
-
     from idfsmec.features import extract_table
 
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task("2. features", total=len(cohort.recordings))
-        table = extract_table(
-            cohort.recordings, jobs=jobs, on_progress=lambda _: bar.advance(task)
-        ).table
+    with shown("2. features") as progress:
+        table = extract_table(cohort.recordings, n_jobs=jobs, progress=progress).table
     lost = 1.0 - table.observed.to_numpy().mean()
     console.print(
         f"2. {len(table.X)} epochs x {table.X.shape[1]} features. Detached electrodes were found "

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,12 +10,13 @@ import typer
 
 from idfsmec.cli._app import command
 from idfsmec.cli._completion import feature_names, label_rules, one_of, sources
-from idfsmec.cli._console import console, error_console
+from idfsmec.cli._console import say, warnings_as_lines
 from idfsmec.cli._options import AnyPath, JobsOption
+from idfsmec.cli._progress import shown
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
-    from idfsmec.features import Extraction, ExtractionOptions, FeatureSettings, Outcome
+    from idfsmec.features import Extraction, RecordingOutcome
     from idfsmec.recordings import Recording
 
 
@@ -138,34 +136,44 @@ def features(
     Nothing here is random, so there is no --seed.
     """
     from idfsmec._jobs import count_jobs
-    from idfsmec.features import DEFAULT_FEATURES, ExtractionOptions, SignalPath, check_output
+    from idfsmec.features import (
+        DEFAULT_BANDS,
+        DEFAULT_FEATURES,
+        FeatureSettings,
+        check_output,
+        extract_to_file,
+    )
 
-    output = Path(output)
-    check_output(output, overwrite=force)
-    options = ExtractionOptions(
-        path=SignalPath(resample, band_pass, epoch, overlap),
-        settings=_settings(bands, hoc_orders),
-        features=tuple(feature or DEFAULT_FEATURES),
+    output = check_output(output, overwrite=force)
+    settings = FeatureSettings(
+        features=feature or DEFAULT_FEATURES,
+        bands=dict(map(_parse_band, bands or ())) or DEFAULT_BANDS,
+        hoc_orders=hoc_orders,
+        resample=resample,
+        band_pass=band_pass,
+        epoch=epoch,
+        overlap=overlap,
         detect=detect,
         typical_amplitude=typical_amplitude / 1e6,
         keep_empty=keep_empty,
     )
     about: dict[str, Any] = {"data": data, "labels": labels, "task": task}
-    about |= {"condition": condition, "unit": unit, "absent_ok": str(on_error) == OnError.skip}
+    about |= {"condition": condition, "unit": unit, "absent_ok": on_error == OnError.skip}
     n_jobs = count_jobs(jobs)
     recordings = _find(str(source), about, allow_duplicates)
-    extraction = _extract(recordings, output, options, n_jobs, str(on_error), force)
-    console.print(extraction.summary(), markup=False, highlight=False, soft_wrap=True)
-    console.print(f"written     {output}", markup=False, highlight=False, soft_wrap=True)
+    with shown("recordings", describe=_file_name) as progress:
+        extraction = extract_to_file(
+            recordings,
+            output,
+            settings,
+            n_jobs=n_jobs,
+            on_error="skip" if on_error == OnError.skip else "raise",
+            overwrite=force,
+            progress=progress,
+        )
+    say(extraction.summary())
+    say(f"written     {output}")
     return extraction
-
-
-def _settings(bands: list[str] | None, hoc_orders: int) -> FeatureSettings:
-    from idfsmec.features import FeatureSettings
-
-    if not bands:
-        return FeatureSettings(hoc_orders=hoc_orders)
-    return FeatureSettings(dict(map(_parse_band, bands)), hoc_orders)
 
 
 def _parse_band(text: str) -> tuple[str, tuple[float, float]]:
@@ -180,60 +188,11 @@ def _parse_band(text: str) -> tuple[str, tuple[float, float]]:
 def _find(source: str, about: dict[str, Any], allow_duplicates: bool) -> list[Recording]:
     from idfsmec.recordings import check_duplicates, find_recordings
 
-    with _warnings_as_lines(), error_console.status("looking for recordings and duplicates"):
+    with warnings_as_lines(), shown("looking for recordings and duplicates"):
         found = find_recordings(source, **about)
         check_duplicates(found, allow=allow_duplicates)
     return found
 
 
-@contextmanager
-def _warnings_as_lines() -> Iterator[None]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in caught:
-        text = " ".join(str(warning.message).split())
-        error_console.print(f"note: {text}", style="yellow", markup=False, soft_wrap=True)
-
-
-def _extract(
-    recordings: Sequence[Recording],
-    output: Path,
-    options: ExtractionOptions,
-    jobs: int,
-    on_error: str,
-    force: bool,
-) -> Extraction:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    from idfsmec.features import extract_to_file
-
-    progress = Progress(
-        TextColumn("recordings"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}", markup=False),
-        console=error_console,
-    )
-    with progress:
-        bar = progress.add_task("", total=len(recordings))
-
-        def tell(outcome: Outcome) -> None:
-            progress.update(bar, advance=1, description=Path(outcome.source).name)
-
-        return extract_to_file(
-            recordings,
-            output,
-            options=options,
-            jobs=jobs,
-            on_error="skip" if on_error == "skip" else "raise",
-            overwrite=force,
-            on_progress=tell,
-        )
+def _file_name(outcome: RecordingOutcome) -> str:
+    return Path(outcome.source).name

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from idfsmec.cli._app import command
-from idfsmec.cli._console import console, error_console
+from idfsmec.cli._console import console
 from idfsmec.cli._options import (
     AnyPath,
     DaskOption,
@@ -21,6 +21,7 @@ from idfsmec.cli._options import (
     check_resamples,
     split_names,
 )
+from idfsmec.cli._progress import shown
 from idfsmec.cli._run import (
     add_resampling,
     choose_seeds,
@@ -34,7 +35,6 @@ from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
     from idfsmec.evaluation import Protocol, Results
-    from idfsmec.features import Outcome
     from idfsmec.table import FeatureTable
 
 
@@ -128,19 +128,8 @@ def _load(data_set: str, data: Path, out: Path, n_jobs: int, quiet: bool) -> Fea
     """Read or make the feature table, and say at which recording it is."""
     from idfsmec.paper.reproduction import load_table
 
-    n_done = 0
-
-    def tell(outcome: Outcome) -> None:
-        nonlocal n_done
-        n_done += 1
-        text = f"features: {n_done} recordings, last {Path(outcome.source).name}"
-        if error_console.is_terminal:
-            status.update(text)
-        elif n_done % 10 == 0:
-            error_console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-    with error_console.status("looking for recordings") as status:
-        return load_table(data_set, data, out, n_jobs, None if quiet else tell)
+    with shown("features", quiet=quiet, describe=lambda one: Path(one.source).name) as progress:
+        return load_table(data_set, data, out, n_jobs, progress)
 
 
 def choose_protocol(name: str) -> Protocol:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from idfsmec.errors import InputError
-from idfsmec.missing._epoch_stats import EpochStats
+from idfsmec.missing._stats import EpochStats
 from idfsmec.montage import angles_between
 
 _RIDGE = 0.01

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,8 +13,9 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation.experiments import ablation, accuracy, cost, sensitivity
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.results import Results
-from idfsmec.features import Outcome, extract_to_file
+from idfsmec.features import extract_to_file
 from idfsmec.paper.published import published_value
+from idfsmec.progress import Listener
 from idfsmec.recordings import DATA_SETS, find_recordings
 from idfsmec.table import FeatureTable
 
@@ -89,7 +89,7 @@ def load_table(
     data: str | Path,
     out: Path,
     n_jobs: int | None = None,
-    on_progress: Callable[[Outcome], None] | None = None,
+    progress: Listener | None = None,
 ) -> FeatureTable:
     """Read the feature table of an earlier call, or make it from the recordings.
 
@@ -103,7 +103,7 @@ def load_table(
     recordings = find_recordings(data_set, data=data)
     out.mkdir(parents=True, exist_ok=True)
     extraction = extract_to_file(
-        recordings, path, jobs=count_jobs(n_jobs), on_error="skip", on_progress=on_progress
+        recordings, path, n_jobs=count_jobs(n_jobs), on_error="skip", progress=progress
     )
     with replacing(out / "recordings.txt") as (beside,):
         beside.write_text(str(extraction.summary()) + "\n", "utf-8")

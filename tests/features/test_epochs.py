@@ -1,4 +1,4 @@
-"""The signal path: what the filters keep, and that a gap stays where it is."""
+"""Epochs: where they lie, what the filters keep of them, and that a gap stays where it is."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
-from idfsmec.features import SignalPath, compute_features, prepare_epochs, prepare_recording
+from idfsmec.features import FeatureSettings, compute_features
+from idfsmec.features.epochs import epoch_grid, prepare_epochs, prepare_recording
 
 
 def sines(sfreq, seconds, frequencies, offset=0.0):
@@ -43,14 +44,14 @@ def test_a_huge_offset_leaves_no_trace():
 
 
 def test_epochs_are_cut_one_after_the_other_and_the_rest_is_left_out():
-    epochs = prepare_recording(noise(2, 250 * 35 + 17), 250, SignalPath(band_pass=None))
+    epochs = prepare_recording(noise(2, 250 * 35 + 17), 250, FeatureSettings(band_pass=None))
     assert epochs.data.shape == (3, 2, 2500)
     assert epochs.starts.tolist() == [0, 10, 20]
 
 
 def test_epochs_may_overlap():
     recording = noise(2, 250 * 20)
-    epochs = prepare_recording(recording, 250, SignalPath(band_pass=None, epoch=8, overlap=6))
+    epochs = prepare_recording(recording, 250, FeatureSettings(band_pass=None, epoch=8, overlap=6))
     assert epochs.starts.tolist() == [0, 2, 4, 6, 8, 10, 12]
     np.testing.assert_array_equal(epochs.data[3], recording[:, 1500:3500])
 
@@ -70,7 +71,7 @@ def test_a_nan_costs_the_epochs_it_lies_in_and_nothing_else():
 def test_with_overlap_every_epoch_that_touches_the_gap_is_missing():
     recording = noise(1, 250 * 40)
     recording[0, 250 * 15] = np.inf
-    epochs = prepare_recording(recording, 250, SignalPath(overlap=5))
+    epochs = prepare_recording(recording, 250, FeatureSettings(overlap=5))
     assert epochs.starts[epochs.missing[:, 0]].tolist() == [10, 15]
 
 
@@ -100,7 +101,7 @@ def test_blocks_of_channels_give_the_same_as_all_at_once(monkeypatch):
     recording = noise(7, 512 * 25)
     recording[3, 100] = np.nan
     whole = prepare_recording(recording, 512)
-    monkeypatch.setattr("idfsmec.features._prepare._BLOCK_SAMPLES", 2 * 512 * 25)
+    monkeypatch.setattr("idfsmec.features.filtering._BLOCK_SAMPLES", 2 * 512 * 25)
     blocks = prepare_recording(recording, 512)
     np.testing.assert_array_equal(blocks.data, whole.data)
     np.testing.assert_array_equal(blocks.missing, whole.missing)
@@ -150,9 +151,67 @@ def test_an_array_of_no_epochs_gives_no_rows():
 )
 def test_a_path_without_meaning_is_refused(options, message):
     with pytest.raises(InputError, match=message):
-        SignalPath(**options)
+        FeatureSettings(**options)
 
 
 def test_a_band_pass_beyond_the_recording_is_refused():
     with pytest.raises(InputError, match=r"at 80 Hz a signal holds only.*below 40 Hz"):
-        prepare_recording(noise(1, 1600), 80, SignalPath(resample=None))
+        prepare_recording(noise(1, 1600), 80, FeatureSettings(resample=None))
+
+
+def test_epochs_are_not_filtered_where_that_was_done():
+    epochs = np.random.default_rng(3).standard_normal((2, 3, 2500))
+    assert prepare_epochs(epochs, 250, passed=(1.0, 45.0)).data is epochs
+    assert prepare_epochs(epochs, 250, passed=(2.0, 30.0)).data is epochs
+    assert prepare_epochs(epochs, 250, FeatureSettings(band_pass=None)).data is epochs
+    assert prepare_epochs(epochs, 250, passed=(0.1, 45.0)).data is not epochs
+
+
+@pytest.mark.parametrize(
+    ("passed", "power"),
+    [((0.0, np.inf), [0, 0.5, 0]), ((1.0, 125.0), [0.5, 0.5, 0]), ((0.1, 45.0), [0, 0.5, 0.5])],
+)
+def test_of_the_band_pass_of_epochs_only_the_edge_that_is_left_is_run(passed, power):
+    epochs = sines(250, 60, [0.2, 10.0, 100.0])[np.newaxis]
+    clean = prepare_epochs(epochs, 250, passed=passed).data[0, :, 2500:-2500]
+    np.testing.assert_allclose(clean.var(axis=-1), power, atol=0.01)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    sfreq=st.sampled_from([100.0, 128.0, 160.0, 250.0, 256.0, 499.9998, 500.0, 512.0, 1000.0]),
+    n_times=st.integers(2000, 40_000),
+    epoch=st.sampled_from([1.0, 1.5, 2.0]),
+    overlap=st.sampled_from([0.0, 0.3, 0.5, 0.96]),
+)
+def test_epochs_stay_inside_the_recording_at_any_rate(sfreq, n_times, epoch, overlap):
+    grid = epoch_grid(n_times, sfreq, FeatureSettings(epoch=epoch, overlap=overlap))
+    assert grid.begins[0] == 0
+    assert (grid.ends <= n_times).all()
+    np.testing.assert_allclose(grid.begins / sfreq, grid.starts, atol=1.01 / sfreq + 1e-3)
+    np.testing.assert_allclose((grid.ends - grid.begins) / sfreq, epoch, atol=2.01 / sfreq)
+    # One more epoch would not fit.
+    assert (grid.starts[-1] + grid.step / grid.rate + epoch) * sfreq > n_times - 2
+
+
+@pytest.mark.parametrize(("sfreq", "overlap"), [(500.0, 0.0), (500.0, 1.0), (256.0, 0.3)])
+def test_the_recording_as_it_came_is_cut_at_the_same_times(sfreq, overlap):
+    time = np.arange(int(20 * sfreq)) / sfreq
+    grid = epoch_grid(time.size, sfreq, FeatureSettings(epoch=2, overlap=overlap))
+    epochs = grid.cut_source(time[np.newaxis])
+    assert epochs.shape[:2] == (grid.n_epochs, 1)
+    np.testing.assert_allclose(epochs[:, 0, 0], grid.starts, atol=1 / sfreq)
+    np.testing.assert_allclose(epochs[:, 0, -1], grid.starts + 2, atol=2.5 / sfreq)
+
+
+def test_epochs_of_the_resampled_signal_are_views():
+    grid = epoch_grid(2500, 250.0, FeatureSettings(epoch=2, overlap=1))
+    signal = np.arange(2500.0)[np.newaxis]
+    epochs = grid.cut(signal)
+    assert np.shares_memory(epochs, signal)
+    assert epochs[:, 0, 0].tolist() == [0, 250, 500, 750, 1000, 1250, 1500, 1750, 2000]
+
+
+def test_an_overlap_that_leaves_no_step_is_refused():
+    with pytest.raises(InputError, match="make no sense at 250 Hz"):
+        epoch_grid(5000, 250.0, FeatureSettings(epoch=2, overlap=1.999))

@@ -2,18 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import mne
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
-from idfsmec.missing._detection import Detection
-from idfsmec.missing._epoch_stats import EpochStats, epoch_stats, window_sd
 from idfsmec.missing._rules import DetectionLimits, apply_rules
+from idfsmec.missing._stats import EpochStats, epoch_stats, window_sd
 from idfsmec.montage import channel_positions
 
+if TYPE_CHECKING:
+    import mne
+
+#: Amplitude of ordinary EEG in volts, to which the limits of the detection are relative.
 TYPICAL_AMPLITUDE = 10e-6
+
+#: Reasons in the order in which the rules are applied, with the words of the summary.
+REASONS = {
+    "nan": "NaN or infinite samples",
+    "flat": "no signal",
+    "clipped": "clipped or railed",
+    "amplitude": "beyond the limits of amplitude",
+    "line": "mains instead of EEG",
+    "decorrelated": "unlike its neighbours",
+}
+
+
+@dataclass(frozen=True)
+class Detection:
+    """Missing channels of one recording, epoch by epoch, with the reasons.
+
+    Parameters
+    ----------
+    reasons : mapping of str to ndarray of shape (n_epochs, n_channels), bool
+        Where each rule hit: ``nan``, ``flat``, ``clipped``, ``amplitude``, ``line``,
+        ``decorrelated``. A cell may have several.
+    ch_names : tuple of str
+        Names of the channels.
+    hint : str
+        Advice where the whole recording looks wrong, else empty.
+    """
+
+    reasons: Mapping[str, np.ndarray]
+    ch_names: tuple[str, ...]
+    hint: str = ""
+
+    @property
+    def missing(self) -> np.ndarray:
+        """Bool of shape (n_epochs, n_channels): True where any rule hit."""
+        return np.any(list(self.reasons.values()), axis=0)
+
+    @property
+    def observed(self) -> pd.DataFrame:
+        """Bool of shape (n_epochs, n_channels), columns are channels: True where none hit."""
+        return pd.DataFrame(~self.missing, columns=pd.Index(self.ch_names))
+
+    @property
+    def bads(self) -> list[str]:
+        """Channels missing in more than half of the epochs, for ``raw.info["bads"]``."""
+        often = self.missing.mean(axis=0) > 0.5 if len(self.missing) else []
+        return [name for name, bad in zip(self.ch_names, often, strict=False) if bad]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per hit, with columns ``epoch``, ``channel``, ``reason``."""
+        rows = [
+            (int(epoch), self.ch_names[channel], reason)
+            for reason, hits in self.reasons.items()
+            for epoch, channel in zip(*np.nonzero(hits), strict=True)
+        ]
+        frame = pd.DataFrame(rows, columns=["epoch", "channel", "reason"])
+        return frame.sort_values(["epoch", "channel"], kind="stable", ignore_index=True)
+
+    def summary(self) -> str:
+        """Say in a few lines what is missing and why."""
+        missing = self.missing
+        n_epochs, n_channels = missing.shape
+        lines = [
+            f"{missing.sum()} of {missing.size} channel epochs missing "
+            f"({missing.mean() if missing.size else 0:.1%}; "
+            f"{n_epochs} epochs x {n_channels} channels)"
+        ]
+        for index in np.flatnonzero(missing.any(axis=0)):
+            words = [
+                f"{REASONS[reason]} in {hits[:, index].sum()}"
+                for reason, hits in self.reasons.items()
+                if hits[:, index].any()
+            ]
+            where = _ranges(np.flatnonzero(missing[:, index]))
+            lines.append(f"  {self.ch_names[index]}: epochs {where} ({'; '.join(words)})")
+        return "\n".join([*lines, self.hint] if self.hint else lines)
+
+    def __str__(self) -> str:
+        return self.summary()
 
 
 def detect_missing(
@@ -71,6 +155,8 @@ def detect_missing(
     2 of 57 channel epochs missing (3.5%; 3 epochs x 19 channels)
       Fz: epochs 1-2 (no signal in 2)
     """
+    import mne
+
     if isinstance(epochs, mne.BaseEpochs):
         epochs, sfreq, ch_names, positions = _from_mne(epochs, ch_names, positions)
     epochs, rate, names = _check(epochs, sfreq, ch_names, typical_amplitude)
@@ -116,9 +202,41 @@ def estimate_typical_amplitude(recordings: Iterable[np.ndarray], sfreq: float) -
     return float(np.median(levels))
 
 
+# A channel whose range is this far below its offset holds nothing but rounding.
+_CONSTANT = 1e-12
+
+
+def unusable(lowest: NDArray[np.floating], highest: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Tell from the extremes of a stretch of signal whether nothing can be computed from it.
+
+    That is so where it is constant or holds a value that is not finite, whatever the unit. The
+    detection's reason ``flat`` goes further: quieter than any EEG.
+
+    Parameters
+    ----------
+    lowest, highest : ndarray of any shape
+        Smallest and largest sample of each stretch; NaN where one of its samples is.
+
+    Returns
+    -------
+    ndarray of bool, of the same shape
+
+    Examples
+    --------
+    >>> unusable(np.array([-1.0, 3.0, np.nan]), np.array([1.0, 3.0, np.nan]))
+    array([False,  True,  True])
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        spread = highest - lowest
+        size = np.maximum(np.abs(lowest), np.abs(highest))
+        return ~(np.isfinite(spread) & (spread > _CONSTANT * size))
+
+
 def _from_mne(
     epochs: mne.BaseEpochs, ch_names: Sequence[str] | None, positions: np.ndarray | None
 ) -> tuple[np.ndarray, float, list[str], np.ndarray | None]:
+    import mne
+
     picks = mne.pick_types(epochs.info, eeg=True, exclude=[])
     names = [epochs.ch_names[pick] for pick in picks]
     montage = epochs.get_montage()
@@ -157,3 +275,9 @@ def _hint(stats: EpochStats, typical: float, limits: DetectionLimits) -> str:
         f"{float(np.median(stats.amplitude)):.3g}). If other recordings of the study are so too, "
         "the data are not in volts: set typical_amplitude (see estimate_typical_amplitude)."
     )
+
+
+def _ranges(epochs: np.ndarray) -> str:
+    """Write 0,1,2,5 as ``0-2, 5``."""
+    runs = np.split(epochs, np.flatnonzero(np.diff(epochs) > 1) + 1)
+    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)

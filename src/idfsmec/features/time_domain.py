@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
-from idfsmec.features._registry import register_feature
-from idfsmec.features._settings import FeatureSettings
-from idfsmec.features._signal import EpochSignal, dot, log_or_zero
+from idfsmec.features.epoch_signal import EpochSignal, dot, log_or_zero
+from idfsmec.features.registry import register_feature
+from idfsmec.features.settings import FeatureSettings
 
 Array = NDArray[np.float64]
 

@@ -2,62 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec._jobs import available_threads
-
-# Importing the two modules registers the package's own features.
-from idfsmec.features import _spectral, _time_domain  # noqa: F401
-from idfsmec.features._registry import Feature, column_names, registry
-from idfsmec.features._settings import FeatureSettings
-from idfsmec.features._signal import EpochSignal
-
-DEFAULT_FEATURES = (
-    "mean",
-    "variance",
-    "nsi",
-    "hoc",
-    "c0",
-    "spectral_entropy",
-    "shannon_entropy",
-    "de",
-    "ap",
-    "ap_beta_theta_ratio",
-)
-"""The ten features that the paper names: 18 columns with five bands."""
+from idfsmec.features.epoch_signal import EpochSignal
+from idfsmec.features.settings import FeatureSettings
+from idfsmec.missing import unusable
 
 # Large enough that threads do not wait for the interpreter, small enough to share the work evenly.
 _BLOCK_SAMPLES = 400_000
-
-# A channel whose range is this far below its offset holds nothing but rounding.
-_FLAT = 1e-12
-
-
-def unusable(lowest: NDArray, highest: NDArray) -> NDArray[np.bool_]:
-    """Tell from the extremes of a stretch of signal whether it is flat or not finite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> unusable(np.array([-1.0, 3.0, np.nan]), np.array([1.0, 3.0, np.nan]))
-    array([False,  True,  True])
-    """
-    with np.errstate(invalid="ignore", over="ignore"):
-        spread = highest - lowest
-        size = np.maximum(np.abs(lowest), np.abs(highest))
-        return ~(np.isfinite(spread) & (spread > _FLAT * size))
 
 
 def compute_features(
     epochs: NDArray[np.floating],
     sfreq: float,
-    *,
-    features: Iterable[str | Feature] | None = None,
     settings: FeatureSettings | None = None,
+    *,
     missing: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.float64], list[str]]:
     """Compute features of epochs that are already filtered.
@@ -68,10 +32,8 @@ def compute_features(
         The signal, taken as it is: no resampling, no filter.
     sfreq : float
         Sampling rate in Hz.
-    features : iterable of str or Feature, optional
-        What to compute; default: :data:`DEFAULT_FEATURES`.
     settings : FeatureSettings, optional
-        Bands and constants.
+        Features, bands and constants count; the signal path and the detection do not.
     missing : ndarray of shape (n_epochs, n_channels), optional
         Where the channel is known to be missing. Epochs of a channel that are flat or hold a
         value that is not finite are missing in any case.
@@ -96,14 +58,13 @@ def compute_features(
     array([[2, 1]])
     """
     settings = settings or FeatureSettings()
-    chosen = registry.resolve(DEFAULT_FEATURES if features is None else features)
-    names = column_names(chosen, settings)
+    names = settings.columns
     n_epochs, n_channels, n_times = epochs.shape
     values = np.empty((n_epochs, n_channels, len(names)))
 
     def fill(part: tuple[slice, slice]) -> None:
         known = None if missing is None else missing[part]
-        values[part] = _compute_block(epochs[part], sfreq, chosen, settings, known)
+        values[part] = _compute_block(epochs[part], sfreq, settings, known)
 
     _let_malloc_keep_blocks()
     # NumPy and the FFT let other threads work meanwhile. Blocks do not see each other, so the
@@ -138,7 +99,6 @@ def _blocks(n_epochs: int, n_channels: int, n_times: int) -> Iterator[tuple[slic
 def _compute_block(
     epochs: NDArray[np.floating],
     sfreq: float,
-    features: tuple[Feature, ...],
     settings: FeatureSettings,
     missing: NDArray[np.bool_] | None,
 ) -> NDArray[np.float64]:
@@ -152,7 +112,7 @@ def _compute_block(
         data = np.where(gone[..., np.newaxis], _stand_in(epochs.shape[-1]), data)
     signal = EpochSignal(data, sfreq, settings)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        parts = [f.compute(signal) for f in features if f.columns(settings)]
+        parts = [f.compute(signal) for f in settings.chosen if f.columns(settings)]
     if not parts:
         return np.empty((*epochs.shape[:2], 0))
     values = np.concatenate(parts, axis=-1)

@@ -11,7 +11,7 @@ from scipy import fft
 from scipy.signal import get_window
 
 from idfsmec.errors import InputError
-from idfsmec.features._settings import FeatureSettings
+from idfsmec.features.settings import FeatureSettings
 
 Array = NDArray[np.float64]
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec.features._registry import register_feature
-from idfsmec.features._settings import FeatureSettings
-from idfsmec.features._signal import EpochSignal, dot, log_or_zero, sides
+from idfsmec.features.epoch_signal import EpochSignal, dot, log_or_zero, sides
+from idfsmec.features.registry import register_feature
+from idfsmec.features.settings import FeatureSettings
 
 Array = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ def _band_names(prefix: str, settings: FeatureSettings) -> list[str]:
 def differential_entropy(signal: EpochSignal) -> Array:
     """0.5 ln(2 pi e variance) per band: the entropy of a Gaussian of the band's variance."""
     variances = [signal.band_variance(band) for band in signal.settings.bands]
-    return 0.5 * np.log(2 * np.pi * np.e * _stacked(variances, signal))
+    return 0.5 * np.log(2 * math.pi * math.e * _stacked(variances, signal))
 
 
 @register_feature("ap", outputs=partial(_band_names, "ap"))

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from idfsmec._columns import SEPARATOR
 from idfsmec.errors import InputError
-from idfsmec.features._settings import FeatureSettings, check_name
-from idfsmec.features._signal import EpochSignal
 
-FeatureFunction = Callable[[EpochSignal], NDArray[np.float64]]
-OutputNames = Sequence[str] | Callable[[FeatureSettings], Sequence[str]]
+if TYPE_CHECKING:
+    from idfsmec.features.epoch_signal import EpochSignal
+    from idfsmec.features.settings import FeatureSettings
+
+FeatureFunction: TypeAlias = "Callable[[EpochSignal], NDArray[np.float64]]"
+OutputNames: TypeAlias = "Sequence[str] | Callable[[FeatureSettings], Sequence[str]]"
+
+DEFAULT_FEATURES = (
+    "mean",
+    "variance",
+    "nsi",
+    "hoc",
+    "c0",
+    "spectral_entropy",
+    "shannon_entropy",
+    "de",
+    "ap",
+    "ap_beta_theta_ratio",
+)
+"""The ten features that the paper names: 18 columns with five bands."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +52,8 @@ class Feature:
     """
 
     name: str
-    function: FeatureFunction
-    outputs: OutputNames | None = None
+    function: FeatureFunction = field(repr=False)
+    outputs: OutputNames | None = field(default=None, repr=False)
 
     def columns(self, settings: FeatureSettings) -> list[str]:
         """Names of the outputs under these settings."""
@@ -95,7 +113,7 @@ class FeatureRegistry(Mapping[str, Feature]):
         return len(self._features)
 
     def register(
-        self, name: str, *, outputs: OutputNames | None = None, replace: bool = False
+        self, name: str, *, outputs: OutputNames | None = None, overwrite: bool = False
     ) -> Callable[[FeatureFunction], FeatureFunction]:
         """Decorate a function so that it can be asked for by name.
 
@@ -105,12 +123,14 @@ class FeatureRegistry(Mapping[str, Feature]):
             The feature's name.
         outputs : sequence of str or callable, optional
             See :class:`Feature`.
-        replace : bool
-            Allow a name that is taken (running a notebook cell twice).
+        overwrite : bool
+            Replace a feature of that name (running a notebook cell twice).
         """
         check_name(name, "feature")
-        if name in self._features and not replace:
-            raise InputError(f"Feature {name!r} exists already; pass replace=True to replace it.")
+        if name in self._features and not overwrite:
+            raise InputError(
+                f"Feature {name!r} exists already; pass overwrite=True to replace it."
+            )
 
         def add(function: FeatureFunction) -> FeatureFunction:
             self._features[name] = Feature(name, function, outputs)
@@ -129,18 +149,18 @@ class FeatureRegistry(Mapping[str, Feature]):
         return tuple(f if isinstance(f, Feature) else self[f] for f in features)
 
 
-registry = FeatureRegistry()
+FEATURES = FeatureRegistry()
 """Where the package's own features are, and where ``register_feature`` puts a user's."""
 
-register_feature = registry.register
+register_feature = FEATURES.register
 
 
-def column_names(features: Iterable[Feature], settings: FeatureSettings) -> list[str]:
-    """All outputs in order, refusing two of the same name."""
-    names = [column for feature in features for column in feature.columns(settings)]
-    for name in names:
-        check_name(name, "feature's output")
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        raise InputError(f"Several features would write the column {', '.join(doubled)}.")
-    return names
+def check_name(name: str, kind: str) -> None:
+    """Refuse names that would make ``<channel>__<feature>`` ambiguous or unreadable."""
+    if not isinstance(name, str) or not name or SEPARATOR in name or name != name.strip():
+        raise InputError(
+            f"{name!r} cannot name a {kind}: use a non-empty text without a double underscore, "
+            "which separates channel and feature in a table's columns."
+        )
+    if name.startswith("_") or name.endswith("_"):
+        raise InputError(f"{name!r} cannot name a {kind}: it must not start or end with '_'.")

@@ -12,7 +12,7 @@ MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RecordingOutcome:
     """What became of one recording.
 
     Parameters
@@ -57,10 +57,10 @@ class Extraction:
     """A table and how it came about."""
 
     table: FeatureTable
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[RecordingOutcome]
 
     @property
-    def skipped(self) -> list[Outcome]:
+    def skipped(self) -> list[RecordingOutcome]:
         """Recordings without a row in the table."""
         return [outcome for outcome in self.outcomes if not outcome.n_rows]
 

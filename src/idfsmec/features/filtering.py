@@ -12,7 +12,12 @@ from idfsmec.errors import InputError
 
 Array = NDArray[np.float64]
 
+Edges = tuple[float | None, float | None]
+
 BUTTERWORTH_ORDER = 4
+
+# Rows that are filtered at once: bounds the temporaries however many channels there are.
+_BLOCK_SAMPLES = 4_000_000
 
 
 def bridge_gaps(rows: Array) -> Array:
@@ -72,14 +77,53 @@ def resample(rows: Array, ratio: Fraction) -> Array:
     return signal.resample_poly(rows, ratio.numerator, ratio.denominator, axis=1, padtype="line")
 
 
-def band_pass(rows: Array, rate: float, edges: tuple[float, float]) -> Array:
-    """Filter forwards and backwards with a Butterworth band-pass of order 4."""
-    if edges[1] >= rate / 2:
+def band_pass(rows: Array, rate: float, edges: Edges) -> Array:
+    """Filter forwards and backwards with a Butterworth filter of order 4.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_times)
+    rate : float
+        Sampling rate in Hz.
+    edges : (float or None, float or None)
+        In Hz; None leaves that side open. With both open, ``rows`` come back as they are.
+    """
+    lower, upper = edges
+    if upper is not None and upper >= rate / 2:
         raise InputError(
-            f"The band-pass reaches up to {edges[1]:g} Hz, but at {rate:g} Hz a signal holds only "
+            f"The band-pass reaches up to {upper:g} Hz, but at {rate:g} Hz a signal holds only "
             f"frequencies below {rate / 2:g} Hz: lower the edge or resample to a higher rate."
         )
-    sections = signal.butter(BUTTERWORTH_ORDER, edges, btype="bandpass", fs=rate, output="sos")
+    inner = [edge for edge in edges if edge is not None]
+    if not inner:
+        return rows
+    kind = "bandpass" if len(inner) == 2 else "lowpass" if lower is None else "highpass"
+    sections = signal.butter(
+        BUTTERWORTH_ORDER,
+        inner if len(inner) == 2 else inner[0],
+        btype=kind,
+        fs=rate,
+        output="sos",
+    )
     # The slowest part of the filter rings for a few periods of the lower edge.
-    padding = min(rows.shape[1] - 1, round(3 * rate / edges[0]))
+    padding = min(rows.shape[1] - 1, round(3 * rate / inner[0]))
     return signal.sosfiltfilt(sections, rows, axis=1, padlen=padding)
+
+
+def run_filters(
+    rows: NDArray[np.floating], sfreq: float, rate: float, edges: Edges
+) -> NDArray[np.float64]:
+    """Bridge, resample to ``rate`` and band-pass, in blocks so that temporaries stay small."""
+    step = max(1, _BLOCK_SAMPLES // max(1, rows.shape[1]))
+    ratio = resampling_ratio(sfreq, rate)
+
+    def block(start: int) -> Array:
+        bridged = bridge_gaps(np.asarray(rows[start : start + step], dtype=np.float64))
+        return band_pass(resample(bridged, ratio), rate, edges)
+
+    first = block(0)
+    out = np.empty((len(rows), first.shape[1]))
+    out[:step] = first
+    for start in range(step, len(rows), step):
+        out[start : start + step] = block(start)
+    return out

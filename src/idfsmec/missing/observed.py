@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import mne
 import numpy as np
 import pandas as pd
 
@@ -13,7 +12,11 @@ from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
     import autoreject
+    import mne
     import pyprep
+
+# Seconds; a mark that ends where an epoch begins must not touch it by rounding.
+_INSTANT = 1e-9
 
 
 def observed_from_bads(
@@ -49,6 +52,8 @@ def observed_from_bads(
     0  False  True  False
     1  False  True  False
     """
+    import mne
+
     info = bads if isinstance(bads, mne.Info) else getattr(bads, "info", None)
     if info is not None:
         return _all_epochs(set(info["bads"]), ch_names, n_epochs)
@@ -91,10 +96,10 @@ def observed_from_channels(
 
 
 def observed_from_annotations(
-    annotations: mne.Annotations | mne.io.BaseRaw,
+    annotations: mne.Annotations | mne.io.BaseRaw | mne.BaseEpochs,
     ch_names: Sequence[str],
-    starts: Sequence[float] | np.ndarray,
-    duration: float,
+    starts: Sequence[float] | np.ndarray | None = None,
+    duration: float | None = None,
     *,
     min_share: float = 0.0,
 ) -> pd.DataFrame:
@@ -104,15 +109,16 @@ def observed_from_annotations(
 
     Parameters
     ----------
-    annotations : Annotations or Raw
+    annotations : Annotations, Raw or Epochs
         From a Raw, the time of its first sample is taken care of. Onsets of bare Annotations
-        are taken as seconds from the first sample.
+        are taken as seconds from the first sample. Epochs keep the annotations of the Raw that
+        they were cut from, and know their own times.
     ch_names : sequence of str
         The channels to answer for.
     starts : array-like of shape (n_epochs,)
-        Where each epoch begins, in seconds from the recording's first sample.
+        Where each epoch begins, in seconds from the recording's first sample; not for Epochs.
     duration : float
-        Length of an epoch in seconds.
+        Length of an epoch in seconds; not for Epochs.
     min_share : float
         A channel is missing in an epoch if more than this share of the epoch is annotated (in
         one piece or several). 0: the least overlap is enough.
@@ -124,22 +130,31 @@ def observed_from_annotations(
 
     Examples
     --------
+    >>> import mne
     >>> marks = mne.Annotations([12.0], [3.0], ["BAD_loose"], ch_names=[["Fp1"]])
     >>> observed_from_annotations(marks, ["Fp1", "Fp2"], starts=[0, 10], duration=10)
          Fp1   Fp2
     0   True  True
     1  False  True
     """
-    shift = 0.0
-    if not isinstance(annotations, mne.Annotations):
-        shift = float(annotations.first_time)
-        annotations = annotations.annotations
+    import mne
+
+    if isinstance(annotations, mne.BaseEpochs):
+        starts, duration = _times(annotations)
+        marks = annotations.annotations or ()
+    elif starts is None or duration is None:
+        raise InputError("starts and duration must be given: they say where the epochs lie")
+    elif isinstance(annotations, mne.Annotations):
+        marks = annotations
+    else:
+        starts = np.asarray(starts, dtype=float) + float(annotations.first_time)
+        marks = annotations.annotations
     first = np.asarray(starts, dtype=float)
-    marked = [mark for mark in annotations if mark["description"].upper().startswith("BAD")]
+    marked = [mark for mark in marks if mark["description"].upper().startswith("BAD")]
     observed = _all_epochs(set(), ch_names, len(first))
     for name in ch_names:
         spans = [
-            (mark["onset"] - shift, mark["onset"] - shift + mark["duration"])
+            (mark["onset"], mark["onset"] + mark["duration"])
             for mark in marked
             if not mark.get("ch_names") or name in mark["ch_names"]
         ]
@@ -272,9 +287,19 @@ def _coverage(
     reached = -np.inf
     for begin, end in sorted(spans):
         # A mark without duration is a moment: it touches the epoch that holds it.
-        touched |= (begin < starts + duration) & (np.maximum(end, begin + 1e-12) > starts)
+        touched |= (begin < starts + duration - _INSTANT) & (
+            max(end, begin + 2 * _INSTANT) > starts + _INSTANT
+        )
         fresh = max(begin, reached)  # what an earlier span covers is not counted twice
         overlap = np.minimum(end, starts + duration) - np.maximum(fresh, starts)
         covered += np.clip(overlap, 0.0, None)
         reached = max(reached, end)
     return covered, touched
+
+
+def _times(epochs: mne.BaseEpochs) -> tuple[np.ndarray, float]:
+    """Where MNE's epochs begin on the clock of their annotations, and how long they are."""
+    sfreq = float(epochs.info["sfreq"])
+    # Events count the samples of the recording, which was faster where epochs were resampled.
+    rate = float(getattr(epochs, "_raw_sfreq", sfreq))
+    return epochs.events[:, 0] / rate + epochs.times[0], len(epochs.times) / sfreq

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from mne.time_frequency import psd_array_welch
 
-from idfsmec.features import DEFAULT_BANDS, compute_features
+from idfsmec.features import DEFAULT_BANDS, FeatureSettings, compute_features
 
 SFREQ = 250.0
 
@@ -20,7 +20,7 @@ def epochs():
 
 
 def ours(name, epochs):
-    return compute_features(epochs, SFREQ, features=[name])[0][0].squeeze()
+    return compute_features(epochs, SFREQ, FeatureSettings(features=[name]))[0][0].squeeze()
 
 
 def test_spectral_entropy_is_antropys_times_ln_2(epochs):

@@ -11,7 +11,7 @@ import pandas as pd
 from idfsmec._random import RandomState, as_generator
 from idfsmec.errors import InputError
 from idfsmec.missing import _gap_patterns as patterns
-from idfsmec.missing._apply import mask_table
+from idfsmec.missing.apply import mask_table
 from idfsmec.montage import channel_positions, montage_exists
 from idfsmec.table import FeatureTable
 

@@ -1,0 +1,175 @@
+"""The one way from a recording to rows of numbers; every entry into the package ends here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from idfsmec._columns import join_column
+from idfsmec.features.compute import compute_features
+from idfsmec.features.epochs import EpochGrid, PreparedEpochs, prepare_epochs, prepare_recording
+from idfsmec.features.settings import FeatureSettings
+from idfsmec.features.signals import Signals, read_signals
+from idfsmec.missing import detect_missing
+
+# MNE keeps volts; everybody else in this field speaks of microvolts.
+_MICROVOLTS_PER_VOLT = 1e6
+
+
+@dataclass(frozen=True)
+class RecordingFeatures:
+    """What one recording gives.
+
+    Parameters
+    ----------
+    X : DataFrame of shape (n_epochs, n_channels * n_outputs)
+        Columns ``<channel>__<feature>``, the index holds the start of each epoch in seconds;
+        NaN where the channel is missing.
+    channels : list of str
+    reasons : dict
+        Why channels are missing: reason to channel to number of epochs. An epoch may have
+        several reasons.
+    n_epochs, n_rows : int
+        Epochs of the recording, and how many of them are in ``X``: those with a channel left.
+    montage, hint : str
+        The montage's name, and the advice of the detection; empty if there is none.
+    renamed : dict
+        Channels that have another name in the file, from that name to the one used here.
+    """
+
+    X: pd.DataFrame
+    channels: list[str]
+    reasons: dict[str, dict[str, int]]
+    n_epochs: int
+    n_rows: int
+    montage: str = ""
+    hint: str = ""
+    renamed: dict[str, str] = field(default_factory=dict)
+
+
+def extract_recording(
+    data: Any,
+    settings: FeatureSettings | None = None,
+    *,
+    sfreq: float | None = None,
+    ch_names: Sequence[str] | None = None,
+    unit: float | None = None,
+) -> RecordingFeatures:
+    """Compute the features of one recording, with the reasons why channels are missing.
+
+    1. EEG channels are picked and get their standard names.
+    2. Channels are marked missing in an epoch if ``info["bads"]`` names them, if an annotation
+       that begins with ``BAD`` touches the epoch, if the detection finds no EEG in them, or if
+       the signal is constant or not finite.
+    3. The signal is resampled and filtered. Stretches that belong to missing epochs only are
+       bridged before, so that what a loose electrode records does not ring into the epochs in
+       which it sat well.
+    4. It is cut into epochs, and the features are computed.
+
+    Parameters
+    ----------
+    data, settings, sfreq, ch_names, unit
+        As in :func:`extract_features`, which gives ``X`` alone.
+
+    Returns
+    -------
+    RecordingFeatures
+
+    Examples
+    --------
+    >>> from idfsmec.recordings import simulate_cohort
+    >>> from idfsmec.features import extract_recording
+    >>> cohort = simulate_cohort(1, 3, duration=30, detached=0, random_state=0)
+    >>> extract_recording(cohort.recordings[0]).X.shape
+    (3, 54)
+    """
+    settings = settings or FeatureSettings()
+    signals = read_signals(data, settings, sfreq=sfreq, ch_names=ch_names, unit=unit)
+    causes, hint = _causes(signals, settings)
+    known = np.any([np.zeros(signals.shape, dtype=bool), *causes.values()], axis=0)
+    prepared = _filter(signals, known, settings)
+    causes["no finite, changing signal"] = prepared.missing & ~known
+    missing = known | prepared.missing
+    values, outputs = compute_features(prepared.data, prepared.sfreq, settings, missing=missing)
+    # Epochs that somebody else has cut may have labels beside them: they keep their rows.
+    keep = ~missing.all(axis=1) | settings.keep_empty | (signals.grid is None)
+    X = pd.DataFrame(
+        values.reshape(len(values), -1)[keep],
+        columns=[join_column(name, output) for name in signals.names for output in outputs],
+        index=pd.Index(prepared.starts[keep], name="start"),
+    )
+    return RecordingFeatures(
+        X,
+        signals.names,
+        _counts(causes, signals.names),
+        n_epochs=len(values),
+        n_rows=len(X),
+        montage=signals.montage,
+        hint=hint,
+        renamed=signals.renamed,
+    )
+
+
+def _causes(
+    signals: Signals, settings: FeatureSettings
+) -> tuple[dict[str, NDArray[np.bool_]], str]:
+    """Where channels are missing, by reason, each of shape (n_epochs, n_channels)."""
+    causes = dict(signals.marked)
+    if not settings.detect or signals.unit is None:  # the limits are in volts
+        return causes, ""
+    found = detect_missing(
+        signals.as_recorded(),
+        signals.sfreq,
+        ch_names=signals.names,
+        positions=signals.positions,
+        typical_amplitude=settings.typical_amplitude / signals.unit,
+        line_freq=signals.line_freq,
+    )
+    causes |= {f"detected: {reason}": hits for reason, hits in found.reasons.items()}
+    return causes, found.hint
+
+
+def _filter(
+    signals: Signals, missing: NDArray[np.bool_], settings: FeatureSettings
+) -> PreparedEpochs:
+    """Give epochs in microvolts, or in the unit they came in where nobody knows it."""
+    scale = 1.0 if signals.unit is None else signals.unit * _MICROVOLTS_PER_VOLT
+    data, grid = signals.data, signals.grid
+    if grid is None:
+        data = data if scale == 1.0 else data * scale
+        return prepare_epochs(data, signals.sfreq, settings, passed=signals.passed)
+    _blank(data, grid, missing)
+    data *= scale
+    return prepare_recording(data, signals.sfreq, settings)
+
+
+def _blank(data: NDArray[np.floating], grid: EpochGrid, missing: NDArray[np.bool_]) -> None:
+    """Set to NaN, in place, the samples that no epoch with the channel needs."""
+    begins, ends = grid.begins, grid.ends
+    for channel in np.flatnonzero(missing.any(axis=0)):
+        needed = np.zeros(data.shape[1] + 1, dtype=np.intp)
+        kept = ~missing[:, channel]
+        np.add.at(needed, begins[kept], 1)
+        np.add.at(needed, ends[kept], -1)
+        free = np.cumsum(needed)[:-1] == 0
+        # What does not fill an epoch is as good or bad as the last one.
+        free[ends[-1] :] = missing[-1, channel]
+        data[channel, free] = np.nan
+
+
+def _counts(
+    causes: dict[str, NDArray[np.bool_]], names: Sequence[str]
+) -> dict[str, dict[str, int]]:
+    counts = {}
+    for reason, hits in causes.items():
+        per_channel = hits.sum(axis=0)
+        if per_channel.any():
+            counts[reason] = {
+                name: int(n) for name, n in zip(names, per_channel, strict=True) if n
+            }
+    return counts

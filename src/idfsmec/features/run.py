@@ -1,0 +1,304 @@
+"""Many recordings, some at a time: whatever is finished stays finished, whatever happens."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from idfsmec._jobs import count_jobs
+from idfsmec._locks import locked
+from idfsmec._table_files import file_format
+from idfsmec.errors import (
+    ArgumentError,
+    ExistingFileError,
+    InputError,
+    RecordingError,
+    UnexpectedRecordingError,
+)
+from idfsmec.features._parts import (
+    ENDING,
+    assemble,
+    part_path,
+    parts_folder,
+    read_notes,
+    write_part,
+)
+from idfsmec.features.compute import compute_features
+from idfsmec.features.outcomes import Extraction, RecordingOutcome
+from idfsmec.features.pipeline import RecordingFeatures, extract_recording
+from idfsmec.features.settings import FeatureSettings
+from idfsmec.progress import Listener, Progress
+from idfsmec.recordings import Recording
+
+ON_ERROR = ("raise", "skip")
+
+
+def extract_table(
+    recordings: Sequence[Recording],
+    settings: FeatureSettings | None = None,
+    *,
+    n_jobs: int = 1,
+    on_error: str = "raise",
+    parts: Path | None = None,
+    progress: Listener | None = None,
+) -> Extraction:
+    """Turn recordings into a feature table.
+
+    Recordings may differ in sampling rate, length and channels: the table has the channels of
+    all, in the order in which they first appear, and a channel that a recording lacks is
+    missing there. The result does not depend on ``n_jobs``, nor on interruptions.
+
+    Parameters
+    ----------
+    recordings : sequence of Recording
+    settings : FeatureSettings, optional
+        What to compute and how.
+    n_jobs : int
+        Recordings that are worked on at the same time; -1 is one per processor.
+    on_error : {"raise", "skip"}
+        What to do about a recording that cannot be read or is too short.
+    parts : Path, optional
+        A folder that keeps what is finished, one file per recording, found again by the
+        content of the recording and the settings. Called with the same folder again, only the
+        rest is computed. Default: a temporary folder.
+    progress : callable, optional
+        Called with a :class:`~idfsmec.progress.Progress` when the work begins and when a
+        recording has ended, whose :class:`RecordingOutcome` is its ``item``.
+
+    Returns
+    -------
+    Extraction
+        With ``table``, ``outcomes`` and a printable ``summary()``.
+
+    Raises
+    ------
+    RecordingError
+        If a recording fails and ``on_error`` is ``"raise"``.
+    UnexpectedRecordingError
+        The same, where the user cannot mend it: an error in a feature, for example.
+    InputError
+        If there is nothing left.
+
+    Examples
+    --------
+    >>> from idfsmec.recordings import simulate_cohort
+    >>> from idfsmec.features import extract_table
+    >>> cohort = simulate_cohort(4, 3, duration=20, detached=0, random_state=0)
+    >>> extract_table(cohort.recordings).table
+    FeatureTable(8 samples of 4 subjects; 3 channels x 18 features; labels control: 4,
+    depressed: 4; 0.0% missing)
+    """
+    if on_error not in ON_ERROR:
+        raise ArgumentError(
+            f"on_error={on_error!r}: give one of {', '.join(ON_ERROR)}.", argument="on_error"
+        )
+    if not recordings:
+        raise InputError("There are no recordings.")
+    n_jobs = count_jobs(n_jobs)
+    settings = settings or FeatureSettings()
+    _try_out(settings)
+    tell = progress or (lambda event: None)
+    total = len(recordings)
+    with _folder(parts) as folder:
+        finished: dict[int, tuple[RecordingOutcome, Path]] = {}
+        failure: RecordingOutcome | None = None
+        stop = threading.Event()
+        tell(Progress("features", 0, total))
+        for position, outcome, path in _work(recordings, settings, folder, n_jobs, stop):
+            finished[position] = outcome, path
+            tell(Progress("features", len(finished), total, outcome))
+            if outcome.status == "failed" and on_error == "raise":
+                failure = failure or outcome
+                stop.set()
+        if failure is not None:
+            raise _failure(failure, kept=parts is not None)
+        ordered = [finished[position] for position in range(total)]
+        table = assemble(recordings, ordered, settings)
+    return Extraction(table, [outcome for outcome, _ in ordered])
+
+
+def check_output(output: str | PathLike[str], *, overwrite: bool = False) -> Path:
+    """Refuse, before any work is done, a file that cannot or should not be written.
+
+    Parameters
+    ----------
+    output : path-like
+    overwrite : bool
+        Whether an existing file may be replaced.
+    """
+    path = Path(output)
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name the table itself, such as table.parquet.")
+    file_format(path)
+    if path.exists() and not overwrite:
+        raise ExistingFileError(path)
+    return path
+
+
+def extract_to_file(
+    recordings: Sequence[Recording],
+    output: str | PathLike[str],
+    settings: FeatureSettings | None = None,
+    *,
+    n_jobs: int = 1,
+    on_error: str = "raise",
+    overwrite: bool = False,
+    progress: Listener | None = None,
+) -> Extraction:
+    """Turn recordings into a table file; called again after an interruption, it goes on.
+
+    Each finished recording is kept in a hidden folder beside the table
+    (``.<name of the table>.parts``) until the table is written, whatever ends the run: an
+    error, Ctrl-C, the power. It is found again by the bytes of its files and the settings.
+
+    Parameters
+    ----------
+    recordings : sequence of Recording
+    output : path-like
+        ``.parquet``, ``.csv`` or ``.csv.gz``.
+    settings, n_jobs, on_error, progress
+        See :func:`extract_table`.
+    overwrite : bool
+        Whether to replace an existing table.
+
+    Returns
+    -------
+    Extraction
+    """
+    path = check_output(output, overwrite=overwrite)
+    folder = parts_folder(path)
+    busy = f"another process is making {path}; wait for it to end, or choose another name"
+    with locked(folder / "lock", busy):
+        extraction = extract_table(
+            recordings,
+            settings,
+            n_jobs=n_jobs,
+            on_error=on_error,
+            parts=folder,
+            progress=progress,
+        )
+        extraction.table.write(path)
+        shutil.rmtree(folder, ignore_errors=True)
+    return extraction
+
+
+def _try_out(settings: FeatureSettings) -> None:
+    """Refuse settings that do not go together, before any recording is blamed for them.
+
+    Tries all features on one epoch of noise: bands that the epochs cannot resolve, epochs too
+    short for a feature, two features of one name.
+    """
+    rate = settings.resample
+    if rate is None:  # known only when recordings are
+        return
+    noise = np.random.default_rng(0).standard_normal((1, 1, round(settings.epoch * rate)))
+    try:
+        compute_features(noise, rate, settings)
+    except InputError:
+        raise
+    except Exception:
+        return  # a user's feature that fails is reported with the recording it fails on
+
+
+@contextmanager
+def _folder(parts: Path | None) -> Iterator[Path]:
+    if parts is not None:
+        yield parts
+        return
+    temporary = Path(tempfile.mkdtemp(prefix="idfsmec-"))
+    try:
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _work(
+    recordings: Sequence[Recording],
+    settings: FeatureSettings,
+    folder: Path,
+    n_jobs: int,
+    stop: threading.Event,
+) -> Iterator[tuple[int, RecordingOutcome, Path]]:
+    """Yield each recording's outcome as soon as it is known, in any order.
+
+    After ``stop`` is set no further recording is begun; those under way are finished.
+    """
+    run = partial(_finish, settings=settings, digest=settings.digest(), folder=folder)
+    tasks = (
+        delayed(run)(position, recording)
+        for position, recording in enumerate(recordings)
+        if not stop.is_set()
+    )
+    # One by one, and none in advance: a queue would go on after a failure.
+    pool = Parallel(
+        n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs"
+    )
+    yield from pool(tasks)
+
+
+def _finish(
+    position: int, recording: Recording, *, settings: FeatureSettings, digest: str, folder: Path
+) -> tuple[int, RecordingOutcome, Path]:
+    """Compute one recording, or find it finished; errors come back as outcomes."""
+    path = folder / f"position-{position}{ENDING}"
+    who = (recording.source, recording.subject, recording.label)
+    # Threads of BLAS split sums differently from run to run; one gives the same bits always.
+    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
+        warnings.simplefilter("always")
+        try:
+            fingerprint = recording.fingerprint()
+            if fingerprint is not None:
+                path = part_path(folder, fingerprint, digest)
+            found = read_notes(path) if fingerprint is not None else None
+            status = "resumed"
+            if found is None:
+                found, status = extract_recording(recording, settings), "done"
+        except Exception as error:
+            # A damaged file makes readers raise anything; one file must not stop the others.
+            reason = " ".join(str(error).split()) or type(error).__name__
+            mendable = isinstance(error, InputError | OSError)
+            text = reason.removeprefix(f"{recording.source}: ")
+            return position, RecordingOutcome(*who, "failed", error=text, mendable=mendable), path
+    if status == "done":  # a full disk is no fault of the recording: this may raise
+        write_part(path, found)
+    said = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
+    return position, _outcome(who, status, found, tuple(said)), path
+
+
+def _outcome(
+    who: tuple[str, str, str], status: str, found: RecordingFeatures, said: tuple[str, ...]
+) -> RecordingOutcome:
+    n_rows = found.n_rows
+    return RecordingOutcome(
+        *who,
+        status if n_rows else "empty",
+        n_epochs=found.n_epochs,
+        n_rows=n_rows,
+        channels=tuple(found.channels),
+        reasons=found.reasons,
+        montage=found.montage,
+        renamed=found.renamed,
+        notes=(*said, found.hint) if found.hint else said,
+    )
+
+
+def _failure(outcome: RecordingOutcome, kept: bool) -> RecordingError | UnexpectedRecordingError:
+    rest = " What is finished is kept: run again to go on." if kept else ""
+    kind = RecordingError if outcome.mendable else UnexpectedRecordingError
+    return kind(
+        f"{outcome.source}: {outcome.error.rstrip('.')}. Mend or remove it, or skip such "
+        f"recordings with on_error='skip'.{rest}",
+        source=outcome.source,
+        argument="on_error",
+    )

@@ -1,0 +1,225 @@
+"""All that decides the numbers: what to compute, how the signal is prepared, what is missing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from idfsmec.errors import InputError
+from idfsmec.features.registry import DEFAULT_FEATURES, FEATURES, Feature, check_name
+from idfsmec.missing import TYPICAL_AMPLITUDE
+
+# Part of every cache key: raise it when the same settings give other numbers than before.
+ALGORITHM_VERSION = 2
+
+DEFAULT_BANDS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "delta": (1.0, 4.0),
+        "theta": (4.0, 8.0),
+        "alpha": (8.0, 13.0),
+        "beta": (13.0, 30.0),
+        "gamma": (30.0, 45.0),
+    }
+)
+"""Name to (lower, upper) edge in Hz; the lower edge is in, the upper edge is out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureSettings:
+    """How signals become numbers; the same object for every way into the pipeline.
+
+    Parameters
+    ----------
+    features : iterable of str or Feature
+        What to compute, by name or as it is; default: :data:`DEFAULT_FEATURES`.
+    bands : mapping of str to (float, float)
+        Frequency bands in Hz: lower edge in, upper edge out, so that adjacent bands add up.
+    hoc_orders : int
+        How many higher-order crossings are counted. 1 gives the column ``hoc``, K > 1 the
+        columns ``hoc_1`` ... ``hoc_K``.
+    c0_ratio : float
+        C0 complexity keeps the bins whose power exceeds this many times the mean power.
+    welch_window : float
+        Length in seconds of Welch's Hann windows, which overlap by half.
+    nsi_window : float
+        Length in seconds of the segments of the non-stationary index.
+    resample : float or None
+        Sampling rate in Hz to convert to, by a polyphase filter; None keeps the rate.
+    band_pass : (float, float) or None
+        Edges in Hz of a Butterworth band-pass of order 4, run forwards and backwards so that
+        nothing is shifted in time; None for signals that are filtered already.
+    epoch, overlap : float
+        Length of an epoch, and what consecutive ones have in common, in seconds. Without
+        meaning for what is cut already.
+    detect : bool
+        Whether to look for channels without EEG, see :func:`idfsmec.missing.detect_missing`.
+    typical_amplitude : float
+        Amplitude of ordinary EEG in volts, to which the limits of the detection are relative.
+    keep_empty : bool
+        Whether epochs in which no channel is left become rows of NaN. By default they are left
+        out. Without meaning for what is cut already: there every epoch has its row.
+
+    Examples
+    --------
+    >>> from idfsmec.features import FeatureSettings
+    >>> settings = FeatureSettings(bands={"mu": (8, 12)}, hoc_orders=10, epoch=4, overlap=2)
+    >>> settings.bands
+    {'mu': (8.0, 12.0)}
+    """
+
+    features: Iterable[str | Feature] = DEFAULT_FEATURES
+    bands: Mapping[str, tuple[float, float]] = field(default_factory=lambda: dict(DEFAULT_BANDS))
+    hoc_orders: int = 1
+    c0_ratio: float = 5.0
+    welch_window: float = 2.0
+    nsi_window: float = 1.0
+    resample: float | None = 250.0
+    band_pass: tuple[float, float] | None = (1.0, 45.0)
+    epoch: float = 10.0
+    overlap: float = 0.0
+    detect: bool = True
+    typical_amplitude: float = TYPICAL_AMPLITUDE
+    keep_empty: bool = False
+
+    def __post_init__(self) -> None:
+        # Workers do not know what was registered in this process, so features travel themselves.
+        object.__setattr__(self, "features", FEATURES.resolve(self.features))
+        bands = {name: _checked_band(name, edges) for name, edges in self.bands.items()}
+        object.__setattr__(self, "bands", bands)
+        self._check_constants()
+        self._check_epochs()
+        self._check_filters()
+
+    def _check_constants(self) -> None:
+        if int(self.hoc_orders) != self.hoc_orders or self.hoc_orders < 1:
+            raise InputError(
+                f"hoc_orders must be a whole number of at least 1, got {self.hoc_orders!r}."
+            )
+        for name in ("c0_ratio", "welch_window", "nsi_window"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name} must be positive, got {getattr(self, name)!r}.")
+        if not self.typical_amplitude > 0:
+            raise InputError(
+                f"typical_amplitude must be above 0 volts, got {self.typical_amplitude!r}."
+            )
+
+    def _check_epochs(self) -> None:
+        if not self.epoch > 0:
+            raise InputError(f"The length of an epoch must be positive, got {self.epoch!r} s.")
+        if not 0 <= self.overlap < self.epoch:
+            raise InputError(
+                f"The overlap must be at least 0 and less than the epoch of {self.epoch:g} s, "
+                f"got {self.overlap!r} s."
+            )
+
+    def _check_filters(self) -> None:
+        if self.resample is not None and not self.resample > 0:
+            raise InputError(f"The sampling rate must be positive, got {self.resample!r} Hz.")
+        if self.band_pass is not None:
+            lower, upper = self.band_pass
+            nyquist = np.inf if self.resample is None else self.resample / 2
+            if not 0 < lower < upper < nyquist:
+                raise InputError(
+                    f"The band-pass needs 0 < lower < upper < {nyquist:g} Hz (half the sampling "
+                    f"rate), got {lower!r} and {upper!r}."
+                )
+
+    @property
+    def chosen(self) -> tuple[Feature, ...]:
+        """The features themselves, whatever names were given."""
+        return FEATURES.resolve(self.features)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of what is computed per channel, in order.
+
+        Examples
+        --------
+        >>> FeatureSettings(features=["hoc", "ap"], hoc_orders=2, bands={"mu": (8, 12)}).columns
+        ['hoc_1', 'hoc_2', 'ap_mu']
+        """
+        names = [column for feature in self.chosen for column in feature.columns(self)]
+        for name in names:
+            check_name(name, "feature's output")
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            raise InputError(f"Several features would write the column {', '.join(doubled)}.")
+        return names
+
+    def rate(self, sfreq: float) -> float:
+        """Return the sampling rate behind the filters of a signal that comes with ``sfreq``."""
+        return sfreq if self.resample is None else float(self.resample)
+
+    def check_rate(self, sfreq: float) -> None:
+        """Refuse a recording that cannot hold the bands: resampling does not bring them back.
+
+        Parameters
+        ----------
+        sfreq : float
+            Sampling rate in Hz at which the signal was recorded.
+        """
+        if not sfreq > 0:
+            raise InputError(f"The sampling rate must be positive, got {sfreq!r} Hz.")
+        highest = max((upper for _, upper in self.bands.values()), default=0.0)
+        if sfreq / 2 < highest:
+            raise InputError(
+                f"A signal sampled at {sfreq:g} Hz ends at {sfreq / 2:g} Hz, but the bands reach "
+                f"up to {highest:g} Hz: leave out the bands above, or this recording."
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain containers, for a table's ``info``; the features are the table's columns."""
+        return {
+            "sfreq": self.resample,
+            "band_pass": None if self.band_pass is None else list(self.band_pass),
+            "epoch": self.epoch,
+            "overlap": self.overlap,
+            "unit": "uV",
+            "bands": {name: list(band) for name, band in self.bands.items()},
+            "hoc_orders": self.hoc_orders,
+            "c0_ratio": self.c0_ratio,
+            "welch_window": self.welch_window,
+            "nsi_window": self.nsi_window,
+            "detect": self.detect,
+            "typical_amplitude": self.typical_amplitude,
+            "keep_empty": self.keep_empty,
+        }
+
+    def digest(self) -> str:
+        """Hash everything that decides the numbers, the code of a user's features included."""
+        what = {
+            "version": ALGORITHM_VERSION,
+            "settings": self.as_dict(),
+            "features": [_describe(feature) for feature in self.chosen],
+        }
+        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+def _checked_band(name: str, edges: tuple[float, float]) -> tuple[float, float]:
+    check_name(name, "band")
+    try:
+        lower, upper = (float(edge) for edge in edges)
+    except (TypeError, ValueError):
+        raise InputError(f"Band {name!r} needs two edges in Hz, got {edges!r}.") from None
+    if not 0 <= lower < upper:
+        raise InputError(
+            f"Band {name!r} must have 0 <= lower < upper edge (Hz), got {lower:g} and {upper:g}."
+        )
+    return lower, upper
+
+
+def _describe(feature: Feature) -> list[str]:
+    """A feature's name and, of those that are not the package's own, its code."""
+    function = feature.function
+    description = [feature.name, getattr(function, "__module__", "") or ""]
+    code = getattr(function, "__code__", None)
+    if code is not None and not description[1].startswith("idfsmec."):
+        text = f"{code.co_code.hex()} {code.co_names} {code.co_consts!r}"
+        description.append(hashlib.sha256(text.encode()).hexdigest())
+    return description

@@ -1,0 +1,218 @@
+"""What people have (a Recording, Raw, Epochs, an array) as one thing: EEG by standard names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idfsmec.errors import InputError, RecordingError
+from idfsmec.features.epochs import EpochGrid, epoch_grid
+from idfsmec.features.settings import FeatureSettings
+from idfsmec.missing import observed_from_annotations, observed_from_bads
+from idfsmec.montage import channel_positions, plan_channels
+from idfsmec.recordings import Recording, channel_plan, montage_name, prepare_raw
+
+if TYPE_CHECKING:
+    import mne
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Signals:
+    """EEG channels of one recording and what is known about them.
+
+    Parameters
+    ----------
+    data : ndarray of shape (n_channels, n_times) or (n_epochs, n_channels, n_times)
+        A copy, which may be changed, where it comes from MNE.
+    sfreq : float
+        Sampling rate in Hz.
+    names : list of str
+        Standard names of the channels.
+    grid : EpochGrid or None
+        Where epochs are to be cut; None if they are cut already.
+    marked : dict of str to ndarray of shape (n_epochs, n_channels), bool
+        Where somebody said that a channel is missing, by reason.
+    unit : float or None
+        Volts that one step is; None if nobody knows.
+    passed : (float, float)
+        Band in Hz that earlier filters have let pass.
+    positions : ndarray of shape (n_channels, 3) or None
+        Directions of the electrodes; None: by their names.
+    line_freq : float or None
+        Mains frequency in Hz.
+    montage : str
+        The montage's name; empty if there is none.
+    renamed : dict
+        Channels that have another name where they come from, from that name to the one here.
+    """
+
+    data: NDArray[np.floating]
+    sfreq: float
+    names: list[str]
+    grid: EpochGrid | None = None
+    marked: dict[str, Mask] = field(default_factory=dict)
+    unit: float | None = 1.0
+    passed: tuple[float, float] = (0.0, np.inf)
+    positions: NDArray[np.float64] | None = None
+    line_freq: float | None = None
+    montage: str = ""
+    renamed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of epochs and channels."""
+        return len(self.data) if self.grid is None else self.grid.n_epochs, len(self.names)
+
+    def as_recorded(self) -> NDArray[np.floating]:
+        """The epochs before any filter, (n_epochs, n_channels, n_times)."""
+        return self.data if self.grid is None else self.grid.cut_source(self.data)
+
+
+def read_signals(
+    data: Any,
+    settings: FeatureSettings,
+    *,
+    sfreq: float | None = None,
+    ch_names: Sequence[str] | None = None,
+    unit: float | None = None,
+) -> Signals:
+    """Take EEG channels by their standard names out of whatever holds them.
+
+    Parameters
+    ----------
+    data, sfreq, ch_names, unit
+        As in :func:`idfsmec.features.extract_features`.
+    settings : FeatureSettings
+        Says where a continuous recording is cut.
+    """
+    import mne  # takes a while to load
+
+    if isinstance(data, Recording):
+        return _from_mne(data.load(), settings, data.source)
+    if isinstance(data, mne.io.BaseRaw | mne.BaseEpochs):
+        return _from_mne(data, settings, "recording")
+    return _from_array(data, settings, sfreq, ch_names, unit)
+
+
+def _from_mne(
+    measured: mne.io.BaseRaw | mne.BaseEpochs, settings: FeatureSettings, source: str
+) -> Signals:
+    import mne
+
+    info = measured.info
+    settings.check_rate(float(info["sfreq"]))
+    prepared, own = _prepared(measured, source)
+    about: dict[str, Any] = {
+        "sfreq": float(info["sfreq"]),
+        "names": list(prepared.ch_names),
+        "positions": _positions(prepared),
+        "line_freq": info["line_freq"],
+        "montage": montage_name(prepared) or "",
+        "renamed": channel_plan(prepared).changed,
+    }
+    if isinstance(measured, mne.io.BaseRaw):
+        data = _read(measured, own, source)
+        grid = epoch_grid(data.shape[1], about["sfreq"], settings)
+        marked = _marks(measured, own, grid.n_epochs, grid.starts, grid.duration)
+        return Signals(data, grid=grid, marked=marked, **about)
+    if not measured.preload:  # else its events would still hold the epochs that reading drops
+        measured = measured.copy().load_data()
+    data = _read(measured, own, source)
+    passed = float(info["highpass"] or 0.0), float(info["lowpass"] or np.inf)
+    return Signals(data, marked=_marks(measured, own, len(data)), passed=passed, **about)
+
+
+def _prepared(
+    measured: mne.io.BaseRaw | mne.BaseEpochs, source: str
+) -> tuple[mne.io.BaseRaw | mne.BaseEpochs, list[str]]:
+    """Something with the EEG channels as loaders prepare them, and their names in ``measured``."""
+    import mne
+
+    names = list(measured.ch_names)
+    known = set(channel_plan(measured).renamed.values())
+    if known.issuperset(names) and set(measured.get_channel_types()) == {"eeg"}:
+        return measured, names  # a loader has done it
+    # One sample is enough to go by, and neither the signals nor the caller's object are touched.
+    stand_in = mne.io.RawArray(np.zeros((len(names), 1)), measured.info.copy(), verbose="ERROR")
+    prepared = prepare_raw(stand_in, source=source)
+    return prepared, list(channel_plan(prepared).renamed)
+
+
+def _positions(prepared: mne.io.BaseRaw | mne.BaseEpochs) -> NDArray[np.float64] | None:
+    montage = prepared.get_montage()
+    return None if montage is None else channel_positions(prepared.ch_names, montage)
+
+
+def _read(
+    measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str], source: str
+) -> NDArray[np.float64]:
+    """Signals in volts; a copy that may be changed."""
+    # By number, because MNE gives a copy then, of a Raw too.
+    picks = [measured.ch_names.index(name) for name in names]
+    try:
+        return measured.get_data(picks=picks)
+    except MemoryError:
+        raise
+    except Exception as error:
+        # MNE opens files by their header; what is wrong with the rest shows only here.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise RecordingError(
+            f"{source}: its signals cannot be read ({reason}). Check that the file and those "
+            "that belong to it are whole.",
+            source=source,
+        ) from error
+
+
+def _marks(
+    measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str], n_epochs: int, *times: Any
+) -> dict[str, Mask]:
+    bads = observed_from_bads(measured, names, n_epochs)
+    annotated = observed_from_annotations(measured, names, *times)
+    return {"marked bad": ~bads.to_numpy(bool), "annotated BAD": ~annotated.to_numpy(bool)}
+
+
+def _from_array(
+    data: Any,
+    settings: FeatureSettings,
+    sfreq: float | None,
+    ch_names: Sequence[str] | None,
+    unit: float | None,
+) -> Signals:
+    array = np.asarray(data)
+    if not np.issubdtype(array.dtype, np.floating):
+        array = array.astype(np.float64)
+    if array.ndim != 3 or 0 in array.shape[1:]:
+        raise InputError(
+            "Epochs must be an array of shape (n_epochs, n_channels, n_times), an mne.Epochs or "
+            f"an mne.io.Raw; got shape {array.shape}."
+        )
+    if sfreq is None:
+        raise InputError("The sampling rate of an array must be given: sfreq=250, for example.")
+    settings.check_rate(sfreq)
+    if unit is not None and not unit > 0:
+        raise InputError(f"unit={unit!r}: give the volts that one step is, 1e-6 for microvolts.")
+    if ch_names is None:
+        names = {f"ch{i:03d}": f"ch{i:03d}" for i in range(array.shape[1])}
+    else:
+        names = _standard_names(list(ch_names), array.shape[1])
+    renamed = {old: new for old, new in names.items() if old != new}
+    return Signals(array, float(sfreq), list(names.values()), unit=unit, renamed=renamed)
+
+
+def _standard_names(names: list[str], n_channels: int) -> dict[str, str]:
+    """From the names given to those used; whatever is in an array is meant as EEG."""
+    if len(names) != n_channels:
+        raise InputError(f"{len(names)} channel names for {n_channels} channels.")
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"{name!r} cannot name a channel: use a text that is not empty.")
+    if len(set(names)) < len(names):
+        raise InputError("Channel names must differ from each other.")
+    plan = plan_channels(names)
+    return {name: plan.renamed.get(name, name) for name in names}
