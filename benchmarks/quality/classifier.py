@@ -25,13 +25,18 @@ from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold
 from sklearn.svm import LinearSVC
 
 from idfsmec import IDFSMEC
-from idfsmec._columns import channel_columns
+from idfsmec._columns import channel_codes, channel_columns
 from idfsmec.features import extract_table
 from idfsmec.missing import make_gaps
 from idfsmec.prediction import IDFSMECClassifier
 from idfsmec.recordings import simulate_cohort
-from idfsmec.selection._judging import fill_by_train
-from idfsmec.solver import channel_weights, fold_moments, solve_channels, table_moments
+from idfsmec.solver import (
+    Scaling,
+    channel_weights,
+    fold_moments,
+    solve_channels,
+    table_moments,
+)
 from idfsmec.table import FeatureTable
 
 RATES = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -109,6 +114,12 @@ def weighted_mean(votes, weights):
     return (np.nan_to_num(votes) * share).sum(axis=1) / np.where(total > 0, total, 1.0)
 
 
+def filled(train, test):
+    """Both in units of the training part, its mean in the gaps."""
+    scaling = Scaling.learn(train)
+    return scaling.filled(train), scaling.filled(test)
+
+
 def inner_folds(y, groups):
     return list(StratifiedGroupKFold(4).split(y, y, groups))
 
@@ -138,7 +149,7 @@ def ridge_vote(X, y, groups, columns, T):
         own = own[channels.fits.feature_weights[0, 0, own] > 0]
         here, there = ~np.isnan(X[:, own]).any(axis=1), ~np.isnan(T[:, own]).any(axis=1)
         if own.size and there.any() and np.unique(y[here]).size == 2:
-            train, test = fill_by_train(X[here][:, own], T[there][:, own])
+            train, test = filled(X[here][:, own], T[there][:, own])
             model = RidgeClassifier(alpha=len(train), class_weight="balanced")
             votes[there, v] = model.fit(train, y[here]).decision_function(test)
     return weighted_mean(votes, channels.weights())
@@ -164,21 +175,19 @@ def stacked_vote(X, y, groups, columns, T):
 
 
 def leading(X, y, columns):
-    channels = np.empty(X.shape[1], dtype=int)
-    for v, own in enumerate(columns):
-        channels[own] = v
+    channels = channel_codes(columns)
     return IDFSMEC(channels, lam=LAM, gamma=GAMMA, n_features_to_select=K).fit(X, y).support_
 
 
 def svm_on_leading(X, y, groups, columns, T):
     kept = leading(X, y, columns)
-    train, test = fill_by_train(X[:, kept], T[:, kept])
+    train, test = filled(X[:, kept], T[:, kept])
     svm = LinearSVC(class_weight="balanced")
     return tuned(svm, STRENGTHS, train, y, groups).decision_function(test)
 
 
 def svm_on_all(X, y, groups, columns, T):
-    train, test = fill_by_train(X, T)
+    train, test = filled(X, T)
     svm = LinearSVC(class_weight="balanced")
     return tuned(svm, STRENGTHS, train, y, groups).decision_function(test)
 

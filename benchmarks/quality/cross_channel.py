@@ -18,10 +18,10 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.svm import LinearSVC
 
 from benchmarks.quality.classifier import source_table, tuned
-from idfsmec._columns import channel_columns
+from idfsmec._columns import channel_codes, channel_columns
 from idfsmec.missing import make_gaps
 from idfsmec.selection import IDFSMEC, CrossChannelReranker, selection_stability
-from idfsmec.selection._judging import fill_by_train
+from idfsmec.solver import Scaling
 from idfsmec.table import FeatureTable
 
 RATES = (0.0, 0.1, 0.3, 0.5, 0.7)
@@ -41,7 +41,8 @@ def orders(X, y, channel):
 
 
 def judge(X, y, groups, T, truth):
-    train, test = fill_by_train(X, T)
+    scaling = Scaling.learn(X)
+    train, test = scaling.filled(X), scaling.filled(T)
     svm = LinearSVC(class_weight="balanced")
     said = tuned(svm, {"C": [1e-3, 1e-2, 1e-1]}, train, y, groups).decision_function(test)
     return 100 * balanced_accuracy_score(truth, said > 0), 100 * roc_auc_score(truth, said)
@@ -52,9 +53,7 @@ def compare(table: FeatureTable, rate: float) -> dict[str, str]:
     y = pd.factorize(table.y, sort=True)[0]
     groups = table.subjects.to_numpy()
     _, columns = channel_columns(None, table.X.shape[1], list(table.X.columns))
-    channel = np.empty(table.X.shape[1], dtype=int)
-    for v, own in enumerate(columns):
-        channel[own] = v
+    channel = channel_codes(columns)
     scores: dict = {}
     chosen: dict = {}
     for seed in range(REPETITIONS):

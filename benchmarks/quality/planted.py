@@ -36,7 +36,7 @@ from idfsmec.missing import PATTERNS, make_gaps
 from idfsmec.prediction import IDFSMECClassifier
 from idfsmec.recordings import simulate_cohort
 from idfsmec.selection import IDFSMEC
-from idfsmec.selection._judging import fill_by_train
+from idfsmec.solver import Scaling
 from idfsmec.table import FeatureTable
 
 SEEDS = tuple(range(100, 160))
@@ -121,7 +121,7 @@ def rankings(cohorts: Mapping[str, Planted], pattern: str) -> str:
 def _rank(gappy: FeatureTable) -> dict[str, np.ndarray]:
     """Rank by each method: IDFS-MEC with the gaps, the others with means in their place."""
     X, y = gappy.X.to_numpy(), gappy.y
-    filled, _ = fill_by_train(X, X)
+    filled = Scaling.learn(X).filled(X)
     ranks = {}
     for one in find_contestants(RANKED):
         # What chooses features together is asked for ten of them.

@@ -25,7 +25,7 @@ X["F3__alpha"] += 1.2 * (y == "MDD")
 X["F4__alpha"] -= 1.2 * (y == "MDD")
 X = X.mask(np.repeat(rng.random((400, 5)) < 0.2, 3, axis=1))
 
-search = IDFSMECCV(n_features=[1, 2, 3, 5, 8, 15]).fit(X, y, groups=person)
+search = IDFSMECCV(n_features_to_select=[1, 2, 3, 5, 8, 15]).fit(X, y, groups=person)
 search.best_params_, round(search.best_score_, 3)
 
 # %%

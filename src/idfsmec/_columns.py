@@ -110,3 +110,23 @@ def channel_codes(columns: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
     for place, own in enumerate(columns):
         codes[own] = place
     return codes
+
+
+def observed_channels(
+    X: NDArray[np.float64], columns: Sequence[NDArray[np.intp]]
+) -> NDArray[np.bool_]:
+    """Which channels each sample has: none of their features is NaN.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_samples, n_channels)
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 2.0, np.nan], [np.nan, 2.0, 3.0]])
+    >>> observed_channels(X, [np.array([0, 1]), np.array([2])])
+    array([[ True, False],
+           [False,  True]])
+    """
+    there = ~np.isnan(X)
+    return np.stack([there[:, own].all(axis=1) for own in columns], axis=1)

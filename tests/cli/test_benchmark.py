@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from idfsmec.cli import app
 from idfsmec.evaluation import Results
-from idfsmec.selection import IDFSMEC
 from tests.evaluation.cohorts import make_cohort
 
 runner = CliRunner()
@@ -137,7 +136,7 @@ def test_failed_units_end_with_exit_code_1_and_the_reason(table, tmp_path, monke
     def fail(self, *args, **kwargs):
         raise FloatingPointError("no digits left")
 
-    monkeypatch.setattr(IDFSMEC, "_prepare", fail)
+    monkeypatch.setattr("idfsmec.selection.idfsmec.engine.Engine.solve", fail)
     monkeypatch.setattr(
         "idfsmec.evaluation._export.whole_table_ranking",
         lambda table, *rest: (pd.DataFrame({"rank": [1]}), [1.0]),

@@ -75,7 +75,7 @@ def test_channels_that_carry_nothing_are_said(table, tmp_path):
     [
         (["nowhere.parquet"], "nowhere.parquet"),
         (["{table}", "--k", "0"], "--k must be at least 1"),
-        (["{table}", "--gamma", "1"], "gamma must be"),
+        (["{table}", "--gamma", "1"], "'gamma' parameter"),
     ],
 )
 def test_bad_input_ends_with_exit_code_2(table, tmp_path, arguments, message):

@@ -188,8 +188,8 @@ def test_is_searched_over_by_grid_search(cohort):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"C": []}, "C must"),
-        ({"C": -1.0}, "C must"),
+        ({"C": []}, "'C' parameter"),
+        ({"C": -1.0}, "'C' parameter"),
         ({"power": -1}, "power"),
         ({"n_factors": -1}, "n_factors"),
         ({"n_factors": 1.5}, "n_factors"),

@@ -26,7 +26,7 @@ def make_samples(n_samples=300, *, n_factors=2, noise=0.3, missing=0.3, seed=0):
 
 def learn(values, observed, y, n_factors=2):
     return CommonFactors.learn(
-        values, observed, COLUMNS, np.eye(2)[y], np.array([0.5, 0.5]), n_factors
+        values, observed, CHANNEL, np.eye(2)[y], np.array([0.5, 0.5]), n_factors
     )
 
 

@@ -5,8 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from idfsmec.selection import IDFSMEC, CrossChannelReranker
+from idfsmec.selection import CrossChannelReranker
 from idfsmec.selection.cross_channel import filled_moments, forward_order
+from idfsmec.selection.idfsmec.engine import Engine
 
 
 @parametrize_with_checks([CrossChannelReranker()])
@@ -55,8 +56,7 @@ def test_every_step_takes_the_feature_that_lowers_the_penalised_error_the_most()
 def test_moments_are_those_of_features_filled_with_the_mean():
     """Against the moments of samples that really are filled, gaps being independent."""
     X, y, channels = twins(0.4, n_samples=40_000)
-    table = IDFSMEC(channels)._prepare(X, y, None)
-    S, c, missing = filled_moments(table, np.arange(9))
+    S, c, missing = filled_moments(Engine.for_classes(X, y, channels), np.arange(9))
     seen = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
     filled = (seen - seen.mean(axis=0)) / np.nanstd(X, axis=0)
     label = (y - y.mean()) / y.std()
@@ -68,8 +68,8 @@ def test_moments_are_those_of_features_filled_with_the_mean():
 def test_with_an_endless_penalty_features_are_ordered_by_what_each_tells_alone():
     X, y, channels = twins(0.3)
     ranker = CrossChannelReranker(ridge=1e9, channels=channels).fit(X, y)
-    table = IDFSMEC(channels)._prepare(X, y, None)
-    alone = np.sum(filled_moments(table, np.arange(9))[1] ** 2, axis=1)
+    _, told, _ = filled_moments(Engine.for_classes(X, y, channels), np.arange(9))
+    alone = np.sum(told**2, axis=1)
     assert_array_equal(np.argsort(ranker.ranking_)[:3], np.argsort(-alone)[:3])
 
 

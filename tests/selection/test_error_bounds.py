@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idfsmec.selection._error_bounds import false_selections, smallest_threshold
+from idfsmec.selection.agreement import false_selections, smallest_threshold
 
 
 def test_the_general_bound_is_that_of_meinshausen_and_buehlmann():

@@ -94,7 +94,7 @@ def test_the_path_is_finite(name):
 @pytest.mark.parametrize("name", [*SMALL, *WIDE, "100 classes"])
 def test_the_search_is_finite(name):
     X, y, channels = table(name)
-    options = FEW | {"n_features": [2, 5], "cv": 3}
+    options = FEW | {"n_features_to_select": [2, 5], "cv": 3}
     if name in WIDE:
         options |= {"lams": [1.0], "max_iter": 3}
     found = quietly(IDFSMECCV(channels, **options).fit, X, y)
@@ -145,4 +145,4 @@ def test_three_samples_are_fitted_or_refused_in_words(n_features):
     model = quietly(IDFSMECRegressor(alpha=1.0).fit, X, [0.0, 1.0, 2.0])
     assert np.isfinite(model.predict(X)).all()
     with pytest.raises(ValueError, match=r"cv|fold|split|member"):
-        IDFSMECCV(**FEW, n_features=[1], cv=3).fit(X, [0, 1, 1])
+        IDFSMECCV(**FEW, n_features_to_select=[1], cv=3).fit(X, [0, 1, 1])

@@ -125,7 +125,7 @@ def _fit(table: FeatureTable, k: int | None, lam: float, gamma: float, tune: boo
             return IDFSMEC(table.column_channels, lam=lam, gamma=gamma, **count).fit(
                 table.X, table.y
             )
-    grid: dict[str, Any] = {} if k is None else {"n_features": [k]}
+    grid: dict[str, Any] = {} if k is None else {"n_features_to_select": [k]}
     with shown("choosing lam, gamma and the number of features"):
         search = IDFSMECCV(table.column_channels, **grid)
         search.fit(table.X, table.y, groups=table.subjects)

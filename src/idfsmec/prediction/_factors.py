@@ -10,7 +10,6 @@ for every pattern of gaps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +51,7 @@ class CommonFactors:
         cls,
         values: Array,
         observed: Mask,
-        columns: Sequence[NDArray[np.intp]],
+        channel: NDArray[np.intp],
         design: Array,
         neutral: Array,
         n_factors: int,
@@ -64,8 +63,8 @@ class CommonFactors:
         values : ndarray of shape (n_samples, n_features)
             Standardised; 0 for the features of missing channels.
         observed : ndarray of bool, shape (n_samples, n_channels)
-        columns : sequence of integer arrays
-            The columns of each channel.
+        channel : ndarray of shape (n_features,)
+            Number of each feature's channel.
         design : ndarray of shape (n_samples, c)
             What of the target shifts the features: class indicators, or 1 and the score.
         neutral : ndarray of shape (c,)
@@ -73,9 +72,6 @@ class CommonFactors:
         n_factors : int
             At most; never more than a quarter of the features or of the samples.
         """
-        channel = np.empty(values.shape[1], dtype=np.intp)
-        for place, own in enumerate(columns):
-            channel[own] = place
         effects = _effects(values, observed, channel, design)
         rest = np.where(observed[:, channel], values - design @ effects, 0.0)
         varying = np.any(rest != 0.0, axis=0)

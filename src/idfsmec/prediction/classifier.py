@@ -1,9 +1,9 @@
-"""IDFSMECClassifier: classes of incomplete samples, told by the channels that are there."""
+"""IDFSMECClassifier: classes of incomplete samples, from the channels that are there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,17 +15,18 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils.class_weight import compute_sample_weight
 
 from idfsmec._jobs import one_blas_thread
-from idfsmec.prediction._penalised import PenalisedVotes, check_penalised
-from idfsmec.selection.idfsmec.estimator import PreparedTable
-from idfsmec.solver import ChannelFits, TableMoments, solve_channels
+from idfsmec._parameters import Constraints, StrOptions, checks_parameters
+from idfsmec.prediction._votes import STRENGTHS, ChannelVotes
+from idfsmec.selection.idfsmec.engine import Engine, Fits
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 #: Strengths tried by default; a complete sample has norm 1 on average.
-STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+COSTS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 
-class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
+class IDFSMECClassifier(ClassifierMixin, ChannelVotes):
     """Classify samples in which channels are missing, without filling them.
 
     The channels a sample has add up their votes; missing ones say nothing. A vote is linear in
@@ -73,10 +74,10 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
         any channel.
     C_ : float
         The strength in use.
-    selector_ : IDFSMEC
-        Fitted on the same samples.
-    channel_names_, channel_weights_, feature_weights_
-        Those of ``selector_``.
+    scores_, ranking_, channel_names_, channel_weights_, feature_weights_, objective_
+        As of :class:`IDFSMEC` on the same samples.
+    objective_history_, kkt_residuals_, n_iter_
+        As of :class:`IDFSMEC`.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
         Only if X has string column names.
@@ -103,6 +104,11 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
     (1, 2)
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "C": STRENGTHS,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
     def __init__(
         self,
         channels: ArrayLike | None = None,
@@ -111,7 +117,7 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
         gamma: float = 1.1,
         power: float = 0.25,
         n_factors: int = 3,
-        C: float | Sequence[float] = STRENGTHS,
+        C: float | Sequence[float] = COSTS,
         cv: int = 5,
         class_weight: dict | str | None = None,
         standardize: bool = True,
@@ -120,22 +126,21 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
         max_iter: int = 10_000,
         device: str | None = None,
     ) -> None:
-        super().__init__(
-            channels,
-            lam,
-            gamma,
-            power,
-            n_factors,
-            cv,
-            standardize,
-            missing_correction,
-            tol,
-            max_iter,
-            device,
-        )
+        self.channels = channels
+        self.lam = lam
+        self.gamma = gamma
+        self.power = power
+        self.n_factors = n_factors
         self.C = C
+        self.cv = cv
         self.class_weight = class_weight
+        self.standardize = standardize
+        self.missing_correction = missing_correction
+        self.tol = tol
+        self.max_iter = max_iter
+        self.device = device
 
+    @checks_parameters
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Learn the votes.
 
@@ -152,53 +157,38 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
         -------
         self : IDFSMECClassifier
         """
-        strengths = check_penalised("C", self.C, self.power, self.n_factors, self.cv)
-        selector = self._idfsmec()
-        table = selector._prepare(X, y, None)
-        for name in ("n_features_in_", "feature_names_in_", "classes_", "channel_names_"):
-            if hasattr(selector, name):
-                setattr(self, name, getattr(selector, name))
+        engine = self._engine(X, y)
         with one_blas_thread():
-            moments = table.moments()
-            fits = solve_channels([moments], [float(self.lam)], table.options)
-            selector._warn(fits)
-            selector._weigh(fits, table.columns)
-            self.C_ = self._choose(strengths, table, groups)
-            self._learn(table, moments, fits)
-        self.selector_ = selector
-        self.channel_weights_ = selector.channel_weights_
-        self.feature_weights_ = selector.feature_weights_
-        self.n_iter_ = selector.n_iter_
+            fits = engine.solve([self.lam])
+            fits.warn()
+            weighing = self._hold(fits)
+            self.scores_, self.ranking_ = weighing.scores, weighing.ranking
+            self.C_ = self._choose(self.C, engine, groups)
+            self._learn(fits)
         return self
 
-    def _inner_folds(
-        self, table: PreparedTable, subjects: NDArray
-    ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        per_class = [np.unique(subjects[table.codes == k]).size for k in range(table.n_classes)]
+    def _inner_folds(self, engine: Engine, subjects: NDArray) -> list[tuple[Indices, Indices]]:
+        per_class = [np.unique(subjects[engine.target == k]).size for k in range(engine.n_classes)]
         n_folds = min(self.cv, *per_class)
         if n_folds < 2:
             return []
-        return list(StratifiedGroupKFold(n_folds).split(table.X, table.codes, subjects))
+        return list(StratifiedGroupKFold(n_folds).split(engine.X, engine.target, subjects))
 
     def _design(self, targets: NDArray) -> tuple[Array, Array]:
         n_classes = self.classes_.size
         return np.eye(n_classes)[targets], np.full(n_classes, 1.0 / n_classes)
 
     def _losses(
-        self,
-        seen: Array,
-        train: NDArray[np.intp],
-        test: NDArray[np.intp],
-        table: PreparedTable,
-        strengths: list[float],
+        self, seen: Array, train: Indices, test: Indices, engine: Engine, strengths: list[float]
     ) -> Array:
         """Log loss on the held-out samples."""
-        weights, labels = self._sample_weight(table.codes), np.arange(table.n_classes)
-        models = _logistic_path(seen[train], table.codes[train], weights[train], strengths)
+        codes, labels = engine.target, np.arange(engine.n_classes)
+        weights = self._sample_weight(codes)
+        models = _logistic_path(seen[train], codes[train], weights[train], strengths)
         return np.array(
             [
                 log_loss(
-                    table.codes[test],
+                    codes[test],
                     _probabilities(seen[test] @ coef.T + intercept),
                     sample_weight=weights[test],
                     labels=labels,
@@ -208,18 +198,18 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
             ]
         )
 
-    def _sample_weight(self, codes: NDArray[np.intp]) -> Array:
+    def _sample_weight(self, codes: Indices) -> Array:
         return compute_sample_weight(self.class_weight, self.classes_[codes])
 
-    def _learn(self, table: PreparedTable, moments: TableMoments, fits: ChannelFits) -> None:
-        everyone = np.arange(table.codes.size)
-        self._seen = self._evidence(table, moments, fits, 0, everyone)
-        weights = self._sample_weight(table.codes)
-        seen = self._seen.of(table.X)
-        ((self._coef, self.intercept_),) = _logistic_path(seen, table.codes, weights, [self.C_])
-        self.coef_ = self._seen.for_complete_samples(self._coef)
-        self.centre_ = self._seen.centre
-        share = np.bincount(table.codes, weights, minlength=table.n_classes)
+    def _learn(self, fits: Fits) -> None:
+        codes, X = fits.engine.target, fits.engine.X
+        self._view = self._learn_view(fits, 0, np.arange(codes.size))
+        weights = self._sample_weight(codes)
+        seen = self._view.of(X)
+        ((self._coef, self.intercept_),) = _logistic_path(seen, codes, weights, [self.C_])
+        self.coef_ = self._view.for_complete_samples(self._coef)
+        self.centre_ = self._view.centre
+        share = np.bincount(codes, weights, minlength=self.classes_.size)
         self.class_prior_ = share / share.sum()
 
     def decision_function(self, X: ArrayLike) -> Array:
@@ -236,8 +226,8 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
         checked = self._check(X)
-        said = self._seen.of(checked) @ self._coef.T + self.intercept_
-        empty = self._seen.without_any(checked, "the classes' shares in training")
+        said = self._view.of(checked) @ self._coef.T + self.intercept_
+        empty = self._view.without_any(checked, "the classes' shares in training")
         if empty.any():
             prior = np.log(np.maximum(self.class_prior_, 1e-300))
             said[empty] = prior[1] - prior[0] if self.classes_.size == 2 else prior
@@ -255,7 +245,7 @@ class IDFSMECClassifier(ClassifierMixin, PenalisedVotes):
         ndarray of shape (n_samples, n_channels) for two classes, else (..., n_classes)
             Together with ``intercept_`` the observed ones sum to :meth:`decision_function`.
         """
-        votes = self._seen.votes(self._check(X), self._coef)
+        votes = self._view.votes(self._check(X), self._coef)
         return votes[:, :, 0] if self.classes_.size == 2 else votes
 
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -277,7 +267,7 @@ def _probabilities(said: Array) -> Array:
 
 
 def _logistic_path(
-    X: Array, codes: NDArray[np.intp], weights: Array, strengths: Sequence[float]
+    X: Array, codes: Indices, weights: Array, strengths: Sequence[float]
 ) -> list[tuple[Array, Array]]:
     """Coefficients (1 or c, D) and intercepts of penalised logistic regression.
 

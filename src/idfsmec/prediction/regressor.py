@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.model_selection import GroupKFold
-from sklearn.utils.validation import validate_data
 
-from idfsmec._columns import channel_columns
 from idfsmec._jobs import one_blas_thread
-from idfsmec.prediction._penalised import PenalisedVotes, check_penalised
-from idfsmec.selection._base import RankingSelector
-from idfsmec.selection.idfsmec._weighing import weigh
-from idfsmec.selection.idfsmec.estimator import PreparedTable, warn_of_unsolved, warn_of_unusable
-from idfsmec.solver import ChannelFits, solve_channels, total_objective
+from idfsmec._parameters import Constraints, checks_parameters
+from idfsmec.prediction._votes import STRENGTHS, ChannelVotes
+from idfsmec.selection import RankingSelector
+from idfsmec.selection.idfsmec.engine import Engine
+from idfsmec.solver import is_constant
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 #: Strengths of the penalty tried by default, per sample; a complete sample has norm 1 on average.
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 
-class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
+class IDFSMECRegressor(RegressorMixin, ChannelVotes, RankingSelector):
     """:class:`IDFSMEC` for a continuous score, such as BDI or PHQ-9, and its prediction.
 
     The target of every channel's regression is the standardised score in place of the one-hot
@@ -83,6 +82,8 @@ class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
     (array([4]), True)
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {"alpha": STRENGTHS}
+
     def __init__(
         self,
         channels: ArrayLike | None = None,
@@ -100,22 +101,21 @@ class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
         max_iter: int = 10_000,
         device: str | None = None,
     ) -> None:
-        super().__init__(
-            channels,
-            lam,
-            gamma,
-            power,
-            n_factors,
-            cv,
-            standardize,
-            missing_correction,
-            tol,
-            max_iter,
-            device,
-        )
+        self.channels = channels
         self.n_features_to_select = n_features_to_select
+        self.lam = lam
+        self.gamma = gamma
+        self.power = power
+        self.n_factors = n_factors
         self.alpha = alpha
+        self.cv = cv
+        self.standardize = standardize
+        self.missing_correction = missing_correction
+        self.tol = tol
+        self.max_iter = max_iter
+        self.device = device
 
+    @checks_parameters
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Rank features and channels by the score, and learn to predict it.
 
@@ -132,88 +132,51 @@ class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
         -------
         self : IDFSMECRegressor
         """
-        penalties = check_penalised("alpha", self.alpha, self.power, self.n_factors, self.cv)
-        table = self._prepare(X, y)
+        engine = self._target_engine(X, y)
         with one_blas_thread():
-            moments = table.moments()
-            fits = solve_channels([moments], [float(self.lam)], table.options)
-            self._rank(fits, table)
-            self.alpha_ = self._choose(penalties, table, groups)
-            self._seen = self._evidence(table, moments, fits, 0, np.arange(table.codes.size))
-            ((coef, intercept),) = _ridge_path(self._seen.of(table.X), table.codes, [self.alpha_])
+            fits = engine.solve([self.lam])
+            fits.warn()
+            weighing = self._hold(fits)
+            self._set_ranking(weighing.scores, weighing.order)
+            self.alpha_ = self._choose(self.alpha, engine, groups)
+            self._view = self._learn_view(fits, 0, np.arange(engine.target.size))
+            seen = self._view.of(engine.X)
+            ((coef, intercept),) = _ridge_path(seen, engine.target, [self.alpha_])
         self._coef = coef * self._target_std
-        self.coef_ = self._seen.for_complete_samples(self._coef[None])[0]
-        self.centre_ = self._seen.centre
+        self.coef_ = self._view.for_complete_samples(self._coef[None])[0]
+        self.centre_ = self._view.centre
         self.intercept_ = float(intercept * self._target_std + self.target_mean_)
         return self
 
-    def _prepare(self, X: ArrayLike, y: ArrayLike) -> PreparedTable:
-        """Check parameters and input; standardise the score; learn the channels."""
-        options = self._idfsmec()._options()
-        checked, target = validate_data(
-            self,
-            X,
-            y,
-            dtype=np.float64,
-            ensure_all_finite=False,
-            y_numeric=True,
-            ensure_min_samples=2,
-        )
-        if np.isinf(checked).any():
-            self._refuse_non_finite(checked)
-        target = np.asarray(target, dtype=np.float64)
+    def _target_engine(self, X: ArrayLike, y: ArrayLike) -> Engine:
+        """Check the input; standardise the score; learn the channels."""
+        checked, given = self._check_samples(X, y, y_numeric=True)
+        target = np.asarray(given, dtype=np.float64)
         if not np.isfinite(target).all():
             raise ValueError("y contains NaN or infinity; drop samples without a score first.")
-        self.target_mean_ = float(target.mean())
-        self._target_std = float(target.std())
-        if not self._target_std > 1e-13 * abs(self.target_mean_):
+        mean, std = target.mean(), target.std()
+        if is_constant(mean, std):
             raise ValueError("All values of y are equal; there is nothing to explain.")
-        self.channel_names_, columns = channel_columns(
-            self.channels, checked.shape[1], getattr(self, "feature_names_in_", None)
-        )
-        standardised = (target - self.target_mean_) / self._target_std
-        return PreparedTable(checked, standardised, 1, columns, None, options)
+        self.target_mean_, self._target_std = float(mean), float(std)
+        names = getattr(self, "feature_names_in_", None)
+        standardised = (target - mean) / std
+        engine = Engine.for_target(checked, standardised, self.channels, names, **self._options())
+        self.channel_names_ = engine.channel_names
+        return engine
 
-    def _rank(self, fits: ChannelFits, table: PreparedTable) -> None:
-        warn_of_unusable(self.channel_names_, fits.unusable[0])
-        warn_of_unsolved(self.channel_names_, fits.kkt_residuals[0, 0], self.tol, self.max_iter)
-        self.objective_ = fits.objectives[0, 0]
-        self.feature_weights_ = fits.feature_weights[0, 0]
-        self.kkt_residuals_ = fits.kkt_residuals[0, 0]
-        self.n_iter_ = int(fits.n_iter.max())
-        history = total_objective(fits.history[:, np.isfinite(self.objective_)], self.gamma)
-        self.objective_history_ = np.minimum.accumulate(history)
-        weighing = weigh(
-            self.objective_,
-            self.feature_weights_,
-            fits.gains[0, 0],
-            table.columns,
-            gamma=self.gamma,
-            channel_weighting=True,
-        )
-        self.channel_weights_ = weighing.channel_weights
-        self._set_ranking(weighing.scores, weighing.order)
-
-    def _inner_folds(
-        self, table: PreparedTable, subjects: NDArray
-    ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    def _inner_folds(self, engine: Engine, subjects: NDArray) -> list[tuple[Indices, Indices]]:
         n_folds = min(self.cv, np.unique(subjects).size)
-        return list(GroupKFold(n_folds).split(table.X, groups=subjects)) if n_folds > 1 else []
+        return list(GroupKFold(n_folds).split(engine.X, groups=subjects)) if n_folds > 1 else []
 
     def _design(self, targets: NDArray) -> tuple[Array, Array]:
         return np.column_stack([np.ones_like(targets), targets]), np.array([1.0, 0.0])
 
     def _losses(
-        self,
-        seen: Array,
-        train: NDArray[np.intp],
-        test: NDArray[np.intp],
-        table: PreparedTable,
-        strengths: list[float],
+        self, seen: Array, train: Indices, test: Indices, engine: Engine, strengths: list[float]
     ) -> Array:
         """Squared error on the held-out samples."""
-        models = _ridge_path(seen[train], table.codes[train], strengths)
-        truth = table.codes[test]
+        models = _ridge_path(seen[train], engine.target[train], strengths)
+        truth = engine.target[test]
         return np.array([np.sum((seen[test] @ c + b - truth) ** 2) for c, b in models])
 
     def predict(self, X: ArrayLike) -> Array:
@@ -229,8 +192,8 @@ class IDFSMECRegressor(RegressorMixin, PenalisedVotes, RankingSelector):
         ndarray of shape (n_samples,)
         """
         checked = self._check(X)
-        said = self._seen.of(checked) @ self._coef + self.intercept_
-        empty = self._seen.without_any(checked, "the mean score of training")
+        said = self._view.of(checked) @ self._coef + self.intercept_
+        empty = self._view.without_any(checked, "the mean score of training")
         said[empty] = self.target_mean_
         return said
 

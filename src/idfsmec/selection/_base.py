@@ -59,10 +59,6 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
         tags.target_tags.required = True
         return tags
 
-    def _refuse_non_finite(self, X: NDArray[np.float64]) -> None:
-        names = getattr(self, "feature_names_in_", np.arange(X.shape[1]))
-        refuse_infinite(type(self).__name__, X, names)
-
     def _set_ranking(
         self, scores: NDArray[np.float64], order: NDArray[np.intp] | None = None
     ) -> None:

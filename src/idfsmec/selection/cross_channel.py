@@ -9,16 +9,18 @@ when channels are reliable, and is a backup when they are not.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 
-from idfsmec.prediction._observed import Units
+from idfsmec._columns import observed_channels
+from idfsmec._parameters import Constraints, HasMethods, checks_parameters, integer, number
 from idfsmec.selection._base import RankingSelector
-from idfsmec.selection.idfsmec.estimator import IDFSMEC, PreparedTable
+from idfsmec.selection.idfsmec.engine import Engine, table_engine
+from idfsmec.selection.idfsmec.estimator import IDFSMEC
 
 Array = NDArray[np.float64]
 
@@ -79,6 +81,13 @@ class CrossChannelReranker(RankingSelector):
     2
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "estimator": [HasMethods(["fit", "set_params"]), None],
+        "n_candidates": [integer(1)],
+        "ridge": [number(0)],
+        "channels": ["array-like", None],
+    }
+
     def __init__(
         self,
         estimator: BaseEstimator | None = None,
@@ -99,7 +108,8 @@ class CrossChannelReranker(RankingSelector):
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> CrossChannelReranker:
+    @checks_parameters
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Rank features.
 
         Parameters
@@ -113,28 +123,24 @@ class CrossChannelReranker(RankingSelector):
         -------
         self : CrossChannelReranker
         """
-        if not isinstance(self.n_candidates, Integral) or self.n_candidates < 1:
-            raise ValueError(f"n_candidates must be an integer >= 1, got {self.n_candidates!r}.")
-        if not isinstance(self.ridge, Real) or not 0 < float(self.ridge) < np.inf:
-            raise ValueError(f"ridge must be a finite number > 0, got {self.ridge!r}.")
         plain = IDFSMEC(lam=0.01, gamma=1.1) if self.estimator is None else self.estimator
         selector = clone(plain)
         if self.channels is not None:
             selector.set_params(channels=self.channels)
         self.selector_ = selector.fit(X, y)
-        table = selector._prepare(X, y, None)
+        engine = table_engine(type(self).__name__, X, y, selector.channels)
         for name in ("n_features_in_", "feature_names_in_", "classes_", "channel_names_"):
             if hasattr(selector, name):
                 setattr(self, name, getattr(selector, name))
         order = np.argsort(selector.ranking_)
         first, rest = np.split(order, [int(self.n_candidates)])
-        S, c, self.missing_rates_ = filled_moments(table, first)
+        S, c, self.missing_rates_ = filled_moments(engine, first)
         S[np.diag_indices_from(S)] += float(self.ridge)
         self._set_order(np.r_[first[forward_order(S, c)], rest])
         return self
 
 
-def filled_moments(table: PreparedTable, chosen: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+def filled_moments(engine: Engine, chosen: NDArray[np.intp]) -> tuple[Array, Array, Array]:
     """Moments that mean-filled features are expected to have, from those observed together.
 
     With ``s`` the share of samples that have a channel and ``r`` a correlation over the samples
@@ -148,21 +154,19 @@ def filled_moments(table: PreparedTable, chosen: NDArray[np.intp]) -> tuple[Arra
         With the standardised class indicators.
     missing : ndarray of shape (n_channels,)
     """
-    units = Units.of(table.moments(), table.columns)
-    channel = np.empty(table.X.shape[1], dtype=np.intp)
-    for place, own in enumerate(table.columns):
-        channel[own] = place
-    channel = channel[chosen]
-    observed = units.observed(table.X)
-    values = units.standardised(table.X)[:, chosen]
+    (moments,) = engine.moments()
+    channel = engine.channel_of[chosen]
+    observed = observed_channels(engine.X, engine.columns)
     there = observed[:, channel].astype(float)
+    values = moments.scaling().apply(engine.X)[:, chosen]
+    values[there == 0] = 0.0
     together = there.T @ there
     R = values.T @ values / (together + _PRIOR_SAMPLES)
     np.fill_diagonal(R, 1.0)
     share = observed.mean(axis=0)
     own = share[channel]
     both = np.where(channel[:, None] == channel, own[:, None], np.outer(own, own))
-    classes = np.eye(table.n_classes)[table.codes]
+    classes = np.eye(engine.n_classes)[engine.target]
     classes = (classes - classes.mean(axis=0)) / classes.std(axis=0)
     return R * both, values.T @ classes / len(values), 1.0 - share
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from idfsmec._columns import SEPARATOR, channel_columns
+from idfsmec._columns import SEPARATOR, channel_codes, channel_columns
 
 
 def ranking_frame(selector: Any) -> pd.DataFrame:
@@ -21,12 +20,14 @@ def ranking_frame(selector: Any) -> pd.DataFrame:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from idfsmec import IDFSMEC
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame(rng.normal(size=(40, 2)), columns=["F3__alpha", "Cz__alpha"])
     >>> y = np.arange(40) % 2
     >>> X["Cz__alpha"] += 2 * y
-    >>> ranking_frame(IDFSMEC().fit(X, y))[["rank", "channel", "feature", "selected"]]
+    >>> selector = IDFSMEC(n_features_to_select=1).fit(X, y)
+    >>> ranking_frame(selector)[["rank", "channel", "feature", "selected"]]
        rank channel feature  selected
     0     1      Cz   alpha      True
     1     2      F3   alpha     False
@@ -35,9 +36,7 @@ def ranking_frame(selector: Any) -> pd.DataFrame:
     names = getattr(selector, "feature_names_in_", None)
     n_features = selector.ranking_.size
     _, columns = channel_columns(selector.channels, n_features, names)
-    channel = np.empty(n_features, dtype=np.intp)
-    for place, own in enumerate(columns):
-        channel[own] = place
+    channel = channel_codes(columns)
     named = (
         [f"x{j}" for j in range(n_features)] if names is None else [str(name) for name in names]
     )

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from idfsmec._columns import channel_columns
-from idfsmec._jobs import one_blas_thread
-from idfsmec._parameters import Constraints, fraction, integer
-from idfsmec.selection._base import RankingSelector, encode_labels, ranks
-from idfsmec.selection._error_bounds import ASSUMPTIONS, false_selections, smallest_threshold
-from idfsmec.selection._judging import fill_by_train
-from idfsmec.selection.agreement import Stability, selection_stability
-from idfsmec.selection.idfsmec._weighing import weigh
+from idfsmec._columns import channel_codes, channel_columns
+from idfsmec._parameters import (
+    N_JOBS,
+    Constraints,
+    HasMethods,
+    StrOptions,
+    checks_parameters,
+    fraction,
+    integer,
+    number,
+)
+from idfsmec.selection._base import RankingSelector, encode_labels, ranks, refuse_infinite
+from idfsmec.selection.agreement import (
+    ASSUMPTIONS,
+    Stability,
+    false_selections,
+    selection_stability,
+    smallest_threshold,
+)
+from idfsmec.selection.grid import rank_grid, training_samples
 from idfsmec.selection.idfsmec.estimator import IDFSMEC
-from idfsmec.solver import fold_moments, solve_channels
+from idfsmec.solver import Scaling
 
 Indices = NDArray[np.intp]
 
@@ -31,8 +42,8 @@ class StabilitySelector(RankingSelector):
 
     Subjects (not samples) are split in two halves at random, many times, with equally many of
     each class in both halves; the selector runs on every half. The share of halves on which a
-    feature is picked says how sure the selection is, and a threshold on it bounds the number of
-    features picked by chance [1]_ [2]_.
+    feature is picked, its selection frequency, tells how stable the selection is, and a threshold
+    on it bounds the number of features picked by chance [1]_ [2]_.
 
     Parameters
     ----------
@@ -58,7 +69,7 @@ class StabilitySelector(RankingSelector):
     random_state : int, RandomState or None
         Decides the halves.
     n_jobs : int, optional
-        Processes over halves; :class:`IDFSMEC` needs none, all halves are solved in one batch.
+        Processes over halves; :class:`IDFSMEC` needs none, it solves all halves in one batch.
 
     Attributes
     ----------
@@ -104,7 +115,16 @@ class StabilitySelector(RankingSelector):
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        "n_features_to_select": [integer(1), fraction(), None]
+        "estimator": [HasMethods(["fit", "set_params"]), None],
+        "n_features_to_select": [integer(1), fraction(), None],
+        "n_resamples": [integer(2)],
+        # Lower frequencies bound nothing.
+        "threshold": [number(0.5, 1, closed="right"), None],
+        "max_false": [number(0)],
+        "assumption": [StrOptions(set(ASSUMPTIONS))],
+        "channels": ["array-like", None],
+        "random_state": ["random_state"],
+        "n_jobs": N_JOBS,
     }
 
     def __init__(
@@ -135,9 +155,8 @@ class StabilitySelector(RankingSelector):
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
-    ) -> StabilitySelector:
+    @checks_parameters
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Run the selector on random halves of the subjects.
 
         Parameters
@@ -153,10 +172,13 @@ class StabilitySelector(RankingSelector):
         -------
         self : StabilitySelector
         """
-        self._check_parameters()
+        if self.n_resamples % 2:
+            raise ValueError(
+                f"n_resamples must be even (halves come in pairs), got {self.n_resamples!r}."
+            )
         checked, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
-        if np.isinf(checked).any():
-            self._refuse_non_finite(checked)
+        names = getattr(self, "feature_names_in_", np.arange(checked.shape[1]))
+        refuse_infinite(type(self).__name__, checked, names)
         codes, self.classes_ = encode_labels(labels)
         subjects = np.arange(codes.size) if groups is None else np.asarray(groups)
         check_consistent_length(checked, subjects)
@@ -168,27 +190,6 @@ class StabilitySelector(RankingSelector):
         self._count(rankings, selector.n_features_to_select)
         return self
 
-    def _check_parameters(self) -> None:
-        if not isinstance(self.n_resamples, Integral) or self.n_resamples < 2:
-            raise ValueError(f"n_resamples must be an even integer, got {self.n_resamples!r}.")
-        if self.n_resamples % 2:
-            raise ValueError(
-                f"n_resamples must be even (halves come in pairs), got {self.n_resamples!r}."
-            )
-        if self.threshold is not None and not (
-            isinstance(self.threshold, Real) and 0.5 < self.threshold <= 1
-        ):
-            raise ValueError(
-                f"threshold must be above 0.5 and at most 1, got {self.threshold!r}: lower "
-                "frequencies bound nothing."
-            )
-        if not isinstance(self.max_false, Real) or self.max_false <= 0:
-            raise ValueError(f"max_false must be a number > 0, got {self.max_false!r}.")
-        if self.assumption not in ASSUMPTIONS:
-            raise ValueError(
-                f"assumption must be one of {', '.join(ASSUMPTIONS)}, got {self.assumption!r}."
-            )
-
     def _selector(self, n_features: int) -> BaseEstimator:
         """The selector to run, and the channels of the table."""
         selector = clone(IDFSMEC() if self.estimator is None else self.estimator)
@@ -196,10 +197,7 @@ class StabilitySelector(RankingSelector):
         names = getattr(self, "feature_names_in_", None)
         self.channel_names_, self._columns = channel_columns(own, n_features, names)
         if hasattr(selector, "channels"):
-            codes = np.empty(n_features, dtype=np.intp)
-            for place, columns in enumerate(self._columns):
-                codes[columns] = place
-            selector.set_params(channels=codes)
+            selector.set_params(channels=channel_codes(self._columns))
         if self.n_features_to_select is None:
             wanted = max(1, int(np.sqrt(0.8 * n_features)))
         else:
@@ -210,13 +208,18 @@ class StabilitySelector(RankingSelector):
         self, selector: BaseEstimator, X: NDArray, codes: Indices, halves: list[Indices]
     ) -> NDArray[np.intp]:
         """Ranks of all features on every half, shape (n_resamples, n_features)."""
-        if type(selector) is IDFSMEC:
-            return _idfsmec_ranks(selector, X, codes, halves)
         fill = not get_tags(selector).input_tags.allow_nan and bool(np.isnan(X).any())
-        found = Parallel(n_jobs=self.n_jobs)(
-            delayed(_ranks)(clone(selector), X, codes, half, fill) for half in halves
+        # Each half is left out by the other of its pair.
+        left_out = [halves[place ^ 1] for place in range(len(halves))]
+        n_parts = min(effective_n_jobs(self.n_jobs), len(halves))
+        parts = Parallel(n_jobs=self.n_jobs)(
+            delayed(_half_ranks)(selector, X, codes, left_out[part::n_parts], fill)
+            for part in range(n_parts)
         )
-        return np.array(found)
+        found = np.empty((len(halves), X.shape[1]), dtype=np.intp)
+        for part, ranked in enumerate(parts):
+            found[part::n_parts] = ranked
+        return found
 
     def _count(self, rankings: NDArray[np.intp], q: int) -> None:
         n_features, n_pairs = rankings.shape[1], self.n_resamples // 2
@@ -280,31 +283,14 @@ def complementary_halves(
     return halves
 
 
-def _idfsmec_ranks(
-    selector: IDFSMEC, X: NDArray, codes: Indices, halves: list[Indices]
+def _half_ranks(
+    selector: BaseEstimator, X: NDArray, codes: Indices, left_out: list[Indices], fill: bool
 ) -> NDArray[np.intp]:
-    """All halves in one batch: the moments of a half are those of all minus the other half's."""
-    table = selector._prepare(X, codes, None)
-    others = [halves[place ^ 1] for place in range(len(halves))]
-    with one_blas_thread():
-        moments = fold_moments(X, codes, table.n_classes, table.columns, others)
-        fits = solve_channels(moments, [float(selector.lam)], table.options)
-    result = np.empty((len(halves), X.shape[1]), dtype=np.intp)
-    for half in range(len(halves)):
-        weighing = weigh(
-            fits.objectives[half, 0],
-            fits.feature_weights[half, 0],
-            fits.gains[half, 0],
-            table.columns,
-            gamma=selector.gamma,
-            channel_weighting=bool(selector.channel_weighting),
-        )
-        result[half] = ranks(weighing.order)
-    return result
-
-
-def _ranks(
-    selector: BaseEstimator, X: NDArray, codes: Indices, half: Indices, fill: bool
-) -> NDArray[np.intp]:
-    here = fill_by_train(X[half], X[:1])[0] if fill else X[half]
-    return selector.fit(here, codes[half]).ranking_
+    """Ranks on several halves, each given by the samples it leaves out."""
+    if not fill:
+        return rank_grid(selector, X, codes, [{}], held_out=left_out)[:, 0]
+    found = []
+    for kept in training_samples(codes.size, left_out):
+        filled = Scaling.learn(X[kept]).filled(X[kept])
+        found.append(rank_grid(selector, filled, codes[kept], [{}])[0, 0])
+    return np.array(found)

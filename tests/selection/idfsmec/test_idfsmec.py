@@ -324,12 +324,13 @@ def test_infinity_is_refused_with_the_column(incomplete):
     ("parameters", "message"),
     [
         ({"channels": ["a", "b"]}, r"each of the 20 features, but has shape \(2,\)"),
-        ({"lam": -1.0}, "lam must be a finite number >= 0"),
-        ({"lam": np.nan}, "lam must be"),
-        ({"gamma": 1.0}, "gamma must be a finite number > 1"),
-        ({"tol": 0}, "tol must be"),
-        ({"max_iter": 0}, "max_iter must be"),
-        ({"missing_correction": "mean"}, 'missing_correction must be "ipw" or None'),
+        ({"lam": -1.0}, r"'lam' parameter of IDFSMEC must be .* \[0.0, inf\)"),
+        ({"lam": np.nan}, "'lam' parameter"),
+        ({"gamma": 1.0}, r"'gamma' parameter .* \(1.0, inf\)"),
+        ({"tol": 0}, "'tol' parameter"),
+        ({"max_iter": 0}, "'max_iter' parameter"),
+        ({"standardize": "no"}, "'standardize' parameter"),
+        ({"missing_correction": "mean"}, "'missing_correction' parameter"),
     ],
 )
 def test_bad_parameters_are_named(incomplete, parameters, message):

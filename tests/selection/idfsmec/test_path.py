@@ -35,9 +35,9 @@ def test_options_and_weights_reach_the_fit(incomplete):
 
 def test_bad_grids_are_named(incomplete):
     X, y, _ = incomplete
-    with pytest.raises(ValueError, match="gamma must be a finite number > 1, got 1"):
+    with pytest.raises(ValueError, match="'gammas' parameter of idfs_path"):
         idfs_path(X, y, gammas=[2, 1])
-    with pytest.raises(ValueError, match="lam must be"):
+    with pytest.raises(ValueError, match="'lams' parameter"):
         idfs_path(X, y, lams=[1.0, -1.0])
 
 

@@ -2,33 +2,104 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
-from idfsmec._columns import channel_columns
-from idfsmec._jobs import available_threads, one_blas_thread
-from idfsmec._parameters import checks_parameters
-from idfsmec.selection._base import RankingSelector, encode_labels
-from idfsmec.selection.idfsmec._weighing import weigh
-from idfsmec.solver import (
-    ChannelFits,
-    Options,
-    TableMoments,
-    solve_channels,
-    table_moments,
-    total_objective,
+from idfsmec._parameters import (
+    CheckedEstimator,
+    Constraints,
+    check_parameters,
+    checks_parameters,
+)
+from idfsmec.selection._base import RankingSelector, refuse_infinite
+from idfsmec.selection.grid import Setting, rank_each, training_samples
+from idfsmec.selection.idfsmec.engine import (
+    GAMMA,
+    LAM,
+    OPTIONS,
+    Engine,
+    Fits,
+    Weighing,
+    check_weights,
+    table_engine,
 )
 
+Array = NDArray[np.float64]
 
-class IDFSMEC(RankingSelector):
+# Settings that share the solved channels, or do not change the ranking.
+_SHARED = {"lam", "gamma", "n_features_to_select"}
+
+
+class ChannelEstimator(CheckedEstimator):
+    """What estimators of samples with missing channels share: an engine made of their input.
+
+    A subclass has the parameters ``channels``, ``lam`` and ``gamma``, and those of
+    :data:`~idfsmec.selection.idfsmec.engine.OPTIONS` that it offers.
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "channels": ["array-like", None],
+        "lam": [LAM],
+        "gamma": [GAMMA],
+        **OPTIONS,
+    }
+
+    channels: ArrayLike | None
+    lam: float
+    gamma: float
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _check_samples(self, X: ArrayLike, y: ArrayLike, **how: Any) -> tuple[Array, NDArray]:
+        """Give samples as numbers, NaN allowed; learn their number and names."""
+        checked, target = validate_data(
+            self, X, y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, **how
+        )
+        names = getattr(self, "feature_names_in_", np.arange(checked.shape[1]))
+        refuse_infinite(type(self).__name__, checked, names)
+        return checked, target
+
+    def _options(self) -> dict[str, Any]:
+        """How channels are posed, solved and weighed."""
+        return {name: value for name, value in self.get_params(False).items() if name in OPTIONS}
+
+    def _engine(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Engine:
+        """Check the input; learn classes and channels."""
+        checked, labels = self._check_samples(X, y)
+        engine = Engine.for_classes(
+            checked,
+            labels,
+            self.channels,
+            getattr(self, "feature_names_in_", None),
+            weights=check_weights(sample_weight, checked),
+            **self._options(),
+        )
+        self.classes_, self.channel_names_ = engine.classes, engine.channel_names
+        return engine
+
+    def _hold(self, fits: Fits) -> Weighing:
+        """Keep what was found with all samples; give the order of features."""
+        found, weighing = fits.channels, fits.weigh(self.gamma)
+        self.objective_ = found.objectives[0, 0]
+        self.feature_weights_ = found.feature_weights[0, 0]
+        self.kkt_residuals_ = found.kkt_residuals[0, 0]
+        self.channel_weights_ = weighing.channel_weights
+        self.objective_history_ = fits.history(self.gamma)
+        self.n_iter_ = int(found.n_iter.max())
+        return weighing
+
+
+class IDFSMEC(ChannelEstimator, RankingSelector):
     """Feature selection with missing channels (IDFS-MEC).
 
     Every channel is fitted by orthogonal regression on the samples that have it; the regression
@@ -46,8 +117,8 @@ class IDFSMEC(RankingSelector):
     n_features_to_select : int or float, default=20
         How many features to keep: a number (all, if there are fewer) or a fraction.
     lam : float, default=1.0
-        Price of redundancy between the features of a channel, >= 0. Small values give few
-        features per channel.
+        Redundancy weight, >= 0: what it costs to use features of a channel that repeat each
+        other. Small values give few features per channel.
     gamma : float, default=2.0
         How evenly channels are weighted, > 1. Close to 1 the best channel takes all.
     standardize : bool, default=True
@@ -143,13 +214,8 @@ class IDFSMEC(RankingSelector):
         self.max_iter = max_iter
         self.device = device
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     @checks_parameters
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> IDFSMEC:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Rank features and channels.
 
         Parameters
@@ -166,127 +232,47 @@ class IDFSMEC(RankingSelector):
         -------
         self : IDFSMEC
         """
-        table = self._prepare(X, y, sample_weight)
-        with one_blas_thread():
-            fits = solve_channels([table.moments()], [float(self.lam)], table.options)
-        self._warn(fits)
-        self._weigh(fits, table.columns)
+        fits = self._engine(X, y, sample_weight).solve([self.lam])
+        fits.warn()
+        weighing = self._hold(fits)
+        self._set_ranking(weighing.scores, weighing.order)
         return self
 
-    def _prepare(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> PreparedTable:
-        """Check parameters and input; learn classes and channels."""
-        options = self._options()
-        checked, labels = validate_data(
-            self, X, y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2
+    def rank_grid(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        settings: Sequence[Setting],
+        *,
+        held_out: Sequence[NDArray[np.intp]] | None = None,
+        groups: ArrayLike | None = None,
+    ) -> NDArray[np.intp]:
+        """Rank features with every setting on every fold, all channels in one batch.
+
+        See :func:`idfsmec.selection.grid.rank_grid`. Settings of ``lam`` and ``gamma`` share one
+        batch; others, and folds that lack a class, are fitted one by one.
+
+        Returns
+        -------
+        ranks : ndarray of shape (n_folds, n_settings, n_features)
+        """
+        if any(set(setting) - _SHARED for setting in settings):
+            return rank_each(self, X, y, settings, held_out=held_out, groups=groups)
+        name, own = type(self).__name__, self.get_params(deep=False)
+        for setting in settings:
+            check_parameters(name, self._parameter_constraints, {**own, **setting})
+        engine = table_engine(name, X, y, self.channels, **self._options())
+        for kept in training_samples(engine.target.size, held_out):
+            # The regression has a column per class: without one of them it is another problem.
+            if np.unique(engine.target[kept]).size < engine.n_classes:
+                return rank_each(self, X, y, settings, held_out=held_out, groups=groups)
+        pairs = [(one.get("lam", self.lam), one.get("gamma", self.gamma)) for one in settings]
+        lams = list(dict.fromkeys(lam for lam, _ in pairs))
+        fits = engine.solve(lams, held_out)
+        fits.warn()
+        return np.array(
+            [
+                [fits.weigh(gamma, fold=fold, lam=lams.index(lam)).ranking for lam, gamma in pairs]
+                for fold in range(len(fits.moments))
+            ]
         )
-        if np.isinf(checked).any():
-            self._refuse_non_finite(checked)
-        codes, self.classes_ = encode_labels(labels)
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, checked, dtype=np.float64, ensure_non_negative=True
-            )
-        self.channel_names_, columns = channel_columns(
-            self.channels, checked.shape[1], getattr(self, "feature_names_in_", None)
-        )
-        return PreparedTable(checked, codes, self.classes_.size, columns, weights, options)
-
-    def _options(self) -> Options:
-        _check(self.lam, "lam", Real, lambda v: 0 <= v < np.inf, "a finite number >= 0")
-        _check(self.gamma, "gamma", Real, lambda v: 1 < v < np.inf, "a finite number > 1")
-        _check(self.tol, "tol", Real, lambda v: v > 0, "a number > 0")
-        _check(self.max_iter, "max_iter", Integral, lambda v: v >= 1, "an integer >= 1")
-        if self.missing_correction not in ("ipw", None):
-            raise ValueError(
-                f'missing_correction must be "ipw" or None, got {self.missing_correction!r}.'
-            )
-        return Options(
-            standardize=bool(self.standardize),
-            inverse_probability=self.missing_correction == "ipw",
-            missing_indicator=bool(self.missing_indicator),
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            device=self.device,
-            n_threads=available_threads(),
-        )
-
-    def _warn(self, fits: ChannelFits) -> None:
-        warn_of_unusable(self.channel_names_, fits.unusable[0])
-        warn_of_unsolved(self.channel_names_, fits.kkt_residuals[0, 0], self.tol, self.max_iter)
-
-    def _weigh(self, fits: ChannelFits, columns: list[NDArray[np.intp]]) -> None:
-        """Channel weights, scores and ranking from the solved channels."""
-        weighting = bool(self.channel_weighting)
-        self.objective_ = fits.objectives[0, 0]
-        self.feature_weights_ = fits.feature_weights[0, 0]
-        self.kkt_residuals_ = fits.kkt_residuals[0, 0]
-        weighing = weigh(
-            self.objective_,
-            self.feature_weights_,
-            fits.gains[0, 0],
-            columns,
-            gamma=self.gamma,
-            channel_weighting=weighting,
-        )
-        self.channel_weights_ = weighing.channel_weights
-        history = total_objective(
-            fits.history[:, np.isfinite(self.objective_)], self.gamma, weighting=weighting
-        )
-        # Every channel's own loss never rises; this only removes rounding of the sum.
-        self.objective_history_ = np.minimum.accumulate(history)
-        self.n_iter_ = int(fits.n_iter.max())
-        self._set_ranking(weighing.scores, weighing.order)
-
-
-@dataclass(frozen=True)
-class PreparedTable:
-    """Checked input in the form the solver takes."""
-
-    X: NDArray[np.float64]
-    codes: NDArray  # of classes; the standardised score if n_classes is 1
-    n_classes: int
-    columns: list[NDArray[np.intp]]
-    weights: NDArray[np.float64] | None
-    options: Options
-
-    def moments(self) -> TableMoments:
-        """Moments of all samples."""
-        return table_moments(self.X, self.codes, self.n_classes, self.columns, self.weights)
-
-
-def warn_of_unusable(channel_names: NDArray, unusable: dict[int, str]) -> None:
-    """Name the channels that carry nothing; refuse if none carries anything."""
-    if not unusable:
-        return
-    said = "; ".join(f"{channel_names[v]} ({reason})" for v, reason in sorted(unusable.items()))
-    if len(unusable) == channel_names.size:
-        raise ValueError(f"No channel carries information: {said}.")
-    warnings.warn(
-        f"Channels that carry nothing get weight 0 and rank last: {said}.",
-        UserWarning,
-        stacklevel=4,
-    )
-
-
-def warn_of_unsolved(
-    channel_names: NDArray, residuals: NDArray[np.float64], tol: float, max_iter: int
-) -> None:
-    """Name the channels whose first-order conditions do not hold yet."""
-    slow = np.flatnonzero(residuals > tol)
-    if slow.size:
-        names = ", ".join(str(channel_names[v]) for v in slow[:10])
-        warnings.warn(
-            f"{slow.size} of {channel_names.size} channels did not reach tol={tol} in {max_iter} "
-            f"iterations ({names}{', ...' if slow.size > 10 else ''}; worst residual "
-            f"{residuals.max():.1e}). Raise max_iter or tol.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-
-
-def _check(value: Any, name: str, kind: type, valid: Any, wanted: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, kind) or not valid(value):
-        raise ValueError(f"{name} must be {wanted}, got {value!r}.")

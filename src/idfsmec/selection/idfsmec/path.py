@@ -1,4 +1,4 @@
-"""idfs_path: the whole grid of redundancy prices and channel weightings in one go."""
+"""idfs_path: the whole grid of redundancy weights and channel weightings in one go."""
 
 from __future__ import annotations
 
@@ -9,23 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from idfsmec._jobs import one_blas_thread
-from idfsmec.selection._base import ranks
-from idfsmec.selection.idfsmec._weighing import weigh
-from idfsmec.selection.idfsmec.estimator import (
-    IDFSMEC,
-    PreparedTable,
-    warn_of_unsolved,
-    warn_of_unusable,
-)
-from idfsmec.solver import ChannelFits, fold_moments, solve_channels
+from idfsmec._parameters import SequenceOf, check_parameters
+from idfsmec.selection.idfsmec.engine import GAMMA, LAM, OPTIONS, Fits, table_engine
 
 Array = NDArray[np.float64]
 
-#: The paper's grid of redundancy prices.
+#: The paper's grid of redundancy weights.
 LAMS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 #: Channel weightings; the paper's grid is 2 ... 9, but values near 1 often do better.
 GAMMAS = (1.1, 1.5, 2.0, 3.0, 5.0, 9.0)
+
+_GRID = {"lams": [SequenceOf(LAM)], "gammas": [SequenceOf(GAMMA)]}
 
 
 @dataclass(frozen=True)
@@ -98,11 +92,13 @@ def idfs_path(
     >>> path.scores.shape
     (2, 3, 13)
     """
-    selector, table = _prepare(X, y, channels, lams, gammas, sample_weight, options)
-    with one_blas_thread():
-        fits = solve_channels([table.moments()], [float(lam) for lam in lams], table.options)
-    _warn(selector, fits, 0)
-    return weigh_path(fits, 0, table.columns, lams, gammas, selector)
+    check_parameters(
+        "idfs_path", {**_GRID, **OPTIONS}, {"lams": lams, "gammas": gammas, **options}
+    )
+    engine = table_engine("idfs_path", X, y, channels, sample_weight, **options)
+    fits = engine.solve(lams)
+    fits.warn(stacklevel=3)
+    return _path(fits, 0, lams, gammas)
 
 
 def idfs_fold_paths(
@@ -115,104 +111,26 @@ def idfs_fold_paths(
     gammas: Sequence[float] = GAMMAS,
     **options: Any,
 ) -> list[IDFSPath]:
-    """:func:`idfs_path` of the training part of every fold, all in one batch.
-
-    A training part's moments are those of all samples minus those of the held-out ones. Every
-    training part should have all classes; with ``standardize=False`` features are in the units
-    of X in every fold.
-
-    Parameters
-    ----------
-    X, y, channels, lams, gammas, **options
-        As in :func:`idfs_path`.
-    held_out : sequence of integer arrays
-        Samples that each fold leaves out.
-
-    Returns
-    -------
-    list of IDFSPath
-        One for each fold.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_wine
-    >>> X, y = load_wine(return_X_y=True)
-    >>> folds = [np.arange(0, 178, 2), np.arange(1, 178, 2)]
-    >>> paths = idfs_fold_paths(X, y, folds, channels=[0] * 6 + [1] * 7, lams=[1.0], gammas=[2])
-    >>> [path.scores.shape for path in paths]
-    [(1, 1, 13), (1, 1, 13)]
-    """
-    selector, table = _prepare(X, y, channels, lams, gammas, None, options)
-    with one_blas_thread():
-        moments = fold_moments(table.X, table.codes, table.n_classes, table.columns, held_out)
-        fits = solve_channels(moments, [float(lam) for lam in lams], table.options)
-    for fold in range(len(held_out)):
-        _warn(selector, fits, fold)
-    return [
-        weigh_path(fits, fold, table.columns, lams, gammas, selector)
-        for fold in range(len(held_out))
-    ]
+    """:func:`idfs_path` of the training part of every fold, all in one batch."""
+    fits = table_engine("idfs_path", X, y, channels, **options).solve(lams, held_out)
+    fits.warn(stacklevel=3)
+    return [_path(fits, fold, lams, gammas) for fold in range(len(held_out))]
 
 
-def _prepare(
-    X: ArrayLike,
-    y: ArrayLike,
-    channels: ArrayLike | None,
-    lams: Sequence[float],
-    gammas: Sequence[float],
-    sample_weight: ArrayLike | None,
-    options: dict[str, Any],
-) -> tuple[IDFSMEC, PreparedTable]:
-    """Check the grid and the input."""
-    selector = IDFSMEC(channels, **options)
-    for lam in lams:
-        selector.set_params(lam=lam)._options()
-    for gamma in gammas:
-        selector.set_params(gamma=gamma)._options()
-    return selector, selector._prepare(X, y, sample_weight)
-
-
-def _warn(selector: IDFSMEC, fits: ChannelFits, fold: int) -> None:
-    warn_of_unusable(selector.channel_names_, fits.unusable[fold])
-    warn_of_unsolved(
-        selector.channel_names_,
-        fits.kkt_residuals[fold].max(axis=0),
-        selector.tol,
-        selector.max_iter,
-    )
-
-
-def weigh_path(
-    fits: ChannelFits,
-    fold: int,
-    columns: list[NDArray[np.intp]],
-    lams: Sequence[float],
-    gammas: Sequence[float],
-    selector: IDFSMEC,
-) -> IDFSPath:
+def _path(fits: Fits, fold: int, lams: Sequence[float], gammas: Sequence[float]) -> IDFSPath:
     """All gammas from the solved channels of one fold."""
-    weighings = [
-        [
-            weigh(
-                fits.objectives[fold, place],
-                fits.feature_weights[fold, place],
-                fits.gains[fold, place],
-                columns,
-                gamma=gamma,
-                channel_weighting=bool(selector.channel_weighting),
-            )
-            for gamma in gammas
-        ]
-        for place in range(len(lams))
+    grid = [
+        [fits.weigh(gamma, fold=fold, lam=place) for gamma in gammas] for place in range(len(lams))
     ]
+    found = fits.channels
     return IDFSPath(
         lams=np.array(lams, dtype=float),
         gammas=np.array(gammas, dtype=float),
-        scores=np.array([[one.scores for one in row] for row in weighings]),
-        rankings=np.array([[ranks(one.order) for one in row] for row in weighings]),
-        channel_names=selector.channel_names_,
-        channel_weights=np.array([[one.channel_weights for one in row] for row in weighings]),
-        feature_weights=fits.feature_weights[fold],
-        objectives=fits.objectives[fold],
-        kkt_residuals=fits.kkt_residuals[fold],
+        scores=np.array([[one.scores for one in row] for row in grid]),
+        rankings=np.array([[one.ranking for one in row] for row in grid]),
+        channel_names=fits.engine.channel_names,
+        channel_weights=np.array([[one.channel_weights for one in row] for row in grid]),
+        feature_weights=found.feature_weights[fold],
+        objectives=found.objectives[fold],
+        kkt_residuals=found.kkt_residuals[fold],
     )

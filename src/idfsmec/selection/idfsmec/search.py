@@ -1,44 +1,73 @@
-"""IDFSMECCV: price of redundancy, channel weighting and number of features by inner folds."""
+"""IDFSMECCV: redundancy weight, channel weighting and number of features by inner folds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.model_selection import ParameterGrid, StratifiedGroupKFold, check_cv
-from sklearn.utils import Tags, indexable
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.utils import indexable
 
 from idfsmec._jobs import one_blas_thread
-from idfsmec.selection._base import RankingSelector
-from idfsmec.selection._judging import Split, judge_by, judge_fold
-from idfsmec.selection.idfsmec.estimator import IDFSMEC, PreparedTable
-from idfsmec.selection.idfsmec.path import GAMMAS, LAMS, IDFSPath, weigh_path
-from idfsmec.solver import fold_moments, solve_channels, table_moments
+from idfsmec._parameters import (
+    N_JOBS,
+    Constraints,
+    HasMethods,
+    SequenceOf,
+    StrOptions,
+    checks_parameters,
+    fraction,
+    integer,
+    number,
+)
+from idfsmec.metrics import METRICS
+from idfsmec.selection._base import RankingSelector, count_features, encode_labels
+from idfsmec.selection.idfsmec.engine import GAMMA, LAM
+from idfsmec.selection.idfsmec.estimator import IDFSMEC, ChannelEstimator
+from idfsmec.selection.idfsmec.path import GAMMAS, LAMS
+from idfsmec.selection.linear_svm import by_class, svm_decisions
+from idfsmec.selection.tuning import (
+    METRIC,
+    N_FEATURES,
+    N_INNER_SPLITS,
+    SVM_COSTS,
+    Classify,
+    Split,
+    SplitScorer,
+    Tuned,
+    tune,
+)
+from idfsmec.solver import Scaling
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 _OF_THE_SELECTOR = (
     "scores_",
     "ranking_",
     "support_",
+    "channel_names_",
     "channel_weights_",
     "feature_weights_",
     "n_iter_",
 )
 
 
-class IDFSMECCV(RankingSelector):
+class IDFSMECCV(ChannelEstimator, RankingSelector):
     """:class:`IDFSMEC` with ``lam``, ``gamma`` and the number of features chosen by inner folds.
 
-    All folds, all ``lams`` and all channels are solved in one batch, and further ``gammas`` and
-    numbers of features cost only the judging classifier. The choice equals that of
-    ``GridSearchCV`` over a pipeline of :class:`IDFSMEC`, ``StandardScaler``, ``SimpleImputer``
-    and the classifier.
+    All folds, all ``lams`` and all channels are solved in one batch. A linear SVM on the leading
+    features, standardised by the training part and filled with its mean, then scores them on the
+    held-out part. For every number of features, all pairs of ``lam`` and ``gamma`` are compared
+    with the middle cost, and the best pair gets the best cost; then the number of features with
+    the best mean score is taken. Of equals the first wins: smaller ``lam``, ``gamma``, cost and
+    number. The nested evaluation of ``idfsmec benchmark`` chooses in the same way.
 
     Parameters
     ----------
@@ -46,17 +75,22 @@ class IDFSMECCV(RankingSelector):
         As in :class:`IDFSMEC`.
     lams, gammas : sequence of float
         The grid.
-    n_features : sequence of int or float
+    n_features_to_select : sequence of int or float, default=(10, 20, ..., 100)
         Numbers (or fractions) of features to try; those beyond what there is are left out.
-    cv : int, splitter or iterable, default=5
+    costs : sequence of float, default=(0.01, 0.1, 1.0)
+        Costs C of the linear SVM to try.
+    cv : int, splitter or iterable, default=3
         Inner folds. With an integer and ``groups``, folds are stratified and keep groups
         together.
     classifier : classifier, optional
-        Judges the selections; by default ``LinearSVC()``. It sees standardised features with gaps
-        filled by the training mean.
-    scoring : str or callable, default="balanced_accuracy"
+        Scores the selections in place of the linear SVM, at its own settings: ``costs`` and
+        ``class_weight`` are not used then.
+    class_weight : {"balanced", None}, default="balanced"
+        Of the linear SVM.
+    scoring : str, default="balanced_accuracy"
+        One of ``idfsmec.metrics.METRICS``; those by subject take ``groups`` as subjects.
     n_jobs : int, optional
-        Processes over folds for the judging.
+        Processes over folds for the scoring.
     standardize, missing_correction, channel_weighting, missing_indicator, tol, max_iter, device
         As in :class:`IDFSMEC`.
 
@@ -64,10 +98,15 @@ class IDFSMECCV(RankingSelector):
     ----------
     best_params_ : dict
         ``lam``, ``gamma`` and ``n_features_to_select``.
+    best_cost_ : float
+        The cost chosen along; NaN with a classifier of your own.
     best_score_ : float
+        Mean over the inner folds; optimistic, as the best of many.
     best_index_ : int
+        Place in ``cv_results_``.
     cv_results_ : dict of arrays
-        As of ``GridSearchCV``: parameters, score of each split, mean, std and rank.
+        What was tried, in the form of ``GridSearchCV``: parameters (``C`` is the cost), score of
+        each split, mean, std and rank.
     selector_ : IDFSMEC
         Fitted with the best parameters on all samples.
     scores_, ranking_, support_, channel_names_, channel_weights_, feature_weights_, n_iter_
@@ -78,10 +117,23 @@ class IDFSMECCV(RankingSelector):
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X[::3, :10] = np.nan
-    >>> search = IDFSMECCV([0] * 10 + [1] * 10 + [2] * 10, n_features=[2, 5, 10]).fit(X, y)
+    >>> channels = [0] * 10 + [1] * 10 + [2] * 10
+    >>> search = IDFSMECCV(channels, n_features_to_select=[2, 5, 10]).fit(X, y)
     >>> sorted(search.best_params_), search.best_score_ > 0.9
     (['gamma', 'lam', 'n_features_to_select'], True)
     """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "lams": [SequenceOf(LAM)],
+        "gammas": [SequenceOf(GAMMA)],
+        "n_features_to_select": [SequenceOf(integer(1), fraction())],
+        "costs": [SequenceOf(number(0))],
+        "cv": ["cv_object"],
+        "classifier": [HasMethods(["fit", "predict"]), None],
+        "class_weight": [StrOptions({"balanced"}), None],
+        "scoring": [StrOptions(set(METRICS))],
+        "n_jobs": N_JOBS,
+    }
 
     def __init__(
         self,
@@ -89,10 +141,12 @@ class IDFSMECCV(RankingSelector):
         *,
         lams: Sequence[float] = LAMS,
         gammas: Sequence[float] = GAMMAS,
-        n_features: Sequence[int | float] = (5, 10, 20, 50, 100),
-        cv: Any = 5,
+        n_features_to_select: Sequence[int | float] = N_FEATURES,
+        costs: Sequence[float] = SVM_COSTS,
+        cv: Any = N_INNER_SPLITS,
         classifier: BaseEstimator | None = None,
-        scoring: Any = "balanced_accuracy",
+        class_weight: str | None = "balanced",
+        scoring: str = METRIC,
         n_jobs: int | None = None,
         standardize: bool = True,
         missing_correction: str | None = "ipw",
@@ -105,9 +159,11 @@ class IDFSMECCV(RankingSelector):
         self.channels = channels
         self.lams = lams
         self.gammas = gammas
-        self.n_features = n_features
+        self.n_features_to_select = n_features_to_select
+        self.costs = costs
         self.cv = cv
         self.classifier = classifier
+        self.class_weight = class_weight
         self.scoring = scoring
         self.n_jobs = n_jobs
         self.standardize = standardize
@@ -118,12 +174,8 @@ class IDFSMECCV(RankingSelector):
         self.max_iter = max_iter
         self.device = device
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> IDFSMECCV:
+    @checks_parameters
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Choose parameters by inner folds, then fit on all samples.
 
         Parameters
@@ -138,110 +190,113 @@ class IDFSMECCV(RankingSelector):
         -------
         self : IDFSMECCV
         """
-        selector = self._selector()
-        table = selector._prepare(X, y, None)
-        self._adopt_input(selector)
-        counts = _feature_counts(self.n_features, table.X.shape[1])
-        splits = self._splits(table, groups)
-        with one_blas_thread():
-            paths = self._paths(table, splits, selector)
-        self._judge(table, splits, paths, counts)
-        selector.set_params(**self.best_params_).fit(X, y)
-        self.selector_ = selector
+        checked, labels = self._check_samples(X, y)
+        codes, self.classes_ = encode_labels(labels)
+        splits = self._folds(checked, codes, groups)
+        settings = [{"lam": lam, "gamma": gamma} for lam in self.lams for gamma in self.gammas]
+        selector = IDFSMEC(self.channels, **self._options())
+        everyone = np.arange(codes.size)
+        rankings = selector.rank_grid(
+            X, y, settings, held_out=[np.setdiff1d(everyone, train) for train, _ in splits]
+        )
+        subjects = everyone if groups is None else np.unique(groups, return_inverse=True)[1]
+        tuned = self._tune(checked, codes, subjects, splits, rankings)
+        self._store(tuned, settings)
+        self.selector_ = selector.set_params(**self.best_params_).fit(X, y)
         for name in _OF_THE_SELECTOR:
             setattr(self, name, getattr(selector, name))
         return self
 
-    def _selector(self) -> IDFSMEC:
-        shared = set(IDFSMEC().get_params()) & set(self.get_params())
-        selector = IDFSMEC(**{name: getattr(self, name) for name in shared})
-        for name, values in (("lam", self.lams), ("gamma", self.gammas)):
-            if len(values) == 0:
-                raise ValueError(f"{name}s is empty; give at least one value to try.")
-            for value in values:
-                selector.set_params(**{name: value})._options()
-        return selector
-
-    def _adopt_input(self, selector: IDFSMEC) -> None:
-        for name in ("n_features_in_", "feature_names_in_", "classes_", "channel_names_"):
-            if hasattr(selector, name):
-                setattr(self, name, getattr(selector, name))
-
-    def _splits(self, table: PreparedTable, groups: ArrayLike | None) -> list[Split]:
+    def _folds(
+        self, X: Array, codes: Indices, groups: ArrayLike | None
+    ) -> list[tuple[Indices, Indices]]:
         folds = self.cv
-        if groups is not None and isinstance(folds, int):
-            folds = StratifiedGroupKFold(folds)
-        _, groups = indexable(table.X, groups)
-        return list(
-            check_cv(folds, table.codes, classifier=True).split(table.X, table.codes, groups)
-        )
+        if groups is not None and isinstance(folds, Integral):
+            folds = StratifiedGroupKFold(int(folds))
+        _, groups = indexable(X, groups)
+        return list(check_cv(folds, codes, classifier=True).split(X, codes, groups))
 
-    def _paths(
-        self, table: PreparedTable, splits: list[Split], selector: IDFSMEC
-    ) -> list[IDFSPath]:
-        """Rankings of every fold for the whole grid."""
-        source = (table.X, table.codes, table.n_classes, table.columns)
-        everything = np.arange(table.codes.size)
-        if all(np.array_equal(np.union1d(*split), everything) for split in splits):
-            moments = fold_moments(*source, [held_out for _, held_out in splits])
-        else:  # folds that use a part of the samples only
-            moments = [
-                table_moments(table.X[train], table.codes[train], *source[2:])
-                for train, _ in splits
-            ]
-        fits = solve_channels(moments, [float(lam) for lam in self.lams], table.options)
-        return [
-            weigh_path(fits, fold, table.columns, self.lams, self.gammas, selector)
-            for fold in range(len(splits))
-        ]
-
-    def _judge(
+    def _tune(
         self,
-        table: PreparedTable,
-        splits: list[Split],
-        paths: list[IDFSPath],
-        counts: list[int],
-    ) -> None:
-        judge = judge_by(self.classifier, self.scoring, self.classes_)
-        scores = Parallel(n_jobs=self.n_jobs)(
-            delayed(judge_fold)(table.X, table.codes, split, path.rankings, counts, judge)
-            for split, path in zip(splits, paths, strict=True)
+        X: Array,
+        codes: Indices,
+        subjects: Indices,
+        splits: list[tuple[Indices, Indices]],
+        rankings: Indices,
+    ) -> Tuned:
+        classify, costs = self._classifier()
+        scorers = []
+        for train, test in splits:
+            scaling = Scaling.learn(X[train])
+            parts = scaling.filled(X[train]), codes[train], scaling.filled(X[test]), codes[test]
+            scorers.append(SplitScorer(Split(*parts, subjects[test]), classify, [self.scoring]))
+        counts = feature_counts(self.n_features_to_select, X.shape[1])
+        with one_blas_thread():
+            return tune(
+                scorers, rankings, counts, costs=costs, metric=self.scoring, n_jobs=self.n_jobs
+            )
+
+    def _classifier(self) -> tuple[Classify, list[float]]:
+        """What scores the selections, and the costs to try."""
+        n_classes = self.classes_.size
+        if self.classifier is not None:
+            return _Decisions(self.classifier, self.classes_), [np.nan]
+        svm: Callable[..., Array] = partial(
+            svm_decisions, n_classes=n_classes, class_weight=self.class_weight
         )
-        self.cv_results_ = _results(self.lams, self.gammas, counts, np.array(scores))
-        self.best_index_ = int(self.cv_results_["rank_test_score"].argmin())
-        self.best_params_ = self.cv_results_["params"][self.best_index_]
-        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        return svm, sorted({float(cost) for cost in self.costs})
 
-    def _get_support_mask(self) -> NDArray[np.bool_]:
-        check_is_fitted(self, "selector_")
-        return self.selector_.support_
+    def _store(self, tuned: Tuned, settings: list[dict[str, float]]) -> None:
+        best = tuned.best
+        params = [
+            {
+                **settings[trial.setting],
+                "n_features_to_select": trial.n_features,
+                **({} if np.isnan(trial.cost) else {"C": trial.cost}),
+            }
+            for trial in tuned.trials
+        ]
+        scores = np.array([trial.scores for trial in tuned.trials])
+        mean = np.array([trial.mean for trial in tuned.trials])
+        self.cv_results_ = {
+            "params": params,
+            **{f"param_{name}": np.array([one[name] for one in params]) for name in params[0]},
+            **{f"split{fold}_test_score": row for fold, row in enumerate(scores.T)},
+            "mean_test_score": mean,
+            "std_test_score": scores.std(axis=1),
+            "rank_test_score": np.array([(mean > one).sum() + 1 for one in mean], dtype=np.int32),
+        }
+        self.best_index_ = next(i for i, one in enumerate(tuned.trials) if one is best)
+        self.best_params_ = {k: v for k, v in params[self.best_index_].items() if k != "C"}
+        self.best_cost_, self.best_score_ = float(best.cost), best.mean
 
 
-def _feature_counts(wanted: Iterable[int | float], n_features: int) -> list[int]:
-    """Numbers of features to try, ascending, none beyond what there is."""
-    probe = IDFSMEC()
-    counts = set()
-    for one in wanted:
-        if isinstance(one, int | np.integer) and not isinstance(one, bool) and one > n_features:
-            continue
-        counts.add(probe.set_params(n_features_to_select=one)._n_to_select(n_features))
-    return sorted(counts) or [n_features]
+@dataclass(frozen=True)
+class _Decisions:
+    """Decision values of any classifier of scikit-learn, at its own settings."""
+
+    classifier: BaseEstimator
+    classes: NDArray
+
+    def __call__(self, train: Array, y: Indices, test: Array, cost: float) -> Array:
+        model: Any = clone(self.classifier).fit(train, self.classes[y])
+        places = np.searchsorted(self.classes, model.classes_)
+        if hasattr(model, "decision_function"):
+            values = model.decision_function(test)
+        elif hasattr(model, "predict_proba"):
+            values = model.predict_proba(test)
+        else:
+            values = (model.predict(test)[:, None] == model.classes_).astype(float)
+        return by_class(values, places, self.classes.size)
 
 
-def _results(
-    lams: Sequence[float], gammas: Sequence[float], counts: list[int], scores: Array
-) -> dict[str, Any]:
-    """``cv_results_`` in the order of ``ParameterGrid``: gamma, lam, number of features."""
-    grid = {"gamma": list(gammas), "lam": list(lams), "n_features_to_select": counts}
-    params = list(ParameterGrid(grid))
-    flat = scores.reshape(scores.shape[0], -1)
-    mean = flat.mean(axis=0)
-    order = np.array([int((mean > one).sum()) + 1 for one in mean], dtype=np.int32)
-    return {
-        "params": params,
-        **{f"param_{name}": np.array([one[name] for one in params]) for name in grid},
-        **{f"split{fold}_test_score": row for fold, row in enumerate(flat)},
-        "mean_test_score": mean,
-        "std_test_score": flat.std(axis=0),
-        "rank_test_score": order,
-    }
+def feature_counts(wanted: Iterable[int | float], n_features: int) -> list[int]:
+    """Numbers of features to try, ascending, none beyond what there is.
+
+    Examples
+    --------
+    >>> feature_counts([50, 10, 0.25], 40), feature_counts([50, 100], 40)
+    ([10], [40])
+    """
+    fitting = (one for one in wanted if not isinstance(one, Integral) or one <= n_features)
+    return sorted({count_features(one, n_features) for one in fitting}) or [n_features]
