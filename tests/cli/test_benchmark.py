@@ -78,6 +78,7 @@ def test_options_reach_the_protocol(table, tmp_path):
     assert Results.read(out).resampling == {}
 
 
+@pytest.mark.slow
 def test_all_experiments_can_be_asked_for(table, tmp_path):
     experiments = [
         word
@@ -149,6 +150,7 @@ def test_failed_units_end_with_exit_code_1_and_the_reason(table, tmp_path, monke
     assert "FloatingPointError: no digits left" in result.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(table, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [

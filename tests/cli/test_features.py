@@ -158,6 +158,7 @@ def test_help_shows_an_example():
     assert "idfsmec features study.csv -o table.parquet" in said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_killed_run_is_resumed_and_gives_the_same_table(study, output):
     # The third recording is a pipe. Opening it waits for the program to get there, and then the

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -61,6 +60,7 @@ def run_program(*arguments):
     )
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_said_and_earlier_results_stay(small_study, tmp_path):
     output = tmp_path / "out" / "table.parquet"
     command = [*small_study, "-o", str(output)]
@@ -105,15 +105,7 @@ def benchmark(table, out, methods):
     return [*command, "--rates", "0.1,0.3", "--k", "2", "--n-splits", "3", "--jobs", "1"]
 
 
-@pytest.fixture
-def small_table(tmp_path):
-    rng = np.random.default_rng(0)
-    columns = [f"{channel}__{feature}" for channel in ("Cz", "Fp1") for feature in "abc"]
-    labels, subjects = ["HC", "MDD"] * 12, [f"s{i}" for i in range(24)]
-    made = FeatureTable(pd.DataFrame(rng.normal(size=(24, 6)), columns=columns), labels, subjects)
-    return made.write(tmp_path / "small.parquet")
-
-
+@pytest.mark.slow
 def test_a_disk_that_fills_up_during_a_benchmark_is_said_and_nothing_finished_is_lost(
     small_table, tmp_path
 ):
@@ -137,6 +129,7 @@ def test_a_disk_that_fills_up_during_a_benchmark_is_said_and_nothing_finished_is
         assert len(store.done_keys()) == 18
 
 
+@pytest.mark.slow
 def test_a_closed_folder_is_named_by_every_command_and_stays_as_it_is(
     small_study, small_table, tmp_path
 ):

@@ -58,8 +58,8 @@ SMALL = {
     "float32": lambda: scaled(1.0),
 }
 WIDE = {
-    "one channel of 2000 features": lambda: noise(24, 2000, None),
-    "10,000 channels of one feature": lambda: noise(24, 10_000, np.arange(10_000)),
+    "one channel of 500 features": lambda: noise(24, 500, None),
+    "3000 channels of one feature": lambda: noise(24, 3000, np.arange(3000)),
 }
 
 

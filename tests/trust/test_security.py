@@ -180,6 +180,7 @@ def test_names_and_birth_dates_do_not_reach_a_table(identified, tmp_path, ending
     assert personal_in(out, result.stdout + result.stderr + caplog.text) == []
 
 
+@pytest.mark.slow
 def test_names_and_birth_dates_do_not_reach_store_ranking_and_report(identified, tmp_path, caplog):
     for seed, label in enumerate(["HC", "HC", "HC", "MDD", "MDD"], start=4):
         write_identified(identified.with_name(f"s{seed}.edf"), seed)

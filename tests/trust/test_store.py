@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -17,7 +16,7 @@ from idfsmec.cli import app
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
 from idfsmec.evaluation.store import Store
-from idfsmec.table import FeatureTable
+from tests.trust.conftest import make_table
 
 SOURCE_TREE = Path(__file__).parents[2] / "src"
 WRITE_ON = """
@@ -39,23 +38,10 @@ def benchmark(table, out):
     return CliRunner().invoke(app, [*command, *options])
 
 
-def make_table(path):
-    rng = np.random.default_rng(0)
-    columns = [f"{channel}__{feature}" for channel in ("Cz", "Fp1") for feature in "abc"]
-    labels, subjects = ["HC", "MDD"] * 12, [f"s{i}" for i in range(24)]
-    made = FeatureTable(pd.DataFrame(rng.normal(size=(24, 6)), columns=columns), labels, subjects)
-    return made.write(path)
-
-
-@pytest.fixture
-def table(tmp_path):
-    return make_table(tmp_path / "table.parquet")
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
-    assert benchmark(make_table(folder / "table.parquet"), folder / "out").exit_code == 0
+    assert benchmark(make_table(folder / "small.parquet"), folder / "out").exit_code == 0
     return folder / "out"
 
 
@@ -74,18 +60,19 @@ def writing(folder):
             os.kill(writer.pid, signal.SIGKILL)
 
 
-def test_a_second_run_on_one_store_is_refused_clearly(table, tmp_path):
+def test_a_second_run_on_one_store_is_refused_clearly(small_table, tmp_path):
     with writing(tmp_path / "out") as writer:
         assert writer.stdout.readline()
-        result = benchmark(table, tmp_path / "out")
+        result = benchmark(small_table, tmp_path / "out")
         with Store(tmp_path / "out", read_only=True) as store:  # who only looks may look
             assert store.get_meta("number") >= 1
     assert result.exit_code == 2
     assert "another process is writing" in " ".join(result.stderr.split())
-    again = benchmark(table, tmp_path / "out")
+    again = benchmark(small_table, tmp_path / "out")
     assert again.exit_code == 0, again.stderr
 
 
+@pytest.mark.slow
 def test_killed_writers_leave_no_lock_and_lose_nothing_that_was_finished(tmp_path):
     said = 0
     for lines in (3, 40, 160):
@@ -115,7 +102,7 @@ def test_a_torn_log_loses_what_was_not_finished_and_nothing_else(tmp_path):
 )
 @pytest.mark.parametrize("damage", ["cut", "empty", "random", "gone"])
 def test_a_damaged_export_is_named_and_the_same_command_mends_it(
-    finished, table, tmp_path, name, damage
+    finished, small_table, tmp_path, name, damage
 ):
     out = tmp_path / "out"
     shutil.copytree(finished, out)
@@ -131,13 +118,13 @@ def test_a_damaged_export_is_named_and_the_same_command_mends_it(
     assert "error: " in result.stderr
     assert not (out / "report.html").exists()
     if damage == "cut":
-        assert benchmark(table, out).exit_code == 0
+        assert benchmark(small_table, out).exit_code == 0
         assert (out / name).stat().st_size > len(broken)
         Results.read(out)
 
 
 @pytest.mark.parametrize("damage", ["cut", "middle", "empty pages", "text"])
-def test_a_damaged_store_is_named_and_left_as_it_is(table, tmp_path, damage):
+def test_a_damaged_store_is_named_and_left_as_it_is(small_table, tmp_path, damage):
     with Store(tmp_path / "out") as store:
         for number in range(60):
             store.set_meta(f"filler {number}", "x" * 3000)
@@ -156,7 +143,7 @@ def test_a_damaged_store_is_named_and_left_as_it_is(table, tmp_path, damage):
     for read_only in (True, False):
         with pytest.raises(InputError, match=r"store\.sqlite.*move it away"):
             Store(tmp_path / "out", read_only=read_only)
-    result = benchmark(table, tmp_path / "out")
+    result = benchmark(small_table, tmp_path / "out")
     assert result.exit_code == 2
     assert "store.sqlite" in result.stderr
     assert path.read_bytes() == before
