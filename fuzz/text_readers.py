@@ -15,21 +15,19 @@ import atheris
 
 with atheris.instrument_imports(include=["idfsmec", "csv"]):
     from idfsmec.errors import InputError
-    from idfsmec.recordings._text import read_tsv
-    from idfsmec.recordings.manifest import read_manifest
-    from idfsmec.recordings.releases.modma import _LoadText
+    from idfsmec.recordings import read_manifest, read_modma3, read_pred_d003
     from idfsmec.table import FeatureTable
 
 PLACE = Path(tempfile.mkdtemp(prefix="idfsmec-fuzz-"))
 READERS = (
     (read_manifest, "study.csv"),
-    (read_tsv, "participants.tsv"),
-    (lambda path: _LoadText(path, 1e-9)(), "02010002_still.txt"),
+    (lambda path: read_pred_d003(path.parent), "participants.tsv"),
+    (lambda path: read_modma3(path.parent)[0].load(), "02010002_still.txt"),
     (FeatureTable.read, "table.csv"),
 )
 SEEDS = (
     b"\x00path,subject,label\ns1.edf,s1,HC\n",
-    b"\x01participant_id\tgroup\nsub-01\tHC\n",
+    b"\x01participant_id\tOriginal_ID\tBDI\tSCID\nsub-001\t507\t3\t99\n",
     b"\x021400000 1400001 1399999\n",
     b"\x03subject,label,Fp1__a\ns1,HC,1.5\ns2,MDD,\n",
 )

@@ -4,7 +4,7 @@ import pytest
 
 from idfsmec.errors import DuplicateRecordingsError
 from idfsmec.recordings import Recording, check_duplicates, find_duplicates
-from idfsmec.recordings._files import files_of
+from idfsmec.recordings.reading import files_of
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from idfsmec.errors import InputError
 from idfsmec.recordings import channel_plan, read_manifest
-from idfsmec.recordings._files import files_of
+from idfsmec.recordings.reading import files_of
 
 
 def write_bdf(raw, path):
@@ -107,6 +107,17 @@ def test_a_bad_channel_that_is_not_there_is_named_when_loaded(tmp_path, make_raw
     make_raw().save(tmp_path / "s1_raw.fif", verbose="ERROR")
     (tmp_path / "study.csv").write_text("path,subject,label,bads\ns1_raw.fif,01,HC,F99\n")
     with pytest.raises(InputError, match=r"s1_raw\.fif: the bad channel 'F99'"):
+        read_manifest(tmp_path / "study.csv")[0].load()
+
+
+def test_a_fif_file_that_leads_in_a_circle_is_refused(tmp_path, make_raw):
+    path = tmp_path / "s1_raw.fif"
+    make_raw().save(path, verbose="ERROR")
+    content = bytearray(path.read_bytes())
+    content[48:56] = (36).to_bytes(4, "big") + (-1).to_bytes(4, "big", signed=True)
+    path.write_bytes(content)  # the second tag names itself as the next; no list of tags
+    (tmp_path / "study.csv").write_text("path,subject,label\ns1_raw.fif,01,HC\n")
+    with pytest.raises(InputError, match=r"s1_raw\.fif: the file is damaged \(its tags lead"):
         read_manifest(tmp_path / "study.csv")[0].load()
 
 

@@ -20,6 +20,30 @@ def test_signals_go_with_their_channels(make_raw):
     assert set(clean.get_channel_types()) == {"eeg"}
 
 
+@pytest.mark.parametrize("preload", [True, False])
+def test_the_callers_raw_stays_as_it_is(make_raw, identified, tmp_path, preload):
+    raw = identified(make_raw(["EEG T3-LE", "EKG", "Cz"]))
+    raw.info["bads"] = ["EKG"]
+    raw.set_annotations(mne.Annotations([1.0], [0.5], ["blink"], raw.info["meas_date"]))
+    raw.save(tmp_path / "s1_raw.fif", verbose="ERROR")
+    raw = mne.io.read_raw(tmp_path / "s1_raw.fif", preload=preload, verbose="ERROR")
+    before = raw.copy()
+    prepare_raw(raw, bads=["Cz"], montage="biosemi64")
+    assert mne.utils.object_diff(raw.info, before.info) == ""
+    assert mne.utils.object_diff(raw.annotations, before.annotations) == ""
+    assert raw.preload == preload
+    np.testing.assert_array_equal(raw.get_data(), before.get_data())
+
+
+def test_preparing_twice_is_preparing_once(make_raw):
+    once = prepare_raw(make_raw(["EEG T3-LE", "EKG", "FP1"]), bads=["T3"])
+    twice = prepare_raw(once)
+    assert twice.ch_names == once.ch_names
+    assert twice.info["bads"] == once.info["bads"]
+    assert channel_plan(twice) == channel_plan(once)
+    assert channel_plan(twice).renamed == {"EEG T3-LE": "T7", "FP1": "Fp1"}
+
+
 def test_what_became_of_the_channels_survives_copies_and_resampling(make_raw):
     raw = prepare_raw(make_raw(["EEG T3-LE", "EKG"]))
     raw = raw.copy().resample(100.0, verbose="ERROR")
@@ -47,7 +71,7 @@ def test_positions_from_the_file_give_way_to_the_template(make_raw):
     raw = make_raw(["Fp1", "odd"])
     own = {"Fp1": [0, 0, 0.1], "odd": [0, 0.1, 0]}
     raw.set_montage(mne.channels.make_dig_montage(own, coord_frame="head"))
-    prepare_raw(raw)
+    raw = prepare_raw(raw)
     assert places(raw)["Fp1"][1] > 0.05  # in front, as a frontal pole should be
     assert np.isnan(places(raw)["odd"]).all()
 
@@ -56,7 +80,7 @@ def test_a_recording_with_names_of_its_own_keeps_its_positions(make_raw):
     raw = make_raw(["left", "right"])
     own = {"left": [-0.1, 0, 0], "right": [0.1, 0, 0]}
     raw.set_montage(mne.channels.make_dig_montage(own, coord_frame="head"))
-    prepare_raw(raw)
+    raw = prepare_raw(raw)
     assert montage_name(raw) is None
     np.testing.assert_allclose(places(raw)["left"], [-0.1, 0, 0])
 
@@ -102,7 +126,7 @@ def test_the_person_is_forgotten(make_raw, identified, dated):
     raw.info["description"] = "Zhang San, ward 3"
     if not dated:
         raw.set_meas_date(None)
-    prepare_raw(raw)
+    raw = prepare_raw(raw)
     text = repr(dict(raw.info)) + repr(raw.info["subject_info"])
     for secret in ("Zhang", "P0815", "1980", "2015", "Li", "ward"):
         assert secret not in text
@@ -112,6 +136,6 @@ def test_the_person_is_forgotten(make_raw, identified, dated):
 def test_events_keep_their_times(make_raw, identified):
     raw = identified(make_raw())
     raw.set_annotations(mne.Annotations([1.5], [0.5], ["blink"], orig_time=raw.info["meas_date"]))
-    prepare_raw(raw)
+    raw = prepare_raw(raw)
     events, _ = mne.events_from_annotations(raw, verbose="ERROR")
     assert events[0, 0] == 375

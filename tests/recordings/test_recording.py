@@ -1,11 +1,9 @@
-import hashlib
 import pickle
 from functools import partial
 
 import pytest
 
 from idfsmec.recordings import Recording
-from idfsmec.recordings.recording import hash_file
 
 
 def test_a_recording_is_frozen_and_can_be_pickled():
@@ -48,9 +46,3 @@ def test_the_fingerprint_follows_bads_and_variant(tmp_path):
 
 def test_a_recording_without_files_has_no_fingerprint():
     assert Recording("s", "HC", int, "simulated").fingerprint() is None
-
-
-def test_hashing_equals_hashing_in_one_go(tmp_path):
-    content = bytes(range(256)) * 5000
-    (tmp_path / "big").write_bytes(content)
-    assert hash_file(tmp_path / "big") == hashlib.sha256(content).hexdigest()

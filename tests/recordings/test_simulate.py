@@ -11,7 +11,7 @@ from scipy.signal import welch
 from idfsmec.errors import InputError
 from idfsmec.montage import angles_between, channel_positions
 from idfsmec.recordings import simulate_cohort
-from idfsmec.recordings.simulate._brain import BETWEEN_SUBJECT_SD
+from idfsmec.recordings.simulate.brain import BETWEEN_SUBJECT_SD
 
 TEN_TWENTY = [
     *("Fp1", "Fp2", "F7", "F3", "Fz", "F4", "F8", "T7", "C3", "Cz"),

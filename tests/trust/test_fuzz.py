@@ -14,10 +14,13 @@ from hypothesis.extra import numpy as st_np
 from idfsmec import IDFSMEC
 from idfsmec.errors import InputError
 from idfsmec.montage import plan_channels
-from idfsmec.recordings import read_bids, read_manifest, read_pred_d003
-from idfsmec.recordings._files import FileLoader
-from idfsmec.recordings._matlab import load_mat, load_sheet
-from idfsmec.recordings.releases.modma import _LoadText
+from idfsmec.recordings import (
+    read_bids,
+    read_manifest,
+    read_modma3,
+    read_modma128,
+    read_pred_d003,
+)
 from idfsmec.table import FeatureTable
 from tests.corpus.sound import FIRST_FILE, book_bytes, files_of_format, mat_bytes
 from tests.corpus.tables import _csv, _parquet
@@ -99,7 +102,9 @@ def test_any_participants_of_ds003478(content):
 @example(b"\xff\xfe1 2 3")
 @example(b"1 2 3\n" + b"9" * 400 + b" 1 1\n")
 def test_any_text_of_modma(content):
-    assert_read_or_refused(lambda path: _LoadText(path, 1e-9)(), "02010002_still.txt", content)
+    assert_read_or_refused(
+        lambda path: read_modma3(path.parent)[0].load(), "02010002_still.txt", content
+    )
 
 
 @quick
@@ -127,13 +132,20 @@ def test_any_table_in_parquet(content):
 @quick
 @given(damaged(book_bytes([["subject id", "type"], ["02010002", "MDD"]])))
 def test_any_spreadsheet(content):
-    assert_read_or_refused(load_sheet, "subjects.xlsx", content)
+    assert_read_or_refused(
+        lambda path: read_modma3(path.parent),
+        "subjects_information_EEG_3channels.xlsx",
+        content,
+        **{"02010002_still.txt": b""},
+    )
 
 
 @quick
 @given(damaged(mat_bytes({"a": np.eye(3), "EEG": {"data": "x.fdt", "srate": 250.0}})))
 def test_any_matlab_file(content):
-    assert_read_or_refused(load_mat, "x.mat", content)
+    assert_read_or_refused(
+        lambda path: read_modma128(path.parent)[0].load(), "02010002rest.mat", content
+    )
 
 
 @pytest.mark.parametrize("kind", FIRST_FILE)
@@ -142,7 +154,13 @@ def test_any_matlab_file(content):
 def test_any_recording(kind, data):
     files = dict(files_of_format(kind))
     content = data.draw(damaged(files.pop(FIRST_FILE[kind]), within=1500))
-    assert_read_or_refused(lambda path: FileLoader(path)(), FIRST_FILE[kind], content, **files)
+    manifest = f"path,subject,label\n{FIRST_FILE[kind]},s1,HC\n".encode()
+    assert_read_or_refused(
+        lambda path: read_manifest(path.with_name("study.csv"))[0].load(),
+        FIRST_FILE[kind],
+        content,
+        **{**files, "study.csv": manifest},
+    )
 
 
 @quick

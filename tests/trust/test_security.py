@@ -21,7 +21,7 @@ from idfsmec.cli import app
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.evaluation.store import Store
-from idfsmec.recordings._matlab import load_sheet
+from idfsmec.recordings import read_modma3
 from idfsmec.table import FeatureTable
 from tests.corpus.case import QUICK, study
 from tests.corpus.sound import book_bytes, files_of_format
@@ -37,7 +37,8 @@ THEFT = '<!DOCTYPE theft [<!ENTITY a9 SYSTEM "file:///etc/passwd">]>'
 @pytest.mark.parametrize("entity", [BOMB, THEFT], ids=["bomb", "theft"])
 def test_an_xml_bomb_in_a_spreadsheet_is_refused(tmp_path, part, entity):
     sound = zipfile.ZipFile(io.BytesIO(book_bytes([["subject id", "type"], ["02010002", "MDD"]])))
-    path = tmp_path / "subjects.xlsx"
+    path = tmp_path / "subjects_information_EEG_3channels.xlsx"
+    (tmp_path / "02010002_still.txt").write_text("1 2 3\n")
     with zipfile.ZipFile(path, "w") as changed:
         for name in sound.namelist():
             text = sound.read(name).decode()
@@ -46,8 +47,8 @@ def test_an_xml_bomb_in_a_spreadsheet_is_refused(tmp_path, part, entity):
                 body = text[start:].replace("02010002", "&a9;")
                 text = text[:start] + entity + body
             changed.writestr(name, text)
-    with pytest.raises(InputError, match=r"subjects\.xlsx: not a readable") as refused:
-        load_sheet(path)
+    with pytest.raises(InputError, match=r"3channels\.xlsx: not a readable") as refused:
+        read_modma3(tmp_path)
     causes = [error := refused.value]
     while error := error.__cause__ or error.__context__:
         causes.append(error)

@@ -71,6 +71,6 @@ def feature_names() -> list[str]:
 
 def label_rules() -> list[str]:
     """Rules for the labels of PRED+CT d003."""
-    from idfsmec.recordings.releases._pred_labels import RULES
+    from idfsmec.recordings.releases.pred import LABEL_RULES
 
-    return list(RULES)
+    return list(LABEL_RULES)

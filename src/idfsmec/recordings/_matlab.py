@@ -1,16 +1,34 @@
-"""MATLAB files and spreadsheets of data releases, with errors that name the file."""
+"""MATLAB files, walked through before scipy reads them: damage ends in an error, not a crash.
+
+scipy takes the type of an element as an index into a table without looking whether it is one
+(``read_numeric`` in ``_mio5_utils.pyx``), so that a flipped bit can end the whole process. Here
+every tag of the file is looked at first; signals themselves are skipped, not read. A variable
+that claims more cells than it has room for would have scipy ask for all the memory there is.
+"""
 
 from __future__ import annotations
 
-import unicodedata
-import warnings
+import math
+import struct
+import zlib
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import Any, BinaryIO
 
 from idfsmec.errors import InputError
-from idfsmec.recordings._mat_elements import check_elements
+
+_MATRIX, _COMPRESSED = 14, 15
+# Integers, floats and text of the format's description (MathWorks, "MAT-File Format", table 1-1).
+_PLAIN = frozenset({1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18})
+_DEEPEST = 64
+# Arrays of these classes hold variables of their own: cells, structures, objects.
+_CONTAINERS = frozenset({1, 2, 3})
+_HARMLESS = 1 << 20  # so many cells cost little, even of structures without fields
+_CHUNK = 1 << 20
+_LONGEST_HEAD = 256
+
+
+class DamagedMatError(ValueError):
+    """The file does not follow the format; the message says where."""
 
 
 def load_mat(path: Path, **options: Any) -> dict[str, Any]:
@@ -31,38 +49,141 @@ def load_mat(path: Path, **options: Any) -> dict[str, Any]:
         raise InputError(f"{path}: not a readable MATLAB file ({reason}).") from error
 
 
-def load_sheet(path: Path, sheet: str | int = 0) -> pd.DataFrame:
-    """Read a sheet of an Excel file as text, with folded column names and without NaN.
+def check_elements(path: Path) -> None:
+    """Look at every tag of a MATLAB file of version 5 to 7; other versions are left alone.
 
-    Full-width signs, as in ``education（years）``, become plain ones.
+    Raises
+    ------
+    DamagedMatError
+        If a tag is impossible or says more than the file holds.
     """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        header = file.read(128)
+        order = "<" if header[126:128] == b"IM" else ">"
+        version = header[125:126] if order == "<" else header[124:125]
+        if len(header) < 128 or 0 in header[:4] or version != b"\x01":
+            return  # too short, version 4 or 7.3: their readers look for themselves
+        while tag := file.read(8):
+            kind, n_bytes = _unpack_tag(tag, order)
+            end = file.tell() + n_bytes
+            if end > size:
+                raise DamagedMatError("it is cut short")
+            if kind == _COMPRESSED:
+                _check_packed(file, n_bytes, order)
+            elif kind == _MATRIX:
+                _check_inside(_Plain(file, size), n_bytes, order, depth=1)
+            else:
+                raise DamagedMatError(f"a variable is of kind {kind}")
+            file.seek(end)
+
+
+class _Plain:
+    """Reads and skips in a file."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file, self._size = file, size
+
+    def read(self, n: int) -> bytes:
+        return self._file.read(n)
+
+    def skip(self, n: int) -> None:
+        if self._file.tell() + n > self._size:
+            raise DamagedMatError("it is cut short")
+        self._file.seek(n, 1)
+
+
+class _Packed:
+    """Reads and skips in a compressed element, holding a chunk at a time."""
+
+    def __init__(self, file: BinaryIO, n_bytes: int) -> None:
+        self._file, self._left = file, n_bytes
+        self._unpack = zlib.decompressobj()
+
+    def read(self, n: int) -> bytes:
+        pieces = []
+        while n > 0:
+            piece = self._some(min(n, _CHUNK))
+            if not piece:
+                break
+            pieces.append(piece)
+            n -= len(piece)
+        return b"".join(pieces)
+
+    def skip(self, n: int) -> None:
+        while n > 0:
+            piece = self._some(min(n, _CHUNK))
+            if not piece:
+                raise DamagedMatError("a compressed variable is cut short")
+            n -= len(piece)
+
+    def _some(self, most: int) -> bytes:
+        while not self._unpack.eof:
+            packed = self._unpack.unconsumed_tail
+            if not packed:
+                packed = self._file.read(min(self._left, _CHUNK))
+                self._left -= len(packed)
+            piece = self._unpack.decompress(packed, most)
+            if piece or not packed:
+                return piece
+        return b""
+
+
+def _check_packed(file: BinaryIO, n_bytes: int, order: str) -> None:
+    inside = _Packed(file, n_bytes)
     try:
-        with warnings.catch_warnings():
-            # openpyxl warns about formatting it does not keep, which nobody needs here.
-            warnings.filterwarnings("ignore", category=UserWarning, module="openpyxl")
-            frame = pd.read_excel(path, sheet_name=sheet, dtype=str, keep_default_na=False)
-    except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{path}: not a readable subject table ({reason}).") from error
-    frame.columns = pd.Index([fold(str(name)) for name in frame.columns])
-    return frame.apply(lambda column: column.map(lambda cell: str(cell).strip()))
+        kind, length = _unpack_tag(inside.read(8), order)
+        if kind != _MATRIX:
+            raise DamagedMatError(f"a compressed variable is of kind {kind}")
+        _check_inside(inside, length, order, depth=1)
+    except zlib.error as error:
+        raise DamagedMatError(f"a compressed variable is damaged: {error}") from error
 
 
-def fold(text: str) -> str:
-    """Write text in plain signs and small letters, for comparing.
+def _check_inside(stream: _Plain | _Packed, n_bytes: int, order: str, depth: int) -> None:
+    """Check the elements of one matrix, structures and cells to their depth."""
+    if depth > _DEEPEST:
+        raise DamagedMatError(f"variables are nested deeper than {_DEEPEST}")
+    left = n_bytes
+    heads: list[bytes] = []  # flags, then dimensions
+    while left > 0:
+        tag = stream.read(8)
+        kind, length = _unpack_tag(tag, order)
+        left -= 8
+        if kind >> 16:  # a small element has type, length and value in the tag
+            kind, length = kind & 0xFFFF, 0
+            if kind not in _PLAIN:
+                raise DamagedMatError(f"an element is of kind {kind}")
+            continue
+        if length > left:
+            raise DamagedMatError("an element is longer than its variable")
+        if kind == _MATRIX:
+            _check_inside(stream, length, order, depth + 1)
+        elif kind in _PLAIN:
+            # Elements begin at multiples of 8; the last one may go without the filling.
+            length = min(-(-length // 8) * 8, left)
+            if len(heads) < 2 and length <= _LONGEST_HEAD:
+                heads.append(stream.read(length))
+                _check_room(heads, n_bytes, order)
+            else:
+                stream.skip(length)
+        else:
+            raise DamagedMatError(f"an element is of kind {kind}")
+        left -= length
 
-    Examples
-    --------
-    >>> fold(" Education（years） ")
-    'education(years)'
-    """
-    return unicodedata.normalize("NFKC", text).strip().casefold()
+
+def _check_room(heads: list[bytes], n_bytes: int, order: str) -> None:
+    """Refuse cells and structures with more members than there are bytes to hold them."""
+    if len(heads) < 2 or len(heads[0]) < 4:
+        return
+    kind = struct.unpack(f"{order}I", heads[0][:4])[0] & 0xFF
+    sizes = struct.unpack(f"{order}{len(heads[1]) // 4}i", heads[1][: len(heads[1]) // 4 * 4])
+    if kind in _CONTAINERS and math.prod(sizes) > max(n_bytes // 8, _HARMLESS):
+        raise DamagedMatError("a variable has more cells than it has room for")
 
 
-def need_columns(frame: pd.DataFrame, names: tuple[str, ...], path: Path) -> None:
-    """Refuse a subject table without the columns that are needed."""
-    for name in names:
-        if name not in frame.columns:
-            raise InputError(
-                f"{path}: column {name!r} is missing; found: {', '.join(map(str, frame.columns))}."
-            )
+def _unpack_tag(tag: bytes, order: str) -> tuple[int, int]:
+    if len(tag) < 8:
+        raise DamagedMatError("it is cut short")
+    kind, n_bytes = struct.unpack(f"{order}II", tag)
+    return kind, n_bytes

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idfsmec.errors import InputError
-from idfsmec.recordings._files import files_of, open_raw
-from idfsmec.recordings._text import read_tsv
-from idfsmec.recordings._whole import check_signals
-from idfsmec.recordings.prepare import prepare_raw
+from idfsmec.recordings._tables import read_tsv
+from idfsmec.recordings.reading import files_of, load_raw
 from idfsmec.recordings.recording import Recording
 
 if TYPE_CHECKING:
@@ -219,7 +217,7 @@ class _LoadBids:
     path: Path
 
     def __call__(self) -> mne.io.BaseRaw:
-        return open_raw(self._read, self.path)
+        return load_raw(self.path, self._read)
 
     def _read(self) -> mne.io.BaseRaw:
         import mne_bids
@@ -229,6 +227,4 @@ class _LoadBids:
         with warnings.catch_warnings():
             # Most trees lack something that BIDS wants and features do not need.
             warnings.simplefilter("ignore")
-            raw = mne_bids.read_raw_bids(where, verbose="ERROR")
-        check_signals(raw)
-        return prepare_raw(raw, source=str(self.path))
+            return mne_bids.read_raw_bids(where, verbose="ERROR")

@@ -10,8 +10,8 @@ from os import PathLike
 from pathlib import Path
 
 from idfsmec.errors import InputError, RecordingError
-from idfsmec.recordings._files import FileLoader, files_of
-from idfsmec.recordings._text import read_text
+from idfsmec.recordings._tables import read_text
+from idfsmec.recordings.reading import FileLoader, files_of
 from idfsmec.recordings.recording import Recording
 
 REQUIRED = ("path", "subject", "label")

@@ -30,7 +30,7 @@ def prepare_raw(
     Parameters
     ----------
     raw : mne.io.BaseRaw
-        Changed in place.
+        Stays as it is.
     bads : iterable of str
         Bad channels, by their name in the file or by their standard name.
     montage : str, optional
@@ -41,6 +41,7 @@ def prepare_raw(
     Returns
     -------
     mne.io.BaseRaw
+        A copy. Prepared again, it stays the same.
 
     Raises
     ------
@@ -52,12 +53,23 @@ def prepare_raw(
     >>> import mne, numpy as np
     >>> info = mne.create_info(["EEG Fp1-LE", "EEG T3-LE", "EKG"], 250.0, "eeg")
     >>> raw = mne.io.RawArray(np.zeros((3, 500)), info, verbose=False)
-    >>> raw = prepare_raw(raw, bads=["T3"])
-    >>> raw.ch_names, raw.info["bads"]
+    >>> ready = prepare_raw(raw, bads=["T3"])
+    >>> ready.ch_names, ready.info["bads"]
     (['Fp1', 'T7'], ['T7'])
-    >>> channel_plan(raw).renamed
+    >>> channel_plan(ready).renamed
     {'EEG Fp1-LE': 'Fp1', 'EEG T3-LE': 'T7'}
     """
+    return prepare_own(raw.copy(), bads=bads, montage=montage, source=source)
+
+
+def prepare_own(
+    raw: mne.io.BaseRaw,
+    *,
+    bads: Iterable[str] = (),
+    montage: str | None = None,
+    source: str = "recording",
+) -> mne.io.BaseRaw:
+    """Do what :func:`prepare_raw` does, in place: for loaders, whose Raw nobody else has."""
     plan = plan_channels(raw.ch_names, raw.get_channel_types())
     if not plan.renamed:
         names = ", ".join(f"{name} ({reason})" for name, reason in plan.dropped.items())
@@ -74,10 +86,20 @@ def prepare_raw(
     raw.info["bads"] = _resolve_bads(marked, plan, source)
     montage = attach_montage(raw, montage)
     _forget_the_person(raw)
+    plan = _after(channel_plan(raw), plan)
     raw.info["temp"] = {
         "idfsmec": {"renamed": plan.renamed, "dropped": plan.dropped, "montage": montage}
     }
     return raw
+
+
+def _after(earlier: ChannelPlan, later: ChannelPlan) -> ChannelPlan:
+    """Join two plans, so that names are still those of the file after a second preparation."""
+    names = {new: old for old, new in earlier.renamed.items()}
+    return ChannelPlan(
+        {names.get(old, old): new for old, new in later.renamed.items()},
+        earlier.dropped | {names.get(old, old): why for old, why in later.dropped.items()},
+    )
 
 
 def _resolve_bads(bads: list[str], plan: ChannelPlan, source: str) -> list[str]:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from os import PathLike, fspath
 from pathlib import Path
 
 from idfsmec.errors import ArgumentError, InputError
-from idfsmec.recordings import (
-    Recording,
-    read_bids,
-    read_manifest,
-    read_modma3,
-    read_modma128,
-    read_pred_d003,
-)
+from idfsmec.recordings.bids import read_bids
+from idfsmec.recordings.manifest import read_manifest
+from idfsmec.recordings.recording import Recording
+from idfsmec.recordings.releases.modma import read_modma3, read_modma128
+from idfsmec.recordings.releases.pred import read_pred_d003
 
 DATA_SETS: dict[str, Callable[..., list[Recording]]] = {
     "modma3": read_modma3,
     "modma128": read_modma128,
     "pred-d003": read_pred_d003,
 }
-"""Data sets known by name, and what reads a user's copy of them."""
+"""Data sets known by name, and what reads a user's copy of them.
+
+A reader takes the folder, and by keyword those options of :func:`find_recordings` that it
+understands; one that is added here can be named like the others.
+"""
 
 
 def find_recordings(
@@ -73,10 +75,9 @@ def find_recordings(
                 f"{name}: say where your copy of this data set is, with data=FOLDER.",
                 argument="data",
             )
-        allowed = {"labels", "condition"} if name == "pred-d003" else {"unit"}
-        _refuse_others(given, allowed, name)
-        options = {key: value for key, value in given.items() if value is not None}
-        return DATA_SETS[name](data, **{k: _as_number(v) for k, v in options.items()})
+        reader = DATA_SETS[name]
+        _refuse_others(given, set(signature(reader).parameters), name)
+        return reader(data, **{key: value for key, value in given.items() if value is not None})
     if data is not None:
         raise ArgumentError(
             f"data={fspath(data)!r}: goes with {', '.join(DATA_SETS)}, not with {name!r}.",
@@ -92,13 +93,6 @@ def find_recordings(
         f"{name}: there is no such manifest or BIDS folder, and no data set of that name "
         f"({', '.join(DATA_SETS)})."
     )
-
-
-def _as_number(text: str) -> str | float:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _refuse_others(given: dict[str, str | None], allowed: set[str], what: str) -> None:

@@ -2,7 +2,6 @@
 
 import pickle
 import shutil
-from itertools import pairwise
 
 import numpy as np
 import openpyxl
@@ -11,8 +10,7 @@ from scipy.io import savemat
 
 from idfsmec.errors import InputError
 from idfsmec.recordings import channel_plan, find_duplicates, read_pred_d003
-from idfsmec.recordings._conditions import condition_spans
-from idfsmec.recordings.releases._pred_labels import RULES, Participant
+from idfsmec.recordings.releases.pred import LABEL_RULES
 
 # fmt: off
 EEG = [
@@ -150,7 +148,7 @@ DEPRESSED_AND_CONTROLS = {
 
 
 def test_every_rule_is_tested():
-    assert DEPRESSED_AND_CONTROLS.keys() == RULES.keys()
+    assert DEPRESSED_AND_CONTROLS.keys() == LABEL_RULES.keys()
 
 
 def test_the_rules_mean_the_same_in_both_releases(release):
@@ -161,9 +159,9 @@ def test_the_rules_mean_the_same_in_both_releases(release):
         assert {r.label for r in recordings} == {"depressed", "control"}
 
 
-@pytest.mark.parametrize("rule", list(RULES.values()))
-def test_nobody_without_a_score_gets_a_label(rule):
-    assert rule(Participant("1", bdi=None, interview=99)) is None
+@pytest.mark.parametrize("rule", LABEL_RULES)
+def test_nobody_without_a_score_gets_a_label(openneuro, rule):
+    assert "544" not in {r.subject for r in read_pred_d003(openneuro, labels=rule, exclude=())}
 
 
 def test_an_unknown_rule_is_refused_with_those_there_are(tmp_path):
@@ -310,23 +308,49 @@ def test_a_recording_without_triggers_is_named(pred_ct):
         read_pred_d003(pred_ct, condition="eyes-open")[0].load()
 
 
-# --- spans ----------------------------------------------------------------------------
+# --- when a condition begins and ends ---------------------------------------------------
 
 
-def test_a_pause_of_the_triggers_ends_a_span():
-    onsets = [0.0, 0.5, 1.0, 10.0, 10.5]
-    assert condition_spans(onsets, ["2"] * 5, "eyes-open") == [(0.0, 1.5), (10.0, 11.0)]
+@pytest.fixture
+def kept(pred_ct):
+    """Say which samples a condition keeps, from triggers: seconds and types."""
+
+    def keep(condition, onsets, kinds):
+        path = pred_ct / "Depression Rest" / "Matlab Files" / "507_Depression_REST.mat"
+        samples = np.arange(200.0 * 10)  # a signal that tells the time, at 10 Hz
+        fields = [("type", object), ("latency", object)]
+        triggers = [(kind, 10 * onset + 1) for onset, kind in zip(onsets, kinds, strict=True)]
+        eeg = {
+            "data": np.stack([samples, samples]),
+            "srate": 10.0,
+            "chanlocs": np.array([("CZ",), ("PZ",)], dtype=[("labels", object)]),
+            "event": np.array(triggers, dtype=fields),
+        }
+        savemat(path, {"EEG": eeg})
+        raw = read_pred_d003(pred_ct, condition=condition)[0].load()
+        return np.round(raw.get_data()[0] * 1e6).astype(int)
+
+    return keep
 
 
-def test_a_boundary_or_the_other_condition_ends_a_span():
-    spans = condition_spans([0.0, 0.4, 0.5, 1.0], ["2", "boundary", "2", "2"], "eyes-open")
-    assert spans == [(0.0, 0.4), (0.5, 1.5)]
-    assert len(condition_spans([0.0, 0.5, 1.0], ["2", "1", "2"], "eyes-open")) == 2
+def test_a_pause_of_the_triggers_ends_a_stretch(kept):
+    samples = kept("eyes-open", [0.0, 0.5, 1.0, 10.0, 10.5], [2] * 5)
+    assert samples.tolist() == [*range(15), *range(100, 110)]
 
 
-def test_spans_do_not_overlap():
-    onsets = list(np.cumsum(np.random.default_rng(0).uniform(0.4, 4, size=60)))
-    kinds = [str(k) for k in np.random.default_rng(1).integers(1, 18, size=60)]
-    for condition in ("eyes-open", "eyes-closed"):
-        for (_, stop), (start, _) in pairwise(condition_spans(onsets, kinds, condition)):
-            assert stop <= start
+def test_a_boundary_or_the_other_condition_ends_a_stretch(kept):
+    samples = kept("eyes-open", [0.0, 0.5, 0.9, 1.5, 2.0], [2, 2, "boundary", 2, 2])
+    assert samples.tolist() == [*range(9), *range(15, 25)]
+    samples = kept("eyes-open", [0.0, 0.5, 0.8, 1.5, 2.0], [2, 2, 1, 2, 2])
+    assert samples.tolist() == [*range(8), *range(15, 25)]
+
+
+def test_no_sample_is_kept_twice_or_for_both_conditions(kept):
+    rng = np.random.default_rng(0)
+    onsets = np.round(np.cumsum(rng.uniform(0.4, 4, size=60)), 1)
+    kinds = rng.choice([1, 2, 2, 12, 17], size=60).tolist()
+    opened, closed = (kept(condition, onsets, kinds) for condition in ("eyes-open", "eyes-closed"))
+    assert len(opened) > 100
+    assert len(closed) > 0
+    together = np.concatenate([opened, closed])
+    assert len(np.unique(together)) == len(together)

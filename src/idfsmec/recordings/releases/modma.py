@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from idfsmec.errors import InputError
-from idfsmec.recordings._matlab import load_mat, load_sheet, need_columns
-from idfsmec.recordings.prepare import prepare_raw
+from idfsmec.errors import ArgumentError, InputError
+from idfsmec.recordings._matlab import load_mat
+from idfsmec.recordings._tables import load_sheet, need_columns
+from idfsmec.recordings.reading import load_raw
 from idfsmec.recordings.recording import Recording
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ UNITS = {"uV": 1e-6, "nV": 1e-9, "V": 1.0}
 _GROUPS = {"0201": "MDD", "0202": "HC", "0203": "HC"}
 
 
-def read_modma3(root: str | PathLike[str], *, unit: float = VOLTS_PER_COUNT) -> list[Recording]:
+def read_modma3(
+    root: str | PathLike[str], *, unit: str | float = VOLTS_PER_COUNT
+) -> list[Recording]:
     """Name the recordings of MODMA with three channels (55 subjects).
 
     Parameters
@@ -44,8 +47,9 @@ def read_modma3(root: str | PathLike[str], *, unit: float = VOLTS_PER_COUNT) -> 
         ``EEG_3channels_resting_lanzhou_2015`` or the folder that holds it. Labels come from
         the subject table (``subjects_information_*.xlsx``) where it is there, and from the
         first four digits of the subject's number otherwise.
-    unit : float
-        Volts per count. The release does not state it; see ``VOLTS_PER_COUNT``.
+    unit : float or {"uV", "nV", "V"}
+        Volts per count. The release does not state it. The default is the step of a 24-bit
+        converter with a reference of 4.5 V behind a gain of 24.
 
     Returns
     -------
@@ -81,10 +85,14 @@ def read_modma128(root: str | PathLike[str], *, unit: str | float = "uV") -> lis
 
 
 def _volts(unit: str | float) -> float:
-    scale = UNITS.get(unit) if isinstance(unit, str) else float(unit)
-    if scale is None or not (np.isfinite(scale) and scale > 0):
-        raise InputError(
-            f"unit={unit!r}: give one of {', '.join(UNITS)}, or the volts that one step is."
+    try:
+        scale = float(UNITS.get(unit, unit) if isinstance(unit, str) else unit)
+    except ValueError:
+        scale = 0.0
+    if not (np.isfinite(scale) and scale > 0):
+        raise ArgumentError(
+            f"unit={unit!r}: give one of {', '.join(UNITS)}, or the volts that one step is.",
+            argument="unit",
         )
     return scale
 
@@ -196,6 +204,9 @@ class _LoadText:
     unit: float
 
     def __call__(self) -> mne.io.BaseRaw:
+        return load_raw(self.path, self._read)
+
+    def _read(self) -> mne.io.BaseRaw:
         try:
             counts = pd.read_csv(self.path, sep=r"\s+", header=None, dtype=np.float64)
         except (ValueError, UnicodeDecodeError) as error:
@@ -210,9 +221,7 @@ class _LoadText:
         wild = ~np.isfinite(counts.to_numpy()).all(axis=1)
         if wild.any():
             raise InputError(f"{self.path}, line {wild.argmax() + 1}: a number is not finite.")
-        return _as_raw(
-            counts.to_numpy().T * self.unit, ["Fp1", "Fpz", "Fp2"], SFREQ, str(self.path)
-        )
+        return _as_raw(counts.to_numpy().T * self.unit, ["Fp1", "Fpz", "Fp2"], SFREQ)
 
 
 @dataclass(frozen=True)
@@ -223,13 +232,15 @@ class _LoadMatrix:
     unit: float
 
     def __call__(self) -> mne.io.BaseRaw:
+        return load_raw(self.path, self._read)
+
+    def _read(self) -> mne.io.BaseRaw:
         variables = load_mat(self.path)
         signals = _only_matrix(variables, self.path).astype(np.float64) * self.unit
         names = [f"E{number}" for number in range(1, 129)]
         if np.ptp(signals[128]) > 0:
             names.append("Cz")  # somebody changed the reference: now Cz holds a signal
-        sfreq = _sampling_rate(variables, self.path)
-        return _as_raw(signals[: len(names)], names, sfreq, str(self.path))
+        return _as_raw(signals[: len(names)], names, _sampling_rate(variables, self.path))
 
 
 def _sampling_rate(variables: dict[str, np.ndarray], path: Path) -> float:
@@ -265,8 +276,7 @@ def _only_matrix(variables: dict[str, np.ndarray], path: Path) -> np.ndarray:
     return next(iter(found.values()))
 
 
-def _as_raw(signals: np.ndarray, names: list[str], sfreq: float, source: str) -> mne.io.BaseRaw:
+def _as_raw(signals: np.ndarray, names: list[str], sfreq: float) -> mne.io.BaseRaw:
     import mne
 
-    info = mne.create_info(names, sfreq, "eeg")
-    return prepare_raw(mne.io.RawArray(signals, info, verbose="ERROR"), source=source)
+    return mne.io.RawArray(signals, mne.create_info(names, sfreq, "eeg"), verbose="ERROR")

@@ -9,35 +9,82 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from idfsmec.errors import InputError
-from idfsmec.recordings._conditions import CONDITIONS, keep_condition
-from idfsmec.recordings._files import files_of, open_raw
-from idfsmec.recordings._matlab import load_mat, load_sheet, need_columns
-from idfsmec.recordings._text import read_tsv
-from idfsmec.recordings._whole import check_signals
-from idfsmec.recordings.prepare import prepare_raw
+from idfsmec.errors import ArgumentError, InputError
+from idfsmec.recordings._tables import load_sheet, need_columns, read_tsv
+from idfsmec.recordings.reading import files_of
 from idfsmec.recordings.recording import Recording
-from idfsmec.recordings.releases._pred_labels import (
-    Participant,
-    find_rule,
-    parse_interview,
-    parse_number,
-)
-
-if TYPE_CHECKING:
-    import mne
+from idfsmec.recordings.releases._pred_signals import CONDITIONS, LoadPred
 
 _MAT_NAME = re.compile(r"([0-9]+)_Depression_REST\.mat", re.IGNORECASE)
 _SET_NAME = re.compile(r"(sub-[0-9]+)_task-Rest_run-0*([0-9]+)_eeg\.set", re.IGNORECASE)
 _SHEET = "Data_4_Import_REST.xlsx"
+
+DEPRESSED = "depressed"
+CONTROL = "control"
+
+CURRENT, PAST, WITHOUT, NO_INTERVIEW = 1, 2, 50, 99
+# The two releases write the outcome of the interview in their own ways.
+_OUTCOMES = {
+    "current mdd": CURRENT,
+    "past mdd": PAST,
+    "do not meet criterion for current or past mdd": WITHOUT,
+    "no interview": NO_INTERVIEW,
+}
+
+
+@dataclass(frozen=True)
+class _Participant:
+    """What the releases say about one subject that labels depend on."""
+
+    number: str
+    bdi: float | None
+    interview: int | None
+
+
+def _bdi_from_13(person: _Participant) -> str | None:
+    return None if person.bdi is None else DEPRESSED if person.bdi >= 13 else CONTROL
+
+
+def _bdi_above_13(person: _Participant) -> str | None:
+    return None if person.bdi is None else DEPRESSED if person.bdi > 13 else CONTROL
+
+
+def _bdi_extremes(person: _Participant) -> str | None:
+    if person.bdi is None or 8 <= person.bdi <= 13:
+        return None
+    return DEPRESSED if person.bdi > 13 else CONTROL
+
+
+def _is_control(person: _Participant) -> bool:
+    """Low score and hence never invited: only those with a high BDI were interviewed."""
+    return person.interview == NO_INTERVIEW and person.bdi is not None and person.bdi < 8
+
+
+def _scid_current(person: _Participant) -> str | None:
+    if person.interview == CURRENT:
+        return DEPRESSED
+    return CONTROL if _is_control(person) else None
+
+
+def _scid_lifetime(person: _Participant) -> str | None:
+    if person.interview in (CURRENT, PAST):
+        return DEPRESSED
+    return CONTROL if _is_control(person) else None
+
+
+#: Who is depressed and who control, by name; None for who is neither.
+LABEL_RULES: dict[str, Callable[[_Participant], str | None]] = {
+    "bdi13": _bdi_from_13,
+    "bdi-above-13": _bdi_above_13,
+    "bdi-extremes": _bdi_extremes,
+    "scid": _scid_current,
+    "scid-lifetime": _scid_lifetime,
+}
 
 
 def read_pred_d003(
@@ -79,8 +126,15 @@ def read_pred_d003(
     """
     root = Path(root)
     if condition is not None and condition not in CONDITIONS:
-        raise InputError(f"condition={condition!r}: use one of {', '.join(CONDITIONS)}, or None.")
-    rule = find_rule(labels)
+        raise ArgumentError(
+            f"condition={condition!r}: use one of {', '.join(CONDITIONS)}, or None.",
+            argument="condition",
+        )
+    if labels not in LABEL_RULES:
+        raise ArgumentError(
+            f"labels={labels!r}: use one of {', '.join(LABEL_RULES)}.", argument="labels"
+        )
+    rule = LABEL_RULES[labels]
     left_out = {str(number) for number in exclude}
     people, found = _find_recordings(root)
     recordings = []
@@ -92,7 +146,7 @@ def read_pred_d003(
             Recording(
                 person.number,
                 label,
-                _LoadPred(path, condition),
+                LoadPred(path, condition),
                 str(path),
                 session=f"run-{run}",
                 condition=condition,
@@ -117,10 +171,10 @@ def read_pred_d003(
     return recordings
 
 
-_Found = list[tuple[Path, Participant, int]]
+_Found = list[tuple[Path, _Participant, int]]
 
 
-def _find_recordings(root: Path) -> tuple[list[Participant], _Found]:
+def _find_recordings(root: Path) -> tuple[list[_Participant], _Found]:
     """List all subjects, and file, subject and run of all recordings, whichever release it is."""
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder.")
@@ -141,7 +195,7 @@ def _find_recordings(root: Path) -> tuple[list[Participant], _Found]:
     return list(people.values()), found
 
 
-def _find_bids(root: Path) -> tuple[list[Participant], _Found]:
+def _find_bids(root: Path) -> tuple[list[_Participant], _Found]:
     table = root / "participants.tsv"
     people = _read_participants(table)
     # An annexed file that was never fetched is a link to nothing: as absent as if it were not.
@@ -168,28 +222,28 @@ def _named(
             yield path, match
 
 
-def _look_up(people: dict[str, Participant], key: str, path: Path, table: Path) -> Participant:
+def _look_up(people: dict[str, _Participant], key: str, path: Path, table: Path) -> _Participant:
     if key not in people:
         raise InputError(f"{path}: subject {key} is not in {table}. Add a line for it there.")
     return people[key]
 
 
-def _read_participants(path: Path) -> dict[str, Participant]:
+def _read_participants(path: Path) -> dict[str, _Participant]:
     rows = read_tsv(path)
     columns = list(rows[0]) if rows else []
     for name in ("participant_id", "Original_ID", "BDI", "SCID"):
         if name not in columns:
             raise InputError(f"{path}: column {name!r} is missing; found: {', '.join(columns)}.")
-    people: dict[str, Participant] = {}
+    people: dict[str, _Participant] = {}
     for row in rows:
-        person = Participant(
-            row["Original_ID"], parse_number(row["BDI"]), parse_interview(row["SCID"])
+        person = _Participant(
+            row["Original_ID"], _parse_number(row["BDI"]), _parse_interview(row["SCID"])
         )
         _add(people, row["participant_id"].lower(), person, path)
     return people
 
 
-def _add(people: dict[str, Participant], key: str, person: Participant, path: Path) -> None:
+def _add(people: dict[str, _Participant], key: str, person: _Participant, path: Path) -> None:
     if people.setdefault(key, person) != person:
         raise InputError(f"{path}: subject {key} has two lines that differ. Keep one of them.")
 
@@ -203,77 +257,42 @@ def _find_sheet(root: Path, recording: Path) -> Path:
     raise InputError(f"{root}: the table of subjects, {_SHEET}, is missing. Put it there.")
 
 
-def _read_sheet(path: Path) -> dict[str, Participant]:
+def _read_sheet(path: Path) -> dict[str, _Participant]:
     frame = load_sheet(path, "Depression Rest")
     need_columns(frame, ("id", "mdd", "bdi"), path)
-    people: dict[str, Participant] = {}
+    people: dict[str, _Participant] = {}
     for number, mdd, bdi in zip(frame["id"], frame["mdd"], frame["bdi"], strict=True):
         if number:
             number = number.removesuffix(".0")
-            person = Participant(number, parse_number(bdi), parse_interview(mdd))
+            person = _Participant(number, _parse_number(bdi), _parse_interview(mdd))
             _add(people, number, person, path)
     return people
 
 
-@dataclass(frozen=True)
-class _LoadPred:
-    """Loads a recording of either release, whole or one condition of it."""
-
-    path: Path
-    condition: str | None
-
-    def __call__(self) -> mne.io.BaseRaw:
-        return open_raw(self._read, self.path)
-
-    def _read(self) -> mne.io.BaseRaw:
-        import mne
-
-        if self.path.suffix.lower() == ".set":
-            raw = mne.io.read_raw_eeglab(self.path, verbose="ERROR")
-            check_signals(raw)
-        else:
-            raw = _read_struct(self.path)
-        if self.condition is not None:
-            raw = keep_condition(raw, self.condition, str(self.path))
-        return prepare_raw(raw, source=str(self.path))
-
-
-def _read_struct(path: Path) -> mne.io.BaseRaw:
-    """Read an EEGLAB structure that was saved as an ordinary MATLAB variable."""
-    import mne
-
-    eeg: Any = load_mat(path, simplify_cells=True, variable_names=["EEG"]).get("EEG")
-    for name in ("data", "srate", "chanlocs"):
-        if not isinstance(eeg, dict) or name not in eeg:
-            raise InputError(f"{path}: holds no EEGLAB structure 'EEG' with a field {name!r}.")
-    signals = np.atleast_2d(np.asarray(eeg["data"], dtype=np.float64)) * 1e-6  # from microvolts
-    names = [str(place["labels"]) for place in _as_list(eeg["chanlocs"])]
-    if signals.ndim != 2 or len(names) != len(signals):
-        raise InputError(
-            f"{path}: {len(names)} channel names for signals of shape {signals.shape}."
-        )
-    sfreq = float(eeg["srate"])
-    raw = mne.io.RawArray(signals, mne.create_info(names, sfreq, "eeg"), verbose="ERROR")
-    events = _as_list(eeg.get("event", []))
-    onsets = [(float(event["latency"]) - 1) / sfreq for event in events]  # MATLAB counts from 1
-    descriptions = [_event_name(event["type"]) for event in events]
-    raw.set_annotations(mne.Annotations(onsets, 0.0, descriptions), verbose="ERROR")
-    return raw
-
-
-def _as_list(value: Any) -> list[Any]:
-    """Undo MATLAB's habit of giving a list of one as the thing itself."""
-    return [value] if isinstance(value, dict) else list(value)
-
-
-def _event_name(kind: Any) -> str:
-    """Write the type of an event as text; numbers without decimals.
+def _parse_number(text: str) -> float | None:
+    """Read a number; None where the cell says that there is none.
 
     Examples
     --------
-    >>> _event_name(11.0), _event_name("keyboard0"), _event_name(17)
-    ('11', 'keyboard0', '17')
+    >>> _parse_number("13"), _parse_number("NaN"), _parse_number("n/a")
+    (13.0, None, None)
     """
-    if isinstance(kind, float | np.floating) and float(kind).is_integer():
-        return str(int(kind))
-    return str(kind).strip() or "unnamed"
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if number == number else None
+
+
+def _parse_interview(text: str) -> int | None:
+    """Read the outcome of the interview as either release writes it.
+
+    Examples
+    --------
+    >>> _parse_interview("50"), _parse_interview("Past MDD"), _parse_interview("")
+    (50, 2, None)
+    """
+    number = _parse_number(text)
+    if number is not None:
+        return int(number) if number in _OUTCOMES.values() else None
+    return _OUTCOMES.get(text.strip().casefold())

@@ -9,14 +9,21 @@ import mne
 import numpy as np
 import pandas as pd
 
+from idfsmec._columns import join_column
 from idfsmec._jobs import one_blas_thread
 from idfsmec._random import RandomState, as_generator
 from idfsmec.errors import InputError
 from idfsmec.recordings.recording import Recording
-from idfsmec.recordings.simulate._artifacts import add_amplifier, add_artifacts
-from idfsmec.recordings.simulate._brain import BANDS, draw_brain, draw_traits
-from idfsmec.recordings.simulate._detach import Detachment, check_kinds, detach, draw_detachments
-from idfsmec.recordings.simulate._scalp import FOCI, Scalp, make_scalp
+from idfsmec.recordings.simulate.artifacts import (
+    Detachment,
+    add_amplifier,
+    add_artifacts,
+    check_kinds,
+    detach,
+    draw_detachments,
+)
+from idfsmec.recordings.simulate.brain import BANDS, draw_brain, draw_traits
+from idfsmec.recordings.simulate.scalp import FOCI, Scalp, make_scalp
 
 __all__ = ["SimulatedCohort", "simulate_cohort"]
 
@@ -203,7 +210,7 @@ def simulate_cohort(
         recordings.append(Recording(name, labels[depressed], load, f"simulated subject {name}"))
         truth += [(name, scalp.ch_names[one.channel], one.kind, one.onset) for one in lost]
     features = [
-        f"{channel}__{feature}"
+        join_column(channel, feature)
         for channel, band, _ in effects.to_numpy()
         for feature in _FEATURES_OF_BAND[band]
     ]

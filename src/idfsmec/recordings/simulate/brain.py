@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
-from idfsmec.recordings.simulate._scalp import Scalp
+from idfsmec.recordings.simulate.scalp import Scalp
 
 BANDS = {
     "delta": (1.0, 4.0),
