@@ -59,17 +59,9 @@ class ChannelPlan:
 
 
 @cache
-def standard_montage_name() -> str:
-    """Name the 10-05 template of the MNE at hand (MNE 1.13 gave it a new name)."""
-    return current_montage_name("standard_1005") or "standard_1005"
-
-
-@cache
 def _standard_names() -> dict[str, str]:
     """Map folded 10-05 names to the way they are written."""
-    import mne
-
-    names = mne.channels.make_standard_montage(standard_montage_name()).ch_names
+    names = standard_montage(_TEMPLATE).ch_names
     usable = [name for name in (*names, *EXTRA_NAMES) if name not in OLD_NAMES]
     return {name.casefold(): name for name in usable}
 
@@ -154,73 +146,6 @@ def _reason_to_drop(name: str, wanted: str | None, kind: str) -> str | None:
     return None
 
 
-# Nets and caps that number their sensors.
-_OTHER_MONTAGES = (
-    "GSN-HydroCel-32",
-    "GSN-HydroCel-64_1.0",
-    "GSN-HydroCel-65_1.0",
-    "GSN-HydroCel-128",
-    "GSN-HydroCel-129",
-    "GSN-HydroCel-256",
-    "GSN-HydroCel-257",
-    "biosemi128",
-    "biosemi160",
-    "biosemi256",
-)
-
-
-@cache
-def _sensors(montage: str) -> frozenset[str]:
-    import mne
-
-    return frozenset(mne.channels.make_standard_montage(montage).ch_names)
-
-
-def choose_montage(names: Iterable[str]) -> str | None:
-    """Name the built-in montage that places these channels, or None if none does.
-
-    The nets and caps that number their sensors are taken where nine in ten names and two in
-    three sensors fit; otherwise 10-05 is taken as soon as it knows one of the names.
-
-    Examples
-    --------
-    >>> choose_montage([f"E{i}" for i in range(1, 129)])
-    'GSN-HydroCel-128'
-    """
-    wanted = set(names)
-    fitting = []
-    for montage in _OTHER_MONTAGES:
-        sensors = _sensors(montage)
-        common = len(wanted & sensors)
-        if common >= 0.9 * len(wanted) and common >= 2 / 3 * len(sensors):
-            fitting.append((common, -len(sensors), montage))
-    if fitting:
-        return max(fitting)[-1]  # most of the names, and of these the smallest
-    standard = set(_standard_names().values()) - {*EARS_AND_MASTOIDS, *EXTRA_NAMES}
-    return standard_montage_name() if wanted & standard else None
-
-
-def attach_montage(raw: mne.io.BaseRaw, montage: str | None = None) -> str | None:
-    """Place the channels of a recording by a template, in place, and name the template.
-
-    Template positions replace those in the file, so that the channels of all recordings of a
-    study lie in one and the same head. A recording whose names no template knows keeps its
-    own positions.
-    """
-    import mne
-
-    montage = montage or choose_montage(raw.ch_names)
-    if montage is None:
-        return None
-    template = mne.channels.make_standard_montage(montage)
-    known = set(template.ch_names)
-    for channel in raw.info["chs"]:
-        if channel["ch_name"] not in known:
-            channel["loc"][:] = float("nan")
-    raw.set_montage(template, on_missing="ignore", verbose="ERROR")
-    return montage
-
-
 #: MNE 1.13 renamed its ``standard_*`` montages; either name is understood with either version.
 _RENAMED = {"standard_1005": "colin27_1005", "standard_1020": "colin27_1020"}
 _TEMPLATE = "standard_1005"
@@ -255,6 +180,76 @@ def standard_montage(name: str) -> mne.channels.DigMontage:
         f"there is no montage named {name!r}; use one of mne.channels.get_builtin_montages(), "
         "such as 'standard_1005', 'biosemi64' or 'GSN-HydroCel-128'"
     )
+
+
+def montage_exists(name: str) -> bool:
+    """Say whether MNE has a built-in montage of this old or new name.
+
+    Examples
+    --------
+    >>> montage_exists("standard_1020"), montage_exists("my cap")
+    (True, False)
+    """
+    return current_montage_name(name) is not None
+
+
+def current_montage_name(name: str) -> str | None:
+    """Translate to the name that the installed MNE has; None if it has none."""
+    known = mne.channels.get_builtin_montages()
+    back = {new: old for old, new in _RENAMED.items()}
+    # The new name first: MNE 1.13 takes both, but warns about the old one.
+    candidates = (_RENAMED.get(name, name), back.get(name, name))
+    return next((candidate for candidate in candidates if candidate in known), None)
+
+
+@cache
+def standard_montage_name() -> str:
+    """Name the 10-05 template of the MNE at hand (MNE 1.13 gave it a new name)."""
+    return current_montage_name("standard_1005") or "standard_1005"
+
+
+# Nets and caps that number their sensors.
+_OTHER_MONTAGES = (
+    "GSN-HydroCel-32",
+    "GSN-HydroCel-64_1.0",
+    "GSN-HydroCel-65_1.0",
+    "GSN-HydroCel-128",
+    "GSN-HydroCel-129",
+    "GSN-HydroCel-256",
+    "GSN-HydroCel-257",
+    "biosemi128",
+    "biosemi160",
+    "biosemi256",
+)
+
+
+@cache
+def _sensors(montage: str) -> frozenset[str]:
+    return frozenset(standard_montage(montage).ch_names)
+
+
+def choose_montage(names: Iterable[str]) -> str | None:
+    """Name the built-in montage that places these channels, or None if none does.
+
+    The nets and caps that number their sensors are taken where nine in ten names and two in
+    three sensors fit; otherwise 10-05 is taken as soon as it knows one of the names.
+
+    Examples
+    --------
+    >>> choose_montage([f"E{i}" for i in range(1, 129)])
+    'GSN-HydroCel-128'
+    """
+    wanted = set(names)
+    fitting = []
+    for montage in _OTHER_MONTAGES:
+        sensors = _sensors(montage)
+        common = len(wanted & sensors)
+        if common >= 0.9 * len(wanted) and common >= 2 / 3 * len(sensors):
+            fitting.append((common, -len(sensors), montage))
+    if fitting:
+        return max(fitting)[-1]  # most of the names, and of these the smallest
+    standard = set(_standard_names().values()) - {*EARS_AND_MASTOIDS, *EXTRA_NAMES}
+    return standard_montage_name() if wanted & standard else None
 
 
 def channel_positions(
@@ -310,26 +305,6 @@ def angles_between(positions: np.ndarray, others: np.ndarray | None = None) -> n
     """
     cosines = positions @ (positions if others is None else others).T
     return np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
-
-
-def montage_exists(name: str) -> bool:
-    """Say whether MNE has a built-in montage of this old or new name.
-
-    Examples
-    --------
-    >>> montage_exists("standard_1020"), montage_exists("my cap")
-    (True, False)
-    """
-    return current_montage_name(name) is not None
-
-
-def current_montage_name(name: str) -> str | None:
-    """Translate to the name that the installed MNE has; None if it has none."""
-    known = mne.channels.get_builtin_montages()
-    back = {new: old for old, new in _RENAMED.items()}
-    # The new name first: MNE 1.13 takes both, but warns about the old one.
-    candidates = (_RENAMED.get(name, name), back.get(name, name))
-    return next((candidate for candidate in candidates if candidate in known), None)
 
 
 @lru_cache(maxsize=8)

@@ -7,10 +7,12 @@ import io
 import unicodedata
 import warnings
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from idfsmec.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def read_text(path: Path) -> str:
@@ -51,6 +53,8 @@ def load_sheet(path: Path, sheet: str | int = 0) -> pd.DataFrame:
 
     Full-width signs, as in ``education（years）``, become plain ones.
     """
+    import pandas as pd
+
     try:
         with warnings.catch_warnings():
             # openpyxl warns about formatting it does not keep, which nobody needs here.

@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from idfsmec.errors import InputError
-from idfsmec.montage import ChannelPlan, attach_montage, plan_channels, standard_name
+from idfsmec.montage import (
+    ChannelPlan,
+    choose_montage,
+    plan_channels,
+    standard_montage,
+    standard_name,
+)
 
 if TYPE_CHECKING:
     import mne
@@ -84,7 +90,7 @@ def prepare_own(
     raw.set_channel_types(types, on_unit_change="ignore", verbose="ERROR")
     raw.rename_channels(plan.renamed, verbose="ERROR")
     raw.info["bads"] = _resolve_bads(marked, plan, source)
-    montage = attach_montage(raw, montage)
+    montage = _attach_montage(raw, montage)
     _forget_the_person(raw)
     plan = _after(channel_plan(raw), plan)
     raw.info["temp"] = {
@@ -119,6 +125,25 @@ def _resolve_bads(bads: list[str], plan: ChannelPlan, source: str) -> list[str]:
             )
         found[str(name)] = None
     return list(found)
+
+
+def _attach_montage(raw: mne.io.BaseRaw, montage: str | None) -> str | None:
+    """Place the channels by a template and name the template.
+
+    Template positions replace those in the file, so that the channels of all recordings of a
+    study lie in one and the same head. A recording whose names no template knows keeps its
+    own positions.
+    """
+    montage = montage or choose_montage(raw.ch_names)
+    if montage is None:
+        return None
+    template = standard_montage(montage)
+    known = set(template.ch_names)
+    for channel in raw.info["chs"]:
+        if channel["ch_name"] not in known:
+            channel["loc"][:] = float("nan")
+    raw.set_montage(template, on_missing="ignore", verbose="ERROR")
+    return montage
 
 
 def _forget_the_person(raw: mne.io.BaseRaw) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.recordings._matlab import load_mat
@@ -207,6 +206,8 @@ class _LoadText:
         return load_raw(self.path, self._read)
 
     def _read(self) -> mne.io.BaseRaw:
+        import pandas as pd
+
         try:
             counts = pd.read_csv(self.path, sep=r"\s+", header=None, dtype=np.float64)
         except (ValueError, UnicodeDecodeError) as error:
