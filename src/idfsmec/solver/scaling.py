@@ -103,17 +103,24 @@ def observed_moments(X: Array) -> tuple[Array, Array]:
     >>> observed_moments(np.array([[1.0, np.nan], [3.0, 4.0], [np.nan, 4.0]]))
     (array([2., 4.]), array([1., 0.]))
     """
-    seen = ~np.isnan(X)
-    count = np.maximum(seen.sum(axis=0), 1)
-    mean = np.where(seen, X, 0.0).sum(axis=0) / count
-    centred = np.where(seen, X - mean, 0.0)
-    scale = safe_scale(np.abs(centred).max(axis=0, initial=0.0))
+    count: int | NDArray[np.intp] = max(X.shape[0], 1)
+    mean = X.sum(axis=0) / count
+    if np.isnan(mean).any():
+        seen = ~np.isnan(X)
+        count = np.maximum(seen.sum(axis=0), 1)
+        mean = np.where(seen, X, 0.0).sum(axis=0) / count
+        centred = np.where(seen, X - mean, 0.0)
+    else:
+        centred = X - mean
+    scale = safe_scale(
+        np.maximum(centred.max(axis=0, initial=0.0), -centred.min(axis=0, initial=0.0))
+    )
     if (scale != 1).any():
         centred /= scale
     # Summing a constant column leaves a mean that is off by rounding; its deviations are then
     # all alike, and their own mean takes them away.
     drift = centred.sum(axis=0) / count
-    variance = (centred**2).sum(axis=0) / count - drift**2
+    variance = np.square(centred, out=centred).sum(axis=0) / count - drift**2
     return mean, scale * np.sqrt(np.maximum(variance, 0.0))
 
 
