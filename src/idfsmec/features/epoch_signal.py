@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy import fft
-from scipy.signal import get_window
 
 from idfsmec.errors import InputError
-from idfsmec.features.settings import FeatureSettings
+
+if TYPE_CHECKING:
+    from idfsmec.features.settings import FeatureSettings
 
 Array = NDArray[np.float64]
 
@@ -47,7 +48,11 @@ class EpochSignal:
     def __init__(self, data: Array, sfreq: float, settings: FeatureSettings | None = None) -> None:
         self.data = np.asarray(data, dtype=np.float64)
         self.sfreq = float(sfreq)
-        self.settings = settings or FeatureSettings()
+        if settings is None:
+            from idfsmec.features.settings import FeatureSettings
+
+            settings = FeatureSettings()
+        self.settings = settings
 
     @property
     def n_times(self) -> int:
@@ -81,7 +86,7 @@ class EpochSignal:
         No window, no detrending; scaled so that by Parseval the sum over all bins is the mean
         square of the epoch, and the sum without bin 0 its population variance.
         """
-        spectrum = fft.rfft(self.data, axis=-1)
+        spectrum = _rfft(self.data)
         power = np.square(spectrum.real)
         power += np.square(spectrum.imag)
         power *= sides(self.n_times) / self.n_times**2
@@ -107,7 +112,7 @@ class EpochSignal:
         hop = samples - samples // 2
         taper = _taper(samples)
         windows = sliding_window_view(self.data, samples, axis=-1)[..., ::hop, :]
-        spectra = fft.rfft(windows * taper, axis=-1, overwrite_x=True)
+        spectra = _rfft(windows * taper, overwrite_x=True)
         # A constant under this taper has a spectrum in bins 0 and 1 only, of n/2 and -n/4. So the
         # means are taken out there, and not from every sample.
         means = windows.mean(axis=-1) * samples
@@ -174,13 +179,26 @@ def sides(n_times: int) -> Array:
     return _read_only(counts)
 
 
+# SciPy is imported where it is used: whoever only asks for the names of features need not wait.
+
+
+def _rfft(data: Array, overwrite_x: bool = False) -> NDArray[np.complex128]:
+    from scipy import fft
+
+    return fft.rfft(data, axis=-1, overwrite_x=overwrite_x)
+
+
 @cache
 def _frequencies(n_times: int, sfreq: float) -> Array:
+    from scipy import fft
+
     return _read_only(fft.rfftfreq(n_times, 1 / sfreq))
 
 
 @cache
 def _taper(n_times: int) -> Array:
+    from scipy.signal import get_window
+
     return _read_only(get_window("hann", n_times))
 
 

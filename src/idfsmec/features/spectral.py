@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.features.epoch_signal import EpochSignal, dot, log_or_zero, sides
 from idfsmec.features.registry import register_feature
-from idfsmec.features.settings import FeatureSettings
+
+if TYPE_CHECKING:
+    from idfsmec.features.settings import FeatureSettings
 
 Array = NDArray[np.float64]
 

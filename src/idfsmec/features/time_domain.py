@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
 from idfsmec.features.epoch_signal import EpochSignal, dot, log_or_zero
 from idfsmec.features.registry import register_feature
-from idfsmec.features.settings import FeatureSettings
+
+if TYPE_CHECKING:
+    from idfsmec.features.settings import FeatureSettings
 
 Array = NDArray[np.float64]
 

@@ -6,13 +6,14 @@ Each pattern is a function ``(observed, n_gone, rng, ...) -> gone`` on arrays of
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
-import pandas as pd
-from scipy.optimize import brentq
-from scipy.special import expit
-from scipy.stats import norm
 
 from idfsmec.montage import angles_between
+
+Pattern = Literal["random", "recording", "burst", "region", "uneven"]
+PATTERNS: tuple[str, ...] = get_args(Pattern)
 
 #: Whole recordings may miss the asked rate by this much before one of them is taken in part.
 RATE_TOLERANCE = 0.01
@@ -133,9 +134,11 @@ def _units(
 
     Spared is the channel with most observed samples of each recording; both lists are shuffled.
     """
+    from pandas import factorize
+
     loose: list[tuple[np.ndarray, int]] = []
     spared: list[tuple[np.ndarray, int]] = []
-    codes, _ = pd.factorize(recordings)
+    codes, _ = factorize(recordings)
     for code in range(codes.max() + 1):
         rows = np.flatnonzero(codes == code)
         seen = observed[rows]
@@ -149,6 +152,10 @@ def _units(
 
 def _uneven_counts(per_channel: np.ndarray, n_gone: int, rng: np.random.Generator) -> np.ndarray:
     """Split ``n_gone`` over channels with ``per_channel`` observed cells each."""
+    from scipy.optimize import brentq
+    from scipy.special import expit
+    from scipy.stats import norm
+
     n_channels = len(per_channel)
     spread = rng.permutation(norm.ppf((np.arange(n_channels) + 0.5) / n_channels))
 

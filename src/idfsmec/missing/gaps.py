@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,12 +11,10 @@ import pandas as pd
 from idfsmec._random import RandomState, as_generator
 from idfsmec.errors import InputError
 from idfsmec.missing import _gap_patterns as patterns
+from idfsmec.missing._gap_patterns import PATTERNS, Pattern
 from idfsmec.missing.apply import mask_table
 from idfsmec.montage import channel_positions, montage_exists
 from idfsmec.table import FeatureTable
-
-Pattern = Literal["random", "recording", "burst", "region", "uneven"]
-PATTERNS: tuple[str, ...] = get_args(Pattern)
 
 
 def make_gaps(

@@ -1,6 +1,5 @@
 """Predict from incomplete samples: a classifier and a regressor that need no filling."""
 
-from idfsmec.prediction.classifier import IDFSMECClassifier
-from idfsmec.prediction.regressor import IDFSMECRegressor
+import lazy_loader
 
-__all__ = ["IDFSMECClassifier", "IDFSMECRegressor"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,38 @@
+from . import spectral, time_domain
+from .compute import compute_features
+from .epoch_signal import EpochSignal
+from .extract import FeatureExtractor, extract_features
+from .outcomes import Extraction, RecordingOutcome
+from .pipeline import RecordingFeatures, extract_recording
+from .registry import (
+    DEFAULT_FEATURES,
+    FEATURES,
+    Feature,
+    FeatureRegistry,
+    register_feature,
+)
+from .run import check_output, extract_table, extract_to_file
+from .settings import DEFAULT_BANDS, FeatureSettings
+
+__all__ = [
+    "extract_table",
+    "extract_to_file",
+    "check_output",
+    "Extraction",
+    "RecordingOutcome",
+    "extract_features",
+    "extract_recording",
+    "RecordingFeatures",
+    "FeatureExtractor",
+    "FeatureSettings",
+    "DEFAULT_BANDS",
+    "DEFAULT_FEATURES",
+    "FEATURES",
+    "register_feature",
+    "Feature",
+    "FeatureRegistry",
+    "EpochSignal",
+    "compute_features",
+    "spectral",
+    "time_domain",
+]

@@ -1,0 +1,7 @@
+from .classifier import IDFSMECClassifier
+from .regressor import IDFSMECRegressor
+
+__all__ = [
+    "IDFSMECClassifier",
+    "IDFSMECRegressor",
+]

@@ -1,0 +1,26 @@
+from .accuracy import plot_accuracy_by_k, plot_accuracy_by_rate
+from .channels import plot_channel_weights, plot_missing_map, plot_score_heatmap
+from .comparison import plot_critical_difference
+from .cost import plot_cost
+from .formatting import describe_protocol
+from .page import write_report
+from .settings import plot_ablation, plot_convergence, plot_sensitivity
+from .stability import plot_selection_frequency
+from .summary import summarise
+
+__all__ = [
+    "write_report",
+    "summarise",
+    "plot_channel_weights",
+    "plot_score_heatmap",
+    "plot_missing_map",
+    "plot_accuracy_by_rate",
+    "plot_accuracy_by_k",
+    "plot_sensitivity",
+    "plot_ablation",
+    "plot_cost",
+    "plot_critical_difference",
+    "plot_convergence",
+    "plot_selection_frequency",
+    "describe_protocol",
+]

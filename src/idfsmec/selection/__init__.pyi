@@ -1,0 +1,52 @@
+from ._base import CompleteSelector, RankingSelector
+from ._registry import METHODS, Method, register_method
+from .agreement import Stability, selection_stability
+from .cross_channel import CrossChannelReranker
+from .frames import channel_frame, ranking_frame
+from .grid import GridSelector, rank_grid
+from .idfsmec.estimator import IDFSMEC
+from .idfsmec.path import IDFSPath, idfs_path
+from .idfsmec.search import IDFSMECCV
+from .rivals import (
+    CDLSR,
+    CMIM,
+    FSOR,
+    GRMOR,
+    MRMR,
+    MRMSR,
+    PSNSGA,
+    RFS,
+    RRCT,
+    ReliefF,
+)
+from .stability import StabilitySelector
+
+__all__ = [
+    "IDFSMEC",
+    "IDFSMECCV",
+    "IDFSPath",
+    "idfs_path",
+    "StabilitySelector",
+    "CrossChannelReranker",
+    "CDLSR",
+    "CMIM",
+    "FSOR",
+    "GRMOR",
+    "MRMR",
+    "MRMSR",
+    "PSNSGA",
+    "ReliefF",
+    "RFS",
+    "RRCT",
+    "RankingSelector",
+    "CompleteSelector",
+    "GridSelector",
+    "rank_grid",
+    "ranking_frame",
+    "channel_frame",
+    "Stability",
+    "selection_stability",
+    "METHODS",
+    "Method",
+    "register_method",
+]
