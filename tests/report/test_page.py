@@ -56,7 +56,7 @@ def test_protocol_versions_and_command_are_there(page, results):
     assert "subject-wise: a person is in training or in test" in html
     for package, version in results.environment["versions"].items():
         assert f"{package} {version}" in html
-    assert "<h3>Do it again</h3>" in html
+    assert "<h3>Run it again</h3>" in html
 
 
 def test_names_that_look_like_markup_stay_text(hostile_page):

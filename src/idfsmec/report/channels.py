@@ -293,7 +293,9 @@ def draw_weights(results: Results, table: str) -> Axes | str:
     if ranking.empty:
         return "There is no ranking, so no map of channel weights."
     about = results.tables[table]
-    weights = ranking.groupby("channel", sort=False)["channel_weight"].first()
+    weights = ranking.groupby("channel", sort=False)["channel_weight"].first().dropna()
+    if weights.empty:
+        return "The method that ranked the table gives channels no weights, so there is no map."
     return plot_channel_weights(
         {str(channel): float(weight) for channel, weight in weights.items()},
         positions=about.get("positions"),

@@ -111,7 +111,10 @@ def plot_cost(
     for text, name in zip(ax.get_yticklabels(), names, strict=True):
         text.set_fontweight("bold" if looks[name].main else "normal")
     ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.xaxis.set_major_locator(LogLocator(10, numticks=12))
+    low, high = ax.get_xlim()
+    # Within two powers of ten a label at each of them would leave the axis almost bare.
+    steps = (1.0, 2.0, 5.0) if high < 100 * low else (1.0,)
+    ax.xaxis.set_major_locator(LogLocator(10, subs=steps, numticks=12))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: as_seconds(v)))
     ax.set_xlabel("one selection (dot: median; bar: least to most)")

@@ -60,9 +60,9 @@ def ranking_with_frequencies(results: Results, table: str) -> pd.DataFrame:
 
 def _top_channels(ranking: pd.DataFrame, most: int = 8) -> list[dict[str, Any]]:
     """Channels by weight, with how each compares with the first and with an even share."""
-    if ranking.empty:
+    weights = ranking.groupby("channel", sort=False)["channel_weight"].first().dropna()
+    if weights.empty:  # a method that ranks features alone
         return []
-    weights = ranking.groupby("channel", sort=False)["channel_weight"].first()
     weights = weights.sort_values(ascending=False, kind="stable")
     first = float(weights.iloc[0]) or 1.0
     return [
@@ -108,7 +108,7 @@ def _headline(
     features: Sequence[Mapping[Any, Any]],
     accuracy: dict[str, Any] | None,
 ) -> str:
-    if not channels:
+    if not features:
         return "No ranking of channels and features was recorded for this table."
     names = [channel["name"] for channel in channels if channel["times_even"] > 1][:5]
     best = listing([f"{row['feature']} at {row['channel']}" for row in features[:3]])
@@ -117,6 +117,8 @@ def _headline(
             "The groups cannot be told apart reliably here. First in the ranking, for what it is "
             f"worth: {best}."
         )
+    if not channels:
+        return f"The features that tell the groups apart best are {best}."
     first = (
         f"The channels that tell the groups apart best are {listing(names)}"
         if len(names) > 1

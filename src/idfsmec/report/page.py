@@ -92,6 +92,7 @@ def render_page(summary: dict[str, Any], pictures: Sequence[Picture]) -> str:
         "share": lambda value: percent(min(max(value, 0.0), 1.0)),
         "points": points,
         "seconds": lambda value: "–" if value is None else seconds(value),
+        "weight": lambda value: "–" if value is None else f"{value:.4f}",
         "slug": slugify,
     }
     script = _asset("report.js")

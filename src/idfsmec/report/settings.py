@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 from numpy.typing import ArrayLike
 
 from idfsmec.evaluation import Results
@@ -213,13 +213,13 @@ def plot_sensitivity(
     ax.set_xticks(np.arange(n_columns) + 0.5, [f"{lam:g}" for lam in surface.columns])
     ax.set_yticks(np.arange(n_rows) + 0.5, [f"{gamma:g}" for gamma in surface.index])
     ax.set_xlabel("λ: redundancy weight")
-    ax.set_ylabel("γ: evenness of channel weights")
+    ax.set_ylabel("γ: channel evenness")
     spread = f"all settings within {100 * (high - low):.1f} points; best one framed"
     style_axes(ax, title, f"{note}\n{spread}".strip(), grid=None)
     for spine in ax.spines.values():
         spine.set_visible(False)
     ax.tick_params(length=0)
-    add_colorbar(ax, image, metric_name(metric))
+    add_colorbar(ax, image, metric_name(metric), PercentFormatter(1, decimals=None))
     return ax
 
 

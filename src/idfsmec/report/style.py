@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import Formatter, MaxNLocator
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
@@ -181,13 +181,15 @@ def set_titles(ax: Axes, title: str, note: str) -> None:
         )  # fmt: skip
 
 
-def add_colorbar(ax: Axes, image: Any, label: str) -> None:
+def add_colorbar(ax: Axes, image: Any, label: str, formatter: Formatter | None = None) -> None:
     """A slim colour bar that belongs to the axes."""
     figure = cast(Figure, ax.get_figure(root=True))
     bar = figure.colorbar(image, ax=ax, shrink=0.6, aspect=24, pad=0.02)
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=MUTED, labelsize=8, length=2, color=BAND)
     bar.locator = MaxNLocator(4)
+    if formatter is not None:
+        bar.formatter = formatter
     bar.update_ticks()
     bar.set_label(label, color=MUTED, size=8.5)
     bar.ax.set_facecolor(FAINT)
