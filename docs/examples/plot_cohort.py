@@ -37,7 +37,7 @@ plt.show()
 # %%
 # Rank. The truth is known here: alpha power differs at F3, F4, O1 and O2, theta power at Fz. Features
 # of a channel that say the same (``ap_alpha`` and ``de_alpha``) are not both chosen: that is the
-# price of redundancy at work.
+# penalty on redundancy at work.
 selector = IDFSMEC(n_features_to_select=10).fit(table.X, table.y)
 heaviest = channel_frame(selector)["channel"].head(5)
 print("channels that differ:    ", *sorted(cohort.informative_channels))

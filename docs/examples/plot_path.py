@@ -1,6 +1,6 @@
 """
-The price of redundancy
-=======================
+The weight of redundancy
+========================
 
 ``lam`` decides how many features of a channel share its weight. :func:`~idfsmec.idfs_path` fits all
 values at once.
@@ -24,7 +24,7 @@ lams = np.logspace(-3, 4, 15)
 path = idfs_path(X, y, channels=blocks, lams=lams, gammas=[1.1, 1.5, 2, 3, 5, 9])
 
 # %%
-# With a small price few features of a block carry all its weight; with a large one the weight
+# With a small ``lam`` few features of a block carry all its weight; with a large one the weight
 # spreads over features that do not repeat each other.
 fig, axes = plt.subplots(1, 3, figsize=(9, 3), sharey=True, layout="constrained")
 for ax, block in zip(axes, path.channel_names, strict=True):
