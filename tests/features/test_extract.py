@@ -172,6 +172,14 @@ def test_the_transformer_can_leave_filtered_epochs_alone(array):
     np.testing.assert_allclose(plain.fit_transform(array), array.mean(axis=-1))
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"sfreq": -1}, {"ch_names": "Fp1"}, {"unit": "uV"}, {"settings": {"epoch": 4}}]
+)
+def test_the_transformer_refuses_parameters_without_meaning(array, wrong):
+    with pytest.raises(ValueError, match=f"The '{next(iter(wrong))}' parameter of Feature"):
+        FeatureExtractor(**{"sfreq": 250} | wrong).fit(array)
+
+
 def test_the_transformer_refuses_other_channels_than_it_was_fitted_on(array):
     extractor = FeatureExtractor(sfreq=250).fit(array)
     with pytest.raises(ValueError, match="other channels"):

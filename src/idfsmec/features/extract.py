@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from idfsmec._columns import split_column
+from idfsmec._parameters import (
+    CheckedEstimator,
+    Constraints,
+    SequenceOf,
+    checks_parameters,
+    number,
+)
 from idfsmec.features.pipeline import extract_recording
 from idfsmec.features.settings import FeatureSettings
 
@@ -82,7 +89,7 @@ def extract_features(
     return extract_recording(data, settings, sfreq=sfreq, ch_names=ch_names, unit=unit).X
 
 
-class FeatureExtractor(TransformerMixin, BaseEstimator):
+class FeatureExtractor(TransformerMixin, CheckedEstimator):
     """Turn epochs into features, one row per epoch, as :func:`extract_features` does.
 
     Nothing is learnt from the data: ``fit`` remembers the channels and checks the parameters.
@@ -124,6 +131,13 @@ class FeatureExtractor(TransformerMixin, BaseEstimator):
     1.0
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "sfreq": [number(0), None],
+        "ch_names": [SequenceOf(str), None],
+        "unit": [number(0), None],
+        "settings": [FeatureSettings, None],
+    }
+
     def __init__(
         self,
         sfreq: float | None = None,
@@ -144,6 +158,7 @@ class FeatureExtractor(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
+    @checks_parameters
     def fit(self, X: Any, y: Any = None) -> Self:
         """Remember the channels.
 

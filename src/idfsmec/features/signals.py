@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import mne
 
 Mask = NDArray[np.bool_]
+
+_SOME = "recording"  # what messages call one that came without a name
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def read_signals(
     if isinstance(data, Recording):
         return _from_mne(data.load(), settings, data.source)
     if isinstance(data, mne.io.BaseRaw | mne.BaseEpochs):
-        return _from_mne(data, settings, "recording")
+        return _from_mne(data, settings, _SOME)
     return _from_array(data, settings, sfreq, ch_names, unit)
 
 
@@ -107,14 +110,15 @@ def _from_mne(
 
     info = measured.info
     settings.check_rate(float(info["sfreq"]))
-    prepared, own = _prepared(measured, source)
+    channels = _channels(measured, source)
+    own = channels.own
     about: dict[str, Any] = {
         "sfreq": float(info["sfreq"]),
-        "names": list(prepared.ch_names),
-        "positions": _positions(prepared),
+        "names": list(channels.names),
+        "positions": channels.positions,
         "line_freq": info["line_freq"],
-        "montage": montage_name(prepared) or "",
-        "renamed": channel_plan(prepared).changed,
+        "montage": channels.montage,
+        "renamed": dict(channels.renamed),
     }
     if isinstance(measured, mne.io.BaseRaw):
         data = _read(measured, own, source)
@@ -128,25 +132,59 @@ def _from_mne(
     return Signals(data, marked=_marks(measured, own, len(data)), passed=passed, **about)
 
 
-def _prepared(
-    measured: mne.io.BaseRaw | mne.BaseEpochs, source: str
-) -> tuple[mne.io.BaseRaw | mne.BaseEpochs, list[str]]:
-    """Something with the EEG channels as loaders prepare them, and their names in ``measured``."""
+@dataclass(frozen=True)
+class _Channels:
+    """EEG channels by the names they come with (``own``) and by their standard names."""
+
+    own: list[str]
+    names: list[str]
+    montage: str
+    positions: NDArray[np.float64] | None
+    renamed: dict[str, str]
+
+
+def _channels(measured: mne.io.BaseRaw | mne.BaseEpochs, source: str) -> _Channels:
+    """Give the channels as loaders prepare them, without touching the caller's object."""
+    names, types = tuple(measured.ch_names), tuple(measured.get_channel_types())
+    plan = channel_plan(measured)
+    if set(plan.renamed.values()).issuperset(names) and set(types) == {"eeg"}:
+        return _described(measured, list(names))  # a loader has done it
+    try:
+        channels = _standard_channels(names, types)
+    except InputError as error:
+        reason = str(error).removeprefix(f"{_SOME}: ")
+        raise RecordingError(f"{source}: {reason}", source=source) from None
+    if channels.montage:
+        return channels
+    # No template knows these names, so the places that come with them count.
+    return replace(channels, positions=_positions(measured, channels.own))
+
+
+@lru_cache(maxsize=16)  # recordings of a study are alike, and MNE takes its time
+def _standard_channels(names: tuple[str, ...], types: tuple[str, ...]) -> _Channels:
     import mne
 
-    names = list(measured.ch_names)
-    known = set(channel_plan(measured).renamed.values())
-    if known.issuperset(names) and set(measured.get_channel_types()) == {"eeg"}:
-        return measured, names  # a loader has done it
-    # One sample is enough to go by, and neither the signals nor the caller's object are touched.
-    stand_in = mne.io.RawArray(np.zeros((len(names), 1)), measured.info.copy(), verbose="ERROR")
-    prepared = prepare_raw(stand_in, source=source)
-    return prepared, list(channel_plan(prepared).renamed)
+    info = mne.create_info(list(names), 250.0, list(types))
+    stand_in = mne.io.RawArray(np.zeros((len(names), 1)), info, verbose="ERROR")
+    prepared = prepare_raw(stand_in, source=_SOME)
+    return _described(prepared, list(channel_plan(prepared).renamed))
 
 
-def _positions(prepared: mne.io.BaseRaw | mne.BaseEpochs) -> NDArray[np.float64] | None:
-    montage = prepared.get_montage()
-    return None if montage is None else channel_positions(prepared.ch_names, montage)
+def _described(prepared: mne.io.BaseRaw | mne.BaseEpochs, own: list[str]) -> _Channels:
+    return _Channels(
+        own,
+        list(prepared.ch_names),
+        montage_name(prepared) or "",
+        _positions(prepared, prepared.ch_names),
+        channel_plan(prepared).changed,
+    )
+
+
+def _positions(
+    measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str]
+) -> NDArray[np.float64] | None:
+    montage = measured.get_montage()
+    return None if montage is None else channel_positions(names, montage)
 
 
 def _read(
