@@ -6,9 +6,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec.prediction import IDFSMECClassifier
 from tests.conftest import make_channels
+
+
+@parametrize_with_checks([IDFSMECClassifier()])
+def test_keeps_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
 
 
 @pytest.fixture

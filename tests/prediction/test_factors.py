@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import subspace_angles
 from scipy.stats import multivariate_normal
 
-from idfsmec.prediction._factors import CommonFactors, _effects, _improve, _start
+from idfsmec.prediction.factors import CommonFactors
 
 N_CHANNELS, N_FEATURES = 6, 4
 COLUMNS = [np.arange(v * N_FEATURES, (v + 1) * N_FEATURES) for v in range(N_CHANNELS)]
@@ -24,10 +24,17 @@ def make_samples(n_samples=300, *, n_factors=2, noise=0.3, missing=0.3, seed=0):
     return np.where(observed[:, CHANNEL], values, 0.0), observed, y, loadings
 
 
-def learn(values, observed, y, n_factors=2):
+def learn(values, observed, y, n_factors=2, neutral=(0.5, 0.5), **options):
+    design = np.eye(2)[y]
     return CommonFactors.learn(
-        values, observed, CHANNEL, np.eye(2)[y], np.array([0.5, 0.5]), n_factors
+        values, observed, CHANNEL, design, np.array(neutral), n_factors, **options
     )
+
+
+def class_means(values, observed, y):
+    """Over the samples that have the channel, shape (2, n_features)."""
+    seen = np.where(observed[:, CHANNEL], values, np.nan)
+    return np.array([np.nanmean(seen[y == k], axis=0) for k in (0, 1)])
 
 
 def log_posterior(rest, observed, loadings, noise):
@@ -63,26 +70,20 @@ def test_it_finds_the_factors_the_samples_were_made_of(missing):
 
 def test_every_step_makes_the_observed_values_more_probable():
     values, observed, y, _ = make_samples(60, missing=0.5)
-    design = np.eye(2)[y]
-    rest = np.where(
-        observed[:, CHANNEL], values - design @ _effects(values, observed, CHANNEL, design), 0.0
-    )
-    loadings, noise = _start(rest, observed, 2), 0.5
-    course = [log_posterior(rest, observed, loadings, noise)]
-    for _ in range(8):
-        loadings, noise = _improve(
-            rest, observed, CHANNEL, np.ones(CHANNEL.size, dtype=bool), loadings, noise
-        )
-        course.append(log_posterior(rest, observed, loadings, noise))
+    rest = np.where(observed[:, CHANNEL], values - class_means(values, observed, y)[y], 0.0)
+    course = []
+    for n_iter in range(9):
+        found = learn(values, observed, y, n_iter=n_iter)
+        course.append(log_posterior(rest, observed, found.loadings, found.noise))
     assert np.all(np.diff(course) > -1e-8)
     assert course[-1] > course[0] + 1
 
 
-def test_effects_are_the_classes_means_over_the_samples_that_have_the_channel():
+@pytest.mark.parametrize("k", [0, 1])
+def test_the_centre_lies_among_the_classes_means_over_the_samples_that_have_the_channel(k):
     values, observed, y, _ = make_samples(50)
-    effects = _effects(values, observed, CHANNEL, np.eye(2)[y])
-    seen = np.where(observed[:, CHANNEL], values, np.nan)
-    assert_allclose(effects, [np.nanmean(seen[y == k], axis=0) for k in (0, 1)])
+    found = learn(values, observed, y, neutral=np.eye(2)[k])
+    assert_allclose(found.centre, class_means(values, observed, y)[k])
 
 
 def test_a_channel_nobody_has_changes_nothing():

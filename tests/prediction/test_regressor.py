@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec.prediction import IDFSMECRegressor
 from idfsmec.selection import IDFSMEC
@@ -16,6 +17,11 @@ from idfsmec.solver import (
     solve_channels,
     table_moments,
 )
+
+
+@parametrize_with_checks([IDFSMECRegressor()])
+def test_keeps_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
 
 
 def scored(n=150, n_channels=4, d=5, missing=0.3, seed=0):

@@ -68,8 +68,8 @@ def test_moments_are_those_of_features_filled_with_the_mean():
 def test_with_an_endless_penalty_features_are_ordered_by_what_each_tells_alone():
     X, y, channels = twins(0.3)
     ranker = CrossChannelReranker(ridge=1e9, channels=channels).fit(X, y)
-    _, told, _ = filled_moments(Engine.for_classes(X, y, channels), np.arange(9))
-    alone = np.sum(told**2, axis=1)
+    _, covariance, _ = filled_moments(Engine.for_classes(X, y, channels), np.arange(9))
+    alone = np.sum(covariance**2, axis=1)
     assert_array_equal(np.argsort(ranker.ranking_)[:3], np.argsort(-alone)[:3])
 
 

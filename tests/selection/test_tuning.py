@@ -37,8 +37,8 @@ def brute_force(splits, ranking_of, n_settings, counts, costs):
         for fold, split in enumerate(splits):
             kept = ranking_of(fold, setting, k) <= k
             svm = LinearSVC(C=C, dual=False, class_weight="balanced", tol=1e-10)
-            told = svm.fit(split.train[:, kept], split.y_train).predict(split.test[:, kept])
-            values.append(balanced_accuracy_score(split.y_test, told))
+            predicted = svm.fit(split.train[:, kept], split.y_train).predict(split.test[:, kept])
+            values.append(balanced_accuracy_score(split.y_test, predicted))
         return np.mean(values)
 
     picks = {}

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from idfsmec._columns import observed_channels
 from idfsmec._parameters import Constraints, SequenceOf, integer, number
-from idfsmec.prediction._factors import CommonFactors
+from idfsmec.prediction.factors import CommonFactors
 from idfsmec.selection.idfsmec.engine import Engine, Fits
 from idfsmec.selection.idfsmec.estimator import ChannelEstimator
 from idfsmec.solver import Scaling

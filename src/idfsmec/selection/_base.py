@@ -23,7 +23,7 @@ from idfsmec._parameters import (
     integer,
 )
 
-#: How many features a selector keeps unless told otherwise; all, if there are fewer.
+#: How many features a selector keeps by default; all, if there are fewer.
 DEFAULT_COUNT = 20
 
 
@@ -135,11 +135,11 @@ class CompleteSelector(RankingSelector):
 
 def refuse_infinite(owner: str, X: NDArray[np.float64], names: ArrayLike) -> None:
     """Say which column of X holds infinity, if one does."""
-    infinite = np.isinf(X).any(axis=0)
+    infinite = np.isinf(X)
     if infinite.any():
         raise ValueError(
             f"{owner}: Input X contains infinity, first in column "
-            f"{np.asarray(names)[infinite][0]!r}. Repair or drop these values first."
+            f"{np.asarray(names)[infinite.any(axis=0)][0]!r}. Repair or drop these values first."
         )
 
 

@@ -105,12 +105,12 @@ class StabilitySelector(RankingSelector):
     >>> X = rng.normal(size=(120, 10))
     >>> X[:, 3] += 2 * y
     >>> X[rng.random(120) < 0.3, :5] = np.nan
-    >>> sure = StabilitySelector(
+    >>> stable = StabilitySelector(
     ...     n_features_to_select=1, channels=["Fz"] * 5 + ["Pz"] * 5, random_state=0
     ... )
-    >>> sure.fit(X, y, groups=subjects).get_support(indices=True)
+    >>> stable.fit(X, y, groups=subjects).get_support(indices=True)
     array([3])
-    >>> sure.channel_names_.tolist(), float(sure.channel_frequencies_[0])
+    >>> stable.channel_names_.tolist(), float(stable.channel_frequencies_[0])
     (['Fz', 'Pz'], 1.0)
     """
 

@@ -1,6 +1,6 @@
 """All channels of a table at once: from moments to feature weights and channel objectives.
 
-Channels, folds and prices of redundancy with the same number of usable features form one batch.
+Channels, folds and redundancy weights with the same number of usable features form one batch.
 Features that do not vary and channels that carry nothing are left out of the mathematics and come
 back with weight zero.
 """
@@ -48,7 +48,7 @@ class Options:
 
 @dataclass
 class ChannelFits:
-    """The solved channels of ``F`` tables (folds) at ``L`` prices of redundancy.
+    """The solved channels of ``F`` tables (folds) at ``L`` redundancy weights.
 
     Attributes
     ----------
@@ -72,8 +72,8 @@ class ChannelFits:
     unusable : list of dict of int to str
         For every table, why a channel carries nothing.
     history : ndarray of shape (max(n_iter) + 1, n_channels)
-        U of every channel of the first table at the first price after each iteration; channels
-        that are done keep their value.
+        U of every channel of the first table at the first redundancy weight, after each iteration;
+        channels that are done keep their value.
     """
 
     feature_weights: Array
@@ -124,7 +124,7 @@ class _Posed:
 def solve_channels(
     tables: Sequence[TableMoments], lams: Sequence[float], options: Options | None = None
 ) -> ChannelFits:
-    """Solve every channel of every table at every price of redundancy.
+    """Solve every channel of every table at every redundancy weight.
 
     Parameters
     ----------
@@ -224,17 +224,17 @@ def _scaled(moments: Moments, unit: Array, options: Options) -> tuple[Array, Arr
 def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits) -> None:
     """Solve problems of one size, a chunk at a time, and store what was found."""
     lam_place, place = (part.ravel() for part in np.indices((lams.size, len(posed))))
-    prices = to_device(lams, options.device)
-    # Neither the largest eigenvalues nor the start depend on the price of redundancy.
-    unpriced = ChannelProblems.from_moments(
+    weights = to_device(lams, options.device)
+    # Neither the largest eigenvalues nor the start depend on the redundancy weight.
+    unweighted = ChannelProblems.from_moments(
         *(to_device(part, options.device) for part in (posed.A, posed.P, posed.y2))
     )
-    theta, W = default_start(unpriced)
+    theta, W = default_start(unweighted)
     size = _CHUNK if options.device is None else _CHUNK_ON_DEVICE
 
     def solve_chunk(first: int) -> tuple[Solution, Array]:
-        which, price = place[first : first + size], lam_place[first : first + size]
-        problems = unpriced.take(which).priced(prices[price])
+        which, lam = place[first : first + size], lam_place[first : first + size]
+        problems = unweighted.take(which).weighted(weights[lam])
         solution = solve(
             problems, tol=options.tol, max_iter=options.max_iter, start=(theta[which], W[which])
         )
@@ -246,23 +246,23 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
     with ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:
         done = pool.map(solve_chunk, firsts) if pool else map(solve_chunk, firsts)
         for first, (solution, gains) in zip(firsts, done, strict=True):
-            which, price = place[first : first + size], lam_place[first : first + size]
+            which, lam = place[first : first + size], lam_place[first : first + size]
             table, channel = posed.table[which], posed.channel[which]
-            where = (table[:, None], price[:, None], posed.columns[which])
+            where = (table[:, None], lam[:, None], posed.columns[which])
             fits.feature_weights[where] = to_numpy(solution.theta)
             fits.gains[where] = gains
             coefficients = to_numpy(solution.theta[:, None, :] * solution.W)
             coefficients /= posed.unit[which][:, None, :]
             # Indices on both sides of the slice: problems first, then features, then classes.
             fits.coefficients[where[0], where[1], :, where[2]] = coefficients.swapaxes(1, 2)
-            fits.objectives[table, price, channel] = to_numpy(solution.objective)
-            fits.kkt_residuals[table, price, channel] = to_numpy(solution.kkt_residual)
-            fits.n_iter[table, price, channel] = to_numpy(solution.n_iter)
-            _store_history(fits, solution, np.where((table == 0) & (price == 0), channel, -1))
+            fits.objectives[table, lam, channel] = to_numpy(solution.objective)
+            fits.kkt_residuals[table, lam, channel] = to_numpy(solution.kkt_residual)
+            fits.n_iter[table, lam, channel] = to_numpy(solution.n_iter)
+            _store_history(fits, solution, np.where((table == 0) & (lam == 0), channel, -1))
 
 
 def _store_history(fits: ChannelFits, solution: Solution, channel: NDArray[np.intp]) -> None:
-    """Keep the course of the first table's channels at the first price."""
+    """Keep the course of the first table's channels at the first redundancy weight."""
     if (channel < 0).all():
         return
     grown = np.repeat(fits.history[-1:], max(len(solution.history), len(fits.history)), axis=0)

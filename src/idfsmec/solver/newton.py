@@ -79,7 +79,7 @@ def polish(
 
 
 def _sizes(n_classes: int, n_features: int) -> list[tuple[int, int, bool]]:
-    """Sizes of support that are told apart: few, so that problems stay together.
+    """Sizes of support that are kept apart: few, so that problems stay together.
 
     Returns
     -------

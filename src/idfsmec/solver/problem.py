@@ -55,12 +55,12 @@ class ChannelProblems:
         xp = namespace(A)
         norms = xp.sqrt(diagonal(A))
         R = (A / norms[:, :, None] / norms[:, None, :]) ** 2
-        return cls(A, P, y2, R, largest_eigenvalues(A), largest_eigenvalues(R)).priced(
+        return cls(A, P, y2, R, largest_eigenvalues(A), largest_eigenvalues(R)).weighted(
             xp.zeros_like(y2) + lam
         )
 
-    def priced(self, lam: Any) -> ChannelProblems:
-        """The same problems with the price of redundancy multiplied by ``lam``, shape (b,)."""
+    def weighted(self, lam: Any) -> ChannelProblems:
+        """The same problems with the redundancy weight multiplied by ``lam``, shape (b,)."""
         return replace(self, R=self.R * lam[:, None, None], R_top=self.R_top * lam)
 
     @property

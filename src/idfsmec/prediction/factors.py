@@ -55,6 +55,7 @@ class CommonFactors:
         design: Array,
         neutral: Array,
         n_factors: int,
+        n_iter: int = _N_ITER,
     ) -> CommonFactors:
         """Learn from samples of which channels are missing, by expectation maximisation.
 
@@ -71,6 +72,8 @@ class CommonFactors:
             The row of ``design`` that stands for no class in particular.
         n_factors : int
             At most; never more than a quarter of the features or of the samples.
+        n_iter : int
+            Steps; each makes the observed values more probable.
         """
         effects = _effects(values, observed, channel, design)
         rest = np.where(observed[:, channel], values - design @ effects, 0.0)
@@ -79,7 +82,7 @@ class CommonFactors:
         loadings, noise = np.zeros((values.shape[1], 0)), 1.0
         if n_factors > 0:
             loadings, noise = _start(rest, observed, n_factors), 0.5
-            for _ in range(_N_ITER):
+            for _ in range(n_iter):
                 loadings, noise = _improve(rest, observed, channel, varying, loadings, noise)
         return cls(channel, neutral @ effects, loadings, noise)
 
