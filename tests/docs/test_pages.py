@@ -108,7 +108,13 @@ def run_session(code, names, page):
     return complaints.getvalue()
 
 
-@pytest.mark.parametrize("page", PAGES)
+SLOW = {"reference/commands.md", "howto/select.md"}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] * (page in SLOW)) for page in PAGES],
+)
 def test_the_snippets_run_and_print_what_the_page_says(page, here):
     names = names_for(page)
     for code, said in snippets(page):
@@ -117,6 +123,7 @@ def test_the_snippets_run_and_print_what_the_page_says(page, here):
         assert wrong == ""
 
 
+@pytest.mark.slow
 def test_the_snippet_about_dask_runs_as_a_program_of_its_own(here):
     names_for(OWN_PROGRAM)
     ((code, said),) = snippets(OWN_PROGRAM)
@@ -153,10 +160,12 @@ def test_the_page_on_commands_names_every_command_and_function():
         assert f"`cli.{name}(" in text
 
 
-@pytest.mark.parametrize("page", TEXTS)
-def test_files_that_a_page_names_exist(page):
-    text = (ROOT / page).read_text("utf-8")
-    for name in re.findall(r"`((?:tests|src|benchmarks|docs(?!/_build)|fuzz)/[\w./-]+)`", text):
-        assert (ROOT / name).exists(), name
-    for name in re.findall(r"python -m (benchmarks\.[\w.]+)", text):
-        assert (ROOT / name.replace(".", "/")).with_suffix(".py").exists(), name
+def test_files_that_pages_name_exist():
+    for page in TEXTS:
+        text = (ROOT / page).read_text("utf-8")
+        for name in re.findall(
+            r"`((?:tests|src|benchmarks|docs(?!/_build)|fuzz)/[\w./-]+)`", text
+        ):
+            assert (ROOT / name).exists(), f"{page}: {name}"
+        for name in re.findall(r"python -m (benchmarks\.[\w.]+)", text):
+            assert (ROOT / name.replace(".", "/")).with_suffix(".py").exists(), f"{page}: {name}"
