@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SOURCE_TREE = Path(__file__).parents[2] / "src"
-HEAVY = ("sklearn", "scipy", "pandas", "pyarrow", "mne", "matplotlib", "joblib")
+HEAVY = ("sklearn", "scipy", "pandas", "pyarrow", "matplotlib", "joblib")
 LOADED = """
 import atexit, sys
 atexit.register(lambda: print("loaded:", *sys.modules, file=sys.stderr))
@@ -45,7 +45,18 @@ def test_version_and_help_load_nothing_that_computes(arguments, said):
     assert heavy == []
 
 
-@pytest.mark.parametrize("words", ["be", "benchmark t.csv --meth", "reproduce mod"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "be",
+        "benchmark t.csv --meth",
+        "benchmark t.csv --patterns r",
+        "reproduce mod",
+        "features mod",
+        "features pred-d003 --labels b",
+        "features m.csv --feature s",
+    ],
+)
 def test_the_tab_key_loads_nothing_that_computes(words):
     asked = {"COMP_WORDS": f"idfsmec {words}", "COMP_CWORD": str(len(words.split()))}
     output, heavy = heavy_imports(_IDFSMEC_COMPLETE="complete_bash", **asked)
