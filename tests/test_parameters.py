@@ -1,19 +1,20 @@
 """Every estimator declares its parameters and refuses what they cannot be before it fits."""
 
+import importlib
 import inspect
+import pkgutil
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-import idfsmec.prediction  # noqa: F401  (so that its estimators are found)
-from idfsmec._parameters import CheckedEstimator
 from idfsmec.selection import (
     CDLSR,
     CMIM,
     FSOR,
     GRMOR,
+    IDFSMEC,
     MRMR,
     MRMSR,
     PSNSGA,
@@ -21,23 +22,37 @@ from idfsmec.selection import (
     ReliefF,
 )
 
-ROOMS = ("selection", "prediction")
 X = np.random.default_rng(0).normal(size=(12, 4))
 Y = np.tile([0, 1], 6)
 
 
-def estimators(base: type = BaseEstimator) -> list[type]:
+def subclasses(base: type) -> set[type]:
+    return {base}.union(*map(subclasses, base.__subclasses__()))
+
+
+def estimators() -> list[type]:
     """All classes of the package that can be made and fitted."""
-    found = []
-    for child in base.__subclasses__():
-        found += estimators(child)
-        of_package = child.__module__.startswith("idfsmec.")
-        if of_package and "__init__" in vars(child) and not inspect.isabstract(child):
-            found.append(child)
-    return sorted(set(found), key=lambda one: one.__name__)
+    for room in ("features", "selection", "prediction", "evaluation"):
+        package = importlib.import_module(f"idfsmec.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"idfsmec.{room}."):
+            importlib.import_module(module.name)
+    found = [
+        one
+        for one in subclasses(BaseEstimator)
+        if one.__module__.startswith("idfsmec.")
+        and "__init__" in vars(one)
+        and not inspect.isabstract(one)
+    ]
+    return sorted(found, key=lambda one: one.__name__)
 
 
-ALL = [one for one in estimators(CheckedEstimator) if one.__module__.split(".")[1] in ROOMS]
+ALL = estimators()
+
+
+def test_the_estimators_of_all_rooms_are_looked_at():
+    names = {one.__name__ for one in ALL}
+    assert names >= {"FeatureExtractor", "IDFSMEC", "RFS", "IDFSMECClassifier", "RandomOrder"}
+    assert len(names) >= 21
 
 
 @pytest.mark.parametrize("estimator", ALL)
@@ -51,6 +66,8 @@ def test_every_parameter_is_declared_and_refuses_what_is_no_value_at_all(estimat
     ("selector", "message"),
     [
         (RFS(max_iter=0), r"'max_iter' parameter of RFS must be an int in .*\[1, inf\). Got 0"),
+        (IDFSMEC(standardize="no"), "'standardize' parameter of IDFSMEC must be .* Got 'no'"),
+        (IDFSMEC(gamma=1), r"'gamma' parameter of IDFSMEC must be .*\(1.0, inf\). Got 1"),
         (RFS(gamma=0), "'gamma' parameter of RFS"),
         (FSOR(tol=-1), r"'tol' parameter of FSOR must be a float in .*\(0.0, inf\). Got -1"),
         (FSOR(standardize="no"), "'standardize' parameter of FSOR"),

@@ -35,12 +35,11 @@ ALL = [
     GRMOR(),
     CDLSR(n_restarts=3, random_state=0),
 ]
-VARIANTS = [MRMR(method="MIQ", strategy="uniform"), CMIM(variant="B", n_bins=3)]
 
 each_method = pytest.mark.parametrize("method", ALL, ids=lambda method: type(method).__name__)
 
 
-@parametrize_with_checks(ALL + VARIANTS)
+@parametrize_with_checks(ALL)
 def test_keeps_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_wine, make_classification
 
 from idfsmec.selection import CMIM, MRMR, MRMSR
-from idfsmec.selection.rivals._information import PairInformation
+from idfsmec.selection.rivals.mutual_information import PairInformation
 
 
 # Brute force: plain counting, no code shared with the package.
@@ -155,18 +155,18 @@ def test_a_copy_of_a_chosen_feature_is_worth_nothing_to_cmim(reference):
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(2, 6))
 @settings(max_examples=30, deadline=None)
-def test_supervised_similarity_is_symmetric_within_0_and_1_and_1_with_itself(
-    seed, n_classes, n_values
-):
+def test_supervised_similarity_lies_within_0_and_1_and_is_1_with_a_copy(seed, n_classes, n_values):
     rng = np.random.default_rng(seed)
     y = np.append(np.arange(n_classes), rng.integers(0, n_classes, 30))
     codes = rng.integers(0, n_values, (y.size, 5))
-    pairs = PairInformation(codes, y)
-    similarity = MRMSR()._pairwise(pairs, np.arange(5))
-    np.testing.assert_allclose(similarity, similarity.T, atol=1e-12)
-    np.testing.assert_allclose(np.diag(similarity), 1, atol=1e-12)
+    selector = MRMSR(n_features_to_select=1, n_bins=None).fit(np.hstack([codes, codes]), y)
+    (first,) = order(selector, 1)
+    relevance = selector.relevance_ / entropy(y)
+    similarity = np.delete(relevance - selector.criterion_, first)
     assert similarity.min() > -1e-12
     assert similarity.max() < 1 + 1e-12
+    copy = (first + 5) % 10
+    assert relevance[copy] - selector.criterion_[copy] == pytest.approx(1)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -189,6 +189,8 @@ def test_pair_information_equals_plain_counting(seed):
 def test_data_too_large_to_keep_encoded_gives_the_same_tables(monkeypatch, reference):
     X, y = reference
     expected = MRMSR(n_features_to_select=12).fit(X, y).ranking_
-    monkeypatch.setattr("idfsmec.selection.rivals._information._CACHE_BYTES", 0)
-    monkeypatch.setattr("idfsmec.selection.rivals._information._BLOCK_BYTES", 4 * 4 * 200 * 7)
+    monkeypatch.setattr("idfsmec.selection.rivals.mutual_information._CACHE_BYTES", 0)
+    monkeypatch.setattr(
+        "idfsmec.selection.rivals.mutual_information._BLOCK_BYTES", 4 * 4 * 200 * 7
+    )
     assert MRMSR(n_features_to_select=12).fit(X, y).ranking_.tolist() == expected.tolist()

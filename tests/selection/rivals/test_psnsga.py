@@ -13,8 +13,8 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from idfsmec.selection import PSNSGA
-from idfsmec.selection.rivals._subset_fitness import SubsetFitness, stratified_folds
-from idfsmec.selection.rivals.psnsga import ReferenceSurvival, _cross, _mutate, beats, fronts
+from idfsmec.selection.rivals.psnsga import ReferenceSurvival, beats, cross, fronts, mutate
+from idfsmec.selection.rivals.subset_fitness import SubsetFitness, stratified_folds
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ def test_data_too_large_to_keep_differences_gives_the_same_objectives(wine, monk
     folds = np.arange(len(y)) % 10
     masks = np.eye(13, dtype=bool)
     expected = SubsetFitness(X, y, folds)(masks)
-    monkeypatch.setattr("idfsmec.selection.rivals._subset_fitness._KEPT_BYTES", 0)
-    monkeypatch.setattr("idfsmec.selection.rivals._subset_fitness._BLOCK_BYTES", 8 * 13 * 1000)
+    monkeypatch.setattr("idfsmec.selection.rivals.subset_fitness._KEPT_BYTES", 0)
+    monkeypatch.setattr("idfsmec.selection.rivals.subset_fitness._BLOCK_BYTES", 8 * 13 * 1000)
     np.testing.assert_allclose(SubsetFitness(X, y, folds)(masks), expected, atol=1e-12)
 
 
@@ -135,7 +135,7 @@ def test_crossover_takes_bits_from_parents_only():
     rng = np.random.RandomState(0)
     population = rng.random_sample((30, 40)) < 0.5
     population[:, 0], population[:, 1] = True, False
-    children = _cross(population, rng)
+    children = cross(population, rng)
     assert children[:, 0].all()
     assert not children[:, 1].any()
     assert (children != population).any()
@@ -144,9 +144,9 @@ def test_crossover_takes_bits_from_parents_only():
 def test_mutation_clears_or_sets_a_tenth_of_the_rarer_kind():
     rng = np.random.RandomState(0)
     child = np.arange(100) < 35
-    sizes = {int(_mutate(child, rng).sum()) for _ in range(50)}
+    sizes = {int(mutate(child, rng).sum()) for _ in range(50)}
     assert sizes == {35 - 4, 35 + 4}
-    assert _mutate(np.zeros(5, dtype=bool), rng).sum() == 0
+    assert mutate(np.zeros(5, dtype=bool), rng).sum() == 0
 
 
 def test_the_answer_is_the_least_error_of_the_first_front(quick):
@@ -193,8 +193,8 @@ def test_without_pymoo_the_error_says_how_to_install_it(monkeypatch, quick):
 @pytest.mark.parametrize("kept", [True, False])
 def test_the_number_of_threads_changes_nothing(wine, monkeypatch, kept):
     if not kept:
-        monkeypatch.setattr("idfsmec.selection.rivals._subset_fitness._KEPT_BYTES", 0)
-    monkeypatch.setattr("idfsmec.selection.rivals._subset_fitness._BLOCK_BYTES", 8 * 13 * 1000)
+        monkeypatch.setattr("idfsmec.selection.rivals.subset_fitness._KEPT_BYTES", 0)
+    monkeypatch.setattr("idfsmec.selection.rivals.subset_fitness._BLOCK_BYTES", 8 * 13 * 1000)
     alone = PSNSGA(n_generations=4, random_state=0).fit(*wine)
     together = PSNSGA(n_generations=4, random_state=0, n_jobs=3).fit(*wine)
     assert together.ranking_.tolist() == alone.ranking_.tolist()

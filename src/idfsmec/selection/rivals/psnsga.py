@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from idfsmec._jobs import one_blas_thread
 from idfsmec._parameters import N_JOBS, Constraints, integer, number
 from idfsmec.selection._base import CompleteSelector
-from idfsmec.selection.rivals._information import PairInformation, discretize
-from idfsmec.selection.rivals._subset_fitness import SubsetFitness, stratified_folds
+from idfsmec.selection.rivals.mutual_information import PairInformation, discretize
+from idfsmec.selection.rivals.subset_fitness import SubsetFitness, stratified_folds
 from idfsmec.solver import Scaling
 
 _N_FOLDS = 10
@@ -186,19 +186,19 @@ class PSNSGA(CompleteSelector):
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """One child per member; a child the last front beats is mutated anew, thrice at most."""
         last_front = objectives[fronts(objectives, self.clear_margin)[-1]]
-        crossed = _cross(population, rng)
-        children = np.array([_mutate(child, rng) for child in crossed])
+        crossed = cross(population, rng)
+        children = np.array([mutate(child, rng) for child in crossed])
         found = fitness(children)
         for _ in range(_RETRIES):
             beaten = np.flatnonzero(beaten_by_any(found, last_front, self.clear_margin))
             if not beaten.size:
                 break
-            children[beaten] = [_mutate(child, rng) for child in crossed[beaten]]
+            children[beaten] = [mutate(child, rng) for child in crossed[beaten]]
             found[beaten] = fitness(children[beaten])
         return children, found
 
 
-def _cross(population: NDArray[np.bool_], rng: np.random.RandomState) -> NDArray[np.bool_]:
+def cross(population: NDArray[np.bool_], rng: np.random.RandomState) -> NDArray[np.bool_]:
     """Each member takes a random half of its bits from another, or (seldom) joins it."""
     size, n_features = population.shape
     other = population[(np.arange(size) + rng.randint(1, size, size)) % size]
@@ -207,7 +207,7 @@ def _cross(population: NDArray[np.bool_], rng: np.random.RandomState) -> NDArray
     return np.where(joined, population | other, np.where(half, other, population))
 
 
-def _mutate(child: NDArray[np.bool_], rng: np.random.RandomState) -> NDArray[np.bool_]:
+def mutate(child: NDArray[np.bool_], rng: np.random.RandomState) -> NDArray[np.bool_]:
     """Clear some ones or set as many zeros, by a coin."""
     ones, zeros = np.flatnonzero(child), np.flatnonzero(~child)
     n_flips = int(np.ceil(_MUTATED_SHARE * min(ones.size, zeros.size)))

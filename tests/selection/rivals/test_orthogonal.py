@@ -35,7 +35,7 @@ def test_grmor_is_idfs_mec_with_one_channel(data, lam):
     assert grmor.ranking_.tolist() == idfs.ranking_.tolist()
 
 
-def test_grmor_without_a_price_is_fsor(data):
+def test_grmor_without_a_weight_on_redundancy_is_fsor(data):
     np.testing.assert_array_equal(GRMOR(lam=0).fit(*data).scores_, FSOR().fit(*data).scores_)
 
 
@@ -48,18 +48,18 @@ def test_weights_lie_on_the_simplex_and_the_loss_never_rises(selector, data):
     assert selector.kkt_residual_ <= selector.tol
 
 
-def test_a_high_price_of_redundancy_spreads_the_weight_over_unlike_features():
+def test_a_high_weight_of_redundancy_spreads_the_weight_over_unlike_features():
     rng = np.random.default_rng(0)
     y = np.arange(200) % 2
     signal = y + rng.normal(size=200)
     copies = signal[:, None] + 0.05 * rng.normal(size=(200, 3))
     X = np.column_stack([copies, 0.3 * y + rng.normal(size=200)])
-    free, dear = FSOR().fit(X, y).scores_, GRMOR(lam=1e3).fit(X, y).scores_
-    assert dear[3] > free[3]
-    assert dear[3] == pytest.approx(0.5, abs=0.05)
+    free, weighted = FSOR().fit(X, y).scores_, GRMOR(lam=1e3).fit(X, y).scores_
+    assert weighted[3] > free[3]
+    assert weighted[3] == pytest.approx(0.5, abs=0.05)
 
 
-def test_too_few_iterations_are_told():
+def test_too_few_iterations_are_warned_of():
     X, y = load_wine(return_X_y=True)
     with pytest.warns(ConvergenceWarning, match=r"GRMOR did not reach tol=1e-14 in 1 iter"):
         GRMOR(max_iter=1, tol=1e-14).fit(X, y)

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
-from idfsmec.selection.rivals._information import discretize
+from idfsmec.selection.rivals.mutual_information import discretize
 
 
 def test_quantile_bins_are_those_of_numpy():

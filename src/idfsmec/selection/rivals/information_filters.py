@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from idfsmec._parameters import Constraints, StrOptions, integer
 from idfsmec.selection._base import CompleteSelector, count_features
 from idfsmec.selection.rivals._forward import Array, Mask, forward_search
-from idfsmec.selection.rivals._information import PairInformation, Strategy, discretize
+from idfsmec.selection.rivals.mutual_information import PairInformation, Strategy, discretize
 from idfsmec.solver import Scaling
 
 Indices = NDArray[np.intp]
