@@ -17,11 +17,19 @@ from typer.core import TyperGroup
 
 import idfsmec
 from idfsmec.cli._console import print_error
-from idfsmec.cli._words import in_options
 from idfsmec.errors import InputError
 
 #: What Typer raises for bad usage; where it lives differs between versions of Typer.
 UsageError: Any = typer.BadParameter.__bases__[0]
+
+#: Arguments whose options have another name; all others are spelt alike.
+_OPTIONS = {
+    "overwrite": "--force",
+    "n_jobs": "--jobs",
+    "n_features_to_select": "--k",
+    "allow": "--allow-duplicates",
+    "absent_ok": "--on-error skip",
+}
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -159,7 +167,31 @@ def _words(error: Exception) -> str:
     """What an error says; the system's errors say their number first, which helps nobody."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    return in_options(error)
+    return _in_options(error)
+
+
+def _in_options(error: BaseException) -> str:
+    """Say what an error says, with the option in place of the argument it names.
+
+    Examples
+    --------
+    >>> from idfsmec.errors import ArgumentError, ExistingFileError
+    >>> _in_options(ExistingFileError("table.csv"))
+    'table.csv: exists already; choose another name, or replace it with --force.'
+    >>> _in_options(ArgumentError("unit='mm': give one of uV, nV, V.", argument="unit"))
+    '--unit mm: give one of uV, nV, V.'
+    """
+    message = str(error)
+    argument = getattr(error, "argument", None)
+    if argument is None:
+        return message
+    option = _OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
+
+    def spell(found: re.Match[str]) -> str:
+        value = found[1].strip("'\"")
+        return option if value == "True" else f"{option} {value}"
+
+    return re.sub(rf"\b{argument}=('[^']*'|\"[^\"]*\"|[-+\w./~]*\w)", spell, message)
 
 
 def _print_version(value: bool) -> None:
