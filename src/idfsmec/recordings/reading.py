@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import mne
 
 _BYTES_PER_SAMPLE = {".edf": 2, ".bdf": 3}
+_FIF_BEGINS = 100  # the first tag of every FIF file
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
@@ -97,8 +98,8 @@ def load_raw(
         raw = read()
         check_signals(raw)
         return prepare_own(raw if cut is None else cut(raw), bads=bads, source=str(path))
-    except (InputError, MemoryError):
-        raise
+    except InputError as error:
+        raise RecordingError(str(error), source=str(path)) from error
     except Exception as error:
         # Readers of binary files raise anything on a damaged one, down to struct.error.
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -116,12 +117,14 @@ def check_whole(path: Path) -> None:
     short one, and nobody would know. Other damage would end the process, or never end.
     """
     ending = path.suffix.lower()
-    if ending == ".fif":
+    if not path.is_file():
+        return  # a format that is a folder
+    if ending in _BYTES_PER_SAMPLE:
+        _check_records(path, _BYTES_PER_SAMPLE[ending])
+    elif ending == ".fif":
         for part in files_of(path):
             _check_tags(part)
-    if ending in _BYTES_PER_SAMPLE and path.is_file():
-        _check_records(path, _BYTES_PER_SAMPLE[ending])
-    elif ending == ".set" and path.is_file():
+    elif ending == ".set":
         try:
             check_elements(path)
         except DamagedMatError as error:
@@ -132,23 +135,24 @@ def check_whole(path: Path) -> None:
 
 def _check_tags(path: Path) -> None:
     """Refuse a FIF file whose tags lead in a circle: MNE would follow them until memory ends."""
-    seen: set[int] = set()
+    back: set[int] = set()  # a circle leads back to the same place again and again
     place = 0
     with path.open("rb") as file:
-        while place not in seen:
-            seen.add(place)
-            file.seek(place)
-            head = file.read(16)
-            if len(head) < 16:
-                return
-            _, _, size, following = struct.unpack(">iIii", head)
-            place = following or place + 16 + size  # 0: right behind, below 0: the last one
+        while len(head := file.read(16)) == 16:
+            kind, _, size, following = struct.unpack(">iIii", head)
+            if place == 0 and kind != _FIF_BEGINS:
+                return  # no FIF file at all, as MNE will say
+            here, place = place, following or place + 16 + size
             if place < 0:
-                return
-    raise InputError(
-        f"{path}: the file is damaged (its tags lead in a circle). Copy it again from where it "
-        "came."
-    )
+                return  # the last tag
+            if place <= here:
+                if place in back:
+                    raise InputError(
+                        f"{path}: the file is damaged (its tags lead in a circle). Copy it again "
+                        "from where it came."
+                    )
+                back.add(place)
+            file.seek(place)
 
 
 def check_signals(raw: mne.io.BaseRaw) -> None:
