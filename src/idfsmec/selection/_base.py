@@ -105,7 +105,21 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
 
 
 class CompleteSelector(RankingSelector):
-    """A selector that refuses NaN; a subclass ranks checked data (:meth:`_rank`)."""
+    """A selector that refuses NaN; a subclass ranks checked data (:meth:`_rank`).
+
+    Examples
+    --------
+    A selector by the difference of the class means:
+
+    >>> class MeanDifference(CompleteSelector):
+    ...     def __init__(self, *, n_features_to_select=20):
+    ...         self.n_features_to_select = n_features_to_select
+    ...     def _rank(self, X, y):
+    ...         self._set_ranking(abs(X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0)))
+    >>> X = [[0.0, 1.0, 5.0], [0.1, 7.0, 5.0], [0.0, 9.0, 6.0]]
+    >>> MeanDifference(n_features_to_select=1).fit(X, ["HC", "MDD", "MDD"]).ranking_
+    array([3, 1, 2])
+    """
 
     @checks_parameters
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:

@@ -100,6 +100,13 @@ def test_ranks_constant_features_last_with_finite_scores(method):
 
 
 @each_method
+def test_rounding_noise_counts_as_constant(method):
+    X, y = problem()
+    X[:, 2] = np.where(y == 1, 0.1, np.nextafter(0.1, 1.0))  # tells the classes apart exactly
+    assert clone(method).fit(X, y).ranking_[2] == 8
+
+
+@each_method
 def test_ranks_even_when_every_feature_is_constant(method):
     X, y = np.ones((10, 3)), np.arange(10) % 2
     check_total_order(clone(method).fit(X, y), 3)

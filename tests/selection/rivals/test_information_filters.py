@@ -113,6 +113,7 @@ def test_agrees_with_brute_force_on_generated_data(method, n_classes):
     assert order(selector, 8) == brute_force(method.__name__, quantile_codes(X), y, 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [CMIM, MRMSR])
 def test_brute_force_confirms_the_reference_order(method, reference):
     X, y = reference

@@ -22,6 +22,8 @@ Indices = NDArray[np.intp]
 _COLUMNS_AHEAD = 40
 # Table cells that cost less than another call: few features are all computed at once.
 _CELLS_AHEAD = 2**18
+# Keeps the quotient finite for a feature that shares nothing with those chosen.
+_NO_REDUNDANCY = 1e-9
 
 
 class _InformationFilter(CompleteSelector):
@@ -98,10 +100,6 @@ class _TermsAhead:
             batch = np.concatenate([[feature], likely]).astype(np.intp)
             self._known.update(zip(batch.tolist(), self._pairwise(batch).T, strict=True))
         return self._known.pop(feature)
-
-
-# Keeps the quotient finite for a feature that shares nothing with those chosen.
-_NO_REDUNDANCY = 1e-9
 
 
 class MRMR(_InformationFilter):

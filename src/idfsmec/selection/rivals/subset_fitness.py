@@ -93,7 +93,7 @@ class SubsetFitness:
             euclidean, manhattan = self._distances(masks.astype(np.float64), in_turn)
             sizes = masks.sum(axis=1)
 
-            def judge(at: int) -> tuple[float, float, float]:
+            def objectives(at: int) -> tuple[float, float, float]:
                 if sizes[at] == 0:
                     return 1.0, 1.0, 1.0
                 return (
@@ -102,7 +102,7 @@ class SubsetFitness:
                     self._overlap(squareform(manhattan[:, at], checks=False) / sizes[at]),
                 )
 
-            return np.array(list(in_turn(judge, range(masks.shape[0]))))
+            return np.array(list(in_turn(objectives, range(masks.shape[0]))))
 
     def _distances(
         self, masks: NDArray[np.float64], in_turn: Callable[..., Iterable[None]]
