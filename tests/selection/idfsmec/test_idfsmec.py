@@ -103,8 +103,9 @@ def test_a_sample_without_any_channel_changes_nothing_but_the_scale(incomplete):
 def test_a_never_observed_channel_gets_no_weight_and_ranks_last(incomplete):
     X, y, channels = incomplete
     X[:, 5:10] = np.nan
-    with pytest.warns(UserWarning, match=r"weight 0 and rank last: E2 \(never observed\)"):
-        selector = fitted(X, y, channels)
+    with pytest.warns(UserWarning, match=r"weight 0 and rank last: E2 \(never observed\)") as said:
+        selector = IDFSMEC(channels).fit(X, y)
+    assert said[0].filename == __file__  # a warning points at who called
     assert selector.channel_weights_[1] == 0
     assert selector.channel_weights_.sum() == pytest.approx(1)
     assert set(selector.ranking_[5:10]) == set(range(16, 21))

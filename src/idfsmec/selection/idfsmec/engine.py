@@ -118,11 +118,8 @@ class Engine:
             Class labels.
         channels : array-like of shape (n_features,), optional
             Label per feature; by default from the feature names.
-        feature_names : sequence of str, optional
-        weights : ndarray of shape (n_samples,), optional
-        channel_weighting : bool, default=True
-        **options
-            See :func:`pose`.
+        feature_names, weights, channel_weighting, **options
+            As above; the options are those of :func:`pose`.
         """
         codes, classes = encode_labels(y)
         names, columns = channel_columns(channels, X.shape[1], feature_names)
@@ -300,8 +297,13 @@ class Fits:
         # Every channel's own loss never rises; this only removes rounding of the sum.
         return np.minimum.accumulate(course)
 
-    def warn(self, stacklevel: int = 4) -> None:
+    def warn(self, stacklevel: int = 5) -> None:
         """Name channels that carry nothing and those that are not solved.
+
+        Parameters
+        ----------
+        stacklevel : int
+            As of ``warnings.warn``; the default points at who called an estimator's ``fit``.
 
         Raises
         ------
@@ -322,7 +324,7 @@ class Fits:
                 found[one] = found.get(one, 0) + 1
         if found:
             said = "; ".join(
-                f"{names[v]} ({why}{_in_folds(count, n_folds)})"
+                f"{names[v]} ({why}{f', in {count} of {n_folds} folds' if n_folds > 1 else ''})"
                 for (v, why), count in sorted(found.items())
             )
             warnings.warn(
@@ -344,7 +346,3 @@ class Fits:
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )
-
-
-def _in_folds(count: int, n_folds: int) -> str:
-    return "" if n_folds == 1 else f", in {count} of {n_folds} folds"

@@ -269,7 +269,7 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         pairs = [(one.get("lam", self.lam), one.get("gamma", self.gamma)) for one in settings]
         lams = list(dict.fromkeys(lam for lam, _ in pairs))
         fits = engine.solve(lams, held_out)
-        fits.warn()
+        fits.warn(stacklevel=4)
         return np.array(
             [
                 [fits.weigh(gamma, fold=fold, lam=lams.index(lam)).ranking for lam, gamma in pairs]

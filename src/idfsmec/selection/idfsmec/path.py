@@ -97,7 +97,7 @@ def idfs_path(
     )
     engine = table_engine("idfs_path", X, y, channels, sample_weight, **options)
     fits = engine.solve(lams)
-    fits.warn(stacklevel=3)
+    fits.warn(stacklevel=4)
     return _path(fits, 0, lams, gammas)
 
 
@@ -113,7 +113,7 @@ def idfs_fold_paths(
 ) -> list[IDFSPath]:
     """:func:`idfs_path` of the training part of every fold, all in one batch."""
     fits = table_engine("idfs_path", X, y, channels, **options).solve(lams, held_out)
-    fits.warn(stacklevel=3)
+    fits.warn(stacklevel=4)
     return [_path(fits, fold, lams, gammas) for fold in range(len(held_out))]
 
 
