@@ -3,8 +3,15 @@
 import mne
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from idfsmec.recordings import simulate_cohort
+
+# How long an example takes says how busy the machine is, and nothing about the code.
+settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("patient")
 
 # Three formats, three sampling rates, three channel sets.
 PLACES = [

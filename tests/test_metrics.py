@@ -9,7 +9,7 @@ from idfsmec.metrics import majority, score_decisions
 
 
 @given(n_classes=st.integers(2, 4), n=st.integers(12, 60), seed=st.integers(0, 10**6))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_scores_agree_with_scikit_learn(n_classes, n, seed):
     rng = np.random.default_rng(seed)
     y = np.concatenate([np.arange(n_classes), rng.integers(n_classes, size=n - n_classes)])

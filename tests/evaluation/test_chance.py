@@ -41,7 +41,7 @@ def by_counting(clusters, metric, level=0.95):
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "balanced_accuracy"])
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(class_counts=counts)
 def test_the_band_agrees_with_counting_all_guesses(metric, class_counts):
     found = chance_band(class_counts, metric=metric)
@@ -51,7 +51,7 @@ def test_the_band_agrees_with_counting_all_guesses(metric, class_counts):
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "balanced_accuracy"])
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(clusters=st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=3), min_size=2,
                          max_size=3))  # fmt: skip
 def test_samples_of_a_subject_are_guessed_alike(metric, clusters):
@@ -91,7 +91,6 @@ def test_balanced_accuracy_of_many_classes_agrees_with_simulation():
     assert (found.low, found.high) == pytest.approx(tuple(expected), abs=5e-4)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 40), min_size=2, max_size=4))
 def test_the_band_holds_the_chance_level_and_stays_between_0_and_1(class_counts):
     for metric in ("accuracy", "balanced_accuracy"):

@@ -13,7 +13,7 @@ from idfsmec.evaluation.folds import most_splits
     n_splits=st.integers(2, 4),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_subject_folds_tear_no_subject_and_hold_out_every_sample_once(epochs, n_splits, seed):
     subjects = np.repeat(np.arange(len(epochs)), epochs)
     y = subjects % 2

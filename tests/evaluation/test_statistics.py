@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
@@ -123,7 +123,6 @@ class TestCompareRanks:
         expected = critical * np.sqrt(n_methods * (n_methods + 1) / 36)
         assert compare_ranks(scores).critical_difference == pytest.approx(expected, rel=1e-3)
 
-    @settings(deadline=None)
     @given(tables)
     def test_the_statistic_agrees_with_scipy_with_and_without_ties(self, values):
         found = compare_ranks(pd.DataFrame(values))
@@ -134,7 +133,6 @@ class TestCompareRanks:
         assert found.statistic == pytest.approx(statistic)
         assert found.p_value == pytest.approx(p_value)
 
-    @settings(deadline=None)
     @given(tables)
     def test_ranks_are_mean_positions_and_groups_are_maximal_runs(self, values):
         found = compare_ranks(pd.DataFrame(values, columns=list("abcdef"[: values.shape[1]])))
@@ -174,7 +172,6 @@ class TestHolm:
         # sorted .005 .01 .03 .04 times 4 3 2 1 = .02 .03 .06 .04, then the running maximum
         assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
-    @settings(deadline=None)
     @given(st.lists(st.floats(0, 1), max_size=8))
     def test_it_agrees_with_the_definition(self, p_values):
         p = np.array(p_values)
@@ -209,7 +206,6 @@ class TestComparePairs:
         assert (found["wins"], found["ties"], found["losses"]) == (10, 2, 2)
         assert found["p_value"] < 0.05  # his critical value at 0.05 for 14 data sets is 21
 
-    @settings(deadline=None)
     @given(st.lists(st.integers(-4, 4), min_size=2, max_size=9))
     def test_it_agrees_with_counting_all_sign_patterns(self, differences):
         values = np.array(differences, dtype=float)

@@ -129,7 +129,7 @@ def test_offsets_of_the_electrodes_do_not_matter(sound, epochs):
     assert (detect_missing(offset, SFREQ, ch_names=sound.ch_names).missing == plain.missing).all()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(power=st.integers(-40, 40))
 def test_only_the_ratio_to_the_typical_amplitude_matters(sound, power):
     factor = 2.0**power  # exact in floating point

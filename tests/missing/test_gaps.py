@@ -48,7 +48,7 @@ def cases(draw):
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(case=cases())
 def test_the_rate_is_met_and_gaps_stay_gaps(pattern, case):
     observed, rate, recordings, seed = case
@@ -69,7 +69,7 @@ def test_the_rate_is_met_and_gaps_stay_gaps(pattern, case):
 
 
 @pytest.mark.parametrize("pattern", ["random", "uneven", "region"])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(case=cases())
 def test_no_more_samples_are_emptied_than_the_rate_demands(pattern, case):
     observed, rate, _, seed = case

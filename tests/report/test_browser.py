@@ -74,7 +74,7 @@ def download(driver):
     """Click the button and read the file that arrives."""
     before = set(driver.downloads.glob("*.csv"))
     click(driver, ".download")
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while time.monotonic() < until:
         new = set(driver.downloads.glob("*.csv")) - before
         if new:

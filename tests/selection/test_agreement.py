@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -22,7 +22,6 @@ def kuncheva_over_pairs(selected):
     )
 
 
-@settings(deadline=None)
 @given(st.integers(2, 6), st.integers(3, 8), st.data())
 def test_for_selections_of_one_size_it_is_kunchevas_index(n, d, data):
     k = data.draw(st.integers(1, d - 1))
@@ -31,7 +30,6 @@ def test_for_selections_of_one_size_it_is_kunchevas_index(n, d, data):
     assert selection_stability(selected).value == pytest.approx(kuncheva_over_pairs(selected))
 
 
-@settings(deadline=None)
 @given(selections)
 def test_it_agrees_with_the_definition_written_out(selected):
     """Nogueira et al. 2018, Definition 4, feature by feature."""
@@ -47,7 +45,6 @@ def test_it_agrees_with_the_definition_written_out(selected):
     assert -1 / (n - 1) - 1e-9 <= found.value <= 1
 
 
-@settings(deadline=None)
 @given(selections)
 def test_the_interval_follows_from_numerical_derivatives(selected):
     """The delta method: how disagreement and what chance allows move with each row's weight."""

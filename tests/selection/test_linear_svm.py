@@ -25,7 +25,7 @@ def problem(n, k, seed, effect=1.0):
     effect=st.sampled_from([0.0, 1.0, 20.0]),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_gradient_vanishes(n, k, C, effect, seed):
     X, y = problem(n, k, seed, effect)
     X = np.hstack([X, np.ones((n, 1))])

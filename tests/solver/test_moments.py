@@ -53,7 +53,7 @@ def test_columns_of_a_channel_need_not_be_neighbours():
     assert_array_equal(here.sum_xx, there.sum_xx)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10_000), cut=st.integers(1, 49))
 def test_moments_of_parts_add_up_and_subtract(seed, cut):
     X, y = table(seed=seed)

@@ -66,7 +66,7 @@ def test_informative_features_and_their_channels_rank_first():
 # --- missing channels -------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000))
 def test_values_of_missing_channels_have_no_influence(seed):
     X, y, channels = make_channels(n_samples=40, seed=seed % 7)
@@ -193,7 +193,7 @@ def test_permuting_samples_channels_or_features_permutes_the_result(incomplete):
     assert_array_equal(there.ranking_, here.ranking_[columns])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.floats(-30, 30), min_size=20, max_size=20), st.integers(0, 1000))
 def test_rescaling_or_shifting_a_feature_changes_nothing(exponents, seed):
     X, y, channels = make_channels(n_samples=60)

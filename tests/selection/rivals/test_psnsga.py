@@ -87,7 +87,7 @@ objective_rows = st.lists(
 
 
 @given(objective_rows)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_fronts_hold_everyone_once_and_are_beaten_only_from_ahead(rows):
     values = np.array(rows)
     sorted_fronts = fronts(values, 0.2)

@@ -49,7 +49,7 @@ def test_equals_the_definition(n_classes):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 8))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_equals_the_definition_for_coarse_values_with_many_ties(seed, k):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 4, (30, 5)).astype(float)
