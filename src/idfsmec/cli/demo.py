@@ -122,11 +122,12 @@ def _extract(cohort: SimulatedCohort, jobs: int) -> FeatureTable:
 
 
 def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
+    from idfsmec._columns import join_columns
     from idfsmec.selection import IDFSMEC, ranking_frame
 
     selector = IDFSMEC(table.column_channels, n_features_to_select=20).fit(table.X, table.y)
     best = ranking_frame(selector).head(20)
-    hits = set(cohort.informative_features) & set(best["channel"] + "__" + best["feature"])
+    hits = set(cohort.informative_features) & set(join_columns(best["channel"], best["feature"]))
     leading = ", ".join((best["channel"] + " " + best["feature"])[:3])
     console.print(
         f"3. Best features: {leading}. Of the first 20, {len(hits)} are among the "
