@@ -95,7 +95,7 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
                 f"n_features_to_select={wanted} is more than the {n_features} features "
                 "there are; all are kept.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=2,
             )
         return count_features(wanted, n_features)
 
@@ -151,9 +151,10 @@ def refuse_infinite(owner: str, X: NDArray[np.float64], names: ArrayLike) -> Non
     """Say which column of X holds infinity, if one does."""
     infinite = np.isinf(X)
     if infinite.any():
+        first = np.asarray(names)[infinite.any(axis=0)].tolist()[0]
         raise ValueError(
-            f"{owner}: Input X contains infinity, first in column "
-            f"{np.asarray(names)[infinite.any(axis=0)][0]!r}. Repair or drop these values first."
+            f"{owner}: Input X contains infinity, first in column {first!r}. Repair or drop "
+            "these values first."
         )
 
 
@@ -168,9 +169,7 @@ def check_complete(
     y : ndarray of shape (n_samples,)
         Labels as codes 0 ... n_classes - 1.
     """
-    checked, labels = validate_data(
-        selector, X, y, dtype=np.float64, ensure_all_finite="allow-nan"
-    )
+    checked, labels = validate_data(selector, X, y, dtype=np.float64, ensure_all_finite=False)
     if not np.isfinite(checked).all():
         name = type(selector).__name__
         names = getattr(selector, "feature_names_in_", np.arange(checked.shape[1]))
@@ -178,7 +177,7 @@ def check_complete(
         holes = np.isnan(checked).any(axis=0)
         raise ValueError(
             f"{name}: Input X contains NaN in {int(holes.sum())} columns, first in "
-            f"{names[holes][0]!r}. This method needs complete data: put "
+            f"{names[holes].tolist()[0]!r}. This method needs complete data: put "
             "sklearn.impute.SimpleImputer() in front of it in a pipeline, or use IDFSMEC, "
             "which takes missing channels as they are."
         )
@@ -224,6 +223,6 @@ def encode_labels(y: ArrayLike) -> tuple[NDArray[np.intp], NDArray]:
     if classes.size < 2:
         raise ValueError(
             "Selecting features needs at least 2 classes, but y holds only one class: "
-            f"{classes[0]!r}."
+            f"{classes.tolist()[0]!r}."
         )
     return codes.astype(np.intp), classes

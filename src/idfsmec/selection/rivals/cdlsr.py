@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from idfsmec._parameters import N_JOBS, Constraints, check_parameters, integer, number
 from idfsmec.selection._base import CompleteSelector, check_complete, count_features, ranks
@@ -138,6 +138,7 @@ class CDLSR(CompleteSelector):
         array([[3, 2, 1, 4],
                [3, 2, 4, 1]])
         """
+        check_consistent_length(X, y, groups)
         selectors = [clone(self).set_params(**setting) for setting in settings]
         for selector in selectors:
             check_parameters(
