@@ -28,9 +28,9 @@ from scipy import stats
 from sklearn.metrics import balanced_accuracy_score
 
 from benchmarks._timing import markdown
-from idfsmec.evaluation import Protocol, accuracy, find_contestants
-from idfsmec.evaluation._fold_data import TableArrays, load_fold
-from idfsmec.evaluation.folds import make_folds
+from idfsmec.evaluation import Protocol, accuracy, find_methods
+from idfsmec.evaluation.folds import load_fold, make_folds
+from idfsmec.evaluation.tables import TableArrays
 from idfsmec.features import extract_to_file
 from idfsmec.missing import PATTERNS, make_gaps
 from idfsmec.prediction import IDFSMECClassifier
@@ -123,10 +123,12 @@ def _rank(gappy: FeatureTable) -> dict[str, np.ndarray]:
     X, y = gappy.X.to_numpy(), gappy.y
     filled = Scaling.learn(X).filled(X)
     ranks = {}
-    for one in find_contestants(RANKED):
+    for one in find_methods(RANKED):
         # What chooses features together is asked for ten of them.
         k = 10 if one.depends_on_k else X.shape[1]
-        selector = one.build({}, k, 0, np.array(gappy.column_channels))
+        selector = one.build(
+            n_features_to_select=k, random_state=0, channels=np.array(gappy.column_channels)
+        )
         ranks[one.name] = selector.fit(X if one.takes_gaps else filled, y).ranking_
     return ranks
 
@@ -191,8 +193,8 @@ def _score_unfilled(table: TableArrays, protocol: Protocol, rate: float) -> floa
         for fold, (train, _) in enumerate(folds):
             data = load_fold(table, protocol, protocol.patterns[0], rate, seed, fold, False)
             model = IDFSMECClassifier(channels=data.channel_of)
-            model.fit(data.train_gappy, data.y_train, groups=table.subjects[train])
-            found = model.predict(data.test_gappy)
+            model.fit(data.train, data.y_train, groups=table.subjects[train])
+            found = model.predict(data.test)
             scores.append(balanced_accuracy_score(data.y_test, found))
     return float(np.mean(scores))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,16 +18,12 @@ import pandas as pd
 
 from benchmarks._data import channel_table
 from benchmarks._timing import markdown
-from idfsmec.evaluation import Contestant, Protocol, accuracy, find_contestants, sensitivity
-from idfsmec.evaluation._fold_data import TableArrays
-from idfsmec.evaluation._units import plan_units, run_unit
-from idfsmec.evaluation.methods import (
-    PAPER_GAMMAS,
-    PAPER_LAMS,
-    SANITY,
-    idfsmec_contestant,
-    known_methods,
-)
+from idfsmec.evaluation import METHODS, Method, Protocol, accuracy, find_methods
+from idfsmec.evaluation.methods import COMPARED, settings_grid
+from idfsmec.evaluation.tables import TableArrays
+from idfsmec.evaluation.units import plan_folds, run_unit
+from idfsmec.paper import sensitivity
+from idfsmec.paper.experiments import PAPER_GAMMAS, PAPER_LAMS
 from idfsmec.table import FeatureTable
 
 RATES = (0.1, 0.2, 0.3, 0.4, 0.5)
@@ -40,11 +37,17 @@ def main() -> None:
     """Print all tables of this module."""
     small = small_table()
     print("## 19 channels x 18 features x 1650 samples\n")
-    print(comparison(small, [*known_methods(), *SANITY]))
+    print(comparison(small, find_methods()))
     print("\n## The 7 x 8 grid of lambda and gamma on the same table, one rate, 10 folds\n")
     print(grid(small))
     print("\n## 128 channels x 18 features x 2000 samples\n")
-    print(comparison(large_table(), [name for name in known_methods() if name not in SLOW]))
+    print(comparison(large_table(), named(SLOW)))
+
+
+def named(left_out: tuple[str, ...], sanity: bool = False) -> list[Method]:
+    """Methods without those left out."""
+    families = [family for family in COMPARED if sanity or family != "sanity"]
+    return [one for one in find_methods(families=families) if one.name not in left_out]
 
 
 def small_table() -> FeatureTable:
@@ -70,14 +73,14 @@ def make_table(n_channels: int, n_subjects: int, n_epochs: int) -> FeatureTable:
     return FeatureTable(pd.DataFrame(X + person[subjects], columns=names), labels, subjects)
 
 
-def comparison(table: FeatureTable, methods: list[str]) -> str:
+def comparison(table: FeatureTable, methods: list[Method]) -> str:
     """Processor seconds of one unit of each method, and of all of them."""
     rows, total, ours = [], 0.0, 0.0
-    for contestant in find_contestants(methods):
-        seconds, selection = one_unit(table, contestant, Protocol(rates=(0.3,)))
+    for method in methods:
+        seconds, selection = one_unit(table, method, Protocol(rates=(0.3,)))
         total += seconds
-        ours += seconds if contestant.name not in (*SANITY, "PS-NSGA") else 0.0
-        rows.append([contestant.name, f"{selection:.2f}", f"{seconds:.1f}"])
+        ours += seconds if method.family not in ("sanity", "wrapper") else 0.0
+        rows.append([method.name, f"{selection:.2f}", f"{seconds:.1f}"])
     for name, sum_ in (("all but PS-NSGA and sanity lines", ours), ("all", total)):
         minutes = sum_ * N_UNITS / CORES / 60
         rows.append([f"**{name}**: {minutes:.1f} minutes for {N_UNITS} folds on {CORES} cores"])
@@ -87,17 +90,16 @@ def comparison(table: FeatureTable, methods: list[str]) -> str:
 
 def grid(table: FeatureTable) -> str:
     """Processor seconds of the paper's grid."""
-    contestant = idfsmec_contestant(lams=PAPER_LAMS, gammas=PAPER_GAMMAS)
-    seconds, _ = one_unit(table, contestant, Protocol(rates=(0.3,), tuning="grid"))
+    settings = settings_grid(lam=PAPER_LAMS, gamma=PAPER_GAMMAS)
+    method = replace(METHODS["IDFS-MEC"], settings=settings)
+    seconds, _ = one_unit(table, method, Protocol(rates=(0.3,), tuning="grid"))
     return f"{seconds:.1f} s a fold: {seconds * 10 / CORES:.0f} s for 10 folds on {CORES} cores"
 
 
-def one_unit(
-    table: FeatureTable, contestant: Contestant, protocol: Protocol
-) -> tuple[float, float]:
+def one_unit(table: FeatureTable, method: Method, protocol: Protocol) -> tuple[float, float]:
     """Processor seconds of the first fold, and seconds of the selection alone in it."""
     arrays = TableArrays.of("table", table)
-    unit = next(iter(plan_units([arrays], [contestant], protocol, "benchmark")))
+    unit = next(iter(plan_folds([arrays], [method], protocol)))
     began = time.process_time()
     outcome = run_unit(unit, arrays)
     if outcome.result is None:
@@ -109,8 +111,7 @@ def full(n_channels: int, sanity: bool, out: str | None) -> None:
     """Run a comparison for real on two processes and print its wall time, then the grid's."""
     table = small_table() if n_channels == 19 else large_table()
     left_out = ("PS-NSGA",) if n_channels == 19 else SLOW
-    methods = [name for name in known_methods() if name not in left_out]
-    methods += SANITY if sanity else ()
+    methods = named(left_out, sanity)
     with tempfile.TemporaryDirectory() as fresh:
         folder = Path(out or fresh)
         began = time.perf_counter()
@@ -129,7 +130,7 @@ def grid_for_real(table: FeatureTable) -> None:
     """Run the 7 x 8 grid at one rate and ten folds, and print its wall time."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        sensitivity(table, folder, n_jobs=CORES, progress=False)
+        sensitivity(table, folder, n_jobs=CORES)
         print(f"grid of 7 x 8, one rate, 10 folds: {time.perf_counter() - began:.0f} s in all")
 
 

@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator
 
 from benchmarks._data import channel_table
 from benchmarks._timing import Timing, markdown, time_in_turns
-from idfsmec.selection import METHODS, MRMR, RRCT, ReliefF
+from idfsmec.evaluation import METHODS
+from idfsmec.selection import MRMR, RRCT, ReliefF
 from idfsmec.selection.rivals.mutual_information import discretize
 
 with warnings.catch_warnings():

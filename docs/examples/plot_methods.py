@@ -17,7 +17,7 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer
 from sklearn.impute import SimpleImputer
 
-from idfsmec.selection import METHODS
+from idfsmec.evaluation import find_methods
 
 data = load_breast_cancer()
 X, y = data.data.copy(), data.target
@@ -29,13 +29,11 @@ blocks = np.repeat(["mean", "error", "worst"], 10)
 # %%
 # The wrapper (PS-NSGA) searches for minutes and is left out here.
 ranks, seconds = {}, {}
-for name, method in METHODS.items():
-    if method.family == "wrapper":
-        continue
-    extra = {"channels": blocks} if method.accepts_nan else {}
-    selector = method.build(n_features_to_select=10, random_state=0, **extra)
+for method in find_methods(families=["proposed", "filter", "embedded"]):
+    name = method.name
+    selector = method.build(n_features_to_select=10, random_state=0, channels=blocks)
     start = time.perf_counter()
-    selector.fit(X if method.accepts_nan else filled, y)
+    selector.fit(X if method.takes_gaps else filled, y)
     seconds[name] = time.perf_counter() - start
     ranks[name] = selector.ranking_
 ranks = pd.DataFrame(ranks, index=data.feature_names)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from idfsmec.cli import app
 from idfsmec.evaluation import Results
+from idfsmec.evaluation.sanity import AnovaF
 from tests.evaluation.cohorts import make_cohort
 
 runner = CliRunner()
@@ -137,13 +138,9 @@ def test_failed_units_end_with_exit_code_1_and_the_reason(table, tmp_path, monke
     def fail(self, *args, **kwargs):
         raise FloatingPointError("no digits left")
 
-    monkeypatch.setattr("idfsmec.selection.idfsmec.engine.Engine.solve", fail)
-    monkeypatch.setattr(
-        "idfsmec.evaluation._export.whole_table_ranking",
-        lambda table, *rest: (pd.DataFrame({"rank": [1]}), [1.0]),
-    )
+    monkeypatch.setattr(AnovaF, "fit", fail)
     result = runner.invoke(
-        app, ["benchmark", table, "--out", str(tmp_path / "out"), "--methods", "IDFS-MEC", *SMALL]
+        app, ["benchmark", table, "--out", str(tmp_path / "out"), "--methods", "ANOVA F", *SMALL]
     )
     assert result.exit_code == 1
     assert "3 units failed" in result.stderr
@@ -179,7 +176,7 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(table, tmp_path):
         # Tests that a shell started in the background ignore Ctrl-C, and their children with them.
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
-    assert "units to do" in process.stderr.readline()
+    assert "accuracy: 2880 of 2880 to do" in process.stderr.readline()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
     rest = process.communicate()[1]
     assert process.returncode == 130, rest
@@ -189,6 +186,30 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(table, tmp_path):
         app, ["benchmark", table, "--out", str(tmp_path / "out"), "--methods", "ANOVA F", *SMALL]
     )
     assert result.exit_code == 0, result.stderr
+
+
+def test_another_table_of_the_same_name_is_refused_with_the_options_that_help(table, tmp_path):
+    command = ["benchmark", table, "--out", str(tmp_path / "out"), "--methods", "random", *SMALL]
+    command += ["--resamples", "0"]
+    assert runner.invoke(app, command).exit_code == 0
+    make_cohort(n_channels=3).write(table)
+    refused = runner.invoke(app, command)
+    assert refused.exit_code == 2
+    assert "another table named 'clinic'" in refused.stderr
+    assert "replace those results with --force" in refused.stderr
+    assert runner.invoke(app, [*command, "--force"]).exit_code == 0
+    assert len(Results.read(tmp_path / "out").tables["clinic"]["channels"]) == 3
+
+
+def test_an_option_that_is_not_given_leaves_each_experiment_its_own(table, tmp_path):
+    out = tmp_path / "out"
+    words = ["--experiment", "sensitivity", "--experiment", "cost", "--n-splits", "2", "--k", "2"]
+    command = ["benchmark", table, "--out", str(out), "--methods", "mRMR", *words]
+    result = runner.invoke(app, [*command, "--resamples", "0", "--jobs", "1", "--quiet"])
+    assert result.exit_code == 0, result.output + result.stderr
+    protocols = Results.read(out).protocol["experiments"]
+    assert protocols["sensitivity"]["rates"] == protocols["cost"]["rates"] == [0.3]
+    assert protocols["sensitivity"]["tuning"] == "grid"
 
 
 def test_reproduce_without_the_data_says_what_is_missing(tmp_path):

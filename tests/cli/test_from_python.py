@@ -47,7 +47,6 @@ def test_failed_units_are_in_what_is_returned(table, folder, monkeypatch):
     def fail(*args, **kwargs):
         raise FloatingPointError("no digits left")
 
-    monkeypatch.setattr("idfsmec.evaluation._units.rank_unit", fail, raising=False)
     monkeypatch.setattr("idfsmec.selection.MRMR.fit", fail)
     results = cli.benchmark(table, folder / "failed", methods=["mRMR"], **SMALL)
     assert len(results.failures) == 2

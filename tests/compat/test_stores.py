@@ -1,6 +1,7 @@
-"""A store of results of format version 1 (idfsmec 0.1) must be read by every later version.
+"""A store of results of format version 1 (idfsmec 0.1) is refused in one line, and left alone.
 
-Never write the file again: it is what users have on their disks.
+It knew columns by the name of a table, so that a table made anew could rename old results. Never
+write the file again: it is what users have on their disks.
 """
 
 import hashlib
@@ -8,8 +9,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from idfsmec.evaluation.results import read_ranking
+from idfsmec.cli import app
+from idfsmec.errors import InputError
+from idfsmec.evaluation import Results
 from idfsmec.evaluation.store import Store
 
 WRITTEN = Path(__file__).parent / "store_v1.sqlite"
@@ -23,33 +27,19 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-def test_a_store_of_version_1_is_read_as_it_was_written(folder, read_only):
-    with Store(folder, read_only=read_only) as store:
-        units = store.planned("accuracy")
-        assert [where["fold"] for _, where, _ in units] == [0, 1]
-        assert units[0][1] == {
-            "table": "clinic",
-            "pattern": "random",
-            "rate": 0.2,
-            "seed": 0,
-            "fold": 0,
-            "method": "ANOVA F",
-        }
-        scores = [result.rows[0]["roc_auc"] for _, _, result in units]
-        assert scores == [0.8888888888888888, 1.0]
-        assert [result.rankings for _, _, result in units] == [[[0, 2]], [[0, 1]]]
-        assert len(store.done_keys()) == 2
-        assert store.failures() == []
-        assert store.get_meta("columns") == {"clinic": ["Fp1__a", "Fp1__b", "前額__a"]}
-        assert read_ranking(store)["channel"].tolist() == ["Fp1", "前額", "Fp1"]
+def test_a_store_of_version_1_is_refused_with_the_fix_and_not_changed(folder, read_only):
+    with pytest.raises(InputError, match=r"has format 1.*compute the results again"):
+        Store(folder, read_only=read_only)
+    with pytest.raises(InputError, match="in another folder"):
+        Results.read(folder)
+    assert (folder / "store.sqlite").read_bytes() == WRITTEN.read_bytes()
 
 
-def test_a_store_of_version_1_can_be_written_on(folder):
-    with Store(folder) as store:
-        store.set_meta("more", [1])
-    with Store(folder, read_only=True) as store:
-        assert store.get_meta("more") == [1]
-        assert len(store.planned("accuracy")) == 2
+def test_a_report_of_it_ends_in_one_line(folder):
+    result = CliRunner().invoke(app, ["report", str(folder)])
+    assert result.exit_code == 2
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert "has format 1" in result.stderr
 
 
 def test_the_file_is_the_one_that_was_written():

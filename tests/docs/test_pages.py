@@ -14,9 +14,8 @@ import matplotlib.pyplot as plt
 import pytest
 import sklearn
 
-from idfsmec.evaluation import Protocol, accuracy
+from idfsmec.evaluation import CLASSIFIERS, FILLERS, METHODS, Protocol, accuracy
 from idfsmec.features import FEATURES
-from idfsmec.selection._registry import _methods
 from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import make_cohort
 
@@ -58,13 +57,12 @@ def here(tmp_path, monkeypatch):
     """A folder with a table and results, and everything registered as before afterwards."""
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
-    features, methods = set(FEATURES), dict(_methods)
+    registries = [(one, set(one)) for one in (FEATURES, METHODS, FILLERS, CLASSIFIERS)]
     with sklearn.config_context():
         yield tmp_path
-    for name in set(FEATURES) - features:
-        FEATURES.remove(name)
-    _methods.clear()
-    _methods.update(methods)
+    for registry, before in registries:
+        for name in set(registry) - before:
+            registry.remove(name)
     plt.close("all")
 
 
@@ -73,9 +71,7 @@ def names_for(page):
     table = make_cohort(n_channels=8)
     if page == "howto/report.md":
         protocol = Protocol(rates=[0.3], n_splits=2, ks=[2, 4], n_inner_splits=2)
-        accuracy(
-            table, "results", methods=["ANOVA F"], protocol=protocol, n_jobs=1, progress=False
-        )
+        accuracy(table, "results", methods=["ANOVA F"], protocol=protocol, n_jobs=1)
     table.write("table.parquet")
     FeatureTable(table.X, table.y, table.subjects).write("features.csv")
     return {

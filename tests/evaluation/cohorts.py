@@ -36,3 +36,22 @@ def comparable(results):
     """Scores and selections without what a clock measured."""
     scores = results.scores.drop(columns="seconds")
     return scores, results.selections
+
+
+class Computed:
+    """A listener that keeps the units which were really computed, one experiment apart."""
+
+    def __init__(self):
+        self.events = []
+
+    def __call__(self, event):
+        self.events.append(event)
+
+    def units(self, *experiments):
+        """Units of these experiments; of all but the rankings of whole tables by default."""
+        return [
+            event.item[0]
+            for event in self.events
+            if event.item is not None
+            and (event.task in experiments if experiments else event.task != "ranking")
+        ]

@@ -12,23 +12,25 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Contestant, Protocol, _run, accuracy
-from idfsmec.evaluation._fold_data import TableArrays
-from idfsmec.evaluation._sanity import AnovaF
+from idfsmec.evaluation import Method, Protocol, accuracy, run
+from idfsmec.evaluation.sanity import AnovaF
 from idfsmec.evaluation.store import Store
+from idfsmec.evaluation.tables import TableArrays
 
-from .cohorts import comparable, make_cohort
+from .cohorts import Computed, comparable, make_cohort
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
 PROTOCOL = Protocol(rates=[0.0, 0.3], n_splits=3, ks=[2, 4])
+#: One fit for each unit.
+ONE_FIT = PROTOCOL.with_changes(tuning="grid")
 
 
 class MisbehavesOnce(AnovaF):
     """The first fit of all processes does harm; the others do their work."""
 
-    def __init__(self, *, n_features_to_select=None, flag=None):
+    def __init__(self, *, n_features_to_select=20, flag=None):
         super().__init__(n_features_to_select=n_features_to_select)
         self.flag = flag
 
@@ -81,7 +83,7 @@ def held_by_workers(client):
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_a_cluster_gives_what_one_process_gives_to_the_last_bit(tmp_path, cluster):
     methods = ["IDFS-MEC", "random"]
-    how = {"methods": methods, "protocol": PROTOCOL, "progress": False}
+    how = {"methods": methods, "protocol": PROTOCOL}
     here = accuracy(make_cohort(), tmp_path / "here", n_jobs=1, **how)
     there = accuracy(make_cohort(), tmp_path / "there", dask=cluster.scheduler_address, **how)
     for one, other in zip(comparable(here), comparable(there), strict=True):
@@ -91,13 +93,12 @@ def test_a_cluster_gives_what_one_process_gives_to_the_last_bit(tmp_path, cluste
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_a_worker_killed_in_the_middle_costs_nothing_but_time(tmp_path, cluster):
     def run(name, flag, **how):
-        shaky = Contestant("shaky", KillsItsWorkerOnce(flag=str(flag)))
+        shaky = Method("shaky", KillsItsWorkerOnce(flag=str(flag)))
         return accuracy(
             make_cohort(),
             tmp_path / name,
             methods=["random", shaky],
             protocol=PROTOCOL,
-            progress=False,
             **how,
         )
 
@@ -135,7 +136,7 @@ def test_a_table_is_sent_once_to_each_worker_however_many_units_there_are(
     tmp_path, cluster, monkeypatch
 ):
     monkeypatch.setenv("ARRIVALS", str(tmp_path / "arrivals"))
-    monkeypatch.setattr(_run, "TableArrays", CountedArrays)
+    monkeypatch.setattr(run, "TableArrays", CountedArrays)
     with distributed.Client(cluster) as client:
         client.wait_for_workers(2)
         workers = client.run(os.getpid)
@@ -145,7 +146,6 @@ def test_a_table_is_sent_once_to_each_worker_however_many_units_there_are(
             methods=["random", "ANOVA F"],
             protocol=PROTOCOL,
             dask=client,
-            progress=False,
         )
         assert set(map(len, held_by_workers(client).values())) == {0}  # nothing stays behind
     assert len(results.selections) == 2 * 2 * 2 * 3  # tables, methods, rates, folds
@@ -155,8 +155,8 @@ def test_a_table_is_sent_once_to_each_worker_however_many_units_there_are(
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_two_runs_may_share_tables_though_one_ends_before_the_other(tmp_path, cluster):
-    rude = Contestant("rude", TakesTablesAwayOnce(flag=str(tmp_path / "taken")))
-    how = {"methods": [rude], "protocol": PROTOCOL, "progress": False}
+    rude = Method("rude", TakesTablesAwayOnce(flag=str(tmp_path / "taken")))
+    how = {"methods": [rude], "protocol": PROTOCOL}
     with distributed.Client(cluster) as client:
         there = accuracy(make_cohort(), tmp_path / "there", dask=client, **how)
         assert set(map(len, held_by_workers(client).values())) == {0}
@@ -168,20 +168,40 @@ def test_two_runs_may_share_tables_though_one_ends_before_the_other(tmp_path, cl
 
 
 class KillsAProcess(AnovaF):
-    """The second unit takes another process down, as if its machine had lost power."""
+    """The second fit takes another process down as soon as the run has kept the first unit.
 
-    def __init__(self, *, n_features_to_select=None, folder=None):
+    The run says so by opening the gate, a named pipe on which the second fit waits.
+    """
+
+    def __init__(self, *, n_features_to_select=20, folder=None):
         super().__init__(n_features_to_select=n_features_to_select)
         self.folder = folder
 
     def fit(self, X, y):
-        fits, victim = Path(self.folder) / "fits", Path(self.folder) / "victim.pid"
-        with fits.open("a") as file:
-            file.write(".")
-        if victim.exists() and len(fits.read_text()) > 12:  # three or four for each unit
-            os.kill(int(victim.read_text()), signal.SIGKILL)
-            victim.unlink()
+        folder = Path(self.folder)
+        if (folder / "victim.pid").exists() and self.claims("first") and self.claims("second"):
+            with (folder / "gate").open():
+                os.kill(int((folder / "victim.pid").read_text()), signal.SIGKILL)
+            (folder / "victim.pid").unlink()
         return super().fit(X, y)
+
+    def claims(self, what):
+        """Whether something was claimed before, or nobody else can any more."""
+        try:
+            os.close(os.open(Path(self.folder) / what, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return what == "first"
+        return what == "second"
+
+
+def open_gate(folder):
+    """A listener that opens the gate once, after the first unit was kept."""
+
+    def listen(event):
+        if event.done == 1 and event.task == "accuracy" and (folder / "victim.pid").exists():
+            (folder / "gate").open("w").close()
+
+    return listen
 
 
 @contextmanager
@@ -217,28 +237,28 @@ def started_by_hand(folder, scheduler_options=(), worker_options=()):
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
-def test_a_scheduler_killed_in_the_middle_ends_the_run_and_the_next_one_goes_on(
-    tmp_path, monkeypatch
-):
-    deadly = Contestant("deadly", KillsAProcess(folder=str(tmp_path)))
-    how = {"methods": [deadly], "protocol": PROTOCOL, "progress": False}
+def test_a_scheduler_killed_in_the_middle_ends_the_run_and_the_next_one_goes_on(tmp_path):
+    os.mkfifo(tmp_path / "gate")
+    deadly = Method("deadly", KillsAProcess(folder=str(tmp_path)))
+    how = {"methods": [deadly], "protocol": ONE_FIT}
     with started_by_hand(tmp_path) as (address, scheduler):
         (tmp_path / "victim.pid").write_text(str(scheduler.pid))
         with pytest.raises(RuntimeError, match=r"scheduler is gone\. What is finished is kept"):
-            accuracy(make_cohort(), tmp_path / "out", dask=address, **how)
+            accuracy(
+                make_cohort(),
+                tmp_path / "out",
+                dask=address,
+                progress=open_gate(tmp_path),
+                **how,
+            )
         assert scheduler.wait(60) == -signal.SIGKILL
     with Store(tmp_path / "out", read_only=True) as store:
-        n_done = len(store.done_keys())
+        assert len(store.done_keys()) == 1
         assert store.failures() == []
-    assert 1 <= n_done < 6
 
-    computed = []
-    real = _run.execute
-    monkeypatch.setattr(
-        _run, "execute", lambda units, *rest: computed.extend(units) or real(units, *rest)
-    )
-    resumed = accuracy(make_cohort(), tmp_path / "out", n_jobs=1, **how)
-    assert len(computed) == 6 - n_done
+    computed = Computed()
+    resumed = accuracy(make_cohort(), tmp_path / "out", n_jobs=1, progress=computed, **how)
+    assert len(computed.units()) == 6 - 1
     whole = accuracy(make_cohort(), tmp_path / "whole", n_jobs=1, **how)
     for one, other in zip(comparable(whole), comparable(resumed), strict=True):
         assert_frame_equal(one, other, check_exact=True)
@@ -247,15 +267,15 @@ def test_a_scheduler_killed_in_the_middle_ends_the_run_and_the_next_one_goes_on(
 RUN_AND_BE_KILLED = """
 import os, sys
 from pathlib import Path
-from idfsmec.evaluation import Contestant, accuracy
+from idfsmec.evaluation import Method, accuracy
 from tests.evaluation.cohorts import make_cohort
-from tests.evaluation.test_dask import PROTOCOL, KillsAProcess
+from tests.evaluation.test_dask import ONE_FIT, KillsAProcess, open_gate
 
 folder, address = Path(sys.argv[1]), sys.argv[2]
 (folder / "victim.pid").write_text(str(os.getpid()))
-deadly = Contestant("deadly", KillsAProcess(folder=str(folder)))
-accuracy(make_cohort(), folder / "out", methods=[deadly], protocol=PROTOCOL, progress=False,
-         dask=address)
+deadly = Method("deadly", KillsAProcess(folder=str(folder)))
+accuracy(make_cohort(), folder / "out", methods=[deadly], protocol=ONE_FIT, dask=address,
+         progress=open_gate(folder))
 """
 
 
@@ -263,14 +283,15 @@ accuracy(make_cohort(), folder / "out", methods=[deadly], protocol=PROTOCOL, pro
 def test_what_a_killed_run_leaves_on_the_workers_the_next_one_uses_and_removes(tmp_path, cluster):
     script = tmp_path / "run.py"
     script.write_text(RUN_AND_BE_KILLED)
+    os.mkfifo(tmp_path / "gate")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     address = cluster.scheduler_address
     killed = subprocess.run(
         [sys.executable, str(script), str(tmp_path), address], env=environment, timeout=120
     )
     assert killed.returncode == -signal.SIGKILL
-    deadly = Contestant("deadly", KillsAProcess(folder=str(tmp_path)))
-    how = {"methods": [deadly], "protocol": PROTOCOL, "progress": False}
+    deadly = Method("deadly", KillsAProcess(folder=str(tmp_path)))
+    how = {"methods": [deadly], "protocol": ONE_FIT}
     with distributed.Client(cluster) as client:
         (left,) = set(map(tuple, held_by_workers(client).values()))
         assert len(left) == 1
@@ -297,7 +318,6 @@ def test_a_cluster_that_lacks_the_package_is_refused_with_advice(tmp_path, lacki
             methods=["random"],
             protocol=PROTOCOL,
             dask=address,
-            progress=False,
         )
 
 
@@ -313,5 +333,4 @@ def test_an_address_where_nobody_answers_is_refused_with_advice(tmp_path, monkey
             methods=["random"],
             protocol=PROTOCOL,
             dask="tcp://nowhere:1",
-            progress=False,
         )

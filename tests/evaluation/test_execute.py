@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Contestant, Protocol, _execute
-from idfsmec.evaluation._execute import execute
-from idfsmec.evaluation._fold_data import TableArrays
-from idfsmec.evaluation._sanity import AnovaF
-from idfsmec.evaluation._units import Outcome, plan_units
+from idfsmec.evaluation import Method, Protocol, execution
+from idfsmec.evaluation.execution import execute
+from idfsmec.evaluation.sanity import AnovaF
+from idfsmec.evaluation.tables import TableArrays
+from idfsmec.evaluation.units import UnitOutcome, plan_folds
 
 from .cohorts import make_cohort
 
@@ -22,7 +22,7 @@ PROTOCOL = Protocol(rates=[0.3], n_splits=4, ks=[2], svm_costs=[0.1])
 class KillsItsWorker(AnovaF):
     """Takes its process down: the first time only, or always."""
 
-    def __init__(self, *, n_features_to_select=None, flag=None):
+    def __init__(self, *, n_features_to_select=20, flag=None):
         super().__init__(n_features_to_select=n_features_to_select)
         self.flag = flag
 
@@ -37,17 +37,17 @@ class KillsItsWorker(AnovaF):
 
 
 def say_kind_of_array(unit, table):
-    return Outcome(unit.key, error=f"{type(table.X).__name__} {table.X.flags.writeable}")
+    return UnitOutcome(unit.key, error=f"{type(table.X).__name__} {table.X.flags.writeable}")
 
 
-def plan(contestant, table=None):
+def plan(method, table=None):
     arrays = TableArrays.of("t", make_cohort() if table is None else table)
-    return list(plan_units([arrays], [contestant], PROTOCOL, "1")), {"t": arrays}
+    return list(plan_folds([arrays], [method], PROTOCOL)), {"t": arrays}
 
 
 def test_a_table_reaches_the_processes_as_a_memory_map_not_with_each_unit(monkeypatch):
-    monkeypatch.setattr(_execute, "run_unit", say_kind_of_array)
-    units, tables = plan(Contestant("a", AnovaF()), make_cohort(n_features=50))
+    monkeypatch.setattr(execution, "run_unit", say_kind_of_array)
+    units, tables = plan(Method("a", AnovaF()), make_cohort(n_features=50))
     assert tables["t"].X.nbytes > 64 * 1024
     assert {outcome.error for outcome in execute(units, tables, n_jobs=2)} == {"memmap False"}
 
@@ -63,7 +63,7 @@ def test_the_arrays_that_are_sent_say_all_that_the_table_says():
 
 @pytest.mark.filterwarnings("ignore:A worker stopped")
 def test_a_process_killed_once_costs_nothing_but_time(tmp_path):
-    units, tables = plan(Contestant("k", KillsItsWorker(flag=str(tmp_path / "flag"))))
+    units, tables = plan(Method("k", KillsItsWorker(flag=str(tmp_path / "flag"))))
     outcomes = list(execute(units, tables, n_jobs=2))
     assert (tmp_path / "flag").exists()
     assert {outcome.key for outcome in outcomes} == {unit.key for unit in units}
@@ -72,9 +72,11 @@ def test_a_process_killed_once_costs_nothing_but_time(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:A worker stopped")
 def test_processes_killed_again_and_again_end_the_run_with_advice(monkeypatch):
-    monkeypatch.setattr(_execute, "_MOST_BREAKS", 2)
-    units, tables = plan(Contestant("k", KillsItsWorker()))
-    with pytest.raises(RuntimeError, match=r"killed 2 times in a row; give fewer with --jobs"):
+    monkeypatch.setattr(execution, "_MOST_BREAKS", 2)
+    units, tables = plan(Method("k", KillsItsWorker()))
+    with pytest.raises(
+        RuntimeError, match=r"killed 2 times in a row; give fewer, such as n_jobs=1"
+    ):
         list(execute(units, tables, n_jobs=2))
 
 
@@ -86,6 +88,6 @@ def test_a_cluster_without_the_package_for_it_is_refused_with_the_extra(monkeypa
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.delitem(sys.modules, "idfsmec.evaluation._cluster", raising=False)
     table = TableArrays.of("t", make_cohort())
-    units = list(plan_units([table], [Contestant("f", AnovaF())], PROTOCOL, "1"))
+    units = list(plan_folds([table], [Method("f", AnovaF())], PROTOCOL))
     with pytest.raises(InputError, match=r"needs the package .*install idfsmec\[dask\]"):
         execute(units, {"t": table}, dask="tcp://127.0.0.1:1")

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Protocol, _run, ablation, accuracy, cost, sensitivity
-from idfsmec.evaluation.methods import ABLATIONS
+from idfsmec.evaluation import Protocol, accuracy, cost
 from idfsmec.features import extract_to_file
 from idfsmec.missing import make_gaps
 from idfsmec.recordings import simulate_cohort
@@ -13,44 +12,29 @@ from idfsmec.table import FeatureTable
 from .cohorts import make_cohort
 
 PROTOCOL = Protocol(rates=[0.3], n_splits=3, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
-HERE = {"n_jobs": 1, "progress": False}
-
-
-def test_the_ablation_reuses_the_full_method_of_the_comparison(tmp_path, monkeypatch):
-    accuracy(make_cohort(), tmp_path, methods=["IDFS-MEC"], protocol=PROTOCOL, **HERE)
-    computed = []
-    real = _run.execute
-    monkeypatch.setattr(
-        _run, "execute", lambda units, *rest: computed.extend(units) or real(units, *rest)
-    )
-    results = ablation(make_cohort(), tmp_path, protocol=PROTOCOL, **HERE)
-    assert {unit.contestant.name for unit in computed} == set(ABLATIONS) - {"IDFS-MEC"}
-    assert set(results.chosen("ablation")["method"]) == set(ABLATIONS)
-    assert set(results.chosen("accuracy")["method"]) == {"IDFS-MEC"}
-    assert set(results.protocol["experiments"]) == {"accuracy", "ablation"}
-
-
-def test_sensitivity_scores_the_whole_grid_and_chooses_nothing(tmp_path):
-    results = sensitivity(
-        make_cohort(), tmp_path, lams=[0.1, 10.0], gammas=[2.0, 5.0], protocol=PROTOCOL, **HERE
-    )
-    counts = results.scores.groupby(["lam", "gamma", "k"]).size()
-    assert len(counts) == 2 * 2 * 2
-    assert (counts == 3).all()
-    assert not results.scores["chosen"].any()
+HERE = {"n_jobs": 1}
 
 
 def test_cost_measures_seconds_for_each_number_of_channels(tmp_path):
     table = make_cohort(n_channels=6)
-    results = cost(
-        table, tmp_path, methods=["IDFS-MEC", "mRMR"], channel_counts=[2, 6], progress=False
-    )
+    results = cost(table, tmp_path, methods=["IDFS-MEC", "mRMR"], channel_counts=[2, 6])
     counts = results.scores.groupby(["method", "n_channels"])["seconds"].count()
     assert set(counts.index.unique("n_channels")) == {2, 6}
     assert (results.scores["seconds"] > 0).all()
     assert results.scores["accuracy"].isna().all()
-    small = results.selections.set_index("table").loc["table, 2 channels"]
+    assert set(results.selections["table"]) == {"table"}
+    small = results.selections[results.selections["n_channels"] == 2]
     assert {name[:2] for name in np.concatenate(small["ranking"].to_list())} == {"E1", "E6"}
+
+
+def test_the_cost_keeps_to_the_options_that_are_given(tmp_path):
+    protocol = {"rates": [0.1], "n_splits": 2, "ks": [3]}
+    results = cost(
+        make_cohort(), tmp_path, methods=["mRMR"], channel_counts=[4], protocol=protocol
+    )
+    kept = results.protocol["experiments"]["cost"]
+    assert (kept["tuning"], kept["rates"], kept["n_splits"]) == ("time", [0.1], 2)
+    assert set(results.scores["k"]) == {3}
 
 
 def test_more_channels_than_there_are_cannot_be_measured(tmp_path):

@@ -1,11 +1,14 @@
 """Files for people: no cell runs as a formula, and what is read back is what was measured."""
 
 import csv
+import shutil
 
 import pytest
+from pandas.testing import assert_frame_equal
 
-from idfsmec.evaluation import Protocol, Results, accuracy, sensitivity
-from idfsmec.paper import reproduction
+from idfsmec.evaluation import Protocol, Results, accuracy, resampling
+from idfsmec.paper import sensitivity
+from idfsmec.paper.reproduction import write_tables
 from idfsmec.table import FeatureTable
 
 from .cohorts import make_cohort
@@ -22,10 +25,10 @@ def folder(tmp_path_factory):
     ]
     table = FeatureTable(X, table.y, table.subjects)
     out = tmp_path_factory.mktemp("out")
-    how = {"protocol": Protocol(rates=[0.3], n_splits=2, ks=[3]), "n_jobs": 1, "progress": False}
+    how = {"protocol": Protocol(rates=[0.3], n_splits=2, ks=[3]), "n_jobs": 1}
     accuracy({"=evil": table}, out, methods=["IDFS-MEC"], **how)
     sensitivity({"=evil": table}, out, lams=[1.0], gammas=[2.0], **how)
-    reproduction.write_tables(Results.read(out), out)
+    write_tables(resampling({"=evil": table}, out, n_resamples=2))
     return out
 
 
@@ -51,3 +54,18 @@ def test_names_come_back_unchanged(folder):
         f"{channel}__{feature}" for channel in HOSTILE for feature in ("=f1", "alpha", "NA")
     }
     assert set(results.selections["ranking"].explode()) <= columns
+
+
+def test_exported_files_are_never_read_back(folder, tmp_path):
+    """Where results come from is the store alone; a page made of it needs nothing else."""
+    before = Results.read(folder)
+    shutil.copy(folder / "store.sqlite", tmp_path)
+    for name in ("results.parquet", "selections.parquet", "tables.json", "resampling.json"):
+        assert (folder / name).exists()
+        (tmp_path / name).write_text("not what was measured")
+    after = Results.read(tmp_path)
+    assert_frame_equal(after.scores, before.scores)
+    assert_frame_equal(after.ranking, before.ranking)
+    assert after.resampling == before.resampling
+    assert after.environment == before.environment
+    assert after.protocol == before.protocol

@@ -1,13 +1,17 @@
 import numpy as np
 import pytest
+from sklearn.impute import KNNImputer
 
 from idfsmec._random import derive_seed
-from idfsmec.evaluation import Protocol, _fold_data, make_folds
-from idfsmec.evaluation._fold_data import TableArrays, load_fold, table_digest
+from idfsmec.evaluation import FILLERS, Filler, Protocol, folds, make_folds
+from idfsmec.evaluation.folds import load_fold
+from idfsmec.evaluation.tables import TableArrays, table_digest
 from idfsmec.missing import make_gaps
 from idfsmec.table import FeatureTable
 
 from .cohorts import make_cohort
+
+MEAN = FILLERS["mean"]
 
 
 def load(table, protocol=None, rate=0.3, pattern="random", seed=0, fold=0):
@@ -34,51 +38,55 @@ def perturbed(table, rows, what, seed=1):
 @pytest.mark.parametrize("pattern", ["random", "recording", "burst", "uneven"])
 def test_both_sides_of_a_fold_miss_the_asked_share(pattern):
     data = load(make_cohort(n_subjects=40, n_channels=8), pattern=pattern)
-    assert np.isnan(data.gappy).mean() == pytest.approx(0.3, abs=0.02)
-    assert np.isnan(data.test_gappy).mean() == pytest.approx(0.3, abs=0.02)
+    assert np.isnan(data.selecting).mean() == pytest.approx(0.3, abs=0.02)
+    assert np.isnan(data.test).mean() == pytest.approx(0.3, abs=0.02)
 
 
 def test_observed_training_values_have_mean_0_and_variance_1_and_gaps_are_filled_with_0():
     data = load(make_cohort())
-    assert np.nanmean(data.gappy, axis=0) == pytest.approx(np.zeros(12), abs=1e-12)
-    assert np.nanstd(data.gappy, axis=0) == pytest.approx(np.ones(12))
-    assert (data.filled[np.isnan(data.gappy)] == 0).all()
-    assert (data.test[np.isnan(data.test_gappy)] == 0).all()
+    assert np.nanmean(data.selecting, axis=0) == pytest.approx(np.zeros(12), abs=1e-12)
+    assert np.nanstd(data.selecting, axis=0) == pytest.approx(np.ones(12))
+    filled = data.filled(MEAN)
+    assert (filled.selecting[np.isnan(data.selecting)] == 0).all()
+    assert (filled.test[np.isnan(data.test)] == 0).all()
+    assert filled.train is filled.selecting  # the work is done once
 
 
 @pytest.mark.parametrize("what", ["values", "gaps", "labels"])
 @pytest.mark.parametrize("pattern", ["random", "recording", "uneven"])
 def test_nothing_held_out_reaches_what_selectors_see(what, pattern, monkeypatch):
     table = make_cohort()
-    folds = make_folds(table.y, table.subjects, n_splits=4)
+    splits = make_folds(table.y, table.subjects, n_splits=4)
     # Stratified folds know all labels: hold them, so that only what is held out differs.
     monkeypatch.setattr(
-        _fold_data,
+        folds,
         "make_folds",
-        lambda y, *rest: folds if len(y) == len(table) else make_folds(y, *rest),
+        lambda y, *rest: splits if len(y) == len(table) else make_folds(y, *rest),
     )
     before = load(table, pattern=pattern)
-    after = load(perturbed(table, folds[0][1], what), pattern=pattern)
+    after = load(perturbed(table, splits[0][1], what), pattern=pattern)
     if what == "labels":
         assert (before.y_test != after.y_test).any()
     else:
-        assert not np.array_equal(before.test_gappy, after.test_gappy, equal_nan=True)
+        assert not np.array_equal(before.test, after.test, equal_nan=True)
     for one, other in zip([before, *before.inner], [after, *after.inner], strict=True):
-        assert np.array_equal(one.gappy, other.gappy, equal_nan=True)
-        assert np.array_equal(one.filled, other.filled)
-        assert np.array_equal(one.train, other.train)
+        assert np.array_equal(one.selecting, other.selecting, equal_nan=True)
+        assert np.array_equal(one.train, other.train, equal_nan=True)
+        for filler in (MEAN, Filler("nearest", KNNImputer())):
+            assert np.array_equal(one.filled(filler).selecting, other.filled(filler).selecting)
+            assert np.array_equal(one.filled(filler).train, other.filled(filler).train)
         assert np.array_equal(one.y_train, other.y_train)
     for one, other in zip(before.inner, after.inner, strict=True):
-        assert np.array_equal(one.test, other.test)
+        assert np.array_equal(one.test, other.test, equal_nan=True)
         assert np.array_equal(one.y_test, other.y_test)
 
 
 def test_gaps_for_the_selection_leave_the_classifier_complete_data():
     table = make_cohort()
     data = load(table, Protocol(n_splits=4, gaps="selection"), rate=0.5)
-    assert np.isnan(data.gappy).mean() == pytest.approx(0.5, abs=0.02)
-    assert not np.isnan(data.train_gappy).any()
-    assert not np.isnan(data.test_gappy).any()
+    assert np.isnan(data.selecting).mean() == pytest.approx(0.5, abs=0.02)
+    assert not np.isnan(data.train).any()
+    assert not np.isnan(data.test).any()
     train, test = make_folds(table.y, table.subjects, n_splits=4)[0]
     X = table.X.to_numpy()
     scaled = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
@@ -90,8 +98,8 @@ def test_inner_folds_split_the_training_samples_and_keep_their_gaps():
     data = load(make_cohort())
     assert len(data.inner) == 3
     assert sum(part.y_test.size for part in data.inner) == data.y_train.size
-    n_missing = sum(np.isnan(part.test_gappy).sum() for part in data.inner)
-    assert n_missing == np.isnan(data.gappy).sum()
+    n_missing = sum(np.isnan(part.test).sum() for part in data.inner)
+    assert n_missing == np.isnan(data.selecting).sum()
 
 
 def test_a_column_that_never_changes_in_training_carries_nothing_into_the_test():
@@ -101,14 +109,15 @@ def test_a_column_that_never_changes_in_training_carries_nothing_into_the_test()
     X.iloc[train, 0] = 7.1
     X.iloc[train, 1] = np.nan
     data = load(FeatureTable(X, table.y, table.subjects), rate=0.0)
-    assert (data.train[:, :2] == 0).all()
-    assert (data.test[:, :2] == 0).all()
+    filled = data.filled(MEAN)
+    assert (filled.train[:, :2] == 0).all()
+    assert (filled.test[:, :2] == 0).all()
 
 
 def test_gaps_of_a_rate_are_the_same_for_all_methods_and_differ_between_folds_and_seeds():
     table = make_cohort()
     again = load(FeatureTable(table.X, table.y, table.subjects))
-    assert np.array_equal(load(table).gappy, again.gappy, equal_nan=True)
+    assert np.array_equal(load(table).selecting, again.selecting, equal_nan=True)
     seeds = {derive_seed("gaps", "random", 0.3, seed, fold) for seed in (0, 1) for fold in (0, 1)}
     assert len(seeds) == 4
 

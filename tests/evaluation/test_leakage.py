@@ -5,26 +5,26 @@ import pandas as pd
 import pytest
 
 from idfsmec.evaluation import (
-    Contestant,
+    METHODS,
+    Method,
     Protocol,
     accuracy,
     chance_bands,
-    find_contestants,
+    find_methods,
     make_folds,
 )
-from idfsmec.evaluation._fold_data import TableArrays
-from idfsmec.evaluation._units import plan_units, run_unit
-from idfsmec.evaluation.methods import SANITY
+from idfsmec.evaluation.tables import TableArrays
+from idfsmec.evaluation.units import plan_folds, run_unit
 from idfsmec.selection import PSNSGA
 from idfsmec.table import FeatureTable
 
 from .cohorts import make_cohort
 from .test_fold_data import perturbed
 
-QUICK_GENETIC = Contestant("PS-NSGA", PSNSGA(population_size=10, n_generations=3))
+QUICK_GENETIC = Method("PS-NSGA", PSNSGA(population_size=10, n_generations=3))
 NAMES = [
     *("IDFS-MEC", "ReliefF", "mRMR", "CMIM", "MRMSR", "RRCT", "RFS", "FSOR", "GRMOR", "CD-LSR"),
-    *SANITY,
+    *(name for name, one in METHODS.items() if one.family == "sanity"),
 ]
 EVERYONE = [*NAMES, QUICK_GENETIC]
 
@@ -37,13 +37,12 @@ def shuffled(table, seed):
     return FeatureTable(table.X, table.subjects.map(labels), table.subjects)
 
 
+@pytest.mark.slow
 def test_with_labels_shuffled_by_subject_every_method_stays_at_chance(tmp_path):
     base = make_cohort(n_subjects=30, n_epochs=4, n_channels=4, subject_spread=2.0, effect=0.0)
     tables = {f"shuffle {seed}": shuffled(base, seed) for seed in range(2)}
     protocol = Protocol(rates=[0.2], n_splits=3, ks=[3, 6], svm_costs=[0.1], n_inner_splits=2)
-    results = accuracy(
-        tables, tmp_path, methods=EVERYONE, protocol=protocol, n_jobs=1, progress=False
-    )
+    results = accuracy(tables, tmp_path, methods=EVERYONE, protocol=protocol, n_jobs=1)
     assert len(results.failures) == 0
     means = results.chosen().groupby(["method", "table"])["balanced_accuracy"].mean()
     assert set(means.index.unique("method")) == {*NAMES, "PS-NSGA"}
@@ -71,7 +70,6 @@ def test_who_somebody_is_helps_with_sample_folds_only(tmp_path):
             methods=["IDFS-MEC", "ANOVA F", "gradient boosting"],
             protocol=protocol,
             n_jobs=1,
-            progress=False,
         )
         score[folds] = results.chosen().groupby("method")["balanced_accuracy"].mean()
     band = chance_bands(y, subjects)["balanced_accuracy"]
@@ -85,13 +83,12 @@ def test_no_method_selects_otherwise_when_the_held_out_samples_change(what):
     protocol = Protocol(rates=[0.3], n_splits=2, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
     _, test = make_folds(table.y, table.subjects, n_splits=2)[0]
     other = perturbed(table, test, what)
-    contestants = find_contestants(EVERYONE)
-    for contestant in contestants:
+    for method in find_methods(EVERYONE):
         found = []
         for one in (table, other):
             arrays = TableArrays.of("t", one)
-            unit = next(iter(plan_units([arrays], [contestant], protocol, "1")))
+            unit = next(iter(plan_folds([arrays], [method], protocol)))
             result = run_unit(unit, arrays).result
             settings = [(row["k"], row["params"], row["chosen"]) for row in result.rows]
             found.append((result.rankings, settings))
-        assert found[0] == found[1], contestant.name
+        assert found[0] == found[1], method.name

@@ -1,68 +1,226 @@
+"""The registry: one list of methods that decides what runs, is tuned, coloured and completed."""
+
 import json
-from dataclasses import replace
+import subprocess
+import sys
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from pandas.testing import assert_frame_equal
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import KNNImputer
+from sklearn.neighbors import KNeighborsClassifier
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Contestant, Protocol, find_contestants
-from idfsmec.evaluation._fold_data import TableArrays, load_fold
-from idfsmec.evaluation._rank import rank_all, rank_inner, rank_timed
-from idfsmec.evaluation._sanity import AnovaF, ColumnOrder, ForestImportance, RandomOrder
-from idfsmec.evaluation.methods import ABLATIONS, SANITY, idfsmec_contestant
-from idfsmec.selection import CDLSR, IDFSMEC, _registry, register_method
+from idfsmec.evaluation import (
+    CLASSIFIERS,
+    FILLERS,
+    METHODS,
+    Method,
+    Protocol,
+    accuracy,
+    find_methods,
+    methods,
+    register_classifier,
+    register_filler,
+    register_method,
+)
+from idfsmec.evaluation.sanity import AnovaF, ColumnOrder, ForestImportance, RandomOrder
+from idfsmec.selection import CDLSR, IDFSMEC, MRMR, PSNSGA, RFS, ReliefF
 
-from .cohorts import make_cohort
+from .cohorts import comparable, make_cohort
 
-
-@pytest.fixture(scope="module")
-def fold():
-    return load_fold(
-        TableArrays.of("t", make_cohort()), Protocol(n_splits=3), "random", 0.3, 0, 0, True
-    )
-
-
-def test_an_unknown_method_is_refused_with_the_choices():
-    with pytest.raises(InputError, match=r"no method 'mrmr2'; choose from IDFS-MEC.*ANOVA F"):
-        find_contestants(["mrmr2"])
-
-
-def test_a_name_given_twice_is_refused():
-    with pytest.raises(InputError, match="'IDFS-MEC' is given twice"):
-        find_contestants(["IDFS-MEC", idfsmec_contestant()])
+PROTOCOL = Protocol(rates=[0.3], n_splits=3, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
 
 
-def test_the_default_is_all_methods_and_the_sanity_lines():
-    names = [one.name for one in find_contestants()]
-    assert names[0] == "IDFS-MEC"
-    assert names[-5:] == list(SANITY)
+@pytest.fixture
+def registries(monkeypatch):
+    """What a test registers is gone afterwards."""
+    for registry in (METHODS, FILLERS, CLASSIFIERS):
+        monkeypatch.setattr(registry, "_entries", dict(registry))
 
 
-def test_descriptions_are_json_and_tell_parameters_apart():
-    texts = {
-        json.dumps(Contestant("x", IDFSMEC(tol=tol)).describe(), sort_keys=True)
-        for tol in (1e-6, 1e-5)
-    }
-    assert len(texts) == 2
+def run(out, names, table=None, **changes):
+    table = make_cohort() if table is None else table
+    protocol = PROTOCOL.with_changes(**changes)
+    return accuracy(table, out, methods=names, protocol=protocol, n_jobs=1)
 
 
-def test_one_path_gives_the_orders_of_separate_fits(fold):
-    for name in ABLATIONS:
-        contestant = idfsmec_contestant(name, lams=[0.01, 10.0], gammas=[1.1, 3.0])
-        shared = rank_all(contestant, fold, [2, 5], 0)
-        for s, setting in enumerate(contestant.grid):
-            selector = clone(contestant.selector).set_params(channels=fold.channel_of, **setting)
-            alone = np.argsort(selector.fit(fold.gappy, fold.y_train).ranking_)
-            assert shared[s, 5].tolist() == alone.tolist()
+class TestLookingUp:
+    def test_an_unknown_method_is_refused_with_the_choices(self):
+        with pytest.raises(InputError, match=r"no method 'mrmr2'; choose from IDFS-MEC.*ANOVA F"):
+            find_methods(["mrmr2"])
+
+    def test_a_name_given_twice_is_refused(self):
+        with pytest.raises(InputError, match="'IDFS-MEC' is given twice"):
+            find_methods(["IDFS-MEC", METHODS["IDFS-MEC"]])
+
+    def test_nothing_is_refused(self):
+        with pytest.raises(InputError, match="no methods to compare"):
+            find_methods([])
+
+    def test_the_default_is_all_methods_and_the_sanity_lines(self):
+        found = find_methods()
+        assert found[0].name == "IDFS-MEC"
+        assert [one.family for one in found[-5:]] == ["sanity"] * 5
+        assert "ablation" not in {one.family for one in found}
+
+    def test_a_method_whose_package_is_missing_is_left_out_or_refused(self, registries):
+        register_method("far", AnovaF(), family="filter", needs="no_such_package")
+        assert "far" not in [one.name for one in find_methods()]
+        with pytest.raises(InputError, match="'far' needs the package 'no_such_package'"):
+            find_methods(["far"])
+
+    def test_names_are_known_without_waiting_for_scikit_learn(self):
+        code = "import sys, idfsmec.evaluation.methods as m; m.find_methods(); "
+        code += "print('sklearn' in sys.modules)"
+        path = {"PYTHONPATH": ":".join(sys.path)}
+        said = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True)
+        assert said.stdout.strip() == b"False", said.stderr
 
 
-def test_no_redundancy_has_lam_0_and_no_channel_weights_has_one_gamma():
-    assert {one["lam"] for one in idfsmec_contestant("no redundancy").grid} == {0.0}
-    assert len({one["gamma"] for one in idfsmec_contestant("no channel weights").grid}) == 1
+class TestBuiltIn:
+    def test_families_and_abilities_are_those_of_the_methods(self):
+        families = {name: one.family for name, one in METHODS.items()}
+        assert [name for name, one in families.items() if one == "proposed"] == ["IDFS-MEC"]
+        assert [name for name, one in families.items() if one == "wrapper"] == ["PS-NSGA"]
+        taking = {name for name, one in METHODS.items() if one.family != "ablation"}
+        assert {name for name in taking if METHODS[name].takes_gaps} == {"IDFS-MEC"}
+        assert [name for name in taking if METHODS[name].depends_on_k] == ["CD-LSR"]
+        assert METHODS["PS-NSGA"].needs == "pymoo"
+
+    @pytest.mark.parametrize("name", [n for n, one in METHODS.items() if one.family != "sanity"])
+    def test_a_fresh_selector_ranks_all_features(self, name):
+        quick = {"n_generations": 1} if name == "PS-NSGA" else {}
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(40, 5)), np.arange(40) % 2
+        selector = METHODS[name].build(n_features_to_select=2, random_state=3, **quick).fit(X, y)
+        assert sorted(selector.ranking_) == [1, 2, 3, 4, 5]
+        assert selector.support_.sum() == 2
+
+    def test_building_leaves_the_entry_as_it_is(self):
+        METHODS["PS-NSGA"].build(random_state=42, n_generations=1)
+        assert METHODS["PS-NSGA"].build().get_params() == PSNSGA(random_state=0).get_params()
+
+    def test_nested_tuning_tries_the_whole_default_grid_of_the_proposed_method(self):
+        settings = METHODS["IDFS-MEC"].settings
+        assert {one["lam"] for one in settings} == {10.0**power for power in range(-3, 4)}
+        assert {one["gamma"] for one in settings} == {1.1, 1.5, 2.0, 3.0, 5.0, 9.0}
+        assert len(settings) == 42
+
+    def test_cd_lsr_shares_its_products_between_k_and_ranks_as_separate_fits(self, tmp_path):
+        alone = Method("CD-LSR", OnItsOwn(random_state=0), depends_on_k=True)
+        together = run(tmp_path / "together", ["CD-LSR"])
+        apart = run(tmp_path / "apart", [alone])
+        for one, other in zip(comparable(together), comparable(apart), strict=True):
+            assert_frame_equal(one, other, check_exact=True)
 
 
-def test_a_contestant_that_depends_on_k_is_fitted_for_each_k(fold):
+class OnItsOwn(CDLSR):
+    """Offers no short cut for several numbers of features."""
+
+    rank_grid = None
+
+
+class TestRegistering:
+    def test_a_users_method_is_known_by_name_and_runs(self, registries, tmp_path):
+        settings = {"n_neighbors": [3, 5]}
+        register_method("near", ReliefF(), family="filter", label="near ones", settings=settings)
+        assert METHODS["near"].settings == ({"n_neighbors": 3}, {"n_neighbors": 5})
+        results = run(tmp_path, ["near"])
+        picked = {json.loads(text)["n_neighbors"] for text in results.scores["params"]}
+        assert picked <= {3, 5}
+        assert results.methods["near"] == {"family": "filter", "label": "near ones"}
+
+    def test_a_name_is_replaced_only_if_that_is_said(self, registries):
+        with pytest.raises(InputError, match=r"a method 'mRMR' already; .*overwrite=True"):
+            register_method("mRMR", MRMR(), family="filter")
+        register_method("mRMR", MRMR(method="MIQ"), family="filter", overwrite=True)
+        assert METHODS["mRMR"].build().method == "MIQ"
+
+    def test_replacing_an_entry_changes_what_runs_and_what_is_tuned(self, registries, tmp_path):
+        before = run(tmp_path / "before", ["IDFS-MEC", "RFS"])
+        register_method("IDFS-MEC", AnovaF(), family="proposed", overwrite=True)
+        register_method("RFS", RFS(), family="embedded", settings=[{"gamma": 7.0}], overwrite=True)
+        after = run(tmp_path / "after", ["IDFS-MEC", "RFS"])
+        parameters = {name: set(own["params"]) for name, own in after.scores.groupby("method")}
+        assert parameters == {"IDFS-MEC": {'{"C": 0.1}'}, "RFS": {'{"C": 0.1, "gamma": 7.0}'}}
+        assert before.ranking["channel_weight"].notna().all()
+        assert after.ranking["channel_weight"].isna().all()  # the new one has none
+
+    @pytest.mark.parametrize("name", ["a,b", " "])
+    def test_a_name_that_no_list_could_hold_is_refused(self, name):
+        with pytest.raises(InputError, match="a name without commas"):
+            Method(name, MRMR())
+
+    def test_an_unknown_family_is_refused(self):
+        with pytest.raises(InputError, match="family is 'magic'; choose from proposed, filter"):
+            Method("x", MRMR(), "magic")
+
+    def test_parameters_that_the_selector_lacks_are_refused(self):
+        with pytest.raises(InputError, match="SelectKBest has no parameter 'n_features_to_select"):
+            Method("k best", SelectKBest())
+        with pytest.raises(InputError, match="MRMR has no parameter 'alpha'"):
+            Method("x", MRMR(), settings={"alpha": [1, 2]})
+
+    def test_entries_are_read_only(self):
+        with pytest.raises(AttributeError):
+            METHODS["RFS"].label = "mine"
+        with pytest.raises(TypeError):
+            METHODS["mine"] = METHODS["RFS"]
+
+    def test_descriptions_are_json_and_tell_parameters_apart(self):
+        texts = {
+            json.dumps(Method("x", IDFSMEC(tol=tol)).describe(), sort_keys=True)
+            for tol in (1e-6, 1e-5)
+        }
+        assert len(texts) == 2
+
+
+def nearest_neighbour(train, y, test, *, C, n_classes, class_weight, random_state):
+    votes = KNeighborsClassifier(1).fit(train, y).predict(test)
+    return np.eye(n_classes)[votes]
+
+
+class TestParts:
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    def test_a_users_filler_and_classifier_run_by_name_in_any_process(
+        self, registries, tmp_path, n_jobs
+    ):
+        register_filler("nearest", KNNImputer(n_neighbors=3))
+        register_classifier("1-NN", nearest_neighbour, has_cost=False)
+        own = Method("own", AnovaF(), filler="nearest", classifier="1-NN")
+        plain = Method("plain", AnovaF())
+        results = accuracy(
+            make_cohort(), tmp_path, methods=[own, plain], protocol=PROTOCOL, n_jobs=n_jobs
+        )
+        assert len(results.failures) == 0
+        assert set(results.scores.groupby("method")["params"].first()) == {"{}", '{"C": 0.1}'}
+        first = results.selections.groupby("method")["ranking"].apply(list)
+        assert len(first["own"]) == len(first["plain"]) == 3
+
+    def test_a_filler_is_told_the_channel_of_each_column(self, registries, tmp_path):
+        class ChannelMean(KNNImputer):
+            def __init__(self, channels=None):
+                super().__init__()
+                self.channels = channels
+
+            def fit(self, X, y=None):
+                assert len(self.channels) == X.shape[1]
+                return super().fit(X)
+
+        register_filler("by channel", ChannelMean())
+        results = run(tmp_path, [Method("own", AnovaF(), filler="by channel")])
+        assert len(results.failures) == 0
+
+    def test_unknown_parts_are_refused_with_the_choices(self, tmp_path):
+        with pytest.raises(InputError, match="no filler 'magic'; choose from mean"):
+            run(tmp_path, [Method("x", AnovaF(), filler="magic")])
+        with pytest.raises(InputError, match="no classifier 'magic'; choose from svm, boosting"):
+            run(tmp_path, [Method("x", AnovaF(), classifier="magic")])
+
+
+def test_a_method_that_depends_on_k_is_fitted_for_each_k(tmp_path):
     class Picky(AnovaF):
         def fit(self, X, y):
             super().fit(X, y)
@@ -70,34 +228,27 @@ def test_a_contestant_that_depends_on_k_is_fitted_for_each_k(fold):
                 self.ranking_ = self.ranking_[::-1].copy()
             return self
 
-    orders = rank_all(Contestant("p", Picky(), depends_on_k=True), fold, [2, 3], 0)
-    assert not np.array_equal(orders[0, 2], orders[0, 3])
+    results = run(tmp_path, [Method("p", Picky(), depends_on_k=True)], ks=[2], tuning="grid")
+    more = run(tmp_path / "4", [Method("p", Picky(), depends_on_k=True)], ks=[4], tuning="grid")
+    assert results.selections["ranking"][0] != more.selections["ranking"][0][:2]
 
 
-def test_a_registered_method_says_whether_it_depends_on_k(monkeypatch):
-    monkeypatch.setitem(_registry._methods, "jointly", None)  # gone again afterwards
-    register_method("jointly", AnovaF(), family="filter", depends_on_k=True, replace=True)
-    depend = [one.name for one in find_contestants() if one.depends_on_k]
-    assert depend == ["CD-LSR", "jointly"]
+@pytest.mark.parametrize(
+    "selector",
+    [ColumnOrder(), RandomOrder(random_state=3), AnovaF(), ForestImportance(random_state=3)],
+)
+def test_sanity_lines_rank_all_features_and_repeat_themselves(selector):
+    X, y = np.random.default_rng(0).normal(size=(40, 6)), np.arange(40) % 2
+    first = selector.fit(X, y).ranking_
+    assert sorted(first) == [1, 2, 3, 4, 5, 6]
+    assert (selector.fit(X, y).ranking_ == first).all()
+    assert not Method("s", selector).takes_gaps
 
 
-@pytest.mark.parametrize("selector", [ColumnOrder(), RandomOrder(), AnovaF(), ForestImportance()])
-def test_sanity_lines_rank_all_features_and_repeat_themselves(selector, fold):
-    contestant = Contestant("s", selector)
-    assert not contestant.takes_gaps
-    order, seconds = rank_timed(contestant, fold, {}, [5], seed=3)[5]
-    again, _ = rank_timed(contestant, fold, {}, [5], seed=3)[5]
-    assert sorted(order) == list(range(12))
-    assert order.tolist() == again.tolist()
-    assert seconds > 0
-
-
-def test_informed_sanity_lines_find_the_planted_features():
-    arrays = TableArrays.of("t", make_cohort(effect=3.0))
-    fold = load_fold(arrays, Protocol(n_splits=3), "random", 0.3, 0, 0, False)
-    for selector in (AnovaF(), ForestImportance()):
-        order, _ = rank_timed(Contestant("s", selector), fold, {}, [5], seed=0)[5]
-        assert set(order[:2]) == {0, 3}
+def test_informed_sanity_lines_find_the_planted_features(tmp_path):
+    results = run(tmp_path, ["ANOVA F", "random forest"], make_cohort(effect=3.0))
+    for ranking in results.selections["ranking"]:
+        assert set(ranking[:2]) == {"E1__f1", "E2__f1"}
 
 
 def test_anova_puts_constant_features_last():
@@ -106,52 +257,19 @@ def test_anova_puts_constant_features_last():
     assert AnovaF().fit(X, np.arange(30) % 2).ranking_[1] == 4
 
 
-@pytest.mark.parametrize("name", ABLATIONS)
-def test_inner_folds_in_one_batch_rank_as_each_on_its_own(name):
-    arrays = TableArrays.of("t", make_cohort(n_features=6, subject_spread=2.0, seed=4))
-    fold = load_fold(arrays, Protocol(n_splits=3), "random", 0.4, 0, 1, True)
-    contestant = idfsmec_contestant(name)
-    together = rank_inner(contestant, fold, [3, 24], 0)
-    assert len(together) == len(fold.inner) == 3
-    for part, ranked in zip(fold.inner, together, strict=True):
-        alone = rank_all(contestant, part, [3, 24], 0)
-        assert {key: order.tolist() for key, order in ranked.items()} == {
-            key: order.tolist() for key, order in alone.items()
-        }
+class OneByOne(IDFSMEC):
+    """Offers no batch of settings and folds."""
+
+    rank_grid = None
 
 
-@pytest.mark.parametrize("changes", [{"standardize": False}, {}])
-def test_inner_folds_are_ranked_apart_where_a_batch_would_not_be_the_same(changes, monkeypatch):
-    """Without standardising, and where an inner fold lacks a class."""
-
-    def refuse(*args, **kwargs):
-        raise AssertionError("ranked in one batch")
-
-    monkeypatch.setattr("idfsmec.evaluation._rank.idfs_fold_paths", refuse)
-    arrays = TableArrays.of("t", make_cohort(n_classes=3))
-    fold = load_fold(arrays, Protocol(n_splits=3), "random", 0.3, 0, 0, True)
-    if not changes:
-        few = replace(fold.inner[0], y_train=np.minimum(fold.inner[0].y_train, 1))
-        fold = replace(fold, inner=(few, *fold.inner[1:]))
-    contestant = Contestant("c", IDFSMEC(**changes), ({"lam": 1.0, "gamma": 2.0},))
-    ranked = rank_inner(contestant, fold, [2], 0)
-    alone = [rank_all(contestant, part, [2], 0) for part in fold.inner]
-    for one, other in zip(ranked, alone, strict=True):
-        assert one[0, 2].tolist() == other[0, 2].tolist()
-
-
-def test_cd_lsr_shares_its_products_between_k_and_ranks_as_separate_fits(fold):
-    (contestant,) = find_contestants(["CD-LSR"])
-    ks = [1, 3, 7]
-    found = rank_timed(contestant, fold, {}, ks, seed=5)
-    for k in ks:
-        alone = CDLSR(n_features_to_select=k, random_state=5).fit(fold.filled, fold.y_train)
-        assert found[k][0].tolist() == np.argsort(alone.ranking_).tolist()
-        assert found[k][1] > 0
-
-
-def test_nested_tuning_tries_the_whole_default_grid_of_idfs_mec():
-    grid = idfsmec_contestant().grid
-    assert {one["lam"] for one in grid} == {1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3}
-    assert {one["gamma"] for one in grid} == {1.1, 1.5, 2.0, 3.0, 5.0, 9.0}
-    assert len(grid) == 42
+@pytest.mark.parametrize("changes", [{}, {"standardize": False}])
+def test_a_batch_of_settings_and_inner_folds_ranks_as_fits_one_by_one(tmp_path, changes):
+    settings = methods.settings_grid(lam=[0.01, 10.0], gamma=[1.1, 3.0])
+    table = make_cohort(n_features=6, subject_spread=2.0, seed=4)
+    found = []
+    for kind in (IDFSMEC, OneByOne):
+        method = Method("same name", kind(**changes), settings=settings)
+        found.append(run(tmp_path / kind.__name__, [method], table, rates=[0.4]))
+    for one, other in zip(*map(comparable, found), strict=True):
+        assert_frame_equal(one, other, check_exact=True)

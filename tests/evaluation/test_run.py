@@ -1,41 +1,26 @@
 import itertools
 import json
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Contestant, Protocol, Results, _run, accuracy
-from idfsmec.evaluation._sanity import AnovaF, RandomOrder
+from idfsmec.evaluation import Method, Protocol, Results, accuracy, cost
+from idfsmec.evaluation.sanity import AnovaF, RandomOrder
 from idfsmec.missing import make_gaps
 from idfsmec.table import FeatureTable
 
-from .cohorts import comparable, make_cohort
+from .cohorts import Computed, comparable, make_cohort
 
 PROTOCOL = Protocol(rates=[0.0, 0.3], n_splits=3, ks=[2, 4], svm_costs=[0.1])
 METHODS = ["random", "ANOVA F"]
 WITH_OURS = ["IDFS-MEC", "random"]
 
 
-@pytest.fixture
-def counted(monkeypatch):
-    """Units that are really computed."""
-    seen = []
-
-    def execute(units, *rest):
-        seen.extend(units)
-        return real(units, *rest)
-
-    real = _run.execute
-    monkeypatch.setattr(_run, "execute", execute)
-    return seen
-
-
 def run(out, protocol=PROTOCOL, methods=METHODS, tables=None, **how):
-    how = {"n_jobs": 1, "progress": False, **how}
+    how = {"n_jobs": 1, **how}
     tables = make_cohort() if tables is None else tables
     return accuracy(tables, out, methods=methods, protocol=protocol, **how)
 
@@ -43,7 +28,7 @@ def run(out, protocol=PROTOCOL, methods=METHODS, tables=None, **how):
 class FailsAtFirst(AnovaF):
     """Fails as long as a file is there."""
 
-    def __init__(self, *, n_features_to_select=None, flag=None):
+    def __init__(self, *, n_features_to_select=20, flag=None):
         super().__init__(n_features_to_select=n_features_to_select)
         self.flag = flag
 
@@ -63,13 +48,13 @@ def test_two_processes_give_what_one_gives_to_the_last_bit(tmp_path):
         assert_frame_equal(a, b, check_exact=True)
 
 
-def test_a_finished_run_computes_nothing_again_and_gives_the_same_files(tmp_path, counted):
-    first = run(tmp_path)
-    assert len(counted) == 12
+def test_a_finished_run_computes_nothing_again_and_gives_the_same_files(tmp_path):
+    computed, again_computed = Computed(), Computed()
+    first = run(tmp_path, progress=computed)
+    assert len(computed.units()) == 12
     before = (tmp_path / "results.csv").read_bytes()
-    counted.clear()
-    again = run(tmp_path)
-    assert counted == []
+    again = run(tmp_path, progress=again_computed)
+    assert again_computed.events == []
     assert (tmp_path / "results.csv").read_bytes() == before
     assert_frame_equal(first.scores, again.scores, check_exact=True)
 
@@ -83,21 +68,21 @@ def test_a_finished_run_computes_nothing_again_and_gives_the_same_files(tmp_path
         ({"ks": [2]}, 12),  # touches all
     ],
 )
-def test_a_change_recomputes_only_what_it_touches(tmp_path, counted, change, n_computed):
+def test_a_change_recomputes_only_what_it_touches(tmp_path, change, n_computed):
     run(tmp_path)
-    counted.clear()
+    computed = Computed()
     protocol = PROTOCOL.with_changes(**change)
-    results = run(tmp_path, protocol)
-    assert len(counted) == n_computed
+    results = run(tmp_path, protocol, progress=computed)
+    assert len(computed.units()) == n_computed
     planned = len(protocol.rates) * len(protocol.seeds) * len(protocol.patterns) * 3 * 2
     assert len(results.selections) == planned
 
 
-def test_another_setting_of_one_method_recomputes_that_method_only(tmp_path, counted):
-    run(tmp_path, methods=["random", Contestant("mine", AnovaF())])
-    counted.clear()
-    run(tmp_path, methods=["random", Contestant("mine", RandomOrder())])
-    assert {unit.contestant.name for unit in counted} == {"mine"}
+def test_another_setting_of_one_method_recomputes_that_method_only(tmp_path):
+    run(tmp_path, methods=["random", Method("mine", AnovaF())])
+    computed = Computed()
+    run(tmp_path, methods=["random", Method("mine", RandomOrder())], progress=computed)
+    assert {unit.method.name for unit in computed.units()} == {"mine"}
 
 
 def test_rows_taken_away_by_a_change_leave_the_results(tmp_path):
@@ -111,7 +96,7 @@ def test_rows_taken_away_by_a_change_leave_the_results(tmp_path):
 def test_a_failed_unit_is_recorded_not_done_and_tried_again(tmp_path, n_jobs):
     flag = tmp_path / "full"
     flag.touch()
-    methods = ["random", Contestant("shaky", FailsAtFirst(flag=str(flag)))]
+    methods = ["random", Method("shaky", FailsAtFirst(flag=str(flag)))]
     protocol = PROTOCOL.with_changes(rates=[0.3])
     failed = run(tmp_path / "out", protocol, methods, n_jobs=n_jobs)
     assert set(failed.scores["method"]) == {"random"}
@@ -123,25 +108,76 @@ def test_a_failed_unit_is_recorded_not_done_and_tried_again(tmp_path, n_jobs):
     assert set(mended.scores["method"]) == {"random", "shaky"}
 
 
-def test_ctrl_c_leaves_what_is_done_readable_and_the_next_start_goes_on(tmp_path, monkeypatch):
+def test_ctrl_c_leaves_what_is_done_readable_and_the_next_start_goes_on(tmp_path):
     whole = run(tmp_path / "whole")
 
-    def interrupted(units, *rest):
-        for i, outcome in enumerate(real(units, *rest)):
-            if i == 5:
-                raise KeyboardInterrupt
-            yield outcome
+    def interrupt(event):
+        if event.done == 5:
+            raise KeyboardInterrupt
 
-    real = _run.execute
-    monkeypatch.setattr(_run, "execute", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "out")
+        run(tmp_path / "out", progress=interrupt)
     part = Results.read(tmp_path / "out")
     assert len(part.selections) == 5
-    monkeypatch.undo()
+    assert part.ranking.empty  # nothing is fitted on the way out
+    assert len(pd.read_parquet(tmp_path / "out" / "results.parquet")) == len(part.scores)
     assert_frame_equal(
         comparable(run(tmp_path / "out"))[0], comparable(whole)[0], check_exact=True
     )
+
+
+def constant_cohort(n_subjects=24):
+    table = make_cohort(n_subjects)
+    return FeatureTable(table.X * 0 + 1.0, table.y, table.subjects)
+
+
+def test_a_table_that_cannot_be_ranked_as_a_whole_still_has_results(tmp_path):
+    results = run(tmp_path, methods=["random"], tables=constant_cohort())
+    assert set(results.scores["method"]) == {"random"}
+    assert results.failures.empty
+    assert results.ranking.empty
+
+
+def test_the_ranking_of_the_whole_table_is_a_unit_that_is_done_once(tmp_path):
+    first, again = Computed(), Computed()
+    run(tmp_path, methods=WITH_OURS, progress=first)
+    (unit,) = first.units("ranking")
+    assert (unit.table, unit.method.name) == ("table", "IDFS-MEC")
+    run(tmp_path, PROTOCOL.with_changes(n_splits=2), methods=["random"], progress=again)
+    assert len(again.units("ranking")) <= 1  # the setting of no comparison is another one
+    third = Computed()
+    run(tmp_path, PROTOCOL.with_changes(n_splits=4), methods=["random"], progress=third)
+    assert third.units("ranking") == []
+
+
+def test_the_proposed_method_of_a_comparison_ranks_the_whole_table(tmp_path):
+    mine = Method("mine", AnovaF(), "proposed", "my own")
+    results = run(tmp_path, methods=["random", mine])
+    assert set(results.ranking["method"]) == {"mine"}
+    assert results.ranking["channel_weight"].isna().all()
+    assert results.methods["mine"] == {"family": "proposed", "label": "my own"}
+    assert results.methods["random"]["family"] == "sanity"
+
+
+@pytest.mark.parametrize("what", ["columns", "values", "a channel fewer"])
+def test_another_table_under_an_old_name_is_refused_and_old_names_stay(tmp_path, what):
+    table = make_cohort()
+    first = run(tmp_path, tables={"clinic": table})
+    X = {
+        "columns": table.X.rename(columns=lambda name: name.replace("E1", "E9")),
+        "values": table.X + 1.0,
+        "a channel fewer": table.X.iloc[:, 3:],
+    }[what]
+    changed = FeatureTable(X, table.y, table.subjects)
+    with pytest.raises(InputError, match=r"another table named 'clinic'.*overwrite=True"):
+        run(tmp_path, tables={"clinic": changed}, methods=["random"])
+    with pytest.raises(InputError, match="another table named 'clinic'"):
+        cost({"clinic": changed}, tmp_path, methods=["mRMR"])
+    assert_frame_equal(Results.read(tmp_path).selections, first.selections)
+    apart = run(tmp_path, tables={"clinic 2": changed})
+    assert set(apart.selections["table"]) == {"clinic 2"}
+    replaced = run(tmp_path, tables={"clinic": changed}, overwrite=True)
+    assert set(replaced.selections["ranking"].explode()) <= set(X.columns)
 
 
 def test_the_folder_holds_everything_a_reader_needs(tmp_path):
@@ -225,22 +261,11 @@ def test_gaps_by_region_work_with_known_electrodes(tmp_path):
     assert len(results.selections) == 3
 
 
-@pytest.mark.parametrize(("n_jobs", "counted"), [(-1, 4), (-2, 3), (-9, 1), (None, 4), (3, 3)])
-def test_jobs_are_counted_as_joblib_counts_them(tmp_path, monkeypatch, n_jobs, counted):
-    seen = []
-    monkeypatch.setattr(joblib, "cpu_count", lambda: 4)
-    monkeypatch.setattr(
-        _run, "execute", lambda units, arrays, jobs, dask: seen.append(jobs) or iter(())
-    )
-    run(tmp_path, n_jobs=n_jobs)
-    assert seen == [counted]
-
-
 def test_no_jobs_are_refused(tmp_path):
     with pytest.raises(InputError, match="n_jobs=0: give 1 or more"):
         run(tmp_path, n_jobs=0)
 
 
 def test_a_folder_without_results_says_how_to_make_some(tmp_path):
-    with pytest.raises(InputError, match="idfsmec benchmark TABLE"):
+    with pytest.raises(InputError, match="make some with `idfsmec benchmark`"):
         Results.read(tmp_path)

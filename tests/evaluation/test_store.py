@@ -1,3 +1,4 @@
+import dataclasses
 import os
 import sqlite3
 import subprocess
@@ -6,11 +7,11 @@ import sys
 import pytest
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Protocol, find_contestants
-from idfsmec.evaluation._fold_data import TableArrays
-from idfsmec.evaluation._tuning import UnitResult
-from idfsmec.evaluation._units import Outcome, plan_units
-from idfsmec.evaluation.store import Store
+from idfsmec.evaluation import Protocol, find_methods
+from idfsmec.evaluation.scoring import UnitResult
+from idfsmec.evaluation.store import Store, StoredTable
+from idfsmec.evaluation.tables import TableArrays
+from idfsmec.evaluation.units import UnitOutcome, plan_folds
 
 from .cohorts import make_cohort
 
@@ -27,56 +28,64 @@ sys.stdin.read()
 def units():
     arrays = TableArrays.of("t", make_cohort())
     protocol = Protocol(rates=[0.1], n_splits=4)
-    return list(plan_units([arrays], find_contestants(["random"]), protocol, "1"))
+    return list(plan_folds([arrays], find_methods(["random"]), protocol))
+
+
+@pytest.fixture
+def store(tmp_path, units):
+    """A store that knows the table of the units."""
+    with Store(tmp_path) as store:
+        columns = ("E1__a", "E1__b", "E2__a")
+        store.add_tables([StoredTable("t", units[0].digest, columns, {}, {})])
+        yield store
 
 
 def result(value=0.1):
     return UnitResult([{"k": 1, "accuracy": value, "chosen": True}], [0.5], [[2, 0]], ["a note"])
 
 
-def test_what_is_added_comes_back_to_the_last_digit(tmp_path, units):
+def test_what_is_added_comes_back_to_the_last_digit(tmp_path, store, units):
     value = 0.1 + 0.2
-    with Store(tmp_path) as store:
-        store.set_plan("accuracy", units)
-        store.add(units[1], Outcome(units[1].key, result(value)))
-        assert store.done_keys() == {units[1].key}
-    with Store(tmp_path, read_only=True) as store:
-        ((experiment, where, found),) = store.planned()
-    assert (experiment, where["fold"]) == ("accuracy", 1)
+    store.set_plan("accuracy", units)
+    store.add(units[1], UnitOutcome(units[1].key, result(value)))
+    assert store.done_keys() == {units[1].key}
+    store.close()
+    with Store(tmp_path, read_only=True) as reader:
+        (one,) = reader.planned()
+    assert (one.experiment, one.unit["fold"]) == ("accuracy", 1)
+    assert one.table.columns == ("E1__a", "E1__b", "E2__a")
+    found = one.result
     assert found.rows[0]["accuracy"] == value
     assert (found.rankings, found.notes, found.seconds) == ([[2, 0]], ["a note"], [0.5])
 
 
-def test_a_failure_is_kept_apart_counted_and_gone_after_success(tmp_path, units):
-    with Store(tmp_path) as store:
-        store.set_plan("accuracy", units)
-        for message in ("first", "second"):
-            store.add(units[0], Outcome(units[0].key, error=message))
-        assert store.done_keys() == set()
-        (failure,) = store.failures()
-        assert (failure["traceback"], failure["attempts"]) == ("second", 2)
-        store.add(units[0], Outcome(units[0].key, result()))
-        assert store.failures() == []
-        assert store.done_keys() == {units[0].key}
+def test_a_failure_is_kept_apart_counted_and_gone_after_success(store, units):
+    store.set_plan("accuracy", units)
+    for message in ("first", "second"):
+        store.add(units[0], UnitOutcome(units[0].key, error=message))
+    assert store.done_keys() == set()
+    (failure,) = store.failures()
+    assert (failure["traceback"], failure["attempts"]) == ("second", 2)
+    store.add(units[0], UnitOutcome(units[0].key, result()))
+    assert store.failures() == []
+    assert store.done_keys() == {units[0].key}
 
 
-def test_results_of_units_that_are_no_longer_planned_stay_but_are_not_shown(tmp_path, units):
-    with Store(tmp_path) as store:
-        store.set_plan("accuracy", units)
-        store.add(units[0], Outcome(units[0].key, result()))
-        store.set_plan("accuracy", units[1:])
-        assert store.planned() == []
-        store.set_plan("accuracy", units)
-        assert len(store.planned()) == 1
+def test_results_of_units_that_are_no_longer_planned_stay_but_are_not_shown(store, units):
+    store.set_plan("accuracy", units)
+    store.add(units[0], UnitOutcome(units[0].key, result()))
+    store.set_plan("accuracy", units[1:])
+    assert store.planned() == []
+    store.set_plan("accuracy", units)
+    assert len(store.planned()) == 1
 
 
-def test_an_error_inside_a_transaction_leaves_nothing_behind(tmp_path, units):
-    with Store(tmp_path) as store:
-        store.set_plan("accuracy", units)
-        with pytest.raises(TypeError, match="not JSON serializable"):
-            store.add(units[0], Outcome(units[0].key, UnitResult(notes=[object()])))
-        store.add(units[1], Outcome(units[1].key, result()))
-        assert store.done_keys() == {units[1].key}
+def test_an_error_inside_a_transaction_leaves_nothing_behind(store, units):
+    store.set_plan("accuracy", units)
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        store.add(units[0], UnitOutcome(units[0].key, UnitResult(notes=[object()])))
+    store.add(units[1], UnitOutcome(units[1].key, result()))
+    assert store.done_keys() == {units[1].key}
 
 
 def test_a_second_process_is_refused_until_the_first_is_gone_even_if_killed(tmp_path):
@@ -108,6 +117,16 @@ def test_a_store_of_another_format_is_refused(tmp_path):
     Store(tmp_path / "other").close()  # and the lock of the refused one is no trouble
 
 
+def test_somebody_elses_database_is_refused_and_left_alone(tmp_path):
+    with sqlite3.connect(tmp_path / "store.sqlite") as theirs:
+        theirs.execute("CREATE TABLE mine (a)")
+    theirs.close()
+    before = (tmp_path / "store.sqlite").read_bytes()
+    with pytest.raises(InputError, match="is not a store of results"):
+        Store(tmp_path)
+    assert (tmp_path / "store.sqlite").read_bytes() == before
+
+
 def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "store.sqlite"
     path.write_text("subject,label\n" * 100)
@@ -119,6 +138,29 @@ def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path):
 def test_a_folder_without_a_store_has_nothing_to_read(tmp_path):
     with pytest.raises(InputError, match=r"no store\.sqlite"):
         Store(tmp_path, read_only=True)
+
+
+def test_a_plan_may_keep_what_is_about_other_tables(store, units):
+    other = [dataclasses.replace(units[0], key="other", table="u")]
+    store.add_tables([StoredTable("u", units[0].digest, ("E1__a",), {}, {})])
+    for plan in (units, other):
+        store.set_plan("ranking", plan, keep=True)
+    for unit in (*units, *other):
+        store.add(unit, UnitOutcome(unit.key, result()))
+    assert [one.table.name for one in store.planned()] == ["t"] * 4 + ["u"]
+
+
+def test_another_table_under_a_known_name_is_refused_or_takes_its_place(store, units):
+    store.set_plan("accuracy", units)
+    store.add(units[0], UnitOutcome(units[0].key, result()))
+    other = StoredTable("t", "another digest", ("F3__a",), {}, {})
+    with pytest.raises(InputError, match=r"another table named 't'.*overwrite=True") as caught:
+        store.add_tables([other])
+    assert caught.value.argument == "overwrite"
+    assert len(store.planned()) == 1
+    store.add_tables([other], overwrite=True)
+    assert store.planned() == []
+    assert store.tables() == {"t": other}
 
 
 def test_a_closed_store_is_a_single_file(tmp_path, units):

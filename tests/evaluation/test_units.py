@@ -1,16 +1,17 @@
 import dataclasses
 
 import pytest
+from sklearn.impute import KNNImputer
 
-from idfsmec.evaluation import Contestant, Protocol, find_contestants
-from idfsmec.evaluation._fold_data import TableArrays
-from idfsmec.evaluation._sanity import AnovaF
-from idfsmec.evaluation._units import plan_units, run_unit, unit_key
+from idfsmec.evaluation import Filler, Method, Protocol, find_methods
+from idfsmec.evaluation.sanity import AnovaF
+from idfsmec.evaluation.tables import TableArrays
+from idfsmec.evaluation.units import plan_folds, run_unit
 from idfsmec.selection import IDFSMEC
 
 from .cohorts import make_cohort
 
-WHERE = ("random", 0.3, 0, 0)
+PROTOCOL = Protocol(rates=[0.3], n_splits=2)
 
 
 @pytest.fixture(scope="module")
@@ -18,30 +19,28 @@ def arrays():
     return TableArrays.of("t", make_cohort())
 
 
-def key(table, where=WHERE, contestant=None, protocol=None, version="1"):
-    contestant = contestant or Contestant("x", IDFSMEC())
-    return unit_key(table, where, contestant, protocol or Protocol(), version)
+def key(table, method=None, fold=0, **changes):
+    """Key of one unit of a plan."""
+    protocol = PROTOCOL.with_changes(**changes)
+    return list(plan_folds([table], [method or Method("x", IDFSMEC())], protocol))[fold].key
 
 
 def test_a_key_changes_with_all_that_decides_the_result(arrays):
     changed = [
         key(TableArrays.of("t", make_cohort(seed=1))),
+        key(arrays, fold=1),
+        key(arrays, Method("x", IDFSMEC(), settings=({"lam": 2.0},))),
+        key(arrays, Method("x", IDFSMEC(max_iter=5))),
+        key(arrays, Method("x", IDFSMEC(), costs=(1.0,))),
+        key(arrays, Method("x", IDFSMEC(), classifier="boosting")),
+        key(arrays, Method("x", IDFSMEC(), filler=Filler("nearest", KNNImputer()))),
+        key(arrays, Method("x", AnovaF())),
         *(
-            key(arrays, where=where)
-            for where in [
-                ("uneven", 0.3, 0, 0),
-                ("random", 0.4, 0, 0),
-                ("random", 0.3, 1, 0),
-                ("random", 0.3, 0, 1),
-            ]
-        ),
-        key(arrays, contestant=Contestant("x", IDFSMEC(), grid=({"lam": 2.0},))),
-        key(arrays, contestant=Contestant("x", IDFSMEC(max_iter=5))),
-        key(arrays, contestant=Contestant("x", AnovaF())),
-        key(arrays, version="2"),
-        *(
-            key(arrays, protocol=Protocol(**{name: value}))
+            key(arrays, **{name: value})
             for name, value in {
+                "patterns": ["uneven"],
+                "rates": [0.4],
+                "seeds": [1],
                 "folds": "sample",
                 "gaps": "selection",
                 "tuning": "oracle",
@@ -50,26 +49,33 @@ def test_a_key_changes_with_all_that_decides_the_result(arrays):
                 "ks": [10],
                 "metric": "accuracy",
                 "svm_costs": [1.0],
-                "class_weight": None,
             }.items()
         ),
     ]
     assert len({key(arrays), *changed}) == len(changed) + 1
 
 
+def test_a_key_changes_with_the_version_of_the_package(arrays, monkeypatch):
+    before = key(arrays)
+    monkeypatch.setattr("idfsmec.evaluation.units.__version__", "99.0")
+    assert key(arrays) != before
+
+
 def test_a_key_does_not_change_with_names_of_files_or_with_other_units(arrays):
     assert key(dataclasses.replace(arrays, name="other")) == key(arrays)
-    more = Protocol(rates=[0.3, 0.7], seeds=[0, 5], patterns=["random", "uneven"])
-    assert key(arrays, protocol=more) == key(arrays)
+    more = {"rates": [0.3, 0.7], "seeds": [0, 5], "patterns": ["random", "uneven"]}
+    assert key(arrays, **more) == key(arrays)
+    assert key(arrays, Method("x", IDFSMEC(), "wrapper", "in other words")) == key(arrays)
 
 
 def test_without_gaps_all_patterns_share_a_unit(arrays):
-    assert key(arrays, ("random", 0.0, 0, 0)) == key(arrays, ("burst", 0.0, 0, 0))
+    one, other = (key(arrays, rates=[0.0], patterns=[name]) for name in ("random", "burst"))
+    assert one == other
 
 
 def test_units_that_share_a_fold_follow_each_other(arrays):
     protocol = Protocol(rates=[0.0, 0.3], n_splits=2)
-    units = list(plan_units([arrays], find_contestants(["random", "ANOVA F"]), protocol, "1"))
+    units = list(plan_folds([arrays], find_methods(["random", "ANOVA F"]), protocol))
     assert len(units) == 8
     assert [(u.rate, u.fold) for u in units[:4]] == [(0.0, 0), (0.0, 0), (0.0, 1), (0.0, 1)]
 
@@ -79,7 +85,7 @@ def test_an_error_becomes_part_of_the_outcome(arrays):
         def fit(self, X, y):
             raise RuntimeError("no luck today")
 
-    (unit, *_) = plan_units([arrays], [Contestant("b", Broken())], Protocol(n_splits=2), "1")
+    (unit, *_) = plan_folds([arrays], [Method("b", Broken())], Protocol(n_splits=2))
     outcome = run_unit(unit, arrays)
     assert outcome.result is None
     assert "RuntimeError: no luck today" in outcome.error
@@ -91,6 +97,6 @@ def test_warnings_of_a_unit_are_kept_with_it():
     X[["E4__f1", "E4__f2", "E4__f3"]] = 1.0
     arrays = TableArrays.of("t", dataclasses.replace(table, X=X))
     protocol = Protocol(n_splits=2, ks=[2])
-    (unit, *_) = plan_units([arrays], find_contestants(["IDFS-MEC"]), protocol, "1")
-    (note,) = run_unit(unit, arrays).result.notes
-    assert "rank last: 3" in note
+    (unit, *_) = plan_folds([arrays], find_methods(["IDFS-MEC"]), protocol)
+    notes = run_unit(unit, arrays).result.notes
+    assert any("rank last: 3" in note for note in notes), notes

@@ -1,6 +1,7 @@
 """The paper's experiments from files in the layout of each release to its tables and a page."""
 
 import functools
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol
 from idfsmec.paper import published_value, reproduce, reproduction
 from idfsmec.table import FeatureTable
+from tests.evaluation.cohorts import Computed
 
 from .releases import WRITERS
 
@@ -20,8 +22,8 @@ PROTOCOL = Protocol(rates=[0.3], n_splits=2, ks=[10], svm_costs=[0.1], n_inner_s
 AS_THE_PAPER = reproduction.PAPER.with_changes(rates=[0.3], n_splits=2, ks=[10], svm_costs=[0.1])
 PROTOCOLS = {"modma3": PROTOCOL, "modma128": AS_THE_PAPER, "pred-d003": AS_THE_PAPER}
 METHODS = ["IDFS-MEC", "mRMR"]
-#: Channels of the tables, and of the paper's column whose numbers belong to them.
-CHANNELS = {"modma3": (3, 3), "modma128": (128, 128), "pred-d003": (62, 64)}
+#: Channels of the tables; PRED+CT d003 is read without the mastoids.
+CHANNELS = {"modma3": 3, "modma128": 128, "pred-d003": 62}
 ABLATIONS = ["IDFS-MEC", "no redundancy", "no channel weights", "no indicator", "no correction"]
 
 
@@ -34,7 +36,7 @@ def reproduction_of(tmp_path_factory):
         root = WRITERS[data_set](tmp_path_factory.mktemp("release"))
         out = tmp_path_factory.mktemp("out")
         how = {"protocol": PROTOCOLS[data_set], "methods": METHODS}
-        return reproduce(data_set, root, out, **how, n_jobs=1, progress=False)
+        return reproduce(data_set, root, out, **how, n_jobs=1)
 
     return run
 
@@ -54,17 +56,18 @@ def test_all_experiments_are_there_for_all_people_and_channels(reproduced):
     assert set(results.scores["experiment"]) == {"accuracy", "ablation", "sensitivity", "cost"}
     table = FeatureTable.read(results.folder / "table.parquet")
     n_people = 12 if data_set == "modma3" else 8
-    assert (len(table.channels), table.subjects.nunique()) == (CHANNELS[data_set][0], n_people)
+    assert (len(table.channels), table.subjects.nunique()) == (CHANNELS[data_set], n_people)
     assert len(table.features) == 18
     assert table.y.groupby(table.subjects).first().value_counts().tolist() == [n_people // 2] * 2
     assert (results.folder / "recordings.txt").read_text()
+    assert results.data_set == data_set
 
 
 def test_figure_2_has_the_published_mean_beside_ours(reproduced):
     data_set, results = reproduced
     figure = read(results, "fig2").set_index("method")
     assert set(figure.index) == set(METHODS)
-    expected = published_value("accuracy", "IDFS-MEC", CHANNELS[data_set][1])
+    expected = published_value("accuracy", "IDFS-MEC", data_set)
     assert figure["published mean"]["IDFS-MEC"] == expected
     assert np.isnan(figure["published mean"]["mRMR"])  # the paper gives a curve only
     ours = results.mean_scores("accuracy")[0.3].droplevel(["table", "pattern"])
@@ -83,7 +86,7 @@ def test_table_1_has_the_ablations_beside_the_published_means(reproduced):
     table = read(results, "table1").set_index("method")
     assert list(table.index) == ABLATIONS
     for name in ABLATIONS[:-1]:
-        expected = published_value("ablation", name, CHANNELS[data_set][1])
+        expected = published_value("ablation", name, data_set)
         assert table["published mean"][name] == expected > 0.5
     assert np.isnan(table["published mean"]["no correction"])  # ours, not the paper's
     assert (table["mean"] == table["30 % missing"]).all()
@@ -92,9 +95,9 @@ def test_table_1_has_the_ablations_beside_the_published_means(reproduced):
 def test_table_2_has_seconds_beside_the_published_ones(reproduced):
     data_set, results = reproduced
     table = read(results, "table2").set_index("method")
-    assert set(table["n_channels"]) == {CHANNELS[data_set][0]}
+    assert set(table["n_channels"]) == {CHANNELS[data_set]}
     for name in METHODS:
-        expected = published_value("cost", name, CHANNELS[data_set][1])
+        expected = published_value("cost", name, data_set)
         assert table["published seconds"][name] == expected > 0
     assert (table["seconds"] > 0).all()
 
@@ -121,10 +124,18 @@ def test_the_command_goes_from_a_release_to_a_page_and_goes_on_from_there(tmp_pa
         "idfsmec.paper.reproduction.find_recordings",
         lambda *a, **k: pytest.fail("read again"),
     )
-    monkeypatch.setattr(
-        "idfsmec.evaluation._units._compute", lambda *a: pytest.fail("computed again")
+    computed = Computed()
+    again = reproduce(
+        "modma3",
+        root,
+        tmp_path / "out",
+        methods=["IDFS-MEC"],
+        n_resamples=100,
+        n_jobs=1,
+        progress=computed,
     )
-    reproduce("modma3", root, tmp_path / "out", methods=["IDFS-MEC"], n_jobs=1, progress=False)
+    assert computed.events == []
+    assert again.resampling["modma3"]["n_resamples"] == 100
 
 
 def test_an_unknown_data_set_or_protocol_is_refused(tmp_path):
@@ -139,3 +150,12 @@ def test_a_number_of_jobs_that_is_none_is_refused_before_any_recording_is_read(t
     with pytest.raises(InputError, match="n_jobs=0: give 1 or more"):
         reproduce("modma3", root, tmp_path / "out", n_jobs=0)
     assert not (tmp_path / "out" / "table.parquet").exists()
+
+
+def test_a_folder_holds_the_reproduction_of_one_data_set(reproduction_of, tmp_path):
+    folder = reproduction_of("modma3").folder
+    root = WRITERS["modma128"](tmp_path / "release")
+    shutil.copy(folder / "store.sqlite", tmp_path)
+    shutil.copy(folder / "table.parquet", tmp_path)
+    with pytest.raises(InputError, match="holds a reproduction of modma3"):
+        reproduce("modma128", root, tmp_path, n_jobs=1)

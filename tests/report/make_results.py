@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from idfsmec import IDFSMEC, evaluation
-from idfsmec.evaluation import Contestant, Protocol
+from idfsmec import IDFSMEC, evaluation, paper
+from idfsmec.evaluation import Method, Protocol
 from idfsmec.table import FeatureTable
 
 FEATURES = ("ap_theta", "ap_alpha", "de_beta", "hjorth_mobility", "spectral_entropy", "skewness")
@@ -45,24 +45,24 @@ def write_results(
     options = {"rates": (0.0, 0.3), "n_splits": 3, "n_inner_splits": 2, "ks": (3, 6, 12),
                "svm_costs": (0.1,)} | options  # fmt: skip
     protocol = Protocol(**options)
-    quiet = {"n_jobs": 1, "progress": False}
-    ours = Contestant("IDFS-MEC", IDFSMEC(tol=1e-4), grid=({"lam": 1.0}, {"lam": 10.0}))
+    here = {"n_jobs": 1}
+    ours = Method("IDFS-MEC", IDFSMEC(tol=1e-4), "proposed", settings={"lam": [1.0, 10.0]})
     if "accuracy" in experiments:
-        evaluation.accuracy(tables, folder, methods=[ours, *methods], protocol=protocol, **quiet)
+        evaluation.accuracy(tables, folder, methods=[ours, *methods], protocol=protocol, **here)
     gapped = protocol.with_changes(rates=(0.3,))
     if "ablation" in experiments:
         two = gapped.with_changes(n_splits=2)
-        evaluation.ablation(tables, folder, protocol=two, **quiet)
+        paper.ablation(tables, folder, protocol=two, **here)
     if "sensitivity" in experiments:
-        evaluation.sensitivity(
-            tables, folder, lams=(0.1, 1.0, 10.0), gammas=(1.5, 2.0, 5.0), protocol=gapped, **quiet
+        paper.sensitivity(
+            tables, folder, lams=(0.1, 1.0, 10.0), gammas=(1.5, 2.0, 5.0), protocol=gapped, **here
         )
     if "cost" in experiments:
         evaluation.cost(
-            tables, folder, methods=["IDFS-MEC", "ReliefF", "mRMR"], progress=False,
+            tables, folder, methods=["IDFS-MEC", "ReliefF", "mRMR"],
             channel_counts=[min(3, len(table.channels)) for table in tables.values()][:1] or None,
             protocol=gapped,
         )  # fmt: skip
     if "resampling" in experiments:
-        evaluation.resampling(tables, folder, n_resamples=20, progress=False)
+        evaluation.resampling(tables, folder, n_resamples=20)
     return folder

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pandas.testing import assert_frame_equal
 from typer.testing import CliRunner
 
 from idfsmec.cli import app
@@ -101,7 +102,7 @@ def test_a_torn_log_loses_what_was_not_finished_and_nothing_else(tmp_path):
     ["results.parquet", "selections.parquet", "protocol.json", "tables.json", "convergence.json"],
 )
 @pytest.mark.parametrize("damage", ["cut", "empty", "random", "gone"])
-def test_a_damaged_export_is_named_and_the_same_command_mends_it(
+def test_a_damaged_export_harms_nothing_and_the_same_command_mends_it(
     finished, small_table, tmp_path, name, damage
 ):
     out = tmp_path / "out"
@@ -112,15 +113,10 @@ def test_a_damaged_export_is_named_and_the_same_command_mends_it(
     else:
         broken = {"cut": whole[:-20], "empty": b"", "random": b"\xff\x00[" * 40}[damage]
         (out / name).write_bytes(broken)
-    result = CliRunner().invoke(app, ["report", str(out)])
-    assert result.exit_code == 2, result.output
-    assert name in result.stderr
-    assert "error: " in result.stderr
-    assert not (out / "report.html").exists()
+    assert_frame_equal(Results.read(out).scores, Results.read(finished).scores)
     if damage == "cut":
         assert benchmark(small_table, out).exit_code == 0
         assert (out / name).stat().st_size > len(broken)
-        Results.read(out)
 
 
 @pytest.mark.parametrize("damage", ["cut", "middle", "empty pages", "text"])

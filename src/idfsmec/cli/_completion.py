@@ -50,9 +50,9 @@ def data_sets() -> list[str]:
 
 def methods() -> list[str]:
     """Methods and sanity lines that can run here."""
-    from idfsmec.evaluation import find_contestants
+    from idfsmec.evaluation.methods import find_methods
 
-    return [one.name for one in find_contestants()]
+    return [one.name for one in find_methods()]
 
 
 def patterns() -> list[str]:

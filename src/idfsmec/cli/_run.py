@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from idfsmec.cli._console import console, error_console
 from idfsmec.cli._options import check_seed
+from idfsmec.cli._progress import shown
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
-    from idfsmec.evaluation import Protocol, Results
+    from rich.console import RenderableType
+
+    from idfsmec.evaluation import Results
+    from idfsmec.evaluation.units import Unit, UnitOutcome
     from idfsmec.table import FeatureTable
 
 
@@ -43,42 +49,118 @@ def refuse_foreign(out: Path, force: bool) -> None:
 
 
 def run_experiments(
-    experiments: list[str],
+    experiments: Sequence[str],
     tables: dict[str, FeatureTable],
     out: Path,
-    changes: dict[str, Any],
+    *,
+    protocol: dict[str, Any],
     methods: list[str] | None,
-    how: dict[str, Any],
+    n_jobs: int,
+    dask: str | None,
+    quiet: bool,
+    force: bool,
 ) -> Results:
     """Run experiments one after the other; Ctrl-C says what is kept."""
-    from idfsmec import evaluation
+    from idfsmec import evaluation, paper
 
-    results: Results | None = None
-    for name in experiments:
-        options: dict[str, Any] = {**how}
-        if name == "cost":
-            options = {"progress": how["progress"], "methods": methods}
-        else:
-            options["protocol"] = experiment_protocol(name, changes)
-            if name == "accuracy":
-                options["methods"] = methods
-        with stop_cleanly(out):
-            results = getattr(evaluation, name)(tables, out, **options)
-    if results is None:
-        raise InputError("there is no experiment to run; give --experiment")
+    with stop_cleanly(out), shown(quiet=quiet, digest=RunningMeans()) as progress:
+        shared: dict[str, Any] = {
+            "protocol": protocol,
+            "progress": progress,
+            "overwrite": force,
+        }
+        here: dict[str, Any] = {"n_jobs": n_jobs, "dask": dask}
+        run: dict[str, Callable[[], Results]] = {
+            "accuracy": lambda: evaluation.accuracy(
+                tables, out, methods=methods, **shared, **here
+            ),
+            "ablation": lambda: paper.ablation(tables, out, **shared, **here),
+            "sensitivity": lambda: paper.sensitivity(tables, out, **shared, **here),
+            "cost": lambda: evaluation.cost(tables, out, methods=methods, **shared),
+        }
+        *_, results = [run[name]() for name in experiments]
     return results
 
 
 def add_resampling(
-    results: Results, tables: dict[str, FeatureTable], resamples: int, seed: int, quiet: bool
+    out: Path,
+    tables: dict[str, FeatureTable],
+    resamples: int,
+    seed: int,
+    *,
+    quiet: bool,
+    force: bool = False,
 ) -> Results:
-    """Ask halves of the subjects how sure the ranking is."""
+    """Ask halves of the subjects how stable the ranking is."""
     from idfsmec import evaluation
 
-    with stop_cleanly(results.folder):
+    with stop_cleanly(out), shown(quiet=quiet) as progress:
         return evaluation.resampling(
-            tables, results.folder, n_resamples=resamples, seed=seed, progress=not quiet
+            tables, out, n_resamples=resamples, seed=seed, progress=progress, overwrite=force
         )
+
+
+class RunningMeans:
+    """Mean score per method over the units that have ended, and how many failed."""
+
+    def __init__(self) -> None:
+        self._metric = ""
+        self._failed: dict[str, int] = defaultdict(int)
+        self._scores: dict[str, list[float]] = defaultdict(list)
+
+    def update(self, item: Any) -> str | None:
+        """Add a unit: its chosen row, or the mean of all rows where none is chosen."""
+        if not isinstance(item, tuple):
+            return None  # a recording, of which a table was made first
+        unit: Unit = item[0]
+        outcome: UnitOutcome = item[1]
+        name = unit.method.name
+        if outcome.result is None:
+            self._failed[name] += 1
+            where = ", ".join(f"{key} {value}" for key, value in unit.coordinates().items())
+            return f"failed: {where}: {(outcome.error or '').strip().splitlines()[-1]}"
+        protocol = getattr(unit, "protocol", None)
+        if protocol is not None:
+            self._metric = protocol.metric
+            rows = [row for row in outcome.result.rows if row["chosen"]] or outcome.result.rows
+            values = [row[self._metric] for row in rows if math.isfinite(row[self._metric])]
+            if values:
+                self._scores[name].append(math.fsum(values) / len(values))
+        return None
+
+    def picture(self) -> RenderableType:
+        """A table of methods, best first."""
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False)
+        table.add_column("method")
+        heading = self._metric.replace("_", " ")
+        for column in ("units", f"mean {heading} %", "failed"):
+            table.add_column(column, justify="right")
+        for name, mean in self._means().items():
+            failed = str(self._failed[name] or "")
+            table.add_row(name, str(len(self._scores[name])), _percent(mean), failed)
+        return table
+
+    def sentence(self) -> str:
+        """The same in one line."""
+        means = ", ".join(f"{name} {_percent(mean)}" for name, mean in self._means().items())
+        failed = f"{sum(self._failed.values())} failed"
+        return f"{failed}; mean {self._metric} %: {means}" if self._metric else failed
+
+    def _means(self) -> dict[str, float]:
+        names = dict.fromkeys([*self._scores, *self._failed])
+        means = {
+            name: math.fsum(self._scores[name]) / len(self._scores[name])
+            if self._scores[name]
+            else -1.0
+            for name in names
+        }
+        return dict(sorted(means.items(), key=lambda one: -one[1]))
+
+
+def _percent(mean: float) -> str:
+    return f"{100 * mean:.1f}" if mean >= 0 else "-"
 
 
 @contextmanager
@@ -90,18 +172,6 @@ def stop_cleanly(out: Path) -> Iterator[None]:
         raise KeyboardInterrupt(
             f"stopped; what is finished is kept in {out}. Give the same command to go on."
         ) from None
-
-
-def experiment_protocol(experiment: str, changes: dict[str, Any]) -> Protocol:
-    """Give the protocol of an experiment: its own defaults, with what the user asked for."""
-    from idfsmec.evaluation import Protocol
-
-    defaults: dict[str, Any] = {}
-    if experiment == "ablation":
-        defaults["rates"] = (0.1, 0.2, 0.3, 0.4, 0.5)
-    if experiment == "sensitivity":
-        defaults["rates"] = (0.3,)
-    return Protocol(**{**defaults, **changes})
 
 
 def summarize(results: Results) -> None:

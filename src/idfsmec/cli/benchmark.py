@@ -93,18 +93,31 @@ CountsOption = Annotated[
     typer.Option(help="Numbers of features, such as 10,20,50. By default 10 to 100."),
 ]
 FoldsOption = Annotated[
-    Folds, typer.Option(help="Keep a subject's samples together (honest), or spread them.")
+    Folds | None,
+    typer.Option(
+        help="Keep a subject's samples together (honest), or spread them. By default subject."
+    ),
 ]
-SplitsOption = Annotated[int, typer.Option(help="Number of folds.")]
+SplitsOption = Annotated[int | None, typer.Option(help="Number of folds. By default 10.")]
 GapsOption = Annotated[
-    Gaps, typer.Option(help="Gaps for selector and classifier, or for the selector only.")
+    Gaps | None,
+    typer.Option(
+        help="Gaps for selector and classifier, or for the selector only. By default everywhere."
+    ),
 ]
 TuningOption = Annotated[
-    Tuning, typer.Option(help="Choose settings by inner folds, or on the test (optimistic).")
+    Tuning | None,
+    typer.Option(
+        help="Choose settings by inner folds, or on the test (optimistic). By default nested."
+    ),
 ]
 ForceOption = Annotated[
     bool,
-    typer.Option("--force", help="Write into a folder with files that no benchmark has written."),
+    typer.Option(
+        "--force",
+        help="Replace files that no benchmark has written, and results of another table that "
+        "had the same name.",
+    ),
 ]
 MethodsOption = Annotated[
     Names | None,
@@ -124,10 +137,10 @@ def benchmark(
     rates: RatesOption = None,
     patterns: PatternsOption = None,
     k: CountsOption = None,
-    folds: FoldsOption = Folds.subject,
-    n_splits: SplitsOption = 10,
-    gaps: GapsOption = Gaps.everywhere,
-    tuning: TuningOption = Tuning.nested,
+    folds: FoldsOption = None,
+    n_splits: SplitsOption = None,
+    gaps: GapsOption = None,
+    tuning: TuningOption = None,
     seeds: SeedsOption = 1,
     seed: SeedOption = 0,
     resamples: ResamplesOption = 100,
@@ -155,24 +168,27 @@ def benchmark(
     check_resamples(resamples)
     named = read_tables([tables] if isinstance(tables, (str, Path)) else tables)
     changes = {
-        "folds": str(folds),
+        "folds": folds and str(folds),
         "n_splits": n_splits,
-        "gaps": str(gaps),
+        "gaps": gaps and str(gaps),
         "seeds": choose_seeds(seed, seeds),
         "rates": split_numbers("--rates", rates, float),
         "patterns": split_names(patterns),
         "ks": split_numbers("--k", k, int),
-        "tuning": str(tuning),
+        "tuning": tuning and str(tuning),
     }
     results = run_experiments(
         [str(one) for one in experiment or [Experiment.accuracy]],
         named,
         out,
-        {key: value for key, value in changes.items() if value is not None},
-        split_names(methods),
-        {"n_jobs": count_jobs(jobs), "dask": dask, "progress": not quiet},
+        protocol={key: value for key, value in changes.items() if value is not None},
+        methods=split_names(methods),
+        n_jobs=count_jobs(jobs),
+        dask=dask,
+        quiet=quiet,
+        force=force,
     )
     if resamples:
-        results = add_resampling(results, named, resamples, seed, quiet)
+        results = add_resampling(out, named, resamples, seed, quiet=quiet, force=force)
     summarize(results)
     return results

@@ -12,7 +12,7 @@ from idfsmec.cli._app import command
 from idfsmec.cli._console import console
 from idfsmec.cli._options import AnyPath, JobsOption, check_seed
 from idfsmec.cli._progress import shown
-from idfsmec.cli._run import add_resampling, refuse_foreign, stop_cleanly
+from idfsmec.cli._run import RunningMeans, add_resampling, refuse_foreign, stop_cleanly
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def demo(
     table = _extract(cohort, n_jobs)
     table.write(out / "cohort.parquet")
     _rank(table, cohort)
-    _compare(table, out, size, n_jobs, seed)
+    _compare(table, out, size, n_jobs, seed, force)
     return _report(out)
 
 
@@ -136,26 +136,35 @@ def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
     )
 
 
-def _compare(table: FeatureTable, out: Path, size: Size, jobs: int, seed: int) -> None:
-    from idfsmec.evaluation import Protocol, accuracy
+def _compare(
+    table: FeatureTable, out: Path, size: Size, jobs: int, seed: int, force: bool
+) -> None:
+    from idfsmec.evaluation import accuracy
 
     console.print(
         f"4. {len(size.methods)} methods, {len(size.rates)} missing rates, {size.n_splits} "
         "subject-wise folds, settings chosen by inner folds.",
         highlight=False,
     )
-    protocol = Protocol(rates=size.rates, n_splits=size.n_splits, ks=size.ks, seeds=(seed,))
-    with stop_cleanly(out):
+    protocol = {
+        "rates": size.rates,
+        "n_splits": size.n_splits,
+        "ks": size.ks,
+        "seeds": [seed],
+    }
+    with stop_cleanly(out), shown(digest=RunningMeans()) as progress:
         results = accuracy(
             {"cohort": table},
             out,
             methods=size.methods,
             protocol=protocol,
             n_jobs=jobs,
+            progress=progress,
+            overwrite=force,
         )
     if len(results.failures):
         raise RuntimeError(results.failures.iloc[0]["traceback"].strip().splitlines()[-1])
-    add_resampling(results, {"cohort": table}, size.n_resamples, seed, quiet=False)
+    add_resampling(out, {"cohort": table}, size.n_resamples, seed, quiet=False)
 
 
 def _report(out: Path) -> Path:

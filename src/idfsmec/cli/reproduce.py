@@ -23,7 +23,7 @@ from idfsmec.cli._options import (
 )
 from idfsmec.cli._progress import shown
 from idfsmec.cli._run import (
-    add_resampling,
+    RunningMeans,
     choose_seeds,
     has_failures,
     refuse_foreign,
@@ -31,11 +31,9 @@ from idfsmec.cli._run import (
     summarize,
 )
 from idfsmec.cli.benchmark import ForceOption, MethodsOption
-from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
-    from idfsmec.evaluation import Protocol, Results
-    from idfsmec.table import FeatureTable
+    from idfsmec.evaluation import Results
 
 
 class DataSet(StrEnum):
@@ -98,44 +96,27 @@ def reproduce(
     """
     from idfsmec._jobs import count_jobs
     from idfsmec.paper import reproduce as run_reproduction
+    from idfsmec.paper.reproduction import find_protocol
     from idfsmec.report import write_report
 
-    chosen = choose_protocol(str(protocol)).with_changes(seeds=choose_seeds(seed, seeds))
+    chosen = find_protocol(str(protocol)).with_changes(seeds=choose_seeds(seed, seeds))
     out = Path(out or (str(data_set) if str(protocol) == "honest" else f"{data_set}-{protocol}"))
     refuse_foreign(out, force)
-    check_resamples(resamples)
-    with stop_cleanly(out):
-        table = _load(str(data_set), Path(data), out, count_jobs(jobs), quiet)
+    with stop_cleanly(out), shown(quiet=quiet, digest=RunningMeans()) as progress:
         results = run_reproduction(
             str(data_set),
             data,
             out,
             protocol=chosen,
             methods=split_names(methods),
+            n_resamples=check_resamples(resamples),
             n_jobs=count_jobs(jobs),
             dask=dask,
-            progress=not quiet,
+            progress=progress,
+            overwrite=force,
         )
-        if resamples:
-            results = add_resampling(results, {str(data_set): table}, resamples, seed, quiet)
+    with stop_cleanly(out):
         page = write_report(out, overwrite=True)
     console.print(f"report: {page}", markup=False, soft_wrap=True)
     summarize(results)
     return results
-
-
-def _load(data_set: str, data: Path, out: Path, n_jobs: int, quiet: bool) -> FeatureTable:
-    """Read or make the feature table, and say at which recording it is."""
-    from idfsmec.paper.reproduction import load_table
-
-    with shown("features", quiet=quiet, describe=lambda one: Path(one.source).name) as progress:
-        return load_table(data_set, data, out, n_jobs, progress)
-
-
-def choose_protocol(name: str) -> Protocol:
-    """The protocol of that name."""
-    from idfsmec.paper.reproduction import PROTOCOLS
-
-    if name not in PROTOCOLS:
-        raise InputError(f"--protocol {name}: choose from {', '.join(PROTOCOLS)}")
-    return PROTOCOLS[name]

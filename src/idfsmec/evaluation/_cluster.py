@@ -16,8 +16,8 @@ import joblib
 
 from idfsmec import __version__
 from idfsmec.errors import InputError
-from idfsmec.evaluation._fold_data import Tables
-from idfsmec.evaluation._units import Outcome, Unit, run_unit
+from idfsmec.evaluation.tables import Arrays
+from idfsmec.evaluation.units import Unit, UnitOutcome, run_unit
 
 #: How often a unit is sent to a cluster again after the cluster lost it.
 _MOST_LOSSES = 3
@@ -31,7 +31,7 @@ _CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
 _GONE = (OSError, TimeoutError, *_CANCELLED)
 
 
-def execute_on_cluster(units: Sequence[Unit], tables: Tables, dask: Any) -> Iterator[Outcome]:
+def execute_on_cluster(units: Sequence[Unit], tables: Arrays, dask: Any) -> Iterator[UnitOutcome]:
     """Run on a cluster, given by the address of its scheduler or by a client."""
     client, ours = _connect(dask)
     try:
@@ -63,11 +63,11 @@ class HeldTables(distributed.WorkerPlugin):
     #: The workers still hold the tables of a run that was killed: they are not sent again.
     idempotent = True
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Arrays) -> None:
         self.tables = dict(tables)
 
 
-def _run_held(unit: Unit, held: str) -> Outcome | None:
+def _run_held(unit: Unit, held: str) -> UnitOutcome | None:
     """Do a unit, on a worker, with the table it holds; None if it holds that no more.
 
     The run has been stopped then, or another run on the same tables has ended and removed them.
@@ -79,7 +79,7 @@ def _run_held(unit: Unit, held: str) -> Outcome | None:
 class _ClusterRun:
     """Units on their way through a cluster that may lose workers."""
 
-    def __init__(self, client: Any, units: Sequence[Unit], tables: Tables) -> None:
+    def __init__(self, client: Any, units: Sequence[Unit], tables: Arrays) -> None:
         self._client = client
         self._tables = tables
         # By content, so that no run is given what another one calls by the same name.
@@ -89,7 +89,7 @@ class _ClusterRun:
         self._losses: Counter[str] = Counter()
         self._completed = distributed.as_completed(raise_errors=False)
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Iterator[UnitOutcome]:
         """Give outcomes as they come; what the cluster lost is sent again."""
         try:
             self._hand_out()
@@ -113,7 +113,7 @@ class _ClusterRun:
                         self._hand_out()
                     self._submit(unit)
                 else:
-                    yield Outcome(unit.key, error=_reason(future))
+                    yield UnitOutcome(unit.key, error=_reason(future))
         finally:
             if self._client.status == "running":
                 self._client.cancel(list(self._units))
@@ -144,7 +144,7 @@ class _ClusterRun:
         with contextlib.suppress(Exception, *_CANCELLED):
             self._client.unregister_worker_plugin(self._held)
 
-    def _fetch(self, future: Any) -> Outcome | None:
+    def _fetch(self, future: Any) -> UnitOutcome | None:
         """Get what a worker has found; None if it had no table, or it or the scheduler died."""
         if future.status != "finished":
             return None

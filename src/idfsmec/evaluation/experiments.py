@@ -1,4 +1,4 @@
-"""The experiments: accuracy against gaps, ablation, sensitivity, cost."""
+"""Experiments for any table: accuracy against missing channels, and what a selection costs."""
 
 from __future__ import annotations
 
@@ -7,35 +7,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from idfsmec.errors import InputError
-from idfsmec.evaluation._run import Tables, run_experiment
 from idfsmec.evaluation.folds import most_splits
-from idfsmec.evaluation.methods import (
-    ABLATIONS,
-    PAPER_GAMMAS,
-    PAPER_LAMS,
-    Contestant,
-    find_contestants,
-    idfsmec_contestant,
-)
-from idfsmec.evaluation.protocol import Protocol
+from idfsmec.evaluation.methods import COMPARED, Method, find_methods
+from idfsmec.evaluation.protocol import Protocol, protocol_from
 from idfsmec.evaluation.results import Results
-from idfsmec.table import FeatureTable
+from idfsmec.evaluation.run import run_experiment
+from idfsmec.evaluation.tables import Tables, channel_counts_of, name_tables
+from idfsmec.progress import Listener
 
 #: Numbers of channels for which the cost is measured, where a table has so many.
 CHANNEL_COUNTS = (3, 19, 64, 128)
-_WITH_GAPS = (0.1, 0.2, 0.3, 0.4, 0.5)
 
 
 def accuracy(
     tables: Tables,
     out: str | Path,
     *,
-    methods: Iterable[str | Contestant] | None = None,
-    protocol: Protocol | None = None,
+    methods: Iterable[str | Method] | None = None,
+    protocol: Protocol | Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     dask: Any = None,
-    progress: bool = True,
+    progress: Listener | None = None,
+    overwrite: bool = False,
 ) -> Results:
     """Compare methods at rising shares of missing channels.
 
@@ -46,17 +39,19 @@ def accuracy(
     out : path
         Folder for the results. A folder with results is gone on with: what it holds is not
         computed again, what a change of options touches is.
-    methods : iterable of str or Contestant, optional
+    methods : iterable of str or Method, optional
         By default all methods that can run here, and the sanity lines.
-    protocol : Protocol, optional
-        Folds, gaps, tuning and so on.
+    protocol : Protocol or mapping, optional
+        Folds, gaps, tuning and so on; a mapping has the options that differ from the default.
     n_jobs : int, optional
         Processes, as in joblib: -1 is one per core, which is also the default. Results do not
         depend on it.
     dask : str or distributed.Client, optional
         A Dask scheduler's address or a client, in place of processes here.
-    progress : bool
-        Whether progress goes to standard error.
+    progress : callable, optional
+        Called with a :class:`~idfsmec.progress.Progress` at the start and after each unit.
+    overwrite : bool, default=False
+        Whether results of another table that had the same name may be replaced.
 
     Returns
     -------
@@ -66,15 +61,15 @@ def accuracy(
     --------
     >>> import tempfile
     >>> import numpy as np, pandas as pd
+    >>> from idfsmec import FeatureTable
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat([0, 1], 40)
     >>> X = pd.DataFrame(rng.normal(size=(80, 4)), columns=["F3__a", "F3__b", "O1__a", "O1__b"])
     >>> X["O1__a"] += 3 * y
     >>> table = FeatureTable(X, pd.Series(y), pd.Series(np.arange(80) // 4))
-    >>> protocol = Protocol(rates=[0.0, 0.5], n_splits=4, ks=[1, 2])
+    >>> protocol = {"rates": [0.0, 0.5], "n_splits": 4, "ks": [1, 2]}
     >>> with tempfile.TemporaryDirectory() as out:
-    ...     results = accuracy(table, out, methods=["IDFS-MEC"], protocol=protocol, n_jobs=1,
-    ...                        progress=False)
+    ...     results = accuracy(table, out, methods=["IDFS-MEC"], protocol=protocol, n_jobs=1)
     >>> results.mean_scores().round(1)
     rate                        0.0  0.5
     table pattern method
@@ -84,66 +79,12 @@ def accuracy(
         "accuracy",
         tables,
         out,
-        find_contestants(methods),
-        protocol or Protocol(),
+        find_methods(methods),
+        protocol_from(protocol, Protocol()),
         n_jobs=n_jobs,
         dask=dask,
         progress=progress,
-    )
-
-
-def ablation(
-    tables: Tables,
-    out: str | Path,
-    *,
-    protocol: Protocol | None = None,
-    n_jobs: int | None = None,
-    dask: Any = None,
-    progress: bool = True,
-) -> Results:
-    """Take parts out of IDFS-MEC: redundancy, channel weights, indicator, correction.
-
-    Parameters are those of :func:`accuracy`; by default rates are 10 to 50 %. The full method
-    is the same unit as in :func:`accuracy` and computed once.
-    """
-    return run_experiment(
-        "ablation",
-        tables,
-        out,
-        [idfsmec_contestant(name) for name in ABLATIONS],
-        protocol or Protocol(rates=_WITH_GAPS),
-        n_jobs=n_jobs,
-        dask=dask,
-        progress=progress,
-    )
-
-
-def sensitivity(
-    tables: Tables,
-    out: str | Path,
-    *,
-    lams: Sequence[float] = PAPER_LAMS,
-    gammas: Sequence[float] = PAPER_GAMMAS,
-    protocol: Protocol | None = None,
-    n_jobs: int | None = None,
-    dask: Any = None,
-    progress: bool = True,
-) -> Results:
-    """Score IDFS-MEC on a whole grid of lambda and gamma, without choosing.
-
-    Parameters are those of :func:`accuracy`, and the grid (the paper's by default). By default
-    there is one missing rate, 30 %.
-    """
-    protocol = (protocol or Protocol(rates=(0.3,))).with_changes(tuning="grid")
-    return run_experiment(
-        "sensitivity",
-        tables,
-        out,
-        [idfsmec_contestant(lams=lams, gammas=gammas)],
-        protocol,
-        n_jobs=n_jobs,
-        dask=dask,
-        progress=progress,
+        overwrite=overwrite,
     )
 
 
@@ -151,48 +92,31 @@ def cost(
     tables: Tables,
     out: str | Path,
     *,
-    methods: Iterable[str | Contestant] | None = None,
+    methods: Iterable[str | Method] | None = None,
     channel_counts: Sequence[int] | None = None,
-    protocol: Protocol | None = None,
-    progress: bool = True,
+    protocol: Protocol | Mapping[str, Any] | None = None,
+    progress: Listener | None = None,
+    overwrite: bool = False,
 ) -> Results:
     """Measure the seconds of a selection, per method and number of channels.
 
     One unit runs after the other in this process, with one thread, each method with its
     default parameters. Parameters are those of :func:`accuracy`, and ``channel_counts``: by
     default 3, 19, 64 and 128 as far as a table has more, and all its channels. Channels are
-    taken evenly over the table.
+    taken evenly over the table; the column ``n_channels`` of the scores says how many.
     """
-    named = {"table": tables} if isinstance(tables, FeatureTable) else dict(tables)
+    named = name_tables(tables)
     fewest = min(most_splits(table.y, table.subjects) for table in named.values())
-    protocol = protocol or Protocol(rates=(0.3,), n_splits=max(2, min(5, fewest)), ks=(50,))
-    contestants = find_contestants(methods, sanity=False)
+    usual = Protocol(rates=(0.3,), n_splits=max(2, min(5, fewest)), ks=(50,))
+    compared = [family for family in COMPARED if family != "sanity"]
     return run_experiment(
         "cost",
-        _with_fewer_channels(named, channel_counts),
+        named,
         out,
-        [replace(one, grid=({},)) for one in contestants],
-        protocol.with_changes(tuning="time"),
+        [replace(one, settings=({},)) for one in find_methods(methods, families=compared)],
+        protocol_from(protocol, usual).with_changes(tuning="time"),
         n_jobs=1,
         progress=progress,
+        overwrite=overwrite,
+        channel_counts=channel_counts_of(named, channel_counts, CHANNEL_COUNTS),
     )
-
-
-def _with_fewer_channels(
-    tables: Mapping[str, FeatureTable], counts: Sequence[int] | None
-) -> dict[str, FeatureTable]:
-    found: dict[str, FeatureTable] = {}
-    for name, table in tables.items():
-        there = len(table.channels)
-        wanted = counts or [*(c for c in CHANNEL_COUNTS if c < there), there]
-        for count in wanted:
-            if not 1 <= count <= there:
-                raise InputError(f"table {name} has {there} channels, not {count}")
-            if count == there:
-                found[name] = table
-                continue
-            places = [round(i * (there - 1) / max(count - 1, 1)) for i in range(count)]
-            found[f"{name}, {count} channels"] = table.select_channels(
-                [table.channels[place] for place in places]
-            )
-    return found

@@ -1,16 +1,25 @@
-"""Folds that keep a subject's samples together, and folds that do not."""
+"""Folds by subject or by sample; gaps made, and features standardised, inside a fold only."""
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+import functools
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from idfsmec._random import derive_seed
 from idfsmec.errors import InputError
+from idfsmec.evaluation.parts import Filler
+from idfsmec.evaluation.protocol import Folds, Protocol
+from idfsmec.evaluation.tables import TableArrays
+from idfsmec.missing import make_gap_mask
+from idfsmec.solver.scaling import Scaling
 
-Folds = Literal["subject", "sample"]
+Floats = NDArray[np.float64]
+
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
@@ -100,3 +109,163 @@ def _split_subjects(
         return [(np.flatnonzero(~mask), np.flatnonzero(mask)) for mask in masks]
     mixed = StratifiedGroupKFold(n_splits, shuffle=True, random_state=random_state)
     return [(np.sort(a), np.sort(b)) for a, b in mixed.split(labels, labels, groups)]
+
+
+class Filled(NamedTuple):
+    """The samples of a fold without gaps."""
+
+    selecting: Floats
+    train: Floats
+    test: Floats
+
+
+@dataclass(frozen=True)
+class FoldData:
+    """One split into training and held-out samples, ready for selectors and classifiers.
+
+    Everything is standardised by the observed training values, and has NaN where channels are
+    missing; :meth:`filled` gives the same without gaps.
+    """
+
+    selecting: Floats  # training samples as the selector may see them
+    train: Floats  # training samples for the classifier
+    test: Floats
+    y_train: NDArray[np.intp]
+    y_test: NDArray[np.intp]
+    subjects_test: NDArray[np.intp]
+    channel_of: NDArray[np.intp]
+    n_classes: int
+    inner: tuple[FoldData, ...] = ()
+    held_out: tuple[NDArray[np.intp], ...] = ()  # by each inner fold, among the training samples
+    _known: dict[str, Filled] = field(default_factory=dict, repr=False, compare=False)
+
+    def filled(self, filler: Filler) -> Filled:
+        """Fill gaps, learning from training samples only; once for all methods that want it."""
+        key = str(filler.describe())
+        if key not in self._known:
+            selecting, test = self._fill(filler, self.selecting, self.test)
+            train = selecting
+            if self.train is not self.selecting:
+                train, test = self._fill(filler, self.train, self.test)
+            self._known[key] = Filled(selecting, train, test)
+        return self._known[key]
+
+    def _fill(self, filler: Filler, train: Floats, test: Floats) -> tuple[Floats, Floats]:
+        transformer = filler.build(self.channel_of).fit(train)
+        return np.asarray(transformer.transform(train)), np.asarray(transformer.transform(test))
+
+
+@functools.lru_cache(maxsize=2)
+def _cached(loader: _Loader) -> FoldData:
+    return loader.load()
+
+
+@dataclass(frozen=True)
+class _Loader:
+    """A fold's coordinates as the key of the cache; the arrays only come along."""
+
+    digest: str
+    pattern: str
+    rate: float
+    seed: int
+    fold: int
+    protocol: Protocol
+    with_inner: bool
+    table: TableArrays = field(compare=False, hash=False)
+
+    def load(self) -> FoldData:
+        table, protocol = self.table, self.protocol
+        folds = make_folds(table.y, table.subjects, protocol.folds, protocol.n_splits, self.seed)
+        train, test = folds[self.fold]
+        # Each side gets its gaps on its own: nothing held out can move a gap in training. The
+        # seed is the same, so channels that fail often in training fail often in the test.
+        seed = derive_seed("gaps", self.pattern, self.rate, self.seed, self.fold)
+        gaps = {
+            "train": _with_gaps(table, train, self.pattern, self.rate, seed),
+            "test": _with_gaps(table, test, self.pattern, self.rate, seed),
+        }
+        split = _prepare(table, train, test, gaps["train"], gaps["test"], protocol)
+        if not self.with_inner:
+            return split
+        inner, held_out = self._inner_folds(train, gaps["train"])
+        return replace(split, inner=inner, held_out=held_out)
+
+    def _inner_folds(
+        self, train: NDArray[np.intp], gappy: Floats
+    ) -> tuple[tuple[FoldData, ...], tuple[NDArray[np.intp], ...]]:
+        table, protocol = self.table, self.protocol
+        y, subjects = table.y[train], table.subjects[train]
+        n_splits = min(protocol.n_inner_splits, most_splits(y, subjects, protocol.folds))
+        seed = derive_seed("inner folds", self.seed, self.fold)
+        folds = make_folds(y, subjects, protocol.folds, n_splits, seed)
+        inner = (
+            _prepare(table, train[a], train[b], gappy[a], gappy[b], protocol) for a, b in folds
+        )
+        return tuple(inner), tuple(held_out for _, held_out in folds)
+
+
+def load_fold(
+    table: TableArrays,
+    protocol: Protocol,
+    pattern: str,
+    rate: float,
+    seed: int,
+    fold: int,
+    with_inner: bool,
+) -> FoldData:
+    """Prepare an outer fold, or give the one prepared last if it is the same.
+
+    Units that share a fold follow each other in the queue, so a small cache per process is
+    enough for the work to be done once.
+    """
+    return _cached(_Loader(table.digest, pattern, rate, seed, fold, protocol, with_inner, table))
+
+
+def _with_gaps(
+    table: TableArrays, rows: NDArray[np.intp], pattern: str, rate: float, seed: int
+) -> Floats:
+    X = np.array(table.X[rows])
+    if rate == 0:
+        return X
+    n_channels = int(table.channel_of.max()) + 1
+    present = ~np.isnan(X)
+    before = np.column_stack(
+        [present[:, table.channel_of == channel].all(axis=1) for channel in range(n_channels)]
+    )
+    after = make_gap_mask(
+        before,
+        rate,
+        pattern,  # type: ignore[arg-type]
+        seed,
+        recordings=table.subjects[rows],
+        positions=table.positions,
+    )
+    X[(before & ~after)[:, table.channel_of]] = np.nan
+    return X
+
+
+def _prepare(
+    table: TableArrays,
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+    gappy_train: Floats,
+    gappy_test: Floats,
+    protocol: Protocol,
+) -> FoldData:
+    scaling = Scaling.learn(gappy_train)
+    selecting = for_train = scaling.apply(gappy_train)
+    if protocol.gaps == "everywhere":
+        for_test = scaling.apply(gappy_test)
+    else:
+        scaling = Scaling.learn(table.X[train])
+        for_train, for_test = scaling.apply(table.X[train]), scaling.apply(table.X[test])
+    return FoldData(
+        selecting=selecting,
+        train=for_train,
+        test=for_test,
+        y_train=table.y[train],
+        y_test=table.y[test],
+        subjects_test=table.subjects[test],
+        channel_of=table.channel_of,
+        n_classes=table.n_classes,
+    )

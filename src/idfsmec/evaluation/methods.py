@@ -1,86 +1,174 @@
-"""Contestants: what takes part in a comparison, and which settings of it are tried."""
+"""The registry of methods: filler, selector, classifier, settings to try, and what each can do."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import itertools
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import get_tags
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation._sanity import AnovaF, ColumnOrder, ForestImportance, RandomOrder
-from idfsmec.selection import IDFSMEC, METHODS
+from idfsmec.evaluation.parts import (
+    CLASSIFIERS,
+    FILLERS,
+    Classifier,
+    Filler,
+    Registry,
+    describe_estimator,
+    plain,
+    register_classifier,
+    register_filler,
+)
 
-#: The paper's grid.
-PAPER_LAMS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
-PAPER_GAMMAS = (2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
-#: What nested tuning tries: gamma below 2 too, where channels matter more.
-TUNED_LAMS = tuple(METHODS["IDFS-MEC"].grid["lam"])
-TUNED_GAMMAS = tuple(METHODS["IDFS-MEC"].grid["gamma"])
+if TYPE_CHECKING:  # names alone are wanted by the Tab key, which does not wait for scikit-learn
+    from sklearn.base import BaseEstimator
 
-#: Coarser than the registry's grids of seven: a setting costs a fit per inner fold.
-_TUNED: dict[str, dict[str, tuple[float, ...]]] = {
-    "RFS": {"gamma": (1e-2, 1.0, 1e2)},
-    "GRMOR": {"lam": (1e-3, 1.0, 1e3)},
-}
+__all__ = [
+    "CLASSIFIERS",
+    "COMPARED",
+    "FILLERS",
+    "METHODS",
+    "Classifier",
+    "Family",
+    "Filler",
+    "Method",
+    "find_methods",
+    "lazily",
+    "proposed_method",
+    "register_classifier",
+    "register_filler",
+    "register_method",
+    "settings_grid",
+]
 
-SANITY = ("all features", "random", "ANOVA F", "random forest", "gradient boosting")
-ABLATIONS: dict[str, dict[str, Any]] = {
-    "IDFS-MEC": {},
-    "no redundancy": {"lam": 0.0},
-    "no channel weights": {"channel_weighting": False},
-    "no indicator": {"missing_indicator": False},
-    "no correction": {"missing_correction": None},
-}
+Family = Literal["proposed", "filter", "wrapper", "embedded", "sanity", "ablation"]
+#: Families that are compared when no methods are named; an ablation is a method in pieces.
+COMPARED: tuple[Family, ...] = ("proposed", "filter", "wrapper", "embedded", "sanity")
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """A selector, the settings of it that are tried, and the classifier behind it.
+class Method:
+    """All that takes part in a comparison under one name.
 
     Parameters
     ----------
     name : str
-        How it is called in results.
-    selector : estimator
-        With ``fit`` and ``ranking_``. It is cloned for each fit; ``n_features_to_select``,
-        ``random_state`` and ``channels`` are set where it has them.
-    grid : sequence of dict
-        Parameters to set; tuning picks one of them.
+        How results call it. No commas: the command line separates names by them.
+    selector : estimator, or a function without arguments that makes one
+        With ``fit``, ``ranking_`` and a parameter ``n_features_to_select``. It is cloned for each
+        fit; ``random_state`` and ``channels`` are set where it has them. One that takes NaN (its
+        tags say so) sees gaps, the others see filled data. One with a method ``rank_grid`` ranks
+        all settings and inner folds at once; see :func:`idfsmec.selection.rank_grid`.
+    family : {"filter", "wrapper", "embedded", "proposed", "sanity", "ablation"}
+        Kind of method, for tables and colours. A ``"proposed"`` one also ranks whole tables.
+    label : str
+        A few words for tables and figures; by default the name.
+    filler : str or Filler
+        What stands in for missing values, by its name in ``FILLERS``.
+    classifier : str or Classifier
+        What is scored on the selected features, by its name in ``CLASSIFIERS``.
+    settings : sequence of dict, or mapping of parameter to values
+        Parameters of the selector to try; tuning picks one of them. A mapping stands for all
+        combinations of its values.
     depends_on_k : bool
-        Whether the order changes with ``n_features_to_select``, so that each k needs a fit.
+        Whether the features are chosen together, for one number of them: the first five of ten
+        are then not the best five, and each number needs a fit.
     all_features : bool
         Whether all features are used, so that there is no k.
-    classifier : {"svm", "boosting"}
-        A linear SVM on filled data, or gradient boosting on data with gaps.
-    svm_costs : sequence of float, optional
-        Values of C to try in place of the protocol's.
+    costs : sequence of float, optional
+        Values of the classifier's C to try in place of the protocol's.
+    needs : str, optional
+        A module without which the method cannot run.
 
     Examples
     --------
-    >>> Contestant("mine", IDFSMEC(), grid=({"lam": 0.1}, {"lam": 10.0})).takes_gaps
-    True
+    >>> from idfsmec.selection import IDFSMEC
+    >>> mine = Method("mine", IDFSMEC(), settings={"lam": [0.1, 10.0]})
+    >>> mine.takes_gaps, mine.settings
+    (True, ({'lam': 0.1}, {'lam': 10.0}))
     """
 
     name: str
-    selector: BaseEstimator
-    grid: tuple[dict[str, Any], ...] = ({},)
+    selector: BaseEstimator | Callable[[], BaseEstimator]
+    family: Family = "filter"
+    label: str = ""
+    filler: str | Filler = "mean"
+    classifier: str | Classifier = "svm"
+    settings: tuple[dict[str, Any], ...] = ({},)
     depends_on_k: bool = False
     all_features: bool = False
-    classifier: Literal["svm", "boosting"] = "svm"
-    svm_costs: tuple[float, ...] | None = None
+    costs: tuple[float, ...] | None = None
+    needs: str | None = None
+
+    def __post_init__(self) -> None:
+        if "," in self.name or not self.name.strip():
+            raise InputError(
+                f"a method needs a name without commas, got {self.name!r}: lists of methods "
+                "separate names by them"
+            )
+        if self.family not in get_args(Family):
+            raise InputError(
+                f"family is {self.family!r}; choose from {', '.join(get_args(Family))}"
+            )
+        tried: Any = self.settings
+        tried = settings_grid(**tried) if isinstance(tried, Mapping) else map(dict, tried)
+        object.__setattr__(self, "settings", tuple(tried) or ({},))
+        object.__setattr__(self, "label", self.label or self.name)
+        if self.costs is not None:
+            object.__setattr__(self, "costs", tuple(map(float, self.costs)))
+        if not callable(self.selector):
+            self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        known = self.build().get_params()
+        tried = {parameter for setting in self.settings for parameter in setting}
+        for parameter in ("n_features_to_select", *sorted(tried)):
+            if parameter not in known:
+                raise InputError(
+                    f"{type(self.selector).__name__} has no parameter {parameter!r}, which the "
+                    "evaluation would set"
+                )
+
+    @property
+    def available(self) -> bool:
+        """Whether what it needs is installed."""
+        return self.needs is None or importlib.util.find_spec(self.needs) is not None
 
     @property
     def takes_gaps(self) -> bool:
         """Whether the selector takes NaN; the others get filled data."""
-        return bool(get_tags(self.selector).input_tags.allow_nan)
+        from sklearn.utils import get_tags
+
+        return bool(get_tags(self.build()).input_tags.allow_nan)
+
+    def build(
+        self, *, random_state: int | None = None, channels: Any = None, **parameters: Any
+    ) -> BaseEstimator:
+        """Make a fresh selector.
+
+        Parameters
+        ----------
+        random_state, channels : optional
+            Given to selectors that have such a parameter, ignored by the others.
+        **parameters
+            Set on the selector, such as ``n_features_to_select``.
+
+        Examples
+        --------
+        >>> METHODS["CD-LSR"].build(n_features_to_select=5, random_state=1)
+        CDLSR(n_features_to_select=5, random_state=1)
+        """
+        from sklearn.base import clone
+
+        fresh = self.selector() if callable(self.selector) else clone(self.selector)
+        known = fresh.get_params()
+        for name, value in (("random_state", random_state), ("channels", channels)):
+            if value is not None and name in known:
+                parameters[name] = value
+        return fresh.set_params(**parameters)
 
     def ks(self, wanted: Sequence[int], n_features: int) -> list[int]:
         """Say which numbers of features are scored."""
@@ -88,29 +176,34 @@ class Contestant:
             return [n_features]
         return sorted(k for k in wanted if k <= n_features) or [n_features]
 
+    @property
+    def filling(self) -> Filler:
+        """The filler itself, also where it is given by name."""
+        return FILLERS.find(self.filler)
+
+    @property
+    def classifying(self) -> Classifier:
+        """The classifier itself, also where it is given by name."""
+        return CLASSIFIERS.find(self.classifier)
+
+    def resolve(self) -> Method:
+        """Put objects in the place of names: what a worker that knows no registry can run."""
+        return replace(
+            self, selector=self.build(), filler=self.filling, classifier=self.classifying
+        )
+
     def describe(self) -> dict[str, Any]:
-        """What determines the contestant's results, for the key of a unit."""
-        kind = type(self.selector)
+        """What determines the method's results, as JSON can hold it."""
         return {
             "name": self.name,
-            "selector": f"{kind.__module__}.{kind.__qualname__}",
-            "params": {key: _plain(v) for key, v in self.selector.get_params().items()},
-            "grid": [{key: _plain(v) for key, v in one.items()} for one in self.grid],
+            "selector": describe_estimator(self.build()),
+            "filler": self.filling.describe(),
+            "classifier": self.classifying.describe(),
+            "settings": [{key: plain(v) for key, v in one.items()} for one in self.settings],
             "depends_on_k": self.depends_on_k,
             "all_features": self.all_features,
-            "classifier": self.classifier,
-            "svm_costs": self.svm_costs,
+            "costs": self.costs,
         }
-
-    def build(
-        self, setting: Mapping[str, Any], k: int, seed: int, channel_of: NDArray[np.intp]
-    ) -> BaseEstimator:
-        """Make an unfitted selector for a setting."""
-        selector = clone(self.selector)
-        known = selector.get_params()
-        given = {"n_features_to_select": k, "random_state": seed, "channels": channel_of}
-        selector.set_params(**{key: v for key, v in given.items() if key in known}, **setting)
-        return selector
 
 
 def settings_grid(**values: Iterable[Any]) -> tuple[dict[str, Any], ...]:
@@ -126,105 +219,170 @@ def settings_grid(**values: Iterable[Any]) -> tuple[dict[str, Any], ...]:
     )
 
 
-def idfsmec_contestant(
-    name: str = "IDFS-MEC",
-    lams: Sequence[float] = TUNED_LAMS,
-    gammas: Sequence[float] = TUNED_GAMMAS,
-) -> Contestant:
-    """IDFS-MEC, or one of its ablations by name, with a grid of settings."""
-    fixed = dict(ABLATIONS[name])
-    values: dict[str, Iterable[float]] = {"lam": lams, "gamma": gammas}
-    if "lam" in fixed:
-        values["lam"] = [fixed.pop("lam")]
-    if fixed.get("channel_weighting") is False:
-        values["gamma"] = [2.0]  # without channel weights gamma changes nothing
-    return Contestant(name, IDFSMEC(**fixed), settings_grid(**values))
+#: All methods by name; :func:`register_method` adds to it.
+METHODS: Registry[Method] = Registry("method")
 
 
-def sanity_contestant(name: str) -> Contestant:
-    """One of the sanity lines by name."""
-    if name == "all features":
-        return Contestant(
-            name, ColumnOrder(), all_features=True, svm_costs=(1e-4, 1e-3, 1e-2, 1e-1)
-        )
-    if name == "gradient boosting":
-        return Contestant(name, ColumnOrder(), all_features=True, classifier="boosting")
-    simple = {"random": RandomOrder, "ANOVA F": AnovaF, "random forest": ForestImportance}
-    return Contestant(name, simple[name]())
-
-
-def find_contestants(
-    methods: Iterable[str | Contestant] | None = None, sanity: bool = True
-) -> list[Contestant]:
-    """Look up contestants by name.
+def register_method(
+    name: str,
+    selector: BaseEstimator | Callable[[], BaseEstimator],
+    *,
+    family: Family,
+    overwrite: bool = False,
+    **options: Any,
+) -> Method:
+    """Add a method, so that evaluation, report and command line know it by name.
 
     Parameters
     ----------
-    methods : iterable of str or Contestant, optional
-        Names as in ``idfsmec.selection.METHODS``, names of sanity lines and of ablations, or
-        contestants of your own. Left out: all methods.
-    sanity : bool
-        Whether the sanity lines are added when ``methods`` is left out.
+    name, selector, family
+        As in :class:`Method`.
+    overwrite : bool
+        Whether a method of that name may be replaced.
+    **options
+        ``label``, ``filler``, ``classifier``, ``settings``, ``depends_on_k``, ``all_features``,
+        ``costs``, ``needs``, as in :class:`Method`.
 
     Returns
     -------
-    list of Contestant
+    Method
 
     Examples
     --------
-    >>> [one.name for one in find_contestants(["IDFS-MEC", "ANOVA F"])]
+    >>> from idfsmec.selection import MRMR
+    >>> method = register_method("mRMR-10", MRMR(n_bins=10), family="filter")
+    >>> METHODS["mRMR-10"].build()
+    MRMR(n_bins=10)
+    >>> METHODS.remove("mRMR-10")
+    """
+    return METHODS.add(Method(name, selector, family, **options), overwrite=overwrite)
+
+
+def find_methods(
+    methods: Iterable[str | Method] | None = None, *, families: Sequence[Family] = COMPARED
+) -> list[Method]:
+    """Look up methods by name.
+
+    Parameters
+    ----------
+    methods : iterable of str or Method, optional
+        Names, or methods of your own. Left out: all of the families that can run here.
+    families : sequence of str
+        Which families are taken when ``methods`` is left out.
+
+    Returns
+    -------
+    list of Method
+
+    Examples
+    --------
+    >>> [one.name for one in find_methods(["IDFS-MEC", "ANOVA F"])]
     ['IDFS-MEC', 'ANOVA F']
     """
-    known = known_methods()
     if methods is None:
-        methods = [*known, *(SANITY if sanity else ())]
-    found = [_find(one, known) for one in methods]
-    names = [one.name for one in found]
+        found = [one for one in METHODS.values() if one.family in families and one.available]
+    else:
+        found = [METHODS.find(one) for one in methods]
     if not found:
         raise InputError("there are no methods to compare; give at least one")
+    names = [one.name for one in found]
     if twice := {name for name in names if names.count(name) > 1}:
         raise InputError(f"the method {sorted(twice)[0]!r} is given twice; give other names")
+    for one in found:
+        if not one.available:
+            raise InputError(
+                f"the method {one.name!r} needs the package {one.needs!r}, which is not installed"
+            )
     return found
 
 
-def known_methods() -> dict[str, Contestant]:
-    """All registered methods that can run here, by name; IDFS-MEC first."""
-    found = {"IDFS-MEC": idfsmec_contestant()}
-    for name, method in METHODS.items():
-        if name == "IDFS-MEC" or (name == "PS-NSGA" and not _has_pymoo()):
-            continue
-        found[name] = Contestant(
-            name,
-            method.estimator,
-            settings_grid(**_TUNED.get(name, method.grid)),
-            depends_on_k=method.depends_on_k,
-        )
-    return found
+def proposed_method(methods: Iterable[Method] = ()) -> Method | None:
+    """Say which method ranks whole tables: the first proposed one of these, or else of all."""
+    for one in (*methods, *METHODS.values()):
+        if one.family == "proposed":
+            return one
+    return None
 
 
-def _has_pymoo() -> bool:
-    return importlib.util.find_spec("pymoo") is not None
+def lazily(path: str, **parameters: Any) -> Callable[[], Any]:
+    """Name an estimator that is imported and made when it is asked for.
+
+    Examples
+    --------
+    >>> lazily("idfsmec.selection.MRMR", n_bins=10)()
+    MRMR(n_bins=10)
+    """
+    return partial(_make, path, parameters)
 
 
-def _find(method: str | Contestant, known: Mapping[str, Contestant]) -> Contestant:
-    if isinstance(method, Contestant):
-        return method
-    if method in known:
-        return known[method]
-    if method in SANITY:
-        return sanity_contestant(method)
-    if method in ABLATIONS:
-        return idfsmec_contestant(method)
-    choices = ", ".join([*known, *SANITY, *list(ABLATIONS)[1:]])
-    raise InputError(f"there is no method {method!r}; choose from {choices}")
+def _make(path: str, parameters: Mapping[str, Any]) -> Any:
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)(**parameters)
 
 
-def _plain(value: Any) -> Any:
-    """Give a value as JSON can hold it, so that equal parameters give equal text."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    try:
-        json.dumps(value)
-    except (TypeError, ValueError):
-        return repr(value)
-    return value
+#: What nested tuning tries: gamma below 2 too, where channels matter more.
+TUNED_LAMS = tuple(10.0**power for power in range(-3, 4))
+TUNED_GAMMAS = (1.1, 1.5, 2.0, 3.0, 5.0, 9.0)
+
+_SELECTION = "idfsmec.selection"
+_SANITY = "idfsmec.evaluation.sanity"
+_BUILT_IN = (
+    Method(
+        "IDFS-MEC",
+        lazily(f"{_SELECTION}.IDFSMEC"),
+        "proposed",
+        settings=settings_grid(lam=TUNED_LAMS, gamma=TUNED_GAMMAS),
+    ),
+    Method("ReliefF", lazily(f"{_SELECTION}.ReliefF"), "filter", "ReliefF (10 neighbours)"),
+    Method("mRMR", lazily(f"{_SELECTION}.MRMR"), "filter", "mRMR (difference)"),
+    Method("CMIM", lazily(f"{_SELECTION}.CMIM"), "filter"),
+    Method("MRMSR", lazily(f"{_SELECTION}.MRMSR"), "filter"),
+    Method("RRCT", lazily(f"{_SELECTION}.RRCT"), "filter"),
+    Method(
+        "PS-NSGA",
+        lazily(f"{_SELECTION}.PSNSGA", random_state=0),
+        "wrapper",
+        "PS-NSGA (1-NN)",
+        needs="pymoo",
+    ),
+    # Grids of three where the lineage has seven: a setting costs a fit per inner fold.
+    Method(
+        "RFS",
+        lazily(f"{_SELECTION}.RFS", standardize=True),
+        "embedded",
+        settings=settings_grid(gamma=(1e-2, 1.0, 1e2)),
+    ),
+    Method("FSOR", lazily(f"{_SELECTION}.FSOR"), "embedded"),
+    Method(
+        "GRMOR",
+        lazily(f"{_SELECTION}.GRMOR"),
+        "embedded",
+        settings=settings_grid(lam=(1e-3, 1.0, 1e3)),
+    ),
+    Method(
+        "CD-LSR",
+        lazily(f"{_SELECTION}.CDLSR", random_state=0),
+        "embedded",
+        "CD-LSR (10 starts)",
+        depends_on_k=True,
+    ),
+    Method(
+        "all features",
+        lazily(f"{_SANITY}.ColumnOrder"),
+        "sanity",
+        all_features=True,
+        costs=(1e-4, 1e-3, 1e-2, 1e-1),
+    ),
+    Method("random", lazily(f"{_SANITY}.RandomOrder"), "sanity"),
+    Method("ANOVA F", lazily(f"{_SANITY}.AnovaF"), "sanity"),
+    Method("random forest", lazily(f"{_SANITY}.ForestImportance"), "sanity"),
+    Method(
+        "gradient boosting",
+        lazily(f"{_SANITY}.ColumnOrder"),
+        "sanity",
+        classifier="boosting",
+        all_features=True,
+    ),
+)
+for _method in _BUILT_IN:
+    METHODS.add(_method)

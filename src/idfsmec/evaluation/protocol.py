@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation.folds import Folds
 from idfsmec.metrics import METRICS
 from idfsmec.missing import PATTERNS
 
+Folds = Literal["subject", "sample"]
 Gaps = Literal["everywhere", "selection"]
 Tuning = Literal["nested", "oracle", "grid", "time"]
 
@@ -110,6 +110,19 @@ class Protocol:
                 f"choose from {', '.join(sorted(known))}"
             )
         return replace(self, **{key: v for key, v in changes.items() if v is not None})
+
+
+def protocol_from(given: Protocol | Mapping[str, Any] | None, usual: Protocol) -> Protocol:
+    """Give a protocol as it is, or the usual one with the options that a mapping changes.
+
+    Examples
+    --------
+    >>> protocol_from({"n_splits": 5}, Protocol(rates=[0.3])).rates
+    (0.3,)
+    """
+    if given is None:
+        return usual
+    return given if isinstance(given, Protocol) else usual.with_changes(**given)
 
 
 def _numbers(name: str, values: Any, kind: type) -> tuple[Any, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -13,22 +14,50 @@ from typing import Any, Self
 
 from idfsmec._locks import is_of_the_disk, naming_disk, take_lock
 from idfsmec.errors import InputError
-from idfsmec.evaluation._tuning import UnitResult
-from idfsmec.evaluation._units import Outcome, Unit
+from idfsmec.evaluation.scoring import UnitResult
+from idfsmec.evaluation.units import Unit, UnitOutcome
 
-FORMAT = 1
+FORMAT = 2
+# In one transaction: a process killed in between must not leave a store without its format.
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS done (
-    key TEXT PRIMARY KEY, unit TEXT NOT NULL, rows TEXT NOT NULL, rankings TEXT NOT NULL,
-    notes TEXT NOT NULL, seconds TEXT NOT NULL, finished TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS failed (
+BEGIN IMMEDIATE;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE tables (
+    name TEXT PRIMARY KEY, digest TEXT NOT NULL, columns TEXT NOT NULL, about TEXT NOT NULL,
+    chance TEXT NOT NULL);
+CREATE TABLE done (
+    key TEXT PRIMARY KEY, unit TEXT NOT NULL, rows TEXT NOT NULL, seconds TEXT NOT NULL,
+    rankings TEXT NOT NULL, notes TEXT NOT NULL, found TEXT NOT NULL, finished TEXT NOT NULL);
+CREATE TABLE failed (
     key TEXT PRIMARY KEY, unit TEXT NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL,
     finished TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS plan (
+CREATE TABLE plan (
     experiment TEXT NOT NULL, position INTEGER NOT NULL, key TEXT NOT NULL, unit TEXT NOT NULL,
-    PRIMARY KEY (experiment, position));
+    table_name TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (experiment, position));
+INSERT INTO meta VALUES ('format', '2');
+COMMIT;
 """
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """What a store knows of a table; the digest says which table of that name it is."""
+
+    name: str
+    digest: str
+    columns: tuple[str, ...] = field(repr=False)
+    about: dict[str, Any] = field(repr=False)
+    chance: dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A unit that is planned and done."""
+
+    experiment: str
+    unit: dict[str, Any]
+    table: StoredTable = field(repr=False)
+    result: UnitResult = field(repr=False)
 
 
 class Store:
@@ -58,13 +87,16 @@ class Store:
         self._lock: sqlite3.Connection | None = None
         if read_only:
             if not self.path.exists():
-                raise InputError(f"{folder} holds no results: there is no store.sqlite in it")
+                raise InputError(
+                    f"{folder} holds no results: there is no store.sqlite in it; make some with "
+                    "`idfsmec benchmark` or idfsmec.evaluation.accuracy"
+                )
         else:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = take_lock(
                 self.path.with_suffix(".lock"),
                 f"another process is writing to {self.path.parent}; wait for it to end, or choose "
-                "another folder with --out",
+                "another folder",
             )
         try:
             with naming_disk(self.path):
@@ -83,12 +115,13 @@ class Store:
         )
         try:
             _check_whole(db)
-            if not read_only:
+            made = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+            if not made and not read_only:
+                db.executescript(_SCHEMA)
+            found = db.execute("SELECT value FROM meta WHERE name='format'").fetchone()
+            if not read_only and found is not None and found[0] == str(FORMAT):
                 db.execute("PRAGMA journal_mode=WAL")
                 db.execute("PRAGMA synchronous=FULL")
-                db.executescript(_SCHEMA)
-                db.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?)", [str(FORMAT)])
-            found = db.execute("SELECT value FROM meta WHERE name='format'").fetchone()
         except sqlite3.DatabaseError as error:
             db.close()
             if is_of_the_disk(error):
@@ -101,25 +134,76 @@ class Store:
             db.close()
             raise InputError(
                 f"{self.path} has format {found[0] if found else 'unknown'}, this version of "
-                f"idfsmec writes {FORMAT}; choose another folder"
+                f"idfsmec reads and writes {FORMAT}; compute the results again in another folder, "
+                "or read them with the version that made them"
             )
         return db
 
-    def set_plan(self, experiment: str, units: Iterable[Unit]) -> None:
-        """Say which units an experiment consists of now; results of others stay in the store."""
-        rows = [
-            (experiment, position, unit.key, json.dumps(unit.coordinates()))
-            for position, unit in enumerate(units)
+    def add_tables(self, tables: Collection[StoredTable], *, overwrite: bool = False) -> None:
+        """Keep what the tables of a run are.
+
+        A table goes by its digest: another one under a name that is known would give old results
+        its own column names. It is refused, or takes the place of the old one with all its plans.
+        """
+        known = self.tables()
+        changed = [
+            one.name
+            for one in tables
+            if one.name in known and known[one.name].digest != one.digest
         ]
+        if changed and not overwrite:
+            raise InputError(
+                f"{self.path.parent} holds results of another table named {changed[0]!r}, with "
+                "other values or columns. Give this one another name, choose another folder, or "
+                "replace those results with overwrite=True",
+                argument="overwrite",
+            )
         with self._transaction():
+            for name in changed:
+                self._db.execute("DELETE FROM plan WHERE table_name = ?", [name])
+            for one in tables:
+                parts = (_pack(part) for part in (one.columns, one.about, one.chance))
+                self._db.execute(
+                    "INSERT OR REPLACE INTO tables VALUES (?, ?, ?, ?, ?)",
+                    [one.name, one.digest, *parts],
+                )
+
+    def tables(self) -> dict[str, StoredTable]:
+        """All tables by name."""
+        found = self._db.execute("SELECT name, digest, columns, about, chance FROM tables")
+        return {
+            name: StoredTable(name, digest, tuple(json.loads(columns)), *map(json.loads, rest))
+            for name, digest, columns, *rest in found
+        }
+
+    def set_plan(self, experiment: str, units: Sequence[Unit], *, keep: bool = False) -> None:
+        """Say which units an experiment consists of now; results of others stay in the store.
+
+        With ``keep``, units of tables that none of these is about stay in the plan.
+        """
+        with self._transaction():
+            names = {unit.table for unit in units}
+            planned = self._db.execute(
+                "SELECT key, unit, table_name, digest FROM plan WHERE experiment = ? "
+                "ORDER BY position",
+                [experiment],
+            )
+            rows = [row for row in planned if keep and row[2] not in names]
+            rows += [
+                (unit.key, json.dumps(unit.coordinates()), unit.table, unit.digest)
+                for unit in units
+            ]
             self._db.execute("DELETE FROM plan WHERE experiment = ?", [experiment])
-            self._db.executemany("INSERT INTO plan VALUES (?, ?, ?, ?)", rows)
+            self._db.executemany(
+                "INSERT INTO plan VALUES (?, ?, ?, ?, ?, ?)",
+                [(experiment, position, *row) for position, row in enumerate(rows)],
+            )
 
     def done_keys(self) -> set[str]:
         """Keys of all finished units."""
         return {key for (key,) in self._db.execute("SELECT key FROM done")}
 
-    def add(self, unit: Unit, outcome: Outcome) -> None:
+    def add(self, unit: Unit, outcome: UnitOutcome) -> None:
         """Write what came of a unit, in one transaction."""
         name, now = json.dumps(unit.coordinates()), datetime.now(UTC).isoformat()
         with self._transaction():
@@ -132,26 +216,26 @@ class Store:
                 )
                 return
             result = outcome.result
+            parts = (result.rows, result.seconds, result.rankings, result.notes, result.found)
             self._db.execute(
-                "INSERT OR REPLACE INTO done VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [unit.key, name, _pack(result.rows), _pack(result.rankings), _pack(result.notes)]
-                + [_pack(result.seconds), now],
+                "INSERT OR REPLACE INTO done VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [unit.key, name, *map(_pack, parts), now],
             )
             self._db.execute("DELETE FROM failed WHERE key = ?", [unit.key])
 
-    def planned(
-        self, experiment: str | None = None
-    ) -> list[tuple[str, dict[str, Any], UnitResult]]:
-        """Give experiment, coordinates and result of all units that are planned and done."""
+    def planned(self, experiment: str | None = None) -> list[Planned]:
+        """Give all units that are planned and done, in the order of their plans."""
+        tables = self.tables()
         found = self._db.execute(
-            "SELECT plan.experiment, plan.unit, rows, seconds, rankings, notes FROM plan "
-            "JOIN done USING (key) WHERE ? IS NULL OR experiment = ? "
+            "SELECT plan.experiment, plan.unit, plan.table_name, rows, seconds, rankings, notes, "
+            "found FROM plan JOIN done USING (key) JOIN tables ON tables.name = plan.table_name "
+            "AND tables.digest = plan.digest WHERE ? IS NULL OR experiment = ? "
             "ORDER BY experiment, position",
             [experiment, experiment],
         )
         return [
-            (name, json.loads(unit), UnitResult(*(json.loads(part) for part in parts)))
-            for name, unit, *parts in found
+            Planned(name, json.loads(unit), tables[table], UnitResult(*map(json.loads, parts)))
+            for name, unit, table, *parts in found
         ]
 
     def failures(self) -> list[dict[str, Any]]:
@@ -169,6 +253,10 @@ class Store:
         """Read what :meth:`set_meta` has kept, or None."""
         found = self._db.execute("SELECT value FROM meta WHERE name = ?", [name]).fetchone()
         return None if found is None else json.loads(found[0])
+
+    def add_meta(self, name: str, new: dict[str, Any]) -> None:
+        """Add to a dictionary that earlier runs have left."""
+        self.set_meta(name, {**(self.get_meta(name) or {}), **new})
 
     def set_meta(self, name: str, value: Any) -> None:
         """Keep something that is no unit, such as the protocol."""

@@ -9,11 +9,11 @@ import pandas as pd
 
 from idfsmec._files import neutralise, replacing
 from idfsmec._jobs import count_jobs
-from idfsmec.errors import InputError
-from idfsmec.evaluation.experiments import ablation, accuracy, cost, sensitivity
-from idfsmec.evaluation.protocol import Protocol
-from idfsmec.evaluation.results import Results
+from idfsmec.errors import ArgumentError, InputError
+from idfsmec.evaluation import Protocol, Results, accuracy, cost, resampling
+from idfsmec.evaluation.store import Store
 from idfsmec.features import extract_to_file
+from idfsmec.paper.experiments import PAPER_RATES, ablation, sensitivity
 from idfsmec.paper.published import published_value
 from idfsmec.progress import Listener
 from idfsmec.recordings import DATA_SETS, find_recordings
@@ -22,13 +22,9 @@ from idfsmec.table import FeatureTable
 #: How the paper seems to have done it: it names neither folds nor how settings were chosen, and
 #: its flat curves over the missing rate suggest that the classifier saw complete data.
 PAPER = Protocol(
-    folds="sample",
-    gaps="selection",
-    tuning="oracle",
-    metric="accuracy",
-    rates=(0.1, 0.2, 0.3, 0.4, 0.5),
+    folds="sample", gaps="selection", tuning="oracle", metric="accuracy", rates=PAPER_RATES
 )
-HONEST = Protocol(rates=(0.1, 0.2, 0.3, 0.4, 0.5))
+HONEST = Protocol(rates=PAPER_RATES)
 PROTOCOLS = {"honest": HONEST, "paper": PAPER}
 
 
@@ -39,9 +35,11 @@ def reproduce(
     *,
     protocol: Literal["honest", "paper"] | Protocol = "honest",
     methods: list[str] | None = None,
+    n_resamples: int = 0,
     n_jobs: int | None = None,
     dask: Any = None,
-    progress: bool = True,
+    progress: Listener | None = None,
+    overwrite: bool = False,
 ) -> Results:
     """Run the paper's experiments end to end on a copy of one of its data sets.
 
@@ -61,27 +59,50 @@ def reproduce(
         setting on the test.
     methods : list of str, optional
         Methods to compare; all by default.
-    n_jobs, dask, progress
-        As in :func:`accuracy`.
+    n_resamples : int, default=0
+        Random halves of the subjects that say how stable the ranking is; see
+        :func:`idfsmec.evaluation.resampling`.
+    n_jobs, dask, progress, overwrite
+        As in :func:`idfsmec.evaluation.accuracy`.
 
     Returns
     -------
     Results
+        Its ``data_set`` says which one was reproduced.
     """
-    if isinstance(protocol, str):
-        if protocol not in PROTOCOLS:
-            raise InputError(f"protocol is {protocol!r}; choose from {', '.join(PROTOCOLS)}")
-        protocol = PROTOCOLS[protocol]
+    protocol = find_protocol(protocol)
     out = Path(out)
-    tables = {data_set: load_table(data_set, data, out, n_jobs)}
-    how: dict[str, Any] = {"n_jobs": n_jobs, "dask": dask, "progress": progress}
+    tables = {data_set: load_table(data_set, data, out, n_jobs, progress)}
+    with Store(out) as store:
+        known = store.get_meta("data_set") or data_set
+        if known != data_set:
+            raise InputError(f"{out} holds a reproduction of {known}; choose another folder")
+        store.set_meta("data_set", data_set)
+    here: dict[str, Any] = {"progress": progress, "overwrite": overwrite}
+    how: dict[str, Any] = {"n_jobs": n_jobs, "dask": dask, **here}
     accuracy(tables, out, methods=methods, protocol=protocol, **how)
     ablation(tables, out, protocol=protocol, **how)
     sensitivity(tables, out, protocol=protocol.with_changes(rates=(0.3,)), **how)
     everything = len(tables[data_set].channels)
-    results = cost(tables, out, methods=methods, channel_counts=[everything], progress=progress)
-    write_tables(results, out)
+    results = cost(tables, out, methods=methods, channel_counts=[everything], **here)
+    if n_resamples:
+        seed = protocol.seeds[0]
+        results = resampling(
+            tables, out, n_resamples=n_resamples, seed=seed, n_jobs=n_jobs, **here
+        )
+    write_tables(results)
     return results
+
+
+def find_protocol(protocol: str | Protocol) -> Protocol:
+    """The protocol of that name; one that is no name is given back."""
+    if not isinstance(protocol, str):
+        return protocol
+    if protocol not in PROTOCOLS:
+        raise ArgumentError(
+            f"protocol={protocol!r}: choose from {', '.join(PROTOCOLS)}", argument="protocol"
+        )
+    return PROTOCOLS[protocol]
 
 
 def load_table(
@@ -110,7 +131,7 @@ def load_table(
     return extraction.table
 
 
-def write_tables(results: Results, out: Path) -> None:
+def write_tables(results: Results) -> None:
     """Write the paper's tables and the numbers behind its figures as CSV files."""
     for name, frame in {
         "fig2": _by_rate(results, "accuracy"),
@@ -118,7 +139,7 @@ def write_tables(results: Results, out: Path) -> None:
         "table1": _by_rate(results, "ablation"),
         "table2": _seconds(results),
     }.items():
-        with replacing(out / f"{name}.csv") as (beside,):
+        with replacing(results.folder / f"{name}.csv") as (beside,):
             neutralise(frame).to_csv(beside, index=False)
 
 
@@ -127,9 +148,8 @@ def _by_rate(results: Results, experiment: str) -> pd.DataFrame:
     means = results.mean_scores("accuracy", experiment).reset_index()
     rates = [column for column in means.columns if isinstance(column, float)]
     means["mean"] = means[rates].mean(axis=1)
-    counts = {name: len(about["channels"]) for name, about in results.tables.items()}
     means["published mean"] = [
-        published_value(experiment, method, counts[table])
+        published_value(experiment, method, table if table == results.data_set else None)
         for table, method in zip(means["table"], means["method"], strict=True)
     ]
     return means.rename(columns={rate: f"{100 * rate:g} % missing" for rate in rates})
@@ -150,7 +170,7 @@ def _seconds(results: Results) -> pd.DataFrame:
     cell = ["table", "method", "n_channels"]
     found = rows.groupby(cell, sort=False)["seconds"].median().reset_index()
     found["published seconds"] = [
-        published_value("cost", method, int(count))
-        for method, count in zip(found["method"], found["n_channels"], strict=True)
+        published_value("cost", method, table if table == results.data_set else None)
+        for table, method in zip(found["table"], found["method"], strict=True)
     ]
     return found

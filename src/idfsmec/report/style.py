@@ -243,10 +243,6 @@ def label_ends(
 
 def registered_methods() -> dict[str, dict[str, str]]:
     """Family and label of every registered method, for figures drawn without results."""
-    from idfsmec.selection import METHODS
+    from idfsmec.evaluation.methods import METHODS
 
-    sanity = ("all features", "random", "ANOVA F", "random forest", "gradient boosting")
-    found = {name: {"family": one.family, "label": name} for name, one in METHODS.items()}
-    found |= {name: {"family": "sanity", "label": name} for name in sanity}
-    found["IDFS-MEC"] = {"family": PROPOSED, "label": "IDFS-MEC"}
-    return found
+    return {name: {"family": one.family, "label": name} for name, one in METHODS.items()}

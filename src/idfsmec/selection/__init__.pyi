@@ -1,5 +1,4 @@
 from ._base import CompleteSelector, RankingSelector
-from ._registry import METHODS, Method, register_method
 from .agreement import Stability, selection_stability
 from .cross_channel import CrossChannelReranker
 from .frames import channel_frame, ranking_frame
@@ -46,7 +45,4 @@ __all__ = [
     "channel_frame",
     "Stability",
     "selection_stability",
-    "METHODS",
-    "Method",
-    "register_method",
 ]

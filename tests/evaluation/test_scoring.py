@@ -10,22 +10,21 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from idfsmec._random import derive_seed
-from idfsmec.evaluation import Protocol, find_contestants, make_folds
-from idfsmec.evaluation._classify import boosting_decisions
-from idfsmec.evaluation._fold_data import TableArrays, load_fold
-from idfsmec.evaluation._tuning import evaluate
+from idfsmec.evaluation import CLASSIFIERS, FILLERS, Protocol, find_methods, make_folds
+from idfsmec.evaluation.folds import load_fold
+from idfsmec.evaluation.scoring import score_fold
+from idfsmec.evaluation.tables import TableArrays
 from idfsmec.missing import make_gaps
-from idfsmec.selection.linear_svm import svm_decisions
 
 from .cohorts import make_cohort
 
 
 def run(method, protocol, table=None, rate=0.3, fold=0, seed=0):
-    (contestant,) = find_contestants([method])
+    (found,) = find_methods([method])
     arrays = TableArrays.of("t", make_cohort() if table is None else table)
     nested = protocol.tuning == "nested"
     data = load_fold(arrays, protocol, "random", rate, seed, fold, nested)
-    return evaluate(contestant, data, protocol, seed=0)
+    return score_fold(found, data, protocol, seed=0)
 
 
 def test_an_outer_score_is_that_of_a_plain_scikit_learn_pipeline():
@@ -51,7 +50,7 @@ def test_nested_tuning_keeps_the_curve_over_k_and_chooses_once():
     result = run("IDFS-MEC", Protocol(n_splits=4, ks=[1, 2, 5, 50]))
     assert [row["k"] for row in result.rows] == [1, 2, 5]  # 50 is more than the 12 features
     assert sum(row["chosen"] for row in result.rows) == 1
-    assert len(result.rankings[result.chosen_row()["order"]]) == 5
+    assert {len(ranking) for ranking in result.rankings} == {5}
     assert {"C", "lam", "gamma"} == set(json.loads(result.rows[0]["params"]))
     assert all(seconds > 0 for seconds in result.seconds)
 
@@ -71,9 +70,10 @@ def test_inner_folds_choose_k_like_a_search_by_hand():
         for C in protocol.svm_costs:
             scores = []
             for part in data.inner:
-                kept = SelectKBest(f_classif, k=k).fit(part.filled, part.y_train).get_support()
+                full = part.filled(FILLERS["mean"])
+                kept = SelectKBest(f_classif, k=k).fit(full.selecting, part.y_train).get_support()
                 svm = LinearSVC(C=C, dual=False, class_weight="balanced")
-                predicted = svm.fit(part.train[:, kept], part.y_train).predict(part.test[:, kept])
+                predicted = svm.fit(full.train[:, kept], part.y_train).predict(full.test[:, kept])
                 scores.append(balanced_accuracy_score(part.y_test, predicted))
             means[k, C] = np.mean(scores)
     result = run("ANOVA F", protocol, table, fold=1)
@@ -89,13 +89,8 @@ def test_oracle_and_grid_keep_every_setting():
     grid = run("IDFS-MEC", protocol.with_changes(tuning="grid"))
     assert len(grid.rows) == 42 * 2
     assert not any(row["chosen"] for row in grid.rows)
-    assert {row["lam"] for row in grid.rows} == {10.0**power for power in range(-3, 4)}
-
-
-def test_lam_and_gamma_are_those_of_idfsmec_only():
-    result = run("RFS", Protocol(n_splits=4, ks=[2]))
-    assert result.rows[0]["gamma"] is None
-    assert "gamma" in json.loads(result.rows[0]["params"])
+    settings = [json.loads(row["params"]) for row in grid.rows]
+    assert {one["lam"] for one in settings} == {10.0**power for power in range(-3, 4)}
 
 
 @pytest.mark.parametrize("method", ["all features", "gradient boosting"])
@@ -116,8 +111,9 @@ def test_three_classes_are_scored():
 def test_a_class_that_training_lacks_is_never_predicted():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)), np.arange(40) % 2 * 2
-    for decide in (svm_decisions, boosting_decisions):
-        own = {"C": 1.0} if decide is svm_decisions else {"seed": 0}
-        decisions = decide(X, y, X, n_classes=3, class_weight="balanced", **own)
+    for classifier in CLASSIFIERS.values():
+        decisions = classifier.decide(
+            X, y, X, C=1.0, n_classes=3, class_weight="balanced", random_state=0
+        )
         assert decisions.shape == (40, 3)
         assert 1 not in decisions.argmax(axis=1)

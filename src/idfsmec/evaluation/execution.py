@@ -9,16 +9,22 @@ from typing import Any
 import joblib
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation._fold_data import Tables
-from idfsmec.evaluation._units import Outcome, Unit, run_unit
+from idfsmec.evaluation.tables import Arrays
+from idfsmec.evaluation.units import Unit, UnitOutcome, run_unit
 
 #: How often a pool may break without finishing a single unit before we give up.
 _MOST_BREAKS = 3
 
 
+class WorkersKilledError(RuntimeError):
+    """Processes of ours are killed from outside, again and again."""
+
+    argument = "n_jobs"
+
+
 def execute(
-    units: Sequence[Unit], tables: Tables, n_jobs: int = 1, dask: Any = None
-) -> Iterator[Outcome]:
+    units: Sequence[Unit], tables: Arrays, n_jobs: int = 1, dask: Any = None
+) -> Iterator[UnitOutcome]:
     """Do all units, in any order, and give each outcome as soon as it is there.
 
     Parameters
@@ -40,7 +46,7 @@ def execute(
     return (run_unit(unit, tables[unit.table]) for unit in units)
 
 
-def _in_processes(units: Sequence[Unit], tables: Tables, n_jobs: int) -> Iterator[Outcome]:
+def _in_processes(units: Sequence[Unit], tables: Arrays, n_jobs: int) -> Iterator[UnitOutcome]:
     """Run on joblib's processes; tables reach them as memory maps of one file each."""
     left = {unit.key: unit for unit in units}
     breaks = 0
@@ -65,15 +71,15 @@ def _in_processes(units: Sequence[Unit], tables: Tables, n_jobs: int) -> Iterato
             # Killed from outside, mostly for want of memory: go on with what is left.
             breaks += 1
             if breaks >= _MOST_BREAKS:
-                raise RuntimeError(
-                    f"worker processes were killed {breaks} times in a row; give fewer with "
-                    f"--jobs if memory is short ({error})"
+                raise WorkersKilledError(
+                    f"worker processes were killed {breaks} times in a row; give fewer, such as "
+                    f"n_jobs=1, if memory is short ({error})"
                 ) from error
         finally:
             outcomes.close()
 
 
-def _on_dask(units: Sequence[Unit], tables: Tables, dask: Any) -> Iterator[Outcome]:
+def _on_dask(units: Sequence[Unit], tables: Arrays, dask: Any) -> Iterator[UnitOutcome]:
     try:
         from idfsmec.evaluation._cluster import execute_on_cluster
     except ImportError as error:

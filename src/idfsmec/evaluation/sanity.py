@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from idfsmec._parameters import Constraints, integer
 from idfsmec.selection import CompleteSelector
+from idfsmec.solver.scaling import Scaling
 
 
 class ColumnOrder(CompleteSelector):
@@ -50,7 +51,7 @@ class AnovaF(CompleteSelector):
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
         scores = np.full(X.shape[1], -1.0)
-        varied = np.ptp(X, axis=0) > 0
+        varied = ~Scaling.learn(X).constant
         if varied.any():
             scores[varied] = np.nan_to_num(f_classif(X[:, varied], y)[0], nan=-1.0)
         self._set_ranking(scores)

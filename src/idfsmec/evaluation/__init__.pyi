@@ -1,0 +1,58 @@
+from .chance import ChanceBand, chance_band, chance_bands
+from .experiments import accuracy, cost
+from .folds import make_folds
+from .methods import (
+    CLASSIFIERS,
+    FILLERS,
+    METHODS,
+    Classifier,
+    Filler,
+    Method,
+    find_methods,
+    register_classifier,
+    register_filler,
+    register_method,
+)
+from .protocol import Protocol
+from .results import Results
+from .run import resampling
+from .stability import Stability, selection_matrix, selection_stability
+from .statistics import (
+    MeanInterval,
+    RankComparison,
+    compare_pairs,
+    compare_ranks,
+    corrected_interval,
+    holm,
+)
+
+__all__ = [
+    "CLASSIFIERS",
+    "FILLERS",
+    "METHODS",
+    "ChanceBand",
+    "Classifier",
+    "Filler",
+    "MeanInterval",
+    "Method",
+    "Protocol",
+    "RankComparison",
+    "Results",
+    "Stability",
+    "accuracy",
+    "chance_band",
+    "chance_bands",
+    "compare_pairs",
+    "compare_ranks",
+    "corrected_interval",
+    "cost",
+    "find_methods",
+    "holm",
+    "make_folds",
+    "register_classifier",
+    "register_filler",
+    "register_method",
+    "resampling",
+    "selection_matrix",
+    "selection_stability",
+]

@@ -1,0 +1,234 @@
+"""One method on one fold: rank features, let inner folds choose or score every setting."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idfsmec.evaluation.folds import FoldData
+from idfsmec.evaluation.methods import Method
+from idfsmec.evaluation.protocol import Protocol
+from idfsmec.metrics import METRICS, Scores
+from idfsmec.selection.grid import rank_grid
+from idfsmec.selection.tuning import Split, SplitScorer, middle_cost, tune
+
+#: Ranks with 1 as the best: a setting by number of features by feature.
+Ranks = NDArray[np.intp]
+
+
+@dataclass
+class UnitResult:
+    """What one unit gives: a row per k (and setting), its order of features, timings apart.
+
+    ``rankings`` holds column indices, best first, cut at the largest k; a row's ``order`` says
+    which of them it is scored with. ``found`` is what units without scores give.
+    """
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    rankings: list[list[int]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    found: dict[str, Any] = field(default_factory=dict)
+
+
+def score_fold(method: Method, data: FoldData, protocol: Protocol, seed: int) -> UnitResult:
+    """Select, classify and score with one method on one outer fold."""
+    work = _Work(method, data, protocol, seed)
+    if protocol.tuning == "nested":
+        result = work.nested()
+    elif protocol.tuning == "time":
+        result = work.timed()
+    else:
+        result = work.everything()
+    sizes = {
+        "n_train": data.y_train.size,
+        "n_test": data.y_test.size,
+        "n_channels": int(data.channel_of.max()) + 1,
+    }
+    for row in result.rows:
+        row.update(sizes)
+    return result
+
+
+class _Work:
+    """A method at work on a fold."""
+
+    def __init__(self, method: Method, data: FoldData, protocol: Protocol, seed: int) -> None:
+        self.method, self.data, self.protocol, self.seed = method, data, protocol, seed
+        self.ks = method.ks(protocol.ks, data.selecting.shape[1])
+        self.costs = _costs(method, protocol)
+        self._result = UnitResult()
+
+    def nested(self) -> UnitResult:
+        """Let inner folds pick the setting and C for each k, and k itself."""
+        if len(self.method.settings) * len(self.ks) * len(self.costs) == 1:
+            picks, best_k = {self.ks[0]: (0, self.costs[0])}, self.ks[0]
+        else:
+            scorers = [self._scorer(part, [self.protocol.metric]) for part in self.data.inner]
+            tuned = tune(
+                scorers,
+                self._rank_inner(),
+                self.ks,
+                costs=self.costs,
+                metric=self.protocol.metric,
+            )
+            picks = {k: (trial.setting, trial.cost) for k, trial in tuned.picks.items()}
+            best_k = tuned.n_features
+        scorer = self._scorer(self.data)
+        timed = self._rank_picks({k: setting for k, (setting, _) in picks.items()})
+        for k, (setting, C) in picks.items():
+            ranks, seconds = timed[k]
+            self._add(setting, k, C, scorer.scores(ranks, k, C), ranks, seconds, k == best_k)
+        return self._result
+
+    def everything(self) -> UnitResult:
+        """Score all settings on the held-out fold; who is chosen is decided over all folds."""
+        costs = self.costs
+        if self.protocol.tuning == "grid":
+            costs = (middle_cost(costs),)
+        began = time.perf_counter()
+        ranks = self._rank(self.data)
+        each = (time.perf_counter() - began) / len(self.method.settings)
+        scorer = self._scorer(self.data)
+        for setting in range(len(self.method.settings)):
+            for place, k in enumerate(self.ks):
+                own = ranks[setting, place]
+                for C in costs:
+                    self._add(setting, k, C, scorer.scores(own, k, C), own, each)
+        return self._result
+
+    def timed(self) -> UnitResult:
+        """Only select, with the first setting, and look at the clock."""
+        ((k, (ranks, seconds)),) = self._rank_picks({max(self.ks): 0}).items()
+        nothing = dict.fromkeys(METRICS, float("nan"))
+        self._add(0, k, float("nan"), nothing, ranks, seconds)
+        return self._result
+
+    def _rank_inner(self) -> Ranks:
+        """Rank with every setting on every inner fold: folds, settings, numbers of features.
+
+        A selector that takes gaps and standardises features itself sees the same in all samples
+        of the fold as in those of an inner one: it may share work between inner folds.
+        """
+        selector = self._build()
+        same = self.method.takes_gaps and selector.get_params().get("standardize", False)
+        if same and not self.method.depends_on_k:
+            found = rank_grid(
+                selector,
+                self.data.selecting,
+                self.data.y_train,
+                self.method.settings,
+                held_out=self.data.held_out,
+            )
+            return np.broadcast_to(
+                found[:, :, None, :], (*found.shape[:2], len(self.ks), found.shape[2])
+            )
+        return np.stack([self._rank(part) for part in self.data.inner])
+
+    def _rank(self, data: FoldData) -> Ranks:
+        """Rank the training samples with every setting, for every number of features."""
+        X = self._selecting(data)
+        settings, counts = self.method.settings, self.ks if self.method.depends_on_k else [0]
+        asked = [{**one, **_count(k)} for one in settings for k in counts]
+        (found,) = rank_grid(self._build(), X, data.y_train, asked)
+        by_count = found.reshape(len(settings), len(counts), -1)
+        return np.broadcast_to(by_count, (len(settings), len(self.ks), by_count.shape[2]))
+
+    def _rank_picks(self, picks: dict[int, int]) -> dict[int, tuple[Ranks, float]]:
+        """Rank the whole training fold with the setting of each k; also give the seconds."""
+        X, found = self._selecting(self.data), {}
+        for setting in dict.fromkeys(picks.values()):
+            ks = [k for k, own in picks.items() if own == setting]
+            counts = ks if self.method.depends_on_k else [0]
+            asked = [{**self.method.settings[setting], **_count(k)} for k in counts]
+            selector = self._build()
+            began = time.perf_counter()
+            (ranks,) = rank_grid(selector, X, self.data.y_train, asked)
+            seconds = (time.perf_counter() - began) / len(counts)
+            ranks = np.broadcast_to(ranks, (len(ks), ranks.shape[1]))
+            found.update({k: (own, seconds) for k, own in zip(ks, ranks, strict=True)})
+        return {k: found[k] for k in picks}
+
+    def _build(self) -> Any:
+        return self.method.build(
+            n_features_to_select=max(self.ks),
+            random_state=self.seed,
+            channels=self.data.channel_of,
+        )
+
+    def _selecting(self, data: FoldData) -> NDArray[np.float64]:
+        if self.method.takes_gaps:
+            return data.selecting
+        return data.filled(self.method.filling).selecting
+
+    def _scorer(self, data: FoldData, metrics: Sequence[str] = METRICS) -> SplitScorer:
+        classifier = self.method.classifying
+        filled = data if classifier.takes_gaps else data.filled(self.method.filling)
+        classify = partial(
+            _classify,
+            decide=classifier.decide,
+            n_classes=data.n_classes,
+            class_weight=self.protocol.class_weight,
+            random_state=self.seed,
+        )
+        split = Split(filled.train, data.y_train, filled.test, data.y_test, data.subjects_test)
+        return SplitScorer(split, classify, metrics)
+
+    def _add(
+        self,
+        setting: int,
+        k: int,
+        C: float,
+        scores: Scores,
+        ranks: Ranks,
+        seconds: float,
+        chosen: bool = False,
+    ) -> None:
+        """Add a row; rows with the same order of features share it."""
+        params = dict(self.method.settings[setting])
+        if np.isfinite(C):
+            params["C"] = C
+        ranking = np.argsort(ranks, kind="stable")[: max(self.ks)].tolist()
+        known = self._result.rankings
+        if ranking not in known:
+            known.append(ranking)
+        self._result.rows.append(
+            {
+                "k": k,
+                "params": json.dumps(params, sort_keys=True),
+                "chosen": chosen,
+                **scores,
+                "order": known.index(ranking),
+            }
+        )
+        self._result.seconds.append(seconds)
+
+
+def _count(k: int) -> dict[str, int]:
+    """The parameter that says how many features to select; 0 leaves it as it is."""
+    return {"n_features_to_select": k} if k else {}
+
+
+def _classify(
+    train: NDArray[np.float64],
+    y: NDArray[np.intp],
+    test: NDArray[np.float64],
+    C: float,
+    *,
+    decide: Any,
+    **options: Any,
+) -> NDArray[np.float64]:
+    return decide(train, y, test, C=C, **options)
+
+
+def _costs(method: Method, protocol: Protocol) -> tuple[float, ...]:
+    if not method.classifying.has_cost:
+        return (float("nan"),)
+    return tuple(protocol.svm_costs) if method.costs is None else method.costs

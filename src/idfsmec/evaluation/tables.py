@@ -1,0 +1,152 @@
+"""Tables of a run: as plain arrays for workers, by digest for keys, described for readers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idfsmec.errors import InputError
+from idfsmec.montage import channel_positions
+from idfsmec.table import FeatureTable
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class TableArrays:
+    """A FeatureTable as plain arrays: what is sent to workers, once for each."""
+
+    name: str
+    digest: str
+    X: Floats = field(repr=False)
+    y: Codes = field(repr=False)
+    subjects: Codes = field(repr=False)
+    channel_of: Codes = field(repr=False)
+    columns: tuple[str, ...] = field(repr=False)
+    channels: tuple[str, ...] = field(repr=False)
+    n_classes: int = 2
+    positions: Floats | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, name: str, table: FeatureTable, with_positions: bool = False) -> TableArrays:
+        """Take a table apart; the digest covers everything that can influence a result."""
+        positions = None
+        if with_positions:
+            montage = table.info.get("montage")
+            positions = channel_positions(
+                table.channels, montage if isinstance(montage, str) else None
+            )
+        _, y = np.unique(table.y.to_numpy(), return_inverse=True)
+        _, subjects = np.unique(table.subjects.astype(str).to_numpy(), return_inverse=True)
+        order = {channel: i for i, channel in enumerate(table.channels)}
+        return cls(
+            name=name,
+            digest=table_digest(table),
+            X=np.ascontiguousarray(table.X.to_numpy(dtype=np.float64)),
+            y=y.astype(np.intp),
+            subjects=subjects.astype(np.intp),
+            channel_of=np.array([order[one] for one in table.column_channels], dtype=np.intp),
+            columns=tuple(map(str, table.X.columns)),
+            channels=tuple(map(str, table.channels)),
+            n_classes=int(y.max()) + 1,
+            positions=positions,
+        )
+
+    def spread_channels(self, count: int) -> tuple[TableArrays, Codes]:
+        """Keep so many channels, evenly over the table; also say which columns those are."""
+        last = len(self.channels) - 1
+        kept = [round(i * last / max(count - 1, 1)) for i in range(count)]
+        columns = np.flatnonzero(np.isin(self.channel_of, kept))
+        smaller = replace(
+            self,
+            digest=f"{self.digest}/{count}",
+            X=np.ascontiguousarray(self.X[:, columns]),
+            channel_of=np.searchsorted(kept, self.channel_of[columns]),
+            columns=tuple(self.columns[column] for column in columns),
+            channels=tuple(self.channels[channel] for channel in kept),
+            positions=None if self.positions is None else self.positions[kept],
+        )
+        return smaller, columns
+
+
+#: What a run works on, by name.
+Arrays = Mapping[str, TableArrays]
+#: What a user gives: one table, or several by name.
+Tables = FeatureTable | Mapping[str, FeatureTable]
+
+
+def name_tables(tables: Tables) -> dict[str, FeatureTable]:
+    """Give tables by name; a single one is called ``table``."""
+    named = {"table": tables} if isinstance(tables, FeatureTable) else dict(tables)
+    if not named:
+        raise InputError("there are no tables to evaluate")
+    return named
+
+
+def table_digest(table: FeatureTable) -> str:
+    """Hash what a table holds: values, columns, labels, subjects, montage.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X, who = pd.DataFrame({"Fz__power": [1.0, 2.0]}), pd.Series(["a", "b"])
+    >>> one, other = (FeatureTable(X * scale, who, who) for scale in (1, 2))
+    >>> table_digest(one) == table_digest(other)
+    False
+    """
+    digest = hashlib.sha256()
+    digest.update(np.ascontiguousarray(table.X.to_numpy(dtype=np.float64)).tobytes())
+    for part in (table.X.columns, table.y, table.subjects):
+        digest.update("\x1f".join(str(one) for one in part).encode() + b"\x1e")
+    digest.update(str(table.info.get("montage", "")).encode())
+    return digest.hexdigest()
+
+
+def describe_table(table: FeatureTable) -> dict[str, Any]:
+    """Describe a table by what JSON can hold.
+
+    Returns
+    -------
+    dict
+        ``channels``, ``features``, ``n_samples``, ``n_subjects``, ``n_classes``, ``labels``
+        (samples of each), ``share_missing``, ``montage``, ``missing_by_recording`` (subjects,
+        channels, and the share of samples in which each channel is missing).
+    """
+    missing = 1.0 - table.observed.groupby(table.subjects.to_numpy()).mean()
+    labels = table.y.value_counts().sort_index()
+    return {
+        "channels": table.channels,
+        "features": table.features,
+        "n_samples": len(table),
+        "n_subjects": int(table.subjects.nunique()),
+        "n_classes": int(labels.size),
+        "labels": {str(label): int(count) for label, count in labels.items()},
+        "share_missing": float(1.0 - table.observed.to_numpy().mean()),
+        "montage": table.info.get("montage"),
+        "missing_by_recording": {
+            "subjects": [str(subject) for subject in missing.index],
+            "channels": [str(channel) for channel in missing.columns],
+            "share": missing.to_numpy().round(6).tolist(),
+        },
+    }
+
+
+def channel_counts_of(
+    tables: Mapping[str, FeatureTable], wanted: Sequence[int] | None, usual: Sequence[int]
+) -> dict[str, list[int]]:
+    """Say with how many channels each table is used: those wanted, or the usual ones and all."""
+    found = {}
+    for name, table in tables.items():
+        there = len(table.channels)
+        counts = list(wanted) if wanted else [*(c for c in usual if c < there), there]
+        for count in counts:
+            if not 1 <= count <= there:
+                raise InputError(f"table {name} has {there} channels, not {count}")
+        found[name] = counts
+    return found
