@@ -246,6 +246,7 @@ def test_rule_and_condition_of_pred_reach_the_table(pred, output):
     assert table.subjects.value_counts().tolist() == [2, 2]
 
 
+@pytest.mark.slow
 def test_the_two_releases_of_one_recording_give_the_same_numbers(tmp_path):
     tables = []
     for write, name in ((write_pred_ct, "mat"), (write_openneuro, "bids")):

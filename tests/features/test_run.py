@@ -70,6 +70,7 @@ def test_the_names_that_files_give_to_channels_are_kept(tmp_path, raws):
     }
 
 
+@pytest.mark.slow
 def test_two_jobs_give_the_bits_of_one(recordings):
     one = extract_table(recordings, n_jobs=1)
     two = extract_table(recordings, n_jobs=2)

@@ -50,7 +50,7 @@ def test_the_spectra_are_computed_once_and_shared(monkeypatch):
     calls = []
     rfft = fft.rfft
     monkeypatch.setattr(
-        "idfsmec.features.epoch_signal.fft.rfft",
+        "scipy.fft.rfft",
         lambda x, *args, **kwargs: calls.append(x.shape) or rfft(x, *args, **kwargs),
     )
     compute_features(white_noise(6).reshape(2, 3, N_TIMES), SFREQ)

@@ -85,7 +85,7 @@ def test_a_sound_recording_passes_with_its_blinks_and_muscle(sound, epochs):
     assert not detect_missing(epochs, SFREQ, ch_names=sound.ch_names).missing.any()
 
 
-@pytest.mark.parametrize("n_channels", [3, 19, 64, 128])
+@pytest.mark.parametrize("n_channels", [3, 19, 64, pytest.param(128, marks=pytest.mark.slow)])
 def test_ordinary_cohorts_pass(n_channels):
     cohort = simulate_cohort(6, n_channels, duration=30, detached=0, random_state=n_channels)
     for raw in cohort.raws():
@@ -418,6 +418,7 @@ def test_negative_limits_and_studies_without_signal_are_refused():
         estimate_typical_amplitude([np.zeros((3, 1000))], SFREQ)
 
 
+@pytest.mark.slow
 def test_simulated_detachments_are_found():
     found, there, wrong, sound_cells = 0, 0, 0, 0
     for n_channels in (3, 19, 64):

@@ -133,6 +133,24 @@ class TestAnnotations:
         assert seen[:, 1].tolist() == by_mne.tolist()
         assert seen[:, [0, 2]].all()
 
+    @pytest.mark.parametrize("rate", [100.0, 50.0])
+    def test_epochs_know_their_own_times(self, rate):
+        info = mne.create_info(NAMES, 100.0, "eeg")
+        raw = mne.io.RawArray(np.random.default_rng(0).normal(size=(3, 4100)), info, verbose=False)
+        # Onsets whose sums with the lengths of epochs round up or down.
+        marks = mne.Annotations([10.1, 33.3], [10.0, 0.0], ["BAD_a", "BAD_b"], None, [["F7"], []])
+        raw.set_annotations(marks).crop(0.1)
+        epochs = mne.make_fixed_length_epochs(
+            raw, 10.0, preload=True, reject_by_annotation=False, verbose=False
+        ).resample(rate)
+        seen = observed_from_annotations(epochs, NAMES).to_numpy()
+        assert seen.tolist() == [[True] * 3, [True, True, False], [True] * 3, [False] * 3]
+        np.testing.assert_array_equal(seen, self.observed(raw))
+
+    def test_bare_annotations_do_not_know_where_epochs_lie(self):
+        with pytest.raises(InputError, match="starts and duration must be given"):
+            observed_from_annotations(mne.Annotations([8.0], [4.0], ["BAD"]), NAMES)
+
 
 class TestAutoreject:
     def test_bad_and_interpolated_channels_are_missing(self, fitted):
