@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
-    Options,
     RealNotInt,
     StrOptions,
     make_constraint,
@@ -27,7 +26,6 @@ __all__ = [
     "CheckedEstimator",
     "Constraints",
     "HasMethods",
-    "Options",
     "SequenceOf",
     "StrOptions",
     "check_parameters",
