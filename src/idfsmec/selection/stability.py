@@ -49,7 +49,7 @@ class StabilitySelector(RankingSelector):
     ----------
     estimator : selector, optional
         Any selector with ``n_features_to_select`` and ``ranking_``, such as those of
-        :data:`idfsmec.selection.METHODS`; by default :class:`IDFSMEC`. One that takes no NaN gets
+        :mod:`idfsmec.selection`; by default :class:`IDFSMEC`. One that takes no NaN gets
         each half filled with that half's means.
     n_features_to_select : int, float or None, default=None
         How many features are picked on every half (``q``): a number, a fraction, or the square
