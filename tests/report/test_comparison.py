@@ -55,6 +55,17 @@ def test_results_without_a_proposed_method_say_so():
     assert summary["tables"][0]["findings"]["accuracy"] is None
 
 
+def test_a_users_own_proposed_method_is_what_the_sentences_are_about():
+    scores = make_scores({("mine", 0.0, 5): 0.8, ("IDFS-MEC", 0.0, 5): 0.6})
+    methods = {"mine": {"family": "proposed"}, "IDFS-MEC": {"family": "embedded"}}
+    summary = summarise(fake_results(scores, methods=methods))
+    (comparison,) = summary["tables"][0]["comparisons"]
+    assert comparison["sentences"][0].startswith("mine has the highest mean")
+    assert [row["main"] for row in comparison["rows"]] == [True, False]
+    assert summary["method"] == "mine"
+    assert summary["tables"][0]["findings"]["accuracy"]["mean"] == pytest.approx(0.8)
+
+
 def test_blocks_that_lack_a_method_are_left_out_of_ranks():
     means = {(method, rate, 5): 0.7 for method in "abc" for rate in (0.0, 0.1, 0.3)}
     del means["c", 0.3, 5]

@@ -33,10 +33,19 @@ def test_published_seconds_stand_at_all_channels_of_the_data_set():
     assert np.asarray(drawn.get_offsets()).tolist() == [[0.682, 0]]
 
 
-def test_a_study_of_somebody_else_has_no_published_seconds():
-    scores = pd.concat([timed("IDFS-MEC", 64, 0.05), timed("IDFS-MEC", 128, 0.01)])
-    assert not by_gid(plot_cost(scores), "published")
-    assert {row["published"] for row in cost_rows(scores)} == {None}
+def of_64_channels(name, data_set):
+    scores = pd.concat([timed("IDFS-MEC", 64, 0.05), timed("IDFS-MEC", 19, 0.01)])
+    table = {"channels": [f"E{i}" for i in range(64)], "features": ["a"]}
+    results = fake_results(scores.assign(table=name), tables={name: table}, data_set=data_set)
+    rows = summarise(results)["tables"][0]["cost"]
+    return {row["n_channels"]: row["published"] for row in rows}
+
+
+def test_only_a_reproduced_data_set_has_published_seconds():
+    assert of_64_channels("pred-d003", "pred-d003") == {19: None, 64: 0.682}
+    assert of_64_channels("pred-d003", None) == {19: None, 64: None}
+    # Somebody's own table, added to a folder that holds a reproduction.
+    assert of_64_channels("my own", "pred-d003") == {19: None, 64: None}
 
 
 def test_dots_are_medians_on_a_logarithmic_scale():

@@ -45,6 +45,16 @@ def test_without_published_values_nothing_is_drawn_for_them():
     assert ax.get_legend() is None
 
 
+def test_only_a_reproduced_data_set_has_published_accuracies():
+    scores = make_scores(PARTS, experiment="ablation", table="pred-d003")
+    table = {"channels": ["F3", "O1"], "features": ["a"]}
+    for data_set, expected in (("pred-d003", 0.9056), (None, None)):
+        results = fake_results(scores, tables={"pred-d003": table}, data_set=data_set)
+        rows = {row["method"]: row for row in summarise(results)["tables"][0]["ablation"]}
+        assert rows["no redundancy"]["published"] == expected
+        assert rows["no correction"]["published"] is None
+
+
 def test_dots_are_the_means():
     ax = plot_ablation(make_scores(PARTS), chance={"chance": 0.5, "low": 0.4, "high": 0.6})
     assert by_gid(ax, "ablation-no redundancy")[0].get_xdata() == pytest.approx([0.68])

@@ -3,7 +3,11 @@
 import numpy as np
 from matplotlib.colors import to_hex
 
+from idfsmec.evaluation import METHODS, register_method
+from idfsmec.report import plot_accuracy_by_rate
 from idfsmec.report.style import SEQUENTIAL, THEME
+from idfsmec.selection import MRMR
+from tests.report.tidy import by_gid, make_scores, texts
 
 
 def test_no_colour_of_the_scale_is_exchanged_in_the_dark_look():
@@ -14,3 +18,56 @@ def test_no_colour_of_the_scale_is_exchanged_in_the_dark_look():
 def test_the_scale_gets_darker_all_the_way():
     red, green, blue, _ = SEQUENTIAL(np.arange(SEQUENTIAL.N)).T
     assert (np.diff(0.2126 * red + 0.7152 * green + 0.0722 * blue) < 0).all()
+
+
+def lines(methods, names):
+    ax = plot_accuracy_by_rate(
+        make_scores({(name, rate, 5): 0.7 for name in names for rate in (0.0, 0.3)}),
+        methods=methods,
+    )
+    return ax, {name: by_gid(ax, f"line-{name}")[0] for name in names}
+
+
+def test_families_decide_the_look_names_do_not():
+    families = {"IDFS-MEC": "filter", "mRMR": "proposed", "mine": "filter", "chance": "sanity"}
+    methods = {name: {"family": family} for name, family in families.items()}
+    _, drawn = lines(methods, list(families))
+    assert drawn["IDFS-MEC"].get_color() == drawn["mine"].get_color()
+    assert drawn["IDFS-MEC"].get_marker() != drawn["mine"].get_marker()
+    widths = {name: line.get_linewidth() for name, line in drawn.items()}
+    assert max(widths, key=widths.get) == "mRMR"
+    assert [name for name, line in drawn.items() if line.get_linestyle() != "-"] == ["chance"]
+
+
+def test_only_the_first_of_several_proposed_methods_is_emphasised():
+    methods = {name: {"family": "proposed"} for name in ("first", "second")}
+    _, drawn = lines(methods, ["first", "second"])
+    assert drawn["first"].get_linewidth() > drawn["second"].get_linewidth()
+    assert drawn["first"].get_color() == drawn["second"].get_color()
+    assert drawn["first"].get_marker() != drawn["second"].get_marker()
+
+
+def test_labels_are_written_in_place_of_names():
+    ax, _ = lines({"m1": {"family": "filter", "label": "my filter"}}, ["m1", "m2"])
+    assert {"my filter", "m2"} <= set(texts(ax))
+
+
+def test_a_method_of_no_known_family_has_a_colour_of_its_own():
+    _, drawn = lines({"a": {"family": "filter"}, "b": {"family": "new kind"}}, ["a", "b", "c"])
+    assert drawn["b"].get_color() == drawn["c"].get_color() != drawn["a"].get_color()
+
+
+def test_without_results_the_registry_says_what_a_method_is():
+    register_method("my wrapper", MRMR(), family="wrapper", label="mine")
+    try:
+        ax, drawn = lines(None, ["my wrapper", "PS-NSGA"])
+        assert "mine" in texts(ax)
+        assert drawn["my wrapper"].get_color() == drawn["PS-NSGA"].get_color()
+    finally:
+        METHODS.remove("my wrapper")
+
+
+def test_two_dozen_methods_of_a_family_are_all_told_apart():
+    names = [f"m{i}" for i in range(24)]
+    _, drawn = lines({name: {"family": "filter"} for name in names}, names)
+    assert len({(line.get_marker(), line.get_linestyle()) for line in drawn.values()}) == 24

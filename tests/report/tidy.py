@@ -5,6 +5,17 @@ import pandas as pd
 
 from idfsmec.evaluation import Results
 
+FAMILIES = {
+    name: {"family": family, "label": name}
+    for family, names in {
+        "proposed": ["IDFS-MEC"],
+        "filter": ["mRMR", "CMIM"],
+        "sanity": ["random"],
+        "ablation": ["no redundancy", "no correction"],
+    }.items()
+    for name in names
+}
+
 
 def make_scores(values, *, experiment="accuracy", n_folds=4, spread=0.02, **columns):
     """Rows whose mean over folds is given: ``values`` maps (method, rate, k) to it."""
@@ -43,10 +54,13 @@ def fake_results(scores, **changes):
         "environment": {},
         "tables": {"t": table},
         "ranking": pd.DataFrame(
-            columns=["table", "rank", "channel", "feature", "score", "channel_weight"]
+            columns=["table", "rank", "channel", "feature", "score", "channel_weight", "method"]
         ),
         "convergence": {},
         "failures": pd.DataFrame(columns=["method", "traceback"]),
+        "methods": {
+            name: FAMILIES[name] for name in scores["method"].unique() if name in FAMILIES
+        },
     }
     return Results(**(fields | changes))
 

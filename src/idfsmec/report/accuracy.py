@@ -18,7 +18,6 @@ from idfsmec.report.scores import (
     experiment_rows,
     fold_scores,
     intervals,
-    methods_of,
     protocol_note,
     setting_curves,
     shown_metric,
@@ -138,7 +137,7 @@ def _draw(results: Results, table: str, plot: Callable[..., Axes]) -> dict[str, 
     if rows.empty or rows[metric].isna().all():
         return "Accuracy was not measured (run idfsmec benchmark)."
     options: dict[str, Any] = {
-        "methods": methods_of(results),
+        "methods": results.methods,
         "metric": metric,
         "chance": chance_of(results, table),
     }

@@ -14,7 +14,6 @@ from idfsmec.report.scores import (
     blocks,
     experiment_rows,
     intervals,
-    methods_of,
     proposed_method,
     protocol_note,
     shown_metric,
@@ -48,7 +47,7 @@ def compare_methods(results: Results, table: str) -> list[dict[str, Any]]:
 def _compare(results: Results, table: str, pattern: str, units: pd.DataFrame) -> dict[str, Any]:
     means = intervals(units, ["method", "rate"])
     rates = sorted(float(rate) for rate in means["rate"].unique())
-    known, main = methods_of(results), proposed_method(results)
+    known, main = results.methods, proposed_method(results)
     names = sort_methods(list(dict.fromkeys(means["method"])), known)
     cells: dict[tuple[str, float], dict[str, Any]] = {
         (row["method"], float(row["rate"])): dict(row) for _, row in means.iterrows()
@@ -163,7 +162,7 @@ def rank_methods(results: Results) -> tuple[RankComparison, list[dict[str, Any]]
             "A comparison of ranks needs at least three methods and two blocks "
             f"(table x missing rate); there are {wide.shape[1]} and {wide.shape[0]}."
         )
-    main, known = proposed_method(results), methods_of(results)
+    main, known = proposed_method(results), results.methods
     tests: list[dict[str, Any]] = []
     if main is not None and main in wide:
         found = compare_pairs(wide, main)
@@ -178,7 +177,7 @@ def draw_ranks(results: Results) -> Axes | str:
     if isinstance(ranked, str):
         return ranked
     note = protocol_note(results, "accuracy")
-    return plot_critical_difference(ranked[0], methods=methods_of(results), note=note)
+    return plot_critical_difference(ranked[0], methods=results.methods, note=note)
 
 
 def plot_critical_difference(

@@ -16,7 +16,6 @@ from idfsmec.report.formatting import seconds as as_seconds
 from idfsmec.report.scores import (
     UNIT,
     experiment_rows,
-    methods_of,
     protocol_note,
     published_values,
 )
@@ -150,7 +149,7 @@ def draw_cost(results: Results, table: str) -> Axes | str:
         return "Cost was not measured (idfsmec benchmark --experiment cost)."
     return plot_cost(
         rows,
-        methods=methods_of(results),
+        methods=results.methods,
         published=published_seconds(results, table, rows),
         note=protocol_note(results, "cost"),
     )
@@ -158,5 +157,6 @@ def draw_cost(results: Results, table: str) -> Axes | str:
 
 def published_seconds(results: Results, table: str, rows: pd.DataFrame) -> dict[str, float]:
     """The paper's seconds, where all channels of its data set were timed."""
-    n_channels = len(results.tables[table]["channels"])
-    return published_values(results, "cost") if rows["n_channels"].max() == n_channels else {}
+    if rows["n_channels"].max() < len(results.tables[table]["channels"]):
+        return {}
+    return published_values(results, "cost", table)

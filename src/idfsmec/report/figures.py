@@ -19,7 +19,6 @@ from idfsmec._files import replacing
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
 from idfsmec.report import accuracy, channels, comparison, cost, settings, stability
-from idfsmec.report.scores import main_tables
 from idfsmec.report.style import THEME
 
 #: A figure, the reason why there is none, one figure for each pattern of gaps, or nothing.
@@ -59,7 +58,7 @@ def draw_figures(
 ) -> Iterator[Picture]:
     """Draw what the results allow into ``folder``, one picture (or reason) after the other."""
     folder.mkdir(parents=True, exist_ok=True)
-    slugs = table_slugs(main_tables(results))
+    slugs = table_slugs([str(name) for name in results.tables])
     total = len(slugs) * len(KINDS) + 1
     for done, (name, kind) in enumerate((name, kind) for name in slugs for kind in KINDS):
         if progress:
@@ -67,7 +66,7 @@ def draw_figures(
         drawn = kind.draw(results, name)
         by_pattern = drawn if isinstance(drawn, dict) else {"": drawn}
         caption = kind.caption
-        if kind.published and getattr(results, "data_set", None):
+        if kind.published and name == results.data_set:
             caption = f"{caption} {kind.published}"
         for pattern, one in by_pattern.items():
             slug = "-".join(filter(None, (kind.section, slugs[name], pattern)))

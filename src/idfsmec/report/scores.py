@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,41 +11,21 @@ import pandas as pd
 from idfsmec.evaluation import Results, corrected_interval
 from idfsmec.paper.published import published
 from idfsmec.report.formatting import describe_protocol
-from idfsmec.report.style import Methods, main_method, registered_methods
+from idfsmec.report.style import main_method
 
 UNIT = ["table", "pattern", "rate", "seed", "fold", "method"]
 _WITH_CHANCE = ("accuracy", "balanced_accuracy", "subject_accuracy", "subject_balanced_accuracy")
 
 
-def methods_of(results: Results) -> Methods:
-    """Family and label of the methods, as they were when they ran."""
-    found: Methods | None = getattr(results, "methods", None)
-    return found if found else registered_methods()
-
-
 def proposed_method(results: Results) -> str | None:
     """Name of the method that the page is about, or None where none was proposed."""
-    names = list(dict.fromkeys(results.scores["method"].astype(str)))
-    return main_method(names, methods_of(results))
-
-
-def main_tables(results: Results) -> list[str]:
-    """Tables the page is about; those cut to fewer channels to measure cost are not."""
-    names = [str(name) for name in results.tables]
-    return [name for name in names if _base_table(name, names) == name]
-
-
-def _base_table(name: str, names: list[str]) -> str:
-    cut = re.sub(r", \d+ channels$", "", name)
-    return cut if cut in names else name
+    return main_method(results.methods, results.methods)
 
 
 def experiment_rows(results: Results, experiment: str, table: str) -> pd.DataFrame:
     """Scores of one experiment on one table."""
     scores = results.scores
-    names = [str(one) for one in results.tables]
-    own = scores["table"].map(lambda one: _base_table(str(one), names)) == table
-    return scores[(scores["experiment"] == experiment) & own]
+    return scores[(scores["experiment"] == experiment) & (scores["table"] == table)]
 
 
 def table_ranking(results: Results, table: str) -> pd.DataFrame:
@@ -73,7 +52,8 @@ def protocol_note(results: Results, experiment: str) -> str:
 
 def whole_table_note(results: Results, table: str, what: str = "") -> str:
     """The same for a ranking of the whole table, which has nothing to do with folds."""
-    method = proposed_method(results)
+    ranked_by = table_ranking(results, table)["method"]
+    method = proposed_method(results) if ranked_by.empty else str(ranked_by.iloc[0])
     rows = experiment_rows(results, "accuracy", table)
     tuned = not rows[(rows["method"] == method) & rows["chosen"].astype(bool)].empty
     settings = {
@@ -82,8 +62,7 @@ def whole_table_note(results: Results, table: str, what: str = "") -> str:
     }
     tuning = str(experiment_protocol(results, "accuracy").get("tuning"))
     how = settings.get(tuning, "settings as chosen") if tuned else "default settings"
-    what = what or (f"{method} on the whole table" if method else "ranked on the whole table")
-    return f"{what}, no folds\n{how}"
+    return f"{what or f'{method} on the whole table'}, no folds\n{how}"
 
 
 def shown_metric(results: Results) -> str:
@@ -98,13 +77,12 @@ def chance_of(results: Results, table: str, metric: str = "") -> dict[str, float
     return bands.get(metric or shown_metric(results))
 
 
-def published_values(results: Results, experiment: str) -> dict[str, float]:
-    """The paper's values by method, where the results reproduce one of its data sets."""
-    data_set = getattr(results, "data_set", None)
-    if data_set is None:
+def published_values(results: Results, experiment: str, table: str) -> dict[str, float]:
+    """The paper's values by method, where the table is a data set of it that was reproduced."""
+    if results.data_set is None or table != results.data_set:
         return {}
     values = published(experiment)
-    own = values[values["data_set"] == data_set]
+    own = values[values["data_set"] == results.data_set]
     return {
         str(method): float(value)
         for method, value in zip(own["method"], own["value"], strict=True)

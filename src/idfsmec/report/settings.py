@@ -21,7 +21,6 @@ from idfsmec.report.scores import (
     experiment_rows,
     fold_scores,
     intervals,
-    methods_of,
     protocol_note,
     published_values,
     shown_metric,
@@ -152,10 +151,10 @@ def draw_ablation(results: Results, table: str) -> Axes | str:
         return "The ablation was not run (idfsmec benchmark --experiment ablation)."
     return plot_ablation(
         rows,
-        methods=methods_of(results),
+        methods=results.methods,
         metric=metric,
         chance=chance_of(results, table),
-        published=published_values(results, "ablation"),
+        published=published_values(results, "ablation", table),
         note=protocol_note(results, "ablation"),
     )
 

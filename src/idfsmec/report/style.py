@@ -15,6 +15,8 @@ from matplotlib.ticker import Formatter, MaxNLocator
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
+from idfsmec.evaluation import METHODS
+
 # Every colour has a name, so that the page can exchange it for its dark twin. Hues after Paul
 # Tol's colour-blind-safe "bright" scheme, which vermilion stays apart from.
 INK = "#1c2330"
@@ -79,6 +81,11 @@ class MethodLook(NamedTuple):
     linewidth: float
     zorder: float
     main: bool
+
+
+def registered_methods() -> dict[str, dict[str, str]]:
+    """Family and label of every registered method, for figures drawn without results."""
+    return {name: {"family": one.family, "label": one.label} for name, one in METHODS.items()}
 
 
 def family_of(method: str, methods: Methods) -> str:
@@ -239,10 +246,3 @@ def label_ends(
             1.045, at, look.label, transform=ax.transAxes, color=look.color, va="center",
             fontsize=9 if look.main else 8.5, fontweight="bold" if look.main else "normal",
         )  # fmt: skip
-
-
-def registered_methods() -> dict[str, dict[str, str]]:
-    """Family and label of every registered method, for figures drawn without results."""
-    from idfsmec.evaluation.methods import METHODS
-
-    return {name: {"family": one.family, "label": name} for name, one in METHODS.items()}

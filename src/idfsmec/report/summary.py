@@ -13,8 +13,6 @@ from idfsmec.report.formatting import listing, metric_name, percent, plain_row
 from idfsmec.report.scores import (
     experiment_protocol,
     experiment_rows,
-    main_tables,
-    methods_of,
     proposed_method,
     protocol_note,
     published_values,
@@ -49,7 +47,7 @@ def summarise(results: Results) -> dict[str, Any]:
         ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not there is
         None.
     """
-    names = main_tables(results)
+    names = [str(name) for name in results.tables]
     findings = {name: table_findings(results, name) for name in names}
     return {
         "title": f"EEG features and channels: {listing(names, most=3)}",
@@ -100,8 +98,8 @@ def _ablation(results: Results, table: str) -> list[dict[str, Any]] | None:
     metric = shown_metric(results)
     if rows.empty or rows[metric].isna().all():
         return None
-    known = methods_of(results)
-    found = ablation_table(rows, metric, known, published_values(results, "ablation"))
+    known = results.methods
+    found = ablation_table(rows, metric, known, published_values(results, "ablation", table))
     found["method"] = [label_of(name, known) for name in found["method"]]
     return [plain_row(row) for row in found.to_dict("records")]
 
@@ -110,7 +108,7 @@ def _cost(results: Results, table: str) -> list[dict[str, Any]] | None:
     rows = experiment_rows(results, "cost", table)
     if rows.empty or rows["seconds"].isna().all():
         return None
-    known, main = methods_of(results), proposed_method(results)
+    known, main = results.methods, proposed_method(results)
     found = cost_table(rows, published_seconds(results, table, rows))
     found["main"] = found["method"] == main
     found["method"] = [label_of(name, known) for name in found["method"]]
