@@ -95,6 +95,7 @@ def test_only_one_experiment_leaves_the_others_out_in_words(tmp_path):
     assert "A comparison of ranks needs at least three methods" in html
 
 
+@pytest.mark.slow
 def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path):
     small = simulate(("Fp1", "Fpz", "Fp2"), labels=("HC", "MDD", "BD"), n_subjects=27)
     folder = write_results(
@@ -117,8 +118,8 @@ def test_results_that_lack_pieces_still_make_a_page(results, tmp_path, monkeypat
         for name, about in results.tables.items()
     }
     bare = dataclasses.replace(
-        results, convergence={}, environment={}, protocol={}, tables=tables,
-        ranking=results.ranking.iloc[:0],
+        results, convergence={}, environment={}, protocol={}, tables=tables, resampling={},
+        ranking=results.ranking[:0], scores=results.chosen(),
     )  # fmt: skip
     monkeypatch.setattr(Results, "read", lambda folder: bare)
     html = write_report(tmp_path).read_text("utf-8")

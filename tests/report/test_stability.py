@@ -61,7 +61,9 @@ def test_results_without_halves_say_what_to_run(hostile_page):
 
 
 def test_halves_that_could_not_be_made_are_explained(results, tmp_path, monkeypatch):
-    lone = dataclasses.replace(results, resampling={"cohort": {"reason": "one subject <b>"}})
+    nothing = {"scores": results.scores[:0], "ranking": results.ranking[:0], "convergence": {}}
+    reason = {"cohort": {"reason": "one subject <b>"}}
+    lone = dataclasses.replace(results, resampling=reason, **nothing)  # few figures to draw
     monkeypatch.setattr(Results, "read", lambda folder: lone)
     html = write_report(tmp_path).read_text("utf-8")
     assert "could not be compared: one subject &lt;b&gt;" in html
