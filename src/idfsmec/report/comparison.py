@@ -141,7 +141,9 @@ def _losses(lost: list[dict[str, Any]]) -> str:
 
 def _won(main: str, won: list[dict[str, Any]], n_rates: int) -> str:
     if not won:
-        where = "the one missing rate tried" if n_rates == 1 else f"any of {n_rates} missing rates"
+        where = (
+            "the one missing rate tried" if n_rates == 1 else f"any of the {n_rates} missing rates"
+        )
         return f"{main} does not have the highest mean at {where}."
     clear = [gap for gap in won if gap["clear"]]
     how = f"clearly at {_rates(clear)}" if clear else "though nowhere by more than folds vary"
