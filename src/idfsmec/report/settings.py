@@ -218,7 +218,7 @@ def plot_sensitivity(
     for spine in ax.spines.values():
         spine.set_visible(False)
     ax.tick_params(length=0)
-    add_colorbar(ax, image, metric_name(metric), PercentFormatter(1, decimals=None))
+    add_colorbar(ax, image, metric_name(metric), PercentFormatter(1, decimals=1))
     return ax
 
 
