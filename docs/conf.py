@@ -32,5 +32,9 @@ exclude_patterns = ["_build", "examples"]
 suppress_warnings = ["ref.ref"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"idfsmec {version}"
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 7,
+}
 html_show_sourcelink = False
