@@ -2,6 +2,7 @@
 
 import contextlib
 import doctest
+import importlib
 import io
 import os
 import re
@@ -21,6 +22,9 @@ from tests.evaluation.cohorts import make_cohort
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+PUBLIC = ["idfsmec"] + [
+    f"idfsmec.{path.parent.name}" for path in sorted((ROOT / "src/idfsmec").glob("*/__init__.py"))
+]
 ROOMS = ["howto", "reference", "explanation", "studies"]
 # A snippet, and what the page says it prints. `python notest` needs data that nobody ships.
 SNIPPET = re.compile(
@@ -165,3 +169,17 @@ def test_files_that_pages_name_exist():
             assert (ROOT / name).exists(), f"{page}: {name}"
         for name in re.findall(r"python -m (benchmarks\.[\w.]+)", text):
             assert (ROOT / name.replace(".", "/")).with_suffix(".py").exists(), f"{page}: {name}"
+
+
+@pytest.mark.parametrize("room", PUBLIC)
+def test_the_reference_names_what_a_room_exports(room):
+    listed, module = {}, ""
+    for line in (DOCS / "reference" / "api.rst").read_text("utf-8").splitlines():
+        if line.startswith(".. currentmodule:: "):
+            module = line.split()[-1]
+        elif re.fullmatch(r"   \w+", line):
+            listed.setdefault(module, set()).add(line.strip())
+    found = importlib.import_module(room)
+    exported = {name for name in found.__all__ if callable(getattr(found, name))} - {"app"}
+    assert exported <= set().union(*listed.values())
+    assert all(hasattr(found, name) for name in listed.get(room, ()))
