@@ -22,6 +22,7 @@ from idfsmec.evaluation.parts import (
     register_classifier,
     register_filler,
 )
+from idfsmec.selection.defaults import GAMMAS, LAMS
 
 if TYPE_CHECKING:  # names alone are wanted by the Tab key, which does not wait for scikit-learn
     from sklearn.base import BaseEstimator
@@ -320,10 +321,6 @@ def _make(path: str, parameters: Mapping[str, Any]) -> Any:
     return getattr(importlib.import_module(module), name)(**parameters)
 
 
-#: What nested tuning tries: gamma below 2 too, where channels matter more.
-TUNED_LAMS = tuple(10.0**power for power in range(-3, 4))
-TUNED_GAMMAS = (1.1, 1.5, 2.0, 3.0, 5.0, 9.0)
-
 _SELECTION = "idfsmec.selection"
 _SANITY = "idfsmec.evaluation.sanity"
 _BUILT_IN = (
@@ -331,7 +328,7 @@ _BUILT_IN = (
         "IDFS-MEC",
         lazily(f"{_SELECTION}.IDFSMEC"),
         "proposed",
-        settings=settings_grid(lam=TUNED_LAMS, gamma=TUNED_GAMMAS),
+        settings=settings_grid(lam=LAMS, gamma=GAMMAS),
     ),
     Method("ReliefF", lazily(f"{_SELECTION}.ReliefF"), "filter", "ReliefF (10 neighbours)"),
     Method("mRMR", lazily(f"{_SELECTION}.MRMR"), "filter", "mRMR (difference)"),

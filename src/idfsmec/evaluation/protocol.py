@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from idfsmec.errors import InputError
 from idfsmec.metrics import METRICS
 from idfsmec.missing import PATTERNS
+from idfsmec.selection.defaults import METRIC, N_FEATURES, N_INNER_SPLITS, SVM_COSTS
 
 Folds = Literal["subject", "sample"]
 Gaps = Literal["everywhere", "selection"]
@@ -58,13 +59,13 @@ class Protocol:
     gaps: Gaps = "everywhere"
     tuning: Tuning = "nested"
     n_splits: int = 10
-    n_inner_splits: int = 3
+    n_inner_splits: int = N_INNER_SPLITS
     rates: Sequence[float] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
     patterns: Sequence[str] = ("random",)
     seeds: Sequence[int] = (0,)
-    ks: Sequence[int] = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
-    metric: str = "balanced_accuracy"
-    svm_costs: Sequence[float] = (0.01, 0.1, 1.0)
+    ks: Sequence[int] = N_FEATURES
+    metric: str = METRIC
+    svm_costs: Sequence[float] = SVM_COSTS
     class_weight: Literal["balanced"] | None = "balanced"
 
     def __post_init__(self) -> None:

@@ -9,8 +9,6 @@ from typing import Any
 
 from idfsmec.evaluation.methods import (
     METHODS,
-    TUNED_GAMMAS,
-    TUNED_LAMS,
     Method,
     find_methods,
     lazily,
@@ -21,6 +19,7 @@ from idfsmec.evaluation.results import Results
 from idfsmec.evaluation.run import run_experiment
 from idfsmec.evaluation.tables import Tables
 from idfsmec.progress import Listener
+from idfsmec.selection.defaults import GAMMAS, LAMS
 
 #: The method of the paper, as the registry calls it.
 PROPOSED = "IDFS-MEC"
@@ -33,8 +32,8 @@ PAPER_RATES = (0.1, 0.2, 0.3, 0.4, 0.5)
 
 def _ablated(
     name: str,
-    lams: Sequence[float] = TUNED_LAMS,
-    gammas: Sequence[float] = TUNED_GAMMAS,
+    lams: Sequence[float] = LAMS,
+    gammas: Sequence[float] = GAMMAS,
     **fixed: Any,
 ) -> Method:
     selector = lazily("idfsmec.selection.IDFSMEC", **fixed)

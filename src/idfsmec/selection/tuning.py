@@ -5,7 +5,8 @@ best of them gets the best of all costs. Then the numbers of features are compar
 Of equals the first wins: earlier settings, smaller costs, fewer features. Comparing settings with
 one cost only takes a third of the fits, and which setting is best hardly depends on the cost.
 
-``idfsmec.IDFSMECCV`` and the nested evaluation both choose this way, with the defaults below.
+``idfsmec.IDFSMECCV`` and the nested evaluation both choose this way, with the defaults of
+:mod:`idfsmec.selection.defaults`.
 """
 
 from __future__ import annotations
@@ -19,18 +20,10 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from idfsmec.metrics import METRICS, Scores, score_decisions
+from idfsmec.selection.defaults import METRIC, SVM_COSTS
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
-
-#: Costs C of the linear SVM that are tried.
-SVM_COSTS = (0.01, 0.1, 1.0)
-#: Numbers of features that are tried.
-N_FEATURES = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
-#: Inner folds.
-N_INNER_SPLITS = 3
-#: What is maximised, one of :data:`idfsmec.metrics.METRICS`.
-METRIC = "balanced_accuracy"
 
 #: From training samples, their classes, test samples and a cost to decision values, shape
 #: (n_test, n_classes).

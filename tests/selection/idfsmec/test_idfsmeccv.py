@@ -20,7 +20,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec import IDFSMEC, IDFSMECCV
-from idfsmec.selection import tuning
+from idfsmec.evaluation import Protocol, find_methods
 from tests.conftest import make_channels
 
 GRID = {"lams": [1e-2, 1.0], "gammas": [1.1, 2.0]}
@@ -106,12 +106,16 @@ def test_a_classifier_of_your_own_scores_without_costs(classifier):
     assert set(ours.cv_results_["params"][0]) == {"lam", "gamma", "n_features_to_select"}
 
 
-def test_defaults_are_those_of_the_tuner():
-    search = IDFSMECCV()
-    assert search.costs == tuning.SVM_COSTS
-    assert search.n_features_to_select == tuning.N_FEATURES
-    assert search.cv == tuning.N_INNER_SPLITS
-    assert search.scoring == tuning.METRIC
+def test_search_and_benchmark_try_the_same_by_default():
+    search, protocol = IDFSMECCV(), Protocol()
+    assert search.costs == protocol.svm_costs
+    assert search.n_features_to_select == protocol.ks
+    assert search.cv == protocol.n_inner_splits
+    assert search.scoring == protocol.metric
+    assert search.class_weight == protocol.class_weight
+    (method,) = find_methods(["IDFS-MEC"])
+    pairs = {(one["lam"], one["gamma"]) for one in method.settings}
+    assert pairs == {(lam, gamma) for lam in search.lams for gamma in search.gammas}
 
 
 def test_groups_stay_on_one_side_of_every_fold(incomplete):

@@ -10,14 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from idfsmec._parameters import SequenceOf, check_parameters
-from idfsmec.selection.idfsmec.engine import GAMMA, LAM, OPTIONS, Fits, table_engine
+from idfsmec.selection.defaults import GAMMAS, LAMS
+from idfsmec.selection.idfsmec.engine import GAMMA, LAM, OPTIONS, table_engine
 
 Array = NDArray[np.float64]
-
-#: The paper's grid of redundancy weights.
-LAMS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
-#: Channel weightings; the paper's grid is 2 ... 9, but values near 1 often do better.
-GAMMAS = (1.1, 1.5, 2.0, 3.0, 5.0, 9.0)
 
 _GRID = {"lams": [SequenceOf(LAM)], "gammas": [SequenceOf(GAMMA)]}
 
@@ -98,30 +94,7 @@ def idfs_path(
     engine = table_engine("idfs_path", X, y, channels, sample_weight, **options)
     fits = engine.solve(lams)
     fits.warn(stacklevel=4)
-    return _path(fits, 0, lams, gammas)
-
-
-def idfs_fold_paths(
-    X: ArrayLike,
-    y: ArrayLike,
-    held_out: Sequence[NDArray[np.intp]],
-    *,
-    channels: ArrayLike | None = None,
-    lams: Sequence[float] = LAMS,
-    gammas: Sequence[float] = GAMMAS,
-    **options: Any,
-) -> list[IDFSPath]:
-    """:func:`idfs_path` of the training part of every fold, all in one batch."""
-    fits = table_engine("idfs_path", X, y, channels, **options).solve(lams, held_out)
-    fits.warn(stacklevel=4)
-    return [_path(fits, fold, lams, gammas) for fold in range(len(held_out))]
-
-
-def _path(fits: Fits, fold: int, lams: Sequence[float], gammas: Sequence[float]) -> IDFSPath:
-    """All gammas from the solved channels of one fold."""
-    grid = [
-        [fits.weigh(gamma, fold=fold, lam=place) for gamma in gammas] for place in range(len(lams))
-    ]
+    grid = [[fits.weigh(gamma, lam=place) for gamma in gammas] for place in range(len(lams))]
     found = fits.channels
     return IDFSPath(
         lams=np.array(lams, dtype=float),
@@ -130,7 +103,7 @@ def _path(fits: Fits, fold: int, lams: Sequence[float], gammas: Sequence[float])
         rankings=np.array([[one.ranking for one in row] for row in grid]),
         channel_names=fits.engine.channel_names,
         channel_weights=np.array([[one.channel_weights for one in row] for row in grid]),
-        feature_weights=found.feature_weights[fold],
-        objectives=found.objectives[fold],
-        kkt_residuals=found.kkt_residuals[fold],
+        feature_weights=found.feature_weights[0],
+        objectives=found.objectives[0],
+        kkt_residuals=found.kkt_residuals[0],
     )

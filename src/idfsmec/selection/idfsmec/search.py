@@ -28,21 +28,18 @@ from idfsmec._parameters import (
 )
 from idfsmec.metrics import METRICS
 from idfsmec.selection._base import RankingSelector, count_features, encode_labels
-from idfsmec.selection.idfsmec.engine import GAMMA, LAM
-from idfsmec.selection.idfsmec.estimator import IDFSMEC, ChannelEstimator
-from idfsmec.selection.idfsmec.path import GAMMAS, LAMS
-from idfsmec.selection.linear_svm import by_class, svm_decisions
-from idfsmec.selection.tuning import (
+from idfsmec.selection.defaults import (
+    GAMMAS,
+    LAMS,
     METRIC,
     N_FEATURES,
     N_INNER_SPLITS,
     SVM_COSTS,
-    Classify,
-    Split,
-    SplitScorer,
-    Tuned,
-    tune,
 )
+from idfsmec.selection.idfsmec.engine import GAMMA, LAM
+from idfsmec.selection.idfsmec.estimator import IDFSMEC, ChannelEstimator
+from idfsmec.selection.linear_svm import by_class, svm_decisions
+from idfsmec.selection.tuning import Classify, Split, SplitScorer, Tuned, tune
 from idfsmec.solver import Scaling
 
 Array = NDArray[np.float64]

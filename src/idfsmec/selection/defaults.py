@@ -1,0 +1,19 @@
+"""What tuning tries by default, for ``IDFSMECCV``, ``select --tune`` and the benchmark alike.
+
+Numbers only: whoever completes a word on the command line may read them without waiting for more.
+"""
+
+from __future__ import annotations
+
+#: Redundancy weights, the paper's grid.
+LAMS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
+#: Channel weightings; the paper's grid is 2 ... 9, but values near 1 often do better.
+GAMMAS = (1.1, 1.5, 2.0, 3.0, 5.0, 9.0)
+#: Costs C of the linear SVM.
+SVM_COSTS = (0.01, 0.1, 1.0)
+#: Numbers of features.
+N_FEATURES = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+#: Inner folds.
+N_INNER_SPLITS = 3
+#: What is maximised, one of :data:`idfsmec.metrics.METRICS`.
+METRIC = "balanced_accuracy"
