@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from functools import partial
 
 import pandas as pd
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 from idfsmec.cli import app
 from idfsmec.evaluation import Results
 from idfsmec.evaluation.sanity import AnovaF
+from idfsmec.evaluation.store import Store
 from tests.evaluation.cohorts import make_cohort
 
 runner = CliRunner()
@@ -147,6 +149,15 @@ def test_failed_units_end_with_exit_code_1_and_the_reason(table, tmp_path, monke
     assert "FloatingPointError: no digits left" in result.stderr
 
 
+def wait_for_a_finished_unit(out, process):
+    """Look into the store until there is one; the run has thousands to do and cannot be over."""
+    n_done = 0
+    while not n_done and process.poll() is None:
+        time.sleep(0.1)
+        with Store(out, read_only=True) as store:
+            n_done = len(store.done_keys())
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(table, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -177,6 +188,7 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(table, tmp_path):
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     assert "accuracy: 2880 of 2880 to do" in process.stderr.readline()
+    wait_for_a_finished_unit(tmp_path / "out", process)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
     rest = process.communicate()[1]
     assert process.returncode == 130, rest

@@ -50,6 +50,7 @@ def test_version_and_help_load_nothing_that_computes(arguments, said):
     [
         "be",
         "benchmark t.csv --meth",
+        "benchmark t.csv --methods m",
         "benchmark t.csv --patterns r",
         "reproduce mod",
         "features mod",

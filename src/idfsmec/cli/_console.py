@@ -12,9 +12,9 @@ console = Console()
 error_console = Console(stderr=True)
 
 
-def say(text: str) -> None:
-    """Print a line of text as it is; a terminal breaks it, a file does not."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+def say(text: str, *, prose: bool = False) -> None:
+    """Print a text as it is; prose is broken between words, so that paths stay whole elsewhere."""
+    console.print(text, markup=False, highlight=False, soft_wrap=not prose)
 
 
 def print_error(text: str) -> None:

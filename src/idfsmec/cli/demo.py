@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from idfsmec.cli._app import command
-from idfsmec.cli._console import console
+from idfsmec.cli._console import say
 from idfsmec.cli._options import AnyPath, JobsOption, check_seed
 from idfsmec.cli._progress import shown
 from idfsmec.cli._run import RunningMeans, add_resampling, refuse_foreign, stop_cleanly
@@ -95,10 +95,10 @@ def demo(
             random_state=check_seed(seed),
         )
     differing = ", ".join(cohort.informative_channels)
-    console.print(
+    say(
         f"1. {size.n_subjects} simulated people, {size.n_channels} channels, {size.seconds:g} s "
         f"each. The groups differ (Cohen's d = {EFFECT:g}) at {differing}.",
-        highlight=False,
+        prose=True,
     )
     table = _extract(cohort, n_jobs)
     table.write(out / "cohort.parquet")
@@ -113,10 +113,10 @@ def _extract(cohort: SimulatedCohort, jobs: int) -> FeatureTable:
     with shown("2. features") as progress:
         table = extract_table(cohort.recordings, n_jobs=jobs, progress=progress).table
     lost = 1.0 - table.observed.to_numpy().mean()
-    console.print(
+    say(
         f"2. {len(table.X)} epochs x {table.X.shape[1]} features. Detached electrodes were found "
         f"in {lost:.1%} of the channel-epochs ({len(cohort.detachments)} electrodes came off).",
-        highlight=False,
+        prose=True,
     )
     return table
 
@@ -129,10 +129,10 @@ def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
     best = ranking_frame(selector).head(20)
     hits = set(cohort.informative_features) & set(join_columns(best["channel"], best["feature"]))
     leading = ", ".join((best["channel"] + " " + best["feature"])[:3])
-    console.print(
+    say(
         f"3. Best features: {leading}. Of the first 20, {len(hits)} are among the "
         f"{len(cohort.informative_features)} of {table.X.shape[1]} that really differ.",
-        highlight=False,
+        prose=True,
     )
 
 
@@ -141,10 +141,10 @@ def _compare(
 ) -> None:
     from idfsmec.evaluation import accuracy
 
-    console.print(
+    say(
         f"4. {len(size.methods)} methods, {len(size.rates)} missing rates, {size.n_splits} "
         "subject-wise folds, settings chosen by inner folds.",
-        highlight=False,
+        prose=True,
     )
     protocol = {
         "rates": size.rates,
@@ -170,7 +170,7 @@ def _compare(
 def _report(out: Path) -> Path:
     from idfsmec.report import write_report
 
-    with shown("5. report"):
-        page = write_report(out, overwrite=True)
-    console.print(f"5. Open {page.resolve()} in a browser.", highlight=False, soft_wrap=True)
+    with shown("5. report", describe=str) as progress:
+        page = write_report(out, overwrite=True, progress=progress)
+    say(f"5. Open {page.resolve()} in a browser.")
     return page

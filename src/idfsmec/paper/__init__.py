@@ -1,14 +1,6 @@
 """What belongs to the paper alone: its values, grids, ablations, protocol, and a reproduction."""
 
-from idfsmec.paper.experiments import ABLATIONS, ablation, sensitivity
-from idfsmec.paper.published import published, published_value
-from idfsmec.paper.reproduction import reproduce
+import lazy_loader
 
-__all__ = [
-    "ABLATIONS",
-    "ablation",
-    "published",
-    "published_value",
-    "reproduce",
-    "sensitivity",
-]
+# What a name needs is imported when the name is first used; __init__.pyi says where names live.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
