@@ -15,6 +15,8 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
+    InvalidParameterError,
+    Options,
     RealNotInt,
     StrOptions,
     make_constraint,
@@ -26,6 +28,8 @@ __all__ = [
     "CheckedEstimator",
     "Constraints",
     "HasMethods",
+    "InvalidParameterError",
+    "Options",
     "SequenceOf",
     "StrOptions",
     "check_parameters",

@@ -40,8 +40,11 @@ CALLS = [
     # values
     ("select t.csv -o r.parquet", "r.parquet: a ranking is written as CSV"),
     ("select t.csv -o r.csv --k 0", "--k must be at least 1"),
-    ("select t.csv -o r.csv --lam -1", "t.csv: lam must be"),
-    ("select t.csv -o r.csv --gamma 1", "t.csv: gamma must be"),
+    ("select t.csv -o r.csv --lam -1", "error: --lam -1.0: give a float in the range [0.0, inf)."),
+    (
+        "select t.csv -o r.csv --gamma 1",
+        "error: --gamma 1.0: give a float in the range (1.0, inf).",
+    ),
     ("select t.csv -o r.csv --resamples 7", "--resamples 7: give an even number"),
     ("select t.csv -o r.csv --seed -1", "--seed -1: give a whole number"),
     ("features nofile.csv -o x.csv --jobs 0", "--jobs 0: give 1 or more, or -1"),
@@ -79,7 +82,10 @@ CALLS = [
     ("benchmark one.csv", "table one: all samples have the label 'MDD'"),
     ("benchmark t.csv ./t.csv", "t.csv is given twice"),
     ("benchmark t.csv --out t.csv", "t.csv is a file; give a folder"),
-    ("report nowhere", "there is no folder nowhere; give the --out folder of a benchmark"),
+    (
+        "report nowhere",
+        "there is no folder nowhere; give the one a benchmark wrote its results into",
+    ),
     ("report own", "own holds no results"),
     ("report t.csv", "t.csv"),
     ("reproduce modma3 --data nowhere", "nowhere"),

@@ -75,7 +75,7 @@ def test_channels_that_carry_nothing_are_said(table, tmp_path):
     [
         (["nowhere.parquet"], "nowhere.parquet"),
         (["{table}", "--k", "0"], "--k must be at least 1"),
-        (["{table}", "--gamma", "1"], "'gamma' parameter"),
+        (["{table}", "--gamma", "1"], "--gamma 1.0: give a float"),
     ],
 )
 def test_bad_input_ends_with_exit_code_2(table, tmp_path, arguments, message):

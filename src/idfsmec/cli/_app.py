@@ -31,6 +31,11 @@ _OPTIONS = {
     "absent_ok": "--on-error skip",
 }
 
+#: How scikit-learn says that a parameter is wrong.
+_PARAMETER = re.compile(
+    r"The '(\w+)' parameter of \w+ must be (.+?) Got (.+) instead\.", re.DOTALL
+)
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -170,6 +175,10 @@ def _words(error: Exception) -> str:
     return _in_options(error)
 
 
+def _option(argument: str) -> str:
+    return _OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
+
+
 def _in_options(error: BaseException) -> str:
     """Say what an error says, with the option in place of the argument it names.
 
@@ -180,12 +189,16 @@ def _in_options(error: BaseException) -> str:
     'table.csv: exists already; choose another name, or replace it with --force.'
     >>> _in_options(ArgumentError("unit='mm': give one of uV, nV, V.", argument="unit"))
     '--unit mm: give one of uV, nV, V.'
+    >>> _in_options(ValueError("The 'lam' parameter of IDFSMEC must be a float. Got -1 instead."))
+    '--lam -1: give a float.'
     """
     message = str(error)
     argument = getattr(error, "argument", None)
+    if found := _PARAMETER.match(message):
+        return f"{_option(found[1])} {found[3]}: give {found[2]}"
     if argument is None:
         return message
-    option = _OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
+    option = _option(argument)
 
     def spell(found: re.Match[str]) -> str:
         value = found[1].strip("'\"")

@@ -109,9 +109,13 @@ def _check(output: Path, k: int | None, force: bool) -> None:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Name the file in what is wrong with its content."""
+    """Name the file in what is wrong with its content; a bad option is no fault of the file."""
+    from idfsmec._parameters import InvalidParameterError
+
     try:
         yield
+    except InvalidParameterError as error:
+        raise InputError(str(error)) from error
     except ValueError as error:
         raise InputError(f"{path}: {error}", argument=getattr(error, "argument", None)) from error
 
