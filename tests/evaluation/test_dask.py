@@ -22,6 +22,8 @@ from .cohorts import Computed, comparable, make_cohort
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
+pytestmark = pytest.mark.slow
+
 PROTOCOL = Protocol(rates=[0.0, 0.3], n_splits=3, ks=[2, 4])
 #: One fit for each unit.
 ONE_FIT = PROTOCOL.with_changes(tuning="grid")

@@ -61,6 +61,7 @@ def test_the_arrays_that_are_sent_say_all_that_the_table_says():
     assert np.unique(arrays.subjects).size == 24
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:A worker stopped")
 def test_a_process_killed_once_costs_nothing_but_time(tmp_path):
     units, tables = plan(Method("k", KillsItsWorker(flag=str(tmp_path / "flag"))))
@@ -70,6 +71,7 @@ def test_a_process_killed_once_costs_nothing_but_time(tmp_path):
     assert all(outcome.error is None for outcome in outcomes)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:A worker stopped")
 def test_processes_killed_again_and_again_end_the_run_with_advice(monkeypatch):
     monkeypatch.setattr(execution, "_MOST_BREAKS", 2)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 
+import pytest
 from pandas.testing import assert_frame_equal
 
 from idfsmec.evaluation import Protocol, accuracy
@@ -54,6 +55,7 @@ def kill_after(n_units, table, out, jobs):
     return lines
 
 
+@pytest.mark.slow
 def test_kill_9_loses_at_most_the_units_in_flight(tmp_path):
     table, out = tmp_path / "table.parquet", tmp_path / "out"
     make_cohort().write(table)

@@ -17,6 +17,8 @@ from tests.evaluation.cohorts import Computed
 
 from .releases import WRITERS
 
+pytestmark = pytest.mark.slow
+
 PROTOCOL = Protocol(rates=[0.3], n_splits=2, ks=[10], svm_costs=[0.1], n_inner_splits=2)
 #: The small data set goes through nested tuning, the large ones through the paper's protocol.
 AS_THE_PAPER = reproduction.PAPER.with_changes(rates=[0.3], n_splits=2, ks=[10], svm_costs=[0.1])

@@ -6,6 +6,8 @@ from mne.time_frequency import psd_array_welch
 
 from idfsmec.features import DEFAULT_BANDS, FeatureSettings, compute_features
 
+pytestmark = pytest.mark.slow
+
 SFREQ = 250.0
 
 

@@ -14,6 +14,8 @@ from skrebate import ReliefF as RebateReliefF
 
 from idfsmec.selection import ReliefF
 
+pytestmark = pytest.mark.slow
+
 
 def generated(n_classes):
     return make_classification(

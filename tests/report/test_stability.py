@@ -60,6 +60,7 @@ def test_results_without_halves_say_what_to_run(hostile_page):
     assert "In halves" not in html
 
 
+@pytest.mark.slow
 def test_halves_that_could_not_be_made_are_explained(results, tmp_path, monkeypatch):
     nothing = {"scores": results.scores[:0], "ranking": results.ranking[:0], "convergence": {}}
     reason = {"cohort": {"reason": "one subject <b>"}}

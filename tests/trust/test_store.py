@@ -84,6 +84,7 @@ def test_killed_writers_leave_no_lock_and_lose_nothing_that_was_finished(tmp_pat
             assert store.get_meta("number") >= said
 
 
+@pytest.mark.slow
 def test_a_torn_log_loses_what_was_not_finished_and_nothing_else(tmp_path):
     with Store(tmp_path) as store:
         store.set_meta("first", 1)
