@@ -1,17 +1,14 @@
 from .chance import ChanceBand, chance_band, chance_bands
 from .experiments import accuracy, cost
 from .folds import make_folds
-from .methods import (
+from .methods import METHODS, Method, find_methods, register_method
+from .parts import (
     CLASSIFIERS,
     FILLERS,
-    METHODS,
     Classifier,
     Filler,
-    Method,
-    find_methods,
     register_classifier,
     register_filler,
-    register_method,
 )
 from .protocol import Protocol
 from .results import Results

@@ -19,31 +19,11 @@ from idfsmec.evaluation.parts import (
     Registry,
     describe_estimator,
     plain,
-    register_classifier,
-    register_filler,
 )
 from idfsmec.selection.defaults import GAMMAS, LAMS
 
 if TYPE_CHECKING:  # names alone are wanted by the Tab key, which does not wait for scikit-learn
     from sklearn.base import BaseEstimator
-
-__all__ = [
-    "CLASSIFIERS",
-    "COMPARED",
-    "FILLERS",
-    "METHODS",
-    "Classifier",
-    "Family",
-    "Filler",
-    "Method",
-    "find_methods",
-    "lazily",
-    "proposed_method",
-    "register_classifier",
-    "register_filler",
-    "register_method",
-    "settings_grid",
-]
 
 Family = Literal["proposed", "filter", "wrapper", "embedded", "sanity", "ablation"]
 #: Families that are compared when no methods are named; an ablation is a method in pieces.
@@ -236,13 +216,10 @@ def register_method(
 
     Parameters
     ----------
-    name, selector, family
+    name, selector, family, **options
         As in :class:`Method`.
     overwrite : bool
         Whether a method of that name may be replaced.
-    **options
-        ``label``, ``filler``, ``classifier``, ``settings``, ``depends_on_k``, ``all_features``,
-        ``costs``, ``needs``, as in :class:`Method`.
 
     Returns
     -------
@@ -321,65 +298,47 @@ def _make(path: str, parameters: Mapping[str, Any]) -> Any:
     return getattr(importlib.import_module(module), name)(**parameters)
 
 
-_SELECTION = "idfsmec.selection"
-_SANITY = "idfsmec.evaluation.sanity"
-_BUILT_IN = (
-    Method(
-        "IDFS-MEC",
-        lazily(f"{_SELECTION}.IDFSMEC"),
-        "proposed",
-        settings=settings_grid(lam=LAMS, gamma=GAMMAS),
-    ),
-    Method("ReliefF", lazily(f"{_SELECTION}.ReliefF"), "filter", "ReliefF (10 neighbours)"),
-    Method("mRMR", lazily(f"{_SELECTION}.MRMR"), "filter", "mRMR (difference)"),
-    Method("CMIM", lazily(f"{_SELECTION}.CMIM"), "filter"),
-    Method("MRMSR", lazily(f"{_SELECTION}.MRMSR"), "filter"),
-    Method("RRCT", lazily(f"{_SELECTION}.RRCT"), "filter"),
-    Method(
-        "PS-NSGA",
-        lazily(f"{_SELECTION}.PSNSGA", random_state=0),
-        "wrapper",
-        "PS-NSGA (1-NN)",
-        needs="pymoo",
-    ),
-    # Grids of three where the lineage has seven: a setting costs a fit per inner fold.
-    Method(
-        "RFS",
-        lazily(f"{_SELECTION}.RFS", standardize=True),
-        "embedded",
-        settings=settings_grid(gamma=(1e-2, 1.0, 1e2)),
-    ),
-    Method("FSOR", lazily(f"{_SELECTION}.FSOR"), "embedded"),
-    Method(
-        "GRMOR",
-        lazily(f"{_SELECTION}.GRMOR"),
-        "embedded",
-        settings=settings_grid(lam=(1e-3, 1.0, 1e3)),
-    ),
-    Method(
-        "CD-LSR",
-        lazily(f"{_SELECTION}.CDLSR", random_state=0),
-        "embedded",
-        "CD-LSR (10 starts)",
-        depends_on_k=True,
-    ),
-    Method(
-        "all features",
-        lazily(f"{_SANITY}.ColumnOrder"),
-        "sanity",
-        all_features=True,
-        costs=(1e-4, 1e-3, 1e-2, 1e-1),
-    ),
-    Method("random", lazily(f"{_SANITY}.RandomOrder"), "sanity"),
-    Method("ANOVA F", lazily(f"{_SANITY}.AnovaF"), "sanity"),
-    Method("random forest", lazily(f"{_SANITY}.ForestImportance"), "sanity"),
-    Method(
-        "gradient boosting",
-        lazily(f"{_SANITY}.ColumnOrder"),
-        "sanity",
-        classifier="boosting",
-        all_features=True,
-    ),
+def _add(name: str, selector: Callable[[], Any], family: Family, **options: Any) -> None:
+    METHODS.add(Method(name, selector, family, **options))
+
+
+_add(
+    "IDFS-MEC",
+    lazily("idfsmec.selection.IDFSMEC"),
+    "proposed",
+    settings=settings_grid(lam=LAMS, gamma=GAMMAS),
 )
-for _method in _BUILT_IN:
-    METHODS.add(_method)
+_add("ReliefF", lazily("idfsmec.selection.ReliefF"), "filter", label="ReliefF (10 neighbours)")
+_add("mRMR", lazily("idfsmec.selection.MRMR"), "filter", label="mRMR (difference)")
+_add("CMIM", lazily("idfsmec.selection.CMIM"), "filter")
+_add("MRMSR", lazily("idfsmec.selection.MRMSR"), "filter")
+_add("RRCT", lazily("idfsmec.selection.RRCT"), "filter")
+_add(
+    "PS-NSGA",
+    lazily("idfsmec.selection.PSNSGA", random_state=0),
+    "wrapper",
+    label="PS-NSGA (1-NN)",
+    needs="pymoo",
+)
+# Three values where the lineage has seven: a setting costs a fit per inner fold.
+_add(
+    "RFS",
+    lazily("idfsmec.selection.RFS", standardize=True),
+    "embedded",
+    settings={"gamma": (1e-2, 1.0, 1e2)},
+)
+_add("FSOR", lazily("idfsmec.selection.FSOR"), "embedded")
+_add("GRMOR", lazily("idfsmec.selection.GRMOR"), "embedded", settings={"lam": (1e-3, 1.0, 1e3)})
+_add(
+    "CD-LSR",
+    lazily("idfsmec.selection.CDLSR", random_state=0),
+    "embedded",
+    label="CD-LSR (10 starts)",
+    depends_on_k=True,
+)
+_columns = lazily("idfsmec.evaluation.sanity.ColumnOrder")
+_add("all features", _columns, "sanity", all_features=True, costs=(1e-4, 1e-3, 1e-2, 1e-1))
+_add("random", lazily("idfsmec.evaluation.sanity.RandomOrder"), "sanity")
+_add("ANOVA F", lazily("idfsmec.evaluation.sanity.AnovaF"), "sanity")
+_add("random forest", lazily("idfsmec.evaluation.sanity.ForestImportance"), "sanity")
+_add("gradient boosting", _columns, "sanity", all_features=True, classifier="boosting")
