@@ -140,7 +140,7 @@ def write_markdown(path: Path, sections: list[Section]) -> None:
         "# Benchmarks, as run\n",
         "<!-- Written by `make bench`; do not edit. -->\n",
         f"One run on {machine()['date']} ({about}). `make bench` writes this page anew; [Speed]"
-        "(../explanation/speed.md) says what to make of it.\n",
+        "(speed.md) says what to make of it.\n",
     ]
     for one in sections:
         parts.append(f"## {one.name}\n")
