@@ -44,7 +44,7 @@ from . import (
     table as table,
 )
 from ._version import __version__
-from .prediction import IDFSMECClassifier, IDFSMECRegressor
+from .prediction import ChannelCompleter, IDFSMECClassifier, IDFSMECRegressor
 from .selection import (
     IDFSMEC,
     IDFSMECCV,
@@ -58,6 +58,7 @@ from .table import FeatureTable
 __all__ = [
     "IDFSMEC",
     "IDFSMECCV",
+    "ChannelCompleter",
     "CrossChannelReranker",
     "FeatureTable",
     "IDFSMECClassifier",

@@ -1,7 +1,9 @@
 from .classifier import IDFSMECClassifier
+from .completion import ChannelCompleter
 from .regressor import IDFSMECRegressor
 
 __all__ = [
+    "ChannelCompleter",
     "IDFSMECClassifier",
     "IDFSMECRegressor",
 ]
