@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import softmax
 from sklearn import metrics
 
-from idfsmec.evaluation.protocol import METRICS
-from idfsmec.metrics import majority, score_decisions
+from idfsmec.metrics import CRITERIA, METRICS, majority, score_decisions
 
 
 @given(n_classes=st.integers(2, 4), n=st.integers(12, 60), seed=st.integers(0, 10**6))
@@ -40,6 +40,36 @@ def test_auc_is_nan_where_a_class_is_absent():
     scores = score_decisions(np.eye(2)[[0, 0, 1]], np.array([0, 0, 0]), np.arange(3))
     assert np.isnan(scores["roc_auc"])
     assert scores["balanced_accuracy"] == pytest.approx(2 / 3)
+
+
+@given(n_classes=st.integers(2, 4), seed=st.integers(0, 10**6), slope=st.sampled_from([1.0, 2.0]))
+@settings(max_examples=30)
+def test_scores_by_the_mean_decision_of_a_person_agree_with_scikit_learn(n_classes, seed, slope):
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([np.arange(n_classes), rng.integers(n_classes, size=20)])
+    decisions = rng.normal(size=(3, y.size, n_classes))
+    if n_classes == 2:
+        decisions[..., 0] = -decisions[..., 1]
+    found = score_decisions(
+        decisions.reshape(-1, n_classes),
+        np.tile(y, 3),
+        np.tile(np.arange(y.size), 3),
+        CRITERIA,
+        slope,
+    )
+    mean = decisions.mean(axis=0)
+    weights = 1 / np.bincount(y)[y]
+    loss = metrics.log_loss(y, softmax(slope * mean, axis=1), sample_weight=weights)
+    assert found["subject_neg_log_loss"] == pytest.approx(-loss)
+    auc = [metrics.roc_auc_score(y == c, mean[:, c]) for c in range(n_classes)]
+    assert found["subject_roc_auc"] == pytest.approx(np.mean(auc))
+
+
+def test_the_log_loss_counts_only_classes_that_are_there():
+    scores = score_decisions(
+        np.zeros((3, 2)), np.zeros(3, dtype=np.intp), np.arange(3), ["subject_neg_log_loss"]
+    )
+    assert scores["subject_neg_log_loss"] == pytest.approx(-np.log(2))
 
 
 @pytest.mark.parametrize("wanted", METRICS)

@@ -1,4 +1,4 @@
-"""Scores of predictions: per sample, and per subject by the majority of its samples."""
+"""Scores of predictions: per sample, and per subject by most or by the mean of its samples."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 from scipy.stats import rankdata
 
 Scores = dict[str, float]
-#: All scores by name.
+#: All scores that are reported, by name.
 METRICS = (
     "accuracy",
     "balanced_accuracy",
@@ -18,7 +19,12 @@ METRICS = (
     "roc_auc",
     "subject_accuracy",
     "subject_balanced_accuracy",
+    "subject_roc_auc",
 )
+#: What tuning may maximise: those, and the log loss by subject with its sign turned.
+CRITERIA = (*METRICS, "subject_neg_log_loss")
+#: Decisions of a linear SVM times this are log odds, roughly: at its margin it is sure by 88 %.
+SVM_SLOPE = 2.0
 
 
 def score_decisions(
@@ -26,6 +32,7 @@ def score_decisions(
     y: NDArray[np.intp],
     subjects: NDArray[np.intp],
     wanted: Sequence[str] = METRICS,
+    slope: float = SVM_SLOPE,
 ) -> Scores:
     """Score decision values in all the ways that are reported, or in some of them.
 
@@ -38,14 +45,19 @@ def score_decisions(
     subjects : ndarray of shape (n_samples,)
         Codes of the subjects.
     wanted : sequence of str
-        Which scores; inner folds need only the one that decides.
+        Which scores, of ``CRITERIA``; inner folds need only the one that decides.
+    slope : float
+        What makes log odds of decisions, for the log loss: 2 for a linear SVM, 1 for what gives
+        log odds itself.
 
     Returns
     -------
     dict
         ``accuracy``, ``balanced_accuracy`` (mean recall over the classes that occur), ``f1``
         (mean over the classes), ``roc_auc`` (mean over one class against the rest),
-        ``subject_accuracy`` and ``subject_balanced_accuracy``. NaN where a score is undefined.
+        ``subject_accuracy`` and ``subject_balanced_accuracy`` (by the majority of a subject's
+        samples), ``subject_roc_auc`` and ``subject_neg_log_loss`` (by the mean of its decisions;
+        classes count alike). Higher is better, NaN where a score is undefined.
 
     Examples
     --------
@@ -60,6 +72,10 @@ def score_decisions(
     def of_subjects() -> NDArray[np.float64]:
         return _confusion(*majority(decisions, y, subjects), decisions.shape[1])
 
+    @functools.cache
+    def means() -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        return mean_decisions(decisions, y, subjects)
+
     how: dict[str, Callable[[], float]] = {
         "accuracy": lambda: _accuracy(of_samples),
         "balanced_accuracy": lambda: _mean_recall(of_samples),
@@ -67,6 +83,8 @@ def score_decisions(
         "roc_auc": lambda: _mean_auc(decisions, y),
         "subject_accuracy": lambda: _accuracy(of_subjects()),
         "subject_balanced_accuracy": lambda: _mean_recall(of_subjects()),
+        "subject_roc_auc": lambda: _mean_auc(*means()),
+        "subject_neg_log_loss": lambda: -_log_loss(*means(), slope),
     }
     return {name: how[name]() for name in wanted}
 
@@ -92,6 +110,34 @@ def majority(
     np.add.at(strength, member, decisions)
     leading = votes == votes.max(axis=1, keepdims=True)
     return true.argmax(axis=1), np.where(leading, strength, -np.inf).argmax(axis=1)
+
+
+def mean_decisions(
+    decisions: NDArray[np.float64], y: NDArray[np.intp], subjects: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Average the decisions of each subject.
+
+    Returns
+    -------
+    means : ndarray of shape (n_subjects, n_classes)
+        In the order of the subjects' codes.
+    true : ndarray of shape (n_subjects,)
+        The class that most of a subject's samples have.
+    """
+    member = np.unique(subjects, return_inverse=True)[1]
+    shape = (int(member.max(initial=-1)) + 1, decisions.shape[1])
+    means, true = np.zeros(shape), np.zeros(shape)
+    np.add.at(means, member, decisions)
+    np.add.at(true, (member, y), 1)
+    return means / np.bincount(member)[:, None], true.argmax(axis=1)
+
+
+def _log_loss(decisions: NDArray[np.float64], y: NDArray[np.intp], slope: float) -> float:
+    """Mean over the classes that occur of the mean log loss, with softmax as probabilities."""
+    losses = -log_softmax(slope * decisions, axis=1)[np.arange(y.size), y]
+    counts = np.bincount(y)
+    sums = np.bincount(y, losses)
+    return float((sums[counts > 0] / counts[counts > 0]).mean())
 
 
 def _confusion(true: NDArray, predicted: NDArray, n_classes: int) -> NDArray[np.float64]:

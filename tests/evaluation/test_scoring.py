@@ -14,6 +14,7 @@ from idfsmec.evaluation import CLASSIFIERS, FILLERS, Protocol, find_methods, mak
 from idfsmec.evaluation.folds import load_fold
 from idfsmec.evaluation.scoring import score_fold
 from idfsmec.evaluation.tables import TableArrays
+from idfsmec.metrics import score_decisions
 from idfsmec.missing import make_gaps
 
 from .cohorts import make_cohort
@@ -73,14 +74,28 @@ def test_inner_folds_choose_k_like_a_search_by_hand():
                 full = part.filled(FILLERS["mean"])
                 kept = SelectKBest(f_classif, k=k).fit(full.selecting, part.y_train).get_support()
                 svm = LinearSVC(C=C, dual=False, class_weight="balanced")
-                predicted = svm.fit(full.train[:, kept], part.y_train).predict(full.test[:, kept])
-                scores.append(balanced_accuracy_score(part.y_test, predicted))
+                svm.fit(full.train[:, kept], part.y_train)
+                values = svm.decision_function(full.test[:, kept])[:, None] * [-0.5, 0.5]
+                y, people = part.y_test, part.subjects_test
+                scores.append(
+                    score_decisions(values, y, people, [protocol.tuned_by])[protocol.tuned_by]
+                )
             means[k, C] = np.mean(scores)
     result = run("ANOVA F", protocol, table, fold=1)
     (chosen,) = [row for row in result.rows if row["chosen"]]
     assert means[chosen["k"], json.loads(chosen["params"])["C"]] == pytest.approx(
-        max(means.values())
+        max(means.values()), abs=1e-4
     )
+
+
+def test_tuning_maximises_what_the_protocol_says():
+    table = make_cohort(seed=5, effect=1.0)
+    by_loss, by_count = (
+        run("ANOVA F", Protocol(n_splits=4, ks=[1, 3, 6, 12], tuned_by=criterion), table)
+        for criterion in ("subject_neg_log_loss", "balanced_accuracy")
+    )
+    picks = [[row["params"] for row in one.rows] for one in (by_loss, by_count)]
+    assert picks[0] != picks[1]
 
 
 def test_oracle_and_grid_keep_every_setting():

@@ -3,12 +3,13 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.metrics import balanced_accuracy_score
 from sklearn.svm import LinearSVC
 
+from idfsmec.metrics import CRITERIA
 from idfsmec.selection.linear_svm import svm_decisions
-from idfsmec.selection.tuning import Split, SplitScorer, middle_cost, tune
+from idfsmec.selection.tuning import MARGIN, Split, SplitScorer, Trial, nearest_setting, tune
 
 COSTS = (0.01, 0.1, 1.0)
 SVM = partial(svm_decisions, n_classes=2, class_weight="balanced")
@@ -20,7 +21,9 @@ def make_splits(n_splits=3, seed=0):
     for _ in range(n_splits):
         y = np.arange(90) % 2
         X = rng.normal(size=(90, 8)) + 0.6 * y[:, None] * rng.random(8)
-        splits.append(Split(X[:60], y[:60], X[60:], y[60:], np.arange(30)))
+        splits.append(
+            Split(X[:60], y[:60], X[60:], y[60:], np.arange(30) // 4 * 2 + np.arange(30) % 2)
+        )
     return splits
 
 
@@ -29,7 +32,15 @@ def make_rankings(n_splits=3, shape=(5,), seed=1):
     return rng.permuted(np.broadcast_to(np.arange(1, 9), (n_splits, *shape, 8)), axis=-1)
 
 
-def brute_force(splits, ranking_of, n_settings, counts, costs):
+def log_loss_by_person(decisions, y, people):
+    """Written out: mean decision, logistic of slope 2, classes weighted alike."""
+    frame = pd.DataFrame({"d": decisions, "y": y}).groupby(people).mean()
+    p = 1 / (1 + np.exp(-2 * frame["d"]))
+    losses = -np.log(np.where(frame["y"] == 1, p, 1 - p))
+    return np.mean([losses[frame["y"] == label].mean() for label in (0, 1)])
+
+
+def brute_force(splits, ranking_of, n_settings, counts, costs, default):
     """Choose by single fits of scikit-learn's own SVM."""
 
     def score(setting, k, C):
@@ -37,39 +48,47 @@ def brute_force(splits, ranking_of, n_settings, counts, costs):
         for fold, split in enumerate(splits):
             kept = ranking_of(fold, setting, k) <= k
             svm = LinearSVC(C=C, dual=False, class_weight="balanced", tol=1e-10)
-            predicted = svm.fit(split.train[:, kept], split.y_train).predict(split.test[:, kept])
-            values.append(balanced_accuracy_score(split.y_test, predicted))
-        return np.mean(values)
+            svm.fit(split.train[:, kept], split.y_train)
+            found = svm.decision_function(split.test[:, kept])
+            values.append(-log_loss_by_person(found, split.y_test, split.subjects_test))
+        return np.array(values)
 
-    picks = {}
-    for k in counts:
-        best = max(range(n_settings), key=lambda s: score(s, k, middle_cost(costs)))
-        cost = max(costs, key=lambda C: score(best, k, C))
-        picks[k] = best, cost, score(best, k, cost)
-    return picks, max(counts, key=lambda k: picks[k][2])
+    pairs = [(k, C) for k in counts for C in costs]
+    k, C = max(pairs, key=lambda pair: score(default, *pair).mean())
+    others = [one for one in range(n_settings) if one != default]
+    leading = max(others, key=lambda one: score(one, k, C).mean())
+    gain = score(leading, k, C) - score(default, k, C)
+    error = gain.std(ddof=1) / len(gain) ** 0.5
+    setting = leading if gain.mean() > MARGIN * error else default
+    best = {one: max(costs, key=lambda C: score(setting, one, C).mean()) for one in counts}
+    return {one: (setting, C, score(setting, one, C).mean()) for one, C in best.items()}, k
 
 
 @pytest.mark.parametrize("costs", [COSTS, (0.1,), (1e-3, 1e-2, 0.1, 1.0)])
-def test_the_choice_is_that_of_single_fits(costs):
+@pytest.mark.parametrize("default", [0, 3])
+def test_the_choice_is_that_of_single_fits(costs, default):
     splits, rankings, counts = make_splits(), make_rankings(), [1, 2, 4, 8]
-    scorers = [SplitScorer(split, SVM) for split in splits]
-    tuned = tune(scorers, rankings, counts, costs=costs)
-    picks, best = brute_force(splits, lambda f, s, k: rankings[f, s], 5, counts, costs)
+    scorers = [SplitScorer(split, SVM, CRITERIA) for split in splits]
+    tuned = tune(scorers, rankings, counts, costs=costs, default=default)
+    picks, best = brute_force(splits, lambda f, s, k: rankings[f, s], 5, counts, costs, default)
     assert tuned.n_features == best
     for k in counts:
         setting, cost, score = picks[k]
         assert (tuned.picks[k].setting, tuned.picks[k].cost) == (setting, cost)
         assert tuned.picks[k].mean == pytest.approx(score)
-    assert len(tuned.trials) == 5 * 4 + 4 * (len(costs) - 1)
+    tried = 4 * len(costs) + 4
+    moved = tuned.best.setting != default
+    assert len(tuned.trials) == tried + moved * (4 * len(costs) - 1)
     assert tuned.best in tuned.trials
 
 
 def test_rankings_may_depend_on_the_number_of_features():
     splits, counts = make_splits(seed=3), [2, 5]
     rankings = make_rankings(shape=(4, 2), seed=4)
-    tuned = tune([SplitScorer(split, SVM) for split in splits], rankings, counts)
+    scorers = [SplitScorer(split, SVM, CRITERIA) for split in splits]
+    tuned = tune(scorers, rankings, counts, costs=COSTS)
     picks, best = brute_force(
-        splits, lambda f, s, k: rankings[f, s, counts.index(k)], 4, counts, COSTS
+        splits, lambda f, s, k: rankings[f, s, counts.index(k)], 4, counts, COSTS, 0
     )
     assert tuned.n_features == best
     assert {k: (one.setting, one.cost) for k, one in tuned.picks.items()} == {
@@ -77,8 +96,42 @@ def test_rankings_may_depend_on_the_number_of_features():
     }
 
 
+def test_the_default_is_left_for_a_clear_gain_only():
+    better = np.array([0.9, 0.5, 0.7, 0.8, 0.4])
+    clear, unclear = (Trial(1, 5, 0.1, tuple(better)) for _ in range(2))
+    assert clear.is_better(Trial(0, 5, 0.1, tuple(better - [0.1, 0.1, 0.2, 0.1, 0.1])), 2)
+    assert not unclear.is_better(Trial(0, 5, 0.1, tuple(better - [0.4, -0.3, 0.3, -0.2, 0.0])), 2)
+    assert not clear.is_better(clear)
+
+
+def test_a_setting_that_finds_what_is_there_replaces_a_default_that_does_not():
+    splits, rankings = [], np.empty((5, 3, 8), int)
+    rng = np.random.default_rng(0)
+    for fold in range(5):
+        y = np.arange(120) % 2
+        X = rng.normal(size=(120, 8))
+        X[:, 7] += 2 * y
+        splits.append(Split(X[:80], y[:80], X[80:], y[80:], np.arange(40)))
+        rankings[fold] = [np.arange(1, 9), np.arange(8, 0, -1), np.arange(1, 9)]
+    scorers = [SplitScorer(split, SVM, CRITERIA) for split in splits]
+    assert tune(scorers, rankings, [1, 2], default=2).best.setting == 1
+
+
+@pytest.mark.parametrize(
+    ("own", "nearest"),
+    [
+        ({"lam": 1.0, "kind": "b"}, 3),
+        ({"lam": 0.09, "kind": "a"}, 0),
+        ({"lam": 0, "kind": "c"}, 0),
+    ],
+)
+def test_the_default_is_the_setting_nearest_to_a_selectors_own(own, nearest):
+    settings = [{"lam": lam, "kind": kind} for lam in (0.1, 1.0) for kind in "ab"]
+    assert nearest_setting(settings, own) == nearest
+
+
 def test_workers_change_nothing():
-    scorers = [SplitScorer(split, SVM) for split in make_splits()]
+    scorers = [SplitScorer(split, SVM, CRITERIA) for split in make_splits()]
     alone = tune(scorers, make_rankings(), [1, 3])
     assert tune(scorers, make_rankings(), [1, 3], n_jobs=2) == alone
 
@@ -91,7 +144,8 @@ def test_a_set_of_features_is_fitted_once():
         return SVM(train, y, test, cost)
 
     rankings = np.array([[[1, 2, 3, 4, 5, 6, 7, 8], [2, 1, 3, 4, 5, 6, 8, 7]]])
-    tune([SplitScorer(make_splits(1)[0], classify)], rankings, [2, 8], costs=[0.1, 1.0])
+    scorer = SplitScorer(make_splits(1)[0], classify, CRITERIA)
+    tune([scorer], rankings, [2, 8], costs=[0.1, 1.0])
     assert sorted(asked) == [(2, 0.1), (2, 1.0), (8, 0.1), (8, 1.0)]
 
 
@@ -103,7 +157,7 @@ def test_of_equals_the_first_wins_and_what_is_undefined_does_not_count():
     one_class = Split(split.train, split.y_train, split.test, np.zeros(30, int), np.arange(30))
     scorers = [SplitScorer(one, classify) for one in (split, one_class)]
     tuned = tune(scorers, make_rankings(2), [1, 2], metric="roc_auc")
-    assert (tuned.best.setting, tuned.best.cost, tuned.n_features) == (0, 0.01, 1)
+    assert (tuned.best.setting, tuned.best.cost, tuned.n_features) == (0, 0.001, 1)
     assert tuned.best.mean == 0.5  # of the one split on which an AUC is defined
     nothing = tune(scorers[1:], make_rankings(1), [1, 2], metric="roc_auc")
     assert nothing.best.mean == -np.inf

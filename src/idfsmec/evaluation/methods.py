@@ -53,7 +53,8 @@ class Method:
         What is scored on the selected features, by its name in ``CLASSIFIERS``.
     settings : sequence of dict, or mapping of parameter to values
         Parameters of the selector to try; tuning picks one of them. A mapping stands for all
-        combinations of its values.
+        combinations of its values. The one nearest to the selector's own parameters is the
+        default, which tuning leaves only for a clear gain.
     depends_on_k : bool
         Whether the features are chosen together, for one number of them: the first five of ten
         are then not the best five, and each number needs a fit.
@@ -124,6 +125,13 @@ class Method:
         from sklearn.utils import get_tags
 
         return bool(get_tags(self.build()).input_tags.allow_nan)
+
+    @property
+    def default_setting(self) -> int:
+        """Which of the settings the selector has by default, or comes nearest to that."""
+        from idfsmec.selection.tuning import nearest_setting
+
+        return nearest_setting(self.settings, self.build().get_params())
 
     def build(
         self, *, random_state: int | None = None, channels: Any = None, **parameters: Any

@@ -138,12 +138,16 @@ class Classifier:
         Whether it takes NaN as it is; otherwise it gets filled data.
     has_cost : bool
         Whether it has a C to tune; otherwise C is NaN.
+    slope : float
+        What its decisions are multiplied by to be log odds, roughly, for the log loss that tuning
+        minimises: 2 for a linear SVM, 1 for what gives log odds itself.
     """
 
     name: str
     decide: Decide
     takes_gaps: bool = False
     has_cost: bool = True
+    slope: float = 2.0
 
     def describe(self) -> dict[str, Any]:
         """What determines its results, as JSON can hold it."""
@@ -153,6 +157,7 @@ class Classifier:
             "decide": ".".join(where),
             "takes_gaps": self.takes_gaps,
             "has_cost": self.has_cost,
+            "slope": self.slope,
         }
 
 
@@ -183,10 +188,12 @@ def register_classifier(
     *,
     takes_gaps: bool = False,
     has_cost: bool = True,
+    slope: float = 2.0,
     overwrite: bool = False,
 ) -> Classifier:
     """Add a classifier; see :class:`Classifier` for what it has to do."""
-    return CLASSIFIERS.add(Classifier(name, decide, takes_gaps, has_cost), overwrite=overwrite)
+    made = Classifier(name, decide, takes_gaps, has_cost, slope)
+    return CLASSIFIERS.add(made, overwrite=overwrite)
 
 
 def describe_estimator(estimator: Any) -> dict[str, Any]:
@@ -262,4 +269,4 @@ def _boosting(
 
 register_filler("mean", _training_mean)
 register_classifier("svm", _linear_svm)
-register_classifier("boosting", _boosting, takes_gaps=True, has_cost=False)
+register_classifier("boosting", _boosting, takes_gaps=True, has_cost=False, slope=1.0)

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from idfsmec.errors import InputError
-from idfsmec.metrics import METRICS
+from idfsmec.metrics import CRITERIA, METRICS
 from idfsmec.missing import PATTERNS
-from idfsmec.selection.defaults import METRIC, N_FEATURES, N_INNER_SPLITS, SVM_COSTS
+from idfsmec.selection.defaults import CRITERION, N_FEATURES, N_INNER_SPLITS, SVM_COSTS
 
 Folds = Literal["subject", "sample"]
 Gaps = Literal["everywhere", "selection"]
@@ -42,10 +42,12 @@ class Protocol:
     ks : sequence of int
         Numbers of selected features. Those beyond a table's number of features are left out.
     metric : str
-        What tuning maximises.
+        What is reported first, and what ``oracle`` picks by; one of ``idfsmec.metrics.METRICS``.
+    tuned_by : str
+        What nested tuning maximises; one of ``idfsmec.metrics.CRITERIA``. By default the log loss
+        by subject, with its sign turned; see :mod:`idfsmec.selection.tuning`.
     svm_costs : sequence of float
-        Values of the linear SVM's C. Where several are given and tuning is nested, settings are
-        compared with the middle one first; C is then chosen for the best setting of each k.
+        Values of the classifier's C. A ``grid`` is scored with the middle one.
     class_weight : {"balanced", None}
         Whether the SVM weighs classes by their rarity.
 
@@ -64,7 +66,8 @@ class Protocol:
     patterns: Sequence[str] = ("random",)
     seeds: Sequence[int] = (0,)
     ks: Sequence[int] = N_FEATURES
-    metric: str = METRIC
+    metric: str = "balanced_accuracy"
+    tuned_by: str = CRITERION
     svm_costs: Sequence[float] = SVM_COSTS
     class_weight: Literal["balanced"] | None = "balanced"
 
@@ -76,6 +79,7 @@ class Protocol:
         _check_choice("gaps", self.gaps, get_args(Gaps))
         _check_choice("tuning", self.tuning, get_args(Tuning))
         _check_choice("metric", self.metric, METRICS)
+        _check_choice("tuned_by", self.tuned_by, CRITERIA)
         _check_choice("class_weight", self.class_weight, ("balanced", None))
         for pattern in self.patterns:
             _check_choice("patterns", pattern, PATTERNS)
@@ -85,11 +89,6 @@ class Protocol:
         _check_range("svm_costs", self.svm_costs, lambda c: 0 < c < float("inf"), "above 0")
         for name in ("n_splits", "n_inner_splits"):
             _check_range(name, [getattr(self, name)], lambda n: n >= 2, "at least 2")
-
-    @property
-    def middle_cost(self) -> float:
-        """The value of C with which settings are compared."""
-        return self.svm_costs[(len(self.svm_costs) - 1) // 2]
 
     def per_unit(self) -> dict[str, Any]:
         """What determines the result of one unit, beside its own coordinates."""

@@ -23,7 +23,7 @@ SCORES = [
     *KEYS,
     *("k", "params", "lam", "gamma", "chosen"),
     *("accuracy", "balanced_accuracy", "f1", "roc_auc"),
-    *("subject_accuracy", "subject_balanced_accuracy"),
+    *("subject_accuracy", "subject_balanced_accuracy", "subject_roc_auc"),
     *("seconds", "n_train", "n_test", "n_channels"),
 ]
 SELECTIONS = [*KEYS, "k", "ranking", "n_channels"]

@@ -71,13 +71,14 @@ class _Work:
         if len(self.method.settings) * len(self.ks) * len(self.costs) == 1:
             picks, best_k = {self.ks[0]: (0, self.costs[0])}, self.ks[0]
         else:
-            scorers = [self._scorer(part, [self.protocol.metric]) for part in self.data.inner]
+            scorers = [self._scorer(part, [self.protocol.tuned_by]) for part in self.data.inner]
             tuned = tune(
                 scorers,
                 self._rank_inner(),
                 self.ks,
+                default=self.method.default_setting,
                 costs=self.costs,
-                metric=self.protocol.metric,
+                metric=self.protocol.tuned_by,
             )
             picks = {k: (trial.setting, trial.cost) for k, trial in tuned.picks.items()}
             best_k = tuned.n_features
@@ -179,7 +180,7 @@ class _Work:
             random_state=self.seed,
         )
         split = Split(filled.train, data.y_train, filled.test, data.y_test, data.subjects_test)
-        return SplitScorer(split, classify, metrics)
+        return SplitScorer(split, classify, metrics, classifier.slope)
 
     def _add(
         self,

@@ -10,10 +10,10 @@ LAMS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 #: Channel weightings; the paper's grid is 2 ... 9, but values near 1 often do better.
 GAMMAS = (1.1, 1.5, 2.0, 3.0, 5.0, 9.0)
 #: Costs C of the linear SVM.
-SVM_COSTS = (0.01, 0.1, 1.0)
+SVM_COSTS = (0.001, 0.01, 0.1, 1.0)
 #: Numbers of features.
 N_FEATURES = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
 #: Inner folds.
-N_INNER_SPLITS = 3
-#: What is maximised, one of :data:`idfsmec.metrics.METRICS`.
-METRIC = "balanced_accuracy"
+N_INNER_SPLITS = 5
+#: What is maximised, one of :data:`idfsmec.metrics.CRITERIA`.
+CRITERION = "subject_neg_log_loss"

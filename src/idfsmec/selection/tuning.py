@@ -1,9 +1,15 @@
-"""The tuner: inner folds choose a selector's setting, the classifier's cost and how many features.
+"""The tuner: inner folds choose how many features, the classifier's cost and a selector's setting.
 
-Every number of features is tuned on its own: all settings are compared with the middle cost, the
-best of them gets the best of all costs. Then the numbers of features are compared, each as tuned.
-Of equals the first wins: earlier settings, smaller costs, fewer features. Comparing settings with
-one cost only takes a third of the fits, and which setting is best hardly depends on the cost.
+First the number of features and the cost are chosen together, with the selector as it is by
+default. Then the other settings are compared with that number and cost, and the best of them is
+taken only if its gain, paired over the folds, is above :data:`MARGIN` standard errors: the best of
+many is better by luck alone. Last, every other number of features gets the best cost for that
+setting, so that a curve over numbers can be drawn. Of equals the first wins: smaller costs, fewer
+features, the default.
+
+A smooth criterion matters more than the order. How many of some fifty people are classified
+rightly moves in steps of two percent, and the best of many such numbers is luck; the log loss by
+person hears how sure each decision was. :doc:`/explanation/evaluation` says what was measured.
 
 ``idfsmec.IDFSMECCV`` and the nested evaluation both choose this way, with the defaults of
 :mod:`idfsmec.selection.defaults`.
@@ -12,15 +18,18 @@ one cost only takes a third of the fits, and which setting is best hardly depend
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from idfsmec.metrics import METRICS, Scores, score_decisions
-from idfsmec.selection.defaults import METRIC, SVM_COSTS
+from idfsmec.metrics import METRICS, SVM_SLOPE, Scores, score_decisions
+from idfsmec.selection.defaults import CRITERION, SVM_COSTS
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -28,6 +37,9 @@ Codes = NDArray[np.intp]
 #: From training samples, their classes, test samples and a cost to decision values, shape
 #: (n_test, n_classes).
 Classify = Callable[[Array, Codes, Array, float], Array]
+
+#: By how many standard errors another setting has to be better than the default.
+MARGIN = 1.0
 
 
 @dataclass(frozen=True)
@@ -60,13 +72,22 @@ class SplitScorer:
         ``(train, y_train, test, C) -> decisions``, such as a partial
         :func:`~idfsmec.selection.linear_svm.svm_decisions`.
     metrics : sequence of str
-        Which scores are computed.
+        Which scores are computed, of :data:`idfsmec.metrics.CRITERIA`.
+    slope : float
+        What makes log odds of its decisions, for the log loss.
     """
 
-    def __init__(self, split: Split, classify: Classify, metrics: Sequence[str] = METRICS) -> None:
+    def __init__(
+        self,
+        split: Split,
+        classify: Classify,
+        metrics: Sequence[str] = METRICS,
+        slope: float = SVM_SLOPE,
+    ) -> None:
         self._split = split
         self._classify = classify
         self._metrics = metrics
+        self._slope = slope
         self._known: dict[tuple[bytes, float], Scores] = {}
 
     def scores(self, ranking: Codes, n_features: int, cost: float) -> Scores:
@@ -90,7 +111,7 @@ class SplitScorer:
                 split.train[:, columns], split.y_train, split.test[:, columns], cost
             )
             self._known[key] = score_decisions(
-                decisions, split.y_test, split.subjects_test, self._metrics
+                decisions, split.y_test, split.subjects_test, self._metrics, self._slope
             )
         return self._known[key]
 
@@ -113,6 +134,18 @@ class Trial:
         values = np.array(self.scores)
         return float(np.nanmean(values)) if np.isfinite(values).any() else -np.inf
 
+    def is_better(self, other: Trial, margin: float = 0.0) -> bool:
+        """Whether the gain over another trial is above so many standard errors over the splits.
+
+        With one split there is no standard error, and any gain counts.
+        """
+        gains = np.array(self.scores) - np.array(other.scores)
+        gains = gains[np.isfinite(gains)]
+        if gains.size == 0:
+            return self.mean > other.mean
+        error = gains.std(ddof=1) / math.sqrt(gains.size) if gains.size > 1 else 0.0
+        return bool(gains.mean() > margin * error)
+
 
 @dataclass(frozen=True)
 class Tuned:
@@ -121,11 +154,12 @@ class Tuned:
     Attributes
     ----------
     picks : dict of int to Trial
-        The best trial for every number of features.
+        For every number of features the chosen setting with its best cost.
     n_features : int
-        The best number of features.
+        The number of features chosen.
     trials : tuple of Trial
-        All that was tried: every setting with the middle cost, the best ones with all costs.
+        All that was tried: every number and cost at the default setting, every setting at the
+        number and cost that were best there, and every number and cost at the chosen one.
     """
 
     picks: dict[int, Trial]
@@ -134,19 +168,51 @@ class Tuned:
 
     @property
     def best(self) -> Trial:
-        """The best of all."""
+        """What is used."""
         return self.picks[self.n_features]
 
 
 def middle_cost(costs: Sequence[float]) -> float:
-    """Give the cost with which settings are compared.
+    """Give the cost that stands for all where only one is tried.
 
     Examples
     --------
-    >>> middle_cost((0.01, 0.1, 1.0)), middle_cost((0.01, 0.1, 1.0, 10.0))
-    (0.1, 0.1)
+    >>> middle_cost((0.01, 0.1, 1.0)), middle_cost((0.001, 0.01, 0.1, 1.0))
+    (0.1, 0.01)
     """
-    return costs[_middle(costs)]
+    return costs[(len(costs) - 1) // 2]
+
+
+def nearest_setting(settings: Sequence[Mapping[str, Any]], own: Mapping[str, Any]) -> int:
+    """Say which of the settings a selector has by default, or comes nearest to that.
+
+    Positive numbers are compared by their ratio, other numbers by their difference, and anything
+    else is equal or not. Of equally near ones it is the first.
+
+    Parameters
+    ----------
+    settings : sequence of mappings
+        Parameters to try.
+    own : mapping
+        Parameters as they are.
+
+    Examples
+    --------
+    >>> nearest_setting([{"lam": 0.01}, {"lam": 2.0}, {"lam": 100.0}], {"lam": 1.0, "tol": 1e-6})
+    1
+    """
+    return min(
+        range(len(settings)),
+        key=lambda one: sum(_distance(v, own.get(key)) for key, v in settings[one].items()),
+    )
+
+
+def _distance(value: Any, own: Any) -> float:
+    if not (isinstance(value, Real) and isinstance(own, Real)):
+        return float(value != own)
+    if value > 0 and own > 0:
+        return abs(math.log(float(value) / float(own)))
+    return abs(float(value) - float(own))
 
 
 def tune(
@@ -154,11 +220,12 @@ def tune(
     rankings: NDArray[np.intp],
     n_features: Sequence[int],
     *,
+    default: int = 0,
     costs: Sequence[float] = SVM_COSTS,
-    metric: str = METRIC,
+    metric: str = CRITERION,
     n_jobs: int | None = None,
 ) -> Tuned:
-    """Choose a setting, a cost and a number of features by their scores on inner folds.
+    """Choose a number of features, a cost and a setting by their scores on inner folds.
 
     Parameters
     ----------
@@ -169,6 +236,8 @@ def tune(
         with the third axis where they depend on how many features are asked for.
     n_features : sequence of int
         Numbers of features to compare.
+    default : int
+        Which setting is left only for a clear gain; see :func:`nearest_setting`.
     costs : sequence of float
         Costs of the classifier to compare.
     metric : str
@@ -191,34 +260,34 @@ def tune(
     >>> split = Split(X[:40], y[:40], X[40:], y[40:], np.arange(20))
     >>> svm = partial(svm_decisions, n_classes=2, class_weight="balanced")
     >>> good, bad = [2, 3, 1, 4], [1, 2, 4, 3]
-    >>> tuned = tune([SplitScorer(split, svm)], np.array([[bad, good]]), [1, 3])
+    >>> scorer = SplitScorer(split, svm, ["roc_auc"])
+    >>> tuned = tune([scorer], np.array([[bad, good]]), [1, 2], metric="roc_auc")
     >>> tuned.best.setting, tuned.n_features
     (1, 1)
     """
     rankings = rankings[:, :, None, :] if rankings.ndim == 3 else rankings
-    shared = (scorers, rankings, n_features, costs, metric, n_jobs)
-    counts, middle = range(len(n_features)), _middle(costs)
-    compared = [(s, count, middle) for s in range(rankings.shape[1]) for count in counts]
-    first = _try(*shared, compared)
+    attempt = functools.partial(_try, scorers, rankings, n_features, costs, metric, n_jobs)
+    pairs = [(count, cost) for count in range(len(n_features)) for cost in range(len(costs))]
+    tried = attempt([(default, *pair) for pair in pairs])
+    trials = list(tried)
     # max() keeps the first of equals.
-    leading = [max(first[count :: len(counts)], key=lambda one: one.mean) for count in counts]
-    others = [
-        (leading[count].setting, count, cost)
-        for count in counts
-        for cost in range(len(costs))
-        if cost != middle
-    ]
-    second = _try(*shared, others)
-    picks, n_others = {}, len(costs) - 1
-    for count, k in enumerate(n_features):
-        by_cost = second[count * n_others : (count + 1) * n_others]
-        by_cost.insert(middle, leading[count])
-        picks[k] = max(by_cost, key=lambda one: one.mean)
-    return Tuned(picks, max(picks, key=lambda k: picks[k].mean), (*first, *second))
-
-
-def _middle(costs: Sequence[float]) -> int:
-    return (len(costs) - 1) // 2
+    place = max(range(len(pairs)), key=lambda one: tried[one].mean)
+    best, pair = tried[place], pairs[place]
+    others = [one for one in range(rankings.shape[1]) if one != default]
+    compared = attempt([(one, *pair) for one in others])
+    trials += compared
+    leading = max(compared, key=lambda one: one.mean, default=best)
+    if leading.is_better(best, MARGIN):
+        rest = [one for one in pairs if one != pair]
+        again = attempt([(leading.setting, *one) for one in rest])
+        trials += again
+        again.insert(place, leading)
+        tried = again
+    picks = {
+        k: max(tried[count * len(costs) : (count + 1) * len(costs)], key=lambda one: one.mean)
+        for count, k in enumerate(n_features)
+    }
+    return Tuned(picks, best.n_features, tuple(trials))
 
 
 def _try(

@@ -21,9 +21,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec import IDFSMEC, IDFSMECCV
 from idfsmec.evaluation import Protocol, find_methods
+from idfsmec.selection.tuning import MARGIN
 from tests.conftest import make_channels
 
 GRID = {"lams": [1e-2, 1.0], "gammas": [1.1, 2.0]}
+DEFAULT = (1.0, 2.0)
 COUNTS, COSTS = [2, 8], [0.01, 0.1, 1.0]
 
 
@@ -54,16 +56,17 @@ def single_fits(X, y, channels, folds, classifier=None):
 
 
 def choose(score, costs):
-    """The documented procedure: settings at the middle cost, then the cost, then the count."""
+    """The documented procedure: count and cost at the default, another setting if it is clear."""
     settings = [(lam, gamma) for lam in GRID["lams"] for gamma in GRID["gammas"]]
-    picks = {}
-    for k in COUNTS:
-        middle = costs[(len(costs) - 1) // 2]
-        best = max(settings, key=lambda one: score(*one, k, middle).mean())
-        C = max(costs, key=lambda C: score(*best, k, C).mean())
-        picks[k] = *best, C, score(*best, k, C).mean()
-    best_k = max(COUNTS, key=lambda k: picks[k][-1])
-    return (*picks[best_k], best_k)
+    pairs = [(k, C) for k in COUNTS for C in costs]
+    k, C = max(pairs, key=lambda pair: score(*DEFAULT, *pair).mean())
+    others = [one for one in settings if one != DEFAULT]
+    best = max(others, key=lambda one: score(*one, k, C).mean())
+    gain = score(*best, k, C) - score(*DEFAULT, k, C)
+    if gain.mean() <= MARGIN * gain.std(ddof=1) / len(gain) ** 0.5:
+        best = DEFAULT
+    C = max(costs, key=lambda C: score(*best, k, C).mean())
+    return *best, C, score(*best, k, C).mean(), k
 
 
 def unequal(n_classes):
@@ -78,19 +81,25 @@ def unequal(n_classes):
 def test_the_choice_is_that_of_single_fits(n_classes):
     X, y, channels = unequal(n_classes)
     folds = StratifiedKFold(3)
-    ours = IDFSMECCV(channels, **GRID, n_features_to_select=COUNTS, costs=COSTS, cv=folds).fit(
-        X, y
-    )
+    ours = IDFSMECCV(
+        channels,
+        **GRID,
+        n_features_to_select=COUNTS,
+        costs=COSTS,
+        cv=folds,
+        scoring="balanced_accuracy",
+    ).fit(X, y)
     score = single_fits(X, y, channels, folds)
     lam, gamma, C, mean, k = choose(score, COSTS)
     assert ours.best_params_ == {"lam": lam, "gamma": gamma, "n_features_to_select": k}
     assert (ours.best_cost_, ours.best_score_) == (C, pytest.approx(mean))
     results = ours.cv_results_
-    assert len(results["params"]) == 4 * 2 + 2 * 2
+    moved = (lam, gamma) != DEFAULT
+    assert len(results["params"]) == 2 * 3 + 3 + moved * (2 * 3 - 1)
     for place, one in enumerate(results["params"]):
         splits = score(one["lam"], one["gamma"], one["n_features_to_select"], one["C"])
         assert_allclose([results[f"split{f}_test_score"][place] for f in range(3)], splits)
-    assert results["rank_test_score"][ours.best_index_] == 1
+    assert results["mean_test_score"][ours.best_index_] == ours.best_score_
 
 
 @pytest.mark.parametrize("classifier", [LogisticRegression(), KNeighborsClassifier(3)])
@@ -98,10 +107,13 @@ def test_a_classifier_of_your_own_scores_without_costs(classifier):
     X, y, channels = unequal(2)
     folds = StratifiedKFold(3)
     grid = {"lams": [1.0], "gammas": [1.1, 2.0], "n_features_to_select": [5]}
-    ours = IDFSMECCV(channels, **grid, classifier=classifier, cv=folds, n_jobs=2).fit(X, y)
+    scoring = "balanced_accuracy"
+    ours = IDFSMECCV(
+        channels, **grid, classifier=classifier, cv=folds, scoring=scoring, n_jobs=2
+    ).fit(X, y)
     score = single_fits(X, y, channels, folds, classifier)
     means = [score(1.0, gamma, 5, None).mean() for gamma in (1.1, 2.0)]
-    assert_allclose(ours.cv_results_["mean_test_score"], means)
+    assert_allclose(ours.cv_results_["mean_test_score"], means[::-1])  # the default comes first
     assert np.isnan(ours.best_cost_)
     assert set(ours.cv_results_["params"][0]) == {"lam", "gamma", "n_features_to_select"}
 
@@ -111,7 +123,7 @@ def test_search_and_benchmark_try_the_same_by_default():
     assert search.costs == protocol.svm_costs
     assert search.n_features_to_select == protocol.ks
     assert search.cv == protocol.n_inner_splits
-    assert search.scoring == protocol.metric
+    assert search.scoring == protocol.tuned_by
     assert search.class_weight == protocol.class_weight
     (method,) = find_methods(["IDFS-MEC"])
     pairs = {(one["lam"], one["gamma"]) for one in method.settings}
@@ -142,6 +154,7 @@ def test_an_integer_cv_respects_groups(incomplete):
     y = (np.arange(24) % 2)[subjects]
     X = np.column_stack([rng.normal(size=24)[subjects], rng.normal(size=(120, 3))])
     search = IDFSMECCV(n_features_to_select=[1], lams=[1.0], gammas=[2.0], costs=[1.0], cv=5)
+    search.set_params(scoring="balanced_accuracy")
     apart = search.fit(X, y, groups=subjects).best_score_
     assert apart < 0.7
 
@@ -150,16 +163,25 @@ def test_scores_by_subject_take_the_groups(incomplete):
     X, _, channels = incomplete
     subjects = np.array([f"s{i}" for i in np.repeat(np.arange(30), 4)])
     labels = np.repeat(np.arange(30) % 2, 4)
-    search = IDFSMECCV(channels, **GRID, scoring="subject_accuracy")
+    search = IDFSMECCV(channels, **GRID, scoring="subject_accuracy", cv=3)
     splits = search.fit(X, labels, groups=subjects).cv_results_["split0_test_score"]
     assert_allclose(splits * 10, np.round(splits * 10))  # ten people a fold
+
+
+def test_there_are_fewer_folds_where_a_class_has_few_people():
+    X, _, channels = make_channels(n_samples=36, seed=4, missing=0.1)
+    people = np.repeat(np.arange(18), 2)
+    few = np.isin(people, (3, 7, 11)).astype(int)
+    search = IDFSMECCV(channels, **GRID, n_features_to_select=[2]).fit(X, few, groups=people)
+    assert "split2_test_score" in search.cv_results_
+    assert "split3_test_score" not in search.cv_results_
 
 
 def test_folds_that_use_a_part_of_the_samples_only():
     X, y, channels = unequal(2)
     folds = ShuffleSplit(3, train_size=0.5, test_size=0.3, random_state=0)
     grid = {"lams": [0.1], "gammas": [2.0], "n_features_to_select": [5], "costs": [0.1]}
-    search = IDFSMECCV(channels, **grid, cv=folds).fit(X, y)
+    search = IDFSMECCV(channels, **grid, cv=folds, scoring="balanced_accuracy").fit(X, y)
     alone = single_fits(X, y, channels, folds)(0.1, 2.0, 5, 0.1)
     found = [search.cv_results_[f"split{f}_test_score"][0] for f in range(3)]
     assert_allclose(found, alone)

@@ -26,12 +26,12 @@ from idfsmec._parameters import (
     integer,
     number,
 )
-from idfsmec.metrics import METRICS
+from idfsmec.metrics import CRITERIA, SVM_SLOPE
 from idfsmec.selection._base import RankingSelector, count_features, encode_labels
 from idfsmec.selection.defaults import (
+    CRITERION,
     GAMMAS,
     LAMS,
-    METRIC,
     N_FEATURES,
     N_INNER_SPLITS,
     SVM_COSTS,
@@ -39,7 +39,7 @@ from idfsmec.selection.defaults import (
 from idfsmec.selection.idfsmec.engine import GAMMA, LAM
 from idfsmec.selection.idfsmec.estimator import IDFSMEC, ChannelEstimator
 from idfsmec.selection.linear_svm import by_class, svm_decisions
-from idfsmec.selection.tuning import Classify, Split, SplitScorer, Tuned, tune
+from idfsmec.selection.tuning import Classify, Split, SplitScorer, Tuned, nearest_setting, tune
 from idfsmec.solver import Scaling
 
 Array = NDArray[np.float64]
@@ -55,16 +55,20 @@ _OF_THE_SELECTOR = (
     "n_iter_",
 )
 
+#: No classifier is surer than that, so that one bold mistake does not decide a log loss.
+_LEAST_PROBABILITY = 1e-3
+
 
 class IDFSMECCV(ChannelEstimator, RankingSelector):
     """:class:`IDFSMEC` with ``lam``, ``gamma`` and the number of features chosen by inner folds.
 
     All folds, all ``lams`` and all channels are solved in one batch. A linear SVM on the leading
     features, standardised by the training part and filled with its mean, then scores them on the
-    held-out part. For every number of features, all pairs of ``lam`` and ``gamma`` are compared
-    with the middle cost, and the best pair gets the best cost; then the number of features with
-    the best mean score is taken. Of equals the first wins: smaller ``lam``, ``gamma``, cost and
-    number. The nested evaluation of ``idfsmec benchmark`` chooses in the same way.
+    held-out part. The number of features and the cost are chosen together, with ``lam`` and
+    ``gamma`` as :class:`IDFSMEC` has them; another pair is taken only if it is better than that
+    by more than one standard error over the folds. Of equals the first wins: fewer features, a
+    smaller cost. The nested evaluation of ``idfsmec benchmark`` chooses in the same way; see
+    :mod:`idfsmec.selection.tuning`.
 
     Parameters
     ----------
@@ -74,18 +78,18 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
         The grid.
     n_features_to_select : sequence of int or float, default=(10, 20, ..., 100)
         Numbers (or fractions) of features to try; those beyond what there is are left out.
-    costs : sequence of float, default=(0.01, 0.1, 1.0)
+    costs : sequence of float, default=(0.001, 0.01, 0.1, 1.0)
         Costs C of the linear SVM to try.
-    cv : int, splitter or iterable, default=3
+    cv : int, splitter or iterable, default=5
         Inner folds. With an integer and ``groups``, folds are stratified and keep groups
-        together.
+        together; there are fewer where a class has too few samples or groups.
     classifier : classifier, optional
         Scores the selections in place of the linear SVM, at its own settings: ``costs`` and
         ``class_weight`` are not used then.
     class_weight : {"balanced", None}, default="balanced"
         Of the linear SVM.
-    scoring : str, default="balanced_accuracy"
-        One of ``idfsmec.metrics.METRICS``; those by subject take ``groups`` as subjects.
+    scoring : str, default="subject_neg_log_loss"
+        One of ``idfsmec.metrics.CRITERIA``; those by subject take ``groups`` as subjects.
     n_jobs : int, optional
         Processes over folds for the scoring.
     standardize, missing_correction, channel_weighting, missing_indicator, tol, max_iter, device
@@ -116,7 +120,7 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
     >>> X[::3, :10] = np.nan
     >>> channels = [0] * 10 + [1] * 10 + [2] * 10
     >>> search = IDFSMECCV(channels, n_features_to_select=[2, 5, 10]).fit(X, y)
-    >>> sorted(search.best_params_), search.best_score_ > 0.9
+    >>> sorted(search.best_params_), search.best_score_ > -0.3
     (['gamma', 'lam', 'n_features_to_select'], True)
     """
 
@@ -128,7 +132,7 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
         "cv": ["cv_object"],
         "classifier": [HasMethods(["fit", "predict"]), None],
         "class_weight": [StrOptions({"balanced"}), None],
-        "scoring": [StrOptions(set(METRICS))],
+        "scoring": [StrOptions(set(CRITERIA))],
         "n_jobs": N_JOBS,
     }
 
@@ -143,7 +147,7 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
         cv: Any = N_INNER_SPLITS,
         classifier: BaseEstimator | None = None,
         class_weight: str | None = "balanced",
-        scoring: str = METRIC,
+        scoring: str = CRITERION,
         n_jobs: int | None = None,
         standardize: bool = True,
         missing_correction: str | None = "ipw",
@@ -197,7 +201,8 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
             X, y, settings, held_out=[np.setdiff1d(everyone, train) for train, _ in splits]
         )
         subjects = everyone if groups is None else np.unique(groups, return_inverse=True)[1]
-        tuned = self._tune(checked, codes, subjects, splits, rankings)
+        default = nearest_setting(settings, IDFSMEC().get_params())
+        tuned = self._tune(checked, codes, subjects, splits, rankings, default)
         self._store(tuned, settings)
         self.selector_ = selector.set_params(**self.best_params_).fit(X, y)
         for name in _OF_THE_SELECTOR:
@@ -208,9 +213,12 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
         self, X: Array, codes: Indices, groups: ArrayLike | None
     ) -> list[tuple[Indices, Indices]]:
         folds = self.cv
-        if groups is not None and isinstance(folds, Integral):
-            folds = StratifiedGroupKFold(int(folds))
         _, groups = indexable(X, groups)
+        if isinstance(folds, Integral):
+            names = np.arange(codes.size) if groups is None else np.asarray(groups)
+            fewest = min(np.unique(names[codes == one]).size for one in np.unique(codes))
+            n_splits = max(2, min(int(folds), fewest))
+            folds = n_splits if groups is None else StratifiedGroupKFold(n_splits)
         return list(check_cv(folds, codes, classifier=True).split(X, codes, groups))
 
     def _tune(
@@ -220,28 +228,37 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
         subjects: Indices,
         splits: list[tuple[Indices, Indices]],
         rankings: Indices,
+        default: int,
     ) -> Tuned:
-        classify, costs = self._classifier()
+        classify, costs, slope = self._classifier()
         scorers = []
         for train, test in splits:
             scaling = Scaling.learn(X[train])
             parts = scaling.filled(X[train]), codes[train], scaling.filled(X[test]), codes[test]
-            scorers.append(SplitScorer(Split(*parts, subjects[test]), classify, [self.scoring]))
+            split = Split(*parts, subjects[test])
+            scorers.append(SplitScorer(split, classify, [self.scoring], slope))
         counts = feature_counts(self.n_features_to_select, X.shape[1])
         with one_blas_thread():
             return tune(
-                scorers, rankings, counts, costs=costs, metric=self.scoring, n_jobs=self.n_jobs
+                scorers,
+                rankings,
+                counts,
+                default=default,
+                costs=costs,
+                metric=self.scoring,
+                n_jobs=self.n_jobs,
             )
 
-    def _classifier(self) -> tuple[Classify, list[float]]:
-        """What scores the selections, and the costs to try."""
+    def _classifier(self) -> tuple[Classify, list[float], float]:
+        """What scores the selections, the costs to try, and what makes log odds of decisions."""
         n_classes = self.classes_.size
         if self.classifier is not None:
-            return _Decisions(self.classifier, self.classes_), [np.nan]
+            own = _Decisions(self.classifier, self.classes_)
+            return own, [np.nan], own.slope
         svm: Callable[..., Array] = partial(
             svm_decisions, n_classes=n_classes, class_weight=self.class_weight
         )
-        return svm, sorted({float(cost) for cost in self.costs})
+        return svm, sorted({float(cost) for cost in self.costs}), SVM_SLOPE
 
     def _store(self, tuned: Tuned, settings: list[dict[str, float]]) -> None:
         best = tuned.best
@@ -270,18 +287,23 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
 
 @dataclass(frozen=True)
 class _Decisions:
-    """Decision values of any classifier of scikit-learn, at its own settings."""
+    """Log probabilities of any classifier of scikit-learn, at its own settings, or decisions."""
 
     classifier: BaseEstimator
     classes: NDArray
 
+    @property
+    def slope(self) -> float:
+        """What makes log odds of them."""
+        return 1.0 if hasattr(self.classifier, "predict_proba") else SVM_SLOPE
+
     def __call__(self, train: Array, y: Indices, test: Array, cost: float) -> Array:
         model: Any = clone(self.classifier).fit(train, self.classes[y])
         places = np.searchsorted(self.classes, model.classes_)
-        if hasattr(model, "decision_function"):
+        if hasattr(model, "predict_proba"):
+            values = np.log(np.maximum(model.predict_proba(test), _LEAST_PROBABILITY))
+        elif hasattr(model, "decision_function"):
             values = model.decision_function(test)
-        elif hasattr(model, "predict_proba"):
-            values = model.predict_proba(test)
         else:
             values = (model.predict(test)[:, None] == model.classes_).astype(float)
         return by_class(values, places, self.classes.size)
