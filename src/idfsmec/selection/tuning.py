@@ -210,9 +210,8 @@ def nearest_setting(settings: Sequence[Mapping[str, Any]], own: Mapping[str, Any
 def _distance(value: Any, own: Any) -> float:
     if not (isinstance(value, Real) and isinstance(own, Real)):
         return float(value != own)
-    if value > 0 and own > 0:
-        return abs(math.log(float(value) / float(own)))
-    return abs(float(value) - float(own))
+    here, there = float(value), float(own)
+    return abs(math.log(here / there)) if min(here, there) > 0 else abs(here - there)
 
 
 def tune(
