@@ -80,6 +80,7 @@ def test_a_folder_without_results_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_only_one_experiment_leaves_the_others_out_in_words(tmp_path):
     folder = write_results(tmp_path, {"t": simulate()}, ("sensitivity",))
     events = []
@@ -112,6 +113,7 @@ def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path)
     assert 'id="ranks"' in html  # two tables, two patterns, two rates
 
 
+@pytest.mark.slow
 def test_results_that_lack_pieces_still_make_a_page(results, tmp_path, monkeypatch):
     tables = {
         name: {key: value for key, value in about.items() if key != "missing_by_recording"}

@@ -45,6 +45,7 @@ def test_if_no_feature_is_stable_the_page_warns(change):
     assert "No stable feature" in [warning["title"] for warning in summary["warnings"]]
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_section_the_figures_and_the_column(page, folder):
     html = page.read_text("utf-8")
     assert "How stable the selection is" in html
@@ -54,6 +55,7 @@ def test_the_page_shows_the_section_the_figures_and_the_column(page, folder):
         assert (folder / "figures" / f"{name}.png").exists()
 
 
+@pytest.mark.slow
 def test_results_without_halves_say_what_to_run(hostile_page):
     html = hostile_page.read_text("utf-8")
     assert "Halves of the subjects were not compared (run idfsmec benchmark)." in html
