@@ -120,3 +120,27 @@ def test_curves_over_k_follow_the_setting_that_was_chosen():
     both = pd.concat([scores, other], ignore_index=True)
     ax = plot_accuracy_by_k(both)
     assert line_of(ax, "IDFS-MEC").get_ydata() == pytest.approx([0.7, 0.8])
+
+
+def barred(ax):
+    """Colours of the vertical bars, of which one collection belongs to each method with any."""
+    return [bars for bars in ax.collections if hasattr(bars, "get_segments")]
+
+
+def test_of_many_methods_the_best_two_and_the_sanity_lines_have_intervals():
+    means = {f"m{i}": 0.6 + i / 100 for i in range(8)} | {"IDFS-MEC": 0.5, "random": 0.4}
+    methods = {f"m{i}": {"family": "filter"} for i in range(8)}
+    methods |= {"IDFS-MEC": {"family": "proposed"}, "random": {"family": "sanity"}}
+    scores = make_scores({(m, r, 5): mean for m, mean in means.items() for r in (0.0, 0.3)})
+    ax = plot_accuracy_by_rate(scores, methods=methods)
+    assert len(barred(ax)) == 3
+    widths = {method: line_of(ax, method).get_linewidth() for method in means}
+    assert all(widths[f"m{i}"] < widths["m6"] == widths["m7"] for i in range(6))
+    explained = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert explained[1] == "thin: the 6 further methods, means alone"
+
+
+def test_few_methods_all_have_intervals_and_need_no_legend():
+    ax = plot_accuracy_by_rate(make_scores(BY_RATE))
+    assert len(barred(ax)) == 2
+    assert ax.get_legend() is None

@@ -2,16 +2,17 @@ import dataclasses
 import re
 
 import pytest
+from markupsafe import escape
 from PIL import Image
 
 from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.evaluation import Results
-from idfsmec.report import write_report
+from idfsmec.report import summarise, write_report
 from tests.report.make_results import simulate, write_results
 
 SECTIONS = ("channels", "heatmap", "selection-frequency-features", "selection-frequency-channels",
-            "missing", "accuracy-by-rate", "accuracy-by-k", "ablation", "sensitivity", "cost",
-            "convergence", "ranks")  # fmt: skip
+            "missing", "accuracy-by-rate", "differences", "accuracy-by-k", "ablation",
+            "sensitivity", "cost", "convergence", "ranks")  # fmt: skip
 
 
 def test_the_page_stands_alone(page):
@@ -42,6 +43,14 @@ def test_every_figure_says_folds_and_tuning(page):
     for figure in figures:
         assert "folds" in figure
         assert re.search(r"tuning|settings", figure)
+
+
+def test_sentences_stand_under_their_figures(page, results):
+    html = page.read_text("utf-8")
+    said = summarise(results)["tables"][0]["sentences"]
+    for section in ("accuracy-by-rate", "differences", "accuracy-by-k", "channels", "cost"):
+        figure = re.search(rf'<figure class="figure" id="{section}">.*?</figure>', html, re.DOTALL)
+        assert escape(said[section][""][0]) in figure.group()
 
 
 def test_figures_on_the_page_follow_its_colours(page):

@@ -17,6 +17,7 @@ from .stability import Stability, selection_matrix, selection_stability
 from .statistics import (
     MeanInterval,
     RankComparison,
+    compare_folds,
     compare_pairs,
     compare_ranks,
     corrected_interval,
@@ -39,6 +40,7 @@ __all__ = [
     "accuracy",
     "chance_band",
     "chance_bands",
+    "compare_folds",
     "compare_pairs",
     "compare_ranks",
     "corrected_interval",

@@ -242,6 +242,51 @@ def compare_pairs(scores: pd.DataFrame, reference: str) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(p_holm=holm([row["p_value"] for row in rows]))
 
 
+def compare_folds(
+    scores: pd.DataFrame, reference: str, n_train: float, n_test: float, *, level: float = 0.95
+) -> pd.DataFrame:
+    """Compare a reference with each of the others on the same folds, knowing that folds overlap.
+
+    The corrected resampled t-test of Nadeau and Bengio, see :func:`corrected_interval`.
+
+    Parameters
+    ----------
+    scores : DataFrame of shape (n_folds, n_methods)
+        One row per fold and repetition; a fold that lacks one of two methods is left out.
+    reference : str
+        The column that the others are compared with.
+    n_train, n_test : float
+        Samples (or subjects) a fold trains and tests on, on average.
+    level : float, default=0.95
+
+    Returns
+    -------
+    DataFrame
+        One row per other column that shares a fold: ``method``, ``difference`` (reference minus
+        method), ``low``, ``high``, ``n``, ``p_value``; interval and p are NaN for a single fold.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> scores = pd.DataFrame({"A": [0.9, 0.8, 0.7, 0.8], "B": [0.6, 0.6, 0.4, 0.4]})
+    >>> compare_folds(scores, "A", n_train=75, n_test=25).round(3)
+      method  difference    low   high  n  p_value
+    0      B         0.3  0.101  0.499  4    0.017
+    """
+    rows = []
+    for method in scores.columns.drop(reference):
+        paired = (scores[reference] - scores[method]).dropna()
+        if paired.empty:
+            continue
+        found = corrected_interval(paired, n_train, n_test, level=level)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.float64(found.mean) / found.standard_error
+        p_value = 1.0 if found.mean == 0 else float(2 * stats.t.sf(abs(t), found.n - 1))
+        rows.append([method, found.mean, found.low, found.high, found.n, p_value])
+    columns = ["method", "difference", "low", "high", "n", "p_value"]
+    return pd.DataFrame(rows, columns=columns)
+
+
 #: Up to here every sign pattern is counted exactly; beyond, the normal curve is as good.
 _EXACT_UP_TO = 60
 

@@ -2,6 +2,7 @@ from .accuracy import plot_accuracy_by_k, plot_accuracy_by_rate
 from .channels import plot_channel_weights, plot_missing_map, plot_score_heatmap
 from .comparison import plot_critical_difference
 from .cost import plot_cost
+from .differences import paired_differences, plot_paired_differences
 from .formatting import describe_protocol
 from .page import write_report
 from .settings import plot_ablation, plot_convergence, plot_sensitivity
@@ -16,6 +17,8 @@ __all__ = [
     "plot_missing_map",
     "plot_accuracy_by_rate",
     "plot_accuracy_by_k",
+    "plot_paired_differences",
+    "paired_differences",
     "plot_sensitivity",
     "plot_ablation",
     "plot_cost",

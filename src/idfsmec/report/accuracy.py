@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter
 from numpy.typing import NDArray
 
@@ -26,14 +27,20 @@ from idfsmec.report.scores import (
 from idfsmec.report.style import (
     BAND,
     MUTED,
+    PROPOSED,
     MethodLook,
     Methods,
+    family_of,
     label_ends,
     make_axes,
     method_looks,
+    registered_methods,
     sort_methods,
     style_axes,
 )
+
+#: So many rivals are drawn with intervals: more would hide each other.
+_BEST = 2
 
 
 def plot_accuracy_by_rate(
@@ -46,7 +53,10 @@ def plot_accuracy_by_rate(
     title: str = "Accuracy as channels go missing",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw accuracy against the missing rate for all methods, with 95 % intervals.
+    """Draw accuracy against the missing rate for all methods.
+
+    The proposed method, the two best of the others (by their mean) and the sanity lines have
+    95 % intervals. All further methods are thin, pale lines without.
 
     Parameters
     ----------
@@ -91,7 +101,9 @@ def plot_accuracy_by_k(
     title: str = "Accuracy against the number of features kept",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw accuracy against the number of selected features, with 95 % intervals.
+    """Draw accuracy against the number of selected features.
+
+    Who has 95 % intervals is decided as in :func:`plot_accuracy_by_rate`.
 
     Parameters
     ----------
@@ -166,15 +178,46 @@ def _draw_lines(
     """Lines with thin bars, moved a little so that bars do not hide each other."""
     names = sort_methods(list(dict.fromkeys(curves["method"])), methods)
     looks = method_looks(names, methods)
+    for name in _quiet_methods(curves, methods):
+        looks[name] = looks[name].quieter()
     places = np.unique(curves[x])
     step = np.diff(places).min() if places.size > 1 else 1.0
-    others = [name for name in names if not looks[name].main]
-    shift = {name: (i - (len(others) - 1) / 2) for i, name in enumerate(others)}
-    width = dodge * step * min(1.0, 6 / max(len(others), 1))
+    barred = [name for name in names if not looks[name].main and not looks[name].quiet]
+    shift = {name: (i - (len(barred) - 1) / 2) for i, name in enumerate(barred)}
+    width = dodge * step * min(1.0, 6 / max(len(barred), 1))
     for name in names:
         own = curves[curves["method"] == name].sort_values(x)
         _draw_method(ax, own, x, name, looks[name], shift.get(name, 0) * width)
+    _explain_lines(ax, looks)
     return looks
+
+
+def _quiet_methods(curves: pd.DataFrame, methods: Methods | None) -> list[str]:
+    """Methods drawn without intervals; of a single one, nothing would be gained."""
+    known = registered_methods() if methods is None else methods
+    means = curves.groupby("method", sort=False)["mean"].mean()
+    rivals = [n for n in means.index if family_of(n, known) not in (PROPOSED, "sanity")]
+    behind = list(means[rivals].sort_values(ascending=False, kind="stable").index[_BEST:])
+    return behind if len(behind) > 1 else []
+
+
+def _explain_lines(ax: Axes, looks: dict[str, MethodLook]) -> None:
+    """Say below the axes who has intervals, where not all have."""
+    quiet = sum(look.quiet for look in looks.values())
+    if not quiet:
+        return
+    strong = Line2D([], [], linewidth=1.4, marker="o", markersize=4, color=MUTED)
+    bar = Line2D([], [], linestyle="none", marker="|", markersize=11, color=MUTED, alpha=0.6)
+    pale = Line2D([], [], linewidth=0.8, marker="o", markersize=2.5, alpha=0.45, color=MUTED)
+    ax.legend(
+        [(strong, bar), pale],
+        [
+            f"with 95 % interval: proposed, best {_BEST} of the others, sanity lines",
+            f"thin: the {quiet} further methods, means alone",
+        ],
+        loc="upper left", bbox_to_anchor=(-0.02, -0.16), ncols=1, frameon=False, fontsize=8,
+        labelcolor=MUTED, labelspacing=0.3, borderaxespad=0,
+    )  # fmt: skip
 
 
 def _draw_method(
@@ -184,12 +227,13 @@ def _draw_method(
     mean, low, high = (own[c].to_numpy(dtype=float) for c in ("mean", "low", "high"))
     if look.main:
         ax.fill_between(at, low, high, color=look.color, alpha=0.14, linewidth=0, zorder=1.5)
-    else:
-        ax.vlines(at, low, high, color=look.color, alpha=0.28, linewidth=0.9, zorder=2)
+    elif not look.quiet:
+        ax.vlines(at, low, high, color=look.color, alpha=0.35, linewidth=1, zorder=2)
+    size, alpha = (6, 1.0) if look.main else (2.5, 0.4) if look.quiet else (4, 0.9)
     ax.plot(
         at, mean, color=look.color, linestyle=look.linestyle, linewidth=look.linewidth,
-        marker=look.marker, markersize=6 if look.main else 4, markeredgewidth=0,
-        alpha=1 if look.main else 0.85, zorder=look.zorder, gid=f"line-{method}",
+        marker=look.marker, markersize=size, markeredgewidth=0, alpha=alpha,
+        zorder=look.zorder, gid=f"line-{method}",
     )  # fmt: skip
 
 
@@ -204,7 +248,8 @@ def _finish(
     ax.set_ylabel(metric_name(metric))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
     means = curves["mean"].to_numpy(dtype=float)
-    low, high = score_limits(means, curves[["low", "high"]].to_numpy(dtype=float), chance)
+    barred = curves[[not looks[name].quiet for name in curves["method"]]]
+    low, high = score_limits(means, barred[["low", "high"]].to_numpy(dtype=float), chance)
     ax.set_ylim(low, high)
     if chance:
         draw_chance(ax, chance)

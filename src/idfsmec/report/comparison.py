@@ -12,6 +12,7 @@ from idfsmec.evaluation import RankComparison, Results, compare_pairs, compare_r
 from idfsmec.report.formatting import listing, percent, plain_number, plain_row, points
 from idfsmec.report.scores import (
     blocks,
+    differences,
     experiment_rows,
     intervals,
     proposed_method,
@@ -95,18 +96,15 @@ def _gap_to_best(units: pd.DataFrame, rate: float, main: str | None) -> dict[str
     if main is None or main not in means or len(means) < 2:
         return None
     best = str(means.drop(main).idxmax())
-    wide = here.pivot_table(index=["seed", "fold"], columns="method", values="value")
-    paired = (wide[main] - wide[best]).dropna()
-    difference = float(means[main] - means[best])
-    gap: dict[str, Any] = {"rate": rate, "best_other": best, "difference": difference}
-    gap |= {"low": None, "high": None, "clear": False}
-    if len(paired) > 1:
-        sizes = here[["n_train", "n_test"]].mean()
-        rows = pd.DataFrame({"value": paired, "n_train": sizes["n_train"], "rate": rate})
-        found = intervals(rows.assign(n_test=sizes["n_test"]), ["rate"]).iloc[0]
-        low, high = float(found["low"]), float(found["high"])
-        gap |= {"low": low, "high": high, "clear": bool(low > 0 or high < 0)}
-    return gap
+    found = differences(here[here["method"].isin([main, best])], "method", main)
+    gap: dict[str, Any] = {
+        "rate": rate,
+        "best_other": best,
+        "difference": float(means[main] - means[best]),
+    }
+    paired = found.iloc[0] if len(found) else {"low": np.nan, "high": np.nan, "sure": False}
+    gap |= {"low": plain_number(paired["low"]), "high": plain_number(paired["high"])}
+    return gap | {"clear": bool(paired["sure"])}
 
 
 def _sentences(gaps: list[dict[str, Any]], main: str | None, names: list[str]) -> list[str]:
@@ -261,7 +259,8 @@ def _draw_rank_scale(ax: Axes, comparison: RankComparison) -> None:
     ax.plot([1, n_methods], [0, 0], color=INK, linewidth=1)
     for rank in range(1, n_methods + 1):
         ax.plot([rank, rank], [0, -0.12], color=INK, linewidth=1)
-        ax.text(rank, -0.2, f"{rank}" if rank > 1 else "1 (best)", ha="center", va="bottom",
+        best = "1 (best)" if n_methods < 10 else "best"
+        ax.text(rank, -0.2, f"{rank}" if rank > 1 else best, ha="center", va="bottom",
                 fontsize=8.5, color=MUTED)  # fmt: skip
     reach = min(comparison.critical_difference, n_methods - 1)
     ax.plot([1, 1 + reach], [-0.75, -0.75], color=MUTED, linewidth=1.6, marker="|",

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from idfsmec._files import replacing
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
-from idfsmec.report import accuracy, channels, comparison, cost, settings, stability
+from idfsmec.report import accuracy, channels, comparison, cost, differences, settings, stability
 from idfsmec.report.style import THEME
 
 #: A figure, the reason why there is none, one figure for each pattern of gaps, or nothing.
@@ -29,13 +29,15 @@ Drawing = Axes | str | dict[str, Axes] | None
 class Picture:
     """A figure on the page, or the sentence that stands in its place.
 
-    ``slug`` names it within the page and, with an ending, its files.
+    ``slug`` names it within the page and, with an ending, its files; ``pattern`` is that of the
+    gaps, where there is a figure for each.
     """
 
     section: str
     table: str
     slug: str
     caption: str
+    pattern: str = ""
     svg: str | None = None
     absent: str | None = None
 
@@ -71,7 +73,7 @@ def draw_figures(
         for pattern, one in by_pattern.items():
             slug = "-".join(filter(None, (kind.section, slugs[name], pattern)))
             if one is not None:
-                yield _picture(Picture(kind.section, name, slug, caption), one, folder)
+                yield _picture(Picture(kind.section, name, slug, caption, pattern), one, folder)
     if progress:
         progress(Progress("figures", total - 1, total, "ranks"))
     caption = (
@@ -187,6 +189,11 @@ KINDS = (
         accuracy.draw_by_rate,
         "Mean over folds with 95 % intervals corrected for overlapping training sets. In the grey "
         "band a score is no better than guessing.",
+    ),
+    Kind(
+        "differences",
+        differences.draw_differences,
+        "Differences paired by fold, with 95 % intervals corrected for overlapping training sets.",
     ),
     Kind(
         "accuracy-by-k",

@@ -99,6 +99,7 @@ def render_page(summary: dict[str, Any], pictures: Sequence[Picture]) -> str:
     return environment.get_template("report.html").render(
         **summary,
         pictures=_by_place(pictures),
+        sentences=_sentences(summary),
         folder=FIGURES,
         theme=[(name, light, dark) for light, (name, dark) in THEME.items()],
         style=_asset("report.css"),
@@ -114,6 +115,13 @@ def _by_place(pictures: Sequence[Picture]) -> dict[tuple[str, str], list[Picture
     for picture in pictures:
         placed.setdefault((picture.section, picture.table), []).append(picture)
     return placed
+
+
+def _sentences(summary: dict[str, Any]) -> dict[str, Any]:
+    """What figures show, by table, section and pattern of gaps; that of all tables under ""."""
+    ranks = summary["ranks"] or {"sentences": []}
+    said = {table["name"]: table["sentences"] for table in summary["tables"]}
+    return {**said, "": {"ranks": {"": ranks["sentences"]}}}
 
 
 def _asset(name: str) -> str:

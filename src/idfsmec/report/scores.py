@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec.evaluation import Results, corrected_interval
+from idfsmec.evaluation import Results, compare_folds, corrected_interval
 from idfsmec.paper.published import published
 from idfsmec.report.formatting import describe_protocol
 from idfsmec.report.style import main_method
@@ -143,6 +143,31 @@ def intervals(units: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         found = corrected_interval(group["value"], group["n_train"].mean(), group["n_test"].mean())
         rows.append([*key, found.mean, found.low, found.high, found.n])
     return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
+
+
+def differences(units: pd.DataFrame, column: str, reference: Any) -> pd.DataFrame:
+    """One value of a column minus each of the others, paired by fold, with corrected intervals.
+
+    Parameters
+    ----------
+    units : DataFrame
+        From :func:`unit_scores`; what has several values in a fold (as over rates) is averaged.
+    column : str
+        What is compared: ``"method"``, ``"rate"`` or ``"k"``.
+    reference : object
+        The value of it that the others are taken from.
+
+    Returns
+    -------
+    DataFrame
+        As from :func:`idfsmec.evaluation.compare_folds`, with the column under its own name, and
+        ``sure``: whether the interval leaves zero out.
+    """
+    wide = units.pivot_table(index=["seed", "fold"], columns=column, values="value")
+    found = compare_folds(wide, reference, units["n_train"].mean(), units["n_test"].mean())
+    # Rounding of two scores that are alike everywhere is no difference.
+    sure = ((found["low"] > 0) | (found["high"] < 0)) & (found["difference"].abs() > 1e-9)
+    return found.assign(sure=sure).rename(columns={"method": column})
 
 
 def setting_curves(scores: pd.DataFrame) -> pd.DataFrame:

@@ -81,6 +81,11 @@ class MethodLook(NamedTuple):
     linewidth: float
     zorder: float
     main: bool
+    quiet: bool = False
+
+    def quieter(self) -> MethodLook:
+        """The same look for one of many: thin, and behind those that matter more."""
+        return self._replace(linewidth=0.8, zorder=2.5, quiet=True)
 
 
 def registered_methods() -> dict[str, dict[str, str]]:
@@ -244,5 +249,6 @@ def label_ends(
         )  # fmt: skip
         ax.text(
             1.045, at, look.label, transform=ax.transAxes, color=look.color, va="center",
-            fontsize=9 if look.main else 8.5, fontweight="bold" if look.main else "normal",
+            fontsize=9 if look.main else 8 if look.quiet else 8.5,
+            fontweight="bold" if look.main else "normal", alpha=0.75 if look.quiet else 1,
         )  # fmt: skip

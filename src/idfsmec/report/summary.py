@@ -7,6 +7,7 @@ from typing import Any
 
 from idfsmec.evaluation import Results
 from idfsmec.report.comparison import compare_methods, rank_methods
+from idfsmec.report.comparison_words import say_ranks
 from idfsmec.report.cost import cost_table, published_seconds
 from idfsmec.report.findings import find_warnings, ranking_with_frequencies, table_findings
 from idfsmec.report.formatting import listing, metric_name, percent, plain_row
@@ -20,6 +21,7 @@ from idfsmec.report.scores import (
 )
 from idfsmec.report.settings import ablation_table
 from idfsmec.report.style import label_of
+from idfsmec.report.words import say_all
 
 _PROTOCOL_LINES = {
     "folds": ("Folds", {"subject": "subject-wise: a person is in training or in test, never both",
@@ -43,9 +45,9 @@ def summarise(results: Results) -> dict[str, Any]:
     -------
     dict
         ``method`` (the one the page is about), ``tables`` (one dict per table: ``facts``,
-        ``findings``, ``comparisons``, ``ablation``, ``cost``, ``ranking``), ``ranks``,
-        ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not there is
-        None.
+        ``findings``, ``comparisons``, ``ablation``, ``cost``, ``ranking``, and ``sentences``:
+        what each figure shows), ``ranks``, ``warnings``, ``protocol``, ``versions``, ``command``
+        and the like. What is not there is None.
     """
     names = [str(name) for name in results.tables]
     findings = {name: table_findings(results, name) for name in names}
@@ -62,6 +64,7 @@ def summarise(results: Results) -> dict[str, Any]:
                 "comparisons": compare_methods(results, name),
                 "ablation": _ablation(results, name),
                 "cost": _cost(results, name),
+                "sentences": say_all(results, name),
                 "ranking": [
                     plain_row(row)
                     for row in ranking_with_frequencies(results, name).to_dict("records")
@@ -126,6 +129,7 @@ def _ranks(results: Results) -> dict[str, Any] | None:
         "critical_difference": comparison.critical_difference,
         "p_value": comparison.p_value,
         "n_blocks": comparison.n_blocks,
+        "sentences": say_ranks(results),
         "tests": tests,
     }
 

@@ -1,0 +1,110 @@
+"""Differences to the proposed method: paired, corrected, and drawn as such."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from idfsmec.evaluation import corrected_interval, holm
+from idfsmec.report import paired_differences, plot_paired_differences, summarise
+from tests.report.tidy import by_gid, fake_results, make_scores, texts
+
+MEANS = {("IDFS-MEC", 0.0, 5): 0.80, ("IDFS-MEC", 0.3, 5): 0.70, ("mRMR", 0.0, 5): 0.70,
+         ("mRMR", 0.3, 5): 0.71, ("random", 0.0, 5): 0.5, ("random", 0.3, 5): 0.5}  # fmt: skip
+
+
+@pytest.fixture
+def scores():
+    """Small wobbles of its own for every unit, so that differences vary between folds."""
+    scores = make_scores(MEANS, n_folds=5, spread=0.05)
+    noise = np.random.default_rng(0).normal(scale=0.01, size=len(scores))
+    return scores.assign(balanced_accuracy=scores["balanced_accuracy"] + noise)
+
+
+def test_they_are_paired_by_fold_with_corrected_intervals(scores):
+    found = paired_differences(scores, "IDFS-MEC").set_index(["method", "rate"])
+    at = scores[scores["rate"] == 0.3].pivot_table(
+        index="fold", columns="method", values="balanced_accuracy"
+    )
+    expected = corrected_interval(at["IDFS-MEC"] - at["mRMR"], 75, 25)
+    one = found.loc["mRMR", 0.3]
+    assert (one["difference"], one["low"], one["high"]) == pytest.approx(
+        (expected.mean, expected.low, expected.high)
+    )
+    assert found["p_holm"].to_numpy() == pytest.approx(holm(found["p_value"]))
+
+
+def test_sure_is_what_leaves_zero_out(scores):
+    found = paired_differences(scores, "IDFS-MEC").set_index(["method", "rate"])["sure"]
+    assert found["random", 0.0]
+    assert not found["mRMR", 0.3]
+
+
+def test_each_difference_is_a_dot_filled_where_sure(scores):
+    ax = plot_paired_differences(scores)
+    found = paired_differences(scores, "IDFS-MEC").set_index(["method", "rate"])
+    (sure,) = by_gid(ax, "difference-random-0")
+    (unsure,) = by_gid(ax, "difference-mRMR-0.3")
+    assert sure.get_xdata() == pytest.approx([found.loc[("random", 0.0), "difference"]])
+    assert sure.get_markerfacecolor() == sure.get_markeredgecolor()
+    assert unsure.get_markerfacecolor() != unsure.get_markeredgecolor()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["mRMR (difference)", "random"]
+    assert "IDFS-MEC is better →" in texts(ax)
+
+
+def test_any_method_can_be_the_reference(scores):
+    ax = plot_paired_differences(scores, reference="random")
+    assert by_gid(ax, "difference-IDFS-MEC-0.3")[0].get_xdata()[0] < 0
+    with pytest.raises(ValueError, match="name one with reference"):
+        plot_paired_differences(scores[scores["method"] != "IDFS-MEC"])
+
+
+def said(scores, section, **changes):
+    table = summarise(fake_results(scores, **changes))["tables"][0]
+    return " ".join(table["sentences"][section][""])
+
+
+def test_words_count_intervals_and_correct_for_their_number(scores):
+    text = said(scores, "differences")
+    assert text.startswith("3 of 4 intervals leave zero out; about 1 would if no method differed.")
+    assert "IDFS-MEC is ahead of" in text
+    assert "random at 0\xa0% and 30\xa0%" in text
+
+
+def test_where_nothing_is_sure_words_say_so():
+    rng = np.random.default_rng(1)
+    scores = make_scores(dict.fromkeys(MEANS, 0.6), n_folds=5)
+    scores["balanced_accuracy"] += rng.normal(scale=0.05, size=len(scores))
+    assert said(scores, "differences") == (
+        "None of the 4 intervals leaves zero out: no difference is sure."
+    )
+
+
+def test_words_say_where_it_stands_to_chance_lines_and_gaps(scores):
+    band = {"chance": 0.5, "low": 0.3, "high": 0.75, "n": 20}
+    protocol = {"metric": "balanced_accuracy", "chance": {"t": {"balanced_accuracy": band}}}
+    text = said(scores, "accuracy-by-rate", protocol=protocol)
+    assert "is above what guessing reaches at 0\xa0% missing, and within it at 30\xa0%." in text
+    assert "it is surely above random (+" in text
+    assert "From 0\xa0% to 30\xa0% missing it loses 9.9 points (95 % interval 8.1 to" in text
+
+
+def test_a_line_that_cannot_be_told_apart_is_level():
+    means = {("IDFS-MEC", 0.0, 5): 0.60, ("random", 0.0, 5): 0.59}
+    scores = make_scores(means, n_folds=4)
+    scores.loc[scores["method"] == "random", "balanced_accuracy"] += [0.1, -0.1, 0.05, -0.05]
+    text = said(scores, "accuracy-by-rate")
+    assert "as far as folds tell level with random (+1.0)" in text
+
+
+def test_words_say_at_which_number_of_features_selecting_matters():
+    means = {("IDFS-MEC", 0.0, 5): 0.8, ("IDFS-MEC", 0.0, 40): 0.8,
+             ("random", 0.0, 5): 0.5, ("random", 0.0, 40): 0.8}  # fmt: skip
+    text = said(make_scores(means), "accuracy-by-k")
+    assert "no other number is surely worse" in text
+    assert "surely better with 5 features; level with 40 features" in text
+
+
+def test_every_pattern_of_gaps_has_its_own_words(scores):
+    both = pd.concat([scores, scores.assign(pattern="burst")], ignore_index=True)
+    table = summarise(fake_results(both))["tables"][0]
+    assert set(table["sentences"]["differences"]) == {"random", "burst"}
