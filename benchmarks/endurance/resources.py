@@ -51,21 +51,23 @@ def draw(seen: Watched, count: int, path: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
+    from idfsmec.report import use_style
+
+    use_style()
     mpl.rcParams["svg.hashsalt"] = "idfsmec"  # the same picture gives the same file
     figure = Figure(figsize=(7, 3.4), layout="constrained")
     above, below = figure.subplots(2, sharex=True, height_ratios=[2, 1])
     # Open files change faster than a picture can show: the most in each second.
     whole, starts = np.unique(np.array(seen.seconds, dtype=int), return_index=True)
     handles = np.maximum.reduceat(seen.handles, starts)
-    above.plot(seen.seconds, seen.megabytes, color="#1f5a99", linewidth=1)
+    above.plot(seen.seconds, seen.megabytes, color="C1", linewidth=1)
     above.set(ylabel="resident\nmemory (MiB)", ylim=(0, 1.15 * max(seen.megabytes)))
     above.set_title(f"idfsmec features, {count} recordings of 19 channels x 1 min", fontsize=10)
-    below.plot(whole, handles, color="#b3541e", linewidth=1, drawstyle="steps-post")
+    below.plot(whole, handles, color="C0", linewidth=1, drawstyle="steps-post")
     below.set(ylabel="open files", xlabel="seconds since the start", ylim=(0, max(handles) + 1))
     below.yaxis.get_major_locator().set_params(integer=True)
     for axes in (above, below):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(axis="y", alpha=0.3)
+        axes.grid(axis="y")
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 

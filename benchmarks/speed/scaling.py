@@ -23,6 +23,8 @@ from sklearn.ensemble import RandomForestClassifier
 from benchmarks._data import channel_table
 from benchmarks._timing import markdown
 from idfsmec import IDFSMEC
+from idfsmec.report import use_style
+from idfsmec.report.style import EMBEDDED, EMPHASIS, FILTER, SANITY
 from idfsmec.selection import MRMR, ReliefF
 
 FIGURE = Path(__file__).parents[2] / "docs" / "_static" / "scaling.svg"
@@ -41,12 +43,12 @@ NAMES = {
 }
 REPEATS = 3
 LONG = 5.0
-# Colours and marks that differ in print and for colour-blind readers.
+# Colours of the report, and marks, that differ in print and for colour-blind readers.
 LOOKS = {
-    "IDFSMEC": ("#0072b2", "o"),
-    "mRMR, 50 features": ("#d55e00", "s"),
-    "ReliefF": ("#009e73", "^"),
-    "random forest, 300 trees": ("#555555", "v"),
+    "IDFSMEC": (EMPHASIS, "o"),
+    "mRMR, 50 features": (FILTER, "s"),
+    "ReliefF": (EMBEDDED, "^"),
+    "random forest, 300 trees": (SANITY, "v"),
 }
 Seconds = dict[str, dict[str, list[float]]]
 
@@ -102,7 +104,9 @@ def _medians(fits: dict[str, Callable[[], object]]) -> dict[str, float]:
 def draw(found: Seconds, path: Path) -> None:
     """Four panels with logarithmic axes."""
     style = {"svg.hashsalt": "idfsmec", "svg.fonttype": "none", "font.size": 9}
-    with mpl.rc_context(style):
+    with mpl.rc_context():
+        use_style()
+        mpl.rcParams.update(style)
         figure = Figure(figsize=(8.0, 5.6), layout="constrained")
         panels = figure.subplots(2, 2, sharey=True).ravel()
         for panel, (size, curves) in zip(panels, found.items(), strict=True):
@@ -115,11 +119,11 @@ def draw(found: Seconds, path: Path) -> None:
             panel.set(xscale="log", yscale="log", xlabel=NAMES[size])
             panel.set_xticks(SIZES[size], [str(value) for value in SIZES[size]])
             panel.minorticks_off()
-            panel.grid(alpha=0.3, lw=0.5)
+            panel.grid()
         for panel in panels[::2]:
             panel.set_ylabel("seconds of one fit")
         handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+        figure.legend(handles, labels, loc="outside upper center", ncols=4)
         path.parent.mkdir(parents=True, exist_ok=True)
         plain = {"Date": None} if path.suffix == ".svg" else {}
         figure.savefig(path, metadata=plain, dpi=150)

@@ -14,9 +14,10 @@ import matplotlib.pyplot as plt
 from idfsmec import IDFSMEC
 from idfsmec.features import extract_table
 from idfsmec.recordings import simulate_cohort
-from idfsmec.report import plot_channel_weights, plot_missing_map, plot_score_heatmap
+from idfsmec.report import plot_channel_weights, plot_missing_map, plot_score_heatmap, use_style
 from idfsmec.selection import channel_frame, ranking_frame
 
+use_style()  # figures look as in the report
 cohort = simulate_cohort(24, 19, duration=40, effect_size=2.0, detached=0.1, random_state=0)
 cohort.detachments.head()
 
@@ -30,7 +31,7 @@ print(extraction.summary())
 # %%
 # What is missing, by recording and channel.
 by_recording = (~table.observed).groupby(table.subjects).mean()
-fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+fig, ax = plt.subplots(figsize=(7, 4.5))
 plot_missing_map(by_recording, ax=ax)
 plt.show()
 
@@ -46,10 +47,10 @@ ranking_frame(selector).head(10)
 
 # %%
 # Channel weights on the scalp, and the scores of all features.
-fig, ax = plt.subplots(figsize=(5, 4.5), layout="constrained")
+fig, ax = plt.subplots(figsize=(5, 4.5))
 plot_channel_weights(dict(channel_frame(selector)[["channel", "weight"]].to_numpy()), ax=ax)
 plt.show()
 
-fig, ax = plt.subplots(figsize=(7, 5), layout="constrained")
+fig, ax = plt.subplots(figsize=(7, 5))
 plot_score_heatmap(ranking_frame(selector), ax=ax)
 plt.show()

@@ -18,7 +18,9 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.impute import SimpleImputer
 
 from idfsmec.evaluation import find_methods
+from idfsmec.report import use_style
 
+use_style()
 data = load_breast_cancer()
 X, y = data.data.copy(), data.target
 rng = np.random.default_rng(0)
@@ -41,11 +43,13 @@ ranks = pd.DataFrame(ranks, index=data.feature_names)
 # %%
 # Dark squares are the first ten features of a method.
 order = ranks.mean(axis=1).sort_values().index
-fig, ax = plt.subplots(figsize=(7, 7.5), layout="constrained")
-image = ax.imshow(np.minimum(ranks.loc[order], 11), cmap="Blues_r", aspect="auto", vmin=1, vmax=12)
+fig, ax = plt.subplots(figsize=(7, 7.5))
+image = ax.imshow(
+    np.minimum(ranks.loc[order], 11), cmap="idfsmec_r", aspect="auto", vmin=1, vmax=12
+)
 ax.set_xticks(range(ranks.shape[1]), ranks.columns, rotation=45, ha="right")
 ax.set_yticks(range(len(order)), order)
-fig.colorbar(image, label="rank (beyond ten: white)", ticks=[1, 5, 10])
+fig.colorbar(image, label="rank (beyond ten: pale)", ticks=[1, 5, 10])
 plt.show()
 
 # %%

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from idfsmec import IDFSMEC
+from idfsmec.report import plot_score_heatmap
 from idfsmec.selection import channel_frame, ranking_frame
 
 rng = np.random.default_rng(0)
@@ -41,11 +42,5 @@ channel_frame(selector)
 
 # %%
 # Scores of all features: two stand out.
-scores = pd.Series(selector.scores_, index=X.columns).to_numpy().reshape(7, 5)
-fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
-image = ax.imshow(scores, cmap="viridis")
-ax.set_xticks(range(5), bands)
-ax.set_yticks(range(7), channels)
-fig.colorbar(image, label="score")
-ax.set_title("Scores of IDFS-MEC")
+plot_score_heatmap(ranking_frame(selector), title="Scores of IDFS-MEC")
 plt.show()

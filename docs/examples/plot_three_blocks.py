@@ -19,8 +19,10 @@ import pandas as pd
 
 from idfsmec import IDFSMEC
 from idfsmec.prediction import IDFSMECClassifier
+from idfsmec.report import use_style
 from idfsmec.selection import StabilitySelector
 
+use_style()
 rng = np.random.default_rng(0)
 n_people = 360
 depressed = np.arange(n_people) % 2 == 1
@@ -55,7 +57,7 @@ print("kept:", ", ".join(selector.get_feature_names_out()))
 # which at most one feature is expected to be kept by chance.
 
 sure = StabilitySelector(selector, n_features_to_select=3, random_state=0).fit(X, y)
-figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+figure, axes = plt.subplots(figsize=(7, 4))
 order = np.argsort(sure.frequencies_)
 colours = dict(zip(blocks, ("C0", "C1", "C2"), strict=True))
 axes.barh(

@@ -1,10 +1,12 @@
 """Colours mean something, and mean it in both looks."""
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import to_hex
 
 from idfsmec.evaluation import METHODS, register_method
-from idfsmec.report import plot_accuracy_by_rate
+from idfsmec.report import plot_accuracy_by_rate, use_style
 from idfsmec.report.style import SEQUENTIAL, THEME
 from idfsmec.selection import MRMR
 from tests.report.tidy import by_gid, make_scores, texts
@@ -71,3 +73,15 @@ def test_two_dozen_methods_of_a_family_are_all_told_apart():
     names = [f"m{i}" for i in range(24)]
     _, drawn = lines({name: {"family": "filter"} for name in names}, names)
     assert len({(line.get_marker(), line.get_linestyle()) for line in drawn.values()}) == 24
+
+
+def test_own_figures_have_the_colours_of_the_report():
+    with mpl.rc_context():
+        use_style()
+        use_style()  # twice is no different
+        _, ax = plt.subplots()
+        (line,) = ax.plot([1, 2])
+        assert line.get_color() in THEME
+        assert not ax.spines["top"].get_visible()
+        image = ax.imshow([[0.0, 1.0]])
+        assert image.get_cmap().name == SEQUENTIAL.name

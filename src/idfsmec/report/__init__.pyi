@@ -7,6 +7,7 @@ from .formatting import describe_protocol
 from .page import write_report
 from .settings import plot_ablation, plot_convergence, plot_sensitivity
 from .stability import plot_selection_frequency
+from .style import use_style
 from .summary import summarise
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "plot_convergence",
     "plot_selection_frequency",
     "describe_protocol",
+    "use_style",
 ]

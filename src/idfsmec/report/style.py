@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
@@ -53,6 +55,65 @@ THEME = {
 SEQUENTIAL = LinearSegmentedColormap.from_list(
     "idfsmec", ["#f6f1ea", "#f3cfa9", "#e89a5e", "#c6450f", "#7c2408"]
 ).with_extremes(bad=(0, 0, 0, 0))
+
+#: For things that are no methods, in this order.
+CYCLE = (EMPHASIS, FILTER, EMBEDDED, WRAPPER, ABLATION, OTHER, SANITY)
+
+#: Matplotlib's settings for figures that are drawn by hand, beside the report's own.
+STYLE: dict[str, Any] = {
+    "figure.constrained_layout.use": True,
+    "figure.facecolor": "white",
+    "axes.facecolor": "none",
+    "axes.edgecolor": BAND,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9.5,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlepad": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.prop_cycle": cycler(color=CYCLE),
+    "grid.color": FAINT,
+    "grid.linewidth": 0.8,
+    "image.cmap": "idfsmec",
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "legend.labelcolor": MUTED,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "text.color": INK,
+    "xtick.color": BAND,
+    "xtick.labelcolor": MUTED,
+    "xtick.labelsize": 9,
+    "ytick.color": BAND,
+    "ytick.labelcolor": MUTED,
+    "ytick.labelsize": 9,
+}
+
+
+def use_style() -> None:
+    """Draw all that follows in the look of the report: its colours, type and quiet axes.
+
+    Sets matplotlib's ``rcParams`` and registers the colour map ``"idfsmec"`` (and
+    ``"idfsmec_r"``), from nothing to much. :func:`matplotlib.pyplot.rcdefaults` undoes it; put
+    the call into :func:`matplotlib.rc_context` to have it for a while.
+
+    Examples
+    --------
+    >>> import matplotlib as mpl
+    >>> with mpl.rc_context():
+    ...     use_style()
+    ...     mpl.rcParams["image.cmap"]
+    'idfsmec'
+    """
+    for scale in (SEQUENTIAL, SEQUENTIAL.reversed()):
+        if scale.name not in mpl.colormaps:
+            mpl.colormaps.register(scale)
+    plt.style.use(STYLE)
+
 
 #: Name of a method -> ``{"family": ..., "label": ...}``, as in ``Results.methods``.
 Methods = Mapping[str, Mapping[str, str]]
