@@ -3,6 +3,7 @@ from .channels import plot_channel_weights, plot_missing_map, plot_score_heatmap
 from .comparison import plot_critical_difference
 from .cost import plot_cost
 from .differences import paired_differences, plot_paired_differences
+from .filling import plot_filling, plot_points_lost, points_lost
 from .formatting import describe_protocol
 from .page import write_report
 from .settings import plot_ablation, plot_convergence, plot_sensitivity
@@ -20,6 +21,9 @@ __all__ = [
     "plot_accuracy_by_k",
     "plot_paired_differences",
     "paired_differences",
+    "plot_filling",
+    "plot_points_lost",
+    "points_lost",
     "plot_sensitivity",
     "plot_ablation",
     "plot_cost",

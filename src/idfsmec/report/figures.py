@@ -18,10 +18,19 @@ from matplotlib.figure import Figure
 from idfsmec._files import replacing
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
-from idfsmec.report import accuracy, channels, comparison, cost, differences, settings, stability
+from idfsmec.report import (
+    accuracy,
+    channels,
+    comparison,
+    cost,
+    differences,
+    filling,
+    settings,
+    stability,
+)
 from idfsmec.report.style import THEME
 
-#: A figure, the reason why there is none, one figure for each pattern of gaps, or nothing.
+#: A figure, the reason why there is none, one for each pattern of gaps or method, or nothing.
 Drawing = Axes | str | dict[str, Axes] | None
 
 
@@ -30,7 +39,7 @@ class Picture:
     """A figure on the page, or the sentence that stands in its place.
 
     ``slug`` names it within the page and, with an ending, its files; ``pattern`` is that of the
-    gaps, where there is a figure for each.
+    gaps (or the method), where there is a figure for each.
     """
 
     section: str
@@ -71,7 +80,9 @@ def draw_figures(
         if kind.published and name == results.data_set:
             caption = f"{caption} {kind.published}"
         for pattern, one in by_pattern.items():
-            slug = "-".join(filter(None, (kind.section, slugs[name], pattern)))
+            slug = "-".join(
+                filter(None, (kind.section, slugs[name], pattern and slugify(pattern)))
+            )
             if one is not None:
                 yield _picture(Picture(kind.section, name, slug, caption, pattern), one, folder)
     if progress:
@@ -199,6 +210,18 @@ KINDS = (
         "accuracy-by-k",
         accuracy.draw_by_k,
         "Mean over folds and missing rates for each number of features kept.",
+    ),
+    Kind(
+        "filling",
+        filling.draw_filling,
+        "Mean over folds with 95 % intervals, one line for each way of filling gaps before the "
+        "classifier sees them.",
+    ),
+    Kind(
+        "filling-lost",
+        filling.draw_lost,
+        "Score at the lowest missing rate minus that at the highest, paired by fold: the less, "
+        "the better the filler makes up for what is missing.",
     ),
     Kind(
         "ablation",

@@ -98,7 +98,9 @@ def chosen_rows(scores: pd.DataFrame) -> pd.DataFrame:
     return scores[chosen | ~picked]
 
 
-def unit_scores(scores: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> pd.DataFrame:
+def unit_scores(
+    scores: pd.DataFrame, metric: str, by: Sequence[str] = (), *, chosen: bool | None = None
+) -> pd.DataFrame:
     """One value per unit (and per value of ``by``), with the sizes of its fold.
 
     Parameters
@@ -107,15 +109,16 @@ def unit_scores(scores: pd.DataFrame, metric: str, by: Sequence[str] = ()) -> pd
         Rows of one experiment.
     metric : str
     by : sequence of str
-        Further columns to keep apart, such as ``["k"]`` or ``["lam", "gamma"]``. Without any,
-        the chosen rows count.
+        Further columns to keep apart, such as ``["k"]`` or ``["lam", "gamma"]``.
+    chosen : bool, optional
+        Whether only what tuning chose counts; by default where nothing more is kept apart.
 
     Returns
     -------
     DataFrame
         Columns ``UNIT``, ``by``, ``value``, ``n_train``, ``n_test``.
     """
-    rows = scores if by else chosen_rows(scores)
+    rows = chosen_rows(scores) if (not by if chosen is None else chosen) else scores
     rows = rows.dropna(subset=[metric, *by])
     return (
         rows.groupby([*UNIT, *by], as_index=False, sort=False)[[metric, "n_train", "n_test"]]

@@ -10,6 +10,7 @@ import pandas as pd
 from idfsmec.evaluation import Results
 from idfsmec.report.comparison_words import say_by_k, say_by_rate, say_differences
 from idfsmec.report.cost import cost_table
+from idfsmec.report.filling import say_lost
 from idfsmec.report.formatting import feature_name, listing, percent, points, seconds
 from idfsmec.report.scores import (
     experiment_rows,
@@ -173,6 +174,7 @@ _WHOLE: dict[str, Callable[[Results, str], list[str]]] = {
     "selection-frequency-features": _frequencies("frequency", limit=True),
     "selection-frequency-channels": _frequencies("channel_frequency", limit=False),
     "missing": _missing,
+    "filling-lost": say_lost,
     "ablation": _ablation,
     "sensitivity": _sensitivity,
     "cost": _cost,

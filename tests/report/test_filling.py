@@ -1,0 +1,66 @@
+"""What fills the gaps: curves per filler, and the points each loses."""
+
+import pandas as pd
+import pytest
+
+from idfsmec.report import plot_filling, plot_points_lost, points_lost, summarise, write_report
+from tests.report.tidy import by_gid, fake_results, make_scores, texts
+
+LOST = {"mean": 0.12, "completion": 0.01}
+
+
+@pytest.fixture
+def scores():
+    """Each filler loses what LOST says from 0 to 70 % missing."""
+    return pd.concat(
+        [
+            make_scores(
+                {(method, rate, 5): 0.8 - lost * rate / 0.7
+                 for method in ("IDFS-MEC", "mRMR") for rate in (0.0, 0.3, 0.7)},
+                experiment="filling", filler=filler,
+            )
+            for filler, lost in LOST.items()
+        ],
+        ignore_index=True,
+    )  # fmt: skip
+
+
+def test_every_filler_has_its_line(scores):
+    ax = plot_filling(scores[scores["method"] == "IDFS-MEC"])
+    for filler, lost in LOST.items():
+        (line,) = by_gid(ax, f"filler-{filler}")
+        assert line.get_ydata()[[0, -1]] == pytest.approx([0.8, 0.8 - lost])
+        assert filler in texts(ax)
+
+
+def test_points_lost_are_paired_by_fold_from_the_lowest_to_the_highest_rate(scores):
+    found = points_lost(scores).set_index(["method", "filler"])
+    for (method, filler), one in found.iterrows():
+        assert one["difference"] == pytest.approx(LOST[filler]), method
+        assert (one["low"], one["high"]) == pytest.approx((LOST[filler], LOST[filler]))
+    (dot,) = by_gid(plot_points_lost(scores), "lost-mRMR-mean")
+    assert dot.get_xdata() == pytest.approx([LOST["mean"]])
+
+
+def test_only_what_tuning_chose_counts(scores):
+    worse = scores.assign(balanced_accuracy=0.1, chosen=False, k=9)
+    both = pd.concat([scores, worse], ignore_index=True)
+    pd.testing.assert_frame_equal(points_lost(both), points_lost(scores))
+
+
+def test_words_name_what_each_filler_loses(scores):
+    (table,) = summarise(fake_results(scores))["tables"]
+    assert table["sentences"]["filling-lost"][""] == [
+        "IDFS-MEC loses, by filler: completion 1.0 and mean 12.0 points.",
+        "mRMR loses, by filler: completion 1.0 and mean 12.0 points.",
+    ]
+
+
+def test_the_page_has_a_figure_for_each_method_and_one_for_the_losses(
+    scores, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("idfsmec.report.page.Results.read", lambda _: fake_results(scores))
+    html = write_report(tmp_path).read_text("utf-8")
+    for slug in ("filling-idfs-mec", "filling-mrmr", "filling-lost"):
+        assert f'id="{slug}"' in html
+        assert (tmp_path / "figures" / f"{slug}.png").exists()
