@@ -2,6 +2,7 @@ from .chance import ChanceBand, chance_band, chance_bands
 from .experiments import accuracy, cost
 from .folds import make_folds
 from .methods import METHODS, Method, find_methods, register_method
+from .models import train_model
 from .parts import (
     CLASSIFIERS,
     FILLERS,
@@ -54,4 +55,5 @@ __all__ = [
     "resampling",
     "selection_matrix",
     "selection_stability",
+    "train_model",
 ]

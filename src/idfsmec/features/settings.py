@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -190,6 +190,52 @@ class FeatureSettings:
             "typical_amplitude": self.typical_amplitude,
             "keep_empty": self.keep_empty,
         }
+
+    @classmethod
+    def from_dict(cls, info: Mapping[str, Any], columns: Iterable[str]) -> FeatureSettings:
+        """Settings from what :meth:`as_dict` put into a table's ``info``.
+
+        Parameters
+        ----------
+        info : mapping
+            Of a table that this package made.
+        columns : iterable of str
+            The table's features without channels: they say which ones to compute.
+
+        Returns
+        -------
+        FeatureSettings
+
+        Raises
+        ------
+        InputError
+            Something lacks in ``info``, or no registered feature gives one of the columns.
+
+        Examples
+        --------
+        >>> given = FeatureSettings(features=["hoc", "ap"], epoch=4)
+        >>> again = FeatureSettings.from_dict(given.as_dict(), given.columns)
+        >>> again.digest() == given.digest()
+        True
+        """
+        own = {"resample" if key == "sfreq" else key for key in cls().as_dict()} - {"unit"}
+        try:
+            given = {key: info["sfreq" if key == "resample" else key] for key in own}
+        except KeyError as error:
+            raise InputError(
+                f"The table does not say how its features were computed ({error} is missing), so "
+                "those of a recording cannot be computed alike."
+            ) from None
+        pass_band = given["band_pass"]
+        given["band_pass"] = None if pass_band is None else tuple(pass_band)
+        settings, wanted = cls(**given), list(dict.fromkeys(columns))
+        giving = {out: name for name, one in FEATURES.items() for out in one.columns(settings)}
+        chosen = dict.fromkeys(giving[column] for column in wanted if column in giving)
+        settings = replace(settings, features=list(chosen))
+        unknown = sorted(set(wanted).difference(settings.columns))
+        if unknown:
+            raise InputError(f"No registered feature gives {', '.join(unknown)}.")
+        return settings
 
     def digest(self) -> str:
         """Hash everything that decides the numbers, the code of a user's features included."""

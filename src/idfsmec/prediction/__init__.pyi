@@ -1,9 +1,21 @@
 from .classifier import IDFSMECClassifier
 from .completion import ChannelCompleter
+from .model import Model, fit_model
+from .model_files import TRUSTED_TYPES, load_model, save_model
+from .people import PersonPrediction, Predictions, extract_people, predict_people
 from .regressor import IDFSMECRegressor
 
 __all__ = [
     "ChannelCompleter",
     "IDFSMECClassifier",
     "IDFSMECRegressor",
+    "Model",
+    "PersonPrediction",
+    "Predictions",
+    "TRUSTED_TYPES",
+    "extract_people",
+    "fit_model",
+    "load_model",
+    "predict_people",
+    "save_model",
 ]

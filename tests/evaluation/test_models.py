@@ -1,0 +1,83 @@
+"""Models are measured on people they have not seen."""
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+
+from idfsmec.errors import InputError
+from idfsmec.evaluation import train_model
+from idfsmec.prediction import load_model, save_model
+from tests.evaluation.cohorts import make_cohort
+
+QUICK = make_pipeline(SimpleImputer(), LogisticRegression())
+
+
+@pytest.fixture(scope="module")
+def model():
+    return train_model(make_cohort(n_subjects=40), QUICK, n_repeats=2)
+
+
+def test_a_true_difference_is_found_above_chance(model):
+    for measured in model.performance["metrics"].values():
+        assert 0.7 < measured["mean"] <= 1.0
+        assert measured["low"] <= measured["mean"] <= measured["high"]
+        assert measured["chance_low"] < measured["chance"] == 0.5 < measured["chance_high"]
+        assert measured["low"] > measured["chance_high"]
+
+
+def test_none_is_not():
+    found = train_model(make_cohort(n_subjects=40, effect=0.0), QUICK, n_repeats=2).performance
+    assert found["metrics"]["roc_auc"]["mean"] < found["metrics"]["roc_auc"]["chance_high"]
+
+
+def test_every_person_is_held_out_once_a_repetition(model):
+    held_out = model.performance["held_out"]
+    assert len(held_out["true"]) == len(held_out["probabilities"]) == 40
+    assert sum(one["n"] for one in model.performance["calibration"]["bins"]) == 40
+    assert model.protocol == {"folds": "subject", "n_splits": 5, "n_repeats": 2, "seed": 0}
+
+
+def test_fewer_channels_are_worse(model):
+    shares = model.performance["by_share"]
+    assert [one["share"] for one in shares] == [1.0, 0.75, 0.5, 0.25]
+    assert shares[0]["mean"] == model.performance["metrics"]["roc_auc"]["mean"]
+    assert shares[-1]["mean"] < shares[0]["mean"]
+
+
+def test_the_auc_is_that_of_scikit_learn():
+    single = train_model(make_cohort(n_subjects=40, effect=0.5), QUICK, n_repeats=1).performance
+    held_out = single["held_out"]
+    expected = roc_auc_score(held_out["true"], np.array(held_out["probabilities"])[:, 1])
+    assert single["metrics"]["roc_auc"]["mean"] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.slow
+def test_it_does_not_depend_on_processes_and_survives_its_file(model, tmp_path):
+    again = train_model(make_cohort(n_subjects=40), QUICK, n_repeats=2, n_jobs=2)
+    assert again.performance == model.performance
+    assert load_model(save_model(model, tmp_path / "m.skops")).performance == model.performance
+
+
+def test_three_classes_and_few_people():
+    table = make_cohort(n_subjects=9, n_classes=3)
+    model = train_model(table, QUICK, n_repeats=1)
+    assert model.protocol["n_splits"] == 3
+    assert model.performance["calibration"]["class"] is None
+    assert len(model.performance["held_out"]["probabilities"][0]) == 3
+
+
+@pytest.mark.slow
+def test_the_default_says_which_channels_it_uses():
+    model = train_model(make_cohort(n_subjects=16, effect=3.0), n_splits=2, n_repeats=1)
+    assert set(list(model.performance["channels"])[:2]) == {"E1", "E2"}
+
+
+def test_one_person_in_a_class_is_refused():
+    table = make_cohort(n_subjects=8)
+    few = table.take(table.subjects.isin(["s00", "s01", "s02", "s04"]).to_numpy())
+    with pytest.raises(InputError, match="smallest class has 1 subject"):
+        train_model(few, DummyClassifier())

@@ -1,0 +1,174 @@
+"""Model files: whole, readable again, and nothing in them is trusted that is not on the list."""
+
+import json
+import zipfile
+from collections import Counter
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from skops import io as skops_io
+
+from idfsmec.errors import ExistingFileError, InputError
+from idfsmec.features import FeatureSettings
+from idfsmec.prediction import fit_model, load_model, predict_people, save_model
+from idfsmec.table import FeatureTable
+from tests.evaluation.cohorts import make_cohort
+
+
+def members(path):
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def rewrite(path, content):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+
+
+def change_about(path, **changes):
+    content = members(path)
+    about = json.loads(content["idfsmec.json"]) | changes
+    rewrite(path, content | {"idfsmec.json": json.dumps(about)})
+
+
+class Bystander(ClassifierMixin, BaseEstimator):
+    """A class that no model of ours has."""
+
+    def fit(self, X, y):
+        self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), self.classes_.size), 1 / self.classes_.size)
+
+
+def test_a_model_read_again_says_the_same(small_model, model_file, cohort_table):
+    again = load_model(model_file)
+    assert again.columns == small_model.columns
+    assert again.data == small_model.data
+    assert again.classes == ["HC", "MDD"]
+    assert_array_equal(again.distances(cohort_table.X), small_model.distances(cohort_table.X))
+    assert again.versions["scikit-learn"]
+    before, after = (predict_people(one, cohort_table).frame for one in (small_model, again))
+    assert before.equals(after)
+
+
+def test_nobody_is_named_in_a_model(tmp_path, cohort_table):
+    named = FeatureTable(
+        cohort_table.X,
+        cohort_table.y,
+        "Smith" + cohort_table.subjects,
+        {"recordings": [{"name": "Smith.edf", "subject": "Smith"}], "epoch": 10.0},
+    )
+    path = save_model(fit_model(named), tmp_path / "model.skops")
+    assert not any(b"Smith" in data for data in members(path).values())
+    assert load_model(path).settings == {"epoch": 10.0}
+
+
+def test_pipelines_of_scikit_learn_can_be_kept(tmp_path, cohort_table):
+    steps = (SimpleImputer(), StandardScaler(), LogisticRegression())
+    model = fit_model(cohort_table, make_pipeline(*steps))
+    again = load_model(save_model(model, tmp_path / "model.skops"))
+    said = predict_people(again, cohort_table)
+    assert said.people[0].votes == {}
+    assert said.frame.equals(predict_people(model, cohort_table).frame)
+
+
+def test_labels_that_are_numbers_stay_numbers(tmp_path):
+    table = make_cohort()
+    numbers = FeatureTable(table.X, (table.y == "MDD").astype(int), table.subjects)
+    model = fit_model(numbers, DummyClassifier())
+    assert load_model(save_model(model, tmp_path / "model.skops")).classes == [0, 1]
+
+
+def test_a_file_is_replaced_on_demand_only(small_model, model_file):
+    with pytest.raises(ExistingFileError, match="exists already"):
+        save_model(small_model, model_file)
+    assert save_model(small_model, model_file, overwrite=True) == model_file
+    assert [one.name for one in model_file.parent.iterdir()] == ["model.skops"]
+
+
+@pytest.mark.parametrize("name", ["model", "model.pkl", "model.parquet"])
+def test_a_model_has_its_ending(small_model, tmp_path, name):
+    with pytest.raises(InputError, match=r"ends in \.skops"):
+        save_model(small_model, tmp_path / name)
+
+
+def test_an_estimator_that_would_be_refused_later_is_refused_now(tmp_path, cohort_table):
+    model = fit_model(cohort_table, Bystander())
+    with pytest.raises(InputError, match=r"cannot hold .*Bystander"):
+        save_model(model, tmp_path / "model.skops")
+    assert not list(tmp_path.iterdir())
+
+
+def test_types_that_are_not_listed_are_refused_by_name(monkeypatch, tmp_path, cohort_table):
+    path = tmp_path / "model.skops"
+    with monkeypatch.context() as lenient:
+        lenient.setattr("idfsmec.prediction.model_files._foreign_types", lambda content: [])
+        save_model(fit_model(cohort_table, Bystander()), path)
+    with pytest.raises(InputError, match=r"model\.skops: refused, .*test_model\.Bystander"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("name", ["schema.json", "idfsmec.json", "an array"])
+def test_a_changed_file_is_refused(model_file, name):
+    content = members(model_file)
+    name = next(one for one in content if one.endswith(".npy")) if name == "an array" else name
+    if name == "idfsmec.json":
+        change_about(model_file, data={"n_people": 10_000})
+    else:
+        changed = bytearray(content[name])
+        changed[-3] ^= 1
+        rewrite(model_file, content | {name: bytes(changed)})
+    with pytest.raises(InputError, match="was changed or damaged"):
+        load_model(model_file)
+
+
+def test_a_file_of_another_version_is_refused(model_file):
+    change_about(model_file, idfsmec="9.2.1")
+    with pytest.raises(InputError, match=r"made by idfsmec 9\.2\.1, this is"):
+        load_model(model_file)
+    change_about(model_file, idfsmec="0.1.0", format=99)
+    with pytest.raises(InputError, match="Train it again"):
+        load_model(model_file)
+
+
+def test_what_is_no_model_is_refused(tmp_path):
+    absent, text, foreign = (tmp_path / f"{one}.skops" for one in ("absent", "text", "foreign"))
+    text.write_text("subject,label\n")
+    skops_io.dump(Counter("ab"), foreign)
+    with pytest.raises(InputError, match="no such model file"):
+        load_model(absent)
+    for path in (text, foreign):
+        with pytest.raises(InputError, match="no model file of idfsmec"):
+            load_model(path)
+
+
+def test_a_truncated_file_is_refused(model_file):
+    model_file.write_bytes(model_file.read_bytes()[:-200])
+    with pytest.raises(InputError, match="no model file of idfsmec"):
+        load_model(model_file)
+
+
+def test_a_table_of_one_class_has_no_model(cohort_table):
+    one = cohort_table.take((cohort_table.y == "HC").to_numpy())
+    with pytest.raises(InputError, match="there is no choice"):
+        fit_model(one)
+
+
+def test_settings_come_back_from_a_table():
+    given = FeatureSettings(features=["ap", "hoc"], hoc_orders=3, bands={"mu": (8, 12)}, epoch=4)
+    again = FeatureSettings.from_dict(given.as_dict(), given.columns)
+    assert again.digest() == given.digest()
+    with pytest.raises(InputError, match="No registered feature gives mood"):
+        FeatureSettings.from_dict(given.as_dict(), ["hoc_1", "mood"])
+    with pytest.raises(InputError, match="does not say how its features were computed"):
+        FeatureSettings.from_dict({}, ["hoc_1"])

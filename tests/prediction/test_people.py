@@ -1,0 +1,134 @@
+"""People a model has not seen: other caps, other spellings, too little, and too far away."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from idfsmec.errors import InputError
+from idfsmec.features import extract_table
+from idfsmec.prediction import extract_people, fit_model, predict_people
+from idfsmec.recordings import simulate_cohort
+from idfsmec.table import FeatureTable
+from tests.conftest import write
+from tests.evaluation.cohorts import make_cohort
+
+
+@pytest.fixture(scope="module")
+def newcomers():
+    return make_cohort(n_subjects=10, n_epochs=4, effect=3.0, seed=1)
+
+
+def renamed(table, names):
+    columns = [
+        f"{names.get(channel, channel)}__{column.rpartition('__')[2]}"
+        for channel, column in zip(table.column_channels, table.X.columns, strict=True)
+    ]
+    return FeatureTable(table.X.set_axis(columns, axis=1), table.y, table.subjects)
+
+
+def test_people_are_told_apart(small_model, newcomers):
+    frame = predict_people(small_model, newcomers).frame
+    true = newcomers.y.groupby(newcomers.subjects).first()
+    assert (frame.set_index("person")["predicted"] == true).mean() >= 0.9
+    total = frame["probability of HC"] + frame["probability of MDD"]
+    np.testing.assert_allclose(total, 1.0)
+    assert (frame["low"] <= frame["probability"]).all()
+    assert (frame["probability"] <= frame["high"]).all()
+    assert (frame["channels present"] == 1.0).all()
+    assert (frame["epochs"] == 4).all()
+
+
+def test_the_channels_that_tell_the_groups_apart_speak_loudest(small_model, newcomers):
+    people = predict_people(small_model, newcomers).people
+    first = [next(iter(one.votes)) for one in people]
+    assert set(first) <= {"E1", "E2"}
+    assert np.mean([next(iter(one.votes.values())) > 0 for one in people]) >= 0.9
+
+
+def test_fewer_other_and_reordered_channels_are_handled(small_model, newcomers):
+    other = renamed(newcomers.select_channels(["E4", "E1", "E3"]), {"E3": "X9"})
+    said = predict_people(small_model, other)
+    assert said.people[0].share_present == 0.5
+    assert any("does not know, ignored: X9" in note for note in said.notes)
+    assert any("not there: E2, E3" in note for note in said.notes)
+    assert set(said.people[0].votes) == {"E1", "E4"}
+
+
+def test_spellings_of_standard_names_are_matched():
+    names = {"E1": "F3", "E2": "T7", "E3": "Pz", "E4": "O2"}
+    spelt = {"F3": "EEG F3-LE", "T7": "T3", "Pz": "PZ.", "O2": "O2"}
+    table = renamed(make_cohort(effect=3.0), names)
+    model = fit_model(table)
+    said = predict_people(model, renamed(table, spelt))
+    assert "T3 is T7" in said.notes[0]
+    assert said.frame.equals(predict_people(model, table).frame)
+
+
+def test_no_common_channel_or_feature_is_refused(small_model, newcomers):
+    with pytest.raises(InputError, match="no common channel: the model has E1, E2"):
+        predict_people(small_model, renamed(newcomers, {f"E{i}": f"X{i}" for i in range(1, 5)}))
+    alien = newcomers.X.set_axis([f"{name}x" for name in newcomers.X.columns], axis=1)
+    with pytest.raises(InputError, match="no common feature: the model has f1, f2, f3, the table"):
+        predict_people(small_model, FeatureTable(alien, newcomers.y, newcomers.subjects))
+
+
+def test_whoever_has_nothing_gets_no_answer(small_model, newcomers):
+    X = newcomers.X.copy()
+    X.loc[newcomers.subjects == "s03"] = np.nan
+    frame = predict_people(
+        small_model, FeatureTable(X, newcomers.y, newcomers.subjects)
+    ).frame.set_index("person")
+    assert frame.loc["s03", "epochs"] == 0
+    assert "no channel" in frame.loc["s03", "warnings"]
+    assert pd.isna(frame.loc["s03", "probability"])
+    assert frame.index.tolist() == sorted(frame.index)
+    assert frame.drop("s03")["probability"].notna().all()
+
+
+def test_one_epoch_has_no_interval(small_model, newcomers):
+    person = predict_people(small_model, newcomers.take([0])).people[0]
+    assert np.isnan(person.low)
+    assert np.isnan(person.high)
+
+
+def test_too_little_and_too_far_away_is_warned_about(small_model, newcomers):
+    calm = predict_people(small_model, newcomers).people
+    assert sum(bool(one.warnings) for one in calm) <= 2
+    little = predict_people(small_model, newcomers.select_channels(["E3"])).people[0]
+    assert any("only 25% of the model's channels" in one for one in little.warnings)
+    volts = FeatureTable(newcomers.X * 1e3, newcomers.y, newcomers.subjects)
+    far = predict_people(small_model, volts).people
+    assert all("unlike the training data" in one.warnings[0] for one in far)
+    assert all(one.nearer == 1.0 for one in far)
+
+
+def test_other_settings_are_noted(newcomers):
+    def with_info(**info):
+        return FeatureTable(newcomers.X, newcomers.y, newcomers.subjects, info)
+
+    model = fit_model(with_info(epoch=10.0, sfreq=250.0))
+    said = predict_people(model, with_info(epoch=4.0, sfreq=250.0))
+    assert said.notes == (
+        "the table's features were computed otherwise than the model's: epoch 4.0 instead of 10.0",
+    )
+
+
+@pytest.mark.slow
+def test_files_get_the_features_of_the_training_data(tmp_path, raws):
+    cohort = simulate_cohort(8, 19, duration=20, detached=0, random_state=0)
+    model = fit_model(extract_table(cohort.recordings).table)
+    files = []
+    for name in ("s01.edf", "s02_raw.fif"):
+        write(raws[name].copy(), tmp_path / name)
+        files.append(tmp_path / name)
+    table = extract_people(model, files)
+    assert table.subjects.unique().tolist() == ["s01", "s02_raw"]
+    first, second = predict_people(model, table).people
+    assert first.share_present > second.share_present >= 0.8  # Fz and Pz are not there
+    with pytest.raises(InputError, match="no such file"):
+        extract_people(model, [tmp_path / "absent.edf"])
+
+
+def test_recordings_need_a_table_made_here(small_model, tmp_path):
+    with pytest.raises(InputError, match="does not say how its features were computed"):
+        extract_people(small_model, [tmp_path / "s01.edf"])
