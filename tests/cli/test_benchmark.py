@@ -67,9 +67,12 @@ def test_options_reach_the_protocol(table, tmp_path):
             "oracle",
             "--patterns",
             "random,uneven",
+            "--filler",
+            "neighbours",
         ],
     )
     assert result.exit_code == 0, result.output + result.stderr
+    assert set(Results.read(out).scores["filler"]) == {"neighbours"}
     assert "best on test: optimistic" in " ".join(result.output.split())
     protocol = Results.read(out).protocol
     assert (protocol["folds"], protocol["gaps"], protocol["tuning"]) == (
@@ -85,7 +88,7 @@ def test_options_reach_the_protocol(table, tmp_path):
 def test_all_experiments_can_be_asked_for(table, tmp_path):
     experiments = [
         word
-        for name in ("accuracy", "ablation", "sensitivity", "cost")
+        for name in ("accuracy", "filling", "ablation", "sensitivity", "cost")
         for word in ("--experiment", name)
     ]
     out = tmp_path / "out"
@@ -93,7 +96,7 @@ def test_all_experiments_can_be_asked_for(table, tmp_path):
         app, ["benchmark", table, "--out", str(out), "--methods", "IDFS-MEC", *SMALL, *experiments]
     )
     assert result.exit_code == 0, result.output + result.stderr
-    assert Results.read(out).scores["experiment"].nunique() == 4
+    assert Results.read(out).scores["experiment"].nunique() == 5
 
 
 @pytest.mark.parametrize(
@@ -103,6 +106,7 @@ def test_all_experiments_can_be_asked_for(table, tmp_path):
         (["--seed", "-1"], "--seed -1: give a whole number"),
         (["--rates", "1.5"], "rates has 1.5"),
         (["--methods", "mRMR2"], "no method 'mRMR2'"),
+        (["--filler", "magic"], "no filler 'magic'; choose from mean"),
         (["--n-splits", "50"], "table clinic: 50 folds by subject are not possible"),
         (["--seeds", "0"], "--seeds 0: give at least 1"),
         (["--jobs", "0"], "--jobs 0: give 1 or more"),

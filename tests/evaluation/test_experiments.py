@@ -2,7 +2,16 @@ import numpy as np
 import pytest
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Protocol, accuracy, cost
+from idfsmec.evaluation import (
+    CLASSIFIERS,
+    FILLERS,
+    Method,
+    Protocol,
+    accuracy,
+    cost,
+    filling,
+)
+from idfsmec.evaluation.sanity import AnovaF
 from idfsmec.features import extract_to_file
 from idfsmec.missing import make_gaps
 from idfsmec.recordings import simulate_cohort
@@ -35,6 +44,63 @@ def test_the_cost_keeps_to_the_options_that_are_given(tmp_path):
     kept = results.protocol["experiments"]["cost"]
     assert (kept["tuning"], kept["rates"], kept["n_splits"]) == ("time", [0.1], 2)
     assert set(results.scores["k"]) == {3}
+
+
+def head_cohort(**options):
+    """The usual cohort, with names of channels that are somewhere on the head."""
+    table = make_cohort(**options)
+    names = dict(zip(table.channels, ["Fz", "Cz", "Pz", "Oz"], strict=True))
+    X = table.X.rename(
+        columns=lambda name: names[name.split("__")[0]] + "__" + name.split("__")[1]
+    )
+    return FeatureTable(X, table.y, table.subjects)
+
+
+def test_fillers_are_compared_on_the_same_folds(tmp_path):
+    protocol = PROTOCOL.with_changes(rates=[0.0, 0.5])
+    results = filling(head_cohort(), tmp_path, protocol=protocol, **HERE)
+    assert results.failures.empty
+    means = results.mean_scores("subject_roc_auc", "filling")
+    assert means.index.names == ["table", "pattern", "method", "filler"]
+    assert set(means.index.unique("method")) == {"IDFS-MEC", "ANOVA F", "all features"}
+    assert list(means.index.unique("filler")) == list(FILLERS)
+    # Without gaps a filler has nothing to do.
+    assert means[0.0].groupby("method").nunique().max() == 1
+    assert means[0.5].groupby("method").nunique().min() > 1
+    assert (results.selections.groupby("filler").size() == 18).all()
+
+
+def test_splines_are_left_out_where_nobody_knows_the_positions_and_refused_if_asked_for(tmp_path):
+    results = filling(
+        make_cohort(), tmp_path / "a", methods=["ANOVA F"], protocol=PROTOCOL, **HERE
+    )
+    assert set(results.scores["filler"]) == set(FILLERS) - {"scalp"}
+    with pytest.raises(InputError, match=r"'scalp' needs to know where channels are.*E1, E2"):
+        accuracy(
+            make_cohort(), tmp_path / "b", methods=["ANOVA F"], filler="scalp", protocol=PROTOCOL
+        )
+
+
+def test_one_filler_serves_all_methods(tmp_path):
+    names = ["IDFS-MEC", "mRMR"]
+    how = {"methods": names, "protocol": PROTOCOL, **HERE}
+    near = accuracy(make_cohort(), tmp_path, filler="neighbours", **how)
+    assert set(near.scores["filler"]) == {"neighbours"}
+    mean = accuracy(make_cohort(), tmp_path, filler="mean", **how)
+    assert set(mean.scores["filler"]) == {"mean"}
+    assert near.scores["roc_auc"].to_list() != mean.scores["roc_auc"].to_list()
+    with pytest.raises(InputError, match="no filler 'magic'; choose from mean, neighbours"):
+        accuracy(make_cohort(), tmp_path, filler="magic", **how)
+
+
+@pytest.mark.parametrize("classifier", list(CLASSIFIERS))
+def test_every_classifier_ends_a_method(classifier, tmp_path):
+    method = Method("mine", AnovaF(), classifier=classifier)
+    results = accuracy(
+        make_cohort(effect=2.0), tmp_path, methods=[method], protocol=PROTOCOL, **HERE
+    )
+    assert results.failures.empty
+    assert results.chosen()["subject_roc_auc"].mean() > 0.7
 
 
 def test_more_channels_than_there_are_cannot_be_measured(tmp_path):

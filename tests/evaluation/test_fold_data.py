@@ -96,7 +96,7 @@ def test_gaps_for_the_selection_leave_the_classifier_complete_data():
 
 def test_inner_folds_split_the_training_samples_and_keep_their_gaps():
     data = load(make_cohort())
-    assert len(data.inner) == 3
+    assert len(data.inner) == Protocol().n_inner_splits
     assert sum(part.y_test.size for part in data.inner) == data.y_train.size
     n_missing = sum(np.isnan(part.test).sum() for part in data.inner)
     assert n_missing == np.isnan(data.selecting).sum()

@@ -216,7 +216,7 @@ class TestParts:
     def test_unknown_parts_are_refused_with_the_choices(self, tmp_path):
         with pytest.raises(InputError, match="no filler 'magic'; choose from mean"):
             run(tmp_path, [Method("x", AnovaF(), filler="magic")])
-        with pytest.raises(InputError, match="no classifier 'magic'; choose from svm, boosting"):
+        with pytest.raises(InputError, match="no classifier 'magic'; choose from svm, ridge"):
             run(tmp_path, [Method("x", AnovaF(), classifier="magic")])
 
 

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from idfsmec._random import derive_seed
-from idfsmec.evaluation import CLASSIFIERS, FILLERS, Protocol, find_methods, make_folds
+from idfsmec.evaluation import FILLERS, Protocol, find_methods, make_folds
 from idfsmec.evaluation.folds import load_fold
 from idfsmec.evaluation.scoring import score_fold
 from idfsmec.evaluation.tables import TableArrays
@@ -121,14 +121,3 @@ def test_three_classes_are_scored():
     (chosen,) = [row for row in result.rows if row["chosen"]]
     assert chosen["balanced_accuracy"] > 0.5
     assert 0.5 < chosen["roc_auc"] <= 1
-
-
-def test_a_class_that_training_lacks_is_never_predicted():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2 * 2
-    for classifier in CLASSIFIERS.values():
-        decisions = classifier.decide(
-            X, y, X, C=1.0, n_classes=3, class_weight="balanced", random_state=0
-        )
-        assert decisions.shape == (40, 3)
-        assert 1 not in decisions.argmax(axis=1)

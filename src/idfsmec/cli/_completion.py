@@ -1,4 +1,4 @@
-"""What the Tab key offers: methods, patterns, features, data sets and labels by name."""
+"""What the Tab key offers: methods, fillers, patterns, features, data sets and labels by name."""
 
 from __future__ import annotations
 
@@ -53,6 +53,13 @@ def methods() -> list[str]:
     from idfsmec.evaluation.methods import find_methods
 
     return [one.name for one in find_methods()]
+
+
+def fillers() -> list[str]:
+    """What can fill gaps."""
+    from idfsmec.evaluation.parts import FILLERS
+
+    return list(FILLERS)
 
 
 def patterns() -> list[str]:

@@ -55,6 +55,7 @@ def run_experiments(
     *,
     protocol: dict[str, Any],
     methods: list[str] | None,
+    filler: str | None = None,
     n_jobs: int,
     dask: str | None,
     quiet: bool,
@@ -72,10 +73,18 @@ def run_experiments(
         here: dict[str, Any] = {"n_jobs": n_jobs, "dask": dask}
         run: dict[str, Callable[[], Results]] = {
             "accuracy": lambda: evaluation.accuracy(
-                tables, out, methods=methods, **shared, **here
+                tables, out, methods=methods, filler=filler, **shared, **here
             ),
-            "ablation": lambda: paper.ablation(tables, out, **shared, **here),
-            "sensitivity": lambda: paper.sensitivity(tables, out, **shared, **here),
+            "filling": lambda: evaluation.filling(
+                tables,
+                out,
+                methods=methods,
+                fillers=None if filler is None else [filler],
+                **shared,
+                **here,
+            ),
+            "ablation": lambda: paper.ablation(tables, out, filler=filler, **shared, **here),
+            "sensitivity": lambda: paper.sensitivity(tables, out, filler=filler, **shared, **here),
             "cost": lambda: evaluation.cost(tables, out, methods=methods, **shared),
         }
         *_, results = [run[name]() for name in experiments]
@@ -176,7 +185,7 @@ def stop_cleanly(out: Path) -> Iterator[None]:
 
 def summarize(results: Results) -> None:
     """Print the means, and say where everything is and what failed."""
-    for name in ("accuracy", "ablation"):
+    for name in ("accuracy", "filling", "ablation"):
         if len(results.chosen(name)):
             _print_means(results, name)
     console.print(f"results: {results.folder}", markup=False, soft_wrap=True)
@@ -202,8 +211,8 @@ def _print_means(results: Results, experiment: str) -> None:
     shown = Table(
         title=f"{experiment}: {metric.replace('_', ' ')} in %, {protocol['folds']} folds{note}"
     )
-    for heading in ("table", "gaps", "method"):
-        shown.add_column(heading)
+    for name in means.index.names:
+        shown.add_column("gaps" if name == "pattern" else str(name))
     for rate in means.columns:
         shown.add_column(f"{100 * rate:g} % missing", justify="right")
     for where, row in zip(means.index, means.to_numpy(), strict=True):

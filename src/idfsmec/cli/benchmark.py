@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from idfsmec.cli._app import command
-from idfsmec.cli._completion import after_commas
+from idfsmec.cli._completion import after_commas, one_of
+from idfsmec.cli._completion import fillers as complete_fillers
 from idfsmec.cli._completion import methods as complete_methods
 from idfsmec.cli._completion import patterns as complete_patterns
 from idfsmec.cli._options import (
@@ -44,6 +45,7 @@ class Experiment(StrEnum):
     """What ``--experiment`` takes."""
 
     accuracy = "accuracy"
+    filling = "filling"
     ablation = "ablation"
     sensitivity = "sensitivity"
     cost = "cost"
@@ -126,6 +128,14 @@ MethodsOption = Annotated[
         autocompletion=after_commas(complete_methods),
     ),
 ]
+FillerOption = Annotated[
+    str | None,
+    typer.Option(
+        help="What fills gaps for all methods: mean, neighbours, completion, scalp or "
+        "indicators. By default each method's own.",
+        autocompletion=one_of(complete_fillers),
+    ),
+]
 
 
 @command("benchmark", has_failed=has_failures)
@@ -134,6 +144,7 @@ def benchmark(
     out: OutOption = Path("results"),
     experiment: ExperimentOption = None,
     methods: MethodsOption = None,
+    filler: FillerOption = None,
     rates: RatesOption = None,
     patterns: PatternsOption = None,
     k: CountsOption = None,
@@ -156,6 +167,7 @@ def benchmark(
         idfsmec benchmark table.parquet
         idfsmec benchmark table.parquet --out results --rates 0.1,0.3 --seeds 3
         idfsmec benchmark a.csv b.csv --methods "IDFS-MEC,ANOVA F" --k 10,50
+        idfsmec benchmark table.parquet --experiment filling
 
     All that is finished is kept in OUT/store.sqlite and never computed again.
     Give the same command to go on after a stop; change an option, and only
@@ -183,6 +195,7 @@ def benchmark(
         out,
         protocol={key: value for key, value in changes.items() if value is not None},
         methods=split_names(methods),
+        filler=filler,
         n_jobs=count_jobs(jobs),
         dask=dask,
         quiet=quiet,

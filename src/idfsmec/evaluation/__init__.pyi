@@ -1,5 +1,5 @@
 from .chance import ChanceBand, chance_band, chance_bands
-from .experiments import accuracy, cost
+from .experiments import accuracy, cost, filling
 from .folds import make_folds
 from .methods import METHODS, Method, find_methods, register_method
 from .models import train_model
@@ -46,6 +46,7 @@ __all__ = [
     "compare_ranks",
     "corrected_interval",
     "cost",
+    "filling",
     "find_methods",
     "holm",
     "make_folds",

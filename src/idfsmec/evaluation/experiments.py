@@ -1,4 +1,4 @@
-"""Experiments for any table: accuracy against missing channels, and what a selection costs."""
+"""Experiments for any table: accuracy against missing channels, by method, filler, and cost."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from idfsmec.evaluation.folds import most_splits
-from idfsmec.evaluation.methods import COMPARED, Method, find_methods
+from idfsmec.evaluation.methods import COMPARED, FILLED, Method, find_methods
+from idfsmec.evaluation.parts import FILLERS, Filler
 from idfsmec.evaluation.protocol import Protocol, protocol_from
 from idfsmec.evaluation.results import Results
 from idfsmec.evaluation.run import run_experiment
-from idfsmec.evaluation.tables import Tables, channel_counts_of, name_tables
+from idfsmec.evaluation.tables import TableArrays, Tables, channel_counts_of, name_tables
 from idfsmec.progress import Listener
 
 #: Numbers of channels for which the cost is measured, where a table has so many.
 CHANNEL_COUNTS = (3, 19, 64, 128)
+#: Missing rates at which fillers are compared.
+FILLING_RATES = (0.0, 0.1, 0.3, 0.5, 0.7)
 
 
 def accuracy(
@@ -24,6 +27,7 @@ def accuracy(
     out: str | Path,
     *,
     methods: Iterable[str | Method] | None = None,
+    filler: str | Filler | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     dask: Any = None,
@@ -41,6 +45,8 @@ def accuracy(
         computed again, what a change of options touches is.
     methods : iterable of str or Method, optional
         By default all methods that can run here, and the sanity lines.
+    filler : str or Filler, optional
+        What fills gaps for all of them, in place of each one's own; see ``FILLERS``.
     protocol : Protocol or mapping, optional
         Folds, gaps, tuning and so on; a mapping has the options that differ from the default.
     n_jobs : int, optional
@@ -79,13 +85,66 @@ def accuracy(
         "accuracy",
         tables,
         out,
-        find_methods(methods),
+        filled_by(find_methods(methods), filler),
         protocol_from(protocol, Protocol()),
         n_jobs=n_jobs,
         dask=dask,
         progress=progress,
         overwrite=overwrite,
     )
+
+
+def filling(
+    tables: Tables,
+    out: str | Path,
+    *,
+    methods: Iterable[str | Method] | None = None,
+    fillers: Iterable[str | Filler] | None = None,
+    protocol: Protocol | Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+    dask: Any = None,
+    progress: Listener | None = None,
+    overwrite: bool = False,
+) -> Results:
+    """Compare what fills gaps: a few methods with every filler, at 0 to 70 % missing channels.
+
+    Parameters are those of :func:`accuracy`. By default the proposed method, ANOVA F and all
+    features are filled in all ways of ``FILLERS`` that are possible: splines on the scalp need to
+    know where channels are. The column ``filler`` of the scores says which one it was.
+    """
+    named = name_tables(tables)
+    wanted = [FILLERS.find(one) for one in (FILLERS if fillers is None else fillers)]
+    if fillers is None and any(one.needs_positions for one in wanted):
+        placed = all(
+            TableArrays.of(name, table, True).has_positions for name, table in named.items()
+        )
+        wanted = [one for one in wanted if placed or not one.needs_positions]
+    compared = find_methods(FILLED if methods is None else methods)
+    return run_experiment(
+        "filling",
+        named,
+        out,
+        [replace(method, filler=one) for method in compared for one in wanted],
+        protocol_from(protocol, Protocol(rates=FILLING_RATES)),
+        n_jobs=n_jobs,
+        dask=dask,
+        progress=progress,
+        overwrite=overwrite,
+    )
+
+
+def filled_by(methods: Iterable[Method], filler: str | Filler | None) -> list[Method]:
+    """Give the methods with one filler for all; None leaves each its own.
+
+    Examples
+    --------
+    >>> [one.filler for one in filled_by(find_methods(["mRMR", "ANOVA F"]), "neighbours")]
+    ['neighbours', 'neighbours']
+    """
+    if filler is None:
+        return list(methods)
+    FILLERS.find(filler)
+    return [replace(one, filler=filler) for one in methods]
 
 
 def cost(

@@ -132,9 +132,12 @@ class FoldData:
     test: Floats
     y_train: NDArray[np.intp]
     y_test: NDArray[np.intp]
+    subjects_train: NDArray[np.intp]
     subjects_test: NDArray[np.intp]
     channel_of: NDArray[np.intp]
+    feature_of: NDArray[np.intp]
     n_classes: int
+    positions: Floats | None = None
     inner: tuple[FoldData, ...] = ()
     held_out: tuple[NDArray[np.intp], ...] = ()  # by each inner fold, among the training samples
     _known: dict[str, Filled] = field(default_factory=dict, repr=False, compare=False)
@@ -151,7 +154,8 @@ class FoldData:
         return self._known[key]
 
     def _fill(self, filler: Filler, train: Floats, test: Floats) -> tuple[Floats, Floats]:
-        transformer = filler.build(self.channel_of).fit(train)
+        about = (self.channel_of, self.feature_of, self.positions)
+        transformer = filler.build(*about).fit(train)
         return np.asarray(transformer.transform(train)), np.asarray(transformer.transform(test))
 
 
@@ -265,7 +269,10 @@ def _prepare(
         test=for_test,
         y_train=table.y[train],
         y_test=table.y[test],
+        subjects_train=table.subjects[train],
         subjects_test=table.subjects[test],
         channel_of=table.channel_of,
+        feature_of=table.feature_of,
         n_classes=table.n_classes,
+        positions=table.positions,
     )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from idfsmec.errors import InputError
@@ -18,6 +16,7 @@ from idfsmec.evaluation.parts import (
     Filler,
     Registry,
     describe_estimator,
+    lazily,
     plain,
 )
 from idfsmec.selection.defaults import GAMMAS, LAMS
@@ -28,6 +27,8 @@ if TYPE_CHECKING:  # names alone are wanted by the Tab key, which does not wait 
 Family = Literal["proposed", "filter", "wrapper", "embedded", "sanity", "ablation"]
 #: Families that are compared when no methods are named; an ablation is a method in pieces.
 COMPARED: tuple[Family, ...] = ("proposed", "filter", "wrapper", "embedded", "sanity")
+#: With which fillers are compared: what is proposed, the simplest selection, and none.
+FILLED = ("IDFS-MEC", "ANOVA F", "all features")
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Method:
     label : str
         A few words for tables and figures; by default the name.
     filler : str or Filler
-        What stands in for missing values, by its name in ``FILLERS``.
+        What stands in for missing values, by its name in ``FILLERS``, for the classifier and for
+        a selector that takes none.
     classifier : str or Classifier
         What is scored on the selected features, by its name in ``CLASSIFIERS``.
     settings : sequence of dict, or mapping of parameter to values
@@ -288,22 +290,6 @@ def proposed_method(methods: Iterable[Method] = ()) -> Method | None:
         if one.family == "proposed":
             return one
     return None
-
-
-def lazily(path: str, **parameters: Any) -> Callable[[], Any]:
-    """Name an estimator that is imported and made when it is asked for.
-
-    Examples
-    --------
-    >>> lazily("idfsmec.selection.MRMR", n_bins=10)()
-    MRMR(n_bins=10)
-    """
-    return partial(_make, path, parameters)
-
-
-def _make(path: str, parameters: Mapping[str, Any]) -> Any:
-    module, _, name = path.rpartition(".")
-    return getattr(importlib.import_module(module), name)(**parameters)
 
 
 def _add(name: str, selector: Callable[[], Any], family: Family, **options: Any) -> None:

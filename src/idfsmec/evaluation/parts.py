@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from idfsmec.errors import InputError
 
@@ -33,8 +35,8 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
     Examples
     --------
-    >>> sorted(FILLERS)
-    ['mean']
+    >>> list(FILLERS)
+    ['mean', 'neighbours', 'completion', 'scalp', 'indicators']
     """
 
     def __init__(self, kind: str) -> None:
@@ -86,23 +88,39 @@ class Filler:
     transformer : transformer, or a function without arguments that makes one
         Takes NaN and gives none, with as many columns. It is fitted on training samples alone, and
         sees features that have been standardised by their observed training values: their means
-        are 0. A parameter ``channels`` is set, where it has one, to the channel of each column.
+        are 0. Parameters ``channels`` and ``features`` are set, where it has them, to the channel
+        and the feature of each column, and ``positions`` to the directions of the channels.
+    marks_gaps : bool
+        Whether the classifier also sees, for each channel it has a feature of, whether that is
+        missing.
     """
 
     name: str
     transformer: Any
+    marks_gaps: bool = False
 
-    def build(self, channels: Codes) -> Any:
+    def build(self, channels: Any = None, features: Any = None, positions: Any = None) -> Any:
         """Make a fresh transformer."""
-        from sklearn.base import clone
+        made = self._fresh()
+        given = {"channels": channels, "features": features, "positions": positions}
+        known = made.get_params()
+        wanted = {key: v for key, v in given.items() if key in known and v is not None}
+        return made.set_params(**wanted)
 
-        made = self.transformer() if callable(self.transformer) else clone(self.transformer)
-        return made.set_params(channels=channels) if "channels" in made.get_params() else made
+    @property
+    def needs_positions(self) -> bool:
+        """Whether it asks where on the head channels are."""
+        return "positions" in self._fresh().get_params()
 
     def describe(self) -> dict[str, Any]:
         """What determines its results, as JSON can hold it."""
-        made = self.transformer() if callable(self.transformer) else self.transformer
-        return {"name": self.name, **describe_estimator(made)}
+        marks = {"marks_gaps": True} if self.marks_gaps else {}
+        return {"name": self.name, **marks, **describe_estimator(self._fresh())}
+
+    def _fresh(self) -> Any:
+        from sklearn.base import clone
+
+        return self.transformer() if callable(self.transformer) else clone(self.transformer)
 
 
 class Decide(Protocol):
@@ -118,6 +136,7 @@ class Decide(Protocol):
         n_classes: int,
         class_weight: str | None,
         random_state: int,
+        **asked: Any,
     ) -> Floats:
         """Give decision values of shape (n_test, n_classes); the highest one is predicted."""
 
@@ -141,6 +160,9 @@ class Classifier:
     slope : float
         What its decisions are multiplied by to be log odds, roughly, for the log loss that tuning
         minimises: 2 for a linear SVM, 1 for what gives log odds itself.
+    takes : sequence of str
+        What more it is given by name: ``channels``, the channel of each column, and ``groups``,
+        the subject of each training sample.
     """
 
     name: str
@@ -148,16 +170,22 @@ class Classifier:
     takes_gaps: bool = False
     has_cost: bool = True
     slope: float = 2.0
+    takes: tuple[Literal["channels", "groups"], ...] = ()
 
     def describe(self) -> dict[str, Any]:
         """What determines its results, as JSON can hold it."""
-        where = getattr(self.decide, "__module__", ""), getattr(self.decide, "__qualname__", "")
+        own_name = getattr(self.decide, "name", "")
+        where = (
+            getattr(self.decide, "__module__", ""),
+            getattr(self.decide, "__qualname__", own_name),
+        )
         return {
             "name": self.name,
             "decide": ".".join(where),
             "takes_gaps": self.takes_gaps,
             "has_cost": self.has_cost,
             "slope": self.slope,
+            "takes": list(self.takes),
         }
 
 
@@ -168,7 +196,11 @@ CLASSIFIERS: Registry[Classifier] = Registry("classifier")
 
 
 def register_filler(
-    name: str, transformer: Any | Callable[[], Any], *, overwrite: bool = False
+    name: str,
+    transformer: Any | Callable[[], Any],
+    *,
+    marks_gaps: bool = False,
+    overwrite: bool = False,
 ) -> Filler:
     """Add a way of filling gaps; see :class:`Filler` for what it has to do.
 
@@ -179,7 +211,7 @@ def register_filler(
     'nearest'
     >>> FILLERS.remove("nearest")
     """
-    return FILLERS.add(Filler(name, transformer), overwrite=overwrite)
+    return FILLERS.add(Filler(name, transformer, marks_gaps), overwrite=overwrite)
 
 
 def register_classifier(
@@ -189,10 +221,11 @@ def register_classifier(
     takes_gaps: bool = False,
     has_cost: bool = True,
     slope: float = 2.0,
+    takes: tuple[Literal["channels", "groups"], ...] = (),
     overwrite: bool = False,
 ) -> Classifier:
     """Add a classifier; see :class:`Classifier` for what it has to do."""
-    made = Classifier(name, decide, takes_gaps, has_cost, slope)
+    made = Classifier(name, decide, takes_gaps, has_cost, slope, takes)
     return CLASSIFIERS.add(made, overwrite=overwrite)
 
 
@@ -216,57 +249,47 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _training_mean() -> Any:
-    """Zero is the training mean of a standardised feature."""
-    from sklearn.impute import SimpleImputer
+def lazily(path: str, **parameters: Any) -> Callable[[], Any]:
+    """Name an estimator that is imported and made when it is asked for.
 
-    return SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True)
-
-
-def _linear_svm(
-    train: Floats,
-    y: Codes,
-    test: Floats,
-    *,
-    C: float,
-    n_classes: int,
-    class_weight: str | None,
-    random_state: int,
-) -> Floats:
-    """Linear SVM on filled data; deterministic."""
-    from idfsmec.selection.linear_svm import svm_decisions
-
-    return svm_decisions(train, y, test, n_classes=n_classes, C=C, class_weight=class_weight)
-
-
-def _boosting(
-    train: Floats,
-    y: Codes,
-    test: Floats,
-    *,
-    C: float,
-    n_classes: int,
-    class_weight: str | None,
-    random_state: int,
-) -> Floats:
-    """Gradient boosting, which takes NaN as it is.
-
-    For balanced classes the log prior is taken off the log odds. Sample weights would do much
-    the same, but binning weighted samples makes a fit ten times as long.
+    Examples
+    --------
+    >>> lazily("idfsmec.selection.MRMR", n_bins=10)()
+    MRMR(n_bins=10)
     """
-    import numpy as np
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    from idfsmec.selection.linear_svm import by_class
-
-    boosting = HistGradientBoostingClassifier(random_state=random_state).fit(train, y)
-    values = by_class(boosting.decision_function(test), boosting.classes_, n_classes)
-    if class_weight == "balanced":
-        counts = np.bincount(y, minlength=n_classes)
-        values = values - np.log(np.where(counts > 0, counts, y.size) / y.size)
-    return values
+    return partial(_make, path, parameters)
 
 
-register_filler("mean", _training_mean)
-register_classifier("svm", _linear_svm)
-register_classifier("boosting", _boosting, takes_gaps=True, has_cost=False, slope=1.0)
+def _make(path: str, parameters: Mapping[str, Any]) -> Any:
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)(**parameters)
+
+
+@dataclass(frozen=True)
+class _Lazily:
+    """A function of :mod:`idfsmec.evaluation.classifiers`, imported when it is called."""
+
+    name: str
+
+    def __call__(self, *data: Any, **options: Any) -> Any:
+        module = importlib.import_module("idfsmec.evaluation.classifiers")
+        return getattr(module, self.name)(*data, **options)
+
+
+register_filler("mean", lazily("idfsmec.evaluation.fillers.training_mean"))
+register_filler("neighbours", lazily("idfsmec.evaluation.fillers.neighbours"))
+register_filler("completion", lazily("idfsmec.prediction.ChannelCompleter"))
+register_filler("scalp", lazily("idfsmec.evaluation.fillers.ScalpSplines"))
+register_filler("indicators", lazily("idfsmec.evaluation.fillers.training_mean"), marks_gaps=True)
+register_classifier("svm", _Lazily("linear_svm"))
+register_classifier("ridge", _Lazily("ridge"))
+register_classifier(
+    "idfsmec",
+    _Lazily("idfsmec"),
+    takes_gaps=True,
+    has_cost=False,
+    slope=1.0,
+    takes=("channels", "groups"),
+)
+register_classifier("boosting", _Lazily("boosting"), takes_gaps=True, has_cost=False, slope=1.0)
+register_classifier("lda", _Lazily("pattern_lda"), takes_gaps=True, slope=1.0)

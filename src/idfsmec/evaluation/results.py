@@ -21,12 +21,12 @@ from idfsmec.evaluation.store import Planned, Store, StoredTable
 KEYS = ["experiment", "table", "pattern", "rate", "seed", "fold", "method"]
 SCORES = [
     *KEYS,
-    *("k", "params", "lam", "gamma", "chosen"),
+    *("filler", "k", "params", "lam", "gamma", "chosen"),
     *("accuracy", "balanced_accuracy", "f1", "roc_auc"),
     *("subject_accuracy", "subject_balanced_accuracy", "subject_roc_auc"),
     *("seconds", "n_train", "n_test", "n_channels"),
 ]
-SELECTIONS = [*KEYS, "k", "ranking", "n_channels"]
+SELECTIONS = [*KEYS, "filler", "k", "ranking", "n_channels"]
 RANKING = [
     *("table", "rank", "channel", "feature", "score"),
     *("channel_weight", "feature_weight", "stability", "method"),
@@ -45,10 +45,10 @@ class Results:
         Where they were read.
     scores : DataFrame
         One row per unit and k (and setting, where several are kept): ``experiment``, ``table``,
-        ``pattern``, ``rate``, ``seed``, ``fold``, ``method``, ``k``, ``params`` (JSON), ``lam``
-        and ``gamma`` where the method has parameters of that name, ``chosen`` (the row that
-        tuning picked in that fold), the scores, ``seconds`` of the selection alone, ``n_train``,
-        ``n_test``, ``n_channels``.
+        ``pattern``, ``rate``, ``seed``, ``fold``, ``method``, ``filler`` (by name), ``k``,
+        ``params`` (JSON), ``lam`` and ``gamma`` where the method has parameters of that name,
+        ``chosen`` (the row that tuning picked in that fold), the scores, ``seconds`` of the
+        selection alone, ``n_train``, ``n_test``, ``n_channels``.
     selections : DataFrame
         One row per unit: its coordinates and ``ranking``, names of features, best first.
     protocol, environment, tables : dict
@@ -136,10 +136,15 @@ class Results:
     def mean_scores(
         self, metric: str = "balanced_accuracy", experiment: str = "accuracy"
     ) -> pd.DataFrame:
-        """Mean of a score over folds and seeds: one row per table and method, rates as columns."""
-        return self.chosen(experiment).pivot_table(
-            index=["table", "pattern", "method"], columns="rate", values=metric, sort=False
-        )
+        """Mean of a score over folds and seeds: one row per table and method, rates as columns.
+
+        Where methods were run with several fillers, there is a row for each.
+        """
+        chosen = self.chosen(experiment)
+        index = ["table", "pattern", "method"]
+        if chosen.groupby("method")["filler"].nunique().max() > 1:
+            index.append("filler")
+        return chosen.pivot_table(index=index, columns="rate", values=metric, sort=False)
 
 
 def picked_setting(scores: pd.DataFrame, table: str, method: str) -> dict[str, Any]:
@@ -159,15 +164,15 @@ def _scores(planned: Sequence[Planned]) -> pd.DataFrame:
     """One row per unit and k (and setting), in the order of the plans."""
     parameters = functools.cache(json.loads)
     rows = [
-        {"experiment": one.experiment, **one.unit, **row, "seconds": seconds}
-        for one in planned
+        {"experiment": one.experiment, "filler": "mean", **one.unit, **row, "seconds": seconds}
+        for one in planned  # there was one filler before units named theirs
         for row, seconds in zip(one.result.rows, one.result.seconds, strict=True)
     ]
     scores = pd.DataFrame(rows, columns=SCORES)
     for name in ("lam", "gamma"):
         values = [parameters(text).get(name) for text in scores["params"]]
         scores[name] = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce")
-    numbers = [name for name in SCORES if name not in {*KEYS, "params", "chosen"}]
+    numbers = [name for name in SCORES if name not in {*KEYS, "filler", "params", "chosen"}]
     scores[numbers] = scores[numbers].astype(float)
     whole = ["k", "n_train", "n_test", "n_channels"]
     scores[whole] = scores[whole].astype("int64")
@@ -181,7 +186,7 @@ def _mark_oracle(scores: pd.DataFrame, protocols: dict[str, Any]) -> pd.DataFram
         if protocol["tuning"] != "oracle":
             continue
         own = scores[scores["experiment"] == experiment]
-        cell = ["table", "pattern", "rate", "method"]
+        cell = ["table", "pattern", "rate", "method", "filler"]
         means = own.groupby([*cell, "k", "params"], sort=False)[protocol["metric"]].mean()
         best = means.groupby(cell, sort=False).idxmax()
         marked = pd.MultiIndex.from_tuples(list(best), names=[*cell, "k", "params"])
@@ -199,7 +204,8 @@ def _selections(planned: Sequence[Planned], chosen: np.ndarray) -> pd.DataFrame:
         row = one.result.rows[picked[0] if picked.size else 0]
         ranking = [one.table.columns[place] for place in one.result.rankings[row["order"]]]
         k = row["k"] if picked.size else None
-        found.append({"experiment": one.experiment, **one.unit, "k": k, "ranking": ranking})
+        where = {"experiment": one.experiment, "filler": "mean", **one.unit}
+        found.append({**where, "k": k, "ranking": ranking})
     selections = pd.DataFrame(found, columns=SELECTIONS)
     selections["k"] = selections["k"].astype("Int64")
     return selections

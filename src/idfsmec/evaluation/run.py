@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 import sys
@@ -22,6 +23,7 @@ from idfsmec.evaluation.execution import execute
 from idfsmec.evaluation.export import write_files
 from idfsmec.evaluation.folds import make_folds
 from idfsmec.evaluation.methods import METHODS, Method, proposed_method
+from idfsmec.evaluation.parts import Filler
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.results import (
     RANKING_EXPERIMENT,
@@ -84,8 +86,11 @@ def run_experiment(
     named = name_tables(tables)
     n_processes = count_jobs(n_jobs)
     _check_tables(named, protocol)
-    regions = "region" in protocol.patterns
-    arrays = {name: TableArrays.of(name, table, regions) for name, table in named.items()}
+    placed = [one.filling for one in methods if one.filling.needs_positions]
+    placing = bool(placed) or "region" in protocol.patterns
+    arrays = {name: TableArrays.of(name, table, placing) for name, table in named.items()}
+    for one, table in itertools.product(placed, arrays.values()):
+        _check_positions(one, table)
     units = list(plan_folds(list(arrays.values()), methods, protocol, channel_counts))
     with _opened(out, experiment, named, overwrite) as store:
         store.add_meta("protocols", {experiment: asdict(protocol)})
@@ -149,7 +154,8 @@ def resampling(
     ranking = proposed_method() if method is None else METHODS.find(method)
     if ranking is None:
         raise InputError("no method of the family 'proposed' is registered; name one with method")
-    arrays = {name: TableArrays.of(name, table) for name, table in named.items()}
+    placing = ranking.filling.needs_positions
+    arrays = {name: TableArrays.of(name, table, placing) for name, table in named.items()}
     with _opened(out, RESAMPLING_EXPERIMENT, named, overwrite) as store:
         scores = Results.of(store).scores
         _keep_methods(store, [ranking])
@@ -240,6 +246,16 @@ def _rank_tables(
     ]
     store.set_plan(RANKING_EXPERIMENT, units, keep=True)
     _do_units(store, RANKING_EXPERIMENT, units, arrays, n_jobs, None, progress)
+
+
+def _check_positions(filler: Filler, table: TableArrays) -> None:
+    if not table.has_positions:
+        raise InputError(
+            f"table {table.name}: the filler {filler.name!r} needs to know where channels are on "
+            f"the head, and none of {', '.join(table.channels[:3])} ... is known; name a montage "
+            "in the table, or choose another filler",
+            argument="filler",
+        )
 
 
 def _keep_methods(store: Store, methods: Sequence[Method]) -> None:

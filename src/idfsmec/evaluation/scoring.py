@@ -127,6 +127,7 @@ class _Work:
                 self.data.y_train,
                 self.method.settings,
                 held_out=self.data.held_out,
+                groups=self.data.subjects_train,
             )
             return np.broadcast_to(
                 found[:, :, None, :], (*found.shape[:2], len(self.ks), found.shape[2])
@@ -138,7 +139,8 @@ class _Work:
         X = self._selecting(data)
         settings, counts = self.method.settings, self.ks if self.method.depends_on_k else [0]
         asked = [{**one, **_count(k)} for one in settings for k in counts]
-        (found,) = rank_grid(self._build(), X, data.y_train, asked)
+        groups = data.subjects_train
+        (found,) = rank_grid(self._build(), X, data.y_train, asked, groups=groups)
         by_count = found.reshape(len(settings), len(counts), -1)
         return np.broadcast_to(by_count, (len(settings), len(self.ks), by_count.shape[2]))
 
@@ -151,7 +153,8 @@ class _Work:
             asked = [{**self.method.settings[setting], **_count(k)} for k in counts]
             selector = self._build()
             began = time.perf_counter()
-            (ranks,) = rank_grid(selector, X, self.data.y_train, asked)
+            groups = self.data.subjects_train
+            (ranks,) = rank_grid(selector, X, self.data.y_train, asked, groups=groups)
             seconds = (time.perf_counter() - began) / len(counts)
             ranks = np.broadcast_to(ranks, (len(ks), ranks.shape[1]))
             found.update({k: (own, seconds) for k, own in zip(ks, ranks, strict=True)})
@@ -170,17 +173,20 @@ class _Work:
         return data.filled(self.method.filling).selecting
 
     def _scorer(self, data: FoldData, metrics: Sequence[str] = METRICS) -> SplitScorer:
-        classifier = self.method.classifying
-        filled = data if classifier.takes_gaps else data.filled(self.method.filling)
-        classify = partial(
-            _classify,
-            decide=classifier.decide,
-            n_classes=data.n_classes,
-            class_weight=self.protocol.class_weight,
-            random_state=self.seed,
-        )
+        classifier, filler = self.method.classifying, self.method.filling
+        marked = filler.marks_gaps and not classifier.takes_gaps
+        filled = data if classifier.takes_gaps or marked else data.filled(filler)
+        options: dict[str, Any] = {
+            "n_classes": data.n_classes,
+            "class_weight": self.protocol.class_weight,
+            "random_state": self.seed,
+        }
+        if "groups" in classifier.takes:
+            options["groups"] = data.subjects_train
+        classify = partial(_classify, decide=classifier.decide, marked=marked, **options)
         split = Split(filled.train, data.y_train, filled.test, data.y_test, data.subjects_test)
-        return SplitScorer(split, classify, metrics, classifier.slope)
+        channels = data.channel_of if "channels" in classifier.takes else None
+        return SplitScorer(split, classify, metrics, classifier.slope, channels)
 
     def _add(
         self,
@@ -224,9 +230,27 @@ def _classify(
     C: float,
     *,
     decide: Any,
+    marked: bool,
     **options: Any,
 ) -> NDArray[np.float64]:
+    if marked:
+        train, test = _mark_gaps(train, test)
     return decide(train, y, test, C=C, **options)
+
+
+def _mark_gaps(
+    train: NDArray[np.float64], test: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Fill with the training mean, 0, and add a column for each set of gaps that training has."""
+    gone = np.isnan(train)
+    distinct = np.unique(gone, axis=1, return_index=True)[1]
+    distinct = np.sort(distinct[gone[:, distinct].any(axis=0)])
+    shares = gone[:, distinct].mean(axis=0)
+
+    def with_marks(X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.hstack([np.nan_to_num(X), np.isnan(X[:, distinct]) - shares])
+
+    return with_marks(train), with_marks(test)
 
 
 def _costs(method: Method, protocol: Protocol) -> tuple[float, ...]:

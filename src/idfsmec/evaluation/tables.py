@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from idfsmec._columns import split_column
 from idfsmec.errors import InputError
 from idfsmec.montage import channel_positions
 from idfsmec.table import FeatureTable
@@ -28,6 +29,7 @@ class TableArrays:
     y: Codes = field(repr=False)
     subjects: Codes = field(repr=False)
     channel_of: Codes = field(repr=False)
+    feature_of: Codes = field(repr=False)
     columns: tuple[str, ...] = field(repr=False)
     channels: tuple[str, ...] = field(repr=False)
     n_classes: int = 2
@@ -45,6 +47,7 @@ class TableArrays:
         _, y = np.unique(table.y.to_numpy(), return_inverse=True)
         _, subjects = np.unique(table.subjects.astype(str).to_numpy(), return_inverse=True)
         order = {channel: i for i, channel in enumerate(table.channels)}
+        names = [split_column(str(column))[1] for column in table.X.columns]
         return cls(
             name=name,
             digest=table_digest(table),
@@ -52,11 +55,17 @@ class TableArrays:
             y=y.astype(np.intp),
             subjects=subjects.astype(np.intp),
             channel_of=np.array([order[one] for one in table.column_channels], dtype=np.intp),
+            feature_of=np.unique(names, return_inverse=True)[1].astype(np.intp),
             columns=tuple(map(str, table.X.columns)),
             channels=tuple(map(str, table.channels)),
             n_classes=int(y.max()) + 1,
             positions=positions,
         )
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether it is known of some channels where on the head they are."""
+        return self.positions is not None and bool(np.isfinite(self.positions).any())
 
     def spread_channels(self, count: int) -> tuple[TableArrays, Codes]:
         """Keep so many channels, evenly over the table; also say which columns those are."""
@@ -68,6 +77,7 @@ class TableArrays:
             digest=f"{self.digest}/{count}",
             X=np.ascontiguousarray(self.X[:, columns]),
             channel_of=np.searchsorted(kept, self.channel_of[columns]),
+            feature_of=self.feature_of[columns],
             columns=tuple(self.columns[column] for column in columns),
             channels=tuple(self.channels[channel] for channel in kept),
             positions=None if self.positions is None else self.positions[kept],

@@ -68,6 +68,7 @@ class FoldUnit(Unit):
             "seed": self.seed,
             "fold": self.fold,
             "method": self.method.name,
+            "filler": self.method.filling.name,
             "n_channels": self.n_channels,
         }
 

@@ -34,7 +34,8 @@ def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -
     X = table.X
     if not method.takes_gaps:
         scaled = Scaling.learn(table.X).apply(table.X)
-        X = method.filling.build(table.channel_of).fit_transform(scaled)
+        about = (table.channel_of, table.feature_of, table.positions)
+        X = method.filling.build(*about).fit_transform(scaled)
     try:
         selector.fit(X, table.y)
     except _UNFIT as error:

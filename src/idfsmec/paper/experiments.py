@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from idfsmec.evaluation.experiments import filled_by
 from idfsmec.evaluation.methods import (
     METHODS,
+    Filler,
     Method,
     find_methods,
     lazily,
@@ -58,6 +60,7 @@ def ablation(
     tables: Tables,
     out: str | Path,
     *,
+    filler: str | Filler | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     dask: Any = None,
@@ -73,7 +76,7 @@ def ablation(
         "ablation",
         tables,
         out,
-        find_methods(ABLATIONS),
+        filled_by(find_methods(ABLATIONS), filler),
         protocol_from(protocol, Protocol(rates=PAPER_RATES)),
         n_jobs=n_jobs,
         dask=dask,
@@ -88,6 +91,7 @@ def sensitivity(
     *,
     lams: Sequence[float] = PAPER_LAMS,
     gammas: Sequence[float] = PAPER_GAMMAS,
+    filler: str | Filler | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     dask: Any = None,
@@ -99,7 +103,7 @@ def sensitivity(
     Parameters are those of :func:`idfsmec.evaluation.accuracy`, and the grid (the paper's by
     default). By default there is one missing rate, 30 %.
     """
-    (method,) = find_methods([PROPOSED])
+    (method,) = filled_by(find_methods([PROPOSED]), filler)
     return run_experiment(
         "sensitivity",
         tables,

@@ -36,6 +36,8 @@ HONEST = Protocol(
     svm_costs=(0.01, 0.1, 1.0),
     n_inner_splits=3,
 )
+#: The paper fills with means.
+PAPER_FILLER = "mean"
 PROTOCOLS = {"honest": HONEST, "paper": PAPER}
 
 
@@ -90,7 +92,7 @@ def reproduce(
             raise InputError(f"{out} holds a reproduction of {known}; choose another folder")
         store.set_meta("data_set", data_set)
     here: dict[str, Any] = {"progress": progress, "overwrite": overwrite}
-    how: dict[str, Any] = {"n_jobs": n_jobs, "dask": dask, **here}
+    how: dict[str, Any] = {"n_jobs": n_jobs, "dask": dask, "filler": PAPER_FILLER, **here}
     accuracy(tables, out, methods=methods, protocol=protocol, **how)
     ablation(tables, out, protocol=protocol, **how)
     sensitivity(tables, out, protocol=protocol.with_changes(rates=(0.3,)), **how)

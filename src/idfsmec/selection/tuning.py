@@ -36,7 +36,7 @@ Codes = NDArray[np.intp]
 
 #: From training samples, their classes, test samples and a cost to decision values, shape
 #: (n_test, n_classes).
-Classify = Callable[[Array, Codes, Array, float], Array]
+Classify = Callable[..., Array]
 
 #: By how many standard errors another setting has to be better than the default.
 MARGIN = 1.0
@@ -75,6 +75,9 @@ class SplitScorer:
         Which scores are computed, of :data:`idfsmec.metrics.CRITERIA`.
     slope : float
         What makes log odds of its decisions, for the log loss.
+    channels : ndarray of shape (n_features,), optional
+        Where the classifier wants the channel of each column: it is then called with
+        ``channels=`` those of the columns it gets.
     """
 
     def __init__(
@@ -83,7 +86,9 @@ class SplitScorer:
         classify: Classify,
         metrics: Sequence[str] = METRICS,
         slope: float = SVM_SLOPE,
+        channels: Codes | None = None,
     ) -> None:
+        self._channels = channels
         self._split = split
         self._classify = classify
         self._metrics = metrics
@@ -107,8 +112,9 @@ class SplitScorer:
         key = (columns.tobytes(), cost)
         if key not in self._known:
             split = self._split
+            extra = {} if self._channels is None else {"channels": self._channels[columns]}
             decisions = self._classify(
-                split.train[:, columns], split.y_train, split.test[:, columns], cost
+                split.train[:, columns], split.y_train, split.test[:, columns], cost, **extra
             )
             self._known[key] = score_decisions(
                 decisions, split.y_test, split.subjects_test, self._metrics, self._slope

@@ -1,0 +1,94 @@
+"""Classifiers by name: what each of them does with samples, gaps and classes."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import RidgeClassifier
+from sklearn.metrics import roc_auc_score
+
+from idfsmec.evaluation import CLASSIFIERS
+
+
+def make_samples(n=120, gaps=0.3, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    common = rng.normal(size=(n, 1))
+    X = rng.normal(size=(n, 4, 3)) + common[:, :, None] + 1.2 * y[:, None, None]
+    gone = rng.random((n, 4)) < gaps
+    gone[gone.all(axis=1), 0] = False
+    return np.where(gone[:, :, None], np.nan, X).reshape(n, 12), y
+
+
+def decide(name, X, y, test, *, C=0.1, n_classes=2, class_weight="balanced"):
+    classifier = CLASSIFIERS[name]
+    if not classifier.takes_gaps:
+        X, test = np.nan_to_num(X), np.nan_to_num(test)
+    extra = {"channels": np.repeat(np.arange(4), 3), "groups": np.arange(len(y)) // 2}
+    return classifier.decide(
+        X,
+        y,
+        test,
+        C=C,
+        n_classes=n_classes,
+        class_weight=class_weight,
+        random_state=0,
+        **{key: extra[key] for key in classifier.takes},
+    )
+
+
+@pytest.mark.parametrize("name", list(CLASSIFIERS))
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_new_samples_with_gaps_are_told_apart(name, n_classes):
+    X, y = make_samples(n_classes=n_classes)
+    found = decide(name, X[:80], y[:80], X[80:], n_classes=n_classes)
+    assert found.shape == (40, n_classes)
+    auc = [roc_auc_score(y[80:] == c, found[:, c]) for c in (0, n_classes - 1)]
+    assert min(auc) > 0.75
+
+
+@pytest.mark.parametrize("name", list(CLASSIFIERS))
+def test_a_class_that_training_lacks_is_never_predicted(name):
+    X, y = make_samples()
+    found = decide(name, X, 2 * y, X, n_classes=3)
+    assert found.shape == (120, 3)
+    assert 1 not in found.argmax(axis=1)
+
+
+def test_only_those_without_a_cost_take_none():
+    free = {name for name, one in CLASSIFIERS.items() if not one.has_cost}
+    assert free == {"idfsmec", "boosting"}
+
+
+def test_ridge_is_that_of_scikit_learn():
+    X, y = make_samples(gaps=0.0)
+    theirs = RidgeClassifier(alpha=10.0, class_weight="balanced").fit(X[:80], y[:80])
+    found = decide("ridge", X[:80], y[:80], X[80:], C=0.1)
+    assert_allclose(found[:, 1] - found[:, 0], theirs.decision_function(X[80:]))
+
+
+def test_lda_without_gaps_is_the_usual_one():
+    X, y = make_samples(n=200, gaps=0.0)
+    theirs = LinearDiscriminantAnalysis(solver="lsqr", priors=[0.5, 0.5]).fit(X[:150], y[:150])
+    found = decide("lda", X[:150], y[:150], X[150:], C=1e9)
+    assert_allclose(found[:, 1] - found[:, 0], theirs.decision_function(X[150:]), rtol=1e-5)
+
+
+def test_lda_uses_what_a_sample_has():
+    X, y = make_samples(n=200, gaps=0.0)
+    test = X[150:].copy()
+    test[:, 6:] = np.nan
+    found = decide("lda", X[:150], y[:150], test, C=1e9)
+    there = LinearDiscriminantAnalysis(solver="lsqr", priors=[0.5, 0.5])
+    theirs = there.fit(X[:150, :6], y[:150]).decision_function(test[:, :6])
+    assert_allclose(found[:, 1] - found[:, 0], theirs, rtol=1e-5)
+    nothing = decide("lda", X[:150], y[:150], np.full((1, 12), np.nan))
+    assert_allclose(nothing, np.log(0.5))
+
+
+def test_lda_without_balance_knows_the_shares_of_the_classes():
+    X, y = make_samples(gaps=0.2)
+    X, y = X[(y == 1) | (np.arange(120) % 4 == 0)], y[(y == 1) | (np.arange(120) % 4 == 0)]
+    even, uneven = (decide("lda", X, y, X, class_weight=one) for one in ("balanced", None))
+    odds = np.diff(np.log(np.bincount(y)))
+    assert_allclose(np.diff(uneven, axis=1), np.diff(even, axis=1) + odds)
