@@ -49,8 +49,9 @@ def test_the_first_order_conditions_hold_and_the_objective_is_the_loss(lam):
     X = X[:, :5]
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     t = (y - y.mean()) / y.std()
+    per_sample = lam * len(y) / 1000
     one = ChannelProblems.from_moments(
-        (Z.T @ Z)[None], (t @ Z)[None, None], np.array([t @ t]), lam
+        (Z.T @ Z)[None], (t @ Z)[None, None], np.array([t @ t]), per_sample
     )
     end = solve(one)
     assert max(gap.max() for gap in kkt_residuals(one, end.theta, end.W)) < 1e-6
@@ -60,7 +61,7 @@ def test_the_first_order_conditions_hold_and_the_objective_is_the_loss(lam):
     model = IDFSMECRegressor(lam=lam, alpha=1.0).fit(X, y)
     R = np.corrcoef(Z.T) ** 2
     theta, w = end.theta[0], end.W[0, 0]
-    expected = np.sum((Z @ (theta * w) - t) ** 2) + lam * theta @ R @ theta
+    expected = np.sum((Z @ (theta * w) - t) ** 2) + per_sample * theta @ R @ theta
     assert model.objective_[0] == pytest.approx(expected, rel=1e-8)
     assert model.kkt_residuals_[0] < 1e-6
 
@@ -84,7 +85,7 @@ def test_a_brute_force_search_finds_nothing_better_with_two_features():
     fit = np.einsum("ipq,ij,jpq->pq", coef, Z.T @ Z, coef)
     fit += t @ t - 2 * np.einsum("i,ipq->pq", t @ Z, coef)
     best = (fit + 0.5 * np.einsum("ipq,ij,jpq->pq", theta, R, theta)).min()
-    model = IDFSMECRegressor(lam=0.5, alpha=1.0).fit(X, y)
+    model = IDFSMECRegressor(lam=0.5 * 1000 / len(y), alpha=1.0).fit(X, y)
     assert model.objective_[0] <= best + 1e-9
     assert model.objective_[0] == pytest.approx(best, rel=1e-3)
 

@@ -51,7 +51,9 @@ def test_the_batch_gives_what_one_fit_per_half_gives(cohort):
     )
     codes = (y == "MDD").astype(int)
     halves = complementary_halves(subjects, codes, 3, np.random.RandomState(3))
-    alone = [clone(selector).fit(X.iloc[half], y[half]).support_ for half in halves]
+    alone = [
+        clone(selector).fit(X.iloc[half], y[half], subjects[half]).support_ for half in halves
+    ]
     assert_array_equal(found.selections_, alone)
 
 

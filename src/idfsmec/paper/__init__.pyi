@@ -1,10 +1,11 @@
-from .experiments import ABLATIONS, ablation, sensitivity
+from .experiments import ABLATIONS, ablation, as_published, sensitivity
 from .published import published, published_value
 from .reproduction import reproduce
 
 __all__ = [
     "ABLATIONS",
     "ablation",
+    "as_published",
     "published",
     "published_value",
     "reproduce",

@@ -13,7 +13,7 @@ from idfsmec.errors import ArgumentError, InputError
 from idfsmec.evaluation import Protocol, Results, accuracy, cost, resampling
 from idfsmec.evaluation.store import Store
 from idfsmec.features import extract_to_file
-from idfsmec.paper.experiments import PAPER_RATES, ablation, sensitivity
+from idfsmec.paper.experiments import PAPER_RATES, ablation, as_published, sensitivity
 from idfsmec.paper.published import published_value
 from idfsmec.progress import Listener
 from idfsmec.recordings import DATA_SETS, find_recordings
@@ -93,7 +93,7 @@ def reproduce(
         store.set_meta("data_set", data_set)
     here: dict[str, Any] = {"progress": progress, "overwrite": overwrite}
     how: dict[str, Any] = {"n_jobs": n_jobs, "dask": dask, "filler": PAPER_FILLER, **here}
-    accuracy(tables, out, methods=methods, protocol=protocol, **how)
+    accuracy(tables, out, methods=as_published(methods), protocol=protocol, **how)
     ablation(tables, out, protocol=protocol, **how)
     sensitivity(tables, out, protocol=protocol.with_changes(rates=(0.3,)), **how)
     everything = len(tables[data_set].channels)

@@ -157,7 +157,7 @@ class IDFSMECClassifier(ClassifierMixin, ChannelVotes):
         -------
         self : IDFSMECClassifier
         """
-        engine = self._engine(X, y)
+        engine = self._engine(X, y, groups)
         with one_blas_thread():
             fits = engine.solve([self.lam])
             fits.warn()

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.model_selection import GroupKFold
 
+from idfsmec._groups import groups_of
 from idfsmec._jobs import one_blas_thread
 from idfsmec._parameters import Constraints, checks_parameters
 from idfsmec.prediction._votes import STRENGTHS, ChannelVotes
@@ -132,7 +133,7 @@ class IDFSMECRegressor(RegressorMixin, ChannelVotes, RankingSelector):
         -------
         self : IDFSMECRegressor
         """
-        engine = self._target_engine(X, y)
+        engine = self._target_engine(X, y, groups)
         with one_blas_thread():
             fits = engine.solve([self.lam])
             fits.warn()
@@ -148,7 +149,7 @@ class IDFSMECRegressor(RegressorMixin, ChannelVotes, RankingSelector):
         self.intercept_ = float(intercept * self._target_std + self.target_mean_)
         return self
 
-    def _target_engine(self, X: ArrayLike, y: ArrayLike) -> Engine:
+    def _target_engine(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None) -> Engine:
         """Check the input; standardise the score; learn the channels."""
         checked, given = self._check_samples(X, y, y_numeric=True)
         target = np.asarray(given, dtype=np.float64)
@@ -160,7 +161,8 @@ class IDFSMECRegressor(RegressorMixin, ChannelVotes, RankingSelector):
         self.target_mean_, self._target_std = float(mean), float(std)
         names = getattr(self, "feature_names_in_", None)
         standardised = (target - mean) / std
-        engine = Engine.for_target(checked, standardised, self.channels, names, **self._options())
+        how = {"groups": groups_of(X, groups), **self._options()}
+        engine = Engine.for_target(checked, standardised, self.channels, names, **how)
         self.channel_names_ = engine.channel_names
         return engine
 

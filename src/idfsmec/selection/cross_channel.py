@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
+from sklearn.utils.validation import has_fit_parameter
 
 from idfsmec._columns import observed_channels
 from idfsmec._parameters import Constraints, HasMethods, checks_parameters, integer, number
@@ -109,7 +110,7 @@ class CrossChannelReranker(RankingSelector):
         return tags
 
     @checks_parameters
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Rank features.
 
         Parameters
@@ -118,6 +119,8 @@ class CrossChannelReranker(RankingSelector):
             NaN where a channel is missing.
         y : array-like of shape (n_samples,)
             Class labels.
+        groups : array-like of shape (n_samples,), optional
+            As of :meth:`IDFSMEC.fit`.
 
         Returns
         -------
@@ -127,7 +130,8 @@ class CrossChannelReranker(RankingSelector):
         selector = clone(plain)
         if self.channels is not None:
             selector.set_params(channels=self.channels)
-        self.selector_ = selector.fit(X, y)
+        given = {"groups": groups} if has_fit_parameter(selector, "groups") else {}
+        self.selector_ = selector.fit(X, y, **given)
         engine = table_engine(type(self).__name__, X, y, selector.channels)
         for name in ("n_features_in_", "feature_names_in_", "classes_", "channel_names_"):
             if hasattr(selector, name):

@@ -9,9 +9,10 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_random_state, get_tags
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import validate_data
 
 from idfsmec._columns import channel_codes, channel_columns
+from idfsmec._groups import groups_of
 from idfsmec._parameters import (
     N_JOBS,
     Constraints,
@@ -166,7 +167,8 @@ class StabilitySelector(RankingSelector):
         y : array-like of shape (n_samples,)
             Class labels.
         groups : array-like of shape (n_samples,), optional
-            Subject of every sample. By default every sample is a subject of its own.
+            Subject of every sample; by default what an index of X named ``subject`` says. With
+            neither, every sample is a subject of its own.
 
         Returns
         -------
@@ -180,13 +182,13 @@ class StabilitySelector(RankingSelector):
         names = getattr(self, "feature_names_in_", np.arange(checked.shape[1]))
         refuse_infinite(type(self).__name__, checked, names)
         codes, self.classes_ = encode_labels(labels)
-        subjects = np.arange(codes.size) if groups is None else np.asarray(groups)
-        check_consistent_length(checked, subjects)
+        given = groups_of(X, groups)
+        subjects = np.arange(codes.size) if given is None else given
         selector = self._selector(checked.shape[1])
         halves = complementary_halves(
             subjects, codes, self.n_resamples // 2, check_random_state(self.random_state)
         )
-        rankings = self._rankings(selector, checked, codes, halves)
+        rankings = self._rankings(selector, checked, codes, halves, given)
         self._count(rankings, selector.n_features_to_select)
         return self
 
@@ -205,7 +207,12 @@ class StabilitySelector(RankingSelector):
         return selector.set_params(n_features_to_select=wanted)
 
     def _rankings(
-        self, selector: BaseEstimator, X: NDArray, codes: Indices, halves: list[Indices]
+        self,
+        selector: BaseEstimator,
+        X: NDArray,
+        codes: Indices,
+        halves: list[Indices],
+        groups: NDArray | None,
     ) -> NDArray[np.intp]:
         """Ranks of all features on every half, shape (n_resamples, n_features)."""
         fill = not get_tags(selector).input_tags.allow_nan and bool(np.isnan(X).any())
@@ -213,7 +220,7 @@ class StabilitySelector(RankingSelector):
         left_out = [halves[place ^ 1] for place in range(len(halves))]
         n_parts = min(effective_n_jobs(self.n_jobs), len(halves))
         parts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_half_ranks)(selector, X, codes, left_out[part::n_parts], fill)
+            delayed(_half_ranks)(selector, X, codes, groups, left_out[part::n_parts], fill)
             for part in range(n_parts)
         )
         found = np.empty((len(halves), X.shape[1]), dtype=np.intp)
@@ -284,13 +291,19 @@ def complementary_halves(
 
 
 def _half_ranks(
-    selector: BaseEstimator, X: NDArray, codes: Indices, left_out: list[Indices], fill: bool
+    selector: BaseEstimator,
+    X: NDArray,
+    codes: Indices,
+    groups: NDArray | None,
+    left_out: list[Indices],
+    fill: bool,
 ) -> NDArray[np.intp]:
     """Ranks on several halves, each given by the samples it leaves out."""
     if not fill:
-        return rank_grid(selector, X, codes, [{}], held_out=left_out)[:, 0]
+        return rank_grid(selector, X, codes, [{}], held_out=left_out, groups=groups)[:, 0]
     found = []
     for kept in training_samples(codes.size, left_out):
         filled = Scaling.learn(X[kept]).filled(X[kept])
-        found.append(rank_grid(selector, filled, codes[kept], [{}])[0, 0])
+        own = None if groups is None else groups[kept]
+        found.append(rank_grid(selector, filled, codes[kept], [{}], groups=own)[0, 0])
     return np.array(found)

@@ -33,13 +33,15 @@ _CHUNK, _CHUNK_ON_DEVICE = 512, 65_536
 class Options:
     """How the problem is posed and solved; see :class:`idfsmec.IDFSMEC` for the meaning.
 
-    ``n_threads`` work on chunks of the batch, which do not see each other: results do not depend
-    on it.
+    Redundancy weights are multiplied by the weight of all samples over ``lam_samples``, so that
+    they mean the same whatever the number of samples; None takes them as they are. ``n_threads``
+    work on chunks of the batch, which do not see each other: results do not depend on it.
     """
 
     standardize: bool = True
     inverse_probability: bool = True
     missing_indicator: bool = True
+    lam_samples: float | None = None
     tol: float = 1e-6
     max_iter: int = 10_000
     device: str | None = None
@@ -104,6 +106,11 @@ class ChannelFits:
             history=np.full((1, n_channels), np.inf),
         )
 
+    def tables(self, which: slice) -> ChannelFits:
+        """What was found for some of the tables; without the course, which is of the first."""
+        parts = {name: part[which] for name, part in vars(self).items() if name != "history"}
+        return ChannelFits(**parts)
+
 
 @dataclass(frozen=True)
 class _Posed:
@@ -116,6 +123,7 @@ class _Posed:
     P: Array
     y2: Array
     unit: Array  # of the features, in which the problem is posed
+    lam_factor: Array  # what a redundancy weight is multiplied by
 
     def __len__(self) -> int:
         return self.y2.size
@@ -180,6 +188,10 @@ def _pose(
             P=P[rows, np.arange(P.shape[1])[:, None], kept[:, None, :]],
             y2=y2[places],
             unit=unit[places[:, None], kept],
+            lam_factor=np.full(
+                places.size,
+                1.0 if options.lam_samples is None else moments.total / options.lam_samples,
+            ),
         )
 
 
@@ -225,6 +237,7 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
     """Solve problems of one size, a chunk at a time, and store what was found."""
     lam_place, place = (part.ravel() for part in np.indices((lams.size, len(posed))))
     weights = to_device(lams, options.device)
+    factor = to_device(posed.lam_factor, options.device)
     # Neither the largest eigenvalues nor the start depend on the redundancy weight.
     unweighted = ChannelProblems.from_moments(
         *(to_device(part, options.device) for part in (posed.A, posed.P, posed.y2))
@@ -234,7 +247,7 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
 
     def solve_chunk(first: int) -> tuple[Solution, Array]:
         which, lam = place[first : first + size], lam_place[first : first + size]
-        problems = unweighted.take(which).weighted(weights[lam])
+        problems = unweighted.take(which).weighted(weights[lam] * factor[which])
         solution = solve(
             problems, tol=options.tol, max_iter=options.max_iter, start=(theta[which], W[which])
         )

@@ -118,6 +118,7 @@ def fold_moments(
     columns: Sequence[Columns],
     held_out: Sequence[NDArray[np.intp]],
     weights: Array | None = None,
+    whole: TableMoments | None = None,
 ) -> list[TableMoments]:
     """Moments of the training part of every fold: all samples minus the held-out ones.
 
@@ -127,13 +128,16 @@ def fold_moments(
         As in :func:`table_moments`.
     held_out : sequence of integer arrays
         Samples left out by each fold.
+    whole : TableMoments, optional
+        Of all samples, where they are known already.
 
     Returns
     -------
     list of TableMoments
         As if summed over the training samples alone, up to rounding.
     """
-    whole = table_moments(X, codes, n_classes, columns, weights)
+    if whole is None:
+        whole = table_moments(X, codes, n_classes, columns, weights)
     result = []
     for left_out in held_out:
         taken = None if weights is None else weights[left_out]

@@ -95,8 +95,9 @@ def test_a_channel_with_some_features_missing_counts_as_missing(incomplete):
 def test_a_sample_without_any_channel_changes_nothing_but_the_scale(incomplete):
     X, y, channels = incomplete
     more = np.vstack([X, np.full((1, 20), np.nan)])
-    here = fitted(X, y, channels, missing_correction=None)
-    there = fitted(more, np.append(y, 0), channels, missing_correction=None)
+    plain = {"missing_correction": None, "lam_scale": "paper"}
+    here = fitted(X, y, channels, **plain)
+    there = fitted(more, np.append(y, 0), channels, **plain)
     assert_array_equal(here.scores_, there.scores_)
 
 
@@ -149,10 +150,11 @@ def test_a_rarely_seen_channel_is_not_favoured():
     X, y, channels = make_channels(n_samples=600, missing=0.0, effect=0.0)
     X[:, ::5] += 0.5 * y[:, None]
     X[np.random.default_rng(0).random(600) < 0.8, :5] = np.nan
-    plain = fitted(X, y, channels, missing_correction=None)
-    corrected = fitted(X, y, channels)
+    plain = fitted(X, y, channels, missing_correction=None, channel_loss="in-sample")
     assert plain.channel_weights_[0] > 0.5
-    assert corrected.channel_weights_[0] < 0.3
+    for loss in ("in-sample", "held-out"):
+        corrected = fitted(X, y, channels, channel_loss=loss)
+        assert corrected.channel_weights_[0] < 0.3
 
 
 def test_with_equal_missing_rates_the_correction_changes_no_rank():
@@ -167,8 +169,9 @@ def test_with_equal_missing_rates_the_correction_changes_no_rank():
 def test_without_the_indicator_it_equals_a_fit_of_the_filled_table(incomplete):
     X, y, channels = incomplete
     filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
-    here = fitted(X, y, channels, missing_indicator=False, **EXACT)
-    there = fitted(filled, y, channels, **EXACT)
+    exact = {"channel_loss": "in-sample", **EXACT}  # folds fill with their own means
+    here = fitted(X, y, channels, missing_indicator=False, **exact)
+    there = fitted(filled, y, channels, **exact)
     assert_allclose(here.scores_, there.scores_, atol=1e-7)
     assert not np.allclose(here.scores_, fitted(X, y, channels).scores_, atol=1e-4)
 
@@ -290,10 +293,11 @@ def test_channels_of_different_sizes():
 
 
 def test_two_samples_are_enough():
-    selector = fitted(
-        np.array([[0.0, 1.0, 3.0], [1.0, 1.5, -2.0]]), ["HC", "MDD"], ["a", "a", "b"]
-    )
+    X = np.array([[0.0, 1.0, 3.0], [1.0, 1.5, -2.0]])
+    with pytest.warns(UserWarning, match="fewer than 2 people"):
+        selector = fitted(X, ["HC", "MDD"], ["a", "a", "b"])
     assert np.isfinite(selector.scores_).all()
+    assert selector.held_out_loss_ is None
 
 
 def test_one_channel_when_columns_have_no_channel_names():

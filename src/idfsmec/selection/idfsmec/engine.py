@@ -7,7 +7,6 @@ samples minus those held out, so all folds and all redundancy weights are one ba
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,23 +14,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_X_y
 from sklearn.utils.validation import _check_sample_weight
 
 from idfsmec._columns import channel_codes, channel_columns
+from idfsmec._groups import groups_of
 from idfsmec._jobs import available_threads, one_blas_thread
 from idfsmec._parameters import Constraints, StrOptions, integer, number
-from idfsmec.selection._base import encode_labels, ranks, refuse_infinite
+from idfsmec.selection._base import encode_labels, refuse_infinite
+from idfsmec.selection.grid import training_samples
+from idfsmec.selection.idfsmec.channel_loss import (
+    ChannelLosses,
+    held_out_channel_losses,
+)
+from idfsmec.selection.idfsmec.fits import Fits
 from idfsmec.solver import (
-    ChannelFits,
     Options,
     TableMoments,
-    channel_weights,
     fold_moments,
     solve_channels,
     table_moments,
-    total_objective,
 )
 
 Array = NDArray[np.float64]
@@ -39,6 +41,8 @@ Indices = NDArray[np.intp]
 
 #: What the parameters may be that say how channels are posed and solved.
 OPTIONS: Constraints = {
+    "channel_loss": [StrOptions({"held-out", "in-sample"})],
+    "lam_scale": [StrOptions({"samples", "paper"})],
     "standardize": ["boolean"],
     "missing_correction": [StrOptions({"ipw"}), None],
     "channel_weighting": ["boolean"],
@@ -47,6 +51,8 @@ OPTIONS: Constraints = {
     "max_iter": [integer(1)],
     "device": [str, None],
 }
+#: Number of samples at which both scales of the redundancy weight agree.
+LAM_SAMPLES = 1000.0
 #: What a redundancy weight and an evenness of channel weights may be.
 LAM, GAMMA = number(0, closed="left"), number(1)
 
@@ -74,6 +80,10 @@ class Engine:
         False weighs all channels alike.
     classes : ndarray of shape (n_classes,)
         The labels; empty for a score.
+    channel_loss : {"held-out", "in-sample"}
+        The loss that weighs channels.
+    groups : ndarray of shape (n_samples,), optional
+        Who each sample comes from.
 
     Examples
     --------
@@ -95,6 +105,8 @@ class Engine:
     options: Options = field(default_factory=Options)
     channel_weighting: bool = True
     classes: NDArray = field(default_factory=lambda: np.empty(0))
+    channel_loss: str = "held-out"
+    groups: NDArray | None = field(default=None, repr=False)
 
     @classmethod
     def for_classes(
@@ -105,7 +117,9 @@ class Engine:
         feature_names: Sequence[str] | None = None,
         *,
         weights: Array | None = None,
+        groups: NDArray | None = None,
         channel_weighting: bool = True,
+        channel_loss: str = "held-out",
         **options: Any,
     ) -> Engine:
         """Set up for class labels.
@@ -118,15 +132,14 @@ class Engine:
             Class labels.
         channels : array-like of shape (n_features,), optional
             Label per feature; by default from the feature names.
-        feature_names, weights, channel_weighting, **options
+        feature_names, weights, groups, channel_weighting, channel_loss, **options
             As above; the options are those of :func:`pose`.
         """
         codes, classes = encode_labels(y)
         names, columns = channel_columns(channels, X.shape[1], feature_names)
         posed = pose(**options)
-        return cls(
-            X, codes, classes.size, names, columns, weights, posed, channel_weighting, classes
-        )
+        how = (weights, posed, channel_weighting, classes, channel_loss, groups)
+        return cls(X, codes, classes.size, names, columns, *how)
 
     @classmethod
     def for_target(
@@ -135,16 +148,32 @@ class Engine:
         target: Array,
         channels: ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
+        *,
+        groups: NDArray | None = None,
+        channel_loss: str = "held-out",
         **options: Any,
     ) -> Engine:
         """Set up for a standardised score; parameters as of :meth:`for_classes`."""
         names, columns = channel_columns(channels, X.shape[1], feature_names)
-        return cls(X, target, 1, names, columns, options=pose(**options))
+        posed = pose(**options)
+        return cls(
+            X, target, 1, names, columns, None, posed, channel_loss=channel_loss, groups=groups
+        )
 
     @cached_property
     def channel_of(self) -> Indices:
         """Number of the channel of every feature."""
         return channel_codes(self.columns)
+
+    @cached_property
+    def counted(self) -> NDArray[np.bool_]:
+        """Which samples have weight, and any channel at all."""
+        counted = np.ones(self.target.size, dtype=bool)
+        without = np.arange(counted.size)
+        for own in self.columns:  # few samples are left after the first channels
+            without = without[np.isnan(self.X[np.ix_(without, own)]).any(axis=1)]
+        counted[without] = False
+        return counted if self.weights is None else counted & (self.weights > 0)
 
     def moments(self, held_out: Sequence[Indices] | None = None) -> list[TableMoments]:
         """Sum up the samples: of every fold those not held out, or once all of them."""
@@ -167,7 +196,12 @@ class Engine:
         with one_blas_thread():
             moments = self.moments(held_out)
             solved = solve_channels(moments, [float(lam) for lam in lams], self.options)
-        return Fits(self, moments, solved)
+            if self.channel_loss == "held-out" and self.channel_weighting:
+                samples = training_samples(self.target.size, held_out)
+                losses = held_out_channel_losses(self, lams, samples, moments, solved)
+            else:
+                losses = ChannelLosses(solved.objectives, [""] * len(moments))
+        return Fits(self, moments, solved, losses)
 
 
 def table_engine(
@@ -176,6 +210,7 @@ def table_engine(
     y: ArrayLike,
     channels: ArrayLike | None,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     **options: Any,
 ) -> Engine:
     """Check a table of class labels and set up its engine, for what is not an estimator's fit.
@@ -184,10 +219,10 @@ def table_engine(
     ----------
     owner : str
         Who asks, for the messages.
-    X, y, channels, sample_weight
+    X, y, channels, sample_weight, groups
         As given by a user.
     **options
-        ``channel_weighting`` and those of :func:`pose`.
+        ``channel_weighting``, ``channel_loss`` and those of :func:`pose`.
     """
     names = getattr(X, "columns", None)
     checked, labels = check_X_y(
@@ -195,7 +230,10 @@ def table_engine(
     )
     refuse_infinite(owner, checked, np.arange(checked.shape[1]) if names is None else names)
     weights = check_weights(sample_weight, checked)
-    return Engine.for_classes(checked, labels, channels, names, weights=weights, **options)
+    people = groups_of(X, groups)
+    return Engine.for_classes(
+        checked, labels, channels, names, weights=weights, groups=people, **options
+    )
 
 
 def check_weights(sample_weight: ArrayLike | None, X: Array) -> Array | None:
@@ -210,6 +248,7 @@ def pose(
     standardize: bool = True,
     missing_correction: str | None = "ipw",
     missing_indicator: bool = True,
+    lam_scale: str = "samples",
     tol: float = 1e-6,
     max_iter: int = 10_000,
     device: str | None = None,
@@ -219,130 +258,9 @@ def pose(
         standardize=bool(standardize),
         inverse_probability=missing_correction == "ipw",
         missing_indicator=bool(missing_indicator),
+        lam_samples=LAM_SAMPLES if lam_scale == "samples" else None,
         tol=float(tol),
         max_iter=int(max_iter),
         device=device,
         n_threads=available_threads(),
     )
-
-
-@dataclass(frozen=True)
-class Weighing:
-    """Channel weights, feature scores and the features from best to worst."""
-
-    channel_weights: Array
-    scores: Array
-    order: Indices
-
-    @property
-    def ranking(self) -> Indices:
-        """Rank of every feature, 1 = best."""
-        return ranks(self.order)
-
-
-@dataclass(frozen=True)
-class Fits:
-    """Solved channels of every fold at every redundancy weight.
-
-    Attributes
-    ----------
-    engine : Engine
-    moments : list of TableMoments
-        One for each fold.
-    channels : ChannelFits
-        What was found, first by fold, then by redundancy weight.
-    """
-
-    engine: Engine
-    moments: list[TableMoments] = field(repr=False)
-    channels: ChannelFits = field(repr=False)
-
-    def weigh(self, gamma: float, *, fold: int = 0, lam: int = 0) -> Weighing:
-        """Weigh channels and order features.
-
-        Features are ordered by score (channel weight times feature weight). Those with score zero
-        follow by what adding them alone to their channel's model would take off the loss,
-        weighted by the channel; those that were left out come last. Ties stay in column order.
-
-        Parameters
-        ----------
-        gamma : float
-            How evenly channels are weighted.
-        fold, lam : int
-            Places of the fold and of the redundancy weight.
-        """
-        objectives, gains = self.channels.objectives[fold, lam], self.channels.gains[fold, lam]
-        usable = np.isfinite(objectives)
-        alpha = np.zeros(objectives.size)
-        alpha[usable] = channel_weights(
-            objectives[usable], gamma, weighting=self.engine.channel_weighting
-        )
-        per_feature = alpha[self.engine.channel_of]
-        scores = per_feature * self.channels.feature_weights[fold, lam]
-        after_support = np.where(gains < 0, -1.0, per_feature * gains)
-        # lexsort takes its last key first and is stable.
-        return Weighing(alpha, scores, np.lexsort((-after_support, -scores)))
-
-    def usable(self, fold: int = 0) -> NDArray[np.bool_]:
-        """Which channels carry something, shape (n_channels,)."""
-        return np.isfinite(self.channels.objectives[fold, 0])
-
-    def history(self, gamma: float) -> Array:
-        """Weighted sum over the channels' losses after each iteration, of the first fold."""
-        course = total_objective(
-            self.channels.history[:, self.usable()],
-            gamma,
-            weighting=self.engine.channel_weighting,
-        )
-        # Every channel's own loss never rises; this only removes rounding of the sum.
-        return np.minimum.accumulate(course)
-
-    def warn(self, stacklevel: int = 5) -> None:
-        """Name channels that carry nothing and those that are not solved.
-
-        Parameters
-        ----------
-        stacklevel : int
-            As of ``warnings.warn``; the default points at who called an estimator's ``fit``.
-
-        Raises
-        ------
-        ValueError
-            No channel of some fold carries anything.
-        """
-        self._warn_of_unusable(stacklevel)
-        self._warn_of_unsolved(stacklevel)
-
-    def _warn_of_unusable(self, stacklevel: int) -> None:
-        names, n_folds = self.engine.channel_names, len(self.moments)
-        found: dict[tuple[int, str], int] = {}
-        for unusable in self.channels.unusable:
-            if len(unusable) == names.size:
-                said = "; ".join(f"{names[v]} ({why})" for v, why in sorted(unusable.items()))
-                raise ValueError(f"No channel carries information: {said}.")
-            for one in unusable.items():
-                found[one] = found.get(one, 0) + 1
-        if found:
-            said = "; ".join(
-                f"{names[v]} ({why}{f', in {count} of {n_folds} folds' if n_folds > 1 else ''})"
-                for (v, why), count in sorted(found.items())
-            )
-            warnings.warn(
-                f"Channels that carry nothing get weight 0 and rank last: {said}.",
-                UserWarning,
-                stacklevel=stacklevel,
-            )
-
-    def _warn_of_unsolved(self, stacklevel: int) -> None:
-        names, options = self.engine.channel_names, self.engine.options
-        residuals = self.channels.kkt_residuals.max(axis=(0, 1))
-        slow = np.flatnonzero(residuals > options.tol)
-        if slow.size:
-            leading = ", ".join(str(names[v]) for v in slow[:10])
-            warnings.warn(
-                f"{slow.size} of {names.size} channels did not reach tol={options.tol} in "
-                f"{options.max_iter} iterations ({leading}{', ...' if slow.size > 10 else ''}; "
-                f"worst residual {residuals.max():.1e}). Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=stacklevel,
-            )

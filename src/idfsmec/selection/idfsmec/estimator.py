@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
+from idfsmec._groups import groups_of
 from idfsmec._parameters import (
     CheckedEstimator,
     Constraints,
@@ -23,11 +24,10 @@ from idfsmec.selection.idfsmec.engine import (
     LAM,
     OPTIONS,
     Engine,
-    Fits,
-    Weighing,
     check_weights,
     table_engine,
 )
+from idfsmec.selection.idfsmec.fits import Fits, Weighing
 
 Array = NDArray[np.float64]
 
@@ -72,7 +72,11 @@ class ChannelEstimator(CheckedEstimator):
         return {name: value for name, value in self.get_params(False).items() if name in OPTIONS}
 
     def _engine(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Engine:
         """Check the input; learn classes and channels."""
         checked, labels = self._check_samples(X, y)
@@ -82,6 +86,7 @@ class ChannelEstimator(CheckedEstimator):
             self.channels,
             getattr(self, "feature_names_in_", None),
             weights=check_weights(sample_weight, checked),
+            groups=groups_of(X, groups),
             **self._options(),
         )
         self.classes_, self.channel_names_ = engine.classes, engine.channel_names
@@ -91,6 +96,7 @@ class ChannelEstimator(CheckedEstimator):
         """Keep what was found with all samples; give the order of features."""
         found, weighing = fits.channels, fits.weigh(self.gamma)
         self.objective_ = found.objectives[0, 0]
+        self.held_out_loss_ = fits.held_out_loss
         self.feature_weights_ = found.feature_weights[0, 0]
         self.kkt_residuals_ = found.kkt_residuals[0, 0]
         self.channel_weights_ = weighing.channel_weights
@@ -104,10 +110,10 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
 
     Every channel is fitted by orthogonal regression on the samples that have it; the regression
     weighs its features (``feature_weights_``), avoids features that repeat each other, and its
-    final loss weighs the channel (``channel_weights_``). A feature's score is the product of both
-    weights. Values at samples where a channel is missing are never used and never invented. A
-    channel is any block of features that goes missing together: an electrode, an audio recording,
-    a questionnaire.
+    loss on people it has not seen weighs the channel (``channel_weights_``). A feature's score is
+    the product of both weights. Values at samples where a channel is missing are never used and
+    never invented. A channel is any block of features that goes missing together: an electrode, an
+    audio recording, a questionnaire.
 
     Parameters
     ----------
@@ -121,6 +127,15 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         other. Small values give few features per channel.
     gamma : float, default=2.0
         How evenly channels are weighted, > 1. Close to 1 the best channel takes all.
+    channel_loss : {"held-out", "in-sample"}, default="held-out"
+        The loss that weighs channels. ``"held-out"``: the squared error on people left out by up
+        to five folds, as a mean over the samples of each class that have the channel, averaged by
+        the classes' shares among all samples. ``"in-sample"`` is the paper's ``objective_``, by
+        which a channel that one class hardly has looks good even if it is noise.
+    lam_scale : {"samples", "paper"}, default="samples"
+        The loss is a sum over samples, the redundancy is not. ``"samples"`` multiplies ``lam`` by
+        the number of samples over 1000 (by the sum of their weights, if these are given), so that
+        it means the same for any number of samples; ``"paper"`` takes it as it is.
     standardize : bool, default=True
         Scale every feature to unit variance over its observed samples. The objective is not
         scale invariant, so switch this off only if your features have comparable units.
@@ -156,6 +171,11 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
     support_ : ndarray of shape (n_features,)
     objective_ : ndarray of shape (n_channels,)
         Final loss U of every channel; infinite for channels that carry nothing.
+    held_out_loss_ : ndarray of shape (n_channels,) or None
+        Mean squared error of every channel on people left out; infinite where too few people of a
+        class have the channel to test it. None where it does not weigh the channels: with
+        ``channel_loss="in-sample"``, with ``channel_weighting=False``, or (with a warning) if a
+        class has fewer than two people.
     objective_history_ : ndarray of shape (n_iter + 1,)
         The weighted sum over channels after each iteration; never rises.
     kkt_residuals_ : ndarray of shape (n_channels,)
@@ -194,6 +214,8 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         n_features_to_select: int | float = 20,
         lam: float = 1.0,
         gamma: float = 2.0,
+        channel_loss: str = "held-out",
+        lam_scale: str = "samples",
         standardize: bool = True,
         missing_correction: str | None = "ipw",
         channel_weighting: bool = True,
@@ -206,6 +228,8 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         self.n_features_to_select = n_features_to_select
         self.lam = lam
         self.gamma = gamma
+        self.channel_loss = channel_loss
+        self.lam_scale = lam_scale
         self.standardize = standardize
         self.missing_correction = missing_correction
         self.channel_weighting = channel_weighting
@@ -215,7 +239,13 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         self.device = device
 
     @checks_parameters
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Rank features and channels.
 
         Parameters
@@ -225,6 +255,9 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
             counts as missing there.
         y : array-like of shape (n_samples,)
             Class labels.
+        groups : array-like of shape (n_samples,), optional
+            Who each sample comes from, such as subjects; by default what an index of X named
+            ``subject`` says. With neither, every sample is a person of its own.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights; the indicator of who has a channel generalises to them.
 
@@ -232,7 +265,7 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         -------
         self : IDFSMEC
         """
-        fits = self._engine(X, y, sample_weight).solve([self.lam])
+        fits = self._engine(X, y, groups, sample_weight).solve([self.lam])
         fits.warn()
         weighing = self._hold(fits)
         self._set_ranking(weighing.scores, weighing.order)
@@ -261,7 +294,7 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         name, own = type(self).__name__, self.get_params(deep=False)
         for setting in settings:
             check_parameters(name, self._parameter_constraints, {**own, **setting})
-        engine = table_engine(name, X, y, self.channels, **self._options())
+        engine = table_engine(name, X, y, self.channels, groups=groups, **self._options())
         for kept in training_samples(engine.target.size, held_out):
             # The regression has a column per class: without one of them it is another problem.
             if np.unique(engine.target[kept]).size < engine.n_classes:

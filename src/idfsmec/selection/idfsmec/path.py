@@ -55,6 +55,7 @@ def idfs_path(
     channels: ArrayLike | None = None,
     lams: Sequence[float] = LAMS,
     gammas: Sequence[float] = GAMMAS,
+    groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     **options: Any,
 ) -> IDFSPath:
@@ -71,10 +72,12 @@ def idfs_path(
     y : array-like of shape (n_samples,)
     channels : array-like of shape (n_features,), optional
     lams, gammas : sequence of float
-    sample_weight : array-like of shape (n_samples,), optional
+    groups, sample_weight : array-like of shape (n_samples,), optional
+        As of :meth:`IDFSMEC.fit`.
     **options
-        ``standardize``, ``missing_correction``, ``channel_weighting``, ``missing_indicator``,
-        ``tol``, ``max_iter``, ``device`` of :class:`IDFSMEC`.
+        ``channel_loss``, ``lam_scale``, ``standardize``, ``missing_correction``,
+        ``channel_weighting``, ``missing_indicator``, ``tol``, ``max_iter``, ``device`` of
+        :class:`IDFSMEC`.
 
     Returns
     -------
@@ -91,7 +94,7 @@ def idfs_path(
     check_parameters(
         "idfs_path", {**_GRID, **OPTIONS}, {"lams": lams, "gammas": gammas, **options}
     )
-    engine = table_engine("idfs_path", X, y, channels, sample_weight, **options)
+    engine = table_engine("idfs_path", X, y, channels, sample_weight, groups, **options)
     fits = engine.solve(lams)
     fits.warn(stacklevel=4)
     grid = [[fits.weigh(gamma, lam=place) for gamma in gammas] for place in range(len(lams))]

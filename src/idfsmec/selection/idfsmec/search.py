@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils import indexable
 
+from idfsmec._groups import groups_of, warn_of_split_people
 from idfsmec._jobs import one_blas_thread
 from idfsmec._parameters import (
     N_JOBS,
@@ -92,7 +93,8 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
         One of ``idfsmec.metrics.CRITERIA``; those by subject take ``groups`` as subjects.
     n_jobs : int, optional
         Processes over folds for the scoring.
-    standardize, missing_correction, channel_weighting, missing_indicator, tol, max_iter, device
+    channel_loss, lam_scale, standardize, missing_correction, channel_weighting, \
+missing_indicator, tol, max_iter, device
         As in :class:`IDFSMEC`.
 
     Attributes
@@ -149,6 +151,8 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
         class_weight: str | None = "balanced",
         scoring: str = CRITERION,
         n_jobs: int | None = None,
+        channel_loss: str = "held-out",
+        lam_scale: str = "samples",
         standardize: bool = True,
         missing_correction: str | None = "ipw",
         channel_weighting: bool = True,
@@ -167,6 +171,8 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
         self.class_weight = class_weight
         self.scoring = scoring
         self.n_jobs = n_jobs
+        self.channel_loss = channel_loss
+        self.lam_scale = lam_scale
         self.standardize = standardize
         self.missing_correction = missing_correction
         self.channel_weighting = channel_weighting
@@ -185,7 +191,9 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
             NaN where a channel is missing.
         y : array-like of shape (n_samples,)
         groups : array-like of shape (n_samples,), optional
-            Subjects: all samples of one are kept on one side of every inner fold.
+            Subjects: all samples of one are kept on one side of every inner fold. By default
+            what an index of X named ``subject`` says; with neither, a warning says once that
+            people may be split.
 
         Returns
         -------
@@ -193,18 +201,25 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
         """
         checked, labels = self._check_samples(X, y)
         codes, self.classes_ = encode_labels(labels)
+        groups = groups_of(X, groups)
+        if groups is None:
+            warn_of_split_people(type(self).__name__, stacklevel=4)
         splits = self._folds(checked, codes, groups)
         settings = [{"lam": lam, "gamma": gamma} for lam in self.lams for gamma in self.gammas]
         selector = IDFSMEC(self.channels, **self._options())
         everyone = np.arange(codes.size)
         rankings = selector.rank_grid(
-            X, y, settings, held_out=[np.setdiff1d(everyone, train) for train, _ in splits]
+            X,
+            y,
+            settings,
+            held_out=[np.setdiff1d(everyone, train) for train, _ in splits],
+            groups=groups,
         )
         subjects = everyone if groups is None else np.unique(groups, return_inverse=True)[1]
         default = nearest_setting(settings, IDFSMEC().get_params())
         tuned = self._tune(checked, codes, subjects, splits, rankings, default)
         self._store(tuned, settings)
-        self.selector_ = selector.set_params(**self.best_params_).fit(X, y)
+        self.selector_ = selector.set_params(**self.best_params_).fit(X, y, groups)
         for name in _OF_THE_SELECTOR:
             setattr(self, name, getattr(selector, name))
         return self

@@ -1,0 +1,70 @@
+"""Who each sample comes from: given as groups, or carried by the table as its index."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length
+
+#: Name of an index that says who each row comes from, as :class:`idfsmec.FeatureTable` has it.
+SUBJECT = "subject"
+
+_said: set[str] = set()
+
+
+def groups_of(X: Any, groups: ArrayLike | None) -> NDArray | None:
+    """Give the groups of samples: those given, or else what an index named "subject" says.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Before it is turned into an array. scikit-learn's splitters keep the index of a DataFrame,
+        so groups reach estimators inside ``cross_val_score`` and ``GridSearchCV`` too.
+    groups : array-like of shape (n_samples,) or None
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or None
+        None if there is neither.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> index = pd.Index(["ann", "ann", "bob"], name="subject")
+    >>> groups_of(pd.DataFrame({"Cz__alpha": [1.0, 2.0, 3.0]}, index=index), None).tolist()
+    ['ann', 'ann', 'bob']
+    >>> groups_of(np.zeros((3, 1)), None) is None
+    True
+    """
+    if groups is not None:
+        check_consistent_length(X, groups)
+        return np.asarray(groups)
+    index = getattr(X, "index", None)
+    if SUBJECT not in (getattr(index, "names", None) or ()):
+        return None
+    return np.asarray(X.index.get_level_values(SUBJECT))
+
+
+def warn_of_split_people(owner: str, stacklevel: int = 3) -> None:
+    """Say, once for every kind of estimator, that people may be on both sides of inner folds.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the estimator.
+    stacklevel : int
+        As of ``warnings.warn``; the default points at who called the caller.
+    """
+    if owner in _said:
+        return
+    _said.add(owner)
+    warnings.warn(
+        f"{owner} got no groups: if several samples come from one person, inner folds tear the "
+        "person apart and what they choose is optimistic. Give groups, or an index named "
+        f'"{SUBJECT}"; groups=range(n_samples) says that every sample is a person.',
+        UserWarning,
+        stacklevel=stacklevel,
+    )

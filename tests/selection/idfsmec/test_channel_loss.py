@@ -1,0 +1,170 @@
+"""Channels are weighed by what they cost on people they have not seen."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from idfsmec import IDFSMEC, StabilitySelector, idfs_path
+from idfsmec.selection.idfsmec.channel_loss import people_folds
+
+N_CONTROLS, N_PATIENTS = 25, 29
+
+
+def noise_cohort(n_with, seed, n_channels=12, n_features=6, per_person=4):
+    """Informative channels, and a last one of noise that few patients have."""
+    rng = np.random.default_rng(seed)
+    people = np.repeat(np.arange(N_CONTROLS + N_PATIENTS), per_person)
+    y = (people >= N_CONTROLS).astype(int)
+    X = rng.normal(size=(54, n_channels, n_features))[people] * 0.7
+    X += rng.normal(size=X.shape)
+    strength = np.linspace(0.9, 0.2, n_channels - 1)
+    X[:, :-1, 0] += 1.5 * strength * y[:, None]
+    has = np.zeros(54, dtype=bool)
+    has[rng.choice(N_CONTROLS, 22, replace=False)] = True
+    has[N_CONTROLS + rng.choice(N_PATIENTS, n_with, replace=False)] = True
+    X[~has[people], -1] = np.nan
+    return X.reshape(len(y), -1), y, np.repeat(np.arange(n_channels), n_features), people
+
+
+def rank_of_last(weights):
+    return int((weights > weights[-1]).sum()) + 1
+
+
+@pytest.mark.filterwarnings("ignore:Channels that carry nothing")
+@pytest.mark.parametrize("n_with", [29, 15, 8, 4, 2, 1])
+def test_a_noise_channel_that_few_patients_have_never_leads(n_with):
+    for seed in range(3):
+        X, y, channels, people = noise_cohort(n_with, seed)
+        weights = IDFSMEC(channels).fit(X, y, people).channel_weights_
+        assert rank_of_last(weights) > weights.size // 2
+
+
+def test_on_the_training_samples_it_leads():
+    X, y, channels, people = noise_cohort(2, 0)
+    selector = IDFSMEC(channels, channel_loss="in-sample").fit(X, y, people)
+    assert rank_of_last(selector.channel_weights_) == 1
+    assert selector.held_out_loss_ is None
+
+
+def test_the_loss_is_the_squared_error_on_people_left_out():
+    X, y, channels, people = noise_cohort(8, 1, n_channels=3)
+    selector = IDFSMEC(channels, tol=1e-2).fit(X, y, people)
+    shares = np.bincount(y) / y.size
+    folds = people_folds(people, y, 2)
+    for channel in range(3):
+        own = channels == channel
+        squared, count = np.zeros(2), np.zeros(2)
+        for test in folds:
+            train = np.setdiff1d(np.arange(y.size), test)
+            alone = IDFSMEC(tol=1e-2, channel_loss="in-sample")
+            alone.fit(X[np.ix_(train, own)], y[train])
+            engine = alone._engine(X[np.ix_(train, own)], y[train])
+            fit = engine.solve([1.0]).channels
+            seen = test[~np.isnan(X[np.ix_(test, own)]).any(axis=1)]
+            said = (
+                fit.class_shares[0, 0]
+                + (X[np.ix_(seen, own)] - fit.centres[0]) @ fit.coefficients[0, 0].T
+            )
+            errors = ((np.eye(2)[y[seen]] - said) ** 2).sum(axis=1)
+            squared += np.bincount(y[seen], errors, minlength=2)
+            count += np.bincount(y[seen], minlength=2)
+        assert selector.held_out_loss_[channel] == pytest.approx(squared / count @ shares)
+
+
+def test_a_channel_that_one_patient_has_gets_no_weight_and_is_named():
+    X, y, channels, people = noise_cohort(1, 0)
+    with pytest.warns(UserWarning, match=r"11 \(too few people of a class have it"):
+        selector = IDFSMEC(channels).fit(X, y, people)
+    assert selector.channel_weights_[-1] == 0
+    assert np.isinf(selector.held_out_loss_[-1])
+    assert np.isfinite(selector.objective_[-1])
+    assert sorted(selector.ranking_[-6:]) == list(range(67, 73))
+
+
+@pytest.mark.filterwarnings("ignore:Channels that carry nothing")
+def test_neither_order_nor_names_of_people_matter():
+    X, y, channels, people = noise_cohort(4, 2)
+    rows = np.random.default_rng(0).permutation(y.size)
+    here = IDFSMEC(channels).fit(X, y, people)
+    there = IDFSMEC(channels).fit(X[rows], y[rows], np.array([f"p{i:02}" for i in people[rows]]))
+    assert_allclose(here.channel_weights_, there.channel_weights_, rtol=1e-6)
+
+
+def test_people_are_taken_from_an_index_named_subject():
+    X, y, channels, people = noise_cohort(15, 0)
+    given = IDFSMEC(channels).fit(X, y, people)
+    frame = pd.DataFrame(X, index=pd.Index(people, name="subject")).add_prefix("x__")
+    assert_array_equal(IDFSMEC(channels).fit(frame, y).scores_, given.scores_)
+    assert not np.array_equal(IDFSMEC(channels).fit(X, y).scores_, given.scores_)
+
+
+def test_grid_and_path_give_what_single_fits_give():
+    X, y, channels, people = noise_cohort(15, 3)
+    selector = IDFSMEC(channels)
+    held_out = [np.flatnonzero(people % 3 == part) for part in range(3)]
+    settings = [{"lam": 0.1}, {"lam": 10.0, "gamma": 1.1}]
+    ranks = selector.rank_grid(X, y, settings, held_out=held_out, groups=people)
+    for fold, test in enumerate(held_out):
+        train = np.setdiff1d(np.arange(y.size), test)
+        for place, setting in enumerate(settings):
+            alone = IDFSMEC(channels, **setting).fit(X[train], y[train], people[train])
+            assert_array_equal(ranks[fold, place], alone.ranking_)
+    path = idfs_path(X, y, channels=channels, groups=people, lams=[0.1, 10.0], gammas=[1.1])
+    alone = IDFSMEC(channels, lam=10.0, gamma=1.1).fit(X, y, people)
+    assert_allclose(path.channel_weights[1, 0], alone.channel_weights_)
+
+
+@pytest.mark.filterwarnings("ignore:Channels that carry nothing")
+def test_halves_of_the_subjects_do_not_select_the_noise_channel():
+    X, y, channels, people = noise_cohort(4, 0)
+    stable = StabilitySelector(
+        channels=channels, n_features_to_select=5, n_resamples=10, random_state=0
+    ).fit(X, y, groups=people)
+    assert stable.channel_frequencies_[-1] == 0
+
+
+def test_with_one_person_of_a_class_the_training_samples_judge():
+    X, y, channels, people = noise_cohort(29, 0)
+    some = (people < 10) | (people == 40)
+    with pytest.warns(UserWarning, match="a class has fewer than 2 people"):
+        selector = IDFSMEC(channels).fit(X[some], y[some], people[some])
+    plain = IDFSMEC(channels, channel_loss="in-sample").fit(X[some], y[some])
+    assert_array_equal(selector.scores_, plain.scores_)
+
+
+def test_folds_hold_every_person_once_and_each_class_evenly():
+    people = np.repeat(np.arange(17), 3)
+    y = (people % 3 == 0).astype(int)
+    folds = people_folds(people, y, 2)
+    assert len(folds) == 5
+    assert_array_equal(np.sort(np.concatenate(folds)), np.arange(51))
+    for fold in folds:
+        assert not np.isin(people[np.setdiff1d(np.arange(51), fold)], people[fold]).any()
+        assert {1, 2} >= {np.unique(people[fold][y[fold] == 1]).size}
+    assert len(people_folds(people[:9], y[:9], 2)) == 0
+
+
+def test_folds_of_scores_are_even_over_the_scale():
+    folds = people_folds(np.arange(20), np.arange(20.0), 1)
+    assert all(abs(fold.mean() - 9.5) <= 2 for fold in folds)
+
+
+def test_lam_means_the_same_for_any_number_of_samples():
+    X, y, channels, _ = noise_cohort(29, 4)
+    plain = {"channels": channels, "channel_loss": "in-sample", "lam": 30.0}
+    few = IDFSMEC(**plain).fit(X, y)
+    many = IDFSMEC(**plain).fit(np.tile(X, (7, 1)), np.tile(y, 7))
+    assert_allclose(many.scores_, few.scores_, atol=1e-5)
+    paper = IDFSMEC(**plain, lam_scale="paper")
+    few = paper.fit(X, y).scores_
+    many = paper.fit(np.tile(X, (7, 1)), np.tile(y, 7)).scores_
+    assert np.abs(many - few).max() > 1e-3
+
+
+def test_both_scales_of_lam_agree_at_a_thousand_samples():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1000, 6)), np.arange(1000) % 2
+    X[:, 0] += y
+    here, there = (IDFSMEC(lam=50.0, lam_scale=one).fit(X, y) for one in ("samples", "paper"))
+    assert_array_equal(here.scores_, there.scores_)
