@@ -197,23 +197,20 @@ def boosting_on_nan(X, y, groups, columns, T):
     return model.fit(X, y).decision_function(T)
 
 
-def joint(n_factors: int, power: float = 0.25) -> Callable:
+def joint(n_factors: int) -> Callable:
     def classify(X, y, groups, columns, T):
         channels = np.empty(X.shape[1], dtype=int)
         for v, own in enumerate(columns):
             channels[own] = v
-        model = IDFSMECClassifier(
-            channels, n_factors=n_factors, power=power, class_weight="balanced"
-        )
+        model = IDFSMECClassifier(channels, n_factors=n_factors)
         return model.fit(X, y, groups).decision_function(T)
 
     return classify
 
 
 METHODS: dict[str, Callable] = {
-    "IDFSMECClassifier": joint(3),
+    "IDFSMECClassifier": joint(5),
     "the same, no factors": joint(0),
-    "the same, all features alike (power 0)": joint(3, 0.0),
     "plain vote": plain_vote,
     "vote of the top 20 features": leading_vote,
     "vote, ridge per channel": ridge_vote,

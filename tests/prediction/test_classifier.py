@@ -1,14 +1,15 @@
-"""IDFSMECClassifier: votes of the channels that are there."""
+"""IDFSMECClassifier: a linear model of completed samples, and votes of the channels."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from idfsmec.prediction import IDFSMECClassifier
+from idfsmec import ChannelCompleter, IDFSMECClassifier
 from tests.conftest import make_channels
 
 
@@ -49,22 +50,62 @@ def test_what_stands_in_a_partly_missing_channel_does_not_matter(cohort):
     )
 
 
-def test_without_scores_it_is_logistic_regression_on_standardised_observed_values(cohort):
-    """power = 0 and complete data: scikit-learn's estimator is the oracle."""
+def expected_of(model, completer, row):
+    """Decision on a sample with gaps, by brute force on the normal distribution."""
+    loadings, unit = completer.model_.loadings, completer.scale_
+    covariance = (loadings @ loadings.T + np.diag(completer.model_.noise)) * np.outer(unit, unit)
+    gap, there = np.isnan(row), ~np.isnan(row)
+    turn = covariance[np.ix_(gap, there)] @ np.linalg.inv(covariance[np.ix_(there, there)])
+    away = np.where(there, row - model.centre_, 0.0)
+    away[gap] = turn @ away[there]
+    left = covariance[np.ix_(gap, gap)] - turn @ covariance[np.ix_(there, gap)]
+    variance = model.coef_[0, gap] @ left @ model.coef_[0, gap]
+    return away @ model.coef_[0] / np.sqrt(1 + np.pi / 8 * variance) + model.intercept_[0]
+
+
+def test_a_gap_gets_the_expected_decision_drawn_to_the_prior_by_its_variance(cohort):
+    X, y, channels = cohort
+    model = IDFSMECClassifier(channels).fit(X, y)
+    completer = ChannelCompleter(channels).fit(X)
+    wanted = [expected_of(model, completer, row) for row in X]
+    assert_allclose(model.decision_function(X), wanted)
+
+
+@pytest.mark.filterwarnings("ignore:Channels are weighed by the loss on the training")
+def test_the_model_is_the_mean_of_ridge_on_features_by_score_and_on_factors():
+    """With one person per class there are no folds, and all candidates count alike."""
     X, y, channels = make_channels(missing=0.0)
-    model = IDFSMECClassifier(channels, power=0.0, n_factors=0, C=3.0).fit(X, y)
-    Z = (X - X.mean(axis=0)) / X.std(axis=0) / np.sqrt(X.shape[1])
-    oracle = LogisticRegression(C=3.0, tol=1e-8, max_iter=5000).fit(Z, y)
-    assert_allclose(model.decision_function(X), oracle.decision_function(Z), atol=1e-3)
-    assert_allclose(model.predict_proba(X), oracle.predict_proba(Z), atol=1e-3)
+    kept = np.flatnonzero((y == 0) | (np.arange(y.size) % 4 == 1))
+    X, y = X[kept], y[kept]
+    alphas = [0.1, 3.0]
+    model = IDFSMECClassifier(channels, n_factors=2, alphas=alphas).fit(X, y, groups=y)
+    completer = ChannelCompleter(channels, n_factors=2).fit(X)
+    weight = compute_sample_weight("balanced", y) / y.size  # two people in all
+    trusted = (X - X.mean(axis=0)) / X.std(axis=0)
+    trusted *= (model.scores_ / model.scores_.mean() + 0.02) ** 0.25
+    parts = []
+    for one in (trusted, completer.factors(X)):
+        off = one - np.average(one, axis=0, weights=weight)
+        parts.append(off / np.sqrt(np.sum(weight[:, None] * off**2) / weight.sum()))
+    said = []
+    for share in (0.0, 0.25, 0.5, 0.75, 0.95):
+        both = np.hstack([np.sqrt(1 - share) * parts[0], np.sqrt(share) * parts[1]])
+        for alpha in alphas:
+            oracle = Ridge(alpha=alpha / 2).fit(both, 2 * y - 1, sample_weight=weight)
+            said.append(oracle.predict(both))
+    assert_allclose(model.decision_function(X), 2 * np.mean(said, axis=0), atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:Channels are weighed by the loss on the training")
 def test_more_features_than_samples_changes_the_road_not_the_result():
-    X, y, channels = make_channels(n_samples=40, n_channels=12, missing=0.0)
-    model = IDFSMECClassifier(channels, power=0.0, n_factors=0, C=10.0).fit(X, y)
-    Z = (X - X.mean(axis=0)) / X.std(axis=0) / np.sqrt(X.shape[1])
-    oracle = LogisticRegression(C=10.0, tol=1e-8, max_iter=5000).fit(Z, y)
-    assert_allclose(model.decision_function(X), oracle.decision_function(Z), atol=1e-2)
+    """Copies of the samples change nothing but which side is the smaller."""
+    X, y, channels = make_channels(n_samples=36, n_channels=8)
+    X[np.isnan(X).all(axis=1)] = 0.0
+    once = IDFSMECClassifier(channels, alphas=[1.0]).fit(X, y, groups=y)
+    twice = IDFSMECClassifier(channels, alphas=[1.0])
+    twice.fit(np.vstack([X, X]), np.r_[y, y], groups=np.r_[y, y])
+    # Only the factors' penalty sees how many samples there are.
+    assert_allclose(twice.decision_function(X), once.decision_function(X), atol=0.1)
 
 
 @pytest.mark.parametrize("n_factors", [0, 3])
@@ -84,22 +125,17 @@ def test_the_centre_is_the_mean_of_the_classes_means():
     assert_allclose(model.centre_, np.mean(means, axis=0))
 
 
-def test_what_all_channels_share_is_taken_out_by_those_a_sample_has():
-    """A nuisance hides the groups in every channel; other channels tell how large it is."""
+def test_a_recording_that_lost_its_telling_channel_is_judged_by_what_goes_with_it():
+    """All channels see one source; the mean in place of half of them would hide it."""
     rng = np.random.default_rng(0)
-    y = np.arange(300) % 2
-    X = rng.normal(size=(300, 20)) * 0.5 + 5 * rng.normal(size=(300, 1))
-    X[:, 0] += 2.0 * y
-    for v in range(10):
-        X[rng.random(300) < 0.3, 2 * v : 2 * v + 2] = np.nan
-    X[np.isnan(X).all(axis=1), 2:4] = 0.0
+    y = np.arange(400) % 2
+    X = rng.normal(size=(400, 1)) + 1.5 * y[:, None] + 0.7 * rng.normal(size=(400, 20))
     channels = np.repeat(np.arange(10), 2)
-    with_factors, without = (
-        IDFSMECClassifier(channels, n_factors=q).fit(X[:150], y[:150]) for q in (1, 0)
-    )
-    having = 150 + np.flatnonzero(~np.isnan(X[150:, 0]))
-    assert with_factors.score(X[having], y[having]) > 0.9
-    assert without.score(X[having], y[having]) < 0.9
+    model = IDFSMECClassifier(channels).fit(X[:200], y[:200])
+    few = X[200:].copy()
+    few[:, 10:] = np.nan
+    agree = model.predict(few) == model.predict(X[200:])
+    assert agree.mean() > 0.85
 
 
 def test_units_and_offsets_of_the_features_do_not_matter(cohort):
@@ -114,11 +150,31 @@ def test_units_and_offsets_of_the_features_do_not_matter(cohort):
 def test_a_sample_without_any_channel_gets_the_prior_and_a_warning(cohort):
     X, y, channels = cohort
     kept = np.flatnonzero((y == 0) | (np.arange(y.size) % 4 == 1))
+    shares = np.bincount(y[kept]) / kept.size
+    for class_weight, wanted in ((None, shares), ("balanced", [0.5, 0.5])):
+        model = IDFSMECClassifier(channels, class_weight=class_weight).fit(X[kept], y[kept])
+        with pytest.warns(UserWarning, match="2 of 2 samples have no channel"):
+            said = model.predict_proba(np.full((2, X.shape[1]), np.nan))
+        assert_allclose(said, np.tile(wanted, (2, 1)))
+
+
+def test_the_rare_class_is_found_by_default():
+    X, y, channels = make_channels(n_samples=400, effect=2.5, missing=0.3)
+    X[np.isnan(X).all(axis=1)] = 0.0
+    kept = np.flatnonzero((y == 0) | (np.arange(y.size) % 16 == 1))
     model = IDFSMECClassifier(channels).fit(X[kept], y[kept])
-    empty = np.full((2, X.shape[1]), np.nan)
-    with pytest.warns(UserWarning, match="2 of 2 samples have no channel"):
-        said = model.predict_proba(empty)
-    assert_allclose(said, np.tile(np.bincount(y[kept]) / kept.size, (2, 1)))
+    rest = np.setdiff1d(np.arange(400), kept)
+    assert np.mean(model.predict(X[rest]) == 1) > 0.6
+
+
+def test_probabilities_are_as_often_right_as_they_say():
+    X, y, channels = make_channels(n_samples=3000, n_channels=6, effect=2.0, missing=0.5)
+    X[np.isnan(X).all(axis=1)] = 0.0
+    said = IDFSMECClassifier(channels).fit(X[:300], y[:300]).predict_proba(X[300:])[:, 1]
+    for low, high in ((0.0, 0.3), (0.3, 0.5), (0.5, 0.7), (0.7, 1.0)):
+        inside = (said >= low) & (said < high)
+        assert inside.sum() > 50
+        assert y[300:][inside].mean() == pytest.approx(said[inside].mean(), abs=0.1)
 
 
 @pytest.mark.parametrize("n_classes", [3, 4])
@@ -171,9 +227,11 @@ def test_subjects_stay_together_in_the_inner_folds():
     y = rng.integers(0, 2, 30)[subjects]
     X = rng.normal(size=(30, 40))[subjects] + 0.01 * rng.normal(size=(180, 40))
     channels = np.repeat(np.arange(8), 5)
-    apart = IDFSMECClassifier(channels).fit(X, y, groups=subjects)
-    mixed = IDFSMECClassifier(channels).fit(X, y)
-    assert apart.C_ < mixed.C_
+    apart, mixed = (
+        IDFSMECClassifier(channels).fit(X, y, groups=groups).predict_proba(X).max(axis=1).mean()
+        for groups in (subjects, None)
+    )
+    assert apart < 0.75 < 0.9 < mixed
 
 
 def test_names_of_columns_give_channels_and_are_checked(cohort):
@@ -187,16 +245,15 @@ def test_names_of_columns_give_channels_and_are_checked(cohort):
 
 def test_is_searched_over_by_grid_search(cohort):
     X, y, channels = cohort
-    search = GridSearchCV(IDFSMECClassifier(channels, C=1.0), {"power": [0.0, 1.0]}, cv=3)
+    search = GridSearchCV(IDFSMECClassifier(channels, alphas=[1.0]), {"lam": [0.1, 1.0]}, cv=3)
     assert np.isfinite(search.fit(X, y).best_score_)
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"C": []}, "'C' parameter"),
-        ({"C": -1.0}, "'C' parameter"),
-        ({"power": -1}, "power"),
+        ({"alphas": []}, "'alphas' parameter"),
+        ({"alphas": [0.0]}, "'alphas' parameter"),
         ({"n_factors": -1}, "n_factors"),
         ({"n_factors": 1.5}, "n_factors"),
         ({"cv": 1}, "cv"),
@@ -210,7 +267,7 @@ def test_says_what_is_wrong_with_a_parameter(cohort, wrong, said):
 
 def test_infinity_is_refused(cohort):
     X, y, channels = cohort
-    model = IDFSMECClassifier(channels, C=1.0).fit(X, y)
+    model = IDFSMECClassifier(channels).fit(X, y)
     X[3, 3] = np.inf
     with pytest.raises(ValueError, match="infinity"):
         model.predict(X)

@@ -169,6 +169,17 @@ def test_of_a_channel_with_some_values_missing_nothing_is_used_but_its_values_st
     assert_array_equal(completer.factors(part), completer.factors(whole))
 
 
+def test_wild_values_count_as_six_deviations_away_but_stay():
+    _, X, _ = make_samples(100, missing=0.0)
+    completer = ChannelCompleter(CHANNELS).fit(X)
+    far, farther = (completer.mean_ + away * completer.scale_ for away in (6, 1000))
+    both = np.stack([far, farther])
+    both[:, :4] = np.nan
+    completed = completer.transform(both)
+    assert_allclose(completed[1, :4], completed[0, :4])
+    assert_array_equal(completed[:, 4:], both[:, 4:])
+
+
 def test_a_sample_without_any_channel_gets_the_mean():
     _, X, _ = make_samples(100)
     completer = ChannelCompleter(CHANNELS).fit(X)

@@ -58,7 +58,7 @@ def test_the_first_order_conditions_hold_and_the_objective_is_the_loss(lam):
     assert_allclose(np.linalg.norm(end.W[0]), 1.0)
     assert end.theta.min() >= 0
     assert_allclose(end.theta.sum(), 1.0)
-    model = IDFSMECRegressor(lam=lam, alpha=1.0).fit(X, y)
+    model = IDFSMECRegressor(lam=lam).fit(X, y)
     R = np.corrcoef(Z.T) ** 2
     theta, w = end.theta[0], end.W[0, 0]
     expected = np.sum((Z @ (theta * w) - t) ** 2) + per_sample * theta @ R @ theta
@@ -85,7 +85,7 @@ def test_a_brute_force_search_finds_nothing_better_with_two_features():
     fit = np.einsum("ipq,ij,jpq->pq", coef, Z.T @ Z, coef)
     fit += t @ t - 2 * np.einsum("i,ipq->pq", t @ Z, coef)
     best = (fit + 0.5 * np.einsum("ipq,ij,jpq->pq", theta, R, theta)).min()
-    model = IDFSMECRegressor(lam=0.5 * 1000 / len(y), alpha=1.0).fit(X, y)
+    model = IDFSMECRegressor(lam=0.5 * 1000 / len(y)).fit(X, y)
     assert model.objective_[0] <= best + 1e-9
     assert model.objective_[0] == pytest.approx(best, rel=1e-3)
 
@@ -134,14 +134,21 @@ def test_two_values_rank_features_as_two_classes_do_when_one_matters():
     assert by_score.ranking_.argmin() == by_class.ranking_.argmin()
 
 
-def test_without_scores_the_prediction_is_ridge_on_standardised_values():
+def test_without_factors_the_prediction_is_ridge_on_values_scaled_by_score():
     X, y, channels = scored(missing=0.0)
-    model = IDFSMECRegressor(channels, power=0.0, n_factors=0, alpha=0.01).fit(X, y)
-    Z = (X - X.mean(axis=0)) / X.std(axis=0) / np.sqrt(X.shape[1])
-    oracle = Ridge(alpha=0.01 * len(y)).fit(Z, y)
-    assert_allclose(model.predict(X), oracle.predict(Z))
-    said = (X - X.mean(axis=0)) @ model.coef_ + model.intercept_
-    assert_allclose(said, model.predict(X))
+    model = IDFSMECRegressor(channels, n_factors=0, alphas=[0.3]).fit(X, y)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    Z *= (model.scores_ / model.scores_.mean() + 0.02) ** 0.25
+    oracle = Ridge(alpha=0.3).fit(Z / np.sqrt(np.sum(Z.var(axis=0))), y)
+    assert_allclose(model.predict(X), oracle.predict(Z / np.sqrt(np.sum(Z.var(axis=0)))))
+
+
+def test_the_votes_of_the_observed_channels_add_up_to_the_prediction():
+    X, y, channels = scored()
+    model = IDFSMECRegressor(channels).fit(X, y)
+    votes = model.channel_votes(X)
+    assert_array_equal(np.isnan(votes), np.isnan(X[:, ::5]))
+    assert_allclose(np.nansum(votes, axis=1) + model.intercept_, model.predict(X))
 
 
 def test_coefficients_are_those_of_complete_samples():

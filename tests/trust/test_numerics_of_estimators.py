@@ -108,7 +108,7 @@ def test_the_search_is_finite(name):
 def test_the_classifier_gives_probabilities(name):
     X, y, channels = table(name)
     wide = {"max_iter": 3} if name in WIDE else {}
-    model = quietly(IDFSMECClassifier(channels, C=1.0, **wide).fit, X, y)
+    model = quietly(IDFSMECClassifier(channels, alphas=[1.0], **wide).fit, X, y)
     said = quietly(model.predict_proba, X)
     assert np.isfinite(said).all()
     np.testing.assert_allclose(said.sum(axis=1), 1)
@@ -120,7 +120,7 @@ def test_the_regressor_gives_numbers(name):
     X, y, channels = table(name)
     target = y + 0.1 * np.random.default_rng(1).normal(size=len(y))
     wide = {"max_iter": 3} if name in WIDE else {}
-    model = quietly(IDFSMECRegressor(channels, alpha=1.0, **wide).fit, X, target)
+    model = quietly(IDFSMECRegressor(channels, alphas=[1.0], **wide).fit, X, target)
     assert np.isfinite(model.scores_).all()
     assert np.isfinite(quietly(model.predict, X)).all()
 
@@ -129,8 +129,8 @@ def test_the_regressor_gives_numbers(name):
 def test_a_target_of_any_scale_is_predicted_in_its_scale(scale):
     X, y, channels = make_channels(n_channels=3, missing=0.0)
     target = X[:, 0] + 0.1 * y
-    plain = quietly(IDFSMECRegressor(channels, alpha=1.0).fit, X, target)
-    model = quietly(IDFSMECRegressor(channels, alpha=1.0).fit, X, target * scale)
+    plain = quietly(IDFSMECRegressor(channels, alphas=[1.0]).fit, X, target)
+    model = quietly(IDFSMECRegressor(channels, alphas=[1.0]).fit, X, target * scale)
     np.testing.assert_allclose(model.predict(X) / scale, plain.predict(X), rtol=1e-4, atol=1e-6)
     assert np.corrcoef(model.predict(X) / scale, target)[0, 1] > 0.8
 
@@ -140,9 +140,9 @@ def test_three_samples_are_fitted_or_refused_in_words(n_features):
     X = np.random.default_rng(0).normal(size=(3, n_features))
     path = quietly(idfs_path, X, [0, 1, 1], **FEW)
     assert np.isfinite(path.scores).all()
-    model = quietly(IDFSMECClassifier(C=1.0).fit, X, [0, 1, 1])
+    model = quietly(IDFSMECClassifier(alphas=[1.0]).fit, X, [0, 1, 1])
     assert np.isfinite(model.predict_proba(X)).all()
-    model = quietly(IDFSMECRegressor(alpha=1.0).fit, X, [0.0, 1.0, 2.0])
+    model = quietly(IDFSMECRegressor(alphas=[1.0]).fit, X, [0.0, 1.0, 2.0])
     assert np.isfinite(model.predict(X)).all()
     with pytest.raises(ValueError, match=r"cv|fold|split|member"):
         IDFSMECCV(**FEW, n_features_to_select=[1], cv=3).fit(X, [0, 1, 1])

@@ -1,22 +1,19 @@
 """ChannelCompleter: what missing channels are expected to be, given those that were recorded.
 
-One factor model of all channels together, x = mean + L z + noise, learned from incomplete samples.
 The classifier and the regressor stand on it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from idfsmec._columns import SEPARATOR, channel_codes, channel_columns, observed_channels
+from idfsmec._columns import SEPARATOR, channel_codes, channel_columns
 from idfsmec._jobs import one_blas_thread
 from idfsmec._parameters import (
     CheckedEstimator,
@@ -26,10 +23,10 @@ from idfsmec._parameters import (
     integer,
     number,
 )
+from idfsmec.prediction.factors import FactorModel, standardised
 from idfsmec.solver import Scaling
 
 Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 #: Numbers of factors that "auto" tries, from few to many, until one is worse than the one before.
@@ -40,142 +37,6 @@ _CELL_FOLDS, _FOLDS_USED = 5, 3
 _SAMPLES_USED = 2000
 # Two irrational steps spread any run of samples and channels evenly over the folds.
 _STEPS = (0.7548776662466927, 0.5698402909980532)
-
-
-@dataclass(frozen=True)
-class FactorModel:
-    """Standardised features as factors times loadings plus a noise of their own.
-
-    Attributes
-    ----------
-    loadings : ndarray of shape (n_features, n_factors)
-        How each feature goes with each factor; factors are independent, of variance 1.
-    noise : ndarray of shape (n_features,)
-        Variance of what is each feature's own.
-    channel : ndarray of shape (n_features,)
-        Number of the channel of every feature.
-    """
-
-    loadings: Array
-    noise: Array
-    channel: Indices
-
-    @classmethod
-    def learn(
-        cls,
-        values: Array,
-        observed: Mask,
-        channel: Indices,
-        n_factors: int,
-        *,
-        ridge: float = 1.0,
-        min_noise: float = 0.02,
-        n_rounds: int = 25,
-    ) -> FactorModel:
-        """Learn by expectation-maximisation; each round makes what was observed more probable.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_samples, n_features)
-            Standardised; 0 where the channel is missing.
-        observed : ndarray of bool, shape (n_samples, n_channels)
-        channel : ndarray of shape (n_features,)
-        n_factors : int
-            At most; never more than half of the samples or of the features that vary.
-        ridge, min_noise, n_rounds
-            See :class:`ChannelCompleter`.
-        """
-        n, n_features = values.shape
-        squares = np.einsum("nd,nd->d", values, values)
-        n_factors = min(n_factors, n // 2, int(np.count_nonzero(squares)) // 2)
-        counts = observed.sum(axis=0)[channel]
-        model = cls(_start(values, observed, n_factors), np.full(n_features, 0.5), channel)
-        if n_factors == 0:
-            noise = np.divide(squares, counts, out=np.ones(n_features), where=counts > 0)
-            return cls(model.loadings, np.maximum(noise, min_noise), channel)
-        patterns, pattern_of, times = _patterns(observed)
-        there = observed.astype(np.float64)
-        tiny = 1e-9  # without a ridge, a channel that nobody has would leave nothing to solve
-        for _ in range(n_rounds):
-            spread = model._spread(patterns)
-            means = _apply(spread[pattern_of], model._evidence(values))
-            grams = patterns.T @ (spread * times[:, None, None]).reshape(len(spread), -1)
-            grams += there.T @ (means[:, :, None] * means[:, None, :]).reshape(n, -1)
-            grams = grams.reshape(-1, n_factors, n_factors)[channel]
-            toward = values.T @ means
-            penalty = (ridge * model.noise + tiny)[:, None, None] * np.eye(n_factors)
-            solved = np.linalg.solve(grams + penalty, toward[:, :, None])
-            loadings = np.asarray(solved[:, :, 0], dtype=np.float64)
-            left = squares - 2 * np.einsum("dq,dq->d", toward, loadings)
-            left += np.einsum("dqr,dq,dr->d", grams, loadings, loadings)
-            noise = np.divide(left, counts, out=np.ones(n_features), where=counts > 0)
-            model = cls(loadings, np.maximum(noise, min_noise), channel)
-        return model
-
-    def posterior(self, values: Array, observed: Mask) -> tuple[Array, Array]:
-        """Mean (n, q) and covariance (n, q, q) of every sample's factors, given its channels."""
-        patterns, pattern_of, _ = _patterns(observed)
-        spread = self._spread(patterns)[pattern_of]
-        return _apply(spread, self._evidence(values)), spread
-
-    def complete(self, values: Array, observed: Mask) -> Array:
-        """Give ``values`` with what is expected in place of what is missing."""
-        means, _ = self.posterior(values, observed)
-        return np.where(observed[:, self.channel], values, means @ self.loadings.T)
-
-    def per_channel(self, per_feature: Array) -> Array:
-        """Sum the rows of features over each channel's features."""
-        order = np.argsort(self.channel, kind="stable")
-        first = np.searchsorted(self.channel[order], np.arange(self.channel.max() + 1))
-        return np.asarray(np.add.reduceat(per_feature[order], first, axis=0))
-
-    def _evidence(self, values: Array) -> Array:
-        return np.asarray(values @ (self.loadings / self.noise[:, None]))
-
-    def _spread(self, patterns: Array) -> Array:
-        """Covariance of the factors for every pattern of channels: (n_patterns, q, q)."""
-        q = self.loadings.shape[1]
-        products = _products(self.loadings) / self.noise[:, None]
-        known = (patterns @ self.per_channel(products)).reshape(len(patterns), q, q)
-        return np.asarray(np.linalg.inv(np.eye(q) + known), dtype=np.float64)
-
-
-def _start(values: Array, observed: Mask, n_factors: int) -> Array:
-    """Leading directions of the samples with zeros in the gaps, by the smaller side."""
-    n, n_features = values.shape
-    if n_factors == 0:
-        return np.zeros((n_features, 0))
-    wide = n < n_features
-    gram = values @ values.T if wide else values.T @ values
-    last = len(gram) - 1
-    sizes, vectors = scipy.linalg.eigh(gram, subset_by_index=[last - n_factors + 1, last])
-    loadings = values.T @ vectors if wide else vectors * np.sqrt(np.maximum(sizes, 0.0))
-    loadings = loadings[:, ::-1]
-    largest = np.abs(loadings).argmax(axis=0)
-    loadings = loadings * np.where(loadings[largest, np.arange(n_factors)] < 0, -1.0, 1.0)
-    # Zeros in the gaps make directions short, by the share of gaps in channels that are known.
-    share = observed[:, observed.any(axis=0)].mean()
-    return np.asarray(loadings / np.sqrt(n * max(float(share), 0.05)))
-
-
-def _patterns(observed: Mask) -> tuple[Array, Indices, Indices]:
-    """Give the different rows, which of them each sample has, and how often each occurs."""
-    _, first, pattern_of, times = np.unique(
-        np.packbits(observed, axis=1),
-        axis=0,
-        return_index=True,
-        return_inverse=True,
-        return_counts=True,
-    )
-    return observed[first].astype(np.float64), pattern_of.reshape(-1), times
-
-
-def _products(rows: Array) -> Array:
-    return (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
-
-
-def _apply(matrices: Array, vectors: Array) -> Array:
-    return np.asarray(np.einsum("nqr,nr->nq", matrices, vectors))
 
 
 class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
@@ -205,10 +66,9 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
 
     Attributes
     ----------
-    mean_ : ndarray of shape (n_features,)
-        Over observed values; 0 where there are none.
-    scale_ : ndarray of shape (n_features,)
-        Standard deviation over observed values; 0 for constant features.
+    mean_, scale_ : ndarray of shape (n_features,)
+        Mean and standard deviation over observed values; 0 where there are none, and the latter
+        for constant features.
     model_ : FactorModel
         ``loadings`` and ``noise`` variance of the standardised features.
     n_factors_ : int
@@ -223,7 +83,8 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
     Notes
     -----
     A channel some of whose features are NaN at a sample counts as missing there: nothing is
-    learned or concluded from the others, but they stay as they are in the output.
+    learned or concluded from the others, but they stay as they are in the output. Values more
+    than 6 standard deviations from the mean count as 6 away, and stay too.
 
     A sample without any channel gets the mean, and so does a feature that nothing goes with. A
     constant feature gets its constant. A feature never seen in training gets 0, and its
@@ -298,12 +159,11 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
         self._scaling, self.mean_ = scaling, scaling.mean
         self.scale_ = np.where(scaling.constant, 0.0, scaling.unit)
         self._never_seen = np.isnan(checked).all(axis=0)
-        values, observed = self._standardised(checked)
+        values, observed = standardised(checked, self._columns, scaling)
         with one_blas_thread():
-            n_factors = self.n_factors
-            if n_factors == "auto":
-                n_factors = self._choose(values, observed)
-            self.model_ = self._learn(values, observed, int(n_factors))
+            auto = self.n_factors == "auto"
+            n_factors = self._choose(values, observed) if auto else int(self.n_factors)
+            self.model_ = self._learn(values, observed, n_factors)
         self.n_factors_ = self.model_.loadings.shape[1]
         self.n_iter_ = int(self.max_iter)
         return self
@@ -323,10 +183,9 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
         """Number of factors that restores channels held out of samples best."""
         step = -(-len(values) // _SAMPLES_USED)
         values, observed = values[::step], observed[::step]
-        n, n_channels = observed.shape
         channel = channel_codes(self._columns)
-        place = np.add.outer(_STEPS[0] * np.arange(n), _STEPS[1] * np.arange(n_channels))
-        fold_of = (_CELL_FOLDS * (place % 1.0)).astype(np.intp)
+        steps = [step * np.arange(n) for step, n in zip(_STEPS, observed.shape, strict=True)]
+        fold_of = (_CELL_FOLDS * (np.add.outer(*steps) % 1.0)).astype(np.intp)
         best, smallest = 0, np.inf
         for n_factors in CANDIDATES:
             loss = 0.0
@@ -334,8 +193,8 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
                 kept = observed & (fold_of != fold)
                 known = np.where(kept[:, channel], values, 0.0)
                 model = self._learn(known, kept, n_factors)
-                if model.loadings.shape[1] < n_factors:
-                    return best if best else model.loadings.shape[1]
+                if model.loadings.shape[1] < n_factors:  # there are no more
+                    return best
                 missed = (values - model.complete(known, kept)) ** 2
                 loss += float(missed[(observed & ~kept)[:, channel]].sum())
             if loss >= smallest:
@@ -343,18 +202,14 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
             best, smallest = n_factors, loss
         return best
 
-    def _standardised(self, X: Array) -> tuple[Array, Mask]:
-        """Values, 0 where the channel is missing, and who has which channel."""
-        observed = observed_channels(X, self._columns)
-        values = self._scaling.apply(X)
-        values[~observed[:, channel_codes(self._columns)]] = 0.0
-        return values, observed
-
-    def _check(self, X: ArrayLike) -> Array:
+    def _see(self, X: ArrayLike) -> tuple[Array, Array, Array]:
+        """Samples as given, and mean and covariance of their factors."""
         check_is_fitted(self, "model_")
-        return np.asarray(
-            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        checked = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
         )
+        values, observed = standardised(checked, self._columns, self._scaling)
+        return (checked, *self.model_.posterior(values, observed))
 
     def transform(self, X: ArrayLike) -> Array:
         """Samples with what is expected in place of NaN; observed values stay as they are.
@@ -367,9 +222,7 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
         -------
         ndarray of shape (n_samples, n_features)
         """
-        checked = self._check(X)
-        values, observed = self._standardised(checked)
-        means, _ = self.model_.posterior(values, observed)
+        checked, means, _ = self._see(X)
         expected = means @ (self.model_.loadings * self.scale_[:, None]).T + self.mean_
         return np.where(np.isnan(checked), expected, checked)
 
@@ -385,15 +238,11 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
         ndarray of shape (n_samples, n_features)
             0 where a value was observed; infinite for a feature never seen in training.
         """
-        checked = self._check(X)
-        values, observed = self._standardised(checked)
-        _, spread = self.model_.posterior(values, observed)
-        variance = spread.reshape(len(spread), -1) @ _products(self.model_.loadings).T
-        deviation = np.sqrt(variance + self.model_.noise) * self.scale_
+        checked, _, spread = self._see(X)
+        deviation = np.sqrt(self.model_.variances(spread)) * self.scale_
         deviation[:, self._never_seen] = np.inf
         return np.where(np.isnan(checked), deviation, 0.0)
 
     def factors(self, X: ArrayLike) -> Array:
         """Posterior means of every sample's factors: (n_samples, n_factors_)."""
-        means, _ = self.model_.posterior(*self._standardised(self._check(X)))
-        return means
+        return self._see(X)[1]

@@ -1,167 +1,167 @@
-"""What all channels have in common: a few factors, learned from samples with gaps.
-
-Neighbouring channels see the same sources, and most of what they share has nothing to do with the
-target. Given the target, a sample is modelled as ``centre + loadings @ factors + noise``. The
-factors of a sample follow from the channels it has; missing ones are integrated out, none is
-filled in. What is left after taking the factors out is, up to a constant, the sample times the
-inverse covariance of its own observed features: what linear discriminant analysis would look at,
-for every pattern of gaps.
-"""
+"""The factor model of all channels together, x = L z + noise, learned from incomplete samples."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
-from sklearn.utils.extmath import randomized_svd
+
+from idfsmec._columns import channel_codes, observed_channels
+from idfsmec.solver import Scaling
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-_N_ITER = 12
-# Loadings seen in few samples are drawn towards 0 as if by this many samples without any.
-_PRIOR_SAMPLES = 1.0
-# Smallest variance left to the noise, of standardised features.
-_SMALLEST_NOISE = 0.02
+# Values further from the mean than so many standard deviations count as this far away: one flat or
+# wild electrode must not speak for all others.
+_FAR = 6.0
+
+
+def standardised(
+    X: Array, columns: Sequence[Indices], scaling: Scaling, usable: Mask | bool = True
+) -> tuple[Array, Mask]:
+    """Values in units of ``scaling``, 0 where the channel is missing; who has which channel.
+
+    Channels that are not usable count as missing. No value is more than 6 units away.
+    """
+    observed = observed_channels(X, columns) & usable
+    values = scaling.apply(X)
+    values[~observed[:, channel_codes(columns)]] = 0.0
+    return np.clip(values, -_FAR, _FAR, out=values), observed
 
 
 @dataclass(frozen=True)
-class CommonFactors:
-    """Factors that channels share, given the target.
+class FactorModel:
+    """Standardised features as factors times loadings plus a noise of their own.
 
     Attributes
     ----------
-    channel : ndarray of shape (n_features,)
-        Number of each feature's channel.
-    centre : ndarray of shape (n_features,)
-        Where a feature speaks neither for nor against: the mean of the classes' means.
     loadings : ndarray of shape (n_features, n_factors)
-    noise : float
-        Variance that the factors leave, per feature.
+        How each feature goes with each factor; factors are independent, of variance 1.
+    noise : ndarray of shape (n_features,)
+        Variance of what is each feature's own.
+    channel : ndarray of shape (n_features,)
+        Number of the channel of every feature.
     """
 
-    channel: NDArray[np.intp]
-    centre: Array
     loadings: Array
-    noise: float
+    noise: Array
+    channel: Indices
 
     @classmethod
     def learn(
         cls,
         values: Array,
         observed: Mask,
-        channel: NDArray[np.intp],
-        design: Array,
-        neutral: Array,
+        channel: Indices,
         n_factors: int,
-        n_iter: int = _N_ITER,
-    ) -> CommonFactors:
-        """Learn from samples of which channels are missing, by expectation maximisation.
+        *,
+        ridge: float = 1.0,
+        min_noise: float = 0.02,
+        n_rounds: int = 25,
+    ) -> FactorModel:
+        """Learn by expectation-maximisation; each round makes what was observed more probable.
 
-        Parameters
-        ----------
-        values : ndarray of shape (n_samples, n_features)
-            Standardised; 0 for the features of missing channels.
-        observed : ndarray of bool, shape (n_samples, n_channels)
-        channel : ndarray of shape (n_features,)
-            Number of each feature's channel.
-        design : ndarray of shape (n_samples, c)
-            What of the target shifts the features: class indicators, or 1 and the score.
-        neutral : ndarray of shape (c,)
-            The row of ``design`` that stands for no class in particular.
-        n_factors : int
-            At most; never more than a quarter of the features or of the samples.
-        n_iter : int
-            Steps; each makes the observed values more probable.
+        Values and who has which channel are those of :func:`standardised`; the rest is described
+        in :class:`ChannelCompleter`.
         """
-        effects = _effects(values, observed, channel, design)
-        rest = np.where(observed[:, channel], values - design @ effects, 0.0)
-        varying = np.any(rest != 0.0, axis=0)
-        n_factors = min(n_factors, int(varying.sum()) // 4, len(values) // 4)
-        loadings, noise = np.zeros((values.shape[1], 0)), 1.0
-        if n_factors > 0:
-            loadings, noise = _start(rest, observed, n_factors), 0.5
-            for _ in range(n_iter):
-                loadings, noise = _improve(rest, observed, channel, varying, loadings, noise)
-        return cls(channel, neutral @ effects, loadings, noise)
+        n, n_features = values.shape
+        squares = np.einsum("nd,nd->d", values, values)
+        n_factors = min(n_factors, n // 2, int(np.count_nonzero(squares)) // 2)
+        counts = observed.sum(axis=0)[channel]
+        model = cls(_start(values, observed, n_factors), np.full(n_features, 0.5), channel)
+        if n_factors == 0:
+            noise = np.divide(squares, counts, out=np.ones(n_features), where=counts > 0)
+            return cls(model.loadings, np.maximum(noise, min_noise), channel)
+        patterns, pattern_of, times = _patterns(observed)
+        there = observed.astype(np.float64)
+        tiny = 1e-9  # without a ridge, a channel that nobody has would leave nothing to solve
+        for _ in range(n_rounds):
+            spread = model._spread(patterns)
+            means = _apply(spread[pattern_of], model._evidence(values))
+            grams = patterns.T @ (spread * times[:, None, None]).reshape(len(spread), -1)
+            grams += there.T @ (means[:, :, None] * means[:, None, :]).reshape(n, -1)
+            grams = grams.reshape(-1, n_factors, n_factors)[channel]
+            toward = values.T @ means
+            penalty = (ridge * model.noise + tiny)[:, None, None] * np.eye(n_factors)
+            solved = np.linalg.solve(grams + penalty, toward[:, :, None])
+            loadings = np.asarray(solved[:, :, 0], dtype=np.float64)
+            left = squares - 2 * np.einsum("dq,dq->d", toward, loadings)
+            left += np.einsum("dqr,dq,dr->d", grams, loadings, loadings)
+            noise = np.divide(left, counts, out=np.ones(n_features), where=counts > 0)
+            model = cls(loadings, np.maximum(noise, min_noise), channel)
+        return model
 
-    def centred(self, values: Array, observed: Mask) -> Array:
-        """Distance from the centre; 0 for the features of missing channels."""
-        return np.where(observed[:, self.channel], values - self.centre, 0.0)
+    def posterior(self, values: Array, observed: Mask) -> tuple[Array, Array]:
+        """Mean (n, q) and covariance (n, q, q) of every sample's factors, given its channels."""
+        patterns, pattern_of, _ = _patterns(observed)
+        spread = self._spread(patterns)[pattern_of]
+        return _apply(spread, self._evidence(values)), spread
 
-    def specific(self, values: Array, observed: Mask) -> Array:
-        """What each channel says beyond what the sample's channels have in common.
+    def complete(self, values: Array, observed: Mask) -> Array:
+        """Give ``values`` with what is expected in place of what is missing."""
+        means, _ = self.posterior(values, observed)
+        return np.where(observed[:, self.channel], values, means @ self.loadings.T)
 
-        Parameters
-        ----------
-        values : ndarray of shape (n_samples, n_features)
-        observed : ndarray of bool, shape (n_samples, n_channels)
+    def variances(self, spread: Array) -> Array:
+        """Variance of every feature where it is missing, from the factors' covariance: (n, D)."""
+        common = spread.reshape(len(spread), -1) @ _products(self.loadings).T
+        return np.asarray(common + self.noise)
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            0 for the features of missing channels.
-        """
-        centred = self.centred(values, observed)
-        if self.loadings.shape[1] == 0:
-            return centred
-        spread = _posterior(observed, self.channel, self.loadings, self.noise)
-        factors = _apply(spread, centred @ self.loadings / self.noise)
-        return np.where(observed[:, self.channel], centred - factors @ self.loadings.T, 0.0)
+    def per_channel(self, per_feature: Array) -> Array:
+        """Sum the rows of features over each channel's features."""
+        order = np.argsort(self.channel, kind="stable")
+        first = np.searchsorted(self.channel[order], np.arange(self.channel.max() + 1))
+        return np.asarray(np.add.reduceat(per_feature[order], first, axis=0))
 
+    def _evidence(self, values: Array) -> Array:
+        return np.asarray(values @ (self.loadings / self.noise[:, None]))
 
-def _effects(values: Array, observed: Mask, channel: NDArray[np.intp], design: Array) -> Array:
-    """Least squares of every feature on the design, over the samples that have it: (c, D)."""
-    weights = observed.astype(float)
-    c = design.shape[1]
-    products = (design[:, :, None] * design[:, None, :]).reshape(len(design), c * c)
-    grams = (weights.T @ products).reshape(-1, c, c)
-    inverse = np.linalg.pinv(grams, hermitian=True)
-    return np.einsum("dcb,bd->cd", inverse[channel], design.T @ values)
+    def _spread(self, patterns: Array) -> Array:
+        """Covariance of the factors for every pattern of channels: (n_patterns, q, q)."""
+        q = self.loadings.shape[1]
+        products = _products(self.loadings) / self.noise[:, None]
+        known = (patterns @ self.per_channel(products)).reshape(len(patterns), q, q)
+        return np.asarray(np.linalg.inv(np.eye(q) + known), dtype=np.float64)
 
 
-def _start(rest: Array, observed: Mask, n_factors: int) -> Array:
-    """Leading directions of the samples with zeros in the gaps."""
-    _, stretch, right = randomized_svd(rest, n_factors, random_state=0)
-    share = max(float(observed.mean()), 0.05)
-    return right.T * stretch / np.sqrt(len(rest) * share)
+def _start(values: Array, observed: Mask, n_factors: int) -> Array:
+    """Leading directions of the samples with zeros in the gaps, by the smaller side."""
+    n, n_features = values.shape
+    if n_factors == 0:
+        return np.zeros((n_features, 0))
+    wide = n < n_features
+    gram = values @ values.T if wide else values.T @ values
+    last = len(gram) - 1
+    sizes, vectors = scipy.linalg.eigh(gram, subset_by_index=[last - n_factors + 1, last])
+    loadings = values.T @ vectors if wide else vectors * np.sqrt(np.maximum(sizes, 0.0))
+    loadings = loadings[:, ::-1]
+    largest = np.abs(loadings).argmax(axis=0)
+    loadings = loadings * np.where(loadings[largest, np.arange(n_factors)] < 0, -1.0, 1.0)
+    # Zeros in the gaps make directions short, by the share of gaps in channels that are known.
+    share = observed[:, observed.any(axis=0)].mean()
+    return np.asarray(loadings / np.sqrt(n * max(float(share), 0.05)))
 
 
-def _posterior(observed: Mask, channel: NDArray[np.intp], loadings: Array, noise: float) -> Array:
-    """Covariance of every sample's factors given its channels: (n, q, q)."""
-    q = loadings.shape[1]
-    products = (loadings[:, :, None] * loadings[:, None, :]).reshape(-1, q * q)
-    per_channel = np.zeros((observed.shape[1], q * q))
-    np.add.at(per_channel, channel, products)
-    known = (observed.astype(float) @ per_channel).reshape(-1, q, q) / noise
-    return np.asarray(np.linalg.inv(np.eye(q) + known), dtype=np.float64)
+def _patterns(observed: Mask) -> tuple[Array, Indices, Indices]:
+    """Give the different rows, which of them each sample has, and how often each occurs."""
+    _, first, pattern_of, times = np.unique(
+        np.packbits(observed, axis=1),
+        axis=0,
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
+    )
+    return observed[first].astype(np.float64), pattern_of.reshape(-1), times
+
+
+def _products(rows: Array) -> Array:
+    return (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
 
 
 def _apply(matrices: Array, vectors: Array) -> Array:
-    return np.einsum("nqr,nr->nq", matrices, vectors)
-
-
-def _improve(
-    rest: Array,
-    observed: Mask,
-    channel: NDArray[np.intp],
-    varying: Mask,
-    loadings: Array,
-    noise: float,
-) -> tuple[Array, float]:
-    """One step: expected factors of every sample, then the loadings and noise that fit them."""
-    n, q = len(rest), loadings.shape[1]
-    weights = observed.astype(float)
-    spread = _posterior(observed, channel, loadings, noise)
-    factors = _apply(spread, rest @ loadings / noise)
-    squares = spread + factors[:, :, None] * factors[:, None, :]
-    grams = (weights.T @ squares.reshape(n, q * q)).reshape(-1, q, q)
-    grams += _PRIOR_SAMPLES * noise * np.eye(q)
-    solved = np.linalg.solve(grams[channel], (rest.T @ factors)[:, :, None])
-    fitted = np.asarray(solved[:, :, 0], dtype=np.float64)
-    there = observed[:, channel] & varying
-    unexplained = np.sum((rest - factors @ fitted.T)[there] ** 2)
-    uncertain = np.einsum("nqr,dq,dr,nd->", spread, fitted, fitted, there, optimize=True)
-    noise = float((unexplained + uncertain) / max(int(there.sum()), 1))
-    return fitted, max(noise, _SMALLEST_NOISE)
+    return np.asarray(np.einsum("nqr,nr->nq", matrices, vectors))

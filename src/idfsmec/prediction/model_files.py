@@ -24,11 +24,10 @@ FORMAT_VERSION = 1
 #: Types that a model file may hold, besides those that skops itself trusts: plain containers,
 #: NumPy's arrays, scikit-learn's estimators. Whatever else a file names is refused.
 TRUSTED_TYPES = (
-    "idfsmec.prediction._votes.SampleView",
+    "idfsmec.prediction._linear.View",
     "idfsmec.prediction.classifier.IDFSMECClassifier",
     "idfsmec.prediction.completion.ChannelCompleter",
-    "idfsmec.prediction.completion.FactorModel",
-    "idfsmec.prediction.factors.CommonFactors",
+    "idfsmec.prediction.factors.FactorModel",
     "idfsmec.solver.scaling.Scaling",
     "numpy.dtype",
 )
