@@ -69,7 +69,7 @@ def main() -> None:
     protocol = Protocol(
         rates=RATES, n_splits=5, ks=(10, 20, 40, 80), gaps=given.gaps, patterns=[given.pattern]
     )
-    results = accuracy(tables, given.out, methods=COMPARED, protocol=protocol, n_n_jobs=given.jobs)
+    results = accuracy(tables, given.out, methods=COMPARED, protocol=protocol, n_jobs=given.jobs)
     scores = 100 * results.mean_scores().droplevel("pattern")
     if given.unfilled:
         scores = pd.concat([scores, 100 * unfilled(tables, protocol, given.jobs)])

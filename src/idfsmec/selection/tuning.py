@@ -38,8 +38,9 @@ Codes = NDArray[np.intp]
 #: (n_test, n_classes).
 Classify = Callable[..., Array]
 
-#: By how many standard errors another setting has to be better than the default.
-MARGIN = 1.0
+#: By how many standard errors over the folds another setting has to be better than the default.
+#: The best of the 42 settings of IDFS-MEC is better by one in two folds of five, by luck.
+MARGIN = 3.0
 
 
 @dataclass(frozen=True)

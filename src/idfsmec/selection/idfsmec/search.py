@@ -67,8 +67,8 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
     features, standardised by the training part and filled with its mean, then scores them on the
     held-out part. The number of features and the cost are chosen together, with ``lam`` and
     ``gamma`` as :class:`IDFSMEC` has them; another pair is taken only if it is better than that
-    by more than one standard error over the folds. Of equals the first wins: fewer features, a
-    smaller cost. The nested evaluation of ``idfsmec benchmark`` chooses in the same way; see
+    by more than three standard errors over the folds. Of equals the first wins: fewer features,
+    a smaller cost. The nested evaluation of ``idfsmec benchmark`` chooses in the same way; see
     :mod:`idfsmec.selection.tuning`.
 
     Parameters
