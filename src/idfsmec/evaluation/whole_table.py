@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
+from sklearn.utils.validation import has_fit_parameter
 
 from idfsmec.evaluation.methods import Method
 from idfsmec.evaluation.tables import TableArrays
@@ -36,8 +37,9 @@ def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -
         scaled = Scaling.learn(table.X).apply(table.X)
         about = (table.channel_of, table.feature_of, table.positions)
         X = method.filling.build(*about).fit_transform(scaled)
+    people = {"groups": table.subjects} if has_fit_parameter(selector, "groups") else {}
     try:
-        selector.fit(X, table.y)
+        selector.fit(X, table.y, **people)
     except _UNFIT as error:
         return {"reason": str(error)}
     found = {
