@@ -15,7 +15,17 @@ runner = CliRunner()
 
 
 def test_the_commands_are_those_of_the_contract():
-    assert set(COMMANDS) == {"demo", "features", "select", "benchmark", "reproduce", "report"}
+    several = {
+        "demo",
+        "features",
+        "select",
+        "train",
+        "predict",
+        "benchmark",
+        "reproduce",
+        "report",
+    }
+    assert set(COMMANDS) == several
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -38,9 +48,9 @@ def test_what_means_something_is_there_everywhere():
     options = {
         name: set(inspect.signature(function).parameters) for name, function in COMMANDS.items()
     }
-    random = {"demo", "select", "benchmark", "reproduce"}
+    random = {"demo", "select", "train", "benchmark", "reproduce"}
     assert {name for name, own in options.items() if "seed" in own} == random
-    parallel = {"demo", "features", "benchmark", "reproduce"}
+    parallel = {"demo", "features", "train", "predict", "benchmark", "reproduce"}
     assert {name for name, own in options.items() if "jobs" in own} == parallel
     assert all({"force", "debug"} <= own for own in options.values())
     for name in set(COMMANDS) - random:

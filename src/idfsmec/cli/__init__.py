@@ -9,15 +9,19 @@ from idfsmec.cli._app import app
 from idfsmec.cli.benchmark import benchmark
 from idfsmec.cli.demo import demo
 from idfsmec.cli.features import features
+from idfsmec.cli.predict import predict
 from idfsmec.cli.report import report
 from idfsmec.cli.reproduce import reproduce
 from idfsmec.cli.select import select
+from idfsmec.cli.train import train
 
 __all__ = [
     "app",
     "demo",
     "features",
     "select",
+    "train",
+    "predict",
     "benchmark",
     "reproduce",
     "report",

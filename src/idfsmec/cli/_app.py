@@ -44,7 +44,16 @@ class OneLineGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """In the order in which one needs them."""
-        order = ("demo", "features", "select", "benchmark", "report", "reproduce")
+        order = (
+            "demo",
+            "features",
+            "select",
+            "train",
+            "predict",
+            "benchmark",
+            "report",
+            "reproduce",
+        )
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 

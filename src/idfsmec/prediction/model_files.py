@@ -182,6 +182,12 @@ def _read_about(path: Path, content: bytes) -> dict[str, Any]:
     return dict(about)
 
 
+def file_checksum(path: str | PathLike[str]) -> str:
+    """SHA-256 of a file, as ``sha256sum`` prints it."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _foreign_types(content: bytes) -> list[str]:
     from skops import io as skops_io
 

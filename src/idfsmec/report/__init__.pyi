@@ -5,6 +5,7 @@ from .cost import plot_cost
 from .differences import paired_differences, plot_paired_differences
 from .filling import plot_filling, plot_points_lost, points_lost
 from .formatting import describe_protocol
+from .models import plot_calibration, write_model_card, write_person_pages
 from .page import write_report
 from .settings import plot_ablation, plot_convergence, plot_sensitivity
 from .stability import plot_selection_frequency
@@ -13,6 +14,9 @@ from .summary import summarise
 
 __all__ = [
     "write_report",
+    "write_model_card",
+    "write_person_pages",
+    "plot_calibration",
     "summarise",
     "plot_channel_weights",
     "plot_score_heatmap",

@@ -79,6 +79,23 @@ def render_page(summary: dict[str, Any], pictures: Sequence[Picture]) -> str:
         From :func:`idfsmec.report.summary.summarise`.
     pictures : sequence of Picture
     """
+    script = _asset("report.js")
+    return (
+        make_environment()
+        .get_template("report.html")
+        .render(
+            **summary,
+            pictures=_by_place(pictures),
+            sentences=_sentences(summary),
+            folder=FIGURES,
+            script=script,
+            script_hash=_hash(script),
+        )
+    )
+
+
+def make_environment() -> jinja2.Environment:
+    """How all pages are rendered: everything escaped, numbers worded alike, one look."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("idfsmec.report"),
         autoescape=True,
@@ -95,18 +112,12 @@ def render_page(summary: dict[str, Any], pictures: Sequence[Picture]) -> str:
         "weight": lambda value: "–" if value is None else f"{value:.4f}",
         "slug": slugify,
     }
-    script = _asset("report.js")
-    return environment.get_template("report.html").render(
-        **summary,
-        pictures=_by_place(pictures),
-        sentences=_sentences(summary),
-        folder=FIGURES,
-        theme=[(name, light, dark) for light, (name, dark) in THEME.items()],
-        style=_asset("report.css"),
-        script=script,
-        script_hash=_hash(script),
-        version=__version__,
-    )
+    environment.globals |= {
+        "theme": [(name, light, dark) for light, (name, dark) in THEME.items()],
+        "style": _asset("report.css"),
+        "version": __version__,
+    }
+    return environment
 
 
 def _by_place(pictures: Sequence[Picture]) -> dict[tuple[str, str], list[Picture]]:

@@ -1,0 +1,368 @@
+"""A model's card, in Markdown and as a page, and a page about every person it was asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from idfsmec._files import replacing
+from idfsmec.errors import ExistingFileError
+from idfsmec.prediction import Model, PersonPrediction, Predictions
+from idfsmec.prediction.model_files import file_checksum
+from idfsmec.report.figures import inline_svg, slugify
+from idfsmec.report.formatting import feature_name, listing, metric_name, percent
+from idfsmec.report.page import make_environment
+from idfsmec.report.style import BAND, EMPHASIS, make_axes, style_axes
+
+USE = (
+    "For research on groups of people. It is no medical device and makes no diagnosis: nobody "
+    "should be treated, or not treated, because of it."
+)
+_CALIBRATION = (
+    "Each point is a group of people with similar probabilities, from models that had not seen "
+    "them; bars are 95 % intervals. On the line, probabilities are as large as shares."
+)
+#: How close probabilities count as similar.
+_SIMILAR = 0.1
+_MOST_VOTES = 8
+
+
+def card_paths(path: str | PathLike[str]) -> tuple[Path, Path]:
+    """Where the card of a model file lies: Markdown, and the page.
+
+    Examples
+    --------
+    >>> [one.name for one in card_paths("depression.skops")]
+    ['depression.md', 'depression.html']
+    """
+    return Path(path).with_suffix(".md"), Path(path).with_suffix(".html")
+
+
+def write_model_card(
+    model: Model, path: str | PathLike[str], *, overwrite: bool = False
+) -> tuple[Path, Path]:
+    """Write the card of a model beside its file.
+
+    Parameters
+    ----------
+    model : Model
+    path : path-like
+        The file that the model was written to; its checksum is part of the card.
+    overwrite : bool
+        Whether to replace a card that is there.
+
+    Returns
+    -------
+    markdown, page : Path
+    """
+    markdown, page = card_paths(path)
+    for one in (markdown, page):
+        if one.exists() and not overwrite:
+            raise ExistingFileError(one)
+    about = _about(model, Path(path))
+    environment = make_environment()
+    text = environment.get_template("model.html").render(**about, picture=_picture(model))
+    with replacing(markdown, page) as (plain, html):
+        plain.write_text(_markdown(about), encoding="utf-8")
+        html.write_text(text, encoding="utf-8")
+    return markdown, page
+
+
+def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> Axes:
+    """Draw probabilities of people held out against the shares that came true.
+
+    Parameters
+    ----------
+    calibration : mapping
+        ``model.performance["calibration"]``.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    ax = make_axes(ax, 4.6, 4.2)
+    bins = calibration["bins"]
+    given = np.array([one["predicted"] for one in bins])
+    seen = np.array([one["observed"] for one in bins])
+    low = seen - [one["low"] for one in bins]
+    high = np.array([one["high"] for one in bins]) - seen
+    ax.plot([0, 1], [0, 1], color=BAND, linewidth=1.2, gid="perfect")
+    ax.errorbar(
+        given, seen, np.maximum([low, high], 0), color=EMPHASIS, marker="o", linewidth=1.6,
+        elinewidth=1.0, gid="calibration",
+    )  # fmt: skip
+    label = calibration["class"]
+    what = f"probability of {label}" if label is not None else "probability of the predicted class"
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=what, ylabel="share of people")
+    return style_axes(
+        ax, "Calibration", f"people held out, Brier score {calibration['brier']:.3f}"
+    )
+
+
+def write_person_pages(
+    model: Model,
+    predictions: Predictions,
+    folder: str | PathLike[str],
+    *,
+    overwrite: bool = False,
+) -> list[Path]:
+    """Write a page about every person.
+
+    Parameters
+    ----------
+    model : Model
+    predictions : Predictions
+        What it said.
+    folder : path-like
+        Where the pages go, made if need be; each is called like the person.
+    overwrite : bool
+        Whether to replace pages that are there.
+
+    Returns
+    -------
+    list of Path
+        In the order of the people.
+    """
+    folder = Path(folder)
+    pages = _page_names(folder, [one.person for one in predictions.people])
+    for page in pages:
+        if page.exists() and not overwrite:
+            raise ExistingFileError(page)
+    template = make_environment().get_template("person.html")
+    notes = [_sentence(one) for one in predictions.notes]
+    for page, person in zip(pages, predictions.people, strict=True):
+        text = template.render(**_about_person(model, person), notes=notes)
+        with replacing(page) as (beside,):
+            beside.write_text(text, encoding="utf-8")
+    return pages
+
+
+def _page_names(folder: Path, people: Iterable[str]) -> list[Path]:
+    names: dict[str, None] = {}
+    for person in people:
+        name, number = slugify(person), 2
+        while name in names:
+            name, number = f"{slugify(person)}-{number}", number + 1
+        names[name] = None
+    return [folder / f"{name}.html" for name in names]
+
+
+def _picture(model: Model) -> str | None:
+    calibration = model.performance.get("calibration")
+    if not calibration:
+        return None
+    figure = cast(Figure, plot_calibration(calibration).get_figure(root=True))
+    try:
+        return inline_svg(figure, "calibration", f"Calibration. {_CALIBRATION}")
+    finally:
+        plt.close(figure)
+
+
+def _about(model: Model, path: Path) -> dict[str, Any]:
+    """All that a card says."""
+    found, data = model.performance, model.data
+    metrics = [
+        {"name": metric_name(name), **values} for name, values in found.get("metrics", {}).items()
+    ]
+    return {
+        "brand": "idfsmec model card",
+        "title": path.stem,
+        "chips": [
+            f"{data.get('n_people')} people",
+            f"{len(model.channels)} channels",
+            " / ".join(map(str, model.classes)),
+        ],
+        "headline": _headline(model),
+        "use": USE,
+        "metrics": metrics,
+        "channels": _bars(found.get("channels", {})),
+        "features": [{"name": feature_name(one)} for one in found.get("features", {})],
+        "calibration": _CALIBRATION,
+        "bins": found.get("calibration", {}).get("bins", []),
+        "brier": found.get("calibration", {}).get("brier"),
+        "shares": found.get("by_share", []),
+        "facts": [*_facts(model), ("file", f"{path.name}, SHA-256 {file_checksum(path)}")],
+        "versions": list(model.versions.items()),
+    }
+
+
+def _headline(model: Model) -> str:
+    classes = " from ".join(map(str, model.classes[:2]))
+    what = f"tells {classes}" if len(model.classes) == 2 else f"names {len(model.classes)} classes"
+    measured = model.performance.get("metrics", {}).get("roc_auc")
+    if not measured:
+        return f"{type(model.estimator).__name__} that {what}; how well was not measured."
+    above = measured["low"] > measured["chance_high"]
+    verdict = "above chance" if above else "not clearly above chance"
+    return (
+        f"{type(model.estimator).__name__} that {what} with an AUC of "
+        f"{percent(measured['mean'])} on people it had not seen: {verdict}."
+    )
+
+
+def _facts(model: Model) -> list[tuple[str, str]]:
+    data, settings = model.data, model.settings
+    people = data.get("people", {})
+    facts = [
+        ("people", ", ".join(f"{label}: {count}" for label, count in people.items())),
+        ("samples", f"{data.get('n_samples')}"),
+        ("missing", f"{percent(data.get('share_missing'), 1)} of channel samples"),
+        ("channels", ", ".join(model.channels)),
+        ("features", f"{len(model.columns)} columns"),
+        ("fitted", model.created),
+    ]
+    if "epoch" in settings:
+        facts.append(("epochs", f"{settings['epoch']:g} s"))
+    if settings.get("bands"):
+        bands = settings["bands"].items()
+        facts.append(("bands", ", ".join(f"{n} {lo:g}-{hi:g} Hz" for n, (lo, hi) in bands)))
+    if model.protocol:
+        facts.append(("protocol", _protocol(model.protocol)))
+    return facts
+
+
+def _protocol(protocol: Mapping[str, Any]) -> str:
+    return (
+        f"the whole fit repeated on {protocol['n_splits']} folds that keep people together, "
+        f"{protocol['n_repeats']} times (seed {protocol['seed']}); a person's probability is the "
+        "mean over the epochs"
+    )
+
+
+def _bars(values: Mapping[str, float]) -> list[dict[str, Any]]:
+    largest = max(map(abs, values.values()), default=0.0) or 1.0
+    return [
+        {"name": name, "relative": abs(value) / largest, "value": f"{value:.2f}"}
+        for name, value in values.items()
+    ]
+
+
+def _markdown(about: Mapping[str, Any]) -> str:
+    lines = [
+        f"# {_md(about['title'])}",
+        "",
+        _md(about["headline"]),
+        "",
+        "## Intended use",
+        "",
+        USE,
+    ]
+    lines += ["", "## Performance on people held out", ""]
+    if about["metrics"]:
+        lines += ["| by person | value | 95 % interval | guessing |", "|---|---|---|---|"]
+    for one in about["metrics"]:
+        low, high, worst, best = (
+            percent(one[key]) for key in ("low", "high", "chance_low", "chance_high")
+        )
+        value = percent(one["mean"], 1)
+        lines.append(f"| {one['name']} | {value} | {low} to {high} | {worst} to {best} |")
+    if not about["metrics"]:
+        lines.append("It was not measured.")
+    lines += _markdown_tables(about)
+    for title in ("channels", "features"):
+        if about[title]:
+            names = listing([one["name"] for one in about[title]], most=10)
+            lines += ["", f"## {title.capitalize()} used most", "", f"{_md(names)}."]
+    lines += ["", "## Data, protocol, versions", ""]
+    lines += [f"- {name}: {_md(value)}" for name, value in about["facts"]]
+    lines.append("- versions: " + ", ".join(f"{name} {one}" for name, one in about["versions"]))
+    return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ") + "\n"
+
+
+def _markdown_tables(about: Mapping[str, Any]) -> list[str]:
+    lines: list[str] = []
+    if about["bins"]:
+        lines += ["", "## Calibration", "", about["calibration"], ""]
+        lines += ["| probability | share | 95 % interval | people |", "|---|---|---|---|"]
+        lines += [
+            f"| {percent(one['predicted'])} | {percent(one['observed'])} | {percent(one['low'])} "
+            f"to {percent(one['high'])} | {one['n']} |"
+            for one in about["bins"]
+        ]
+        lines += ["", f"Brier score {about['brier']:.3f}."]
+    if about["shares"]:
+        lines += ["", "## Missing channels", ""]
+        lines += ["| channels left | ROC AUC by person | 95 % interval |", "|---|---|---|"]
+        lines += [
+            f"| {percent(one['share'])} | {percent(one['mean'], 1)} | {percent(one['low'])} to "
+            f"{percent(one['high'])} |"
+            for one in about["shares"]
+        ]
+    return lines
+
+
+def _md(text: str) -> str:
+    """Names come from files of others: what would be markup stays text."""
+    return "".join(f"\\{c}" if c in r"\`*_{}[]<>#|!" else c for c in str(text))
+
+
+def _about_person(model: Model, person: PersonPrediction) -> dict[str, Any]:
+    said = person.predicted is not None
+    headline = "Nothing could be said."
+    if said:
+        headline = f"{percent(person.probability)} {person.predicted}."
+    votes = dict(list(person.votes.items())[:_MOST_VOTES])
+    return {
+        "brand": "idfsmec prediction",
+        "title": person.person,
+        "chips": [f"{len(person.epochs)} epochs", f"{percent(person.share_present)} of channels"],
+        "headline": headline,
+        "use": USE,
+        "warnings": [_sentence(one) for one in person.warnings],
+        "predicted": person.predicted,
+        "probability": person.probability if said else None,
+        "low": person.low if np.isfinite(person.low) else None,
+        "high": person.high,
+        "votes": [{**bar, "value": f"{votes[bar['name']]:+.2f}"} for bar in _bars(votes)],
+        "share": person.share_present,
+        "n_channels": len(model.channels),
+        "n_epochs": len(person.epochs),
+        "nearer": person.nearer,
+        "distance": person.distance,
+        "similar": _similar(model, person) if said else "",
+        "facts": [
+            *((metric_name(n), _measured(one)) for n, one in _metrics(model).items()),
+            *_facts(model),
+        ],
+    }
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _metrics(model: Model) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], model.performance.get("metrics", {}))
+
+
+def _measured(one: Mapping[str, float]) -> str:
+    return (
+        f"{percent(one['mean'])} by person ({percent(one['low'])} to {percent(one['high'])}; "
+        f"guessing up to {percent(one['chance_high'])})"
+    )
+
+
+def _similar(model: Model, person: PersonPrediction) -> str:
+    """How it went with training people of similar probability when they were held out."""
+    held_out = model.performance.get("held_out")
+    if not held_out:
+        return ""
+    code = model.classes.index(person.predicted)
+    given = np.array(held_out["probabilities"])[:, code]
+    close = np.abs(given - person.probability) <= _SIMILAR
+    right = int((np.array(held_out["true"])[close] == code).sum())
+    if not close.any():
+        return "Held out, none of the training people had a probability close to this one."
+    return (
+        f"When they were held out, {int(close.sum())} of the {close.size} training people had a "
+        f"probability of {person.predicted} within {round(100 * _SIMILAR)} points of this one; "
+        f"{right} of them were {person.predicted}."
+    )

@@ -1,0 +1,128 @@
+"""From a table to a model to a person, by commands alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from idfsmec import cli
+from idfsmec.cli import app
+from idfsmec.features import extract_table
+from idfsmec.prediction import load_model
+from idfsmec.recordings import simulate_cohort
+from idfsmec.table import FeatureTable
+from tests.conftest import write
+from tests.evaluation.cohorts import make_cohort
+
+runner = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    table = make_cohort(n_subjects=16, effect=3.0).write(folder / "clinic.parquet")
+    cli.train(table, folder / "model.skops", n_splits=2, seeds=1)
+    return folder / "model.skops"
+
+
+@pytest.fixture
+def newcomers(tmp_path):
+    return make_cohort(n_subjects=6, effect=3.0, seed=1).write(tmp_path / "new.csv")
+
+
+def run(*words):
+    return runner.invoke(app, [str(word) for word in words])
+
+
+def test_train_writes_a_model_and_its_card(folder, model):
+    assert load_model(model).performance["metrics"]["roc_auc"]["mean"] > 0.8
+    card = (folder / "model.md").read_text()
+    page = (folder / "model.html").read_text()
+    for text in (card, page):
+        assert "no diagnosis" in text
+        assert "SHA-256" in text
+        assert "balanced accuracy" in text
+        assert "HC: 8, MDD: 8" in text
+    assert "<svg" in page
+    again = run("train", folder / "clinic.parquet", "-o", model)
+    assert again.exit_code == 2
+    assert "--force" in again.stderr
+
+
+def test_predict_writes_a_table_and_pages(model, newcomers, tmp_path):
+    result = run(
+        "predict", model, newcomers, "-o", tmp_path / "p.csv", "--pages", tmp_path / "pages"
+    )
+    assert result.exit_code == 0, result.output
+    frame = pd.read_csv(tmp_path / "p.csv")
+    assert frame["person"].tolist() == [f"s0{i}" for i in range(6)]
+    assert frame["predicted"].isin(["HC", "MDD"]).all()
+    assert frame["probability"].between(0.5, 1).all()
+    assert sorted(one.name for one in (tmp_path / "pages").iterdir()) == [
+        f"s0{i}.html" for i in range(6)
+    ]
+    page = (tmp_path / "pages" / "s00.html").read_text()
+    assert "Channels that spoke loudest" in page
+    assert "no diagnosis" in page
+
+
+def test_a_small_cap_gets_its_answer_and_its_warning(model, newcomers, tmp_path):
+    small = FeatureTable.read(newcomers).select_channels(["E1"]).write(tmp_path / "small.csv")
+    result = run("predict", model, small, "-o", tmp_path / "p.csv", "--pages", tmp_path / "pages")
+    assert result.exit_code == 0, result.output
+    assert "note: channels of the model that are not there: E2, E3, E4" in result.stderr
+    frame = pd.read_csv(tmp_path / "p.csv")
+    assert np.allclose(frame["channels present"], 0.25)
+    assert frame["warnings"].str.contains("only 25% of the model's channels").all()
+    assert "Do not rely on this" in (tmp_path / "pages" / "s00.html").read_text()
+
+
+def test_no_common_channel_is_one_line(model, newcomers, tmp_path):
+    table = FeatureTable.read(newcomers)
+    X = table.X.set_axis([f"X{i}__f1" for i in range(table.X.shape[1])], axis=1)
+    path = FeatureTable(X, table.y, table.subjects).write(tmp_path / "other.csv")
+    result = run("predict", model, path, "-o", tmp_path / "p.csv")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert "other.csv: There is no common channel: the model has E1, E2, E3, E4" in result.stderr
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_a_changed_model_is_one_line(model, newcomers, tmp_path):
+    broken = tmp_path / "broken.skops"
+    broken.write_bytes(model.read_bytes()[:-50])
+    result = run("predict", broken, newcomers, "-o", tmp_path / "p.csv")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert "broken.skops: this is no model file" in result.stderr
+
+
+def test_names_of_people_are_only_text(model, newcomers, tmp_path):
+    table = FeatureTable.read(newcomers).take([0, 1])
+    nasty = ["=1+1", "<script>alert(1)</script>"]
+    path = FeatureTable(table.X, table.y, nasty).write(tmp_path / "nasty.csv")
+    cli.predict(model, [path], tmp_path / "p.csv", pages=tmp_path / "pages")
+    assert pd.read_csv(tmp_path / "p.csv")["person"][0] == "'=1+1"
+    pages = [one.read_text() for one in (tmp_path / "pages").iterdir()]
+    assert len(pages) == 2
+    assert not any("<script" in page for page in pages)
+
+
+@pytest.mark.slow
+def test_recordings_of_several_formats(tmp_path, raws):
+    cohort = simulate_cohort(8, 19, duration=20, detached=0, random_state=0)
+    extract_table(cohort.recordings).table.write(tmp_path / "table.parquet")
+    cli.train(tmp_path / "table.parquet", tmp_path / "model.skops", n_splits=2, seeds=1)
+    files = [tmp_path / name for name in ("s01.edf", "s02_raw.fif", "s03.vhdr")]
+    for file in files:
+        write(raws[file.name].copy(), file)
+    frame = cli.predict(tmp_path / "model.skops", files, tmp_path / "p.csv")
+    assert frame["person"].tolist() == ["s01", "s02_raw", "s03"]
+    assert frame["epochs"].tolist() == [4, 3, 2]
+    missing = run("predict", tmp_path / "model.skops", "absent.edf", "-o", tmp_path / "q.csv")
+    assert missing.exit_code == 2
+    assert "absent.edf: there is no such file" in missing.stderr
