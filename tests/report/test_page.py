@@ -10,11 +10,11 @@ from idfsmec.evaluation import Results
 from idfsmec.report import summarise, write_report
 from tests.report.make_results import simulate, write_results
 
-SECTIONS = ("channels", "heatmap", "selection-frequency-features", "selection-frequency-channels",
-            "missing", "accuracy-by-rate", "differences", "accuracy-by-k",
-            "filling", "filling-lost", "ablation", "sensitivity", "cost", "convergence",
-            "ranks")  # fmt: skip
-DRAWN = [section for section in SECTIONS if not section.startswith("filling")]
+SECTIONS = ("channels", "heatmap", "effects", "selection-frequency-features",
+            "selection-frequency-channels", "missing", "accuracy-by-rate", "differences",
+            "accuracy-by-k", "filling", "filling-lost", "ablation", "sensitivity", "cost",
+            "convergence", "ranks")  # fmt: skip
+DRAWN = [section for section in SECTIONS if not section.startswith(("filling", "effects"))]
 
 
 def test_the_page_stands_alone(page):

@@ -3,6 +3,7 @@ from .channels import plot_channel_weights, plot_missing_map, plot_score_heatmap
 from .comparison import plot_critical_difference
 from .cost import plot_cost
 from .differences import paired_differences, plot_paired_differences
+from .effects import plot_effects
 from .filling import plot_filling, plot_points_lost, points_lost
 from .formatting import describe_protocol
 from .models import plot_calibration, write_model_card, write_person_pages
@@ -25,6 +26,7 @@ __all__ = [
     "plot_accuracy_by_k",
     "plot_paired_differences",
     "paired_differences",
+    "plot_effects",
     "plot_filling",
     "plot_points_lost",
     "points_lost",

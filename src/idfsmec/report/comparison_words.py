@@ -23,7 +23,8 @@ from idfsmec.report.scores import (
 from idfsmec.report.style import family_of, label_of
 
 #: An interval that holds zero is no proof that two methods are alike.
-_LEVEL = "as far as folds tell level with"
+_EVEN = "as far as folds tell level"
+_LEVEL = f"{_EVEN} with"
 
 
 def say_ranks(results: Results) -> list[str]:
@@ -192,13 +193,13 @@ def _k_against_line(results: Results, main: str, curves: pd.DataFrame) -> list[s
         return []
     means = curves[curves["method"].isin(lines)].groupby("method")["value"].mean()
     lowest = str(means.idxmin())
-    ks: dict[str, list[str]] = {"surely better": [], "level": [], "surely worse": []}
+    ks: dict[str, list[str]] = {"surely better": [], _EVEN: [], "surely worse": []}
     for k, here in curves[curves["method"].isin([main, lowest])].groupby("k"):
         if main not in set(here["method"]):
             continue
         for one in differences(here, "method", main).to_dict("records"):
             way = "surely better" if one["difference"] > 0 else "surely worse"
-            ks[way if one["sure"] else "level"].append(str(k))
+            ks[way if one["sure"] else _EVEN].append(str(k))
     name = label_of(lowest, known)
     parts = [f"{how} with {listing(these, 12)} features" for how, these in ks.items() if these]
     # Whoever selects at random finds the good features too, if enough are kept.

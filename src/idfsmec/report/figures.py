@@ -24,6 +24,7 @@ from idfsmec.report import (
     comparison,
     cost,
     differences,
+    effects,
     filling,
     settings,
     stability,
@@ -178,6 +179,12 @@ KINDS = (
         "heatmap",
         channels.draw_scores,
         "Channel weight times feature weight. Blank cells were not computed.",
+    ),
+    Kind(
+        "effects",
+        effects.draw_effects,
+        "The first features of the ranking, each by itself: how much the groups differ, one value "
+        "per person, with 95 % intervals over people.",
     ),
     Kind(
         "selection-frequency-features",

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 
 from idfsmec.evaluation import Results
+from idfsmec.report.effects import add_directions, class_labels
 from idfsmec.report.formatting import listing, metric_name, percent, plain_number, plain_row
+from idfsmec.report.missingness import warn_of_gaps
 from idfsmec.report.scores import (
     chance_of,
     experiment_protocol,
@@ -34,7 +36,7 @@ Warned = list[tuple[str, str]]
 
 def table_findings(results: Results, table: str) -> Findings:
     """Leading channels and features, accuracy and stability of a table, as plain data."""
-    ranking = ranking_with_frequencies(results, table)
+    ranking = whole_ranking(results, table)
     accuracy = _accuracy(results, table)
     method = proposed_method(results)
     stability = None if method is None else fold_stability(results, table, method)
@@ -53,9 +55,10 @@ def table_findings(results: Results, table: str) -> Findings:
     }
 
 
-def ranking_with_frequencies(results: Results, table: str) -> pd.DataFrame:
-    """The ranking of a table, with how often halves of the subjects selected each feature."""
-    return add_frequencies(table_ranking(results, table), results.resampling.get(table))
+def whole_ranking(results: Results, table: str) -> pd.DataFrame:
+    """The ranking of a table, with directions and how often halves of the people selected it."""
+    ranking = add_directions(table_ranking(results, table), class_labels(results, table))
+    return add_frequencies(ranking, results.resampling.get(table))
 
 
 def _top_channels(ranking: pd.DataFrame, most: int = 8) -> list[dict[str, Any]]:
@@ -149,6 +152,7 @@ def _describe_accuracy(accuracy: dict[str, Any] | None) -> str:
 def find_warnings(results: Results, findings: Mapping[str, Findings]) -> list[dict[str, str]]:
     """What limits trust in the numbers, the gravest first: ``title`` and ``text``."""
     found = [
+        *warn_of_gaps(results),
         *_warn_of_protocol(experiment_protocol(results, "accuracy")),
         *_warn_of_chance(findings),
         *_warn_of_instability(findings),

@@ -10,9 +10,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from idfsmec._columns import join_columns
+from idfsmec._columns import join_columns, split_column
 from idfsmec.evaluation import Results, selection_matrix, selection_stability
 from idfsmec.report.formatting import feature_name, listing, percent
+from idfsmec.report.missingness import dead_channels
 from idfsmec.report.scores import (
     experiment_rows,
     lowest_rate,
@@ -81,9 +82,11 @@ def resampling_summary(results: Results, table: str) -> dict[str, Any] | None:
         return None
     if "reason" in found:
         return {"reason": found["reason"], "stable_features": [], "stability": None}
+    dead = dead_channels(results, table)
     frequency = pd.Series(found["frequency"], dtype=float)
-    stable = frequency[frequency >= found["threshold"] - _ROUNDING]
-    channels = pd.Series(found["channel_frequency"], dtype=float)
+    channels = pd.Series(found["channel_frequency"], dtype=float).drop(dead, errors="ignore")
+    alive = np.array([split_column(str(column))[0] not in dead for column in frequency.index])
+    stable = frequency[alive & (frequency >= found["threshold"] - _ROUNDING)]
     return {
         "reason": None,
         "n_resamples": found["n_resamples"],

@@ -9,8 +9,10 @@ from idfsmec.evaluation import Results
 from idfsmec.report.comparison import compare_methods, rank_methods
 from idfsmec.report.comparison_words import say_ranks
 from idfsmec.report.cost import cost_table, published_seconds
-from idfsmec.report.findings import find_warnings, ranking_with_frequencies, table_findings
+from idfsmec.report.effects import SIZES, size_of
+from idfsmec.report.findings import find_warnings, table_findings, whole_ranking
 from idfsmec.report.formatting import listing, metric_name, percent, plain_row
+from idfsmec.report.missingness import dead_channels, gaps_with_label, missing_share
 from idfsmec.report.scores import (
     experiment_protocol,
     experiment_rows,
@@ -18,6 +20,7 @@ from idfsmec.report.scores import (
     protocol_note,
     published_values,
     shown_metric,
+    table_ranking,
 )
 from idfsmec.report.settings import ablation_table
 from idfsmec.report.style import label_of
@@ -45,11 +48,13 @@ def summarise(results: Results) -> dict[str, Any]:
     -------
     dict
         ``method`` (the one the page is about), ``tables`` (one dict per table: ``facts``,
-        ``findings``, ``comparisons``, ``ablation``, ``cost``, ``ranking``, and ``sentences``:
-        what each figure shows), ``ranks``, ``warnings``, ``protocol``, ``versions``, ``command``
+        ``findings``, ``comparisons``, ``gaps`` (channels whose gaps go with the label), ``effect``
+        (the measure of size), ``ablation``, ``cost``, ``ranking``, and ``sentences``: what each
+        figure shows), ``ranks``, ``warnings``, ``protocol``, ``versions``, ``command``
         and the like. What is not there is None.
     """
     names = [str(name) for name in results.tables]
+    sizes = {name: size_of(table_ranking(results, name)) for name in names}
     findings = {name: table_findings(results, name) for name in names}
     return {
         "title": f"EEG features and channels: {listing(names, most=3)}",
@@ -59,15 +64,17 @@ def summarise(results: Results) -> dict[str, Any]:
         "tables": [
             {
                 "name": name,
-                "facts": _facts(results.tables[name]),
+                "facts": _facts(results, name),
                 "findings": findings[name],
                 "comparisons": compare_methods(results, name),
+                "gaps": gaps_with_label(results, name),
+                "effect": SIZES.get(sizes[name] or ""),
+                "effect_column": sizes[name],
                 "ablation": _ablation(results, name),
                 "cost": _cost(results, name),
                 "sentences": say_all(results, name),
                 "ranking": [
-                    plain_row(row)
-                    for row in ranking_with_frequencies(results, name).to_dict("records")
+                    plain_row(row) for row in whole_ranking(results, name).to_dict("records")
                 ],
             }
             for name in names
@@ -83,14 +90,16 @@ def summarise(results: Results) -> dict[str, Any]:
     }
 
 
-def _facts(about: dict[str, Any]) -> list[tuple[str, str]]:
+def _facts(results: Results, table: str) -> list[tuple[str, str]]:
+    about, dead = results.tables[table], dead_channels(results, table)
+    n_channels = f"{len(about['channels']) - len(dead)}"
     labels = ", ".join(f"{label}: {count}" for label, count in about.get("labels", {}).items())
     facts = [
         ("subjects", f"{about['n_subjects']}" if "n_subjects" in about else ""),
         ("samples", f"{about['n_samples']} ({labels})" if "n_samples" in about else ""),
-        ("channels", f"{len(about['channels'])}"),
+        ("channels", f"{n_channels} ({listing(dead)} dead)" if dead else n_channels),
         ("features per channel", f"{len(about['features'])}"),
-        ("missing as recorded", percent(about["share_missing"], 1)
+        ("missing as recorded", percent(missing_share(results, table), 1)
          if "share_missing" in about else ""),
     ]  # fmt: skip
     return [(name, value) for name, value in facts if value]

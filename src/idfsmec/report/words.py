@@ -10,8 +10,10 @@ import pandas as pd
 from idfsmec.evaluation import Results
 from idfsmec.report.comparison_words import say_by_k, say_by_rate, say_differences
 from idfsmec.report.cost import cost_table
+from idfsmec.report.effects import say_effects
 from idfsmec.report.filling import say_lost
 from idfsmec.report.formatting import feature_name, listing, percent, points, seconds
+from idfsmec.report.missingness import dead_channels
 from idfsmec.report.scores import (
     experiment_rows,
     proposed_method,
@@ -102,6 +104,9 @@ def _missing(results: Results, table: str) -> list[str]:
     if not about or not np.any(about["share"]):
         return []
     shares = pd.DataFrame(about["share"], columns=about["channels"])
+    shares = shares.drop(columns=dead_channels(results, table), errors="ignore")
+    if shares.empty:
+        return []
     by_channel, by_row = shares.mean(), shares.mean(axis=1)
     complete = int((by_row == 0).sum())
     half = int((by_row > 0.5).sum())
@@ -171,6 +176,7 @@ def _convergence(results: Results, table: str) -> list[str]:
 _WHOLE: dict[str, Callable[[Results, str], list[str]]] = {
     "channels": _channels,
     "heatmap": _heatmap,
+    "effects": say_effects,
     "selection-frequency-features": _frequencies("frequency", limit=True),
     "selection-frequency-channels": _frequencies("channel_frequency", limit=False),
     "missing": _missing,

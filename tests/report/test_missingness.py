@@ -1,0 +1,66 @@
+"""Gaps that go with the label are said aloud; dead channels count nowhere."""
+
+import dataclasses
+
+import pytest
+
+from idfsmec.report import summarise, write_report
+from tests.report.tidy import fake_results, two_methods
+
+GAPS = [
+    {"channel": "F3", "has": {"x": 18, "y": 1}, "people": {"x": 20, "y": 20},
+     "p_value": 1e-6, "p_holm": 2e-6},
+    {"channel": "O1", "has": {"x": 20, "y": 19}, "people": {"x": 20, "y": 20},
+     "p_value": 1.0, "p_holm": 1.0},
+]  # fmt: skip
+
+
+@pytest.fixture
+def results():
+    found = fake_results(two_methods(0.8, 0.7))
+    return dataclasses.replace(found, tables={"t": found.tables["t"] | {"missingness": GAPS}})
+
+
+def test_a_banner_comes_first_and_says_who_has_the_channel(results):
+    warning = summarise(results)["warnings"][0]
+    assert warning["title"] == "Gaps go with the label: t"
+    assert warning["text"].startswith("F3 (18 of 20 x and 1 of 20 y have it): whether this")
+
+
+def test_the_table_has_only_channels_whose_gaps_go_with_the_label(results, tmp_path, monkeypatch):
+    (row,) = summarise(results)["tables"][0]["gaps"]
+    assert (row["channel"], row["p_holm"], row["dead"]) == ("F3", 2e-6, False)
+    monkeypatch.setattr("idfsmec.report.page.Results.read", lambda _: results)
+    html = write_report(tmp_path).read_text("utf-8")
+    assert "<td>18 of 20 x and 1 of 20 y</td>" in html
+
+
+def test_dead_channels_are_named_and_not_counted(results):
+    dead = [GAPS[0] | {"has": {"x": 18, "y": 0}}, GAPS[1]]
+    about = results.tables["t"] | {
+        "missingness": dead,
+        "missing_by_recording": {
+            "subjects": ["s1", "s2"], "channels": ["F3", "O1"], "share": [[1.0, 0.0], [1.0, 0.5]],
+        },
+    }  # fmt: skip
+    frequency = {"F3__a": 1.0, "O1__a": 0.9}
+    halves = {
+        "frequency": frequency, "channel_frequency": {"F3": 1.0, "O1": 0.9}, "threshold": 0.7,
+        "n_resamples": 20, "n_picked": 2, "max_false": 1, "expected_false": 0.5,
+        "assumption": "unimodal", "stability": None, "chance": 0.1,
+        "channel_chance": {"F3": 0.1, "O1": 0.1},
+    }  # fmt: skip
+    found = dataclasses.replace(results, tables={"t": about}, resampling={"t": halves})
+    (table,) = summarise(found)["tables"]
+    facts = dict(table["facts"])
+    assert facts["channels"] == "1 (F3 dead)"
+    assert facts["missing as recorded"] == "25.0\xa0%"
+    assert table["findings"]["resampling"]["stable_features"] == ["a at O1"]
+    assert table["findings"]["resampling"]["stable_channels"] == ["O1"]
+    assert "Most is missing at O1" in table["sentences"]["missing"][""][0]
+
+
+def test_tables_that_do_not_say_have_neither_banner_nor_table():
+    summary = summarise(fake_results(two_methods(0.8, 0.7)))
+    assert summary["tables"][0]["gaps"] == []
+    assert not [w for w in summary["warnings"] if w["title"].startswith("Gaps")]
