@@ -101,7 +101,7 @@ def test_words_say_at_which_number_of_features_selecting_matters():
              ("random", 0.0, 5): 0.5, ("random", 0.0, 40): 0.8}  # fmt: skip
     text = said(make_scores(means), "accuracy-by-k")
     assert "no other number is surely worse" in text
-    assert "surely better with 5 features; level with 40 features" in text
+    assert "surely better with 5 features; as far as folds tell level with 40" in text
 
 
 def test_every_pattern_of_gaps_has_its_own_words(scores):

@@ -46,7 +46,7 @@ def test_rows_of_the_table_say_the_direction_in_words(ranking):
     told = [(row["arrow"], row["direction"], row["sure"]) for row in table["ranking"]]
     assert told == [("→", "higher in y", True), ("←", "higher in x", False)]
     said = " ".join(table["sentences"]["effects"][""])
-    assert "Surely higher in y: a at F3." in said
+    assert "Higher in y: a at F3." in said
     assert "Of 1 of the first 2 the interval holds zero" in said
 
 

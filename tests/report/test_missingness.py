@@ -8,17 +8,17 @@ from idfsmec.report import summarise, write_report
 from tests.report.tidy import fake_results, two_methods
 
 GAPS = [
-    {"channel": "F3", "has": {"x": 18, "y": 1}, "people": {"x": 20, "y": 20},
-     "p_value": 1e-6, "p_holm": 2e-6},
-    {"channel": "O1", "has": {"x": 20, "y": 19}, "people": {"x": 20, "y": 20},
-     "p_value": 1.0, "p_holm": 1.0},
+    {"channel": "F3", "have_x": 18, "n_x": 20, "have_y": 1, "n_y": 20, "p": 1e-6, "p_holm": 2e-6,
+     "dead": False},
+    {"channel": "O1", "have_x": 20, "n_x": 20, "have_y": 19, "n_y": 20, "p": 1.0, "p_holm": 1.0,
+     "dead": False},
 ]  # fmt: skip
 
 
 @pytest.fixture
 def results():
     found = fake_results(two_methods(0.8, 0.7))
-    return dataclasses.replace(found, tables={"t": found.tables["t"] | {"missingness": GAPS}})
+    return dataclasses.replace(found, tables={"t": found.tables["t"] | {"gaps_by_class": GAPS}})
 
 
 def test_a_banner_comes_first_and_says_who_has_the_channel(results):
@@ -36,9 +36,9 @@ def test_the_table_has_only_channels_whose_gaps_go_with_the_label(results, tmp_p
 
 
 def test_dead_channels_are_named_and_not_counted(results):
-    dead = [GAPS[0] | {"has": {"x": 18, "y": 0}}, GAPS[1]]
+    dead = [GAPS[0] | {"have_y": 0, "dead": True}, GAPS[1]]
     about = results.tables["t"] | {
-        "missingness": dead,
+        "gaps_by_class": dead,
         "missing_by_recording": {
             "subjects": ["s1", "s2"], "channels": ["F3", "O1"], "share": [[1.0, 0.0], [1.0, 0.5]],
         },

@@ -144,7 +144,7 @@ def class_labels(results: Results, table: str) -> list[str]:
 
 
 def say_effects(results: Results, table: str) -> list[str]:
-    """Which of the leading features differ surely, and in which direction."""
+    """Which of the leading features differ by themselves, and in which direction."""
     ranking = add_directions(table_ranking(results, table), class_labels(results, table))
     if "direction" not in ranking:
         return []
@@ -153,7 +153,8 @@ def say_effects(results: Results, table: str) -> list[str]:
     sentences = []
     for direction, own in sure.groupby("direction", sort=False):
         names = [f"{f} at {c}" for f, c in zip(own["feature"], own["channel"], strict=True)]
-        sentences.append(f"Surely {direction}: {listing(names, 6)}.")
+        first = str(direction).replace("high", "High", 1)
+        sentences.append(f"{first}: {listing(names, 6)}.")
     rest = len(shown) - len(sure)
     if rest:
         sentences.append(

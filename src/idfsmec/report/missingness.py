@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -10,19 +9,18 @@ import pandas as pd
 from idfsmec.evaluation import Results
 from idfsmec.report.formatting import listing
 
-_LEVEL = 0.05
-
-
-def channel_gaps(results: Results, table: str) -> list[dict[str, Any]]:
-    """Who has each channel, by group, as recorded with the table; none where it was not."""
-    return list(results.tables[table].get("missingness") or [])
+#: Corrected p-values below this are worth a banner.
+ALPHA = 0.05
 
 
 def dead_channels(results: Results, table: str) -> list[str]:
-    """Channels that nobody of at least one group has: they can tell nothing about people."""
-    return [
-        str(row["channel"]) for row in channel_gaps(results, table) if not all(row["has"].values())
-    ]
+    """Channels that were observed for one group or nobody: they can tell nothing about people."""
+    return [str(row["channel"]) for row in _gaps_by_class(results, table) if row["dead"]]
+
+
+def _gaps_by_class(results: Results, table: str) -> list[dict[str, Any]]:
+    """Who has each channel, as recorded with the table; nothing where it was not."""
+    return list(results.tables[table].get("gaps_by_class") or [])
 
 
 def missing_share(results: Results, table: str) -> float:
@@ -37,39 +35,27 @@ def missing_share(results: Results, table: str) -> float:
 
 def gaps_with_label(results: Results, table: str) -> list[dict[str, Any]]:
     """Channels whose gaps go with the label (Holm-corrected), the surest first, and the dead."""
-    rows = channel_gaps(results, table)
-    dead = set(dead_channels(results, table))
+    labels = [str(label) for label in results.tables[table].get("labels", {})]
     found: list[dict[str, Any]] = [
         {
             "channel": str(row["channel"]),
-            "has": who_has(row),
-            "p_value": float(row["p_value"]),
+            "has": listing([f"{row[f'have_{name}']} of {row[f'n_{name}']} {name}"
+                            for name in labels], 6),
+            "p_value": float(row["p"]),
             "p_holm": float(row["p_holm"]),
-            "dead": str(row["channel"]) in dead,
+            "dead": bool(row["dead"]),
         }
-        for row in rows
-    ]
-    shown = [row for row in found if row["p_holm"] < _LEVEL or row["dead"]]
+        for row in _gaps_by_class(results, table)
+    ]  # fmt: skip
+    shown = [row for row in found if row["p_holm"] < ALPHA or row["dead"]]
     return sorted(shown, key=lambda row: (row["p_holm"], row["channel"]))
-
-
-def who_has(row: Mapping[str, Any]) -> str:
-    """How many people of each group have a channel.
-
-    Examples
-    --------
-    >>> who_has({"has": {"HC": 20, "MDD": 1}, "people": {"HC": 25, "MDD": 29}})
-    '20 of 25 HC and 1 of 29 MDD'
-    """
-    each = [f"{n} of {row['people'][label]} {label}" for label, n in row["has"].items()]
-    return listing(each, 6)
 
 
 def warn_of_gaps(results: Results) -> list[tuple[str, str]]:
     """Banners for tables in which whether a channel is there tells the group."""
     found = []
     for table in map(str, results.tables):
-        rows = [row for row in gaps_with_label(results, table) if row["p_holm"] < _LEVEL]
+        rows = [row for row in gaps_with_label(results, table) if row["p_holm"] < ALPHA]
         if not rows:
             continue
         each = [f"{row['channel']} ({row['has']} have it)" for row in rows]
