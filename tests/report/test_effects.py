@@ -14,7 +14,7 @@ def ranking():
         {
             "table": "t", "rank": [1, 2], "channel": ["F3", "O1"], "feature": ["a", "b"],
             "score": [0.6, 0.4], "channel_weight": [0.6, 0.4], "feature_weight": [1.0, 1.0],
-            "method": "IDFS-MEC", "higher_in": ["y", "x"],
+            "method": "IDFS-MEC", "direction": ["higher in y", "higher in x"],
             "hedges_g": [0.9, -0.2], "hedges_g_low": [0.4, -0.7], "hedges_g_high": [1.4, 0.3],
             "auc": [0.74, 0.45], "auc_low": [0.6, 0.3], "auc_high": [0.85, 0.6],
         }
@@ -52,10 +52,11 @@ def test_rows_of_the_table_say_the_direction_in_words(ranking):
 
 def test_of_three_groups_the_highest_is_named(ranking):
     three = ranking.rename(columns=lambda name: name.replace("hedges_g", "eta_squared"))
-    results = fake_results(two_methods(0.8, 0.7), ranking=three)
-    results.tables["t"]["labels"] = {"x": 10, "y": 10, "z": 10}
-    (table,) = summarise(results)["tables"]
-    assert [row["direction"] for row in table["ranking"]] == ["highest in y", "highest in x"]
+    three["direction"] = "highest in y"
+    (table,) = summarise(fake_results(two_methods(0.8, 0.7), ranking=three))["tables"]
+    assert {(row["arrow"], row["direction"]) for row in table["ranking"]} == {
+        ("↑", "highest in y")
+    }
 
 
 def test_the_page_has_direction_size_and_forest(ranking, tmp_path, monkeypatch):

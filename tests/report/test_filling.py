@@ -50,6 +50,9 @@ def test_only_what_tuning_chose_counts(scores):
 
 def test_words_name_what_each_filler_loses(scores):
     (table,) = summarise(fake_results(scores))["tables"]
+    assert table["sentences"]["filling"]["mRMR"] == [
+        "At 70\xa0% missing completion is highest (79.0\xa0%); surely behind: mean (−11.0 points)."
+    ]
     assert table["sentences"]["filling-lost"][""] == [
         "IDFS-MEC loses, by filler: completion 1.0 and mean 12.0 points.",
         "mRMR loses, by filler: completion 1.0 and mean 12.0 points.",

@@ -99,14 +99,14 @@ def _name_sides(ax: Axes, labels: Sequence[str]) -> None:
                     textcoords="offset points", color=MUTED, fontsize=8.5)  # fmt: skip
 
 
-def add_directions(ranking: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
-    """The ranking with ``arrow``, ``direction`` (in words) and ``sure``, where effects are there.
+def add_arrows(ranking: pd.DataFrame) -> pd.DataFrame:
+    """The ranking with ``arrow`` and ``sure``, where directions and sizes are there.
 
     Examples
     --------
-    >>> found = {"higher_in": ["MDD", "HC"], "hedges_g": [0.8, -0.1],
+    >>> found = {"direction": ["higher in MDD", "higher in HC"], "hedges_g": [0.8, -0.1],
     ...          "hedges_g_low": [0.3, -0.6], "hedges_g_high": [1.3, 0.4]}
-    >>> add_directions(pd.DataFrame(found), ["HC", "MDD"])[["arrow", "direction", "sure"]]
+    >>> add_arrows(pd.DataFrame(found))[["arrow", "direction", "sure"]]
       arrow      direction   sure
     0     →  higher in MDD   True
     1     ←   higher in HC  False
@@ -114,16 +114,9 @@ def add_directions(ranking: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame
     size = size_of(ranking)
     if size is None:
         return ranking
-    two = len(labels) == 2
-    low, high = ranking[f"{size}_low"], ranking[f"{size}_high"]
-    higher = ranking["higher_in"].astype(object).where(ranking[size].notna())
-    arrows = {labels[0]: "←", labels[1]: "→"} if two else dict.fromkeys(labels, "↑")
-    word = "higher" if two else "highest"
-    return ranking.assign(
-        arrow=higher.map(arrows),
-        direction=higher.map(lambda name: f"{word} in {name}", na_action="ignore"),
-        sure=(low > 0) | (high < 0),
-    )
+    value, low, high = (ranking[f"{size}{end}"] for end in ("", "_low", "_high"))
+    arrows = np.where(value >= 0, "→", "←") if size != "eta_squared" else "↑"
+    return ranking.assign(arrow=arrows, sure=(low > 0) | (high < 0))
 
 
 def draw_effects(results: Results, table: str) -> Axes | str:
@@ -133,20 +126,15 @@ def draw_effects(results: Results, table: str) -> Axes | str:
         return "Direction and size of the features were not recorded (run idfsmec benchmark)."
     return plot_effects(
         ranking,
-        labels=class_labels(results, table),
+        labels=[str(label) for label in results.tables[table].get("labels", {})],
         note="whole table, one value per person; no folds, no tuning",
     )
 
 
-def class_labels(results: Results, table: str) -> list[str]:
-    """Names of the groups, in the order of their codes."""
-    return [str(label) for label in results.tables[table].get("labels", {})]
-
-
 def say_effects(results: Results, table: str) -> list[str]:
     """Which of the leading features differ by themselves, and in which direction."""
-    ranking = add_directions(table_ranking(results, table), class_labels(results, table))
-    if "direction" not in ranking:
+    ranking = add_arrows(table_ranking(results, table))
+    if "arrow" not in ranking:
         return []
     shown = ranking.head(_MOST_SHOWN)
     sure = shown[shown["sure"]]
@@ -161,8 +149,6 @@ def say_effects(results: Results, table: str) -> list[str]:
             f"Of {rest} of the first {len(shown)} the interval holds zero: alone they tell the "
             "groups apart by little, or not at all."
         )
-    size = size_of(ranking)
-    if size is not None:
-        # The first of many were picked for being large: winner's curse.
-        sentences.append("Leading features were picked for their size: expect less in new people.")
+    # The first of many were picked for being large: the winner's curse.
+    sentences.append("Leading features were picked for their size: expect less in new people.")
     return sentences

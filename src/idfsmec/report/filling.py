@@ -12,7 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
 from idfsmec.evaluation import Results
 from idfsmec.report.accuracy import draw_chance, score_limits
-from idfsmec.report.formatting import listing, metric_name, percent
+from idfsmec.report.formatting import listing, metric_name, percent, points
 from idfsmec.report.scores import (
     chance_of,
     differences,
@@ -240,3 +240,24 @@ def say_lost(results: Results, table: str) -> list[str]:
         ]
         sentences.append(f"{label_of(name, known)} loses, by filler: {listing(each, 12)} points.")
     return sentences
+
+
+def say_filling(results: Results, table: str) -> dict[str, list[str]]:
+    """For each method, which filler is highest where most is missing, and which are behind."""
+    rows, metric = filling_rows(results, table), shown_metric(results)
+    said = {}
+    for method, own in rows.groupby("method", sort=False):
+        units = unit_scores(own, metric, by=["filler"], chosen=True)
+        here = units[units["rate"] == units["rate"].max()]
+        means = here.groupby("filler")["value"].mean()
+        best = str(means.idxmax())
+        found = differences(here, "filler", best)
+        sure = found[found["sure"] & (found["difference"] > 0)]
+        each = [
+            f"{name} ({points(-lost)} points)"
+            for name, lost in zip(sure["filler"], sure["difference"], strict=True)
+        ]
+        behind = f"surely behind: {listing(each, 8)}" if each else "no other is surely behind"
+        rate, score = percent(here["rate"].iloc[0]), percent(means[best], 1)
+        said[str(method)] = [f"At {rate} missing {best} is highest ({score}); {behind}."]
+    return said

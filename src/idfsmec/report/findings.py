@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from idfsmec.evaluation import Results
-from idfsmec.report.effects import add_directions, class_labels
+from idfsmec.report.effects import add_arrows
 from idfsmec.report.formatting import listing, metric_name, percent, plain_number, plain_row
 from idfsmec.report.missingness import warn_of_gaps
 from idfsmec.report.scores import (
@@ -57,7 +57,7 @@ def table_findings(results: Results, table: str) -> Findings:
 
 def whole_ranking(results: Results, table: str) -> pd.DataFrame:
     """The ranking of a table, with directions and how often halves of the people selected it."""
-    ranking = add_directions(table_ranking(results, table), class_labels(results, table))
+    ranking = add_arrows(table_ranking(results, table))
     return add_frequencies(ranking, results.resampling.get(table))
 
 

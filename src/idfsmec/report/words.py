@@ -11,7 +11,7 @@ from idfsmec.evaluation import Results
 from idfsmec.report.comparison_words import say_by_k, say_by_rate, say_differences
 from idfsmec.report.cost import cost_table
 from idfsmec.report.effects import say_effects
-from idfsmec.report.filling import say_lost
+from idfsmec.report.filling import say_filling, say_lost
 from idfsmec.report.formatting import feature_name, listing, percent, points, seconds
 from idfsmec.report.missingness import dead_channels
 from idfsmec.report.scores import (
@@ -37,6 +37,7 @@ def say_all(results: Results, table: str) -> Said:
         sentences. A figure that says it all itself has none.
     """
     said: Said = {section: {"": say(results, table)} for section, say in _WHOLE.items()}
+    said["filling"] = say_filling(results, table)
     rows = experiment_rows(results, "accuracy", table).dropna(subset=[shown_metric(results)])
     patterns = [str(pattern) for pattern in rows["pattern"].unique()]
     for section, say_rows in _BY_PATTERN.items():
