@@ -70,7 +70,7 @@ def test_observed_works_where_the_columns_of_a_channel_are_apart():
     assert table.observed.to_numpy().tolist() == [[True, False], [False, True]]
 
 
-def test_all_numbers_become_float64_and_rows_are_numbered():
+def test_all_numbers_become_float64_and_rows_go_by_subject():
     X = pd.DataFrame(
         {
             "a__int": [1, 2],
@@ -83,7 +83,8 @@ def test_all_numbers_become_float64_and_rows_are_numbered():
     table = FeatureTable(X, pd.Series([1, 0], index=[7, 3]), pd.Series(["s", "t"], index=[7, 3]))
     assert (table.X.dtypes == np.float64).all()
     assert table.X.isna().to_numpy().tolist() == [[False] * 5, [False, True, True, True, False]]
-    for part in (table.X, table.y, table.subjects):
+    assert table.X.index.tolist() == ["s", "t"]
+    for part in (table.y, table.subjects):
         assert part.index.equals(pd.RangeIndex(2))
 
 
@@ -93,7 +94,7 @@ def test_the_table_does_not_change_with_the_frame_it_was_made_from():
     table = FeatureTable(X, y, pd.Series(["s", "t"]))
     X.loc[0, "a__x"] = 99.0
     y.loc[0] = "q"
-    assert table.X.loc[0, "a__x"] == 1.0
+    assert table.X["a__x"].tolist() == [1.0, 2.0]
     assert table.y[0] == "p"
 
 
@@ -215,7 +216,7 @@ def test_a_file_gives_the_table_back_unchanged(table, tmp_path, name):
     path = table.write(tmp_path / "new" / name)
     back = FeatureTable.read(path)
     assert back.equals(table)
-    assert np.signbit(back.X.loc[0, "Cz__mean"])
+    assert np.signbit(back.X["Cz__mean"].iloc[0])
     assert back.subjects[0] == "02010002"
     assert back.info == table.info
 
@@ -386,11 +387,11 @@ def test_csv_dialects_of_r_and_spreadsheets_are_read(tmp_path, text, encoding):
     else:
         X = read_text(tmp_path, text.replace("NA", "x"), encoding=encoding).X
     expected = pd.DataFrame({"Fp1__mean": [0.5, np.nan], "Cz__mean": [np.nan, 2.0]})
-    pd.testing.assert_frame_equal(X, expected)
+    pd.testing.assert_frame_equal(X.reset_index(drop=True), expected)
 
 
 def test_a_table_of_pandas_with_its_index_is_read(table, tmp_path):
-    frame = table.X.assign(subject=table.subjects, label=table.y).set_axis(list("wxyz"))
+    frame = table.X.reset_index().assign(label=table.y).set_axis(list("wxyz"))
     frame.to_csv(tmp_path / "t.csv")
     frame.to_parquet(tmp_path / "t.parquet")
     for name in ("t.csv", "t.parquet"):
@@ -400,7 +401,7 @@ def test_a_table_of_pandas_with_its_index_is_read(table, tmp_path):
 
 
 def test_subjects_in_the_index_of_pandas_are_found(table, tmp_path):
-    frame = table.X.assign(subject=table.subjects, label=table.y)
+    frame = table.X.reset_index().assign(label=table.y)
     frame["epoch"] = range(4)
     frame.set_index(["subject", "epoch"]).to_parquet(tmp_path / "t.parquet")
     assert FeatureTable.read(tmp_path / "t.parquet").subjects.equals(table.subjects)
@@ -508,7 +509,8 @@ def test_features_and_subjects_keep_their_order(table):
     assert list(table.select_features(["ap_alpha"]).X) == ["Fp1__ap_alpha", "Cz__ap_alpha"]
     chosen = table.select_subjects(["02030002", "02010002"])
     assert chosen.subjects.tolist() == ["02010002", "02010002", "02030002"]
-    assert chosen.X.index.equals(pd.RangeIndex(3))
+    assert chosen.X.index.tolist() == chosen.subjects.tolist()
+    assert chosen.y.index.equals(pd.RangeIndex(3))
 
 
 def test_rows_are_taken_by_position_or_mask(table):
@@ -549,7 +551,7 @@ def test_what_a_table_lacks_is_missing_after_concat(table):
     )
     both = FeatureTable.concat([table, other])
     assert list(both.X) == [*table.X, "Cz__extra", "Pz__mean"]
-    assert both.X.loc[4].dropna().to_dict() == {
+    assert both.X.loc["new"].dropna().to_dict() == {
         "Cz__mean": 8.0,
         "Cz__extra": 9.0,
         "Pz__mean": 7.0,
@@ -608,3 +610,12 @@ def test_names_stay_text():
     shown = small_table("<script>alert(1)</script>")._repr_html_()
     assert "<script>" not in shown
     assert "&lt;script&gt;" in shown
+
+
+def test_subjects_travel_with_the_features(table):
+    assert table.X.index.name == "subject"
+    assert table.X.index.tolist() == table.subjects.tolist()
+    again = FeatureTable(table.X, table.y, table.subjects, table.info)
+    assert again.equals(table)
+    part = table.take([3, 0])
+    assert part.X.index.tolist() == part.subjects.tolist() == table.subjects[[3, 0]].tolist()

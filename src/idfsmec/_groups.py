@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-#: Name of an index that says who each row comes from, as :class:`idfsmec.FeatureTable` has it.
-SUBJECT = "subject"
+from idfsmec._table_checks import SUBJECT
 
 _said: set[str] = set()
 

@@ -13,7 +13,9 @@ import pandas as pd
 from idfsmec._columns import split_column
 from idfsmec.errors import InputError
 
-GROUPS = ("subject", "label")
+#: Name of a column, and of an index, that says who each row comes from.
+SUBJECT = "subject"
+GROUPS = (SUBJECT, "label")
 RowName = Callable[[int], str]
 
 
@@ -110,7 +112,8 @@ def clean_groups(
     Parameters
     ----------
     values : Series or array-like of shape (n_samples,)
-        A Series must have the index of X, since two orders of rows cannot be told apart.
+        A Series must have the index of X, since two orders of rows cannot be told apart; beside
+        an X that is indexed by subjects it may also be numbered 0 ... n_samples - 1.
     what : {"label", "subject"}
     index : Index of shape (n_samples,)
         The index of X.
@@ -118,7 +121,8 @@ def clean_groups(
     series = values if isinstance(values, pd.Series) else pd.Series(list(values))
     if len(series) != len(index):
         raise InputError(f"There are {len(series)} {what}s for {len(index)} rows of features.")
-    if isinstance(values, pd.Series) and not series.index.equals(index):
+    numbered = index.name == SUBJECT and series.index.equals(pd.RangeIndex(len(index)))
+    if isinstance(values, pd.Series) and not (numbered or series.index.equals(index)):
         raise InputError(
             f"The {what}s have another index than X: bring them into the same order, then use "
             "reset_index(drop=True) on both."

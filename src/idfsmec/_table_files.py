@@ -58,7 +58,7 @@ def write_parts(path: Path, parts: Parts) -> None:
     """Write features, labels, subjects and info to one table file."""
     X, y, subjects, info = parts
     groups = pd.DataFrame(dict(zip(GROUPS, (subjects, y), strict=True)))
-    frame = pd.concat([groups, X], axis=1)
+    frame = pd.concat([groups, X.reset_index(drop=True)], axis=1)
     metadata: dict[str, Any] = {"format_version": FORMAT_VERSION, "info": info}
     if file_format(path) == "parquet":
         table = pa.Table.from_pandas(frame, preserve_index=False)

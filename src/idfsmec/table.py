@@ -15,6 +15,7 @@ import pandas as pd
 
 from idfsmec._columns import split_column
 from idfsmec._table_checks import (
+    SUBJECT,
     clean_features,
     clean_groups,
     clean_info,
@@ -35,8 +36,10 @@ _WIDEST_CELL, _WIDTH = 30, 240  # few channels get wide cells
 class FeatureTable:
     """Features of EEG channels, one row per sample, with labels and subjects.
 
-    Rows are numbered 0 ... n_samples - 1 in ``X``, ``y`` and ``subjects`` alike, whatever
-    index came in. Everything is checked when a table is made, so whoever gets one need not.
+    Samples keep their order, whatever index came in. The rows of ``X`` are indexed by their
+    subjects (the index is named ``subject``), which thus reach our estimators inside
+    ``cross_val_score`` and ``GridSearchCV`` too; ``y`` and ``subjects`` are numbered
+    0 ... n_samples - 1. Everything is checked when a table is made, so whoever gets one need not.
 
     Parameters
     ----------
@@ -79,10 +82,15 @@ class FeatureTable:
 
     def __post_init__(self) -> None:
         X = clean_features(self.X)
+        y, subjects = (
+            clean_groups(values, what, self.X.index)
+            for values, what in ((self.y, "label"), (self.subjects, "subject"))
+        )
+        X.index = pd.Index(subjects, name=SUBJECT)
         for name, value in {
             "X": X,
-            "y": clean_groups(self.y, "label", self.X.index),
-            "subjects": clean_groups(self.subjects, "subject", self.X.index),
+            "y": y,
+            "subjects": subjects,
             "info": clean_info(self.info),
         }.items():
             object.__setattr__(self, name, value)
@@ -177,9 +185,10 @@ class FeatureTable:
         chosen = np.asarray(rows)
         if chosen.size == 0:
             raise InputError("No samples are left.")
-        return replace(
-            self, X=self.X.iloc[chosen], y=self.y.iloc[chosen], subjects=self.subjects.iloc[chosen]
+        y, subjects = (
+            part.iloc[chosen].reset_index(drop=True) for part in (self.y, self.subjects)
         )
+        return replace(self, X=self.X.iloc[chosen], y=y, subjects=subjects)
 
     def select_channels(self, channels: Iterable[str]) -> FeatureTable:
         """Keep some channels, in the order given.
@@ -225,9 +234,10 @@ class FeatureTable:
         >>> one = FeatureTable(pd.DataFrame({"Fp1__mean": [0.1]}), ["HC"], ["a"])
         >>> two = FeatureTable(pd.DataFrame({"Fp2__mean": [0.3]}), ["MDD"], ["b"])
         >>> FeatureTable.concat([one, two]).X
-           Fp1__mean  Fp2__mean
-        0        0.1        NaN
-        1        NaN        0.3
+                 Fp1__mean  Fp2__mean
+        subject
+        a              0.1        NaN
+        b              NaN        0.3
         """
         parts = list(tables)
         if not parts:

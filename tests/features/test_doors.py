@@ -75,7 +75,9 @@ def observed(frame):
 def test_raw_table_and_command_agree_to_the_bit(raw, recordings, tmp_path):
     frame = extract_features(raw)
     table = extract_table(recordings).table
-    pd.testing.assert_frame_equal(frame.reset_index(drop=True), table.X, check_exact=True)
+    pd.testing.assert_frame_equal(
+        frame.reset_index(drop=True), table.X.reset_index(drop=True), check_exact=True
+    )
     output = tmp_path / "table.parquet"
     manifest = recordings[0].files[0].with_name("study.csv")
     result = CliRunner().invoke(app, ["features", str(manifest), "-o", str(output)])

@@ -46,7 +46,7 @@ def test_a_channel_that_a_recording_lacks_is_missing_there(recordings):
 def test_the_order_of_channels_in_a_file_does_not_matter(recordings, raws):
     table = extract_table(recordings).table
     alone = extract_recording(recordings[3]).X
-    rows = table.X[table.subjects == "s04"]
+    rows = table.X.loc["s04"]
     np.testing.assert_array_equal(rows[alone.columns], alone)
 
 

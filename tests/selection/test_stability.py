@@ -132,3 +132,16 @@ def test_one_subject_in_a_class_is_refused_by_name_of_the_problem(cohort):
     X, y, _ = cohort
     with pytest.raises(ValueError, match="at least 2 subjects of each class"):
         StabilitySelector().fit(X, y, groups=(y == "MDD").astype(int))
+
+
+def test_dead_channels_are_left_out_of_counts(cohort):
+    X, y, subjects = cohort
+    X = X.copy()
+    gone = [name for name in X if name.startswith(X.columns[0].split("__")[0])]
+    X.loc[y == "MDD", gone] = np.nan
+    found = StabilitySelector(
+        MRMR(), n_features_to_select=13, n_resamples=4, threshold=0.9, random_state=0
+    ).fit(X, y, groups=subjects)
+    assert found.dead_channels_.tolist() == [True, False, False]
+    assert np.isnan(found.channel_frequencies_[0])
+    assert not found.selections_[:, : len(gone)].any()

@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # at run time when they are needed: --help should not wait fo
     from idfsmec.table import FeatureTable
 
 SHOWN = 10
+# Columns that hold words.
+_WORDS = ("channel", "feature", "stable", "direction")
 
 TablePath = Annotated[
     AnyPath, typer.Argument(metavar="TABLE", help="Feature table: .parquet, .csv or .csv.gz.")
@@ -84,6 +86,8 @@ def select(
     with warnings_as_lines(), _naming(path):
         selector = _fit(read, k, lam, gamma, tune)
         features, channels = ranking_frame(selector), channel_frame(selector)
+        alive = ~selector.missingness_.set_index("channel")["dead"]
+        channels = channels[alive.loc[channels["channel"]].to_numpy()]
         stability = _resample(read, selector, resamples, seed) if resamples else None
     if stability is not None:
         features = _add_frequencies(features, read, stability)
@@ -91,7 +95,7 @@ def select(
         neutralise(features).to_csv(beside, index=False)
     _show(features, channels)
     if stability is not None:
-        _show_stability(stability)
+        _show_stability(stability, int(features["frequency"].notna().sum()))
     say(f"Ranking of {len(features)} features written to {output}.")
     return features
 
@@ -127,7 +131,7 @@ def _fit(table: FeatureTable, k: int | None, lam: float, gamma: float, tune: boo
         with shown("ranking"):
             count: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
             return IDFSMEC(table.column_channels, lam=lam, gamma=gamma, **count).fit(
-                table.X, table.y
+                table.X, table.y, groups=table.subjects
             )
     grid: dict[str, Any] = {} if k is None else {"n_features_to_select": [k]}
     with shown("choosing lam, gamma and the number of features"):
@@ -167,9 +171,9 @@ def _add_frequencies(
 
     columns = pd.Index(join_columns(features["channel"], features["feature"]))
     places = table.X.columns.get_indexer(columns)
-    return features.assign(
-        frequency=stability.frequencies_[places], stable=stability.support_[places]
-    )
+    dead = features["channel"].isin(stability.channel_names_[stability.dead_channels_])
+    frequency = pd.Series(stability.frequencies_[places]).mask(dead)
+    return features.assign(frequency=frequency, stable=stability.support_[places])
 
 
 def _show(features: pd.DataFrame, channels: pd.DataFrame) -> None:
@@ -178,12 +182,13 @@ def _show(features: pd.DataFrame, channels: pd.DataFrame) -> None:
 
     best = Table(title=f"Best {min(SHOWN, len(features))} of {len(features)} features")
     headings = ["rank", "channel", "feature", "score"]
+    size = next((name for name in ("hedges_g", "eta_squared") if name in features), None)
+    if size is not None:
+        headings += ["direction", size.replace("_", " ")]
     if "frequency" in features:
         headings += ["in halves", "stable"]
     for heading in headings:
-        best.add_column(
-            heading, justify="left" if heading in ("channel", "feature", "stable") else "right"
-        )
+        best.add_column(heading, justify="left" if heading in _WORDS else "right")
     for line in features.head(SHOWN).to_dict("records"):
         cells: list[str | Text] = [
             str(line["rank"]),
@@ -191,6 +196,9 @@ def _show(features: pd.DataFrame, channels: pd.DataFrame) -> None:
             Text(str(line["feature"])),
             f"{line['score']:.4g}",
         ]
+        if size is not None:
+            low, high = line[f"{size}_low"], line[f"{size}_high"]
+            cells += [Text(line["direction"]), f"{line[size]:.2f} ({low:.2f} to {high:.2f})"]
         if "frequency" in line:
             cells += [f"{100 * line['frequency']:.0f} %", "yes" if line["stable"] else ""]
         best.add_row(*cells)
@@ -203,8 +211,8 @@ def _show(features: pd.DataFrame, channels: pd.DataFrame) -> None:
     console.print(heaviest)
 
 
-def _show_stability(stability: StabilitySelector) -> None:
-    picked, of = int(stability.selections_[0].sum()), stability.frequencies_.size
+def _show_stability(stability: StabilitySelector, of: int) -> None:
+    picked = int(stability.selections_[0].sum())
     found, agreement = int(stability.support_.sum()), stability.stability_
     say(
         f"Of {of} features, the first {picked} were selected on each of {stability.n_resamples} "

@@ -1,6 +1,12 @@
 from ._gap_patterns import PATTERNS
 from ._rules import DetectionLimits
 from .apply import mask_features, mask_table
+from .association import (
+    association_of_gaps,
+    association_warning,
+    describe_association,
+    gaps_by_class,
+)
 from .detect import (
     TYPICAL_AMPLITUDE,
     Detection,
@@ -34,6 +40,10 @@ __all__ = [
     "observed_from_noisy_channels",
     "observed_from_reject_log",
     "combine_observed",
+    "association_of_gaps",
+    "association_warning",
+    "describe_association",
+    "gaps_by_class",
     "mask_features",
     "mask_table",
 ]

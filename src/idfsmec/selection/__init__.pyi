@@ -1,6 +1,7 @@
 from ._base import CompleteSelector, RankingSelector
 from .agreement import Stability, selection_stability
 from .cross_channel import CrossChannelReranker
+from .effects import feature_effects
 from .frames import channel_frame, ranking_frame
 from .grid import GridSelector, rank_grid
 from .idfsmec.estimator import IDFSMEC
@@ -41,6 +42,7 @@ __all__ = [
     "CompleteSelector",
     "GridSelector",
     "rank_grid",
+    "feature_effects",
     "ranking_frame",
     "channel_frame",
     "Stability",

@@ -16,7 +16,9 @@ def ranking_frame(selector: Any) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns ``rank, channel, feature, score, channel_weight, feature_weight, selected``.
+        Columns ``rank, channel, feature, score, channel_weight, feature_weight, selected``, then
+        those of ``effects_`` where the selector has them: ``n_people``, ``direction`` ("higher in
+        MDD") and sizes with intervals.
 
     Examples
     --------
@@ -51,6 +53,9 @@ def ranking_frame(selector: Any) -> pd.DataFrame:
             "selected": selector.support_,
         }
     )
+    effects = getattr(selector, "effects_", None)
+    if effects is not None:
+        frame = frame.join(effects.drop(columns="feature"))
     return frame.sort_values("rank", ignore_index=True)
 
 
@@ -62,13 +67,15 @@ def channel_frame(selector: Any) -> pd.DataFrame:
     DataFrame
         Columns ``channel, weight, n_selected`` (how many of its features are kept).
     """
-    features = ranking_frame(selector)
-    kept = features.groupby("channel")["selected"].sum()
+    check_is_fitted(selector, "ranking_")
+    names = getattr(selector, "feature_names_in_", None)
+    _, columns = channel_columns(selector.channels, selector.ranking_.size, names)
+    kept = [int(selector.support_[own].sum()) for own in columns]
     frame = pd.DataFrame(
         {
             "channel": selector.channel_names_,
             "weight": selector.channel_weights_,
-            "n_selected": kept.reindex(selector.channel_names_).to_numpy(),
+            "n_selected": kept,
         }
     )
     return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)

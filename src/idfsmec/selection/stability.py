@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import validate_data
 
-from idfsmec._columns import channel_codes, channel_columns
+from idfsmec._columns import channel_codes, channel_columns, observed_channels
 from idfsmec._groups import groups_of
 from idfsmec._parameters import (
     N_JOBS,
@@ -78,7 +78,11 @@ class StabilitySelector(RankingSelector):
         Share of halves on which the feature was picked; also ``scores_``.
     channel_names_ : ndarray of shape (n_channels,)
     channel_frequencies_ : ndarray of shape (n_channels,)
-        Share of halves on which at least one feature of the channel was picked.
+        Share of halves on which at least one feature of the channel was picked; NaN for dead
+        channels.
+    dead_channels_ : ndarray of bool, shape (n_channels,)
+        Channels that were not once observed for more than one class. Their features are never
+        picked and do not count among those there are.
     selections_ : ndarray of bool, shape (n_resamples, n_features)
     stability_ : Stability
         Nogueira's measure of the selections with its interval. Halves overlap, so read the
@@ -189,6 +193,7 @@ class StabilitySelector(RankingSelector):
             subjects, codes, self.n_resamples // 2, check_random_state(self.random_state)
         )
         rankings = self._rankings(selector, checked, codes, halves, given)
+        self._find_dead(checked, codes)
         self._count(rankings, selector.n_features_to_select)
         return self
 
@@ -228,14 +233,21 @@ class StabilitySelector(RankingSelector):
             found[part::n_parts] = ranked
         return found
 
+    def _find_dead(self, X: NDArray, codes: Indices) -> None:
+        """Say which channels were not once observed for more than one class."""
+        observed = observed_channels(X, self._columns)
+        classes = sum(observed[codes == k].any(axis=0).astype(int) for k in np.unique(codes))
+        self.dead_channels_ = np.asarray(classes) < 2
+
     def _count(self, rankings: NDArray[np.intp], q: int) -> None:
-        n_features, n_pairs = rankings.shape[1], self.n_resamples // 2
-        self.selections_ = rankings <= q
+        dead = self.dead_channels_[channel_codes(self._columns)]
+        n_features, n_pairs = int((~dead).sum()), self.n_resamples // 2
+        q = min(q, n_features)
+        self.selections_ = (rankings <= q) & ~dead
         self.frequencies_ = self.selections_.mean(axis=0)
-        self.channel_frequencies_ = np.array(
-            [self.selections_[:, own].any(axis=1).mean() for own in self._columns]
-        )
-        self.stability_: Stability = selection_stability(self.selections_)
+        by_channel = [self.selections_[:, own].any(axis=1).mean() for own in self._columns]
+        self.channel_frequencies_ = np.where(self.dead_channels_, np.nan, by_channel)
+        self.stability_: Stability = selection_stability(self.selections_[:, ~dead])
         bound = (q, n_features, n_pairs, self.assumption)
         threshold = self.threshold
         if threshold is None:

@@ -8,6 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from idfsmec import IDFSMEC, StabilitySelector, idfs_path
 from idfsmec.selection.idfsmec.channel_loss import people_folds
 
+pytestmark = pytest.mark.filterwarnings("ignore:Gaps go with the label")
+
 N_CONTROLS, N_PATIENTS = 25, 29
 
 

@@ -1,5 +1,6 @@
 """What IDFSMEC promises: every decision about missing channels, each as a statement."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from idfsmec import IDFSMEC
+from idfsmec.selection import ranking_frame
 from idfsmec.solver import Options, solve_channels, table_moments
 from tests.conftest import make_channels
 
@@ -113,6 +115,7 @@ def test_a_never_observed_channel_gets_no_weight_and_ranks_last(incomplete):
     assert np.isfinite(selector.scores_).all()
 
 
+@pytest.mark.filterwarnings("ignore:Gaps go with the label")
 def test_a_channel_observed_for_one_class_only_gets_no_weight(incomplete):
     X, y, channels = incomplete
     X[y == 1, 5:10] = np.nan
@@ -399,3 +402,32 @@ def test_fewer_samples_than_features_still_permutes_and_flips():
     here = fitted(X, y, **EXACT)
     there = fitted((X * signs)[:, order], y, **EXACT)
     assert_allclose(there.scores_, here.scores_[order], atol=1e-6)
+
+
+# --- what a reader of the ranking is told -------------------------------------------------------
+
+
+def test_gaps_that_go_with_the_label_are_said(incomplete):
+    X, y, channels = incomplete
+    X = X.copy()
+    X[np.ix_(np.flatnonzero(y == 1)[12:], np.flatnonzero(channels == channels[0]))] = np.nan
+    with pytest.warns(UserWarning, match=rf"Gaps go with the label.*{channels[0]}: \d+ of \d+ 0"):
+        selector = fitted(X, y, channels)
+    worst = selector.missingness_.set_index("channel").loc[channels[0]]
+    assert worst["have_1"] <= 12
+    assert worst["p_holm"] < 0.001
+    assert not worst["dead"]
+
+
+def test_effects_are_computed_when_asked_for_and_not_pickled_with_the_samples(incomplete):
+    X, y, channels = incomplete
+    selector = IDFSMEC(channels).fit(X, y)
+    thin = pickle.loads(pickle.dumps(selector))
+    assert not hasattr(thin, "effects_")
+    assert len(selector.effects_) == 20
+    kept = pickle.loads(pickle.dumps(selector)).effects_
+    pd.testing.assert_frame_equal(kept, selector.effects_)
+    flipped = selector.fit(X, 1 - y).effects_
+    assert_allclose(flipped["hedges_g"], -kept["hedges_g"])
+    assert "direction" in ranking_frame(selector)
+    assert "direction" not in ranking_frame(thin)

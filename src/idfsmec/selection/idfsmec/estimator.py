@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
+from idfsmec._columns import observed_channels
 from idfsmec._groups import groups_of
 from idfsmec._parameters import (
     CheckedEstimator,
@@ -17,7 +21,9 @@ from idfsmec._parameters import (
     check_parameters,
     checks_parameters,
 )
+from idfsmec.missing.association import association_warning, gaps_by_class
 from idfsmec.selection._base import RankingSelector, refuse_infinite
+from idfsmec.selection.effects import feature_effects
 from idfsmec.selection.grid import Setting, rank_each, training_samples
 from idfsmec.selection.idfsmec.engine import (
     GAMMA,
@@ -182,6 +188,13 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         How well the first-order conditions hold.
     n_iter_ : int
         Iterations of the slowest channel.
+    missingness_ : DataFrame
+        Who has each channel, by class and by person, with an exact test of whether that goes with
+        the label; see :func:`idfsmec.missing.gaps_by_class`. Where it does, ``fit`` warns.
+    effects_ : DataFrame
+        Direction and size of every feature by person; see
+        :func:`idfsmec.selection.feature_effects`. Computed when first asked for, from X as it is
+        then; a selector that was pickled before has none, since it does not carry its samples.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
@@ -265,11 +278,37 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         -------
         self : IDFSMEC
         """
-        fits = self._engine(X, y, groups, sample_weight).solve([self.lam])
+        engine = self._engine(X, y, groups, sample_weight)
+        fits = engine.solve([self.lam])
         fits.warn()
+        self.missingness_ = gaps_by_class(
+            observed_channels(engine.X, engine.columns),
+            engine.classes[engine.target],
+            engine.groups,
+            engine.channel_names,
+        )
+        if said := association_warning(self.missingness_):
+            warnings.warn(said, UserWarning, stacklevel=3)
+        self._samples = engine.X, engine.classes[engine.target], engine.groups
+        self.__dict__.pop("effects_", None)
         weighing = self._hold(fits)
         self._set_ranking(weighing.scores, weighing.order)
         return self
+
+    @cached_property
+    def effects_(self) -> pd.DataFrame:
+        """Direction and size of every feature, by person."""
+        if "_samples" not in vars(self):
+            raise AttributeError(
+                "effects_ is computed from the samples of fit, which are not there: fit the "
+                "selector first, or ask for effects_ before pickling it."
+            )
+        X, y, groups = self._samples
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
+        return feature_effects(X, y, groups, names=list(map(str, names)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__getstate__().items() if key != "_samples"}
 
     def rank_grid(
         self,

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
@@ -54,6 +55,7 @@ _OF_THE_SELECTOR = (
     "channel_weights_",
     "feature_weights_",
     "n_iter_",
+    "missingness_",
 )
 
 #: No classifier is surer than that, so that one bold mistake does not decide a log loss.
@@ -112,7 +114,8 @@ missing_indicator, tol, max_iter, device
         each split, mean, std and rank.
     selector_ : IDFSMEC
         Fitted with the best parameters on all samples.
-    scores_, ranking_, support_, channel_names_, channel_weights_, feature_weights_, n_iter_
+    scores_, ranking_, support_, channel_names_, channel_weights_, feature_weights_, n_iter_, \
+missingness_, effects_
         Those of ``selector_``.
 
     Examples
@@ -223,6 +226,11 @@ missing_indicator, tol, max_iter, device
         for name in _OF_THE_SELECTOR:
             setattr(self, name, getattr(selector, name))
         return self
+
+    @property
+    def effects_(self) -> pd.DataFrame:
+        """Direction and size of every feature, by person."""
+        return self.selector_.effects_
 
     def _folds(
         self, X: Array, codes: Indices, groups: ArrayLike | None
