@@ -1,0 +1,96 @@
+"""Cards of models and pages about people: all is said, names are text, nothing is replaced."""
+
+import re
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import pytest
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from idfsmec.errors import ExistingFileError
+from idfsmec.evaluation import train_model
+from idfsmec.prediction import fit_model, predict_people, save_model
+from idfsmec.report import plot_calibration, write_model_card, write_person_pages
+from idfsmec.table import FeatureTable
+from tests.evaluation.cohorts import make_cohort
+
+QUICK = make_pipeline(SimpleImputer(), LogisticRegression())
+NASTY = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def model():
+    return train_model(make_cohort(), QUICK, n_splits=3, n_repeats=1)
+
+
+def card_of(model, folder):
+    markdown, page = write_model_card(model, save_model(model, folder / "m.skops"))
+    return markdown.read_text(), page.read_text()
+
+
+def test_a_card_says_how_good_it_is_and_against_what(model, tmp_path):
+    markdown, page = card_of(model, tmp_path)
+    auc = model.performance["metrics"]["roc_auc"]
+    assert f"| ROC AUC | {100 * auc['mean']:.1f} %" in markdown
+    assert f"{100 * auc['chance_high']:.0f} % |" in markdown
+    for heading in ("Intended use", "Calibration", "Missing channels", "versions"):
+        assert heading in markdown
+    assert re.search(r"SHA-256 [0-9a-f]{64}", markdown)
+    assert "Are its probabilities right?" in page
+    assert "script" not in page.partition("</head>")[2]
+
+
+def test_a_card_is_replaced_on_demand_only(model, tmp_path):
+    path = save_model(model, tmp_path / "m.skops")
+    write_model_card(model, path)
+    with pytest.raises(ExistingFileError, match=r"m\.md"):
+        write_model_card(model, path)
+    write_model_card(model, path, overwrite=True)
+
+
+def test_what_was_not_measured_is_said(tmp_path):
+    markdown, page = card_of(fit_model(make_cohort(), QUICK), tmp_path)
+    assert "It was not measured." in markdown
+    assert "not measured" in page
+
+
+def test_names_are_only_text(tmp_path):
+    table = make_cohort(n_subjects=12)
+    nasty = FeatureTable(
+        table.X.rename(columns=lambda one: one.replace("E1", NASTY)),
+        table.y.replace("HC", NASTY),
+        table.subjects.replace("s00", NASTY),
+    )
+    model = train_model(nasty, QUICK, n_splits=2, n_repeats=1)
+    markdown, page = card_of(model, tmp_path)
+    assert "<img" not in page
+    assert not re.search(r"(?<!\\)<img", markdown)
+    pages = write_person_pages(model, predict_people(model, nasty), tmp_path / "pages")
+    assert not any("<img" in one.read_text() for one in pages)
+
+
+def test_people_of_one_name_get_pages_of_their_own(model, tmp_path):
+    said = predict_people(model, make_cohort(n_subjects=3))
+    alike = [
+        replace(one, person=name)
+        for one, name in zip(said.people, ["A b", "a-b", "a_b"], strict=True)
+    ]
+    pages = write_person_pages(model, replace(said, people=tuple(alike)), tmp_path)
+    assert [one.name for one in pages] == ["a-b.html", "a-b-2.html", "a-b-3.html"]
+    with pytest.raises(ExistingFileError):
+        write_person_pages(model, replace(said, people=tuple(alike)), tmp_path)
+
+
+def test_a_page_says_how_it_went_with_people_alike(model, tmp_path):
+    said = predict_people(model, make_cohort(n_subjects=2))
+    text = write_person_pages(model, said, tmp_path)[0].read_text()
+    assert re.search(r"\d+ of the 24 training people had|none of the training people", text)
+
+
+def test_three_classes_have_a_curve_too():
+    model = train_model(make_cohort(n_subjects=18, n_classes=3), QUICK, n_splits=2, n_repeats=1)
+    ax = plot_calibration(model.performance["calibration"])
+    assert ax.get_xlabel() == "probability of the predicted class"
+    plt.close(ax.get_figure())
