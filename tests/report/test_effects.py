@@ -3,7 +3,10 @@
 import pandas as pd
 import pytest
 
+from idfsmec.missing import association_of_gaps
 from idfsmec.report import plot_effects, summarise, write_report
+from idfsmec.selection import feature_effects
+from tests.report.make_results import simulate
 from tests.report.tidy import by_gid, fake_results, texts, two_methods
 
 
@@ -67,3 +70,17 @@ def test_the_page_has_direction_size_and_forest(ranking, tmp_path, monkeypatch):
     assert '<span aria-hidden="true">→</span> higher in y</td>' in html
     assert "0.90<small>0.40 to 1.40</small>" in html
     assert "higher in x <small>not sure</small>" in html
+
+
+def test_effects_and_gaps_by_class_are_facts_of_the_run(results):
+    table = simulate()
+    own = feature_effects(table.X, table.y, table.subjects).set_index("feature")
+    ranking = results.ranking.set_index(
+        results.ranking["channel"] + "__" + results.ranking["feature"]
+    )
+    for name in ("hedges_g", "hedges_g_low", "auc", "auc_high"):
+        assert ranking[name].to_dict() == pytest.approx(own[name].to_dict())
+    assert ranking["direction"].to_dict() == own["direction"].to_dict()
+    gaps = pd.DataFrame(results.tables["cohort"]["gaps_by_class"])
+    expected = association_of_gaps(table)
+    pd.testing.assert_frame_equal(gaps[list(expected)], expected)

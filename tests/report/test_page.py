@@ -14,7 +14,7 @@ SECTIONS = ("channels", "heatmap", "effects", "selection-frequency-features",
             "selection-frequency-channels", "missing", "accuracy-by-rate", "differences",
             "accuracy-by-k", "filling", "filling-lost", "ablation", "sensitivity", "cost",
             "convergence", "ranks")  # fmt: skip
-DRAWN = [section for section in SECTIONS if not section.startswith(("filling", "effects"))]
+DRAWN = [section for section in SECTIONS if not section.startswith("filling")]
 
 
 def test_the_page_stands_alone(page):

@@ -31,6 +31,15 @@ RANKING = [
     *("table", "rank", "channel", "feature", "score"),
     *("channel_weight", "feature_weight", "stability", "method"),
 ]
+#: Direction and size of a feature by itself, as far as the number of classes allows.
+EFFECTS = [
+    *("n_people", "direction"),
+    *(
+        f"{size}{end}"
+        for size in ("hedges_g", "auc", "eta_squared")
+        for end in ("", "_low", "_high")
+    ),
+]
 #: Experiments whose units have no scores: a method on a whole table, and on its halves.
 RANKING_EXPERIMENT, RESAMPLING_EXPERIMENT = "ranking", "resampling"
 
@@ -56,7 +65,8 @@ class Results:
     ranking : DataFrame
         The proposed method on each whole table without artificial gaps: ``table``, ``rank``,
         ``channel``, ``feature``, ``score``, ``channel_weight``, ``feature_weight``,
-        ``stability`` (share of folds in which the feature was selected), ``method``.
+        ``stability`` (share of folds in which the feature was selected), ``method``, and each
+        feature's own ``direction`` and size (:func:`idfsmec.selection.feature_effects`).
     convergence : dict
         Table name to the objective after each iteration of that fit.
     failures : DataFrame
@@ -236,7 +246,7 @@ def _ranking(ranked: dict[str, Planned], selections: pd.DataFrame) -> pd.DataFra
         )
         frames.append(frame.sort_values("rank", ignore_index=True))
     together = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    return together.reindex(columns=RANKING)
+    return together.reindex(columns=[*RANKING, *(one for one in EFFECTS if one in together)])
 
 
 def _selected_share(columns: Sequence[str], selections: pd.DataFrame) -> np.ndarray:

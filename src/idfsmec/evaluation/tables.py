@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from idfsmec._columns import split_column
 from idfsmec.errors import InputError
+from idfsmec.missing import association_of_gaps
 from idfsmec.montage import channel_positions
 from idfsmec.table import FeatureTable
 
@@ -32,6 +33,7 @@ class TableArrays:
     feature_of: Codes = field(repr=False)
     columns: tuple[str, ...] = field(repr=False)
     channels: tuple[str, ...] = field(repr=False)
+    classes: tuple[Any, ...] = field(default=(0, 1), repr=False)
     n_classes: int = 2
     positions: Floats | None = field(default=None, repr=False)
 
@@ -44,7 +46,7 @@ class TableArrays:
             positions = channel_positions(
                 table.channels, montage if isinstance(montage, str) else None
             )
-        _, y = np.unique(table.y.to_numpy(), return_inverse=True)
+        classes, y = np.unique(table.y.to_numpy(), return_inverse=True)
         _, subjects = np.unique(table.subjects.astype(str).to_numpy(), return_inverse=True)
         order = {channel: i for i, channel in enumerate(table.channels)}
         names = [split_column(str(column))[1] for column in table.X.columns]
@@ -58,6 +60,7 @@ class TableArrays:
             feature_of=np.unique(names, return_inverse=True)[1].astype(np.intp),
             columns=tuple(map(str, table.X.columns)),
             channels=tuple(map(str, table.channels)),
+            classes=tuple(classes.tolist()),
             n_classes=int(y.max()) + 1,
             positions=positions,
         )
@@ -125,8 +128,9 @@ def describe_table(table: FeatureTable) -> dict[str, Any]:
     -------
     dict
         ``channels``, ``features``, ``n_samples``, ``n_subjects``, ``n_classes``, ``labels``
-        (samples of each), ``share_missing``, ``montage``, ``missing_by_recording`` (subjects,
-        channels, and the share of samples in which each channel is missing).
+        (samples of each), ``share_missing``, ``montage``, ``gaps_by_class`` (see
+        :func:`idfsmec.missing.gaps_by_class`), ``missing_by_recording`` (subjects, channels, and
+        the share of samples in which each channel is missing).
     """
     missing = 1.0 - table.observed.groupby(table.subjects.to_numpy()).mean()
     labels = table.y.value_counts().sort_index()
@@ -139,6 +143,7 @@ def describe_table(table: FeatureTable) -> dict[str, Any]:
         "labels": {str(label): int(count) for label, count in labels.items()},
         "share_missing": float(1.0 - table.observed.to_numpy().mean()),
         "montage": table.info.get("montage"),
+        "gaps_by_class": association_of_gaps(table).to_dict("records"),
         "missing_by_recording": {
             "subjects": [str(subject) for subject in missing.index],
             "channels": [str(channel) for channel in missing.columns],

@@ -14,7 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from idfsmec.evaluation.methods import Method
 from idfsmec.evaluation.tables import TableArrays
-from idfsmec.selection import StabilitySelector
+from idfsmec.selection import StabilitySelector, feature_effects
 from idfsmec.solver.scaling import Scaling
 
 #: What a selector raises for data that cannot be ranked: a reason, not a failure of the run.
@@ -28,8 +28,9 @@ def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -
     -------
     dict
         Lists over the columns: ``rank``, ``score``, and where the selector has them
-        ``channel_weight``, ``feature_weight``; ``history``, its objective after each iteration.
-        Where the table cannot be ranked: ``reason`` alone.
+        ``channel_weight``, ``feature_weight``; direction and size of each column, see
+        :func:`idfsmec.selection.feature_effects`; ``history``, the objective after each
+        iteration. Where the table cannot be ranked: ``reason`` alone.
     """
     selector = method.build(channels=table.channel_of, random_state=0, **setting)
     X = table.X
@@ -52,6 +53,10 @@ def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -
         found["channel_weight"] = [float(weight[channel]) for channel in table.channel_of]
     if hasattr(selector, "feature_weights_"):
         found["feature_weight"] = selector.feature_weights_.tolist()
+    labels = np.array(table.classes)[table.y]
+    effects = feature_effects(table.X, labels, table.subjects, names=table.columns)
+    for name in effects.columns.drop("feature"):
+        found[str(name)] = effects[name].tolist()
     return found
 
 

@@ -7,10 +7,8 @@ from typing import Any
 import pandas as pd
 
 from idfsmec.evaluation import Results
+from idfsmec.missing.association import ALPHA
 from idfsmec.report.formatting import listing
-
-#: Corrected p-values below this are worth a banner.
-ALPHA = 0.05
 
 
 def dead_channels(results: Results, table: str) -> list[str]:
