@@ -6,8 +6,9 @@ from .differences import paired_differences, plot_paired_differences
 from .effects import plot_effects
 from .filling import plot_filling, plot_points_lost, points_lost
 from .formatting import describe_protocol
-from .models import plot_calibration, write_model_card, write_person_pages
+from .models import plot_calibration, write_model_card
 from .page import write_report
+from .people import write_person_pages
 from .settings import plot_ablation, plot_convergence, plot_sensitivity
 from .stability import plot_selection_frequency
 from .style import use_style

@@ -1,8 +1,8 @@
-"""A model's card, in Markdown and as a page, and a page about every person it was asked about."""
+"""A model's card, in Markdown and as a page: on whom, how good, against what, and for what."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, cast
@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 from idfsmec._files import replacing
 from idfsmec.errors import ExistingFileError
-from idfsmec.prediction import Model, PersonPrediction, Predictions
+from idfsmec.prediction import Model
 from idfsmec.prediction.model_files import file_checksum
-from idfsmec.report.figures import inline_svg, slugify
+from idfsmec.report.figures import inline_svg
 from idfsmec.report.formatting import feature_name, listing, metric_name, percent
 from idfsmec.report.page import make_environment
 from idfsmec.report.style import BAND, EMPHASIS, make_axes, style_axes
@@ -29,9 +29,6 @@ _CALIBRATION = (
     "Each point is a group of people with similar probabilities, from models that had not seen "
     "them; bars are 95 % intervals. On the line, probabilities are as large as shares."
 )
-#: How close probabilities count as similar.
-_SIMILAR = 0.1
-_MOST_VOTES = 8
 
 
 def card_paths(path: str | PathLike[str]) -> tuple[Path, Path]:
@@ -107,54 +104,6 @@ def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> 
     )
 
 
-def write_person_pages(
-    model: Model,
-    predictions: Predictions,
-    folder: str | PathLike[str],
-    *,
-    overwrite: bool = False,
-) -> list[Path]:
-    """Write a page about every person.
-
-    Parameters
-    ----------
-    model : Model
-    predictions : Predictions
-        What it said.
-    folder : path-like
-        Where the pages go, made if need be; each is called like the person.
-    overwrite : bool
-        Whether to replace pages that are there.
-
-    Returns
-    -------
-    list of Path
-        In the order of the people.
-    """
-    folder = Path(folder)
-    pages = _page_names(folder, [one.person for one in predictions.people])
-    for page in pages:
-        if page.exists() and not overwrite:
-            raise ExistingFileError(page)
-    template = make_environment().get_template("person.html")
-    notes = [_sentence(one) for one in predictions.notes]
-    for page, person in zip(pages, predictions.people, strict=True):
-        text = template.render(**_about_person(model, person), notes=notes)
-        with replacing(page) as (beside,):
-            beside.write_text(text, encoding="utf-8")
-    return pages
-
-
-def _page_names(folder: Path, people: Iterable[str]) -> list[Path]:
-    names: dict[str, None] = {}
-    for person in people:
-        name, number = slugify(person), 2
-        while name in names:
-            name, number = f"{slugify(person)}-{number}", number + 1
-        names[name] = None
-    return [folder / f"{name}.html" for name in names]
-
-
 def _picture(model: Model) -> str | None:
     calibration = model.performance.get("calibration")
     if not calibration:
@@ -183,13 +132,13 @@ def _about(model: Model, path: Path) -> dict[str, Any]:
         "headline": _headline(model),
         "use": USE,
         "metrics": metrics,
-        "channels": _bars(found.get("channels", {})),
+        "channels": make_bars(found.get("channels", {})),
         "features": [{"name": feature_name(one)} for one in found.get("features", {})],
         "calibration": _CALIBRATION,
         "bins": found.get("calibration", {}).get("bins", []),
         "brier": found.get("calibration", {}).get("brier"),
         "shares": found.get("by_share", []),
-        "facts": [*_facts(model), ("file", f"{path.name}, SHA-256 {file_checksum(path)}")],
+        "facts": [*model_facts(model), ("file", f"{path.name}, SHA-256 {file_checksum(path)}")],
         "versions": list(model.versions.items()),
     }
 
@@ -208,7 +157,8 @@ def _headline(model: Model) -> str:
     )
 
 
-def _facts(model: Model) -> list[tuple[str, str]]:
+def model_facts(model: Model) -> list[tuple[str, str]]:
+    """On whom and how it was fitted, as names and values."""
     data, settings = model.data, model.settings
     people = data.get("people", {})
     facts = [
@@ -237,7 +187,8 @@ def _protocol(protocol: Mapping[str, Any]) -> str:
     )
 
 
-def _bars(values: Mapping[str, float]) -> list[dict[str, Any]]:
+def make_bars(values: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Values by name for the template's bars, the longest of length 1."""
     largest = max(map(abs, values.values()), default=0.0) or 1.0
     return [
         {"name": name, "relative": abs(value) / largest, "value": f"{value:.2f}"}
@@ -302,67 +253,3 @@ def _markdown_tables(about: Mapping[str, Any]) -> list[str]:
 def _md(text: str) -> str:
     """Names come from files of others: what would be markup stays text."""
     return "".join(f"\\{c}" if c in r"\`*_{}[]<>#|!" else c for c in str(text))
-
-
-def _about_person(model: Model, person: PersonPrediction) -> dict[str, Any]:
-    said = person.predicted is not None
-    headline = "Nothing could be said."
-    if said:
-        headline = f"{percent(person.probability)} {person.predicted}."
-    votes = dict(list(person.votes.items())[:_MOST_VOTES])
-    return {
-        "brand": "idfsmec prediction",
-        "title": person.person,
-        "chips": [f"{len(person.epochs)} epochs", f"{percent(person.share_present)} of channels"],
-        "headline": headline,
-        "use": USE,
-        "warnings": [_sentence(one) for one in person.warnings],
-        "predicted": person.predicted,
-        "probability": person.probability if said else None,
-        "low": person.low if np.isfinite(person.low) else None,
-        "high": person.high,
-        "votes": [{**bar, "value": f"{votes[bar['name']]:+.2f}"} for bar in _bars(votes)],
-        "share": person.share_present,
-        "n_channels": len(model.channels),
-        "n_epochs": len(person.epochs),
-        "nearer": person.nearer,
-        "distance": person.distance,
-        "similar": _similar(model, person) if said else "",
-        "facts": [
-            *((metric_name(n), _measured(one)) for n, one in _metrics(model).items()),
-            *_facts(model),
-        ],
-    }
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def _metrics(model: Model) -> Mapping[str, Any]:
-    return cast(Mapping[str, Any], model.performance.get("metrics", {}))
-
-
-def _measured(one: Mapping[str, float]) -> str:
-    return (
-        f"{percent(one['mean'])} by person ({percent(one['low'])} to {percent(one['high'])}; "
-        f"guessing up to {percent(one['chance_high'])})"
-    )
-
-
-def _similar(model: Model, person: PersonPrediction) -> str:
-    """How it went with training people of similar probability when they were held out."""
-    held_out = model.performance.get("held_out")
-    if not held_out:
-        return ""
-    code = model.classes.index(person.predicted)
-    given = np.array(held_out["probabilities"])[:, code]
-    close = np.abs(given - person.probability) <= _SIMILAR
-    right = int((np.array(held_out["true"])[close] == code).sum())
-    if not close.any():
-        return "Held out, none of the training people had a probability close to this one."
-    return (
-        f"When they were held out, {int(close.sum())} of the {close.size} training people had a "
-        f"probability of {person.predicted} within {round(100 * _SIMILAR)} points of this one; "
-        f"{right} of them were {person.predicted}."
-    )
