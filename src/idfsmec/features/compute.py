@@ -66,24 +66,12 @@ def compute_features(
         known = None if missing is None else missing[part]
         values[part] = _compute_block(epochs[part], sfreq, settings, known)
 
-    _let_malloc_keep_blocks()
     # NumPy and the FFT let other threads work meanwhile. Blocks do not see each other, so the
     # numbers do not depend on how many threads there are.
     with ThreadPoolExecutor(available_threads()) as pool:
         for _ in pool.map(fill, _blocks(n_epochs, n_channels, n_times)):
             pass
     return values, names
-
-
-def _let_malloc_keep_blocks() -> None:
-    """Have freed arrays used again instead of going back to the operating system.
-
-    The C library of Linux hands arrays back when they are freed and fetches them page by page
-    when the next block allocates its own, which took a third of the time. It keeps whatever is
-    smaller than the largest array it has seen freed, up to 32 MiB. So it is shown one, which
-    costs nothing because nobody writes to it. Elsewhere this does nothing.
-    """
-    np.empty(31 * 2**20, dtype=np.uint8)
 
 
 def _blocks(n_epochs: int, n_channels: int, n_times: int) -> Iterator[tuple[slice, slice]]:
