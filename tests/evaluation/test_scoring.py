@@ -11,6 +11,7 @@ from sklearn.svm import LinearSVC
 
 from idfsmec._random import derive_seed
 from idfsmec.evaluation import FILLERS, Protocol, find_methods, make_folds
+from idfsmec.evaluation.experiments import filled_by
 from idfsmec.evaluation.folds import load_fold
 from idfsmec.evaluation.scoring import score_fold
 from idfsmec.evaluation.tables import TableArrays
@@ -20,8 +21,8 @@ from idfsmec.missing import make_gaps
 from .cohorts import make_cohort
 
 
-def run(method, protocol, table=None, rate=0.3, fold=0, seed=0):
-    (found,) = find_methods([method])
+def run(method, protocol, table=None, rate=0.3, fold=0, seed=0, filler=None):
+    (found,) = filled_by(find_methods([method]), filler)
     arrays = TableArrays.of("t", make_cohort() if table is None else table)
     nested = protocol.tuning == "nested"
     data = load_fold(arrays, protocol, "random", rate, seed, fold, nested)
@@ -40,7 +41,7 @@ def test_an_outer_score_is_that_of_a_plain_scikit_learn_pipeline():
         SelectKBest(f_classif, k=4),
         LinearSVC(C=0.1, dual=False, class_weight="balanced"),
     ).fit(here.X.to_numpy(), here.y)
-    (row,) = run("ANOVA F", protocol, table, rate=0.4, fold=2).rows
+    (row,) = run("ANOVA F", protocol, table, rate=0.4, fold=2, filler="mean").rows
     X, y = there.X.to_numpy(), there.y
     assert row["balanced_accuracy"] == balanced_accuracy_score(y, pipeline.predict(X))
     assert row["roc_auc"] == pytest.approx(roc_auc_score(y, pipeline.decision_function(X)))
@@ -81,7 +82,7 @@ def test_inner_folds_choose_k_like_a_search_by_hand():
                     score_decisions(values, y, people, [protocol.tuned_by])[protocol.tuned_by]
                 )
             means[k, C] = np.mean(scores)
-    result = run("ANOVA F", protocol, table, fold=1)
+    result = run("ANOVA F", protocol, table, fold=1, filler="mean")
     (chosen,) = [row for row in result.rows if row["chosen"]]
     assert means[chosen["k"], json.loads(chosen["params"])["C"]] == pytest.approx(
         max(means.values()), abs=1e-4

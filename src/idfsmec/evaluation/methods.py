@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # names alone are wanted by the Tab key, which does not wait 
 Family = Literal["proposed", "filter", "wrapper", "embedded", "sanity", "ablation"]
 #: Families that are compared when no methods are named; an ablation is a method in pieces.
 COMPARED: tuple[Family, ...] = ("proposed", "filter", "wrapper", "embedded", "sanity")
+#: What fills gaps unless a method says otherwise; it loses least to missing channels.
+DEFAULT_FILLER = "completion"
 #: With which fillers are compared: what is proposed, the simplest selection, and none.
 FILLED = ("IDFS-MEC", "ANOVA F", "all features")
 
@@ -79,7 +81,7 @@ class Method:
     selector: BaseEstimator | Callable[[], BaseEstimator]
     family: Family = "filter"
     label: str = ""
-    filler: str | Filler = "mean"
+    filler: str | Filler = DEFAULT_FILLER
     classifier: str | Classifier = "svm"
     settings: tuple[dict[str, Any], ...] = ({},)
     depends_on_k: bool = False
