@@ -15,6 +15,7 @@ from idfsmec.cli import app
 from idfsmec.evaluation import Results
 from idfsmec.evaluation.sanity import AnovaF
 from idfsmec.evaluation.store import Store
+from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import make_cohort
 
 runner = CliRunner()
@@ -82,6 +83,19 @@ def test_options_reach_the_protocol(table, tmp_path):
     )
     assert (protocol["seeds"], protocol["patterns"]) == ([7, 8], ["random", "uneven"])
     assert Results.read(out).resampling == {}
+
+
+def test_gaps_that_go_with_the_label_are_said(tmp_path):
+    table = make_cohort()
+    X = table.X.copy()
+    X.loc[(table.y == "MDD").to_numpy(), ["E3__f1", "E3__f2", "E3__f3"]] = float("nan")
+    path = FeatureTable(X, table.y, table.subjects).write(tmp_path / "clinic.csv")
+    out = tmp_path / "out"
+    options = ["--methods", "random", *SMALL, "--resamples", "0"]
+    result = runner.invoke(app, ["benchmark", str(path), "--out", str(out), *options])
+    assert result.exit_code == 0, result.output + result.stderr
+    assert "table clinic: Gaps go with the label" in result.stderr
+    assert "E3: 12 of 12 HC, 0 of 12 MDD" in result.stderr
 
 
 @pytest.mark.slow

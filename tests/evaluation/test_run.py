@@ -9,6 +9,7 @@ from pandas.testing import assert_frame_equal
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Method, Protocol, Results, accuracy, cost
 from idfsmec.evaluation.sanity import AnovaF, RandomOrder
+from idfsmec.evaluation.tables import describe_table
 from idfsmec.missing import make_gaps
 from idfsmec.table import FeatureTable
 
@@ -269,3 +270,15 @@ def test_no_jobs_are_refused(tmp_path):
 def test_a_folder_without_results_says_how_to_make_some(tmp_path):
     with pytest.raises(InputError, match="make some with `idfsmec benchmark`"):
         Results.read(tmp_path)
+
+
+def test_a_table_says_who_has_each_channel(tmp_path):
+    table = make_cohort()
+    X = table.X.copy()
+    X.loc[(table.y == "MDD").to_numpy(), ["E3__f1", "E3__f2", "E3__f3"]] = np.nan
+    gappy = FeatureTable(X, table.y, table.subjects)
+    about = describe_table(gappy)
+    rows = {row["channel"]: row for row in json.loads(json.dumps(about["gaps_by_class"]))}
+    assert (rows["E3"]["have_HC"], rows["E3"]["have_MDD"], rows["E3"]["dead"]) == (12, 0, True)
+    assert rows["E3"]["p_holm"] < 1e-5
+    assert rows["E1"]["p_holm"] == 1

@@ -230,6 +230,17 @@ def _print_means(results: Results, experiment: str) -> None:
             )
 
 
+def warn_of_gaps(tables: dict[str, FeatureTable]) -> None:
+    """Say for which tables having a channel goes with the label."""
+    from idfsmec.missing import association_of_gaps, association_warning
+
+    for name, table in tables.items():
+        if said := association_warning(association_of_gaps(table)):
+            error_console.print(
+                f"table {name}: {said}", style="yellow", markup=False, soft_wrap=True
+            )
+
+
 def read_tables(paths: Sequence[Path | str]) -> dict[str, FeatureTable]:
     """Read tables and name them by their files; of equal names, by their folders too."""
     from idfsmec.table import FeatureTable

@@ -35,6 +35,7 @@ from idfsmec.cli._run import (
     refuse_foreign,
     run_experiments,
     summarize,
+    warn_of_gaps,
 )
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
@@ -179,6 +180,7 @@ def benchmark(
     refuse_foreign(out, force)
     check_resamples(resamples)
     named = read_tables([tables] if isinstance(tables, (str, Path)) else tables)
+    warn_of_gaps(named)
     changes = {
         "folds": folds and str(folds),
         "n_splits": n_splits,
