@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # names alone are wanted by the Tab key, which does not wait 
 Family = Literal["proposed", "filter", "wrapper", "embedded", "sanity", "ablation"]
 #: Families that are compared when no methods are named; an ablation is a method in pieces.
 COMPARED: tuple[Family, ...] = ("proposed", "filter", "wrapper", "embedded", "sanity")
-#: What fills gaps unless a method says otherwise; it loses least to missing channels.
+#: What fills gaps unless a method says otherwise; on average it loses least to missing channels.
 DEFAULT_FILLER = "completion"
 #: With which fillers are compared: what is proposed, the simplest selection, and none.
 FILLED = ("IDFS-MEC", "ANOVA F", "all features")
