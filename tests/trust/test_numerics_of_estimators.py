@@ -62,13 +62,21 @@ WIDE = {
     "3000 channels of one feature": lambda: noise(24, 3000, np.arange(3000)),
 }
 
+SAID = (
+    "Channels that carry nothing",
+    "Channels are weighed by the loss on the training samples",
+    "Gaps go with the label",
+    "IDFSMEC(CV|Classifier|Regressor) got no groups",
+)
+
 
 def quietly(call, *arguments, **options):
-    """Call; giving up after ``max_iter`` with a warning is allowed, as is naming dead channels."""
+    """Call; it may give up after ``max_iter`` with a warning, or say what is in SAID."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", category=ConvergenceWarning)
-        warnings.filterwarnings("ignore", message="Channels that carry nothing")
+        for said in SAID:
+            warnings.filterwarnings("ignore", message=said)
         return call(*arguments, **options)
 
 
@@ -101,7 +109,7 @@ def test_the_search_is_finite(name):
     assert np.isfinite(found.scores_).all()
     assert_total_order(found.ranking_, X.shape[1])
     assert np.isfinite(found.cv_results_["mean_test_score"]).all()
-    assert found.best_score_ > 0.8 / len(set(y))  # chance is 1 / n_classes
+    assert found.best_score_ > -1.25 * np.log(len(set(y)))  # guessing costs the log of n_classes
 
 
 @pytest.mark.parametrize("name", [*SMALL, *WIDE, "100 classes"])

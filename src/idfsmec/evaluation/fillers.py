@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from idfsmec._parameters import Constraints, checks_parameters, integer, number
+from idfsmec._parameters import CheckedEstimator, Constraints, checks_parameters, integer, number
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ def neighbours() -> KNNImputer:
     return KNNImputer(n_neighbors=10, keep_empty_features=True)
 
 
-class ScalpSplines(TransformerMixin, BaseEstimator):
+class ScalpSplines(TransformerMixin, CheckedEstimator):
     """Fill missing channels from the others of the same sample by splines on a sphere.
 
     The values of one feature over the electrodes are a map. As EEG people do with a bad channel's
@@ -57,6 +57,9 @@ class ScalpSplines(TransformerMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
+        "channels": ["array-like", None],
+        "features": ["array-like", None],
+        "positions": ["array-like", None],
         "stiffness": [integer(2)],
         "n_terms": [integer(1)],
         "regularization": [number(0)],

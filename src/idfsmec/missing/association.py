@@ -96,9 +96,10 @@ def gaps_by_class(
     seen = np.stack([observed[codes == k].any(axis=0) for k in range(classes.size)], axis=1)
     rows, place = np.unique(counts, axis=0, return_inverse=True)
     p = np.array([_exact_p(row, people) for row in rows])[place.ravel()]
-    frame = pd.DataFrame({"channel": np.asarray(channels)})
+    columns: dict[str, ArrayLike] = {"channel": np.asarray(channels)}
     for k, name in enumerate(classes):
-        frame[f"have_{name}"], frame[f"n_{name}"] = counts[:, k], people[k]
+        columns |= {f"have_{name}": counts[:, k], f"n_{name}": people[k]}
+    frame = pd.DataFrame(columns)
     varying = (counts.sum(axis=1) % people.sum()) > 0
     return frame.assign(p=p, p_holm=_holm(p, varying), dead=seen.sum(axis=1) < 2)
 

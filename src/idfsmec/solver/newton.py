@@ -12,8 +12,11 @@ with H the Hessian of the Lagrangian and J the Jacobian of the constraints.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from idfsmec.solver._array import arange, dot, dot_over_classes, namespace, transpose, zeros
 from idfsmec.solver.problem import ChannelProblems, redundancy_product, tangent_part
@@ -210,10 +213,23 @@ def newton_step(problems: ChannelProblems, point: _Point, damping: Any) -> tuple
     right[:, n_features:n_unknowns] = -xp.reshape(point.tangent, (n_problems, -1))
     _freeze(system, right, theta <= 0)
 
-    step = xp.linalg.solve(system, right[:, :, None])[:, :, 0]
+    step = _solve_each(system, right)
     moved = theta + step[:, :n_features]
     W = W + xp.reshape(step[:, n_features:n_unknowns], W.shape)
     return project_to_simplex(xp.where(theta > 0, moved, xp.zeros_like(theta) - 1.0)), polar(W)
+
+
+def _solve_each(system: Any, right: Any) -> Any:
+    """Solve all systems; one without a solution stands still and does not hold up the others."""
+    solve = namespace(system).linalg.solve
+    try:
+        return solve(system, right[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError:
+        step = np.zeros_like(right)
+        for place, own in enumerate(system):
+            with suppress(np.linalg.LinAlgError):
+                step[place] = np.linalg.solve(own, right[place])
+        return step
 
 
 def _fill_hessian(system: Any, problems: ChannelProblems, point: _Point) -> None:

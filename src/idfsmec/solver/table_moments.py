@@ -162,7 +162,7 @@ def _train(
 ) -> Group:
     moments = whole.moments - held_out.moments
     before, after = whole.moments.std, moments.std
-    lost = ((after**2 <= _CANCELLED * before**2) & (before > 0)).any(axis=1)
+    lost = ((after <= np.sqrt(_CANCELLED) * before) & (before > 0)).any(axis=1)
     # Counts are exact only for whole-number weights; rounding must not leave a ghost of a class.
     ghosts = np.abs(moments.class_count) < 1e-9 * np.maximum(whole.moments.class_count, 1.0)
     lost |= (ghosts & (moments.class_count != 0)).any(axis=1)

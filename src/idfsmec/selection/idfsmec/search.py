@@ -240,7 +240,12 @@ missingness_, effects_
         if isinstance(folds, Integral):
             names = np.arange(codes.size) if groups is None else np.asarray(groups)
             fewest = min(np.unique(names[codes == one]).size for one in np.unique(codes))
-            n_splits = max(2, min(int(folds), fewest))
+            if fewest < 2:
+                raise ValueError(
+                    "Inner folds need at least 2 people (or, without groups, samples) of each "
+                    "class, but one class has only 1."
+                )
+            n_splits = min(int(folds), fewest)
             folds = n_splits if groups is None else StratifiedGroupKFold(n_splits)
         return list(check_cv(folds, codes, classifier=True).split(X, codes, groups))
 
