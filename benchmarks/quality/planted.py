@@ -129,7 +129,8 @@ def _rank(gappy: FeatureTable) -> dict[str, np.ndarray]:
         selector = one.build(
             n_features_to_select=k, random_state=0, channels=np.array(gappy.column_channels)
         )
-        ranks[one.name] = selector.fit(X if one.takes_gaps else filled, y).ranking_
+        # Who takes gaps takes the people from the table's index, too.
+        ranks[one.name] = selector.fit(gappy.X if one.takes_gaps else filled, y).ranking_
     return ranks
 
 

@@ -32,6 +32,7 @@ def held_out_losses(
 
     Errors of a class are averaged over its samples that have the channel, and the classes are
     averaged by their shares among all held-out samples, whether these have the channel or not.
+    Predicted class indicators are clipped to [0, 1], which only ever brings them closer.
 
     Parameters
     ----------
@@ -106,7 +107,10 @@ def _squared_errors(
     values[~observed] = 0.0
     n_lams, n_classes = fits.coefficients.shape[1:3]
     coefficients = fits.coefficients[fold][:, :, own].reshape(n_lams * n_classes, b, d)
-    said = values @ coefficients.transpose(1, 2, 0)
-    away = target - fits.class_shares[fold, group.channels][:, None, :]
-    left = away[:, :, None, :] - said.reshape(b, n_samples, n_lams, n_classes)
+    said = (values @ coefficients.transpose(1, 2, 0)).reshape(b, n_samples, n_lams, n_classes)
+    said += fits.class_shares[fold, group.channels][:, None, None, :]
+    if n_classes > 1:
+        # Indicators are 0 or 1: one wild value must not outweigh all other people.
+        np.clip(said, 0.0, 1.0, out=said)
+    left = target[:, None, :] - said
     return np.einsum("bnlc,bnlc->bnl", left, left), observed

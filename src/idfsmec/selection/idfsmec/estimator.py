@@ -134,9 +134,10 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
     gamma : float, default=2.0
         How evenly channels are weighted, > 1. Close to 1 the best channel takes all.
     channel_loss : {"held-out", "in-sample"}, default="held-out"
-        The loss that weighs channels. ``"held-out"``: the squared error on people left out by up
-        to five folds, as a mean over the samples of each class that have the channel, averaged by
-        the classes' shares among all samples. ``"in-sample"`` is the paper's ``objective_``, by
+        The loss that weighs channels. ``"held-out"``: the squared error of predicted class
+        indicators (clipped to [0, 1]) on people left out by up to five folds, as a mean over the
+        samples of each class that have the channel, averaged by the classes' shares among all
+        samples. ``"in-sample"`` is the paper's ``objective_``, by
         which a channel that one class hardly has looks good even if it is noise.
     lam_scale : {"samples", "paper"}, default="samples"
         The loss is a sum over samples, the redundancy is not. ``"samples"`` multiplies ``lam`` by
