@@ -269,9 +269,9 @@ def compare_folds(
     --------
     >>> import pandas as pd
     >>> scores = pd.DataFrame({"A": [0.9, 0.8, 0.7, 0.8], "B": [0.6, 0.6, 0.4, 0.4]})
-    >>> compare_folds(scores, "A", n_train=75, n_test=25).round(3)
-      method  difference    low   high  n  p_value
-    0      B         0.3  0.101  0.499  4    0.017
+    >>> compare_folds(scores, "A", n_train=75, n_test=25).round(2)
+      method  difference  low  high  n  p_value
+    0      B         0.3  0.1   0.5  4     0.02
     """
     rows = []
     for method in scores.columns.drop(reference):

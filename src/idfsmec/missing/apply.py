@@ -66,9 +66,10 @@ def mask_table(table: FeatureTable, observed: np.ndarray | pd.DataFrame) -> Feat
     >>> X = pd.DataFrame({"Fp1__mean": [1.0, 2.0], "Fp2__mean": [3.0, 4.0]})
     >>> table = FeatureTable(X, ["HC", "MDD"], ["a", "b"])
     >>> mask_table(table, pd.DataFrame({"Fp2": [True, False]})).X
-       Fp1__mean  Fp2__mean
-    0        1.0        3.0
-    1        2.0        NaN
+             Fp1__mean  Fp2__mean
+    subject
+    a              1.0        3.0
+    b              2.0        NaN
     """
     channels = table.channels
     if not isinstance(observed, pd.DataFrame):

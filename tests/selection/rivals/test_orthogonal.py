@@ -16,7 +16,7 @@ def data(request):
 
 
 def one_channel(X, lam):
-    return IDFSMEC(channels=["all"] * X.shape[1], lam=lam, tol=1e-8)
+    return IDFSMEC(["all"] * X.shape[1], lam=lam, lam_scale="paper", tol=1e-8)
 
 
 def test_fsor_is_idfs_mec_with_one_channel_and_free_redundancy(data):
