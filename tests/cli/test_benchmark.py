@@ -207,7 +207,7 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(table, tmp_path):
     )
     assert "accuracy: 2880 of 2880 to do" in process.stderr.readline()
     wait_for_a_finished_unit(tmp_path / "out", process)
-    process.send_signal(signal.SIGINT)  # a worker that is just starting would complain of its own
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
     rest = process.communicate()[1]
     assert process.returncode == 130, rest
     assert "stopped; what is finished is kept" in rest
