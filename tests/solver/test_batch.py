@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec.solver import ChannelProblems, kkt_residuals, objective, solve
-from idfsmec.solver.w_step import start_projection
+from idfsmec.solver.steps import start_projection
 
 from .problems import make_problems
 from .reference import alternate, simplex_qp

@@ -5,10 +5,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
-from idfsmec.solver import _array, objective
+from idfsmec.solver import _array, channel_weights, objective, total_objective
 from idfsmec.solver.problem import fit_product, gradients
-from idfsmec.solver.theta_step import project_to_simplex, theta_curvature, theta_step
-from idfsmec.solver.w_step import polar, start_projection, w_curvature, w_step
+from idfsmec.solver.steps import (
+    polar,
+    project_to_simplex,
+    start_projection,
+    theta_curvature,
+    theta_step,
+    w_curvature,
+    w_step,
+)
 
 from .problems import make_problems, random_point
 from .reference import simplex_qp
@@ -116,3 +123,33 @@ def test_the_start_completes_the_labels_by_the_directions_the_formula_names(n_fe
     plane = W.T @ W  # the two rows span the labels' direction and the cheap one
     np.testing.assert_allclose(plane @ v, v, atol=1e-8)
     np.testing.assert_allclose(plane @ wanted, wanted, atol=1e-6)
+
+
+@given(
+    st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6), st.floats(1.01, 20), st.integers(0, 99)
+)
+def test_no_other_weights_on_the_simplex_cost_less(objectives, gamma, seed):
+    U = np.array(objectives)
+    alpha = channel_weights(U, gamma)
+    assert alpha.sum() == pytest.approx(1)
+    best = np.sum(alpha**gamma * U)
+    for other in np.random.default_rng(seed).dirichlet(np.ones(U.size), size=20):
+        assert best <= np.sum(other**gamma * U) * (1 + 1e-9)
+
+
+def test_a_lower_loss_gives_a_larger_weight():
+    alpha = channel_weights(np.array([3.0, 1.0, 2.0]), 2.0)
+    assert alpha.argsort().tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize("gamma", [1.001, 2.0, 50.0])
+def test_extreme_losses_and_gammas_stay_finite(gamma):
+    alpha = channel_weights(np.array([0.0, 1e-300, 1.0, 1e300]), gamma)
+    assert np.isfinite(alpha).all()
+    assert alpha.sum() == pytest.approx(1)
+
+
+def test_without_weighting_all_channels_count_alike():
+    U = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert_allclose(channel_weights(U, 2.0, weighting=False), 0.5)
+    assert_allclose(total_objective(U, 2.0, weighting=False), [0.75, 1.75])

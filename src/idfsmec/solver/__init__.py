@@ -2,18 +2,18 @@
 
 The order of reading follows the paper: :mod:`scaling` (units of features), :mod:`moments` (the
 only place that sees samples), :mod:`table_moments`, :mod:`problem` (the objective of a channel),
-:mod:`theta_step` and :mod:`w_step` (its two updates), :mod:`batch` (the loop) and :mod:`newton`
-(its end), :mod:`channels` (all channels of a table), :mod:`held_out` (what they cost on other
-samples), :mod:`channel_weights` (alpha, at the end).
+:mod:`steps` (the three updates, those of feature weights, projection and channel weights),
+:mod:`batch` (the loop) and :mod:`newton` (its end), :mod:`channels` (all channels of a table),
+:mod:`held_out` (what they cost on other samples).
 """
 
 from idfsmec.solver.batch import Solution, solve
-from idfsmec.solver.channel_weights import channel_weights, total_objective
 from idfsmec.solver.channels import ChannelFits, Options, solve_channels
 from idfsmec.solver.held_out import held_out_losses
 from idfsmec.solver.moments import Moments, accumulate
 from idfsmec.solver.problem import ChannelProblems, kkt_residuals, objective
 from idfsmec.solver.scaling import Scaling, is_constant, observed_moments
+from idfsmec.solver.steps import channel_weights, total_objective
 from idfsmec.solver.table_moments import TableMoments, fold_moments, table_moments
 
 __all__ = [

@@ -25,8 +25,13 @@ from idfsmec.solver.problem import (
     objective,
     redundancy_product,
 )
-from idfsmec.solver.theta_step import theta_curvature, theta_step
-from idfsmec.solver.w_step import start_projection, w_curvature, w_step
+from idfsmec.solver.steps import (
+    start_projection,
+    theta_curvature,
+    theta_step,
+    w_curvature,
+    w_step,
+)
 
 # Iterations between two looks at the first-order conditions.
 _CHECK_EVERY = 20
@@ -177,7 +182,7 @@ def _finish(state: _State, tol: float, *, patient: bool) -> Any:
 
 
 def default_start(problems: ChannelProblems) -> tuple[Any, Any]:
-    """Even feature weights and :func:`~idfsmec.solver.w_step.start_projection`."""
+    """Even feature weights and :func:`~idfsmec.solver.steps.start_projection`."""
     xp = namespace(problems.A)
     theta = xp.full_like(problems.P[:, 0, :], 1.0 / problems.shape[2])
     return theta, start_projection(problems.A, problems.P)

@@ -20,9 +20,8 @@ import numpy as np
 
 from idfsmec.solver._array import arange, dot, dot_over_classes, namespace, transpose, zeros
 from idfsmec.solver.problem import ChannelProblems, redundancy_product, tangent_part
+from idfsmec.solver.steps import polar, project_to_simplex
 from idfsmec.solver.support import Support, centred
-from idfsmec.solver.theta_step import project_to_simplex
-from idfsmec.solver.w_step import polar
 
 # Beyond this many unknowns a Newton step costs more than the first-order steps it replaces.
 LARGEST_SYSTEM = 160

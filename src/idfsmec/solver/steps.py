@@ -1,22 +1,95 @@
-"""The step in the projection: one iteration of the generalised power method (GPI).
+"""The paper's three updates: feature weights theta, projection W, channel weights alpha.
 
-For fixed feature weights, ``min Tr(W'CW) - 2 Tr(W'D)`` over orthonormal W with ``C = Theta A
-Theta`` and ``D = Theta P``. For any ``eta`` at least the largest eigenvalue of C, the polar factor
-of ``(eta I - C) W + D`` costs no more than W (F. Nie, R. Zhang, X. Li, "A generalized power
-iteration method for solving quadratic problem on the Stiefel manifold", 2017).
+theta: a projected gradient step on the simplex.
+
+W: one iteration of the generalised power method (GPI). For fixed feature weights, ``min Tr(W'CW) -
+2 Tr(W'D)`` over orthonormal W with ``C = Theta A Theta`` and ``D = Theta P``. For any ``eta`` at
+least the largest eigenvalue of C, the polar factor of ``(eta I - C) W + D`` costs no more than W
+(F. Nie, R. Zhang, X. Li, "A generalized power iteration method for solving quadratic problem on
+the Stiefel manifold", 2017).
+
+alpha: closed form, computed once when the channels are solved. ``min sum_v alpha_v^gamma U_v``
+over the simplex has ``alpha_v`` proportional to ``U_v^(1 / (1 - gamma))``. A channel's problem
+does not depend on its weight, so all values of gamma share one solve.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from idfsmec.solver._array import concat, diagonal, dot, eye, namespace, solve_twice, transpose
+import numpy as np
+from numpy.typing import NDArray
+
+from idfsmec.solver._array import (
+    arange,
+    concat,
+    cumulative_sum,
+    diagonal,
+    dot,
+    eye,
+    namespace,
+    solve_twice,
+    transpose,
+)
+from idfsmec.solver.problem import ChannelProblems
+
+Array = NDArray[np.float64]
 
 _TINY = 1e-300
 # Costs below this share of a feature's count as zero when the start is chosen.
 _RIDGE = 1e-6
 # Curvatures are raised by this share, so that (eta I - C) never loses a direction of W.
 _MARGIN = 1e-4
+# A perfect fit has U = 0; this floor, relative to the largest U, keeps its logarithm finite.
+_FLOOR = 1e-15
+
+
+def project_to_simplex(points: Any) -> Any:
+    """Nearest points with non-negative entries that sum to 1.
+
+    Parameters
+    ----------
+    points : array of shape (b, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> project_to_simplex(np.array([[0.0, 0.5, 1.0]]))
+    array([[0.  , 0.25, 0.75]])
+    """
+    xp = namespace(points)
+    descending = -xp.sort(-points, axis=-1)
+    excess = cumulative_sum(descending) - 1.0
+    position = arange(points.shape[-1], points) + 1
+    kept = (descending * position > excess).sum(-1)
+    threshold = excess[arange(points.shape[0], points), kept - 1] / kept
+    return xp.maximum(points - threshold[:, None], xp.zeros_like(points))
+
+
+def theta_step(theta: Any, gradient: Any, curvature: Any) -> Any:
+    """Minimise the quadratic upper bound of U at ``theta`` over the simplex.
+
+    Parameters
+    ----------
+    theta : array of shape (b, d)
+        Where the bound touches U; need not lie on the simplex.
+    gradient : array of shape (b, d)
+    curvature : array of shape (b,)
+        At least the largest eigenvalue of ``Q = lam R + A o W W'``; then U never rises.
+    """
+    return project_to_simplex(theta - gradient / (2.0 * curvature[:, None]))
+
+
+def theta_curvature(problems: ChannelProblems) -> Any:
+    """Upper bound of the largest eigenvalue of ``Q`` for any W, shape (b,).
+
+    For positive semidefinite A the largest eigenvalue of ``A o W W'`` is at most that of A times
+    the largest ``|W_j|^2`` (Schur), and at most its trace, ``sum_j A_jj |W_j|^2``. No row of W is
+    longer than 1, and their squares sum to c (d, if there are fewer features than classes).
+    """
+    xp = namespace(problems.A)
+    by_trace = min(problems.shape[1:]) * xp.max(diagonal(problems.A), axis=1)
+    return problems.R_top + xp.minimum(problems.A_top, by_trace)
 
 
 def polar(M: Any) -> Any:
@@ -158,3 +231,37 @@ def _cheapest_complement(A: Any, inside: Any, n_wanted: int) -> Any:
     ceiling = 2.0 * xp.sum(xp.abs(A), axis=(1, 2)) + 1.0
     _, vectors = xp.linalg.eigh(outside @ A @ outside + ceiling[:, None, None] * inside)
     return transpose(vectors[:, :, :n_wanted])
+
+
+def channel_weights(objectives: Array, gamma: float, *, weighting: bool = True) -> Array:
+    """Weights of channels from their objectives; the lower the objective, the larger the weight.
+
+    Parameters
+    ----------
+    objectives : ndarray of shape (..., n_channels)
+    gamma : float
+        Greater than 1; the closer to 1, the more the best channel takes.
+    weighting : bool, default=True
+        False gives every channel the same weight.
+
+    Examples
+    --------
+    >>> channel_weights(np.array([1.0, 2.0, 4.0]), gamma=2.0)
+    array([0.571, 0.286, 0.143])
+    """
+    if not weighting:
+        return np.full_like(objectives, 1.0 / objectives.shape[-1])
+    logs = _safe_log(objectives) / (1.0 - gamma)
+    weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def total_objective(objectives: Array, gamma: float, *, weighting: bool = True) -> Array:
+    """``sum_v alpha_v^gamma U_v`` at the best alpha, for each row of objectives."""
+    weights = channel_weights(objectives, gamma, weighting=weighting)
+    return np.sum(weights**gamma * objectives, axis=-1)
+
+
+def _safe_log(objectives: Array) -> Array:
+    top = np.maximum(objectives.max(axis=-1, keepdims=True), np.finfo(float).tiny)
+    return np.log(np.maximum(objectives, _FLOOR * top))
