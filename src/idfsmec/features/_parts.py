@@ -124,6 +124,7 @@ def assemble(
                 "session": recordings[i].session,
                 "condition": recordings[i].condition,
                 "rows": finished[i][0].n_rows,
+                "facts": finished[i][0].facts,
             }
             for i in used
         ],

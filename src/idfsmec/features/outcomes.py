@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from idfsmec.table import FeatureTable
 
@@ -29,6 +30,8 @@ class RecordingOutcome:
         Why channels are missing: reason to channel to number of epochs.
     renamed : dict
         Channels that have another name in the file, from that name to the table's.
+    facts : dict
+        How it was recorded; see :class:`RecordingFeatures`.
     error : str
         What went wrong, if it failed.
     mendable : bool
@@ -47,6 +50,7 @@ class RecordingOutcome:
     reasons: dict[str, dict[str, int]] = field(default_factory=dict)
     montage: str = ""
     renamed: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
     error: str = ""
     mendable: bool = True
     notes: tuple[str, ...] = ()

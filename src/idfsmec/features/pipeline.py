@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from idfsmec._columns import join_column
 from idfsmec.features.compute import compute_features
 from idfsmec.features.epochs import EpochGrid, PreparedEpochs, prepare_epochs, prepare_recording
+from idfsmec.features.facts import recording_facts
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.features.signals import Signals, read_signals
 from idfsmec.missing import detect_missing
+from idfsmec.recordings import Recording
 
 # MNE keeps volts; everybody else in this field speaks of microvolts.
 _MICROVOLTS_PER_VOLT = 1e6
@@ -40,6 +42,9 @@ class RecordingFeatures:
         The montage's name, and the advice of the detection; empty if there is none.
     renamed : dict
         Channels that have another name in the file, from that name to the one used here.
+    facts : dict
+        How it was recorded, from the signal before any filter; see
+        :func:`idfsmec.features.facts.recording_facts`.
     """
 
     X: pd.DataFrame
@@ -50,6 +55,7 @@ class RecordingFeatures:
     montage: str = ""
     hint: str = ""
     renamed: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 def extract_recording(
@@ -92,6 +98,7 @@ def extract_recording(
     signals = read_signals(data, settings, sfreq=sfreq, ch_names=ch_names, unit=unit)
     causes, hint = _causes(signals, settings)
     known = np.any([np.zeros(signals.shape, dtype=bool), *causes.values()], axis=0)
+    facts = recording_facts(signals, causes, file_format=_file_format(data))
     prepared = _filter(signals, known, settings)
     causes["no finite, changing signal"] = prepared.missing & ~known
     missing = known | prepared.missing
@@ -112,7 +119,14 @@ def extract_recording(
         montage=signals.montage,
         hint=hint,
         renamed=signals.renamed,
+        facts=facts,
     )
+
+
+def _file_format(data: Any) -> str:
+    """Ending of the file a recording comes from; empty where there is none."""
+    files = data.files if isinstance(data, Recording) else ()
+    return files[0].suffix.lower().lstrip(".") if files else ""
 
 
 def _causes(

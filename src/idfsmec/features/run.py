@@ -289,6 +289,7 @@ def _outcome(
         reasons=found.reasons,
         montage=found.montage,
         renamed=found.renamed,
+        facts=found.facts,
         notes=(*said, found.hint) if found.hint else said,
     )
 

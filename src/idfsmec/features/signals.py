@@ -53,6 +53,8 @@ class Signals:
         The montage's name; empty if there is none.
     renamed : dict
         Channels that have another name where they come from, from that name to the one here.
+    n_recorded : int
+        All channels that came with these, EEG or not; 0 if nobody counted.
     """
 
     data: NDArray[np.floating]
@@ -66,6 +68,7 @@ class Signals:
     line_freq: float | None = None
     montage: str = ""
     renamed: dict[str, str] = field(default_factory=dict)
+    n_recorded: int = 0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -119,6 +122,7 @@ def _from_mne(
         "line_freq": info["line_freq"],
         "montage": channels.montage,
         "renamed": dict(channels.renamed),
+        "n_recorded": _count_recorded(measured),
     }
     if isinstance(measured, mne.io.BaseRaw):
         data = _read(measured, own, source)
@@ -130,6 +134,12 @@ def _from_mne(
     data = _read(measured, own, source)
     passed = float(info["highpass"] or 0.0), float(info["lowpass"] or np.inf)
     return Signals(data, marked=_marks(measured, own, len(data)), passed=passed, **about)
+
+
+def _count_recorded(measured: mne.io.BaseRaw | mne.BaseEpochs) -> int:
+    """Count the channels of the file, also those that a loader has left out."""
+    plan = channel_plan(measured)
+    return len(plan.renamed) + len(plan.dropped) or len(measured.ch_names)
 
 
 @dataclass(frozen=True)

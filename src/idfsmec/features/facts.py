@@ -1,0 +1,183 @@
+"""What a recording says about itself: channels, rate, length, mains, noise, gaps; never the label.
+
+Groups of a study may differ in how they were recorded. These few numbers, from the signal as it
+was recorded and before any filter, let an audit ask how much of a result that alone would give.
+All amplitudes are in microvolts (or in the signal's own unit where nobody knows it), and are
+medians over channels: one bad electrode does not move them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idfsmec.features.signals import Signals
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+#: Seconds of a window of the spectrum, and how many windows are taken, evenly over the recording.
+_WINDOW, _MOST_WINDOWS = 2.0, 60
+_MAINS = (50.0, 60.0)
+#: Hz: brain and body, the level that the upper edge is measured from, and muscle above the brain.
+_EEG, _LEVEL, _MUSCLE = (1.0, 45.0), (20.0, 30.0), (52.0, 98.0)
+#: The spectrum ends where it is so much weaker than at ``_LEVEL``; 1/f alone does not reach that.
+_EDGE = 0.01
+#: Samples looked at for the step of the converter.
+_MOST_SAMPLES = 20_000
+_MICROVOLTS_PER_VOLT = 1e6
+
+
+def recording_facts(
+    signals: Signals, causes: Mapping[str, Mask] | None = None, *, file_format: str = ""
+) -> dict[str, Any]:
+    """Describe how a recording was made, from nothing but the recording.
+
+    Parameters
+    ----------
+    signals : Signals
+        As recorded, before any filter.
+    causes : mapping of str to ndarray of shape (n_epochs, n_channels), optional
+        Where channels are missing, by reason.
+    file_format : str
+        Ending of the file.
+
+    Returns
+    -------
+    dict
+        ``n_channels`` (EEG channels used), ``n_recorded`` (all channels that came with them),
+        ``sfreq`` (Hz), ``duration`` (s), ``line_freq`` and ``line_amplitude`` (mains: the stronger
+        of 50 and 60 Hz), ``upper_edge`` (Hz, where the spectrum ends), ``quantisation`` (step of
+        the converter), ``amplitude`` (rms in 1-45 Hz), ``drift`` (standard deviation of the means
+        of windows of 2 s), ``muscle`` (rms in 52-98 Hz without mains), ``gaps`` (reason to share
+        of channel epochs) and ``format``. None where it cannot be known.
+    """
+    windows = _windows(signals)
+    frequencies, power = _spectrum(windows, signals.sfreq)
+    unit = 1.0 if signals.unit is None else signals.unit * _MICROVOLTS_PER_VOLT
+    line_freq, line_amplitude = _mains(frequencies, power)
+    n_times = signals.data.shape[-1] * (len(signals.data) if signals.grid is None else 1)
+    return {
+        "n_channels": len(signals.names),
+        "n_recorded": max(signals.n_recorded, len(signals.names)),
+        "sfreq": float(signals.sfreq),
+        "duration": float(n_times / signals.sfreq),
+        "line_freq": line_freq,
+        "line_amplitude": _number(line_amplitude, unit),
+        "upper_edge": _number(_upper_edge(frequencies, power)),
+        "quantisation": _number(_step(signals.data), unit),
+        "amplitude": _number(_rms(frequencies, power, *_EEG), unit),
+        "drift": _number(_drift(windows), unit),
+        "muscle": _number(_rms(frequencies, power, *_MUSCLE), unit),
+        "gaps": {reason: float(hits.mean()) for reason, hits in (causes or {}).items()},
+        "format": file_format,
+    }
+
+
+def _windows(signals: Signals) -> Floats:
+    """Stretches of two seconds, of shape (n_windows, n_channels, n_times)."""
+    data, size = signals.data, max(round(_WINDOW * signals.sfreq), 8)
+    if signals.grid is None:
+        return np.asarray(data[_spread(len(data)), :, :size], dtype=np.float64)
+    size = min(size, data.shape[1])
+    starts = _spread(max(data.shape[1] // size, 1)) * size
+    return np.stack([data[:, start : start + size] for start in starts]).astype(np.float64)
+
+
+def _spread(count: int) -> NDArray[np.intp]:
+    """Whole numbers below ``count``: all, or as many as wanted, evenly."""
+    wanted = min(count, _MOST_WINDOWS)
+    return np.unique(np.linspace(0, count - 1, wanted).round().astype(np.intp))
+
+
+def _spectrum(windows: Floats, sfreq: float) -> tuple[Floats, Floats]:
+    """Frequencies, and the median power density over windows, (n_channels, n_frequencies)."""
+    size = windows.shape[-1]
+    taper = np.hanning(size + 1)[:-1]
+    centred = np.nan_to_num(windows - windows.mean(axis=-1, keepdims=True))
+    power = np.abs(np.fft.rfft(centred * taper)) ** 2 * (2.0 / (sfreq * (taper**2).sum()))
+    frequencies: Floats = np.fft.rfftfreq(size, 1.0 / sfreq).astype(np.float64)
+    return frequencies, np.median(power, axis=0)
+
+
+def _mains(frequencies: Floats, power: Floats) -> tuple[float | None, float]:
+    """The stronger of 50 and 60 Hz, and its amplitude above what lies beside it."""
+    found: list[tuple[float, float]] = []
+    for line in _MAINS:
+        away = np.abs(frequencies - line)
+        inside, beside = away <= 1.25, (away > 1.5) & (away <= 4.0)
+        if line + 1.25 > frequencies[-1] or not beside.any():
+            continue
+        above = power[:, inside] - np.median(power[:, beside], axis=1, keepdims=True)
+        variance = np.maximum(above.sum(axis=1), 0.0) * frequencies[1]
+        found.append((_middle(np.sqrt(2.0 * variance)), line))
+    if not found:
+        return None, np.nan
+    amplitude, line = max(found)
+    return line, amplitude
+
+
+def _near_mains(frequencies: Floats) -> Mask:
+    """Bins that mains or its harmonics may touch."""
+    return np.any(
+        [np.abs((frequencies + line / 2) % line - line / 2) <= 2.0 for line in _MAINS], 0
+    )
+
+
+def _rms(frequencies: Floats, power: Floats, low: float, high: float) -> float:
+    inside = (frequencies >= low) & (frequencies < high) & ~_near_mains(frequencies)
+    # A band of which the sampling rate leaves a sliver says nothing.
+    if inside.sum() * frequencies[1] < 5.0:
+        return float("nan")
+    return _middle(np.sqrt(power[:, inside].sum(axis=1) * frequencies[1]))
+
+
+def _upper_edge(frequencies: Floats, power: Floats) -> float:
+    """Highest frequency at which there is still something, next to the level at 20-30 Hz."""
+    used = ~_near_mains(frequencies) | (frequencies < _LEVEL[1])
+    level = (frequencies >= _LEVEL[0]) & (frequencies < _LEVEL[1])
+    alive = power.sum(axis=1) > 0
+    if not level.any() or not alive.any():
+        return float("nan")
+    own = power[alive] / power[alive][:, level].mean(axis=1, keepdims=True).clip(1e-300)
+    there = np.flatnonzero((np.median(own, axis=0) >= _EDGE) & used)
+    return float(frequencies[there[-1]]) if there.size else float("nan")
+
+
+def _drift(windows: Floats) -> float:
+    return _middle(windows.mean(axis=-1).std(axis=0)) if len(windows) > 1 else float("nan")
+
+
+def _step(data: NDArray[np.floating]) -> float:
+    """Smallest step between values of a channel, where all steps are multiples of it."""
+    flat = data if data.ndim == 2 else data.transpose(1, 0, 2).reshape(data.shape[1], -1)
+    steps = [_channel_step(channel) for channel in flat[:, :_MOST_SAMPLES]]
+    found = [step for step in steps if np.isfinite(step)]
+    return float(np.median(found)) if 2 * len(found) > len(steps) else float("nan")
+
+
+def _channel_step(values: NDArray[np.floating]) -> float:
+    distinct = np.unique(values[np.isfinite(values)])
+    if distinct.size < 3:
+        return float("nan")
+    gaps = np.diff(distinct)
+    # Values that a converter gave differ by whole steps, but for the last digits of a float.
+    gaps = gaps[gaps > 1e-9 * np.abs(distinct).max()]
+    if gaps.size == 0:
+        return float("nan")
+    multiples = gaps / gaps.min()
+    return float(gaps.min()) if np.abs(multiples - multiples.round()).max() < 0.05 else np.nan
+
+
+def _middle(values: Floats) -> float:
+    """Median over the channels that have a signal."""
+    own = values[np.isfinite(values) & (values > 0)]
+    return float(np.median(own)) if own.size else float("nan")
+
+
+def _number(value: float, unit: float = 1.0) -> float | None:
+    """A number that JSON can hold, with the digits that it is good for."""
+    return float(f"{value * unit:.6g}") if np.isfinite(value) else None

@@ -1,0 +1,111 @@
+"""What a recording says about itself: each number against a signal made to have it."""
+
+import mne
+import numpy as np
+import pytest
+
+from idfsmec.features import extract_recording, extract_table
+from idfsmec.recordings import simulate_cohort
+
+SFREQ = 256.0
+
+
+def recorded(data, sfreq=SFREQ, names=("Fp1", "Cz", "O2")):
+    info = mne.create_info(list(names[: len(data)]), sfreq, "eeg")
+    return mne.io.RawArray(data * 1e-6, info, verbose="error")
+
+
+def facts(data, sfreq=SFREQ):
+    return extract_recording(recorded(data, sfreq)).facts
+
+
+@pytest.fixture
+def noise():
+    return np.random.default_rng(0).normal(scale=10.0, size=(3, int(30 * SFREQ)))
+
+
+@pytest.fixture
+def time(noise):
+    return np.arange(noise.shape[1]) / SFREQ
+
+
+def test_size_and_rate(noise):
+    found = facts(noise)
+    assert (found["n_channels"], found["n_recorded"]) == (3, 3)
+    assert (found["sfreq"], found["duration"], found["format"]) == (SFREQ, 30.0, "")
+
+
+def test_channels_that_are_no_eeg_count_as_recorded(noise):
+    info = mne.create_info(["Fp1", "Cz", "EKG"], SFREQ, "eeg")
+    raw = mne.io.RawArray(noise * 1e-6, info, verbose="error")
+    found = extract_recording(raw).facts
+    assert (found["n_channels"], found["n_recorded"]) == (2, 3)
+
+
+@pytest.mark.parametrize("line", [50.0, 60.0])
+def test_mains_is_found_with_its_amplitude(noise, time, line):
+    found = facts(noise + 30 * np.sin(2 * np.pi * line * time))
+    assert found["line_freq"] == line
+    assert found["line_amplitude"] == pytest.approx(30.0, rel=0.05)
+
+
+def test_a_slow_recording_has_no_mains(noise):
+    found = facts(noise, sfreq=90.0)
+    assert found["line_freq"] is None
+    assert found["line_amplitude"] is None
+
+
+def test_amplitude_of_white_noise_is_its_share_of_the_band(noise):
+    # 42 of the 44 Hz are used: mains of 50 Hz may touch from 48 on, harmonics of 0 up to 2.
+    share = np.sqrt(43 / (SFREQ / 2))
+    assert facts(noise)["amplitude"] == pytest.approx(10 * share * np.sqrt(np.log(2)), rel=0.05)
+
+
+def test_mains_moves_neither_amplitude_nor_muscle(noise, time):
+    plain, humming = facts(noise), facts(noise + 500 * np.sin(2 * np.pi * 50 * time))
+    assert humming["amplitude"] == pytest.approx(plain["amplitude"], rel=0.01)
+    assert humming["muscle"] == pytest.approx(plain["muscle"], rel=0.05)
+
+
+def test_upper_edge_is_where_a_low_pass_ends_the_spectrum(noise):
+    low = mne.filter.filter_data(noise, SFREQ, None, 70.0, verbose="error")
+    assert 70.0 < facts(low)["upper_edge"] < 87.5  # where its transition begins and ends
+    assert facts(noise)["upper_edge"] == pytest.approx(SFREQ / 2, abs=1.0)
+
+
+def test_the_step_of_a_converter_is_found_and_none_where_there_is_none(noise):
+    assert facts(np.round(noise / 0.25) * 0.25)["quantisation"] == pytest.approx(0.25)
+    assert facts(noise)["quantisation"] is None
+
+
+def test_drift_is_slow_wandering(noise, time):
+    still, wandering = facts(noise), facts(noise + 200 * np.sin(2 * np.pi * time / 20))
+    assert wandering["drift"] == pytest.approx(200 / np.sqrt(2), rel=0.1)
+    assert still["drift"] < 2
+
+
+def test_a_dead_channel_does_not_move_medians(noise):
+    dead = noise.copy()
+    dead[1] = 0.0
+    assert facts(dead)["amplitude"] == pytest.approx(facts(noise)["amplitude"], rel=0.05)
+
+
+def test_gaps_are_shares_by_reason(noise):
+    raw = recorded(noise)
+    raw.info["bads"] = ["Cz"]
+    assert extract_recording(raw).facts["gaps"]["marked bad"] == pytest.approx(1 / 3)
+
+
+def test_epochs_and_the_recording_they_are_cut_from_agree(noise):
+    raw = recorded(noise)
+    epochs = mne.make_fixed_length_epochs(raw, 2.0, preload=True, verbose="error")
+    whole, cut = extract_recording(raw).facts, extract_recording(epochs).facts
+    for name in ("sfreq", "duration", "amplitude", "muscle", "upper_edge"):
+        assert cut[name] == pytest.approx(whole[name]), name
+
+
+def test_tables_keep_the_facts_of_each_recording():
+    cohort = simulate_cohort(2, 3, duration=20, detached=0, random_state=0)
+    kept = extract_table(cohort.recordings).table.info["recordings"]
+    assert [one["facts"]["n_channels"] for one in kept] == [3, 3]
+    assert all(one["facts"]["amplitude"] > 1 for one in kept)
