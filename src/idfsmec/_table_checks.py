@@ -16,6 +16,8 @@ from idfsmec.errors import InputError
 #: Name of a column, and of an index, that says who each row comes from.
 SUBJECT = "subject"
 GROUPS = (SUBJECT, "label")
+#: Name of the column that says at which hospital a row was recorded.
+SITE = "site"
 RowName = Callable[[int], str]
 
 
@@ -42,18 +44,6 @@ def check_columns(columns: list[Any]) -> None:
         if column in seen:
             raise InputError(f"Column {column!r} is there more than once: rename or drop one.")
         seen.add(column)
-
-
-def check_header(columns: list[Any]) -> None:
-    """Refuse the columns of a table file without subject, label or features."""
-    for name in GROUPS:
-        if columns.count(name) != 1:
-            found = ", ".join(repr(column) for column in columns[:5]) or "nothing"
-            raise InputError(
-                f"needs exactly one column {name!r}, has {columns.count(name)}. A table has the "
-                f"columns subject, label, then the features; this one begins with {found}."
-            )
-    check_columns([column for column in columns if column not in GROUPS])
 
 
 def clean_features(X: pd.DataFrame, name_row: RowName = name_row) -> pd.DataFrame:
@@ -114,19 +104,15 @@ def clean_groups(
     values : Series or array-like of shape (n_samples,)
         A Series must have the index of X, since two orders of rows cannot be told apart; beside
         an X that is indexed by subjects it may also be numbered 0 ... n_samples - 1.
-    what : {"label", "subject"}
+    what : {"label", "subject", "site"}
     index : Index of shape (n_samples,)
         The index of X.
     """
     series = values if isinstance(values, pd.Series) else pd.Series(list(values))
     if len(series) != len(index):
         raise InputError(f"There are {len(series)} {what}s for {len(index)} rows of features.")
-    numbered = index.name == SUBJECT and series.index.equals(pd.RangeIndex(len(index)))
-    if isinstance(values, pd.Series) and not (numbered or series.index.equals(index)):
-        raise InputError(
-            f"The {what}s have another index than X: bring them into the same order, then use "
-            "reset_index(drop=True) on both."
-        )
+    if isinstance(values, pd.Series):
+        same_rows(series.index, index, f"{what}s")
     series = series.reset_index(drop=True)
     missing = series.isna().to_numpy()
     if not missing.any() and isinstance(series.dtype, pd.CategoricalDtype):
@@ -141,6 +127,16 @@ def clean_groups(
             "every sample needs one; fill it in or drop the row."
         )
     return _one_dtype(series, what).rename(what)
+
+
+def same_rows(own: pd.Index, index: pd.Index, what: str) -> None:
+    """Refuse what stands in another order than X, or might."""
+    numbered = index.name == SUBJECT and own.equals(pd.RangeIndex(len(index)))
+    if not (numbered or own.equals(index)):
+        raise InputError(
+            f"The {what} have another index than X: bring them into the same order, then use "
+            "reset_index(drop=True) on both."
+        )
 
 
 def _one_dtype(series: pd.Series, what: str) -> pd.Series:

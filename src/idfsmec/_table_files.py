@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
-import re
-import zlib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from idfsmec._files import replacing
-from idfsmec._table_checks import GROUPS, check_header, clean_features, clean_groups
+from idfsmec._table_checks import GROUPS, SITE
+from idfsmec._table_csv import kind_of, read_csv, restore, write_csv
+from idfsmec._table_rows import KNOWN, part_header
 from idfsmec.errors import InputError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 METADATA_KEY = b"idfsmec"
 
-Parts = tuple[pd.DataFrame, pd.Series, pd.Series, dict[str, Any]]
+
+class Parts(NamedTuple):
+    """What a feature table is made of."""
+
+    X: pd.DataFrame
+    y: pd.Series
+    subjects: pd.Series
+    info: dict[str, Any]
+    sites: pd.Series | None = None
+    rows: pd.DataFrame | None = None
 
 
 def file_format(path: Path) -> str:
@@ -55,11 +59,16 @@ def sidecar_path(path: Path) -> Path:
 
 
 def write_parts(path: Path, parts: Parts) -> None:
-    """Write features, labels, subjects and info to one table file."""
-    X, y, subjects, info = parts
-    groups = pd.DataFrame(dict(zip(GROUPS, (subjects, y), strict=True)))
-    frame = pd.concat([groups, X.reset_index(drop=True)], axis=1)
-    metadata: dict[str, Any] = {"format_version": FORMAT_VERSION, "info": info}
+    """Write a table and what is known about its rows to one file."""
+    about = pd.DataFrame(dict(zip(GROUPS, (parts.subjects, parts.y), strict=True)))
+    if parts.sites is not None:
+        about[SITE] = parts.sites
+    if parts.rows is not None:
+        about = pd.concat([about, parts.rows], axis=1)
+    frame = pd.concat([about, parts.X.reset_index(drop=True)], axis=1)
+    # A table with nothing that version 1 lacks can be read by those who know version 1 only.
+    version = 1 if about.shape[1] == len(GROUPS) else FORMAT_VERSION
+    metadata: dict[str, Any] = {"format_version": version, "info": parts.info}
     if file_format(path) == "parquet":
         table = pa.Table.from_pandas(frame, preserve_index=False)
         schema_metadata = {**table.schema.metadata, METADATA_KEY: json.dumps(metadata).encode()}
@@ -70,7 +79,7 @@ def write_parts(path: Path, parts: Parts) -> None:
                 write_page_checksum=True,  # a flipped bit is found when the table is read
             )
         return
-    metadata["dtypes"] = {name: kind_of(groups[name]) for name in GROUPS}
+    metadata["dtypes"] = {str(name): kind_of(about[name]) for name in about}
     with replacing(sidecar_path(path), path) as (sidecar, temporary):
         sidecar.write_text(json.dumps(metadata, indent=2), encoding="utf-8")
         write_csv(temporary, frame)
@@ -99,15 +108,22 @@ def _read_parquet(path: Path) -> Parts:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"not a readable Parquet file ({reason}).") from error
     metadata = _check_metadata((table.schema.metadata or {}).get(METADATA_KEY))
-    check_header(frame.columns.tolist())
-    features = frame.drop(columns=list(GROUPS))
-    return features, frame["label"], frame["subject"], metadata.get("info", {})
+    rows, features = part_header(frame.columns.tolist())
+    return Parts(
+        frame[features],
+        frame["label"],
+        frame["subject"],
+        metadata.get("info", {}),
+        frame.get(SITE),
+        frame[rows] if rows else None,
+    )
 
 
 def _without_row_names(table: pa.Table) -> pd.DataFrame:
-    """Drop the index that pandas stores as columns; a subject in the index is a subject."""
+    """Drop the index that pandas stores as columns, but for what it tells about rows."""
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    row_names = [name for name in index if isinstance(name, str) and name not in GROUPS]
+    known = (*GROUPS, SITE, *KNOWN)
+    row_names = [name for name in index if isinstance(name, str) and name not in known]
     return table.to_pandas(ignore_metadata=True).drop(columns=row_names)
 
 
@@ -115,9 +131,19 @@ def _read_csv(path: Path) -> Parts:
     sidecar = sidecar_path(path)
     metadata = _check_metadata(sidecar.read_bytes() if sidecar.is_file() else None)
     kinds = metadata.get("dtypes", {})
-    features, groups = read_csv(path, hand_made=not metadata)
-    subjects, labels = (restore(groups[name], kinds.get(name)) for name in GROUPS)
-    return features, labels, subjects, metadata.get("info", {})
+    features, groups, rows = read_csv(path, hand_made=not metadata)
+    about = {str(name): restore(groups[name], kinds.get(str(name))) for name in groups}
+    if rows is not None:
+        restored = {str(name): restore(rows[name], kinds.get(str(name))) for name in rows}
+        rows = pd.DataFrame(restored)
+    return Parts(
+        features,
+        about["label"],
+        about["subject"],
+        metadata.get("info", {}),
+        about.get(SITE),
+        rows,
+    )
 
 
 def _check_metadata(text: bytes | str | None) -> dict[str, Any]:
@@ -140,171 +166,3 @@ def _check_metadata(text: bytes | str | None) -> dict[str, Any]:
             f"{FORMAT_VERSION}: upgrade idfsmec."
         )
     return metadata
-
-
-def _gzipped(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")
-
-
-def _open_text(path: Path) -> IO[str]:
-    """Open a text file, gzipped or not; a byte order mark is skipped."""
-    if _gzipped(path):
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
-
-
-def write_csv(path: Path, frame: pd.DataFrame) -> None:
-    """Write a frame as CSV, gzipped if the name says so; numbers survive exactly."""
-    # Arrow writes the shortest digits that read back the same, ten times as fast as pandas.
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    with path.open("wb") as file:
-        if not _gzipped(path):
-            pa_csv.write_csv(table, file)
-            return
-        # Neither name nor time goes into the file: the same table gives the same bytes.
-        with gzip.GzipFile("", "wb", 6, fileobj=file, mtime=0) as packed:
-            pa_csv.write_csv(table, packed)
-
-
-def read_csv(path: Path, hand_made: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read a CSV table.
-
-    Parameters
-    ----------
-    path : Path
-    hand_made : bool
-        Whether a bare ``NA`` among subjects and labels is a missing value. In a table of ours
-        it is somebody's name for a group.
-
-    Returns
-    -------
-    features : DataFrame of shape (n_samples, n_features)
-    groups : DataFrame of shape (n_samples, 2)
-        Subjects and labels, as text.
-    """
-    try:
-        layout = _sniff(path)
-        frame = _parse(path, layout, hand_made)
-    except (
-        UnicodeDecodeError,
-        EOFError,
-        OSError,
-        zlib.error,
-        csv.Error,
-        pa.ArrowException,
-    ) as error:
-        raise InputError(f"not a readable CSV file ({error}).") from error
-    features = clean_features(frame.loc[:, layout.features], _name_line)
-    groups = {name: clean_groups(frame[name], name, frame.index, _name_line) for name in GROUPS}
-    return features, pd.DataFrame(groups)
-
-
-def _name_line(row: int) -> str:
-    return f"line {row + 2}"
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """How a CSV file is laid out: separator, decimal sign and feature columns."""
-
-    separator: str
-    decimal: str
-    features: list[str]
-
-
-def _sniff(path: Path) -> _Layout:
-    """Find out how a CSV file is laid out, and check its header."""
-    with _open_text(path) as file:
-        head = file.readline()
-        file.seek(0)
-        separator = max(",;\t", key=head.count)
-        reader = csv.reader(file, delimiter=separator)
-        columns = next(reader, [])
-        first = next(reader, [])
-    # R's write.csv and pandas' to_csv put row names into a first column without a name.
-    named = columns[1:] if columns and columns[0] == "" else columns
-    check_header(named)
-    comma = separator != "," and any(_DECIMAL_COMMA.fullmatch(cell) for cell in first)
-    features = [column for column in named if column not in GROUPS]
-    return _Layout(separator, "," if comma else ".", features)
-
-
-_DECIMAL_COMMA = re.compile(r"-?\d+,\d+([eE][+-]?\d+)?")
-# What pandas, R, Julia and spreadsheets write where a number is missing.
-_NULLS = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "missing"]
-
-
-def _parse(path: Path, layout: _Layout, hand_made: bool) -> pd.DataFrame:
-    """Parse a CSV file strictly: a line with too few or too many cells is refused."""
-
-    def parse(feature_type: pa.DataType) -> pd.DataFrame:
-        types = dict.fromkeys(layout.features, feature_type) | dict.fromkeys(GROUPS, pa.string())
-        with pa.input_stream(str(path), compression="gzip" if _gzipped(path) else None) as stream:
-            table = pa_csv.read_csv(
-                stream,
-                parse_options=pa_csv.ParseOptions(
-                    delimiter=layout.separator, newlines_in_values=True
-                ),
-                convert_options=pa_csv.ConvertOptions(
-                    column_types=types,
-                    null_values=_NULLS,
-                    strings_can_be_null=hand_made,
-                    quoted_strings_can_be_null=False,
-                    decimal_point=layout.decimal,
-                    include_columns=[*GROUPS, *layout.features],
-                ),
-            )
-        return table.to_pandas()
-
-    try:
-        return parse(pa.float64())
-    except pa.ArrowInvalid:
-        _find_text(parse(pa.string()), layout)
-        raise
-
-
-def _find_text(frame: pd.DataFrame, layout: _Layout) -> None:
-    """Raise for the first cell of the features that is no number."""
-    for column in layout.features:
-        for row, cell in enumerate(frame[column]):
-            if pd.isna(cell) or cell in _NULLS:
-                continue
-            try:
-                float(cell.replace(layout.decimal, "."))
-            except ValueError:
-                raise InputError(
-                    f"Column {column!r} holds {cell!r} in {_name_line(row)}, which is no "
-                    "number: features are numbers, and a missing channel is an empty cell."
-                ) from None
-
-
-def kind_of(series: pd.Series) -> str:
-    """Name the dtype of labels or subjects for the sidecar of a CSV file."""
-    if series.dtype == np.int64:
-        return "integer"
-    if series.dtype == np.float64:
-        return "number"
-    return "boolean" if series.dtype == np.bool_ else "text"
-
-
-def restore(text: pd.Series, kind: str | None) -> pd.Series:
-    """Turn the text of a CSV column back into what the sidecar says it was.
-
-    Without a sidecar, labels that are all plain integers are integers; subjects stay text,
-    because the zeros in front of ``02010002`` are part of the name.
-    """
-    if kind is None:
-        whole = r"-?(0|[1-9][0-9]{0,17})(\.0)?"  # pandas writes 1.0 where labels were floats
-        if text.name == "label" and text.str.fullmatch(whole).all():
-            text, kind = text.str.removesuffix(".0"), "integer"
-        else:
-            kind = "text"
-    try:
-        if kind == "boolean":
-            return text.map({"true": True, "false": False}.__getitem__).astype(bool)
-        return text.astype({"integer": np.int64, "number": np.float64}.get(kind, text.dtype))
-    except (ValueError, KeyError) as error:
-        raise InputError(
-            f"the {text.name}s are not the {kind} values that the .info.json file beside the "
-            "table says they are: delete that file if the table was changed by hand."
-        ) from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,21 +14,20 @@ import pandas as pd
 
 from idfsmec._columns import split_column
 from idfsmec._table_checks import (
+    SITE,
     SUBJECT,
     clean_features,
     clean_groups,
     clean_info,
     same_info,
 )
-from idfsmec._table_files import read_parts, write_parts
+from idfsmec._table_files import Parts, read_parts, write_parts
+from idfsmec._table_html import table_html
+from idfsmec._table_join import join_parts, recordings_left
+from idfsmec._table_rows import clean_rows
 from idfsmec.errors import InputError
 
 __all__ = ["FeatureTable"]
-
-# Rows and columns of the map in notebooks; larger tables are shown by their first ones.
-_MOST_SUBJECTS, _MOST_CHANNELS = 60, 128
-_CELL = 6
-_WIDEST_CELL, _WIDTH = 30, 240  # few channels get wide cells
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,6 +51,13 @@ class FeatureTable:
     info : mapping, optional
         How the table was made: sampling rate, bands, montage and the like. Holds what JSON
         can hold, so every file format gives it back unchanged (tuples come back as lists).
+        Of ``info["recordings"]``, one mapping for each recording, those stay that have samples.
+    sites : Series of shape (n_samples,), optional
+        The hospital of each sample.
+    rows : DataFrame of shape (n_samples, n_columns), optional
+        What else is known about each sample: ``recording`` (a name), ``session``,
+        ``condition``, ``epoch`` (its number in the recording), ``onset`` (in seconds), and age,
+        sex or whatever the study knows.
 
     Raises
     ------
@@ -79,19 +84,21 @@ class FeatureTable:
     y: pd.Series
     subjects: pd.Series
     info: Mapping[str, Any] = field(default_factory=dict)
+    sites: pd.Series | None = field(default=None, kw_only=True)
+    rows: pd.DataFrame | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         X = clean_features(self.X)
-        y, subjects = (
-            clean_groups(values, what, self.X.index)
-            for values, what in ((self.y, "label"), (self.subjects, "subject"))
-        )
+        index = self.X.index
+        subjects = clean_groups(self.subjects, "subject", index)
         X.index = pd.Index(subjects, name=SUBJECT)
         for name, value in {
             "X": X,
-            "y": y,
+            "y": clean_groups(self.y, "label", index),
             "subjects": subjects,
             "info": clean_info(self.info),
+            "sites": None if self.sites is None else clean_groups(self.sites, SITE, index),
+            "rows": clean_rows(self.rows, index),
         }.items():
             object.__setattr__(self, name, value)
 
@@ -130,14 +137,15 @@ class FeatureTable:
         if len(counts) > 6:
             labels = f"of {len(counts)} kinds"
         missing = 1 - self.observed.to_numpy().mean()
+        sites = "" if self.sites is None else f" at {self.sites.nunique()} sites"
         return (
-            f"FeatureTable({len(self)} samples of {self.subjects.nunique()} subjects; "
+            f"FeatureTable({len(self)} samples of {self.subjects.nunique()} subjects{sites}; "
             f"{len(self.channels)} channels x {len(self.features)} features; labels {labels}; "
             f"{missing:.1%} missing)"
         )
 
     def _repr_html_(self) -> str:
-        return _table_html(self)
+        return table_html(self)
 
     def equals(self, other: object) -> bool:
         """Whether another table is the same in everything; NaN equals NaN."""
@@ -147,20 +155,22 @@ class FeatureTable:
             and self.y.equals(other.y)
             and self.subjects.equals(other.subjects)
             and same_info(self.info, other.info)
+            and _same(self.sites, other.sites)
+            and _same(self.rows, other.rows)
         )
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> FeatureTable:
         """Read a table from Parquet (``.parquet``) or CSV (``.csv``, ``.csv.gz``).
 
-        The file has the columns ``subject``, ``label``, then the features; it may come from
-        :meth:`write`, or from R, pandas or a spreadsheet. In CSV files made by hand, subjects
-        are read as text, labels as integers where all of them are, and commas, semicolons and
-        tabs all part the cells.
+        The file has the columns ``subject``, ``label``, optionally ``site`` and others that say
+        something about rows, then the features; it may come from :meth:`write`, or from R,
+        pandas or a spreadsheet. In CSV files made by hand, subjects are read as text, labels as
+        integers where all of them are, and commas, semicolons and tabs all part the cells.
         """
-        X, y, subjects, info = read_parts(Path(path))
+        parts = read_parts(Path(path))
         try:
-            return cls(X, y, subjects, info)
+            return cls(**parts._asdict())
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
@@ -177,7 +187,7 @@ class FeatureTable:
             Where the table is now.
         """
         path = Path(path)
-        write_parts(path, (self.X, self.y, self.subjects, dict(self.info)))
+        write_parts(path, _parts_of(self))
         return path
 
     def take(self, rows: Sequence[int] | Sequence[bool] | np.ndarray) -> FeatureTable:
@@ -185,10 +195,21 @@ class FeatureTable:
         chosen = np.asarray(rows)
         if chosen.size == 0:
             raise InputError("No samples are left.")
-        y, subjects = (
-            part.iloc[chosen].reset_index(drop=True) for part in (self.y, self.subjects)
-        )
-        return replace(self, X=self.X.iloc[chosen], y=y, subjects=subjects)
+        about: dict[str, Any] = {
+            name: None if part is None else part.iloc[chosen].reset_index(drop=True)
+            for name, part in self._about().items()
+        }
+        info = recordings_left(self.info, about["rows"], about["subjects"])
+        return replace(self, X=self.X.iloc[chosen], info=info, **about)
+
+    def _about(self) -> dict[str, Any]:
+        """What has one entry per sample, besides the features."""
+        return {
+            "y": self.y,
+            "subjects": self.subjects,
+            "sites": self.sites,
+            "rows": self.rows,
+        }
 
     def select_channels(self, channels: Iterable[str]) -> FeatureTable:
         """Keep some channels, in the order given.
@@ -226,7 +247,8 @@ class FeatureTable:
 
         The channels are the union of all; a channel that a table lacks is missing in its
         rows. Of ``info``, what all tables agree on is kept; where they differ, each table's
-        own values stand in the list ``info["parts"]``.
+        own values stand in the list ``info["parts"]``; ``info["recordings"]`` has those of all.
+        Recordings of different tables that have one name get different ones.
 
         Examples
         --------
@@ -239,20 +261,18 @@ class FeatureTable:
         a              0.1        NaN
         b              NaN        0.3
         """
-        parts = list(tables)
+        parts = [_parts_of(table) for table in tables]
         if not parts:
             raise InputError("There are no tables to put together.")
-        X = pd.concat([part.X for part in parts], ignore_index=True, sort=False)
-        # Columns a later table adds to a channel go beside the others of that channel.
-        channels = [split_column(column)[0] for column in X.columns]
-        place = {channel: rank for rank, channel in enumerate(dict.fromkeys(channels))}
-        order = np.argsort([place[channel] for channel in channels], kind="stable")
-        return cls(
-            X.iloc[:, order] if (np.diff(order) < 0).any() else X,
-            _stack([part.y for part in parts], "label"),
-            _stack([part.subjects for part in parts], "subject"),
-            _merge_info([part.info for part in parts]),
-        )
+        return cls(**join_parts(parts)._asdict())
+
+
+def _parts_of(table: FeatureTable) -> Parts:
+    return Parts(table.X, table.y, table.subjects, dict(table.info), table.sites, table.rows)
+
+
+def _same(one: pd.Series | pd.DataFrame | None, other: Any) -> bool:
+    return other is None if one is None else bool(one.equals(other))
 
 
 def _each_once(names: Iterable[Any], what: str) -> list[Any]:
@@ -267,70 +287,3 @@ def _refuse_unknown(wanted: list[Any], known: list[Any], what: str) -> None:
             near = get_close_matches(str(name), [str(one) for one in known], n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise InputError(f"The table has no {what} {name!r}.{hint}")
-
-
-def _stack(groups: list[pd.Series], what: str) -> pd.Series:
-    if len({group.dtype for group in groups}) > 1:
-        kinds = ", ".join(sorted({str(group.dtype) for group in groups}))
-        raise InputError(
-            f"The tables have {what}s of different types ({kinds}): convert them to one first."
-        )
-    return pd.concat(groups, ignore_index=True)
-
-
-def _merge_info(infos: list[Mapping[str, Any]]) -> dict[str, Any]:
-    keys = dict.fromkeys(key for info in infos for key in info)
-    shared = {
-        key: infos[0][key]
-        for key in keys
-        if all(
-            key in info and same_info({"": info[key]}, {"": infos[0].get(key)}) for info in infos
-        )
-    }
-    own = [{key: value for key, value in info.items() if key not in shared} for info in infos]
-    return {**shared, "parts": own} if any(own) else shared
-
-
-def _table_html(table: FeatureTable) -> str:
-    """Show a table in a notebook: no scripts, and all names escaped."""
-    observed = table.observed
-    missing = 1.0 - float(observed.to_numpy().mean()) if observed.size else 0.0
-    counts = table.y.value_counts()
-    labels = ", ".join(f"{escape(str(label))} {count}" for label, count in counts.items())
-    facts = {
-        "samples": str(len(table.X)),
-        "subjects": str(table.subjects.nunique()),
-        "labels": labels,
-        "channels": str(len(table.channels)),
-        "features per channel": str(len(table.features)),
-        "channel-samples missing": f"{missing:.1%}",
-    }
-    rows = "".join(
-        f"<tr><th style='text-align:left'>{name}</th><td style='text-align:left'>{value}</td></tr>"
-        for name, value in facts.items()
-    )
-    return f"<div><b>FeatureTable</b><table>{rows}</table>{_missing_map(table)}</div>"
-
-
-def _missing_map(table: FeatureTable) -> str:
-    """Subjects by channels as small squares: the darker, the more of it is missing."""
-    shares = (~table.observed).groupby(table.subjects.to_numpy(), sort=False).mean()
-    if not shares.size or not shares.to_numpy().any():
-        return ""
-    shown = shares.iloc[:_MOST_SUBJECTS, :_MOST_CHANNELS]
-    across = max(_CELL, min(_WIDEST_CELL, _WIDTH // shown.shape[1]))
-    squares = "".join(
-        f"<rect x='{across * column}' y='{_CELL * row}' width='{across}' height='{_CELL}' "
-        f"fill='#c2410c' fill-opacity='{share:.2f}'><title>{escape(str(shown.index[row]))}, "
-        f"{escape(str(shown.columns[column]))}: {share:.0%} missing</title></rect>"
-        for row, values in enumerate(shown.to_numpy())
-        for column, share in enumerate(values)
-        if share > 0
-    )
-    width, height = across * shown.shape[1], _CELL * shown.shape[0]
-    cut = "" if shown.shape == shares.shape else " (the first ones)"
-    return (
-        f"<div>Missing, subjects by channels{cut}</div>"
-        f"<svg width='{width}' height='{height}' role='img' aria-label='missing channels' "
-        f"style='background:#8881'>{squares}</svg>"
-    )

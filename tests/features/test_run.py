@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from dataclasses import replace
 
+import mne
 import numpy as np
 import pytest
 
@@ -263,3 +265,40 @@ def test_an_existing_table_is_not_replaced_unasked(recordings, tmp_path):
 def test_an_output_that_cannot_be_written_is_refused_first(recordings, tmp_path, name, message):
     with pytest.raises(InputError, match=message):
         extract_to_file(recordings, tmp_path / name)
+
+
+def test_each_row_knows_its_recording_epoch_and_what_the_manifest_says(study):
+    lines = study.read_text().splitlines()
+    more = ["condition,age,sex,site", "EC,31,f,A", "EC,45,m,A", "EO,,f,B", "EO,52,,B"]
+    study.write_text("\n".join(f"{line},{rest}" for line, rest in zip(lines, more, strict=True)))
+    table = extract_table(read_manifest(study)).table
+    rows = table.rows
+    assert list(rows)[:5] == ["recording", "session", "condition", "epoch", "onset"]
+    assert rows["recording"].unique().tolist() == ["s01", "s02_raw", "s03", "s04"]
+    assert rows["epoch"].tolist() == [0, 1, 2, 3, 0, 1, 2, 0, 1, 0, 1, 2]
+    assert rows["onset"].tolist() == [10.0 * epoch for epoch in rows["epoch"]]
+    assert rows["condition"].tolist() == ["EC"] * 7 + ["EO"] * 5
+    assert rows["age"].tolist()[:4] == [31.0] * 4
+    assert rows["age"].isna().sum() == 2
+    assert rows["sex"].dropna().unique().tolist() == ["f", "m"]
+    assert rows["session"].isna().all()
+    assert table.sites.tolist() == ["A"] * 7 + ["B"] * 5
+    listed = table.info["recordings"]
+    assert [one["recording"] for one in listed] == rows["recording"].unique().tolist()
+    assert [one["facts"]["n_channels"] for one in listed] == [19, 17, 18, 19]
+
+
+def test_epochs_that_are_left_out_leave_a_hole_in_the_numbers(raws):
+    raw = raws["s01.edf"].copy()
+    raw.set_annotations(mne.Annotations([12.0], [5.0], ["BAD moved"]))
+    [recording] = simulate_cohort(1, 3, duration=20, random_state=0).recordings
+    table = extract_table([replace(recording, load=raw.copy)]).table
+    assert table.rows["epoch"].tolist() == [0, 2, 3]
+    assert table.rows["onset"].tolist() == [0.0, 20.0, 30.0]
+
+
+def test_recordings_of_one_name_are_told_apart():
+    [one] = simulate_cohort(1, 3, duration=20, detached=0, random_state=0).recordings
+    both = [one, replace(one, session="2")]
+    table = extract_table(both).table
+    assert table.rows["recording"].unique().tolist() == [one.subject, f"{one.subject}-2"]

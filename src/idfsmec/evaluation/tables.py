@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -103,7 +104,7 @@ def name_tables(tables: Tables) -> dict[str, FeatureTable]:
 
 
 def table_digest(table: FeatureTable) -> str:
-    """Hash what a table holds: values, columns, labels, subjects, montage.
+    """Hash what a table holds: values, columns, labels, subjects, montage, sites, rows and facts.
 
     Examples
     --------
@@ -118,6 +119,15 @@ def table_digest(table: FeatureTable) -> str:
     for part in (table.X.columns, table.y, table.subjects):
         digest.update("\x1f".join(str(one) for one in part).encode() + b"\x1e")
     digest.update(str(table.info.get("montage", "")).encode())
+    # Only where there are any, so that tables without them are still known.
+    about = {} if table.rows is None else {str(name): table.rows[name] for name in table.rows}
+    if table.sites is not None:
+        about["site"] = table.sites
+    for name, column in about.items():
+        digest.update("\x1f".join([name, *map(str, column)]).encode() + b"\x1e")
+    recordings = table.info.get("recordings") or ()
+    facts = [one["facts"] for one in recordings if isinstance(one, Mapping) and one.get("facts")]
+    digest.update(json.dumps(facts, sort_keys=True).encode() if facts else b"")
     return digest.hexdigest()
 
 

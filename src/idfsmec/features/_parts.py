@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -20,8 +21,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from idfsmec._files import replacing
+from idfsmec._table_rows import CONDITION, EPOCH, ONSET, RECORDING, SESSION, described
 from idfsmec.errors import InputError
 from idfsmec.features.outcomes import RecordingOutcome
 from idfsmec.features.pipeline import RecordingFeatures
@@ -105,36 +108,89 @@ def assemble(
         reasons = "; ".join(f"{o.source}: {o.error or 'all missing'}" for o, _ in finished[:3])
         raise InputError(f"No recording gave an epoch with any channel left ({reasons}).")
     parts = [finished[i][1] for i in used]
+    outcomes = [finished[i][0] for i in used]
     columns = pd.Index(list(dict.fromkeys(c for part in parts for c in _read_columns(part))))
-    sizes = [finished[i][0].n_rows for i in used]
+    sizes = [outcome.n_rows for outcome in outcomes]
     values = np.full((sum(sizes), len(columns)), np.nan)
+    onsets = np.empty(sum(sizes))
     # One part at a time, so that the table is the only thing that grows with their number.
     for part, stop, size in zip(parts, np.cumsum(sizes), sizes, strict=True):
         frame = _read_features(part)
         values[stop - size : stop, columns.get_indexer(frame.columns)] = frame.to_numpy()
-    montages = sorted({finished[i][0].montage for i in used} - {""})
+        onsets[stop - size : stop] = frame.index
+    chosen = [recordings[i] for i in used]
+    names = recording_names(chosen)
+    montages = sorted({outcome.montage for outcome in outcomes} - {""})
     info = {
         **settings.as_dict(),
         "montage": montages[0] if len(montages) == 1 else montages or None,
-        "names_in_files": _names_in_files([finished[i][0] for i in used]),
-        "recordings": [
-            {
-                "name": Path(recordings[i].source).name,
-                "subject": recordings[i].subject,
-                "session": recordings[i].session,
-                "condition": recordings[i].condition,
-                "rows": finished[i][0].n_rows,
-                "facts": finished[i][0].facts,
-            }
-            for i in used
-        ],
+        "names_in_files": _names_in_files(outcomes),
+        "recordings": list(map(_describe, names, chosen, outcomes)),
     }
+    sites = [recording.site or "" for recording in chosen]
     return FeatureTable(
         pd.DataFrame(values, columns=columns),
-        pd.Series(np.repeat([recordings[i].label for i in used], sizes)),
-        pd.Series(np.repeat([recordings[i].subject for i in used], sizes)),
+        pd.Series(np.repeat([recording.label for recording in chosen], sizes)),
+        pd.Series(np.repeat([recording.subject for recording in chosen], sizes)),
         info,
+        sites=pd.Series(np.repeat(sites, sizes)) if all(sites) else None,
+        rows=_rows(names, chosen, outcomes, onsets),
     )
+
+
+def recording_names(recordings: Sequence[Recording]) -> list[str]:
+    """Give each recording a short name of its own: its file's, or its subject's.
+
+    Examples
+    --------
+    >>> days = [Recording("s1", "HC", list, f"{day}/rest.edf") for day in ("monday", "friday")]
+    >>> recording_names(days)
+    ['rest', 'rest-2']
+    """
+    seen: Counter[str] = Counter()
+    names = []
+    for recording in recordings:
+        source = Path(recording.source)
+        name = source.stem if recording.files or source.suffix else recording.subject
+        while seen[name]:
+            seen[name] += 1
+            name = f"{name}-{seen[name]}"
+        seen[name] += 1
+        names.append(name)
+    return names
+
+
+def _describe(name: str, recording: Recording, outcome: RecordingOutcome) -> dict[str, Any]:
+    return {
+        RECORDING: name,
+        "name": Path(recording.source).name,
+        "subject": recording.subject,
+        "session": recording.session,
+        "condition": recording.condition,
+        "rows": outcome.n_rows,
+        "facts": outcome.facts,
+    }
+
+
+def _rows(
+    names: Sequence[str],
+    recordings: Sequence[Recording],
+    outcomes: Sequence[RecordingOutcome],
+    onsets: NDArray[np.float64],
+) -> pd.DataFrame:
+    """Say of each row which recording and epoch it is, and what the study knows about it."""
+    known = pd.DataFrame(
+        {
+            RECORDING: pd.Series(names, dtype=object),
+            SESSION: pd.Series([one.session for one in recordings], dtype=object),
+            CONDITION: pd.Series([one.condition for one in recordings], dtype=object),
+        }
+    )
+    known = pd.concat([known, described([one.details for one in recordings])], axis=1)
+    rows = known.loc[np.repeat(known.index, [one.n_rows for one in outcomes])]
+    epochs = [epoch for outcome in outcomes for epoch in outcome.epochs]
+    rows[EPOCH], rows[ONSET] = epochs, onsets
+    return rows.reset_index(drop=True)
 
 
 def _names_in_files(outcomes: Sequence[RecordingOutcome]) -> dict[str, list[str]]:

@@ -38,6 +38,8 @@ class RecordingOutcome:
         Whether the user can mend it (an :class:`~idfsmec.errors.InputError`).
     notes : tuple of str
         Advice and warnings.
+    epochs, cells
+        As in :class:`~idfsmec.features.pipeline.RecordingFeatures`.
     """
 
     source: str
@@ -50,10 +52,12 @@ class RecordingOutcome:
     reasons: dict[str, dict[str, int]] = field(default_factory=dict)
     montage: str = ""
     renamed: dict[str, str] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
     error: str = ""
     mendable: bool = True
     notes: tuple[str, ...] = ()
+    epochs: tuple[int, ...] = ()
+    cells: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,10 @@ class RecordingFeatures:
         The montage's name, and the advice of the detection; empty if there is none.
     renamed : dict
         Channels that have another name in the file, from that name to the one used here.
+    epochs : list of int
+        The number of each row's epoch in the recording, from 0.
+    cells : dict
+        Where channels are missing: reason to channel to the numbers of the epochs.
     facts : dict
         How it was recorded, from the signal before any filter; see
         :func:`idfsmec.features.facts.recording_facts`.
@@ -55,6 +59,8 @@ class RecordingFeatures:
     montage: str = ""
     hint: str = ""
     renamed: dict[str, str] = field(default_factory=dict)
+    epochs: list[int] = field(default_factory=list)
+    cells: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -110,15 +116,21 @@ def extract_recording(
         columns=[join_column(name, output) for name in signals.names for output in outputs],
         index=pd.Index(prepared.starts[keep], name="start"),
     )
+    cells = _cells(causes, signals.names)
     return RecordingFeatures(
         X,
         signals.names,
-        _counts(causes, signals.names),
+        {
+            reason: {name: len(epochs) for name, epochs in hits.items()}
+            for reason, hits in cells.items()
+        },
         n_epochs=len(values),
         n_rows=len(X),
         montage=signals.montage,
         hint=hint,
         renamed=signals.renamed,
+        epochs=np.flatnonzero(keep).tolist(),
+        cells=cells,
         facts=facts,
     )
 
@@ -176,14 +188,16 @@ def _blank(data: NDArray[np.floating], grid: EpochGrid, missing: NDArray[np.bool
         data[channel, free] = np.nan
 
 
-def _counts(
+def _cells(
     causes: dict[str, NDArray[np.bool_]], names: Sequence[str]
-) -> dict[str, dict[str, int]]:
-    counts = {}
-    for reason, hits in causes.items():
-        per_channel = hits.sum(axis=0)
-        if per_channel.any():
-            counts[reason] = {
-                name: int(n) for name, n in zip(names, per_channel, strict=True) if n
-            }
-    return counts
+) -> dict[str, dict[str, list[int]]]:
+    """Reason to channel to epochs, of what is missing."""
+    found = {
+        reason: {
+            name: np.flatnonzero(hit).tolist()
+            for name, hit in zip(names, hits.T, strict=True)
+            if hit.any()
+        }
+        for reason, hits in causes.items()
+    }
+    return {reason: hits for reason, hits in found.items() if hits}

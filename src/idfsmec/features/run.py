@@ -289,8 +289,10 @@ def _outcome(
         reasons=found.reasons,
         montage=found.montage,
         renamed=found.renamed,
-        facts=found.facts,
         notes=(*said, found.hint) if found.hint else said,
+        epochs=tuple(found.epochs),
+        cells=found.cells,
+        facts=found.facts,
     )
 
 

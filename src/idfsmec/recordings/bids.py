@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,7 +54,8 @@ def read_bids(
     Returns
     -------
     list of Recording
-        With BIDS' session in ``session``, and task, acquisition and run in ``condition``.
+        With BIDS' session in ``session``, task, acquisition and run in ``condition``, the column
+        ``site`` in ``site``, and the other columns of ``participants.tsv`` in ``details``.
 
     Examples
     --------
@@ -69,6 +70,7 @@ def read_bids(
     people = _read_tsv(table)
     column = _label_column(table, people, label)
     recordings: list[Recording] = []
+    lines: list[dict[str, str]] = []
     unlabelled: set[str] = set()
     for path in _find_files(root):
         entities = _entities(path)
@@ -83,6 +85,8 @@ def read_bids(
             unlabelled.add(subject)
             continue
         recordings.append(_recording(root, path, entities, subject, found))
+        lines.append(line)
+    recordings = _with_details(recordings, lines, column if rule is None else "", table)
     return _finish(recordings, unlabelled, table, column, task)
 
 
@@ -201,6 +205,36 @@ def _recording(
         condition="_".join(rest) or None,
         files=(*files_of(path), *_sidecars(path)),
     )
+
+
+def _with_details(
+    recordings: list[Recording], lines: list[dict[str, str]], column: str, table: Path
+) -> list[Recording]:
+    """Add what participants.tsv says besides the label."""
+    known = [
+        {name: "" if cell.casefold() in _MISSING else cell for name, cell in line.items()}
+        for line in lines
+    ]
+    sites = [next((one[name] for name in one if name.casefold() == "site"), "") for one in known]
+    if any(sites) and not all(sites):
+        warnings.warn(
+            f"{table}: the column of sites is left out, because it has no value for everybody.",
+            stacklevel=3,
+        )
+        sites = [""] * len(sites)
+    left_out = ("participant_id", column)
+    return [
+        replace(
+            recording,
+            site=site or None,
+            details={
+                name: cell
+                for name, cell in one.items()
+                if name and name not in left_out and name.casefold() != "site"
+            },
+        )
+        for recording, one, site in zip(recordings, known, sites, strict=True)
+    ]
 
 
 def _sidecars(path: Path) -> tuple[Path, ...]:

@@ -15,7 +15,7 @@ from idfsmec.recordings.reading import FileLoader, files_of
 from idfsmec.recordings.recording import Recording
 
 REQUIRED = ("path", "subject", "label")
-OPTIONAL = ("session", "condition", "bads")
+OPTIONAL = ("session", "condition", "bads", "site")
 
 
 def read_manifest(path: str | PathLike[str], *, absent_ok: bool = False) -> list[Recording]:
@@ -25,8 +25,9 @@ def read_manifest(path: str | PathLike[str], *, absent_ok: bool = False) -> list
     ----------
     path : path-like
         A CSV file with the columns ``path``, ``subject`` and ``label``, and optionally
-        ``session``, ``condition`` and ``bads`` (such as ``Fp1;F7``). Paths are relative to
-        the manifest. Commas, semicolons or tabs part the cells. Further columns are ignored.
+        ``session``, ``condition``, ``bads`` (such as ``Fp1;F7``) and ``site``. Paths are
+        relative to the manifest. Commas, semicolons or tabs part the cells. Further columns,
+        such as age and sex, go into the recordings' ``details``, and so into the table.
     absent_ok : bool
         Whether to keep a line whose file is not there; it then fails when it is loaded.
 
@@ -71,7 +72,18 @@ def read_manifest(path: str | PathLike[str], *, absent_ok: bool = False) -> list
         recordings.append(recording)
     if not recordings:
         raise InputError(f"{manifest}: there are no recordings below the header.")
+    _check_sites(manifest, recordings)
     return recordings
+
+
+def _check_sites(manifest: Path, recordings: list[Recording]) -> None:
+    """Refuse sites that are known for some recordings only."""
+    without = [recording for recording in recordings if recording.site is None]
+    if 0 < len(without) < len(recordings):
+        raise InputError(
+            f"{manifest}, column 'site': {len(without)} of {len(recordings)} cells are empty, "
+            f"first that of {without[0].source}. Fill them in, or leave out the column."
+        )
 
 
 def _rows(manifest: Path) -> Iterator[tuple[str, dict[str, str]]]:
@@ -107,7 +119,7 @@ def _check_header(manifest: Path, header: list[str]) -> None:
     for name in (*REQUIRED, *OPTIONAL):
         if header.count(name) > 1:
             raise InputError(f"{where}: column {name!r} is there {header.count(name)} times.")
-        near = get_close_matches(name, [one for one in header if one], n=1, cutoff=0.75)
+        near = get_close_matches(name, [one for one in header if one], n=1, cutoff=_alike(name))
         hint = f" Rename {near[0]!r}?" if near else ""
         if name in REQUIRED and name not in header:
             found = ", ".join(header) or "none"
@@ -121,6 +133,11 @@ def _check_header(manifest: Path, header: list[str]) -> None:
                 f"{where}: column {near[0]!r} looks like {name!r}. Rename it to {name!r}, or to "
                 "something else if it is another thing."
             )
+
+
+def _alike(name: str) -> float:
+    """How alike another name must be to be taken for a misspelling; "side" is none of "site"."""
+    return 0.75 if len(name) > 4 else 0.8
 
 
 def _recording(manifest: Path, where: str, cells: dict[str, str], absent_ok: bool) -> Recording:
@@ -138,6 +155,8 @@ def _recording(manifest: Path, where: str, cells: dict[str, str], absent_ok: boo
         condition=cells.get("condition") or None,
         bads=bads,
         files=files_of(file) if file.exists() else (),
+        site=cells.get("site") or None,
+        details={name: cell for name, cell in cells.items() if name not in (*REQUIRED, *OPTIONAL)},
     )
 
 

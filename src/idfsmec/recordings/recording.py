@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,11 @@ class Recording:
     variant : str
         What besides the bytes decides the signal, such as the unit assumed or the part cut
         out.
+    site : str, optional
+        The hospital.
+    details : mapping of str to str
+        What else the study knows about it, such as age and sex: one column of the table's
+        ``rows`` each. Text; empty where it is not known.
 
     Examples
     --------
@@ -60,6 +65,8 @@ class Recording:
     bads: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
     variant: str = ""
+    site: str | None = None
+    details: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def fingerprint(self) -> str | None:
         """Hash of all that decides the loaded signal: the key for a cache of its features.
