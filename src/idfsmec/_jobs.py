@@ -1,10 +1,16 @@
-"""What numerical work shares: how many threads and processes, and memory that is used again."""
+"""What numerical work shares: threads, processes, and memory that is used again."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-from contextlib import AbstractContextManager
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import joblib
 import numpy as np
@@ -73,3 +79,82 @@ def count_jobs(n_jobs: int | None) -> int:
 def one_blas_thread() -> AbstractContextManager:
     """Limit BLAS to one thread: small matrices gain nothing, and more changes the last digits."""
     return _BLAS.limit(limits=1, user_api="blas")
+
+
+@contextmanager
+def ctrl_c_is_ours() -> Iterator[None]:
+    """Start workers that do not hear Ctrl-C: this process does, and ends them.
+
+    A signal that is blocked here stays blocked in the processes that are started meanwhile. The
+    first of them is the one that cleans up after the others; its start ends the blocking, so it
+    comes before.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker  # not on Windows
+
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Workers for long numerical work in pieces, each with one BLAS thread.
+
+    They are joblib's, so they are started once and stay for the next work. Inside a worker (of
+    anybody's) there are none: what it is given is its share already.
+
+    Attributes
+    ----------
+    n_workers : int
+
+    Examples
+    --------
+    >>> list(Processes(2).map(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+
+    n_workers: int
+
+    @classmethod
+    def available(cls) -> Processes:
+        """One for each of the :func:`available_threads`, in the main process."""
+        main = multiprocessing.current_process().name == "MainProcess"
+        return cls(available_threads() if main else 1)
+
+    def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterable[Any]:
+        """Results in the order of the items, as they come."""
+        n_workers = min(self.n_workers, len(items))
+        if n_workers < 2:
+            return map(function, items)
+        return self._share(function, items, n_workers)
+
+    @staticmethod
+    def _share(
+        function: Callable[[Any], Any], items: Sequence[Any], n_workers: int
+    ) -> Iterator[Any]:
+        pool = joblib.Parallel(
+            n_workers, backend="loky", return_as="generator", batch_size=1, max_nbytes=None
+        )
+        with ctrl_c_is_ours():
+            results = pool(joblib.delayed(_with_one_thread)(function, item) for item in items)
+        n_done = 0
+        try:
+            for result in results:
+                n_done += 1
+                yield result
+        except BrokenProcessPool:
+            # Killed from outside, mostly for want of memory: one process needs the least.
+            yield from map(function, items[n_done:])
+        finally:
+            results.close()
+
+
+def _with_one_thread(function: Callable[[Any], Any], item: Any) -> Any:
+    with one_blas_thread():
+        return function(item)

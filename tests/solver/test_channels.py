@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -87,11 +89,32 @@ def test_coefficients_predict_the_classes_with_the_loss_that_was_minimised(stand
             assert fits.objectives[0, place, v] == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_number_of_threads_does_not_matter():
+class Threads:
+    """Workers as the solver wants them, which count the blocks."""
+
+    def __init__(self, n_workers):
+        self.n_workers, self.n_blocks = n_workers, 0
+
+    def map(self, function, items):
+        self.n_blocks += len(items)
+        with ThreadPoolExecutor(self.n_workers) as pool:
+            return list(pool.map(function, items))
+
+
+@pytest.mark.parametrize("n_workers", [2, 5])
+def test_the_number_of_workers_does_not_matter(n_workers):
     X, y = standardised(n=60, d=600)
     moments = table_moments(X, y, 2, list(np.arange(600).reshape(300, 2)))
-    here, there = (
-        solve_channels([moments], [0.1, 1.0, 10.0], Options(n_threads=n)) for n in (1, 3)
-    )
-    assert_array_equal(here.feature_weights, there.feature_weights)
-    assert_array_equal(here.history, there.history)
+    lams = list(np.geomspace(0.1, 10.0, 50))
+    pool = Threads(n_workers)
+    here, there = (solve_channels([moments], lams, pool=one) for one in (None, pool))
+    assert pool.n_blocks >= 4 * n_workers
+    for name, part in vars(here).items():
+        assert_array_equal(part, getattr(there, name), err_msg=name)
+
+
+def test_little_work_is_not_handed_out():
+    X, y = standardised(n=60, d=60)
+    pool = Threads(2)
+    solve_channels([table_moments(X, y, 2, list(np.arange(60).reshape(6, 10)))], [1.0], pool=pool)
+    assert pool.n_blocks == 0

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from typing import Any
 
 import joblib
 
+from idfsmec._jobs import ctrl_c_is_ours
 from idfsmec.errors import InputError
 from idfsmec.evaluation.tables import Arrays
 from idfsmec.evaluation.units import Unit, UnitOutcome, run_unit
@@ -61,7 +60,7 @@ def _in_processes(units: Sequence[Unit], tables: Arrays, n_jobs: int) -> Iterato
             pre_dispatch="2*n_jobs",
             max_nbytes="64K",
         )
-        with _ctrl_c_is_ours():
+        with ctrl_c_is_ours():
             outcomes = pool(
                 joblib.delayed(run_unit)(unit, tables[unit.table]) for unit in list(left.values())
             )
@@ -80,22 +79,6 @@ def _in_processes(units: Sequence[Unit], tables: Arrays, n_jobs: int) -> Iterato
                 ) from error
         finally:
             outcomes.close()
-
-
-@contextmanager
-def _ctrl_c_is_ours() -> Iterator[None]:
-    """Start workers that do not hear Ctrl-C: this process does, and ends them.
-
-    A signal that is blocked here stays blocked in the processes that are started meanwhile.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _on_dask(units: Sequence[Unit], tables: Arrays, dask: Any) -> Iterator[UnitOutcome]:

@@ -12,6 +12,7 @@ on what shares the batch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,34 @@ class Solution:
     kkt_residual: Any
     n_iter: Any
     history: list[tuple[Any, Any]]
+
+    def course(self, wanted: Any) -> Any:
+        """U of some problems after each iteration, where they ended to the end.
+
+        Parameters
+        ----------
+        wanted : ndarray of shape (m,)
+            Their places in the batch.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            With as many rows as these problems took iterations, and one for the start.
+        """
+        place = np.full(self.objective.shape[0], -1)
+        place[wanted] = np.arange(wanted.size)
+        result = np.empty((len(self.history), wanted.size))
+        row = 0
+        for _, entries in groupby(self.history, key=lambda entry: id(entry[0])):
+            same = list(entries)  # iterations in which the same problems were in the batch
+            kept = place[to_numpy(same[0][0])]
+            if not (kept >= 0).any():
+                return result[:row]
+            values = np.stack([to_numpy(value)[kept >= 0] for _, value in same])
+            result[row : row + len(same), kept[kept >= 0]] = values
+            row += len(same)
+            result[row:, kept[kept >= 0]] = values[-1]
+        return result
 
 
 @dataclass

@@ -7,26 +7,41 @@ back with weight zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.solver._array import diagonal, to_device, to_numpy
-from idfsmec.solver.batch import Solution, default_start, solve
+from idfsmec.solver.batch import default_start, solve
 from idfsmec.solver.moments import Moments
 from idfsmec.solver.problem import ChannelProblems, fit_product
 from idfsmec.solver.table_moments import Columns, Group, TableMoments
 
 Array = NDArray[np.float64]
 
-# Problems solved side by side: enough to hide the interpreter, few enough for the cache; on a
-# device as many as its memory takes.
-_CHUNK, _CHUNK_ON_DEVICE = 512, 65_536
+# Entries of A in problems solved side by side: enough to hide the interpreter, few enough for the
+# cache; on a device as many as its memory takes.
+_BLOCK, _BLOCK_ON_DEVICE = 2048 * 18**2, 65_536 * 18**2
+# At least so many problems together, also where workers are left without any.
+_LEAST_BLOCK = 32
+# Blocks for each worker, so that none waits long for the last one.
+_BLOCKS_PER_WORKER = 4
+# What a problem costs beside its entries of A, in these; and how much work starts workers: less is
+# done in the seconds that this takes.
+_BESIDE, _WORTH_WORKERS = 400, 6_000_000
+
+
+class Pool(Protocol):
+    """Workers that blocks of problems can be handed to."""
+
+    n_workers: int
+
+    def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterable[Any]:
+        """Results in the order of the items."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +49,7 @@ class Options:
     """How the problem is posed and solved; see :class:`idfsmec.IDFSMEC` for the meaning.
 
     Redundancy weights are multiplied by the weight of all samples over ``lam_samples``, so that
-    they mean the same whatever the number of samples; None takes them as they are. ``n_threads``
-    work on chunks of the batch, which do not see each other: results do not depend on it.
+    they mean the same whatever the number of samples; None takes them as they are.
     """
 
     standardize: bool = True
@@ -45,7 +59,6 @@ class Options:
     tol: float = 1e-6
     max_iter: int = 10_000
     device: str | None = None
-    n_threads: int = 1
 
 
 @dataclass
@@ -128,9 +141,28 @@ class _Posed:
     def __len__(self) -> int:
         return self.y2.size
 
+    def take(self, which: slice) -> _Posed:
+        return _Posed(*(part[which] for part in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What was found for a block at every redundancy weight; problems first by weight."""
+
+    theta: Array
+    coefficients: Array
+    gains: Array
+    objective: Array
+    kkt_residual: Array
+    n_iter: NDArray[np.int64]
+    history: Array  # of the problems of the first table at the first redundancy weight
+
 
 def solve_channels(
-    tables: Sequence[TableMoments], lams: Sequence[float], options: Options | None = None
+    tables: Sequence[TableMoments],
+    lams: Sequence[float],
+    options: Options | None = None,
+    pool: Pool | None = None,
 ) -> ChannelFits:
     """Solve every channel of every table at every redundancy weight.
 
@@ -140,6 +172,9 @@ def solve_channels(
         Of tables with the same columns, such as training folds.
     lams : sequence of float
     options : Options, optional
+    pool : Pool, optional
+        Workers that share large batches. No problem sees another, so results are the same to the
+        last bit with any number of them.
     """
     options = options or Options()
     fits = ChannelFits.empty(len(tables), len(lams), tables[0])
@@ -152,7 +187,7 @@ def solve_channels(
         together = _Posed(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0]))
         )
-        _solve_size(together, np.asarray(lams, dtype=float), options, fits)
+        _solve_size(together, np.asarray(lams, dtype=float), options, pool, fits)
     return fits
 
 
@@ -233,59 +268,66 @@ def _scaled(moments: Moments, unit: Array, options: Options) -> tuple[Array, Arr
     return A * weight[:, None, None], P * weight[:, None, None], y2 * weight
 
 
-def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits) -> None:
-    """Solve problems of one size, a chunk at a time, and store what was found."""
-    lam_place, place = (part.ravel() for part in np.indices((lams.size, len(posed))))
-    weights = to_device(lams, options.device)
-    factor = to_device(posed.lam_factor, options.device)
+def _solve_size(
+    posed: _Posed, lams: Array, options: Options, pool: Pool | None, fits: ChannelFits
+) -> None:
+    """Solve problems of one size, a block at a time, and store what was found."""
+    n_problems, entries = len(posed) * lams.size, posed.A[0].size
+    size, over = (_BLOCK if options.device is None else _BLOCK_ON_DEVICE) // entries, map
+    work = n_problems * (_BESIDE + entries)
+    if pool is not None and options.device is None and work >= _WORTH_WORKERS:
+        size = min(size, n_problems // (_BLOCKS_PER_WORKER * pool.n_workers))
+        over = pool.map
+    step = max(1, max(size, _LEAST_BLOCK) // lams.size)
+    blocks = [posed.take(slice(first, first + step)) for first in range(0, len(posed), step)]
+    done = over(partial(_solve_block, lams=lams, options=options), blocks)
+    for block, found in zip(blocks, done, strict=True):
+        _store(fits, block, found, lams.size)
+
+
+def _solve_block(posed: _Posed, lams: Array, options: Options) -> _Found:
+    lam, which = (part.ravel() for part in np.indices((lams.size, len(posed))))
     # Neither the largest eigenvalues nor the start depend on the redundancy weight.
     unweighted = ChannelProblems.from_moments(
         *(to_device(part, options.device) for part in (posed.A, posed.P, posed.y2))
     )
     theta, W = default_start(unweighted)
-    size = _CHUNK if options.device is None else _CHUNK_ON_DEVICE
-
-    def solve_chunk(first: int) -> tuple[Solution, Array]:
-        which, lam = place[first : first + size], lam_place[first : first + size]
-        problems = unweighted.take(which).weighted(weights[lam] * factor[which])
-        solution = solve(
-            problems, tol=options.tol, max_iter=options.max_iter, start=(theta[which], W[which])
-        )
-        residual = problems.P - fit_product(problems, solution.theta, solution.W)
-        return solution, to_numpy((residual**2).sum(1) / diagonal(problems.A))
-
-    firsts = range(0, place.size, size)
-    n_threads = min(len(firsts), options.n_threads)
-    with ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:
-        done = pool.map(solve_chunk, firsts) if pool else map(solve_chunk, firsts)
-        for first, (solution, gains) in zip(firsts, done, strict=True):
-            which, lam = place[first : first + size], lam_place[first : first + size]
-            table, channel = posed.table[which], posed.channel[which]
-            where = (table[:, None], lam[:, None], posed.columns[which])
-            fits.feature_weights[where] = to_numpy(solution.theta)
-            fits.gains[where] = gains
-            coefficients = to_numpy(solution.theta[:, None, :] * solution.W)
-            coefficients /= posed.unit[which][:, None, :]
-            # Indices on both sides of the slice: problems first, then features, then classes.
-            fits.coefficients[where[0], where[1], :, where[2]] = coefficients.swapaxes(1, 2)
-            fits.objectives[table, lam, channel] = to_numpy(solution.objective)
-            fits.kkt_residuals[table, lam, channel] = to_numpy(solution.kkt_residual)
-            fits.n_iter[table, lam, channel] = to_numpy(solution.n_iter)
-            _store_history(fits, solution, np.where((table == 0) & (lam == 0), channel, -1))
+    weights = to_device(lams[lam] * posed.lam_factor[which], options.device)
+    place = to_device(which, options.device)
+    problems = unweighted.take(place).weighted(weights)
+    solution = solve(
+        problems, tol=options.tol, max_iter=options.max_iter, start=(theta[place], W[place])
+    )
+    residual = problems.P - fit_product(problems, solution.theta, solution.W)
+    gains = (residual**2).sum(1) / diagonal(problems.A)
+    coefficients = to_numpy(solution.theta[:, None, :] * solution.W)
+    return _Found(
+        theta=to_numpy(solution.theta),
+        coefficients=coefficients / posed.unit[which][:, None, :],
+        gains=to_numpy(gains),
+        objective=to_numpy(solution.objective),
+        kkt_residual=to_numpy(solution.kkt_residual),
+        n_iter=to_numpy(solution.n_iter),
+        history=solution.course(np.flatnonzero((posed.table[which] == 0) & (lam == 0))),
+    )
 
 
-def _store_history(fits: ChannelFits, solution: Solution, channel: NDArray[np.intp]) -> None:
-    """Keep the course of the first table's channels at the first redundancy weight."""
-    if (channel < 0).all():
+def _store(fits: ChannelFits, posed: _Posed, found: _Found, n_lams: int) -> None:
+    lam, which = (part.ravel() for part in np.indices((n_lams, len(posed))))
+    table, channel = posed.table[which], posed.channel[which]
+    where = (table[:, None], lam[:, None], posed.columns[which])
+    fits.feature_weights[where] = found.theta
+    fits.gains[where] = found.gains
+    # Indices on both sides of the slice: problems first, then features, then classes.
+    fits.coefficients[where[0], where[1], :, where[2]] = found.coefficients.swapaxes(1, 2)
+    fits.objectives[table, lam, channel] = found.objective
+    fits.kkt_residuals[table, lam, channel] = found.kkt_residual
+    fits.n_iter[table, lam, channel] = found.n_iter
+    first = channel[(table == 0) & (lam == 0)]
+    if first.size == 0:
         return
-    grown = np.repeat(fits.history[-1:], max(len(solution.history), len(fits.history)), axis=0)
-    grown[: len(fits.history)] = fits.history
-    row = 0
-    for _, course in groupby(solution.history, key=lambda entry: id(entry[0])):
-        entries = list(course)  # iterations in which the same problems were in the batch
-        kept = channel[to_numpy(entries[0][0])]
-        values = np.stack([to_numpy(value) for _, value in entries])[:, kept >= 0]
-        grown[row : row + len(entries), kept[kept >= 0]] = values
-        row += len(entries)
-        grown[row:, kept[kept >= 0]] = values[-1]
-    fits.history = grown
+    length = max(len(found.history), len(fits.history))
+    # Channels that are done keep their value.
+    fits.history = np.pad(fits.history, ((0, length - len(fits.history)), (0, 0)), mode="edge")
+    fits.history[:, first] = found.history[-1]
+    fits.history[: len(found.history), first] = found.history

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from idfsmec._jobs import Processes
 from idfsmec.solver import (
     ChannelFits,
     Scaling,
@@ -120,7 +121,7 @@ def _judge(
         training += fold_moments(
             X, target, engine.n_classes, engine.columns, places, weights, whole
         )
-    fits = solve_channels(training, [float(lam) for lam in lams], options)
+    fits = solve_channels(training, [float(lam) for lam in lams], options, Processes.available())
     losses, first = [], 0
     for _, _, inner in work:
         part = slice(first, first + len(inner))

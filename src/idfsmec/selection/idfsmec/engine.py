@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from idfsmec._columns import channel_codes, channel_columns
 from idfsmec._groups import groups_of
-from idfsmec._jobs import available_threads, one_blas_thread
+from idfsmec._jobs import Processes, one_blas_thread
 from idfsmec._parameters import Constraints, StrOptions, integer, number
 from idfsmec.selection._base import encode_labels, refuse_infinite
 from idfsmec.selection.grid import training_samples
@@ -195,7 +195,9 @@ class Engine:
         """
         with one_blas_thread():
             moments = self.moments(held_out)
-            solved = solve_channels(moments, [float(lam) for lam in lams], self.options)
+            solved = solve_channels(
+                moments, [float(lam) for lam in lams], self.options, Processes.available()
+            )
             if self.channel_loss == "held-out" and self.channel_weighting:
                 samples = training_samples(self.target.size, held_out)
                 losses = held_out_channel_losses(self, lams, samples, moments, solved)
@@ -262,5 +264,4 @@ def pose(
         tol=float(tol),
         max_iter=int(max_iter),
         device=device,
-        n_threads=available_threads(),
     )
