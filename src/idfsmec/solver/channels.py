@@ -38,7 +38,9 @@ _BESIDE, _WORTH_WORKERS = 400, 6_000_000
 class Pool(Protocol):
     """Workers that blocks of problems can be handed to."""
 
-    n_workers: int
+    @property
+    def n_workers(self) -> int:
+        """How many."""
 
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterable[Any]:
         """Results in the order of the items."""
@@ -273,7 +275,8 @@ def _solve_size(
 ) -> None:
     """Solve problems of one size, a block at a time, and store what was found."""
     n_problems, entries = len(posed) * lams.size, posed.A[0].size
-    size, over = (_BLOCK if options.device is None else _BLOCK_ON_DEVICE) // entries, map
+    size = (_BLOCK if options.device is None else _BLOCK_ON_DEVICE) // entries
+    over: Callable[[Any, Sequence[_Posed]], Iterable[_Found]] = map
     work = n_problems * (_BESIDE + entries)
     if pool is not None and options.device is None and work >= _WORTH_WORKERS:
         size = min(size, n_problems // (_BLOCKS_PER_WORKER * pool.n_workers))
