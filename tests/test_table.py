@@ -13,9 +13,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from idfsmec._names import same_name
 from idfsmec.errors import InputError
 from idfsmec.table import FeatureTable
 
@@ -252,6 +253,10 @@ def tables(draw):
         pd.Series(draw(st.lists(draw(label_lists), min_size=n_rows, max_size=n_rows)))
         for _ in range(2)
     ]
+    # What only looks different is refused, as other tests say.
+    for many in (names, [name.rpartition("__")[0] for name in names], *groups):
+        folded = {same_name(one).replace(" ", "") for one in many if isinstance(one, str)}
+        assume(len(folded) == len({one for one in many if isinstance(one, str)}))
     return FeatureTable(X, *groups, draw(st.dictionaries(words, json_values, max_size=3)))
 
 
@@ -272,7 +277,7 @@ def test_any_table_survives_any_file(tmp_path, name, table):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_text_that_looks_like_something_else_stays_text(tmp_path, name):
-    odd = ["NA", "nan", "01", "1", "True", "1e5", "a,b", 'say "hi"', "two\nlines", " padded "]
+    odd = ["NA", "nan", "01", "2", "True", "1e5", "a,b", 'say "hi"', "two\nlines", "a  b"]
     table = FeatureTable(pd.DataFrame({"a__x": range(len(odd))}), odd, odd[::-1])
     back = FeatureTable.read(table.write(tmp_path / name))
     assert back.y.tolist() == odd

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec._columns import split_column
+from idfsmec._columns import join_column, split_column
+from idfsmec._names import refuse_alike
 from idfsmec.errors import InputError
 
 #: Name of a column, and of an index, that says who each row comes from.
@@ -32,18 +33,29 @@ def name_row(position: int) -> str:
     return f"row {position} (the first row is 0)"
 
 
-def check_columns(columns: list[Any]) -> None:
-    """Refuse names that are not text, not ``<channel>__<feature>``, or there twice."""
+def clean_columns(columns: list[Any]) -> list[str]:
+    """Strip blanks off names of features, and refuse those that no table can have.
+
+    Names that are not text or not ``<channel>__<feature>``, a column that is there twice, and
+    channels whose names only look different.
+    """
     if not columns:
         raise InputError("The table has no feature columns.")
-    seen: set[str] = set()
+    clean: dict[str, str] = {}
+    channels: dict[str, None] = {}
     for column in columns:
         if not isinstance(column, str):
             raise InputError(f"Column name {column!r} is not text.")
-        split_column(column)
-        if column in seen:
-            raise InputError(f"Column {column!r} is there more than once: rename or drop one.")
-        seen.add(column)
+        channel, feature = (part.strip() for part in split_column(column))
+        channels[channel] = None
+        name = join_column(channel, feature)
+        split_column(name)
+        if name in clean:
+            also = "" if clean[name] == column else f", as {clean[name]!r} and as {column!r}"
+            raise InputError(f"Column {name!r} is there more than once{also}: rename or drop one.")
+        clean[name] = column
+    refuse_alike(channels, "channel")
+    return list(clean)
 
 
 def clean_features(X: pd.DataFrame, name_row: RowName = name_row) -> pd.DataFrame:
@@ -57,14 +69,13 @@ def clean_features(X: pd.DataFrame, name_row: RowName = name_row) -> pd.DataFram
     """
     if not isinstance(X, pd.DataFrame):
         raise InputError(f"X must be a pandas DataFrame, got {type(X).__name__}.")
-    columns = X.columns.tolist()
-    check_columns(columns)
+    given, columns = X.columns.tolist(), clean_columns(X.columns.tolist())
     if len(X) == 0:
         raise InputError("The table has no rows.")
     if all(dtype == np.float64 for dtype in X.dtypes):
         clean = X.reset_index(drop=True)
     else:
-        values = [_as_numbers(X[column], name_row) for column in columns]
+        values = [_as_numbers(X[column], name_row) for column in given]
         clean = pd.DataFrame(np.column_stack(values))
     clean.columns = pd.Index(columns)
     infinite = np.isinf(clean.to_numpy())
@@ -98,6 +109,8 @@ def clean_groups(
     values: Any, what: str, index: pd.Index, name_row: RowName = name_row
 ) -> pd.Series:
     """Check labels or subjects and return them as text, int64, bool or float64.
+
+    Blanks around text are stripped; names that only look different are refused.
 
     Parameters
     ----------
@@ -143,7 +156,9 @@ def _one_dtype(series: pd.Series, what: str) -> pd.Series:
     """Bring complete labels or subjects to one of the four dtypes that survive any file."""
     kind = pd.api.types.infer_dtype(series, skipna=False)
     if kind == "string":
-        return pd.Series([str(value) for value in series])
+        names = [str(value).strip() for value in series]
+        refuse_alike(names, what)
+        return pd.Series(names)
     if kind == "boolean":
         return series.astype(bool)
     if kind == "integer":

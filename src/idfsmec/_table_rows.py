@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from idfsmec._columns import SEPARATOR, split_column
-from idfsmec._table_checks import GROUPS, SITE, check_columns, same_rows
+from idfsmec._names import refuse_alike
+from idfsmec._table_checks import GROUPS, SITE, clean_columns, same_rows
 from idfsmec.errors import InputError
 
 #: Columns about rows that mean the same everywhere; text, but for the last two.
@@ -71,7 +72,7 @@ def part_header(columns: Sequence[Any]) -> tuple[list[str], list[str]]:
                 f"'<channel>{SEPARATOR}<feature>': rename it, or put it before the features if it "
                 "says something about rows."
             )
-    check_columns(features)
+    clean_columns(features)
     _refuse_unclear(rows, features)
     return rows, features
 
@@ -136,7 +137,10 @@ def _clean_column(column: pd.Series, name: str) -> pd.Series:
     if name in (EPOCH, ONSET) and kind not in (*_NUMBERS, "empty"):
         raise InputError(f"rows: column {name!r} must hold numbers, not values of kind {kind!r}.")
     if name in _TEXT or kind not in (*_NUMBERS, "boolean", "empty"):
-        return _as_text(values)
+        text = _as_text(values)
+        if name in (SESSION, CONDITION):
+            refuse_alike(text.dropna(), name)
+        return text
     complete = not values.isna().any()
     if kind == "boolean":
         return values.astype(bool) if complete else _as_text(values)

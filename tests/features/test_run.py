@@ -302,3 +302,35 @@ def test_recordings_of_one_name_are_told_apart():
     both = [one, replace(one, session="2")]
     table = extract_table(both).table
     assert table.rows["recording"].unique().tolist() == [one.subject, f"{one.subject}-2"]
+
+
+def test_a_class_of_one_person_is_named_in_the_summary(recordings):
+    said = extract_table([recordings[0], recordings[1], recordings[3]]).summary()
+    assert "class HC has one subject only, s01" in said
+
+
+def test_a_channel_that_recordings_spell_differently_is_one(recordings, raws):
+    spelt = [raws["s01.edf"].copy().rename_channels({"Cz": new}) for new in ("Extra1", "eXtra01")]
+    both = [
+        replace(one, subject=f"s{place}", files=(), load=raw.copy)
+        for place, (one, raw) in enumerate(zip(recordings, spelt, strict=False))
+    ]
+    table = extract_table(both, FeatureSettings(detect=False)).table
+    assert "Extra1" in table.channels
+    assert "eXtra01" not in table.channels
+    assert table.observed.to_numpy().all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_flipped_bit_in_a_kept_part_is_found_and_computed_again(recordings, tmp_path, seed):
+    parts = tmp_path / "parts"
+    first = extract_table(recordings[:1], parts=parts).table
+    [part] = parts.glob("*.npz")
+    content = bytearray(part.read_bytes())
+    rng = np.random.default_rng(seed)
+    content[int(rng.integers(200, len(content) - 1000))] ^= 1 << int(rng.integers(8))
+    part.write_bytes(content)
+    again = extract_table(recordings[:1], parts=parts)
+    assert again.outcomes[0].status == "done"
+    assert again.table.equals(first)
+    assert f"{part} was damaged: computed again" in again.summary()

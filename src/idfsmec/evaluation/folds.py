@@ -74,7 +74,8 @@ def make_folds(
             f"{n_splits} folds by {folds} are not possible: the smallest class has {most} "
             f"{folds}{'' if most == 1 else 's'}, so n_splits can be 2 to {most}"
             if most >= 2
-            else f"the smallest class has {most} {folds}: folds by {folds} need at least 2 in each"
+            else f"{_lone(labels, groups, folds)}: folds by {folds} need at least 2 in each "
+            "class; add more, or leave that class out"
         )
     if folds == "sample":
         splitter = StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
@@ -94,6 +95,17 @@ def most_splits(y: ArrayLike, subjects: ArrayLike, folds: Folds = "subject") -> 
     if folds == "sample":
         return int(np.unique(labels, return_counts=True)[1].min())
     return min(np.unique(groups[labels == label]).size for label in np.unique(labels))
+
+
+def _lone(labels: NDArray, groups: NDArray, folds: Folds) -> str:
+    """Name a class of one person, or of one sample."""
+    for label in np.unique(labels):
+        own = groups[labels == label]
+        if folds == "sample" and len(own) == 1:
+            return f"class {label} has one sample only, of subject {own[0]}"
+        if folds == "subject" and np.unique(own).size == 1:
+            return f"class {label} has one subject only, {own[0]}"
+    return "there is no class"
 
 
 def _split_subjects(

@@ -14,7 +14,7 @@ import hashlib
 import json
 import zipfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from idfsmec._columns import join_column, split_column
 from idfsmec._files import replacing
+from idfsmec._names import same_name
 from idfsmec._table_rows import CONDITION, EPOCH, ONSET, RECORDING, SESSION, described
 from idfsmec.errors import InputError
 from idfsmec.features.outcomes import RecordingOutcome
@@ -68,13 +70,16 @@ def write_part(path: Path, features: RecordingFeatures) -> None:
 
 
 def read_notes(path: Path) -> RecordingFeatures | None:
-    """Read everything but the numbers; None if there is no readable part."""
+    """Read everything but the numbers, which are only checked; None if no part is whole."""
     try:
+        with zipfile.ZipFile(path) as packed:
+            if packed.testzip() is not None:
+                return None
         with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
             notes = _notes(part)
         return RecordingFeatures(X=pd.DataFrame(), **{name: notes[name] for name in _NOTES})
-    except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
-        return None
+    except Exception:
+        return None  # a flipped bit makes readers raise anything
 
 
 def _read_columns(path: Path) -> list[str]:
@@ -109,14 +114,19 @@ def assemble(
         raise InputError(f"No recording gave an epoch with any channel left ({reasons}).")
     parts = [finished[i][1] for i in used]
     outcomes = [finished[i][0] for i in used]
-    columns = pd.Index(list(dict.fromkeys(c for part in parts for c in _read_columns(part))))
+    spelling = _Spelling()
+    columns = pd.Index(
+        list(dict.fromkeys(c for part in parts for c in spelling.of(_read_columns(part))))
+    )
     sizes = [outcome.n_rows for outcome in outcomes]
     values = np.full((sum(sizes), len(columns)), np.nan)
     onsets = np.empty(sum(sizes))
     # One part at a time, so that the table is the only thing that grows with their number.
     for part, stop, size in zip(parts, np.cumsum(sizes), sizes, strict=True):
         frame = _read_features(part)
-        values[stop - size : stop, columns.get_indexer(frame.columns)] = frame.to_numpy()
+        values[stop - size : stop, columns.get_indexer(pd.Index(spelling.of(frame.columns)))] = (
+            frame.to_numpy()
+        )
         onsets[stop - size : stop] = frame.index
     chosen = [recordings[i] for i in used]
     names = recording_names(chosen)
@@ -136,6 +146,24 @@ def assemble(
         sites=pd.Series(np.repeat(sites, sizes)) if all(sites) else None,
         rows=_rows(names, chosen, outcomes, onsets),
     )
+
+
+class _Spelling:
+    """One spelling for a channel that recordings write differently: the first."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+
+    def of(self, columns: Iterable[str]) -> list[str]:
+        """Columns of one recording, with channels as they were spelt first."""
+        parts = [split_column(column) for column in columns]
+        channels = dict.fromkeys(channel for channel, _ in parts)
+        for channel in channels:
+            self._first.setdefault(same_name(channel), channel)
+        new = {channel: self._first[same_name(channel)] for channel in channels}
+        if len(set(new.values())) < len(new):  # two in one file: that is for people to mend
+            return [join_column(*part) for part in parts]
+        return [join_column(new[channel], feature) for channel, feature in parts]
 
 
 def recording_names(recordings: Sequence[Recording]) -> list[str]:

@@ -92,6 +92,9 @@ class Extraction:
             f"features    {len(table.features)} per channel",
             f"missing     {1 - table.observed.to_numpy().mean():.1%} of channel epochs",
         ]
+        for label in people.index[people == 1]:
+            [subject] = table.subjects[table.y == label].unique()
+            lines.append(f"  class {label} has one subject only, {subject}")
         if resumed:
             lines.append(f"resumed     {resumed} of {len(self.outcomes)} recordings were finished")
         return lines

@@ -40,6 +40,7 @@ from idfsmec.features.pipeline import RecordingFeatures, extract_recording
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.progress import Listener, Progress
 from idfsmec.recordings import Recording
+from idfsmec.recordings.recording import check_spelling
 
 ON_ERROR = ("raise", "skip")
 
@@ -105,6 +106,7 @@ def extract_table(
         )
     if not recordings:
         raise InputError("There are no recordings.")
+    check_spelling(recordings)
     n_jobs = count_jobs(n_jobs)
     settings = settings or FeatureSettings()
     _try_out(settings)
@@ -263,6 +265,8 @@ def _finish(
             found = read_notes(path) if fingerprint is not None else None
             status = "resumed"
             if found is None:
+                if fingerprint is not None and path.exists():
+                    warnings.warn(f"{path} was damaged: computed again.", stacklevel=1)
                 found, status = extract_recording(recording, settings), "done"
         except Exception as error:
             # A damaged file makes readers raise anything; one file must not stop the others.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import unicodedata
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from idfsmec._names import fold
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,17 +65,6 @@ def load_sheet(path: Path, sheet: str | int = 0) -> pd.DataFrame:
         raise InputError(f"{path}: not a readable subject table ({reason}).") from error
     frame.columns = pd.Index([fold(str(name)) for name in frame.columns])
     return frame.apply(lambda column: column.map(lambda cell: str(cell).strip()))
-
-
-def fold(text: str) -> str:
-    """Write text in plain signs and small letters, for comparing.
-
-    Examples
-    --------
-    >>> fold(" Education（years） ")
-    'education(years)'
-    """
-    return unicodedata.normalize("NFKC", text).strip().casefold()
 
 
 def need_columns(frame: pd.DataFrame, names: tuple[str, ...], path: Path) -> None:

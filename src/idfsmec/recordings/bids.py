@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from idfsmec.errors import InputError
 from idfsmec.recordings._tables import read_tsv
 from idfsmec.recordings.reading import files_of, load_raw
-from idfsmec.recordings.recording import Recording
+from idfsmec.recordings.recording import Recording, check_spelling
 
 if TYPE_CHECKING:
     import mne
@@ -86,6 +86,7 @@ def read_bids(
             continue
         recordings.append(_recording(root, path, entities, subject, found))
         lines.append(line)
+    check_spelling(recordings, str(table))
     recordings = _with_details(recordings, lines, column if rule is None else "", table)
     return _finish(recordings, unlabelled, table, column, task)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from idfsmec.errors import InputError, RecordingError
 from idfsmec.recordings._tables import read_text
 from idfsmec.recordings.reading import FileLoader, files_of
-from idfsmec.recordings.recording import Recording
+from idfsmec.recordings.recording import Recording, check_spelling
 
 REQUIRED = ("path", "subject", "label")
 OPTIONAL = ("session", "condition", "bads", "site")
@@ -72,6 +72,7 @@ def read_manifest(path: str | PathLike[str], *, absent_ok: bool = False) -> list
         recordings.append(recording)
     if not recordings:
         raise InputError(f"{manifest}: there are no recordings below the header.")
+    check_spelling(recordings, str(manifest))
     _check_sites(manifest, recordings)
     return recordings
 

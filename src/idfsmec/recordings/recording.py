@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from idfsmec._names import refuse_alike
 
 if TYPE_CHECKING:
     import mne
@@ -78,6 +80,26 @@ class Recording:
             return None
         parts = [self.variant, ";".join(self.bads), *(hash_file(path) for path in self.files)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def check_spelling(recordings: Sequence[Recording], where: str = "") -> None:
+    """Refuse subjects, labels and the like whose names only look different.
+
+    ``mdd`` beside ``MDD`` would be a third class, and ``s1`` beside ``s01`` one person on both
+    sides of a fold.
+
+    Parameters
+    ----------
+    recordings : sequence of Recording
+    where : str
+        The beginning of the message, such as the manifest's name.
+    """
+    for what in ("subject", "label", "session", "condition", "site"):
+        first: dict[str, str] = {}
+        for recording in recordings:
+            if name := getattr(recording, what):
+                first.setdefault(name, Path(recording.source).name)
+        refuse_alike(first, what, where)
 
 
 def hash_file(path: Path) -> str:
