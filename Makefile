@@ -44,7 +44,9 @@ $(VENV)/.installed-docs: pyproject.toml constraints.txt | $(BIN)/python
 demo: $(VENV)/.installed-user
 	$(BIN)/idfsmec demo
 
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+# One worker per core, so one thread per worker: threads of several workers would only wait for
+# one another.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 test: $(VENV)/.installed-peers
 	$(PYTEST)

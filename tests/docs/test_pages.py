@@ -108,7 +108,7 @@ def run_session(code, names, page):
     return complaints.getvalue()
 
 
-SLOW = {"reference/commands.md", "howto/select.md"}
+SLOW = {"reference/commands.md", "howto/select.md", "howto/report.md", "howto/predict.md"}
 
 
 @pytest.mark.parametrize(

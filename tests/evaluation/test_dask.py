@@ -24,7 +24,7 @@ distributed = pytest.importorskip("distributed")
 
 pytestmark = pytest.mark.slow
 
-PROTOCOL = Protocol(rates=[0.0, 0.3], n_splits=3, ks=[2, 4])
+PROTOCOL = Protocol(rates=[0.0, 0.3], n_splits=3, ks=[2, 4], n_inner_splits=2)
 #: One fit for each unit.
 ONE_FIT = PROTOCOL.with_changes(tuning="grid")
 

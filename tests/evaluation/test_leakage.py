@@ -77,7 +77,7 @@ def test_who_somebody_is_helps_with_sample_folds_only(tmp_path):
     assert (score["sample"] > score["subject"] + 0.15).all(), score
 
 
-@pytest.mark.parametrize("what", ["values", "gaps"])
+@pytest.mark.parametrize("what", ["values", pytest.param("gaps", marks=pytest.mark.slow)])
 def test_no_method_selects_otherwise_when_the_held_out_samples_change(what):
     table = make_cohort(n_subjects=16, n_epochs=3)
     protocol = Protocol(rates=[0.3], n_splits=2, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)

@@ -263,7 +263,9 @@ class OneByOne(IDFSMEC):
     rank_grid = None
 
 
-@pytest.mark.parametrize("changes", [{}, {"standardize": False}])
+@pytest.mark.parametrize(
+    "changes", [{}, pytest.param({"standardize": False}, marks=pytest.mark.slow)]
+)
 def test_a_batch_of_settings_and_inner_folds_ranks_as_fits_one_by_one(tmp_path, changes):
     settings = methods.settings_grid(lam=[0.01, 10.0], gamma=[1.1, 3.0])
     table = make_cohort(n_features=6, subject_spread=2.0, seed=4)

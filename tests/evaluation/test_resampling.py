@@ -26,12 +26,12 @@ def folder(tmp_path_factory):
 
 
 def test_the_outcome_is_that_of_the_stability_selector_with_the_setting_of_tuning(folder):
-    results = evaluation.resampling(make_cohort(), folder)
+    results = evaluation.resampling(make_cohort(), folder, n_resamples=20)
     rows = results.scores[results.scores["chosen"]]
     setting = json.loads(rows["params"].mode().iloc[0])
     setting.pop("C", None)
     table, found = make_cohort(), results.resampling["table"]
-    own = StabilitySelector(IDFSMEC(**setting), random_state=0)
+    own = StabilitySelector(IDFSMEC(**setting), n_resamples=20, random_state=0)
     own.fit(table.X, table.y, groups=table.subjects)
     assert list(found["frequency"].values()) == own.frequencies_.tolist()
     assert list(found["channel_frequency"].values()) == own.channel_frequencies_.tolist()

@@ -15,7 +15,7 @@ from idfsmec.table import FeatureTable
 
 from .cohorts import Computed, comparable, make_cohort
 
-PROTOCOL = Protocol(rates=[0.0, 0.3], n_splits=3, ks=[2, 4], svm_costs=[0.1])
+PROTOCOL = Protocol(rates=[0.0, 0.3], n_splits=3, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
 METHODS = ["random", "ANOVA F"]
 WITH_OURS = ["IDFS-MEC", "random"]
 
@@ -42,9 +42,10 @@ class FailsAtFirst(AnovaF):
 
 
 def test_two_processes_give_what_one_gives_to_the_last_bit(tmp_path):
-    one = run(tmp_path / "one", methods=WITH_OURS)
-    two = run(tmp_path / "two", methods=WITH_OURS, n_jobs=2)
-    assert len(one.scores) == 2 * 3 * 2 * 2
+    protocol = PROTOCOL.with_changes(rates=[0.3])
+    one = run(tmp_path / "one", protocol, WITH_OURS)
+    two = run(tmp_path / "two", protocol, WITH_OURS, n_jobs=2)
+    assert len(one.scores) == 3 * 2 * 2
     for a, b in zip(comparable(one), comparable(two), strict=True):
         assert_frame_equal(a, b, check_exact=True)
 
@@ -141,13 +142,14 @@ def test_a_table_that_cannot_be_ranked_as_a_whole_still_has_results(tmp_path):
 
 def test_the_ranking_of_the_whole_table_is_a_unit_that_is_done_once(tmp_path):
     first, again = Computed(), Computed()
-    run(tmp_path, methods=WITH_OURS, progress=first)
+    protocol = PROTOCOL.with_changes(rates=[0.3], n_splits=2)
+    run(tmp_path, protocol, methods=WITH_OURS, progress=first)
     (unit,) = first.units("ranking")
     assert (unit.table, unit.method.name) == ("table", "IDFS-MEC")
-    run(tmp_path, PROTOCOL.with_changes(n_splits=2), methods=["random"], progress=again)
+    run(tmp_path, protocol, methods=["random"], progress=again)
     assert len(again.units("ranking")) <= 1  # the setting of no comparison is another one
     third = Computed()
-    run(tmp_path, PROTOCOL.with_changes(n_splits=4), methods=["random"], progress=third)
+    run(tmp_path, protocol.with_changes(n_splits=3), methods=["random"], progress=third)
     assert third.units("ranking") == []
 
 
@@ -162,8 +164,8 @@ def test_the_proposed_method_of_a_comparison_ranks_the_whole_table(tmp_path):
 
 @pytest.mark.parametrize("what", ["columns", "values", "a channel fewer"])
 def test_another_table_under_an_old_name_is_refused_and_old_names_stay(tmp_path, what):
-    table = make_cohort()
-    first = run(tmp_path, tables={"clinic": table})
+    table, protocol = make_cohort(), PROTOCOL.with_changes(rates=[0.3], n_splits=2)
+    first = run(tmp_path, protocol, tables={"clinic": table})
     X = {
         "columns": table.X.rename(columns=lambda name: name.replace("E1", "E9")),
         "values": table.X + 1.0,
@@ -171,13 +173,13 @@ def test_another_table_under_an_old_name_is_refused_and_old_names_stay(tmp_path,
     }[what]
     changed = FeatureTable(X, table.y, table.subjects)
     with pytest.raises(InputError, match=r"another table named 'clinic'.*overwrite=True"):
-        run(tmp_path, tables={"clinic": changed}, methods=["random"])
+        run(tmp_path, protocol, tables={"clinic": changed}, methods=["random"])
     with pytest.raises(InputError, match="another table named 'clinic'"):
         cost({"clinic": changed}, tmp_path, methods=["mRMR"])
     assert_frame_equal(Results.read(tmp_path).selections, first.selections)
-    apart = run(tmp_path, tables={"clinic 2": changed})
+    apart = run(tmp_path, protocol, tables={"clinic 2": changed})
     assert set(apart.selections["table"]) == {"clinic 2"}
-    replaced = run(tmp_path, tables={"clinic": changed}, overwrite=True)
+    replaced = run(tmp_path, protocol, tables={"clinic": changed}, overwrite=True)
     assert set(replaced.selections["ranking"].explode()) <= set(X.columns)
 
 
@@ -209,7 +211,8 @@ def test_the_folder_holds_everything_a_reader_needs(tmp_path):
 
 
 def test_the_ranking_of_the_whole_table_has_the_stability_of_its_features(tmp_path):
-    results = run(tmp_path, methods=["IDFS-MEC"], tables=make_cohort(effect=3.0))
+    protocol = PROTOCOL.with_changes(rates=[0.0])
+    results = run(tmp_path, protocol, ["IDFS-MEC"], tables=make_cohort(effect=3.0))
     best = results.ranking.iloc[0]
     assert best["rank"] == 1
     assert (best["channel"], best["feature"]) in {("E1", "f1"), ("E2", "f1")}

@@ -81,6 +81,7 @@ def test_two_jobs_give_the_bits_of_one(recordings):
     assert [o.source for o in two.outcomes] == [o.source for o in one.outcomes]
 
 
+@pytest.mark.slow
 def test_a_users_own_feature_reaches_the_workers(recordings):
     own = Feature("line_length", lambda signal: np.abs(np.diff(signal.data)).mean(axis=-1))
     settings = FeatureSettings(features=("variance", own))

@@ -243,6 +243,7 @@ def test_names_of_columns_give_channels_and_are_checked(cohort):
         model.predict(frame[frame.columns[::-1]])
 
 
+@pytest.mark.slow
 def test_is_searched_over_by_grid_search(cohort):
     X, y, channels = cohort
     search = GridSearchCV(IDFSMECClassifier(channels, alphas=[1.0]), {"lam": [0.1, 1.0]}, cv=3)

@@ -34,6 +34,7 @@ def test_hedges_g_and_auc_are_those_of_the_textbook(cohort):
         assert found.loc[name, "direction"] == f"higher in {'MDD' if d > 0 else 'HC'}"
 
 
+@pytest.mark.slow
 def test_intervals_are_those_of_people_drawn_one_by_one(cohort):
     X, y = cohort
     found = feature_effects(X, y, n_resamples=2000)

@@ -18,6 +18,7 @@ def no_window():
     mpl.use(before)
 
 
+@pytest.mark.slow
 def test_three_blocks(capsys):
     known = runpy.run_path(str(EXAMPLES / "plot_three_blocks.py"))
     said = capsys.readouterr().out

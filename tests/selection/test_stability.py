@@ -15,7 +15,7 @@ from idfsmec.solver import Scaling
 
 # The checks' features are all alike informative, so that none is picked on nearly all halves.
 @pytest.mark.filterwarnings("ignore:No features were selected")
-@parametrize_with_checks([StabilitySelector(n_resamples=10, random_state=0)])
+@parametrize_with_checks([StabilitySelector(n_resamples=4, random_state=0)])
 def test_keeps_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -90,6 +90,7 @@ def test_a_selector_without_nan_sees_each_half_filled_with_its_own_means(cohort)
     assert_array_equal(found.selections_[0], alone.support_)
 
 
+@pytest.mark.slow
 def test_noise_alone_is_kept_no_more_often_than_the_bound_says():
     rng = np.random.default_rng(8)
     kept = []

@@ -188,8 +188,9 @@ def test_two_runs_for_one_table_the_second_is_refused_and_a_kill_frees_it(small_
 def test_a_place_that_cannot_be_written_is_named(small_study, tmp_path):
     # A file where a folder should be: refused even for root, whom no permission stops.
     (tmp_path / "closed").write_text("not a folder")
-    result = run([*small_study, "-o", str(tmp_path / "closed" / "table.parquet")])
-    assert result.returncode in (1, 2)
+    command = [*small_study, "-o", str(tmp_path / "closed" / "table.parquet")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code in (1, 2)
     assert "closed" in result.stderr
     assert "Traceback" not in result.stderr
     assert (tmp_path / "closed").read_text() == "not a folder"

@@ -68,7 +68,8 @@ def test_the_ranking_does_not_depend_on_the_unit(scale):
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_extreme_scales_without_standardising(scale):
     X, y, channels = make_channels()
-    assert_sound(fit(X * scale, y, channels, standardize=False), X.shape[1])
+    selector = fit(X * scale, y, channels, standardize=False, max_iter=100)
+    assert_sound(selector, X.shape[1])
 
 
 def test_features_of_all_scales_in_one_channel():
@@ -102,6 +103,7 @@ def test_three_samples(n_features):
     assert_sound(fit(X, [0, 1, 1]), n_features)
 
 
+@pytest.mark.slow
 def test_ten_thousand_channels_of_one_feature():
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2

@@ -62,6 +62,9 @@ WIDE = {
     "3000 channels of one feature": lambda: noise(24, 3000, np.arange(3000)),
 }
 
+# An estimator fits wide tables many times; the path, which fits them once, is always tried.
+WIDE_SLOWLY = [pytest.param(name, marks=pytest.mark.slow) for name in WIDE]
+
 SAID = (
     "Channels that carry nothing",
     "Channels are weighed by the loss on the training samples",
@@ -99,7 +102,7 @@ def test_the_path_is_finite(name):
     assert_total_order(path.rankings, X.shape[1])
 
 
-@pytest.mark.parametrize("name", [*SMALL, *WIDE, "100 classes"])
+@pytest.mark.parametrize("name", [*SMALL, *WIDE_SLOWLY, "100 classes"])
 def test_the_search_is_finite(name):
     X, y, channels = table(name)
     options = FEW | {"n_features_to_select": [2, 5], "cv": 3}
@@ -112,7 +115,7 @@ def test_the_search_is_finite(name):
     assert found.best_score_ > -1.25 * np.log(len(set(y)))  # guessing costs the log of n_classes
 
 
-@pytest.mark.parametrize("name", [*SMALL, *WIDE, "100 classes"])
+@pytest.mark.parametrize("name", [*SMALL, *WIDE_SLOWLY, "100 classes"])
 def test_the_classifier_gives_probabilities(name):
     X, y, channels = table(name)
     wide = {"max_iter": 3} if name in WIDE else {}
@@ -123,7 +126,7 @@ def test_the_classifier_gives_probabilities(name):
     assert (model.predict(X) == y).mean() > 1 / len(set(y))
 
 
-@pytest.mark.parametrize("name", [*SMALL, *WIDE])
+@pytest.mark.parametrize("name", [*SMALL, *WIDE_SLOWLY])
 def test_the_regressor_gives_numbers(name):
     X, y, channels = table(name)
     target = y + 0.1 * np.random.default_rng(1).normal(size=len(y))

@@ -61,6 +61,7 @@ def writing(folder):
             os.kill(writer.pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_second_run_on_one_store_is_refused_clearly(small_table, tmp_path):
     with writing(tmp_path / "out") as writer:
         assert writer.stdout.readline()
