@@ -81,6 +81,26 @@ def test_a_small_cap_gets_its_answer_and_its_warning(model, newcomers, tmp_path)
     assert "Do not rely on this" in (tmp_path / "pages" / "s00.html").read_text()
 
 
+def test_any_method_can_be_trained(folder, model, newcomers, tmp_path):
+    table, path = folder / "clinic.parquet", tmp_path / "ridge.skops"
+    words = ("--method", "ANOVA F", "--classifier", "ridge", "--n-splits", 2, "--seeds", 1)
+    result = run("train", table, "-o", path, *words)
+    assert result.exit_code == 0, result.output
+    assert "ANOVA F, filled by completion, ridge" in (tmp_path / "ridge.md").read_text()
+    frame = cli.predict(path, [newcomers], tmp_path / "p.csv")
+    assert frame["loudest channels"].str.contains("E1").all()
+    for words, line in (
+        (("--classifier", "ridge"), "name it with --method"),
+        (("--method", "mRMS"), "there is no method 'mRMS'; choose from IDFS-MEC"),
+        (("--method", "mRMR", "--filler", "none"), "there is no filler 'none'"),
+        (("--method", "mRMR", "--classifier", "none"), "there is no classifier 'none'"),
+    ):
+        refused = run("train", table, "-o", tmp_path / "other.skops", *words)
+        assert refused.exit_code == 2
+        assert refused.stderr.count("\n") == 1
+        assert line in refused.stderr
+
+
 def test_no_common_channel_is_one_line(model, newcomers, tmp_path):
     table = FeatureTable.read(newcomers)
     X = table.X.set_axis([f"X{i}__f1" for i in range(table.X.shape[1])], axis=1)

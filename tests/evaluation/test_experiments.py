@@ -10,7 +10,10 @@ from idfsmec.evaluation import (
     accuracy,
     cost,
     filling,
+    find_methods,
+    make_folds,
 )
+from idfsmec.evaluation.rivals import best_rival
 from idfsmec.evaluation.sanity import AnovaF
 from idfsmec.features import extract_to_file
 from idfsmec.missing import make_gaps
@@ -58,16 +61,47 @@ def head_cohort(**options):
 
 def test_fillers_are_compared_on_the_same_folds(tmp_path):
     protocol = PROTOCOL.with_changes(rates=[0.0, 0.5], n_splits=2)
-    results = filling(head_cohort(), tmp_path, protocol=protocol, **HERE)
+    names = ["IDFS-MEC", "ANOVA F", "all features"]
+    results = filling(head_cohort(), tmp_path, methods=names, protocol=protocol, **HERE)
     assert results.failures.empty
     means = results.mean_scores("subject_roc_auc", "filling")
     assert means.index.names == ["table", "pattern", "method", "filler"]
-    assert set(means.index.unique("method")) == {"IDFS-MEC", "ANOVA F", "all features"}
+    assert set(means.index.unique("method")) == set(names)
     assert list(means.index.unique("filler")) == list(FILLERS)
     # Without gaps a filler has nothing to do.
     assert means[0.0].groupby("method").nunique().max() == 1
     assert means[0.5].groupby("method").nunique().min() > 1
     assert (results.selections.groupby("filler").size() == 12).all()
+
+
+def test_the_rival_is_the_one_that_does_best_on_training_people():
+    table = make_cohort(effect=3.0, n_channels=8)
+    known = find_methods(["IDFS-MEC", "random", "ANOVA F", "all features"])
+    protocol = PROTOCOL.with_changes(ks=[2])
+    assert best_rival(table, known, protocol, n_jobs=1).name == "ANOVA F"
+    flipped = FeatureTable(table.X, table.y, table.subjects)
+    test = make_folds(table.y, table.subjects, "subject", 3, 0)[0][1]
+    flipped.X.iloc[test] = 1e6  # people of the test do not matter
+    assert best_rival(flipped, known, protocol, n_jobs=1).name == "ANOVA F"
+    assert best_rival(table, known[:1], protocol) is None
+
+
+def test_fillers_are_compared_for_the_best_rival(tmp_path, monkeypatch):
+    few = find_methods(["IDFS-MEC", "random", "ANOVA F", "all features"])
+    monkeypatch.setattr("idfsmec.evaluation.experiments.find_methods", lambda *_: few)
+    table, protocol = make_cohort(effect=3.0, n_channels=8), PROTOCOL.with_changes(ks=[2])
+    results = filling(table, tmp_path, fillers=["mean"], protocol=protocol, **HERE)
+    assert set(results.scores["method"]) == {"IDFS-MEC", "ANOVA F", "all features"}
+
+
+def test_one_classifier_serves_all_methods(tmp_path):
+    how = {"methods": ["IDFS-MEC", "mRMR"], "protocol": PROTOCOL, **HERE}
+    usual = accuracy(make_cohort(), tmp_path, **how).scores["roc_auc"].to_list()
+    ridge = accuracy(make_cohort(), tmp_path, classifier="ridge", **how)
+    assert ridge.failures.empty
+    assert ridge.scores["roc_auc"].to_list() != usual
+    with pytest.raises(InputError, match="no classifier 'magic'; choose from svm, ridge"):
+        accuracy(make_cohort(), tmp_path, classifier="magic", **how)
 
 
 def test_splines_are_left_out_where_nobody_knows_the_positions_and_refused_if_asked_for(tmp_path):

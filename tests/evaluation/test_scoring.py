@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 
 from idfsmec._random import derive_seed
 from idfsmec.evaluation import FILLERS, Protocol, find_methods, make_folds
-from idfsmec.evaluation.experiments import filled_by
+from idfsmec.evaluation.experiments import with_parts
 from idfsmec.evaluation.folds import load_fold
 from idfsmec.evaluation.scoring import score_fold
 from idfsmec.evaluation.tables import TableArrays
@@ -22,7 +22,7 @@ from .cohorts import make_cohort
 
 
 def run(method, protocol, table=None, rate=0.3, fold=0, seed=0, filler=None):
-    (found,) = filled_by(find_methods([method]), filler)
+    (found,) = with_parts(find_methods([method]), filler)
     arrays = TableArrays.of("t", make_cohort() if table is None else table)
     nested = protocol.tuning == "nested"
     data = load_fold(arrays, protocol, "random", rate, seed, fold, nested)

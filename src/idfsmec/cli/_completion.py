@@ -1,4 +1,4 @@
-"""What the Tab key offers: methods, fillers, patterns, features, data sets and labels by name."""
+"""What the Tab key offers: methods and their parts, patterns, features, data sets, labels."""
 
 from __future__ import annotations
 
@@ -60,6 +60,13 @@ def fillers() -> list[str]:
     from idfsmec.evaluation.parts import FILLERS
 
     return list(FILLERS)
+
+
+def classifiers() -> list[str]:
+    """What can be scored on selected features."""
+    from idfsmec.evaluation.parts import CLASSIFIERS
+
+    return list(CLASSIFIERS)
 
 
 def patterns() -> list[str]:

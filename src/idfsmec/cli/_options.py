@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from idfsmec.cli._completion import classifiers as _classifiers
+from idfsmec.cli._completion import fillers as _fillers
+from idfsmec.cli._completion import one_of
 from idfsmec.errors import InputError
 
 # From Python a list does as well as the command line's text with commas.
@@ -32,6 +35,22 @@ DaskOption = Annotated[
     str | None,
     typer.Option(
         help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786, in place of --jobs."
+    ),
+]
+FillerOption = Annotated[
+    str | None,
+    typer.Option(
+        help="What fills gaps: mean, neighbours, completion, scalp or indicators. By default each "
+        "method's own.",
+        autocompletion=one_of(_fillers),
+    ),
+]
+ClassifierOption = Annotated[
+    str | None,
+    typer.Option(
+        help="What sees the selected features: svm, ridge, idfsmec, boosting or lda. By default "
+        "each method's own.",
+        autocompletion=one_of(_classifiers),
     ),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]

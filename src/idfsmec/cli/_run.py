@@ -56,6 +56,7 @@ def run_experiments(
     protocol: dict[str, Any],
     methods: list[str] | None,
     filler: str | None = None,
+    classifier: str | None = None,
     n_jobs: int,
     dask: str | None,
     quiet: bool,
@@ -70,7 +71,7 @@ def run_experiments(
             "progress": progress,
             "overwrite": force,
         }
-        here: dict[str, Any] = {"n_jobs": n_jobs, "dask": dask}
+        here: dict[str, Any] = {"n_jobs": n_jobs, "dask": dask, "classifier": classifier}
         run: dict[str, Callable[[], Results]] = {
             "accuracy": lambda: evaluation.accuracy(
                 tables, out, methods=methods, filler=filler, **shared, **here

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from idfsmec.cli._app import command
-from idfsmec.cli._completion import after_commas, one_of
-from idfsmec.cli._completion import fillers as complete_fillers
+from idfsmec.cli._completion import after_commas
 from idfsmec.cli._completion import methods as complete_methods
 from idfsmec.cli._completion import patterns as complete_patterns
 from idfsmec.cli._options import (
     AnyPath,
+    ClassifierOption,
     DaskOption,
+    FillerOption,
     JobsOption,
     Names,
     Numbers,
@@ -129,14 +130,6 @@ MethodsOption = Annotated[
         autocompletion=after_commas(complete_methods),
     ),
 ]
-FillerOption = Annotated[
-    str | None,
-    typer.Option(
-        help="What fills gaps for all methods: mean, neighbours, completion, scalp or "
-        "indicators. By default each method's own.",
-        autocompletion=one_of(complete_fillers),
-    ),
-]
 
 
 @command("benchmark", has_failed=has_failures)
@@ -146,6 +139,7 @@ def benchmark(
     experiment: ExperimentOption = None,
     methods: MethodsOption = None,
     filler: FillerOption = None,
+    classifier: ClassifierOption = None,
     rates: RatesOption = None,
     patterns: PatternsOption = None,
     k: CountsOption = None,
@@ -198,6 +192,7 @@ def benchmark(
         protocol={key: value for key, value in changes.items() if value is not None},
         methods=split_names(methods),
         filler=filler,
+        classifier=classifier,
         n_jobs=count_jobs(jobs),
         dask=dask,
         quiet=quiet,

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from idfsmec.cli._app import command
+from idfsmec.cli._completion import methods as complete_methods
+from idfsmec.cli._completion import one_of
 from idfsmec.cli._console import say, warnings_as_lines
-from idfsmec.cli._options import AnyPath, JobsOption, check_seed
+from idfsmec.cli._options import (
+    AnyPath,
+    ClassifierOption,
+    FillerOption,
+    JobsOption,
+    check_seed,
+)
 from idfsmec.cli._progress import shown
 from idfsmec.errors import ExistingFileError, InputError
 
@@ -25,6 +33,14 @@ Output = Annotated[
         "-o", "--output", help="Where to write the model, a .skops file; its card goes beside it."
     ),
 ]
+MethodOption = Annotated[
+    str | None,
+    typer.Option(
+        help="A method of the comparison, such as IDFS-MEC or mRMR: filler, selection and "
+        "classifier, tuned by folds of people. By default IDFSMECClassifier on all features.",
+        autocompletion=one_of(complete_methods),
+    ),
+]
 Splits = Annotated[
     int, typer.Option(help="Folds for the performance; fewer where a class has fewer people.")
 ]
@@ -37,6 +53,9 @@ Force = Annotated[bool, typer.Option("--force", help="Replace an existing model 
 def train(
     table: TablePath,
     output: Output = Path("model.skops"),
+    method: MethodOption = None,
+    filler: FillerOption = None,
+    classifier: ClassifierOption = None,
     n_splits: Splits = 5,
     seeds: Seeds = 3,
     seed: Seed = 0,
@@ -49,12 +68,14 @@ def train(
 
         idfsmec train table.parquet -o model.skops
         idfsmec train table.parquet -o model.skops --seeds 10 --jobs 2
+        idfsmec train table.parquet -o model.skops --method IDFS-MEC --classifier ridge
 
-    The model is IDFSMECClassifier, which takes samples with gaps. Beside the file
-    come its card, model.md and model.html. For research: it makes no diagnosis.
+    The model is IDFSMECClassifier, which takes samples with gaps, or a method by
+    its name. Beside the file come its card, model.md and model.html. For
+    research: it makes no diagnosis.
     """
     from idfsmec._jobs import count_jobs
-    from idfsmec.evaluation import train_model
+    from idfsmec.evaluation import TunedMethod, train_model
     from idfsmec.prediction import save_model
     from idfsmec.prediction.model_files import check_model_path
     from idfsmec.report.models import card_paths, write_model_card
@@ -67,12 +88,21 @@ def train(
     if n_splits < 2 or seeds < 1:
         raise InputError(f"--n-splits {n_splits} --seeds {seeds}: give at least 2 and 1.")
     check_seed(seed)
+    if method is None and (filler or classifier):
+        raise InputError("--filler and --classifier are parts of a method: name it with --method.")
     n_jobs = count_jobs(jobs)
+    estimator = None
+    if method is not None:
+        estimator = TunedMethod(method, filler=filler, classifier=classifier, seed=seed)
+        estimator.parts()
     read = FeatureTable.read(Path(table))
+    if estimator is not None:
+        estimator.set_params(montage=read.info.get("montage"))
     with warnings_as_lines(), shown("folds") as progress:
         try:
             model = train_model(
                 read,
+                estimator,
                 n_splits=n_splits,
                 n_repeats=seeds,
                 seed=seed,

@@ -24,6 +24,7 @@ from .statistics import (
     corrected_interval,
     holm,
 )
+from .tuned_method import TunedMethod
 
 __all__ = [
     "CLASSIFIERS",
@@ -38,6 +39,7 @@ __all__ = [
     "RankComparison",
     "Results",
     "Stability",
+    "TunedMethod",
     "accuracy",
     "chance_band",
     "chance_bands",

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from idfsmec.evaluation.folds import most_splits
-from idfsmec.evaluation.methods import COMPARED, FILLED, Method, find_methods
-from idfsmec.evaluation.parts import FILLERS, Filler
+from idfsmec.evaluation.methods import COMPARED, Method, find_methods, proposed_method
+from idfsmec.evaluation.parts import CLASSIFIERS, FILLERS, Classifier, Filler
 from idfsmec.evaluation.protocol import Protocol, protocol_from
 from idfsmec.evaluation.results import Results
+from idfsmec.evaluation.rivals import best_rival
 from idfsmec.evaluation.run import run_experiment
 from idfsmec.evaluation.tables import TableArrays, Tables, channel_counts_of, name_tables
 from idfsmec.progress import Listener
@@ -28,6 +29,7 @@ def accuracy(
     *,
     methods: Iterable[str | Method] | None = None,
     filler: str | Filler | None = None,
+    classifier: str | Classifier | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     dask: Any = None,
@@ -47,6 +49,8 @@ def accuracy(
         By default all methods that can run here, and the sanity lines.
     filler : str or Filler, optional
         What fills gaps for all of them, in place of each one's own; see ``FILLERS``.
+    classifier : str or Classifier, optional
+        What is scored on the selected features of all of them, likewise; see ``CLASSIFIERS``.
     protocol : Protocol or mapping, optional
         Folds, gaps, tuning and so on; a mapping has the options that differ from the default.
     n_jobs : int, optional
@@ -85,7 +89,7 @@ def accuracy(
         "accuracy",
         tables,
         out,
-        filled_by(find_methods(methods), filler),
+        with_parts(find_methods(methods), filler, classifier),
         protocol_from(protocol, Protocol()),
         n_jobs=n_jobs,
         dask=dask,
@@ -100,6 +104,7 @@ def filling(
     *,
     methods: Iterable[str | Method] | None = None,
     fillers: Iterable[str | Filler] | None = None,
+    classifier: str | Classifier | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     dask: Any = None,
@@ -108,24 +113,33 @@ def filling(
 ) -> Results:
     """Compare what fills gaps: a few methods with every filler, at 0 to 70 % missing channels.
 
-    Parameters are those of :func:`accuracy`. By default the proposed method, ANOVA F and all
-    features are filled in all ways of ``FILLERS`` that are possible: splines on the scalp need to
-    know where channels are. The column ``filler`` of the scores says which one it was.
+    Parameters are those of :func:`accuracy`. By default the proposed method, its best rival
+    (:func:`~idfsmec.evaluation.rivals.best_rival`: by training people alone, at 30 % missing) and
+    all features are filled in all ways of ``FILLERS`` that are possible: splines on the scalp need
+    to know where channels are. The column ``filler`` of the scores says which one it was.
     """
     named = name_tables(tables)
+    planned = protocol_from(protocol, Protocol(rates=FILLING_RATES))
     wanted = [FILLERS.find(one) for one in (FILLERS if fillers is None else fillers)]
     if fillers is None and any(one.needs_positions for one in wanted):
         placed = all(
             TableArrays.of(name, table, True).has_positions for name, table in named.items()
         )
         wanted = [one for one in wanted if placed or not one.needs_positions]
-    compared = find_methods(FILLED if methods is None else methods)
+    if methods is None:
+        known = with_parts(find_methods(), None, classifier)
+        rival = best_rival(named, known, planned, n_jobs=n_jobs, progress=progress)
+        line = [one for one in known if one.all_features and not one.classifying.takes_gaps][:1]
+        found = [proposed_method(known), rival, *line]
+        compared = [one for one in found if one is not None]
+    else:
+        compared = with_parts(find_methods(methods), None, classifier)
     return run_experiment(
         "filling",
         named,
         out,
         [replace(method, filler=one) for method in compared for one in wanted],
-        protocol_from(protocol, Protocol(rates=FILLING_RATES)),
+        planned,
         n_jobs=n_jobs,
         dask=dask,
         progress=progress,
@@ -133,18 +147,25 @@ def filling(
     )
 
 
-def filled_by(methods: Iterable[Method], filler: str | Filler | None) -> list[Method]:
-    """Give the methods with one filler for all; None leaves each its own.
+def with_parts(
+    methods: Iterable[Method],
+    filler: str | Filler | None = None,
+    classifier: str | Classifier | None = None,
+) -> list[Method]:
+    """Give the methods with one filler and one classifier for all; None leaves each its own.
 
     Examples
     --------
-    >>> [one.filler for one in filled_by(find_methods(["mRMR", "ANOVA F"]), "neighbours")]
-    ['neighbours', 'neighbours']
+    >>> found = with_parts(find_methods(["mRMR", "ANOVA F"]), "neighbours", "ridge")
+    >>> [(one.filling.name, one.classifying.name) for one in found]
+    [('neighbours', 'ridge'), ('neighbours', 'ridge')]
     """
-    if filler is None:
-        return list(methods)
-    FILLERS.find(filler)
-    return [replace(one, filler=filler) for one in methods]
+    parts: dict[str, Any] = {}
+    if filler is not None:
+        parts["filler"] = FILLERS.find(filler)
+    if classifier is not None:
+        parts["classifier"] = CLASSIFIERS.find(classifier)
+    return [replace(one, **parts) for one in methods]
 
 
 def cost(

@@ -203,10 +203,10 @@ class _Loader:
         split = _prepare(table, train, test, gaps["train"], gaps["test"], protocol)
         if not self.with_inner:
             return split
-        inner, held_out = self._inner_folds(train, gaps["train"])
+        inner, held_out = self.inner_folds(train, gaps["train"])
         return replace(split, inner=inner, held_out=held_out)
 
-    def _inner_folds(
+    def inner_folds(
         self, train: NDArray[np.intp], gappy: Floats
     ) -> tuple[tuple[FoldData, ...], tuple[NDArray[np.intp], ...]]:
         table, protocol = self.table, self.protocol
@@ -235,6 +235,15 @@ def load_fold(
     enough for the work to be done once.
     """
     return _cached(_Loader(table.digest, pattern, rate, seed, fold, protocol, with_inner, table))
+
+
+def load_whole(table: TableArrays, protocol: Protocol, seed: int) -> FoldData:
+    """Prepare all samples as one training fold, with inner folds; they stand for the test too."""
+    rows = np.arange(table.y.size)
+    data = _prepare(table, rows, rows, table.X, table.X, protocol)
+    loader = _Loader(table.digest, "none", 0.0, seed, -1, protocol, True, table)
+    inner, held_out = loader.inner_folds(rows, table.X)
+    return replace(data, inner=inner, held_out=held_out)
 
 
 def _with_gaps(

@@ -29,8 +29,6 @@ Family = Literal["proposed", "filter", "wrapper", "embedded", "sanity", "ablatio
 COMPARED: tuple[Family, ...] = ("proposed", "filter", "wrapper", "embedded", "sanity")
 #: What fills gaps unless a method says otherwise; on average it loses least to missing channels.
 DEFAULT_FILLER = "completion"
-#: With which fillers are compared: what is proposed, the simplest selection, and none.
-FILLED = ("IDFS-MEC", "ANOVA F", "all features")
 
 
 @dataclass(frozen=True)

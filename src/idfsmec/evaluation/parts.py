@@ -163,6 +163,10 @@ class Classifier:
     takes : sequence of str
         What more it is given by name: ``channels``, the channel of each column, and ``groups``,
         the subject of each training sample.
+    model : callable, optional
+        ``model(C=..., class_weight=..., random_state=..., channels=...)`` gives a classifier of
+        scikit-learn that decides in the same way, so that it can be kept
+        (:class:`TunedMethod`); it is fitted with ``groups`` if it ``takes`` them.
     """
 
     name: str
@@ -171,6 +175,7 @@ class Classifier:
     has_cost: bool = True
     slope: float = 2.0
     takes: tuple[Literal["channels", "groups"], ...] = ()
+    model: Callable[..., Any] | None = None
 
     def describe(self) -> dict[str, Any]:
         """What determines its results, as JSON can hold it."""
@@ -222,10 +227,11 @@ def register_classifier(
     has_cost: bool = True,
     slope: float = 2.0,
     takes: tuple[Literal["channels", "groups"], ...] = (),
+    model: Callable[..., Any] | None = None,
     overwrite: bool = False,
 ) -> Classifier:
     """Add a classifier; see :class:`Classifier` for what it has to do."""
-    made = Classifier(name, decide, takes_gaps, has_cost, slope, takes)
+    made = Classifier(name, decide, takes_gaps, has_cost, slope, takes, model)
     return CLASSIFIERS.add(made, overwrite=overwrite)
 
 
@@ -279,17 +285,24 @@ class _Lazily:
 register_filler("mean", lazily("idfsmec.evaluation.fillers.training_mean"))
 register_filler("neighbours", lazily("idfsmec.evaluation.fillers.neighbours"))
 register_filler("completion", lazily("idfsmec.prediction.ChannelCompleter"))
-register_filler("scalp", lazily("idfsmec.evaluation.fillers.ScalpSplines"))
+register_filler("scalp", lazily("idfsmec.prediction.scalp.ScalpSplines"))
 register_filler("indicators", lazily("idfsmec.evaluation.fillers.training_mean"), marks_gaps=True)
-register_classifier("svm", _Lazily("linear_svm"))
-register_classifier("ridge", _Lazily("ridge"))
-register_classifier(
+
+
+def _add_classifier(name: str, decide: str, **options: Any) -> None:
+    model = _Lazily(f"make_{decide}")
+    register_classifier(name, _Lazily(decide), model=model, **options)
+
+
+_add_classifier("svm", "svm")
+_add_classifier("ridge", "ridge")
+_add_classifier(
     "idfsmec",
-    _Lazily("idfsmec"),
+    "idfsmec",
     takes_gaps=True,
     has_cost=False,
     slope=1.0,
     takes=("channels", "groups"),
 )
-register_classifier("boosting", _Lazily("boosting"), takes_gaps=True, has_cost=False, slope=1.0)
-register_classifier("lda", _Lazily("pattern_lda"), takes_gaps=True, slope=1.0)
+_add_classifier("boosting", "boosting", takes_gaps=True, has_cost=False, slope=1.0)
+_add_classifier("lda", "lda", takes_gaps=True, slope=1.0)

@@ -16,8 +16,9 @@ from idfsmec.evaluation.folds import FoldData
 from idfsmec.evaluation.methods import Method
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.metrics import METRICS, Scores
+from idfsmec.prediction.method import GapMarks
 from idfsmec.selection.grid import rank_grid
-from idfsmec.selection.tuning import Split, SplitScorer, middle_cost, tune
+from idfsmec.selection.tuning import Split, SplitScorer, Tuned, middle_cost, tune
 
 #: Ranks with 1 as the best: a setting by number of features by feature.
 Ranks = NDArray[np.intp]
@@ -36,6 +37,32 @@ class UnitResult:
     rankings: list[list[int]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     found: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What inner folds chose: number of features, cost, setting, and the ranks (1 is best).
+
+    ``inner_ranks`` has a row for each inner fold, ``held_out`` the samples that it did not see.
+    """
+
+    k: int
+    C: float
+    setting: dict[str, Any]
+    ranks: Ranks
+    inner_ranks: Ranks
+    held_out: tuple[Ranks, ...]
+
+
+def choose(method: Method, data: FoldData, protocol: Protocol, seed: int) -> Choice:
+    """Tune a method on the inner folds of training samples, and rank with what was chosen."""
+    return _Work(method, data, protocol, seed).choose()
+
+
+def inner_score(method: Method, data: FoldData, protocol: Protocol, seed: int) -> float:
+    """What tuning reaches on the inner folds, by ``protocol.tuned_by``: no test sample is seen."""
+    work = _Work(method, data, protocol, seed)
+    return work.tune(work.rank_inner()).best.mean
 
 
 def score_fold(method: Method, data: FoldData, protocol: Protocol, seed: int) -> UnitResult:
@@ -71,15 +98,7 @@ class _Work:
         if len(self.method.settings) * len(self.ks) * len(self.costs) == 1:
             picks, best_k = {self.ks[0]: (0, self.costs[0])}, self.ks[0]
         else:
-            scorers = [self._scorer(part, [self.protocol.tuned_by]) for part in self.data.inner]
-            tuned = tune(
-                scorers,
-                self._rank_inner(),
-                self.ks,
-                default=self.method.default_setting,
-                costs=self.costs,
-                metric=self.protocol.tuned_by,
-            )
+            tuned = self.tune(self.rank_inner())
             picks = {k: (trial.setting, trial.cost) for k, trial in tuned.picks.items()}
             best_k = tuned.n_features
         scorer = self._scorer(self.data)
@@ -88,6 +107,26 @@ class _Work:
             ranks, seconds = timed[k]
             self._add(setting, k, C, scorer.scores(ranks, k, C), ranks, seconds, k == best_k)
         return self._result
+
+    def tune(self, ranks: Ranks) -> Tuned:
+        """Setting and C for each k, and the best k, by ranks on inner folds."""
+        return tune(
+            [self._scorer(part, [self.protocol.tuned_by]) for part in self.data.inner],
+            ranks,
+            self.ks,
+            default=self.method.default_setting,
+            costs=self.costs,
+            metric=self.protocol.tuned_by,
+        )
+
+    def choose(self) -> Choice:
+        """Pick, and rank all training samples and those of every inner fold accordingly."""
+        inner = self.rank_inner()
+        best = self.tune(inner).best
+        k, setting = best.n_features, self.method.settings[best.setting]
+        ranks, _ = self._rank_picks({k: best.setting})[k]
+        own = inner[:, best.setting, self.ks.index(k)]
+        return Choice(k, best.cost, setting, ranks, own, self.data.held_out)
 
     def everything(self) -> UnitResult:
         """Score all settings on the held-out fold; who is chosen is decided over all folds."""
@@ -112,7 +151,7 @@ class _Work:
         self._add(0, k, float("nan"), nothing, ranks, seconds)
         return self._result
 
-    def _rank_inner(self) -> Ranks:
+    def rank_inner(self) -> Ranks:
         """Rank with every setting on every inner fold: folds, settings, numbers of features.
 
         A selector that takes gaps and standardises features itself sees the same in all samples
@@ -234,23 +273,9 @@ def _classify(
     **options: Any,
 ) -> NDArray[np.float64]:
     if marked:
-        train, test = _mark_gaps(train, test)
+        marks = GapMarks.learn(train)
+        train, test = marks.add(train), marks.add(test)
     return decide(train, y, test, C=C, **options)
-
-
-def _mark_gaps(
-    train: NDArray[np.float64], test: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Fill with the training mean, 0, and add a column for each set of gaps that training has."""
-    gone = np.isnan(train)
-    distinct = np.unique(gone, axis=1, return_index=True)[1]
-    distinct = np.sort(distinct[gone[:, distinct].any(axis=0)])
-    shares = gone[:, distinct].mean(axis=0)
-
-    def with_marks(X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.hstack([np.nan_to_num(X), np.isnan(X[:, distinct]) - shares])
-
-    return with_marks(train), with_marks(test)
 
 
 def _costs(method: Method, protocol: Protocol) -> tuple[float, ...]:

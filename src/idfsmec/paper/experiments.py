@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from idfsmec.evaluation.experiments import filled_by
+from idfsmec.evaluation.experiments import with_parts
 from idfsmec.evaluation.methods import (
     METHODS,
+    Classifier,
     Filler,
     Method,
     find_methods,
@@ -81,6 +82,7 @@ def ablation(
     out: str | Path,
     *,
     filler: str | Filler | None = None,
+    classifier: str | Classifier | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     dask: Any = None,
@@ -96,7 +98,7 @@ def ablation(
         "ablation",
         tables,
         out,
-        filled_by(as_published(ABLATIONS), filler),
+        with_parts(as_published(ABLATIONS), filler, classifier),
         protocol_from(protocol, Protocol(rates=PAPER_RATES)),
         n_jobs=n_jobs,
         dask=dask,
@@ -112,6 +114,7 @@ def sensitivity(
     lams: Sequence[float] = PAPER_LAMS,
     gammas: Sequence[float] = PAPER_GAMMAS,
     filler: str | Filler | None = None,
+    classifier: str | Classifier | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     dask: Any = None,
@@ -123,7 +126,7 @@ def sensitivity(
     Parameters are those of :func:`idfsmec.evaluation.accuracy`, and the grid (the paper's by
     default). By default there is one missing rate, 30 %.
     """
-    (method,) = filled_by(as_published([PROPOSED]), filler)
+    (method,) = with_parts(as_published([PROPOSED]), filler, classifier)
     return run_experiment(
         "sensitivity",
         tables,

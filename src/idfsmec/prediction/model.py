@@ -79,10 +79,14 @@ class Model:
         """Channel names, each once, in the order of the columns."""
         return list(dict.fromkeys(split_column(column)[0] for column in self.columns))
 
+    @property
+    def kind(self) -> str:
+        """What the estimator is called."""
+        return str(getattr(self.estimator, "name", type(self.estimator).__name__))
+
     def __repr__(self) -> str:
-        kind = type(self.estimator).__name__
         return (
-            f"Model({kind} of {self.data.get('n_people', '?')} people; {len(self.channels)} "
+            f"Model({self.kind} of {self.data.get('n_people', '?')} people; {len(self.channels)} "
             f"channels, {len(self.columns)} columns; classes {', '.join(map(str, self.classes))})"
         )
 
@@ -158,7 +162,8 @@ def fit_estimator(estimator: Any, table: FeatureTable) -> Any:
     """Fit a fresh copy; inner folds keep people together where the estimator can."""
     fresh = IDFSMECClassifier() if estimator is None else clone(estimator)
     groups = {"groups": table.subjects} if has_fit_parameter(fresh, "groups") else {}
-    return fresh.fit(table.X, table.y.to_numpy(), **groups)
+    fitted = fresh.fit(table.X, table.y.to_numpy(), **groups)
+    return getattr(fitted, "best_estimator_", fitted)  # of a search, what it ended with
 
 
 def rows_with_a_channel(table: FeatureTable) -> FeatureTable:

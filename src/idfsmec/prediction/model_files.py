@@ -28,8 +28,13 @@ TRUSTED_TYPES = (
     "idfsmec.prediction.classifier.IDFSMECClassifier",
     "idfsmec.prediction.completion.ChannelCompleter",
     "idfsmec.prediction.factors.FactorModel",
+    "idfsmec.prediction.method.FittedMethod",
+    "idfsmec.prediction.method.GapMarks",
+    "idfsmec.prediction.pattern_lda.PatternLDA",
+    "idfsmec.prediction.scalp.ScalpSplines",
     "idfsmec.solver.scaling.Scaling",
     "numpy.dtype",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
 )
 _ABOUT = "idfsmec.json"
 _MOST_BYTES = 2**31  # unpacked; nobody's model has as many

@@ -148,11 +148,11 @@ def _headline(model: Model) -> str:
     what = f"tells {classes}" if len(model.classes) == 2 else f"names {len(model.classes)} classes"
     measured = model.performance.get("metrics", {}).get("roc_auc")
     if not measured:
-        return f"{type(model.estimator).__name__} that {what}; how well was not measured."
+        return f"{model.kind} that {what}; how well was not measured."
     above = measured["low"] > measured["chance_high"]
     verdict = "above chance" if above else "not clearly above chance"
     return (
-        f"{type(model.estimator).__name__} that {what} with an AUC of "
+        f"{model.kind} that {what} with an AUC of "
         f"{percent(measured['mean'])} on people it had not seen: {verdict}."
     )
 

@@ -1,0 +1,93 @@
+"""Any method of the comparison can be trained for use, kept in a file and asked."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from idfsmec.errors import InputError
+from idfsmec.evaluation import FILLERS, METHODS, TunedMethod, register_classifier
+from idfsmec.evaluation.parts import CLASSIFIERS
+from idfsmec.missing import make_gaps
+from idfsmec.prediction import fit_model, load_model, predict_people, save_model
+from tests.evaluation.cohorts import make_cohort
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make_gaps(make_cohort(n_subjects=24, effect=2.0), 0.3, random_state=0)
+
+
+def placed(table):
+    """The same with channels that are somewhere on the head."""
+    names = dict(zip(["E1", "E2", "E3", "E4"], ["F3", "F4", "P3", "P4"], strict=True))
+    X = table.X.rename(columns=lambda one: names[one[:2]] + one[2:])
+    return type(table)(X, table.y, table.subjects)
+
+
+def check(table, tmp_path, **parts):
+    model = fit_model(table, TunedMethod(**parts))
+    again = load_model(save_model(model, tmp_path / "model.skops"))
+    said = predict_people(again, table)
+    assert said.frame.equals(predict_people(model, table).frame)
+    truth = table.y.groupby(table.subjects).first()
+    right = [one.predicted == truth[one.person] for one in said.people]
+    assert np.mean(right) > 0.8
+    assert again.kind == model.kind
+    return again, said
+
+
+@pytest.mark.parametrize(
+    "name", [one if one in ("ridge", "lda") else pytest.param(one, marks=pytest.mark.slow)
+             for one in CLASSIFIERS]
+)  # fmt: skip
+def test_every_classifier_can_be_kept(name, table, tmp_path):
+    model, said = check(table, tmp_path, method="ANOVA F", classifier=name)
+    assert name in model.kind
+    linear = name in ("svm", "ridge", "idfsmec")
+    assert bool(said.people[0].votes) == linear
+    if linear:
+        assert next(iter(said.people[0].votes)) in ("E1", "E2")
+
+
+@pytest.mark.parametrize("name", list(FILLERS))
+def test_every_filler_can_be_kept(name, table, tmp_path):
+    model, _ = check(placed(table), tmp_path, method="ANOVA F", filler=name, classifier="ridge")
+    assert f"filled by {name}" in model.kind
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, one in METHODS.items() if one.available])
+def test_every_method_can_be_kept(name, table, tmp_path):
+    check(table, tmp_path, method=name)
+
+
+def test_votes_of_channels_sum_to_the_decision_on_a_complete_sample(table):
+    tuned = TunedMethod("ANOVA F", classifier="ridge").fit(table.X, table.y, table.subjects)
+    fitted = tuned.best_estimator_
+    whole = table.X.dropna()
+    odds = np.diff(np.log(fitted.predict_proba(whole)), axis=1)[:, 0]
+    votes = fitted.channel_votes(whole)
+    assert_allclose(odds - votes.sum(axis=1), (odds - votes.sum(axis=1))[0])
+    assert_array_equal(np.isnan(fitted.channel_votes(table.X)), ~table.observed.to_numpy())
+
+
+def test_the_same_people_give_the_same_model(table):
+    first, again = (
+        TunedMethod("ANOVA F", classifier="ridge").fit(table.X, table.y, table.subjects)
+        for _ in range(2)
+    )
+    assert_array_equal(first.predict_proba(table.X), again.predict_proba(table.X))
+    assert first.best_params_["n_features"] == first.best_estimator_.columns_.size
+
+
+def test_what_cannot_be_kept_is_refused_before_the_work(table):
+    register_classifier("once", CLASSIFIERS["svm"].decide)
+    try:
+        with pytest.raises(InputError, match="'once' has no model that could be kept"):
+            TunedMethod("mRMR", classifier="once").fit(table.X, table.y)
+    finally:
+        CLASSIFIERS.remove("once")
+    with pytest.raises(InputError, match="there is no method 'none'"):
+        TunedMethod("none").fit(table.X, table.y)
+    with pytest.raises(InputError, match="needs to know where channels are"):
+        TunedMethod("mRMR", filler="scalp").fit(table.X, table.y)
