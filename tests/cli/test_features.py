@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from idfsmec.cli import app
 from idfsmec.features import extract_table
-from idfsmec.recordings import read_manifest, simulate_cohort
-from idfsmec.recordings.releases.modma import VOLTS_PER_COUNT
+from idfsmec.recordings import read_manifest
 from idfsmec.table import FeatureTable
+from tests.paper.releases import modma3_counts
 
 SOURCE_TREE = Path(__file__).parents[2] / "src"
 
@@ -128,19 +128,17 @@ def test_one_recording_for_two_subjects_is_refused(study, output):
 
 
 def test_modma_goes_in_by_name_and_its_bad_recordings_are_found(tmp_path, output):
-    # As released: counts with a large offset; one recording is bad throughout (1e8 times the
-    # power of the others), one in Fp1 only.
+    # As released: counts with a large offset, and fifty times more mains than alpha; one
+    # recording is bad throughout (1e8 times the power of the others), one in Fp1 only.
     folder = tmp_path / "EEG_3channels_resting_lanzhou_2015"
     folder.mkdir()
-    cohort = simulate_cohort(4, 3, duration=40, detached=0, artifacts=False, random_state=0)
-    subjects = ["02010002", "02010011", "02020008", "02020022"]
-    for subject, recording in zip(subjects, cohort.recordings, strict=True):
-        counts = recording.load().get_data().T / VOLTS_PER_COUNT
+    for seed, subject in enumerate(["02010002", "02010011", "02020008", "02020022"]):
+        counts = modma3_counts(seed, seconds=40).astype(float)
         if subject == "02010011":
             counts *= 1e4
         if subject == "02020022":
             counts[:, 0] *= 1e4
-        np.savetxt(folder / f"{subject}_still.txt", counts + 1.5e6, fmt="%d")
+        np.savetxt(folder / f"{subject}_still.txt", counts, fmt="%d")
     code, said, _ = run("modma3", "--data", tmp_path, "-o", output)
     assert code == 0
     table = FeatureTable.read(output)

@@ -30,14 +30,38 @@ def signals(n_channels, sfreq, person, depressed):
     return 0.2 * drift + 8 * rng.normal(size=noise.shape) + (4 + 6 * depressed) * own * alpha
 
 
+#: Root mean squares in counts, by band in Hz, of a recording of MODMA with three channels.
+MODMA3_SPECTRUM = {(1, 4): 970, (4, 8): 210, (8, 13): 135, (13, 30): 170, (30, 45): 85}
+MODMA3_MAINS = 6600
+
+
+def modma3_counts(person, depressed=False, seconds=SECONDS):
+    """Counts of three channels with the spectrum of the release: far more mains than EEG."""
+    rng = np.random.default_rng(person)
+    n_samples = int(seconds * 250)
+    frequencies = np.fft.rfftfreq(n_samples, 1 / 250)
+    # What all three share, and a little of their own.
+    noise = np.fft.rfft(rng.normal(size=(1, n_samples)) + 0.4 * rng.normal(size=(3, n_samples)))
+    counts = np.zeros((3, n_samples))
+    for (low, high), rms in MODMA3_SPECTRUM.items():
+        inside = (frequencies >= low) & (frequencies < high)
+        part = np.fft.irfft(noise * inside, n_samples)
+        louder = 1.6 if depressed and low == 8 else 1.0
+        counts += louder * rms * part / part.std(axis=1, keepdims=True)
+    time = np.arange(n_samples) / 250
+    swell = 1 + 0.05 * np.sin(2 * np.pi * time / 40 + rng.random())
+    hum = np.sin(2 * np.pi * (50 + rng.normal(scale=0.02)) * time + rng.random())
+    counts += np.sqrt(2) * MODMA3_MAINS * swell * hum * rng.normal(1, 0.02, size=(3, 1))
+    return (counts + rng.uniform(1.3e6, 1.7e6, size=(3, 1))).T.round().astype(int)
+
+
 def write_modma3(root, n_people=12):
     folder = root / FOLDER_3
     folder.mkdir(parents=True)
     people = _modma_people(n_people)
     for person, (number, kind) in enumerate(people):
-        counts = 1_500_000 + 8 * signals(3, 250, person, kind == "MDD").T
-        name = folder / f"{number}_still.txt"
-        np.savetxt(name, counts.round().astype(int), fmt="%d", delimiter=" ")
+        counts = modma3_counts(person, kind == "MDD")
+        np.savetxt(folder / f"{number}_still.txt", counts, fmt="%d", delimiter=" ")
     _write_subjects(folder, FOLDER_3, people)
     return root
 

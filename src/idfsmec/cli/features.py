@@ -13,6 +13,7 @@ from idfsmec.cli._completion import feature_names, label_rules, one_of, sources
 from idfsmec.cli._console import say, warnings_as_lines
 from idfsmec.cli._options import AnyPath, JobsOption
 from idfsmec.cli._progress import shown
+from idfsmec.cli._signal_options import MainsOption
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def features(
     overlap: Overlap = 0.0,
     resample: Resample = 250.0,
     band_pass: BandPass = (1.0, 45.0),
+    mains: MainsOption = "auto",
     bands: Bands = None,
     feature: Features = None,
     hoc_orders: HocOrders = 1,
@@ -151,6 +153,7 @@ def features(
         hoc_orders=hoc_orders,
         resample=resample,
         band_pass=band_pass,
+        mains=mains,
         epoch=epoch,
         overlap=overlap,
         detect=detect,

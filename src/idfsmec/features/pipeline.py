@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from idfsmec.features.epochs import EpochGrid, PreparedEpochs, prepare_epochs, p
 from idfsmec.features.facts import recording_facts
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.features.signals import Signals, read_signals
-from idfsmec.missing import detect_missing
+from idfsmec.missing import Mains, detect_missing, remove_mains
 from idfsmec.recordings import Recording
 
 # MNE keeps volts; everybody else in this field speaks of microvolts.
@@ -49,6 +49,11 @@ class RecordingFeatures:
     facts : dict
         How it was recorded, from the signal before any filter; see
         :func:`idfsmec.features.facts.recording_facts`.
+    line_freq : float or None
+        Frequency in Hz of the mains that was found and taken out; None if there was none.
+    line_amplitude : float
+        Its root mean square in the middle channel, in microvolts (in the unit of an array that
+        came without one).
     """
 
     X: pd.DataFrame
@@ -62,6 +67,8 @@ class RecordingFeatures:
     epochs: list[int] = field(default_factory=list)
     cells: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    line_freq: float | None = None
+    line_amplitude: float = 0.0
 
 
 def extract_recording(
@@ -75,13 +82,14 @@ def extract_recording(
     """Compute the features of one recording, with the reasons why channels are missing.
 
     1. EEG channels are picked and get their standard names.
-    2. Channels are marked missing in an epoch if ``info["bads"]`` names them, if an annotation
+    2. Mains is taken out, where the spectrum shows it.
+    3. Channels are marked missing in an epoch if ``info["bads"]`` names them, if an annotation
        that begins with ``BAD`` touches the epoch, if the detection finds no EEG in them, or if
        the signal is constant or not finite.
-    3. The signal is resampled and filtered. Stretches that belong to missing epochs only are
+    4. The signal is resampled and filtered. Stretches that belong to missing epochs only are
        bridged before, so that what a loose electrode records does not ring into the epochs in
        which it sat well.
-    4. It is cut into epochs, and the features are computed.
+    5. It is cut into epochs, and the features are computed.
 
     Parameters
     ----------
@@ -101,10 +109,14 @@ def extract_recording(
     (3, 54)
     """
     settings = settings or FeatureSettings()
-    signals = read_signals(data, settings, sfreq=sfreq, ch_names=ch_names, unit=unit)
-    causes, hint = _causes(signals, settings)
+    recorded = read_signals(data, settings, sfreq=sfreq, ch_names=ch_names, unit=unit)
+    clean, mains = remove_mains(
+        recorded.data, recorded.sfreq, settings.mains, named=recorded.line_freq
+    )
+    signals = replace(recorded, data=clean)
+    causes, hint = _causes(recorded, signals, mains, settings)
     known = np.any([np.zeros(signals.shape, dtype=bool), *causes.values()], axis=0)
-    facts = recording_facts(signals, causes, file_format=_file_format(data))
+    facts = recording_facts(recorded, causes, file_format=_file_format(data))
     prepared = _filter(signals, known, settings)
     causes["no finite, changing signal"] = prepared.missing & ~known
     missing = known | prepared.missing
@@ -132,7 +144,27 @@ def extract_recording(
         epochs=np.flatnonzero(keep).tolist(),
         cells=cells,
         facts=facts,
+        line_freq=mains.frequency,
+        line_amplitude=_line_amplitude(mains, signals),
     )
+
+
+def _line_amplitude(mains: Mains, signals: Signals) -> float:
+    """Root mean square of mains in the middle channel, in the unit of the features."""
+    others = (-1,) if signals.grid is not None else (0, -1)
+    return float(np.median(np.sqrt(np.mean(mains.rms**2, axis=others)))) * _scale(signals)
+
+
+def _line_in_epochs(mains: Mains, signals: Signals) -> NDArray[np.float64]:
+    """Root mean square of mains by epoch and channel."""
+    squares = mains.rms**2
+    if signals.grid is None:
+        return np.sqrt(squares.mean(axis=-1))
+    grid, centres = signals.grid, mains.centres
+    first = np.searchsorted(centres, grid.begins).clip(max=len(centres) - 1)
+    last = np.maximum(np.searchsorted(centres, grid.ends), first + 1)
+    parts = [squares[:, a:b].mean(axis=1) for a, b in zip(first, last, strict=True)]
+    return np.sqrt(np.array(parts))
 
 
 def _file_format(data: Any) -> str:
@@ -142,19 +174,23 @@ def _file_format(data: Any) -> str:
 
 
 def _causes(
-    signals: Signals, settings: FeatureSettings
+    recorded: Signals,
+    signals: Signals,
+    mains: Mains,
+    settings: FeatureSettings,
 ) -> tuple[dict[str, NDArray[np.bool_]], str]:
     """Where channels are missing, by reason, each of shape (n_epochs, n_channels)."""
     causes = dict(signals.marked)
     if not settings.detect or signals.unit is None:  # the limits are in volts
         return causes, ""
     found = detect_missing(
-        signals.as_recorded(),
+        recorded.as_epochs(),
         signals.sfreq,
         ch_names=signals.names,
         positions=signals.positions,
         typical_amplitude=settings.typical_amplitude / signals.unit,
         line_freq=signals.line_freq,
+        removed=(signals.as_epochs(), _line_in_epochs(mains, signals)),
     )
     causes |= {f"detected: {reason}": hits for reason, hits in found.reasons.items()}
     return causes, found.hint
@@ -164,7 +200,7 @@ def _filter(
     signals: Signals, missing: NDArray[np.bool_], settings: FeatureSettings
 ) -> PreparedEpochs:
     """Give epochs in microvolts, or in the unit they came in where nobody knows it."""
-    scale = 1.0 if signals.unit is None else signals.unit * _MICROVOLTS_PER_VOLT
+    scale = _scale(signals)
     data, grid = signals.data, signals.grid
     if grid is None:
         data = data if scale == 1.0 else data * scale
@@ -172,6 +208,10 @@ def _filter(
     _blank(data, grid, missing)
     data *= scale
     return prepare_recording(data, signals.sfreq, settings)
+
+
+def _scale(signals: Signals) -> float:
+    return 1.0 if signals.unit is None else signals.unit * _MICROVOLTS_PER_VOLT
 
 
 def _blank(data: NDArray[np.floating], grid: EpochGrid, missing: NDArray[np.bool_]) -> None:

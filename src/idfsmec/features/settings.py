@@ -13,10 +13,10 @@ import numpy as np
 
 from idfsmec.errors import InputError
 from idfsmec.features.registry import DEFAULT_FEATURES, FEATURES, Feature, check_name
-from idfsmec.missing import TYPICAL_AMPLITUDE
+from idfsmec.missing import TYPICAL_AMPLITUDE, checked_mains
 
 # Part of every cache key: raise it when the same settings give other numbers than before.
-ALGORITHM_VERSION = 2
+ALGORITHM_VERSION = 3
 
 DEFAULT_BANDS: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
@@ -54,6 +54,9 @@ class FeatureSettings:
     band_pass : (float, float) or None
         Edges in Hz of a Butterworth band-pass of order 4, run forwards and backwards so that
         nothing is shifted in time; None for signals that are filtered already.
+    mains : {"auto", "off"}, float or None
+        Mains to take out before the band-pass: 50 or 60 Hz and harmonics where the spectrum shows
+        them, a frequency in Hz, or none; see :func:`idfsmec.missing.remove_mains`.
     epoch, overlap : float
         Length of an epoch, and what consecutive ones have in common, in seconds. Without
         meaning for what is cut already.
@@ -81,6 +84,7 @@ class FeatureSettings:
     nsi_window: float = 1.0
     resample: float | None = 250.0
     band_pass: tuple[float, float] | None = (1.0, 45.0)
+    mains: float | str | None = "auto"
     epoch: float = 10.0
     overlap: float = 0.0
     detect: bool = True
@@ -92,6 +96,7 @@ class FeatureSettings:
         object.__setattr__(self, "features", FEATURES.resolve(self.features))
         bands = {name: _checked_band(name, edges) for name, edges in self.bands.items()}
         object.__setattr__(self, "bands", bands)
+        object.__setattr__(self, "mains", checked_mains(self.mains) or "off")
         self._check_constants()
         self._check_epochs()
         self._check_filters()
@@ -178,6 +183,7 @@ class FeatureSettings:
         return {
             "sfreq": self.resample,
             "band_pass": None if self.band_pass is None else list(self.band_pass),
+            "mains": self.mains,
             "epoch": self.epoch,
             "overlap": self.overlap,
             "unit": "uV",
@@ -219,6 +225,7 @@ class FeatureSettings:
         True
         """
         own = {"resample" if key == "sfreq" else key for key in cls().as_dict()} - {"unit"}
+        info = {"mains": "off", **info}  # tables that say nothing are older than its removal
         try:
             given = {key: info["sfreq" if key == "resample" else key] for key in own}
         except KeyError as error:

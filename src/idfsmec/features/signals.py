@@ -75,8 +75,8 @@ class Signals:
         """Numbers of epochs and channels."""
         return len(self.data) if self.grid is None else self.grid.n_epochs, len(self.names)
 
-    def as_recorded(self) -> NDArray[np.floating]:
-        """The epochs before any filter, (n_epochs, n_channels, n_times)."""
+    def as_epochs(self) -> NDArray[np.floating]:
+        """The epochs at the rate of the recording, (n_epochs, n_channels, n_times)."""
         return self.data if self.grid is None else self.grid.cut_source(self.data)
 
 

@@ -15,6 +15,7 @@ from .detect import (
     unusable,
 )
 from .gaps import make_gap_mask, make_gaps
+from .mains import MAINS_FREQUENCIES, Mains, checked_mains, remove_mains
 from .observed import (
     combine_observed,
     observed_from_annotations,
@@ -34,6 +35,10 @@ __all__ = [
     "TYPICAL_AMPLITUDE",
     "estimate_typical_amplitude",
     "unusable",
+    "remove_mains",
+    "Mains",
+    "MAINS_FREQUENCIES",
+    "checked_mains",
     "observed_from_annotations",
     "observed_from_bads",
     "observed_from_channels",

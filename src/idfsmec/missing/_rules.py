@@ -51,6 +51,10 @@ class DetectionLimits:
         ``line_share_relative`` times the channel's own 2-40 Hz part.
     line_least : float
         Mains below this many typical amplitudes never counts.
+    line_tilt : float
+        Mains that was taken out counts only where what is left is no EEG: unlike its neighbours
+        or, where there are too few of them, with a power per hertz at 2-13 Hz of less than this
+        many times that at 20-40 Hz.
     correlation : float
         Multiple correlation (2-20 Hz) with the neighbours below this. By chance alone it is
         about 0.2 in epochs of 10 s, and grows as epochs get shorter.
@@ -80,6 +84,7 @@ class DetectionLimits:
     line_relative: float = 5.0
     line_share_relative: float = 3.0
     line_least: float = 0.5
+    line_tilt: float = 2.0
     correlation: float = 0.35
     neighbours: int = 6
     neighbours_least: int = 2
@@ -91,16 +96,43 @@ class DetectionLimits:
 
 
 def apply_rules(
-    stats: EpochStats, positions: np.ndarray, typical: float, limits: DetectionLimits
+    stats: EpochStats,
+    removed: np.ndarray,
+    positions: np.ndarray,
+    typical: float,
+    limits: DetectionLimits,
 ) -> dict[str, np.ndarray]:
-    """Say for each reason where it holds: absolute rules first, comparisons among what is left."""
+    """Say for each reason where it holds: absolute rules first, comparisons among what is left.
+
+    ``removed`` is the mains that was taken out, as standard deviations per epoch and channel.
+    """
     nearest = _nearest(positions, stats.correlation, limits.neighbours)
     reasons = _absolute(stats, typical, limits)
     _add_relative(reasons, stats, nearest, typical, limits)
     left = ~np.any(list(reasons.values()), axis=0)
     likeness, compared = _likeness(stats, left, nearest, limits)
-    reasons["decorrelated"] = left & compared & (likeness < limits.correlation)
+    unlike = compared & (likeness < limits.correlation)
+    hummed = _hums(stats, np.hypot(removed, stats.line), left, typical, limits)
+    no_eeg = unlike | (~compared & (stats.tilt < limits.line_tilt))
+    reasons["line"] |= left & hummed & no_eeg
+    reasons["decorrelated"] = left & unlike & ~hummed
     return reasons
+
+
+def _hums(
+    stats: EpochStats,
+    line: np.ndarray,
+    left: np.ndarray,
+    typical: float,
+    limits: DetectionLimits,
+) -> np.ndarray:
+    """Tell where this much mains is, or was, more than a well attached electrode has."""
+    much = (line > limits.line * typical) | (line > limits.line_share * stats.eeg)
+    if left.any(axis=0).sum() >= 2:
+        much |= (line > limits.line_relative * _middle_channel(line, left)) & (
+            line > limits.line_share_relative * stats.eeg
+        )
+    return much & (line > limits.line_least * typical)
 
 
 def _absolute(stats: EpochStats, typical: float, limits: DetectionLimits) -> dict[str, np.ndarray]:
@@ -117,9 +149,7 @@ def _absolute(stats: EpochStats, typical: float, limits: DetectionLimits) -> dic
             (stats.amplitude > limits.amplitude * typical)
             | (stats.wander > limits.wander * typical)
         ),
-        "line": sound
-        & (stats.line > limits.line_least * typical)
-        & ((stats.line > limits.line * typical) | (stats.line > limits.line_share * stats.eeg)),
+        "line": sound & _hums(stats, stats.line, np.zeros_like(sound), typical, limits),
     }
 
 
@@ -135,7 +165,7 @@ def _add_relative(
     n_left = left.any(axis=0).sum()
     if n_left < 2:
         return
-    amplitude, wander, line = stats.amplitude, stats.wander, stats.line
+    amplitude, wander = stats.amplitude, stats.wander
     middle = _middle_channel(amplitude, left)
     if n_left >= 3:  # of two that differ, either may be the quiet one
         reasons["flat"] |= left & (amplitude < limits.flat_relative * middle)
@@ -149,12 +179,7 @@ def _add_relative(
     likeness, compared = _likeness(stats, left & ~too_large & ~too_slow, nearest, limits)
     too_slow &= ~(compared & (likeness >= limits.wander_correlation))
     reasons["amplitude"] |= left & (too_large | too_slow)
-    reasons["line"] |= (
-        left
-        & (line > limits.line_relative * _middle_channel(line, left))
-        & (line > limits.line_share_relative * stats.eeg)
-        & (line > limits.line_least * typical)
-    )
+    reasons["line"] |= left & _hums(stats, stats.line, left, typical, limits)
 
 
 def _middle_channel(values: np.ndarray, left: np.ndarray) -> float:

@@ -11,6 +11,8 @@ from scipy import fft
 #: ends below most of the muscle's power, so that a tense jaw does not look like a lost electrode.
 _EEG_BAND = (2.0, 40.0)
 _NEIGHBOUR_BAND = (2.0, 20.0)
+#: EEG has more power per hertz in the first than in the second; noise has not.
+_TILT_BANDS = ((2.0, 13.0), (20.0, 40.0))
 _BLOCK_BYTES = 4 * 2**20  # of epochs at a time: what caches hold
 
 
@@ -22,8 +24,9 @@ class EpochStats:
     one second, shape (n_epochs, n_channels, n_windows). ``wander``: range of the windows' means,
     without the highest and lowest tenth.
     ``at_extremes``: share of samples that equal the largest or the smallest. ``line`` and
-    ``eeg``: standard deviation of the mains part and of the 2-40 Hz part. ``correlation``:
-    between channels at 2-20 Hz, shape (n_epochs, n_channels, n_channels).
+    ``eeg``: standard deviation of the mains part and of the 2-40 Hz part. ``tilt``: power per
+    hertz at 2-13 Hz over that at 20-40 Hz. ``correlation``: between channels at 2-20 Hz, shape
+    (n_epochs, n_channels, n_channels).
     """
 
     broken: np.ndarray
@@ -32,6 +35,7 @@ class EpochStats:
     at_extremes: np.ndarray
     line: np.ndarray
     eeg: np.ndarray
+    tilt: np.ndarray
     correlation: np.ndarray
 
     @property
@@ -40,16 +44,20 @@ class EpochStats:
         return np.median(self.window_sd, axis=2)
 
 
-def epoch_stats(epochs: np.ndarray, sfreq: float, line_freqs: tuple[float, ...]) -> EpochStats:
+def epoch_stats(
+    epochs: np.ndarray, sfreq: float, line_freqs: tuple[float, ...], recorded: np.ndarray
+) -> EpochStats:
     """Compute :class:`EpochStats` of epochs of shape (n_epochs, n_channels, n_times).
 
+    ``recorded`` are the same epochs as they were recorded: what was clipped shows only there.
     Works through the epochs in blocks, so that memory stays bounded for long recordings.
     """
     n_epochs = len(epochs)
     per_block = max(1, int(_BLOCK_BYTES // max(8 * epochs[0].size, 1))) if n_epochs else 1
     blocks = [
-        _block(epochs[start : start + per_block], sfreq, line_freqs)
+        _block(epochs[part], sfreq, line_freqs, recorded[part])
         for start in range(0, max(n_epochs, 1), per_block)
+        for part in [slice(start, start + per_block)]
     ]
     return EpochStats(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
@@ -67,7 +75,7 @@ def _windows(epochs: np.ndarray, sfreq: float) -> np.ndarray:
 
 
 def _block(
-    epochs: np.ndarray, sfreq: float, line_freqs: tuple[float, ...]
+    epochs: np.ndarray, sfreq: float, line_freqs: tuple[float, ...], recorded: np.ndarray
 ) -> tuple[np.ndarray, ...]:
     with np.errstate(invalid="ignore"):  # one bad sample makes the mean NaN or infinite
         means = np.asarray(epochs, dtype=float).mean(axis=-1, keepdims=True)
@@ -82,9 +90,9 @@ def _block(
     # Without the temporary copies of ``std``; the offset is gone already.
     mean_squares = np.einsum("...i,...i->...", windows, windows) / windows.shape[-1]
     window_sd = np.sqrt(np.clip(mean_squares - window_means**2, 0.0, None))
-    largest, smallest = centred.max(axis=-1, keepdims=True), centred.min(axis=-1, keepdims=True)
-    at_extremes = (centred == largest).mean(axis=-1) + (centred == smallest).mean(axis=-1)
-    line, eeg, correlation = _spectral(centred, sfreq, line_freqs)
+    largest, smallest = recorded.max(axis=-1, keepdims=True), recorded.min(axis=-1, keepdims=True)
+    at_extremes = (recorded == largest).mean(axis=-1) + (recorded == smallest).mean(axis=-1)
+    line, eeg, tilt, correlation = _spectral(centred, sfreq, line_freqs)
     return (
         broken,
         window_sd,
@@ -92,6 +100,7 @@ def _block(
         at_extremes,
         line,
         eeg,
+        tilt,
         correlation,
     )
 
@@ -104,7 +113,7 @@ def _inner_range(means: np.ndarray) -> np.ndarray:
 
 def _spectral(
     centred: np.ndarray, sfreq: float, line_freqs: tuple[float, ...]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     n_times = centred.shape[-1]
     taper = np.hanning(n_times + 2)[1:-1]  # keeps slow drifts out of the bands
     # Scaled so that the squares of a band's bins add up to the band's mean square.
@@ -112,13 +121,16 @@ def _spectral(
     frequencies = fft.rfftfreq(n_times, 1 / sfreq)
     line = np.max([_rms(spectrum[..., _near(frequencies, f)]) for f in line_freqs], axis=0)
     eeg = _rms(spectrum[..., _between(frequencies, *_EEG_BAND)])
+    slow, fast = (spectrum[..., _between(frequencies, *band)] for band in _TILT_BANDS)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tilt = _rms(slow) ** 2 * fast.shape[-1] / (_rms(fast) ** 2 * max(slow.shape[-1], 1))
     inside = _between(frequencies, *_NEIGHBOUR_BAND)
     # The root of f evens out the 1/f spectrum: more frequencies count, so chance is smaller.
     whitened = spectrum[..., inside] * np.sqrt(frequencies[inside])
     parts = np.concatenate([whitened.real, whitened.imag], axis=-1)
     lengths = np.linalg.norm(parts, axis=-1, keepdims=True)
     parts /= np.where(lengths > 0, lengths, 1.0)
-    return line, eeg, parts @ parts.swapaxes(-1, -2)
+    return line, eeg, tilt, parts @ parts.swapaxes(-1, -2)
 
 
 def _rms(coefficients: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from idfsmec.errors import InputError
 from idfsmec.missing._rules import DetectionLimits, apply_rules
 from idfsmec.missing._stats import EpochStats, epoch_stats, window_sd
+from idfsmec.missing.mains import remove_mains
 from idfsmec.montage import channel_positions
 
 if TYPE_CHECKING:
@@ -109,11 +110,14 @@ def detect_missing(
     typical_amplitude: float = TYPICAL_AMPLITUDE,
     line_freq: float | None = None,
     limits: DetectionLimits | None = None,
+    mains: float | str | None = "auto",
+    removed: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Detection:
     """Find out which channel carries no EEG in which epoch of one recording.
 
-    Give it the signal as it was recorded, before filters: a filter takes away the drift and the
-    mains by which a lost electrode is known. Blinks and muscle are not reasons.
+    Give it the signal as it was recorded, before filters: a filter takes away the drift by which
+    a lost electrode is known. Mains is taken out first, and a channel is judged by what is left.
+    Blinks and muscle are not reasons.
 
     Absolute limits come first, so that a recording is found out even if all of its channels are
     bad. What passes is then compared with the rest of the recording, and with its neighbours on
@@ -139,6 +143,10 @@ def detect_missing(
         Mains frequency in Hz; left out, 50 and 60 Hz are both looked at.
     limits : DetectionLimits, optional
         The thresholds.
+    mains : {"auto", "off"}, float or None
+        What to take out before the channels are judged; see :func:`remove_mains`.
+    removed : (ndarray of the shape of epochs, ndarray of shape (n_epochs, n_channels)), optional
+        The epochs without mains and its standard deviation, where that was done already.
 
     Returns
     -------
@@ -164,8 +172,11 @@ def detect_missing(
         positions = channel_positions(names)
     limits = limits or DetectionLimits()
     line_freqs = (50.0, 60.0) if line_freq is None else (float(line_freq),)
-    stats = epoch_stats(epochs, rate, line_freqs)
-    reasons = apply_rules(stats, positions, typical_amplitude, limits)
+    if removed is None:
+        clean, found = remove_mains(epochs, rate, mains, named=line_freq)
+        removed = clean, np.sqrt(np.mean(found.rms**2, axis=-1))
+    stats = epoch_stats(removed[0], rate, line_freqs, epochs)
+    reasons = apply_rules(stats, removed[1], positions, typical_amplitude, limits)
     return Detection(reasons, names, _hint(stats, typical_amplitude, limits))
 
 
