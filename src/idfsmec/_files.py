@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from idfsmec._system import is_running
+
 # What Excel, LibreOffice and Google Sheets take for the beginning of a formula, also full-width.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
@@ -25,16 +27,11 @@ def _beside(path: Path, process: int | str, unique: str | None = None) -> Path:
 
 def _sweep(path: Path) -> None:
     """Remove what a killed process of this machine left beside a file."""
-    if os.name != "posix":  # elsewhere one cannot ask for a process without harming it
-        return
     pattern = _beside(Path(glob.escape(path.name)), "*", "*").name
     for left in path.parent.glob(pattern):
-        try:
-            os.kill(int(left.name.split("-")[1]), 0)
-        except ProcessLookupError:
+        number = left.name.split("-")[1]
+        if number.isdigit() and not is_running(int(number)):
             left.unlink(missing_ok=True)
-        except (OSError, ValueError):
-            continue  # somebody else's, or not ours at all
 
 
 def naming(error: OSError, path: Path) -> OSError:

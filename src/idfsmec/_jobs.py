@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 import scipy.linalg  # noqa: F401  (so must SciPy's)
 from threadpoolctl import ThreadpoolController
 
+from idfsmec._workers import run_in_processes
 from idfsmec.errors import ArgumentError
 
 # Looking up the BLAS libraries of the process takes longer than a small fit: once, at import.
@@ -81,27 +81,6 @@ def one_blas_thread() -> AbstractContextManager:
     return _BLAS.limit(limits=1, user_api="blas")
 
 
-@contextmanager
-def ctrl_c_is_ours() -> Iterator[None]:
-    """Start workers that do not hear Ctrl-C: this process does, and ends them.
-
-    A signal that is blocked here stays blocked in the processes that are started meanwhile. The
-    first of them is the one that cleans up after the others; its start ends the blocking, so it
-    comes before.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    from multiprocessing import resource_tracker  # not on Windows
-
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 @dataclass(frozen=True)
 class Processes:
     """Workers for long numerical work in pieces, each with one BLAS thread.
@@ -138,21 +117,15 @@ class Processes:
     def _share(
         function: Callable[[Any], Any], items: Sequence[Any], n_workers: int
     ) -> Iterator[Any]:
-        pool = joblib.Parallel(
-            n_workers, backend="loky", return_as="generator", batch_size=1, max_nbytes=None
-        )
-        with ctrl_c_is_ours():
-            results = pool(joblib.delayed(_with_one_thread)(function, item) for item in items)
+        tasks = [(function, item) for item in items]
         n_done = 0
         try:
-            for result in results:
+            for result in run_in_processes(_with_one_thread, tasks, n_workers, ordered=True):
                 n_done += 1
                 yield result
         except BrokenProcessPool:
             # Killed from outside, mostly for want of memory: one process needs the least.
             yield from map(function, items[n_done:])
-        finally:
-            results.close()
 
 
 def _with_one_thread(function: Callable[[Any], Any], item: Any) -> Any:

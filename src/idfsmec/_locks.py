@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,6 +14,11 @@ from idfsmec.errors import InputError
 _DISK = (
     *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN),
     *(sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
+)
+
+_NO_LOCKS = (
+    "{}: files cannot be locked there, so nothing would keep two runs from writing at once; "
+    "choose a folder on a disk of this machine"
 )
 
 
@@ -50,8 +56,22 @@ def take_lock(path: Path, busy: str) -> sqlite3.Connection:
             lock.close()
             if is_of_the_disk(error):
                 raise
-            raise InputError(busy) from None
+            raise InputError(busy if _can_lock(path) else _NO_LOCKS.format(path.parent)) from None
     return lock
+
+
+def _can_lock(path: Path) -> bool:
+    """Whether the file system knows locks: some of those on a network say "busy" to everybody."""
+    trial = path.with_name(f".{uuid.uuid4().hex}.{path.name}")
+    lock = sqlite3.connect(trial, timeout=0, isolation_level=None)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        lock.close()
+        trial.unlink(missing_ok=True)
+    return True
 
 
 @contextmanager

@@ -73,6 +73,13 @@ def test_ctrl_c_ends_with_the_shells_code_and_one_line(monkeypatch):
     assert result.stderr.strip() == "error: stopped; all is kept"
 
 
+def test_used_up_memory_is_said_without_using_more(monkeypatch, capfd):
+    assert run_and_raise(monkeypatch, MemoryError()).exit_code == 1
+    said = capfd.readouterr().err
+    assert said.startswith("error: out of memory; give fewer --jobs")
+    assert "Traceback" not in said
+
+
 def test_an_error_of_the_system_names_the_file_not_its_number(monkeypatch):
     result = run_and_raise(monkeypatch, PermissionError(13, "Permission denied", "table.csv"))
     assert result.stderr.strip() == "error: table.csv: Permission denied"

@@ -21,6 +21,7 @@ from .cohorts import Computed, comparable, make_cohort
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
+trustme = pytest.importorskip("trustme")
 
 pytestmark = pytest.mark.slow
 
@@ -336,3 +337,45 @@ def test_an_address_where_nobody_answers_is_refused_with_advice(tmp_path, monkey
             protocol=PROTOCOL,
             dask="tcp://nowhere:1",
         )
+
+
+@pytest.fixture
+def certificates(tmp_path):
+    """Options for scheduler and worker, and Dask's settings, signed by an authority of ours."""
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1", "localhost")
+    files = {name: str(tmp_path / f"{name}.pem") for name in ("ca", "cert", "key")}
+    authority.cert_pem.write_to_path(files["ca"])
+    issued.private_key_pem.write_to_path(files["key"])
+    for blob in issued.cert_chain_pems:
+        blob.write_to_path(files["cert"], append=True)
+    options = ["--tls-ca-file", files["ca"], "--tls-cert", files["cert"]]
+    options += ["--tls-key", files["key"], "--protocol", "tls"]
+    own = {"cert": files["cert"], "key": files["key"]}
+    known = {"ca-file": files["ca"], "client": own, "scheduler": own, "worker": own}
+    return options, {f"distributed.comm.tls.{name}": value for name, value in known.items()}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_a_cluster_behind_certificates_computes_the_same_and_asks_for_them(tmp_path, certificates):
+    options, settings = certificates
+    how = {"methods": ["ANOVA F"], "protocol": ONE_FIT}
+    with dask.config.set(settings), started_by_hand(tmp_path, options, options) as (address, _):
+        assert address.startswith("tls://")
+        there = accuracy(make_cohort(), tmp_path / "there", dask=address, **how)
+        with (
+            dask.config.set({"distributed.comm.tls.client": {"cert": None, "key": None}}),
+            pytest.raises(InputError, match=r"needs certificates: set DASK_.*CLIENT__CERT"),
+        ):
+            accuracy(make_cohort(), tmp_path / "refused", dask=address, **how)
+        with (
+            dask.config.set({"distributed.comm.tls.client": {"cert": "no.pem", "key": "no.pem"}}),
+            pytest.raises(InputError, match=r"no\.pem: there is no such file"),
+        ):
+            accuracy(make_cohort(), tmp_path / "refused", dask=address, **how)
+        plain = address.replace("tls://", "tcp://")
+        with pytest.raises(InputError, match="no Dask scheduler answers"):
+            accuracy(make_cohort(), tmp_path / "refused", dask=plain, **how)
+    here = accuracy(make_cohort(), tmp_path / "here", n_jobs=1, **how)
+    for one, other in zip(comparable(here), comparable(there), strict=True):
+        assert_frame_equal(one, other, check_exact=True)

@@ -3,9 +3,11 @@
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -145,3 +147,41 @@ def test_a_damaged_store_is_named_and_left_as_it_is(small_table, tmp_path, damag
     assert result.exit_code == 2
     assert "store.sqlite" in result.stderr
     assert path.read_bytes() == before
+
+
+def test_an_idle_reader_does_not_keep_results_out_of_the_file(finished, tmp_path):
+    folder = tmp_path / "out"
+    shutil.copytree(finished, folder)
+    with Store(folder, read_only=True) as reader:
+        with Store(folder) as store:
+            reader.done_keys()
+            store.set_meta("word", "kept")
+        shutil.copy(folder / "store.sqlite", tmp_path / "store.sqlite")  # the one file alone
+    with Store(tmp_path, read_only=True) as copy:
+        assert copy.get_meta("word") == "kept"
+
+
+def test_a_busy_reader_is_said_with_what_to_copy(finished, tmp_path):
+    folder = tmp_path / "out"
+    shutil.copytree(finished, folder)
+    store = Store(folder)
+    reader = sqlite3.connect(folder / "store.sqlite", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM meta").fetchone()
+    store.set_meta("word", "kept")
+    with pytest.warns(UserWarning, match=r"part of the results is in store\.sqlite-wal still"):
+        store.close()
+    reader.close()
+    with Store(folder, read_only=True) as whole:
+        assert whole.get_meta("word") == "kept"
+
+
+def test_a_disk_without_locks_is_not_taken_for_another_run(tmp_path, monkeypatch):
+    class Lockless(sqlite3.Connection):
+        def execute(self, *args):
+            raise sqlite3.OperationalError("database is locked")
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Lockless))
+    with pytest.raises(InputError, match="cannot be locked there"):
+        Store(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["store.lock"]

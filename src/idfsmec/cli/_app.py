@@ -16,7 +16,8 @@ import typer
 from typer.core import TyperGroup
 
 import idfsmec
-from idfsmec.cli._console import print_error
+from idfsmec._system import stopping_on_signals
+from idfsmec.cli._console import print_error, print_without_memory
 from idfsmec.errors import InputError
 
 #: What Typer raises for bad usage; where it lives differs between versions of Typer.
@@ -116,15 +117,20 @@ def command(
         def run(*args: Any, debug: bool = False, **kwargs: Any) -> None:
             _state["debug"] = _state["debug"] or debug
             try:
-                outcome = function(*args, **kwargs)
+                with stopping_on_signals():
+                    outcome = function(*args, **kwargs)
             except (typer.Exit, typer.Abort, UsageError):
                 raise
             except KeyboardInterrupt as error:
                 print_error(str(error) or "stopped")
-                raise typer.Exit(130) from None
+                raise typer.Exit(128 + getattr(error, "number", 2)) from None
             except (InputError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
                 _say(error)
                 raise typer.Exit(2) from None
+            except MemoryError as error:
+                error.__traceback__ = None  # it holds on to what filled the memory
+                print_without_memory()
+                raise typer.Exit(1) from None
             except Exception as error:
                 _say(error)
                 raise typer.Exit(1) from None

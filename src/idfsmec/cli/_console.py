@@ -2,14 +2,81 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
-console = Console()
-error_console = Console(stderr=True)
+# Characters that steer a terminal, except line ends and tabs. A channel's name may hold them.
+_CONTROLS = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+}
+
+
+class _Stream:
+    """Standard output or error as it is now; when nobody reads it any more, the work goes on.
+
+    A reader like ``head`` closes the pipe early, a terminal may be gone, and a program may be
+    started without: what was computed must not be lost for that.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def write(self, text: str) -> int:
+        return self._do("write", text) or 0
+
+    def flush(self) -> None:
+        self._do("flush")
+
+    def isatty(self) -> bool:
+        return bool(self._do("isatty"))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream(), name)
+
+    def _stream(self) -> Any:
+        stream = getattr(sys, self._name)
+        if stream is None:  # closed before we were started
+            stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+            setattr(sys, self._name, stream)
+        return stream
+
+    def _do(self, action: str, *args: Any) -> Any:
+        try:
+            return getattr(self._stream(), action)(*args)
+        except (OSError, ValueError):
+            # Also what is in the buffer must go nowhere, or the interpreter complains at exit.
+            setattr(sys, self._name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+            return None
+
+
+class _Console(Console):
+    """A console that shows, and does not obey, control characters in what it is given."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Make a text of a string, for rows of tables too."""
+        return super().render_str(visible(text), **options)
+
+
+def visible(text: str) -> str:
+    r"""Write out the characters that would steer a terminal.
+
+    Examples
+    --------
+    >>> print(visible("Fp1\x1b[2J"))
+    Fp1\x1b[2J
+    """
+    return text.translate(_CONTROLS)
+
+
+console = _Console(file=_Stream("stdout"))  # type: ignore[arg-type]
+error_console = _Console(file=_Stream("stderr"), stderr=True)  # type: ignore[arg-type]
 
 
 def say(text: str, *, prose: bool = False) -> None:
@@ -20,6 +87,12 @@ def say(text: str, *, prose: bool = False) -> None:
 def print_error(text: str) -> None:
     """Print one line that says what went wrong."""
     error_console.print(f"error: {text}", style="red", markup=False, soft_wrap=True)
+
+
+def print_without_memory() -> None:
+    """Say that memory is used up, in a way that needs none."""
+    with suppress(OSError):
+        os.write(2, b"error: out of memory; give fewer --jobs, a smaller table or more memory\n")
 
 
 @contextmanager

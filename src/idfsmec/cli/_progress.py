@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from typing import Protocol as Interface
 
-from idfsmec.cli._console import error_console
+from idfsmec.cli._console import error_console, visible
 
 if TYPE_CHECKING:  # at run time when something is drawn: --help should not wait for it
     from rich.console import Console, RenderableType
@@ -122,13 +122,13 @@ class _Bars:
             self._task(self._title or event.task),
             completed=event.done,
             total=event.total,
-            last="" if event.item is None else self._describe(event.item),
+            last="" if event.item is None else visible(self._describe(event.item)),
         )
         self._live.update(self._picture())
 
     def _task(self, name: str) -> Any:
         if name not in self._tasks:
-            self._tasks[name] = self._bars.add_task(name, total=None, last="")
+            self._tasks[name] = self._bars.add_task(visible(name), total=None, last="")
         return self._tasks[name]
 
     def _picture(self) -> RenderableType:

@@ -65,6 +65,7 @@ def run_experiments(
     """Run experiments one after the other; Ctrl-C says what is kept."""
     from idfsmec import evaluation, paper
 
+    _warn_of_open_cluster(dask)
     with stop_cleanly(out), shown(quiet=quiet, digest=RunningMeans()) as progress:
         shared: dict[str, Any] = {
             "protocol": protocol,
@@ -90,6 +91,20 @@ def run_experiments(
         }
         *_, results = [run[name]() for name in experiments]
     return results
+
+
+def _warn_of_open_cluster(address: str | None) -> None:
+    """Say that a plain scheduler obeys everybody, unless it is this machine's own."""
+    host = (address or "").removeprefix("tcp://")
+    if host and not host.startswith(("tls://", "localhost", "127.", "[::1]", "inproc://")):
+        error_console.print(
+            f"warning: {address} is neither encrypted nor asks who you are: everybody who reaches "
+            "it can read the tables and run programs there. Use tls:// outside of a network that "
+            "you trust",
+            style="yellow",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 def add_resampling(
@@ -178,10 +193,12 @@ def stop_cleanly(out: Path) -> Iterator[None]:
     """Say at Ctrl-C what is kept."""
     try:
         yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"stopped; what is finished is kept in {out}. Give the same command to go on."
-        ) from None
+    except KeyboardInterrupt as error:
+        error.args = (
+            f"{error or 'stopped'}; what is finished is kept in {out}. Give the same command to "
+            "go on.",
+        )
+        raise
 
 
 def summarize(results: Results) -> None:

@@ -9,6 +9,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import distributed
@@ -44,13 +45,30 @@ def execute_on_cluster(units: Sequence[Unit], tables: Arrays, dask: Any) -> Iter
 def _connect(dask: Any) -> tuple[Any, bool]:
     if isinstance(dask, distributed.Client):
         return dask, False
+    if str(dask).startswith("tls://"):
+        _check_certificates(dask)
     try:
         return distributed.Client(dask, timeout="15s"), True
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise InputError(
             f"no Dask scheduler answers at {dask!r} ({error}); start one with `dask scheduler` "
             "and workers with `dask worker tcp://... --nthreads 1`"
         ) from None
+
+
+def _check_certificates(address: str) -> None:
+    """Refuse ``tls://`` without certificates, which Dask keeps in its own configuration."""
+    known = distributed.Security().get_tls_config_for_role("client")
+    for what, key in (("ca_file", "CA_FILE"), ("cert", "CLIENT__CERT"), ("key", "CLIENT__KEY")):
+        variable = f"DASK_DISTRIBUTED__COMM__TLS__{key}"
+        file = known[what]
+        if not file:
+            raise InputError(
+                f"{address} needs certificates: set {variable} to a PEM file, or "
+                "distributed.comm.tls in Dask's configuration"
+            )
+        if "\n" not in file and not Path(file).is_file():
+            raise InputError(f"{file}: there is no such file; {variable} names it")
 
 
 class HeldTables(distributed.WorkerPlugin):

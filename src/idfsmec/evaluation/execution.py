@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-import joblib
-
-from idfsmec._jobs import ctrl_c_is_ours
+from idfsmec._workers import run_in_processes
 from idfsmec.errors import InputError
 from idfsmec.evaluation.tables import Arrays
 from idfsmec.evaluation.units import Unit, UnitOutcome, run_unit
@@ -48,24 +46,15 @@ def execute(
 
 
 def _in_processes(units: Sequence[Unit], tables: Arrays, n_jobs: int) -> Iterator[UnitOutcome]:
-    """Run on joblib's processes; tables reach them as memory maps of one file each."""
+    """Run in processes; tables reach them as memory maps of one file each."""
     left = {unit.key: unit for unit in units}
     breaks = 0
     while left:
-        pool = joblib.Parallel(
-            n_jobs=min(n_jobs, len(left)),
-            backend="loky",
-            return_as="generator_unordered",
-            batch_size=1,
-            pre_dispatch="2*n_jobs",
-            max_nbytes="64K",
-        )
-        with ctrl_c_is_ours():
-            outcomes = pool(
-                joblib.delayed(run_unit)(unit, tables[unit.table]) for unit in list(left.values())
-            )
+        tasks = [(unit, tables[unit.table]) for unit in left.values()]
         try:
-            for outcome in outcomes:
+            for outcome in run_in_processes(
+                run_unit, tasks, min(n_jobs, len(left)), share_from="64K"
+            ):
                 breaks = 0
                 del left[outcome.key]
                 yield outcome
@@ -77,8 +66,6 @@ def _in_processes(units: Sequence[Unit], tables: Arrays, n_jobs: int) -> Iterato
                     f"worker processes were killed {breaks} times in a row; give fewer, such as "
                     f"n_jobs=1, if memory is short ({error})"
                 ) from error
-        finally:
-            outcomes.close()
 
 
 def _on_dask(units: Sequence[Unit], tables: Arrays, dask: Any) -> Iterator[UnitOutcome]:

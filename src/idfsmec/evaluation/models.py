@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.stats import binomtest, rankdata
 
 from idfsmec._columns import channel_codes, channel_columns
 from idfsmec._jobs import count_jobs
 from idfsmec._random import derive_seed
+from idfsmec._workers import run_in_processes
 from idfsmec.evaluation.chance import chance_band
 from idfsmec.evaluation.folds import Fold, make_folds, most_splits
 from idfsmec.metrics import majority
@@ -168,10 +168,10 @@ def _held_out(
     """Probabilities of (n_repeats, n_shares, n_samples, n_classes)."""
     n_repeats = folds[-1][0] + 1
     said = np.full((n_repeats, len(SHARES), len(table), len(model.classes)), np.nan)
-    work = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_one_fold)(table, estimator, fold, derive_seed("channels", seed, repeat))
-        for repeat, fold in folds
+    tasks = (
+        (table, estimator, fold, derive_seed("channels", seed, repeat)) for repeat, fold in folds
     )
+    work = run_in_processes(_one_fold, tasks, n_jobs, ordered=True, share_from="1M")
     if progress:
         progress(Progress("folds", 0, len(folds)))
     for done, ((repeat, (_, test)), values) in enumerate(zip(folds, work, strict=True), 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -279,11 +280,24 @@ class Store:
     def close(self) -> None:
         """Close the file and let others write."""
         if self._lock is not None:
-            # Back to a single file, which can be copied as it is; a reader may be in the way.
-            with contextlib.suppress(sqlite3.OperationalError):
-                self._db.execute("PRAGMA journal_mode=DELETE")
+            self._gather()
         self._db.close()
         self._release()
+
+    def _gather(self) -> None:
+        """Back to a single file, which can be copied as it is; a reader may be in the way."""
+        with contextlib.suppress(sqlite3.OperationalError):
+            _, pages, moved = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            try:
+                self._db.execute("PRAGMA journal_mode=DELETE")
+            except sqlite3.OperationalError:
+                if moved < pages:
+                    warnings.warn(
+                        f"another program reads {self.path}, so part of the results is in "
+                        f"{self.path.name}-wal still: close that program before you copy the "
+                        "store, or copy both files",
+                        stacklevel=2,
+                    )
 
     def _release(self) -> None:
         if self._lock is not None:

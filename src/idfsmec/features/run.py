@@ -13,12 +13,12 @@ from os import PathLike
 from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from idfsmec._jobs import count_jobs
 from idfsmec._locks import locked
 from idfsmec._table_files import file_format
+from idfsmec._workers import run_in_processes
 from idfsmec.errors import (
     ArgumentError,
     ExistingFileError,
@@ -237,16 +237,9 @@ def _work(
     After ``stop`` is set no further recording is begun; those under way are finished.
     """
     run = partial(_finish, settings=settings, digest=settings.digest(), folder=folder)
-    tasks = (
-        delayed(run)(position, recording)
-        for position, recording in enumerate(recordings)
-        if not stop.is_set()
-    )
-    # One by one, and none in advance: a queue would go on after a failure.
-    pool = Parallel(
-        n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs"
-    )
-    yield from pool(tasks)
+    tasks = (task for task in enumerate(recordings) if not stop.is_set())
+    # None in advance: a queue would go on after a failure.
+    yield from run_in_processes(run, tasks, n_jobs, queued="n_jobs", share_from="1M")
 
 
 def _finish(

@@ -23,6 +23,7 @@ from idfsmec._parameters import (
     integer,
     number,
 )
+from idfsmec._workers import attend
 from idfsmec.selection._base import RankingSelector, encode_labels, ranks, refuse_infinite
 from idfsmec.selection.agreement import (
     ASSUMPTIONS,
@@ -224,8 +225,9 @@ class StabilitySelector(RankingSelector):
         # Each half is left out by the other of its pair.
         left_out = [halves[place ^ 1] for place in range(len(halves))]
         n_parts = min(effective_n_jobs(self.n_jobs), len(halves))
+        half_ranks = attend(_half_ranks)
         parts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_half_ranks)(selector, X, codes, groups, left_out[part::n_parts], fill)
+            delayed(half_ranks)(selector, X, codes, groups, left_out[part::n_parts], fill)
             for part in range(n_parts)
         )
         found = np.empty((len(halves), X.shape[1]), dtype=np.intp)

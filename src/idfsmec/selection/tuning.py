@@ -28,6 +28,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from idfsmec._workers import attend
 from idfsmec.metrics import METRICS, SVM_SLOPE, Scores, score_decisions
 from idfsmec.selection.defaults import CRITERION, SVM_COSTS
 
@@ -306,8 +307,9 @@ def _try(
     wanted: list[tuple[int, int, int]],
 ) -> list[Trial]:
     """Score places of a setting, a number of features and a cost on all splits."""
+    score = attend(_score)
     by_split = Parallel(n_jobs=n_jobs)(
-        delayed(_score)(scorer, own, n_features, costs, metric, wanted)
+        delayed(score)(scorer, own, n_features, costs, metric, wanted)
         for scorer, own in zip(scorers, rankings, strict=True)
     )
     return [

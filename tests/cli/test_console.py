@@ -1,0 +1,56 @@
+"""What reaches the terminal, and what happens when there is none."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from rich.table import Table
+
+from idfsmec.cli import _console
+from tests.trust.conftest import make_table
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return make_table(tmp_path_factory.mktemp("table") / "small.parquet")
+
+
+def test_names_cannot_steer_the_terminal(capsys):
+    evil = "Fp1\x1b[2J\x07\x9b31m"
+    rows = Table()
+    rows.add_column(evil)
+    rows.add_row(evil)
+    _console.console.print(rows)
+    _console.say(evil)
+    _console.print_error(evil)
+    captured = capsys.readouterr()
+    for said in (captured.out, captured.err):
+        assert not {"\x1b", "\x07", "\x9b"} & set(said)
+        assert r"Fp1\x1b[2J\x07\x9b31m" in said
+
+
+def start(table, out, **streams):
+    command = [sys.executable, "-m", "idfsmec", "select", str(table), "-o", str(out)]
+    return subprocess.Popen(command, env=ENVIRONMENT, text=True, **streams)
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_reader_that_leaves_early_costs_nothing(table, tmp_path, name):
+    reading, writing = os.pipe()
+    os.close(reading)  # as after `| head -1`
+    try:
+        with start(table, tmp_path / "ranking.csv", **{name: writing}) as process:
+            assert process.wait() == 0
+    finally:
+        os.close(writing)
+    assert (tmp_path / "ranking.csv").exists()
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_stream_that_was_closed_before_costs_nothing(table, tmp_path, number):
+    with start(table, tmp_path / "ranking.csv", preexec_fn=lambda: os.close(number)) as process:
+        assert process.wait() == 0
+    assert (tmp_path / "ranking.csv").exists()

@@ -1,0 +1,153 @@
+"""Signals, worker processes and the memory they share: nothing is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from idfsmec._workers import run_in_processes, shared_folder
+from idfsmec.evaluation.store import Store
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+#: More units than anybody waits for.
+LONG = ["--methods", "ANOVA F", "--n-splits", "12", "--seeds", "40", "--jobs", "2"]
+
+
+def children(parent):
+    """Numbers of the processes that a process has started, and of those that they have."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent and fields[0] != "Z":
+            found += [int(status.parent.name), *children(int(status.parent.name))]
+    return found
+
+
+def wait_until(is_so, seconds=60):
+    """Wait for what must come; how soon is not asked."""
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def alive(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@contextmanager
+def running(table, out, *, preexec=None):
+    """A long benchmark in processes that has finished at least one unit."""
+    command = [sys.executable, "-m", "idfsmec", "benchmark", str(table), "--out", str(out), *LONG]
+    with subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+        preexec_fn=preexec or partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        try:
+            assert "to do" in process.stderr.readline()
+            wait_until(lambda: n_done(out) or process.poll() is not None)
+            yield process
+        finally:
+            process.kill()
+
+
+def n_done(out):
+    with Store(out, read_only=True) as store:
+        return len(store.done_keys())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_ends_a_run_like_ctrl_c_and_its_workers_with_it(small_table, tmp_path, name):
+    number = getattr(signal, name)
+    with running(small_table, tmp_path / "out") as process:
+        workers = children(process.pid)
+        assert workers
+        process.send_signal(number)
+        rest = process.communicate(timeout=60)[1]  # ends when all who hold the pipe have
+    assert process.returncode == 128 + number
+    assert f"stopped by {name}; what is finished is kept" in rest
+    assert "Traceback" not in rest
+    wait_until(lambda: not any(map(alive, workers)))
+
+
+@pytest.mark.slow
+def test_ctrl_c_three_times_ends_as_cleanly_as_once(small_table, tmp_path):
+    with running(small_table, tmp_path / "out") as process:
+        for _ in range(3):
+            process.send_signal(signal.SIGINT)
+        rest = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, rest
+    assert rest.count("stopped; what is finished is kept") == 1
+    assert "Traceback" not in rest
+
+
+@pytest.mark.slow
+def test_a_run_that_shall_survive_the_terminal_does(small_table, tmp_path):
+    ignoring = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
+    with running(small_table, tmp_path / "out", preexec=ignoring) as process:
+        before = n_done(tmp_path / "out")
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: n_done(tmp_path / "out") > before)
+        assert process.poll() is None
+
+
+@pytest.mark.slow
+def test_workers_end_soon_after_their_parent_was_killed(small_table, tmp_path):
+    with running(small_table, tmp_path / "out") as process:
+        workers = children(process.pid)
+        assert workers
+        process.kill()
+        wait_until(lambda: not any(map(alive, workers)))
+
+
+def test_memory_of_a_killed_run_is_swept_and_that_of_a_living_one_is_not(tmp_path, monkeypatch):
+    monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path))
+    program = (
+        "import os, signal\n"
+        "from idfsmec._workers import shared_folder\n"
+        "with shared_folder() as folder:\n"
+        "    (folder / 'values').write_text('of a patient')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", program],
+        env=ENVIRONMENT | {"JOBLIB_TEMP_FOLDER": str(tmp_path)},
+        check=False,
+    )
+    (left,) = tmp_path.iterdir()
+    assert (left / "values").exists()
+    with shared_folder() as fresh:  # too young: its owner may be about to lock it
+        assert left.exists()
+    os.utime(left, (0, 0))
+    with shared_folder() as folder:
+        os.utime(folder, (0, 0))
+        with shared_folder() as other:
+            assert sorted(tmp_path.iterdir()) == sorted([folder, other])
+        assert oct(folder.stat().st_mode & 0o777) == "0o700"
+    assert not fresh.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_processes_give_the_results_of_one_and_leave_no_memory(tmp_path, monkeypatch):
+    monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path))
+    tasks = [(number, 3) for number in range(20)]
+    alone = list(run_in_processes(divmod, tasks, 1))
+    assert list(run_in_processes(divmod, tasks, 2, ordered=True)) == alone
+    assert sorted(run_in_processes(divmod, tasks, 2)) == alone
+    assert list(tmp_path.iterdir()) == []
