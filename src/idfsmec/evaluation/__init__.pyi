@@ -1,6 +1,7 @@
 from .chance import ChanceBand, chance_band, chance_bands
 from .experiments import accuracy, cost, filling
 from .folds import make_folds
+from .intervals import MeanInterval, compare_folds, corrected_interval
 from .methods import METHODS, Method, find_methods, register_method
 from .models import train_model
 from .parts import (
@@ -15,15 +16,7 @@ from .protocol import Protocol
 from .results import Results
 from .run import resampling
 from .stability import Stability, selection_matrix, selection_stability
-from .statistics import (
-    MeanInterval,
-    RankComparison,
-    compare_folds,
-    compare_pairs,
-    compare_ranks,
-    corrected_interval,
-    holm,
-)
+from .statistics import RankComparison, compare_pairs, compare_ranks, holm
 from .tuned_method import TunedMethod
 
 __all__ = [

@@ -15,12 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from idfsmec._columns import observed_channels
 from idfsmec._groups import groups_of
-from idfsmec._parameters import (
-    CheckedEstimator,
-    Constraints,
-    check_parameters,
-    checks_parameters,
-)
+from idfsmec._parameters import CheckedEstimator, Constraints, check_parameters, checks_parameters
 from idfsmec.missing.association import association_warning, gaps_by_class
 from idfsmec.selection._base import RankingSelector, refuse_infinite
 from idfsmec.selection.effects import feature_effects
