@@ -397,6 +397,12 @@ def test_csv_dialects_of_r_and_spreadsheets_are_read(tmp_path, text, encoding):
     pd.testing.assert_frame_equal(X.reset_index(drop=True), expected)
 
 
+@pytest.mark.parametrize("first", ["", "s0;a;;\n", "s0;a;1;2\ns0;a;;\n"])
+def test_decimal_commas_are_seen_behind_empty_and_whole_rows(tmp_path, first):
+    table = read_text(tmp_path, f"subject;label;a__x;b__x\n{first}s1;a;0,5;1,5e-3\n")
+    assert table.X.iloc[-1].tolist() == [0.5, 0.0015]
+
+
 def test_a_table_of_pandas_with_its_index_is_read(table, tmp_path):
     frame = table.X.reset_index().assign(label=table.y).set_axis(list("wxyz"))
     frame.to_csv(tmp_path / "t.csv")

@@ -14,15 +14,22 @@ from pathlib import Path
 import pandas as pd
 
 from idfsmec._system import is_running
+from idfsmec.errors import InputError
 
 # What Excel, LibreOffice and Google Sheets take for the beginning of a formula, also full-width.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
+_LONG = 120
+
+
 def _beside(path: Path, process: int | str, unique: str | None = None) -> Path:
     """Name a file beside another by the machine and the process that writes it."""
     machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
-    return path.with_name(f".{machine}-{process}-{unique or uuid.uuid4().hex}.{path.name}")
+    name = path.name
+    if len(name.encode()) > _LONG:  # file systems take 255 bytes; the ending says how to write
+        name = f"{hashlib.sha256(name.encode()).hexdigest()[:16]}{name[-16:]}"
+    return path.with_name(f".{machine}-{process}-{unique or uuid.uuid4().hex}.{name}")
 
 
 def _sweep(path: Path) -> None:
@@ -45,6 +52,39 @@ def naming(error: OSError, path: Path) -> OSError:
     if error.errno is None:
         return OSError(f"{path}: {error}")
     return OSError(error.errno, error.strerror or str(error), str(path))
+
+
+def check_writable(*paths: Path) -> None:
+    """Refuse, before any work is done, what could not be written when it is done.
+
+    Tries it with an empty file in the folder, or in the nearest one above that is there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     check_writable(Path(folder) / "new" / "table.parquet")
+    ...     list(Path(folder).iterdir())
+    []
+    """
+    for path in (one for one in paths if one.name):
+        folder = path.absolute().parent
+        try:
+            with suppress(FileNotFoundError):
+                path.lstat()  # says whether the name can be at all
+            while not folder.exists():
+                folder = folder.parent
+            probe = _beside(folder / path.name, os.getpid())
+            probe.touch(exist_ok=False)
+            probe.unlink()
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    name = str(path) if len(str(path)) < 200 else f"{str(path)[:60]}..."
+    reason = error.strerror or type(error).__name__
+    return InputError(f"{name}: cannot be written there ({reason}): give another name or folder.")
 
 
 @contextmanager

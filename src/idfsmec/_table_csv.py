@@ -6,7 +6,9 @@ import csv
 import gzip
 import re
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO
 
@@ -107,15 +109,26 @@ def _sniff(path: Path) -> _Layout:
         separator = max(",;\t", key=head.count)
         reader = csv.reader(file, delimiter=separator)
         columns = next(reader, [])
-        first = next(reader, [])
+        comma = separator != "," and _has_decimal_comma(islice(reader, _LOOKED_AT))
     # R's write.csv and pandas' to_csv put row names into a first column without a name.
     named = columns[1:] if columns and columns[0] == "" else columns
     rows, features = part_header(named)
-    comma = separator != "," and any(_DECIMAL_COMMA.fullmatch(cell) for cell in first)
     groups = [*GROUPS, *(name for name in (SITE,) if name in named)]
     return _Layout(separator, "," if comma else ".", groups, rows, features)
 
 
+def _has_decimal_comma(lines: Iterable[list[str]]) -> bool:
+    """Whether the first number with a decimal sign has a comma; rows may begin empty."""
+    for cell in chain.from_iterable(lines):
+        if _DECIMAL_COMMA.fullmatch(cell):
+            return True
+        if _DECIMAL_POINT.fullmatch(cell):
+            return False
+    return False
+
+
+_LOOKED_AT = 1000  # lines
+_DECIMAL_POINT = re.compile(r"-?\d+\.\d+([eE][+-]?\d+)?")
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+([eE][+-]?\d+)?")
 # What pandas, R, Julia and spreadsheets write where a number is missing.
 _NULLS = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "missing"]

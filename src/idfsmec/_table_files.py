@@ -58,6 +58,11 @@ def sidecar_path(path: Path) -> Path:
     return path.with_name(path.name + ".info.json")
 
 
+def files_beside(path: Path) -> list[Path]:
+    """Name the files that are written beside a table."""
+    return [sidecar_path(path)] if file_format(path) == "csv" else []
+
+
 def write_parts(path: Path, parts: Parts) -> None:
     """Write a table and what is known about its rows to one file."""
     about = pd.DataFrame(dict(zip(GROUPS, (parts.subjects, parts.y), strict=True)))

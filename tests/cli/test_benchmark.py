@@ -248,3 +248,35 @@ def test_reproduce_without_the_data_says_what_is_missing(tmp_path):
     )
     assert result.exit_code == 2
     assert str(tmp_path) in result.stderr
+
+
+def test_what_is_missing_as_recorded_is_not_called_nothing(tmp_path):
+    cohort = make_cohort()
+    X = cohort.X.copy()
+    X.iloc[::10, : len(cohort.features)] = float("nan")
+    path = FeatureTable(X, cohort.y, cohort.subjects).write(tmp_path / "gappy.parquet")
+    arguments = ["benchmark", str(path), "--out", str(tmp_path / "out"), "--methods", "ANOVA F"]
+    small = ["--n-splits", "3", "--k", "2", "--rates", "0", "--jobs", "1", "--resamples", "0"]
+    said = " ".join(runner.invoke(app, [*arguments, *small, "--quiet"]).output.split())
+    assert "0 % missing" not in said
+    assert "0 % taken out" in said
+    assert "of its channel samples are missing as recorded" in said
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["demo", "--quick", "--out"],
+        ["benchmark", "table.csv", "--out"],
+        ["select", "table.csv", "-o"],
+        ["train", "table.csv", "-o"],
+        ["predict", "model.skops", "table.csv", "-o"],
+        ["reproduce", "modma3", "--data", ".", "--out"],
+    ],
+)
+def test_what_could_not_be_written_is_refused_before_anything_is_done(command, tmp_path):
+    endings = {"select": ".csv", "train": ".skops", "predict": ".csv"}
+    name = "x" * 300 + endings.get(command[0], "")
+    result = runner.invoke(app, [*command, str(tmp_path / name)])
+    assert result.exit_code == 2
+    assert "cannot be written there (File name too long)" in " ".join(result.stderr.split())

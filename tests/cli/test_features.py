@@ -4,16 +4,16 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
+import mne
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from idfsmec.cli import app
 from idfsmec.features import extract_table
-from idfsmec.recordings import read_manifest
+from idfsmec.recordings import read_manifest, simulate_cohort
 from idfsmec.table import FeatureTable
 from tests.paper.releases import modma3_counts
 
@@ -120,7 +120,7 @@ def test_one_recording_for_two_subjects_is_refused(study, output):
     code, _, said = run(study, "-o", output)
     assert code == 2
     assert "s99" in said
-    assert "accept them with --allow-duplicates if" in said
+    assert "give them one name; with --allow-duplicates they stay two" in said
     code, _, said = run(study, "-o", output, "--allow-duplicates")
     assert code == 0
     assert "more than once" in said
@@ -139,7 +139,7 @@ def test_modma_goes_in_by_name_and_its_bad_recordings_are_found(tmp_path, output
         if subject == "02020022":
             counts[:, 0] *= 1e4
         np.savetxt(folder / f"{subject}_still.txt", counts, fmt="%d")
-    code, said, _ = run("modma3", "--data", tmp_path, "-o", output)
+    code, said, _ = run("modma3", "--data", tmp_path, "-o", output, "--on-error", "skip")
     assert code == 0
     table = FeatureTable.read(output)
     assert set(table.subjects) == {"02010002", "02020008", "02020022"}
@@ -156,37 +156,35 @@ def test_help_shows_an_example():
     assert "idfsmec features study.csv -o table.parquet" in said
 
 
+KILLED_AFTER_TWO = """
+import os, signal
+from idfsmec.features import run
+write_part, written = run.write_part, []
+
+def write_and_die(path, features):
+    write_part(path, features)
+    written.append(path)
+    if len(written) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+run.write_part = write_and_die
+from idfsmec.cli import app
+app()
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
 def test_a_killed_run_is_resumed_and_gives_the_same_table(study, output):
-    # The third recording is a pipe. Opening it waits for the program to get there, and then the
-    # program waits for the pipe: killed at a known moment, with two recordings finished.
-    header, first, second, third, fourth = study.read_text().splitlines()
-    study.write_text("\n".join([header, first, second, fourth, third]))
-    pipe = study.with_name("s04.edf")
-    whole = pipe.rename(study.with_name("whole"))
-    os.mkfifo(pipe)
-    command = [sys.executable, "-m", "idfsmec", "features", str(study), "-o", str(output)]
+    arguments = ["features", str(study), "-o", str(output)]
     environment = os.environ | {"PYTHONPATH": str(SOURCE_TREE)}
-    with subprocess.Popen(
-        command,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        unblock = threading.Thread(target=_open_once_over, args=(process, pipe), daemon=True)
-        unblock.start()
-        with pipe.open("wb"):
-            os.killpg(process.pid, signal.SIGKILL)
-            unblock.join()
-    assert process.returncode == -signal.SIGKILL
+    killed = [sys.executable, "-c", KILLED_AFTER_TWO, *arguments]
+    assert subprocess.run(killed, env=environment, check=False).returncode == -signal.SIGKILL
     assert not output.exists()
     parts = output.with_name(f".{output.name}.parts")
     assert len(list(parts.glob("*.npz"))) == 2
 
-    pipe.unlink()
-    whole.rename(pipe)
+    command = [sys.executable, "-m", "idfsmec", *arguments]
     again = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert "2 of 4 recordings were finished" in again.stdout
     assert not parts.exists()
@@ -195,7 +193,60 @@ def test_a_killed_run_is_resumed_and_gives_the_same_table(study, output):
     assert output.read_bytes() == uninterrupted.read_bytes()
 
 
-def _open_once_over(process, pipe):
-    """Open the reading end when the program is gone, so that a crash cannot hang the test."""
-    process.wait()
-    os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_pipes_and_devices_are_skipped_and_never_waited_for(study, output):
+    folder = study.parent
+    os.mkfifo(folder / "pipe.edf")
+    header = (folder / "s03.vhdr").read_text()
+    (folder / "linked.vhdr").write_text(header.replace("s03.eeg", "pipe.edf"))
+    (folder / "endless.vhdr").write_text(header.replace("s03.eeg", "/dev/zero"))
+    (folder / "device.edf").symlink_to("/dev/zero")
+    names = ["pipe.edf", "linked.vhdr", "endless.vhdr", "device.edf"]
+    lines = [f"{name},{name.split('.')[0]},MDD," for name in names]
+    study.write_text(study.read_text() + "\n".join(lines) + "\n")
+    command = [sys.executable, "-m", "idfsmec", "features", str(study), "-o", str(output)]
+    environment = os.environ | {"PYTHONPATH": str(SOURCE_TREE)}
+    quick = {"env": environment, "capture_output": True, "text": True, "timeout": 200}
+    refused = subprocess.run(command, check=False, **quick)
+    assert refused.returncode == 2
+    assert "pipe.edf is a pipe or a device" in refused.stderr
+    ran = subprocess.run([*command, "--on-error", "skip"], check=False, **quick)
+    assert ran.returncode == 0, ran.stderr
+    for name in names:
+        assert f"{name}: " in ran.stdout
+    assert ran.stdout.count("is a pipe or a device") == 4
+    assert set(FeatureTable.read(output).subjects) == {"s01", "s02", "s03", "s04"}
+
+
+def test_a_recording_that_loses_all_epochs_ends_with_one_unless_skipped(study, output):
+    raw = simulate_cohort(1, 3, duration=20, random_state=0).recordings[0].load()
+    raw.set_annotations(mne.Annotations([0.0], [20.0], ["BAD all"]))
+    raw.save(study.with_name("empty_raw.fif"), verbose="error")
+    study.write_text(study.read_text() + "empty_raw.fif,s05,MDD,\n")
+    code, said, error = run(study, "-o", output)
+    assert code == 1
+    assert "empty_raw.fif: no epoch has any channel left" in said
+    assert "--on-error skip" in error
+    assert len(FeatureTable.read(output)) == 12
+    assert run(study, "-o", output, "--force", "--on-error", "skip")[0] == 0
+
+
+def test_a_second_copy_is_not_called_resumed(study, output):
+    study.write_text(study.read_text() + "s01.edf,s01,HC,\n")
+    code, said, _ = run(study, "-o", output)
+    assert code == 0
+    assert "resumed" not in said
+
+
+@pytest.mark.parametrize("letters", [230, 245, 251, 300])
+def test_a_name_that_is_too_long_is_refused_before_the_work(study, tmp_path, letters):
+    output = tmp_path / f"{'x' * (letters - 4)}.csv"
+    code, _, said = run(study, "-o", output)
+    if code == 0:
+        assert len(FeatureTable.read(output)) == 12
+    else:
+        assert code == 2
+        assert "cannot be written there" in said
+        assert not [path for path in tmp_path.iterdir() if path.name != "study"]
+    assert (code == 0) == (letters <= 245)

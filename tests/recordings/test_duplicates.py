@@ -116,3 +116,16 @@ def test_two_parts_of_one_file_are_two_recordings(record):
 
 def test_recordings_without_files_are_never_duplicates():
     assert find_duplicates([Recording("1", "HC", int, "x"), Recording("2", "HC", int, "x")]) == []
+
+
+def test_all_that_is_shared_is_named_at_once_with_the_right_advice(record):
+    pairs = [
+        record("1", {"a.edf": b"signal"}),
+        record("2", {"b.edf": b"signal"}),
+        record("3", {"c.edf": b"another"}),
+        record("4", {"d.edf": b"another"}),
+    ]
+    with pytest.raises(DuplicateRecordingsError, match="give them one name") as refused:
+        check_duplicates(pairs)
+    assert [subject for _, subject in refused.value.copies] == ["1", "2", "3", "4"]
+    assert all(f"{name}.edf" in str(refused.value) for name in "abcd")

@@ -210,6 +210,14 @@ def test_one_subject_may_have_two_labels_in_two_sessions(write_manifest):
         ("path,subject,label\na.edf,1\n", ["line 2", "2 cells", "3 columns"]),
         ("path,subject,label\na.edf,1,HC,x\n", ["line 2", "4 cells", "quotes"]),
         (
+            'path,subject,label,bads\na.edf,1,HC,"Fp1, F7"\n',
+            ["line 2", "'bads'", "semicolons: Fp1;F7"],
+        ),
+        (
+            "path,subject,label,site\na.edf,1,HC,Bern\na.edf,2,HC,\n",
+            ["'site'", "1 of 2 cells are empty"],
+        ),
+        (
             "path,subject,label\na.edf,1,HC\na.edf,1,MDD\n",
             ["line 3", "'label'", "'MDD' here but 'HC'", "line 2"],
         ),

@@ -1,9 +1,14 @@
+import os
 import pickle
+import signal
 from functools import partial
 
+import mne
 import pytest
 
+from idfsmec.errors import RecordingError
 from idfsmec.recordings import Recording
+from idfsmec.recordings.reading import FileLoader, files_of
 
 
 def test_a_recording_is_frozen_and_can_be_pickled():
@@ -46,3 +51,50 @@ def test_the_fingerprint_follows_bads_and_variant(tmp_path):
 
 def test_a_recording_without_files_has_no_fingerprint():
     assert Recording("s", "HC", int, "simulated").fingerprint() is None
+
+
+@pytest.mark.parametrize(("real", "called"), [("edf", "bdf"), ("bdf", "edf")])
+def test_a_file_under_the_other_name_is_said_to_be_what_it_is(tmp_path, make_raw, real, called):
+    mne.export.export_raw(tmp_path / f"right.{real}", make_raw(), verbose="error")
+    wrong = (tmp_path / f"right.{real}").rename(tmp_path / f"wrong.{called}")
+    with pytest.raises(RecordingError, match=rf"this is {real.upper()}.*Name it \.{real}"):
+        FileLoader(wrong)()
+
+
+@pytest.fixture
+def at_most_a_minute():
+    """Turn a wait without end into a failure."""
+
+    def over(*_):
+        raise TimeoutError("waited for ever")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.usefixtures("at_most_a_minute")
+@pytest.mark.parametrize("place", ["a.edf", "a.fdt", "a_raw-1.fif", "a.vmrk", "folder/x.bin"])
+def test_a_pipe_is_refused_wherever_it_lies(tmp_path, make_raw, place):
+    path = tmp_path / place
+    path.parent.mkdir(exist_ok=True)
+    raw = make_raw()
+    if place == "a.fdt":
+        path = tmp_path / "a.set"
+        mne.export.export_raw(path, raw, verbose="error")
+    elif place == "a_raw-1.fif":
+        path = tmp_path / "a_raw.fif"
+        raw.save(path, verbose="error")
+    elif place == "a.vmrk":
+        path = tmp_path / "a.vhdr"
+        mne.export.export_raw(path, raw, verbose="error")
+        (tmp_path / place).unlink()
+    elif place.startswith("folder"):
+        path = tmp_path / "folder"
+    os.mkfifo(tmp_path / place)
+    assert tmp_path / place not in files_of(path)
+    with pytest.raises(RecordingError, match="is a pipe or a device, not a file"):
+        FileLoader(path)()

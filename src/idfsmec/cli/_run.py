@@ -35,11 +35,15 @@ def choose_seeds(seed: int, seeds: int) -> range:
 
 
 def refuse_foreign(out: Path, force: bool) -> None:
-    """Refuse a folder in which files would be replaced that no benchmark has written."""
-    if force or (out / "store.sqlite").exists():
-        return
+    """Refuse a folder that cannot be written, or with files that no benchmark has written."""
+    from idfsmec._files import check_writable
+
+    check_writable(out)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; give a folder with --out")
+    check_writable(out / "store.sqlite", out / "figures")
+    if force or (out / "store.sqlite").exists():
+        return
     for name in ("results.csv", "results.parquet", "ranking.csv", "selections.parquet"):
         if (out / name).exists():
             raise InputError(
@@ -225,6 +229,11 @@ def _print_means(results: Results, experiment: str) -> None:
     protocol = results.protocol["experiments"][experiment]
     metric = protocol["metric"]
     means = results.mean_scores(metric, experiment)
+    own = {
+        str(name): about["share_missing"]
+        for name, about in results.tables.items()
+        if about.get("share_missing")
+    }
     note = ", best on test: optimistic" if protocol["tuning"] == "oracle" else ""
     shown = Table(
         title=f"{experiment}: {metric.replace('_', ' ')} in %, {protocol['folds']} folds{note}"
@@ -232,10 +241,18 @@ def _print_means(results: Results, experiment: str) -> None:
     for name in means.index.names:
         shown.add_column("gaps" if name == "pattern" else str(name))
     for rate in means.columns:
-        shown.add_column(f"{100 * rate:g} % missing", justify="right")
+        shown.add_column(f"{100 * rate:g} % {'taken out' if own else 'missing'}", justify="right")
     for where, row in zip(means.index, means.to_numpy(), strict=True):
         shown.add_row(*(str(part) for part in where), *(f"{100 * v:.1f}" for v in row))
     console.print(shown)
+    for table, share in own.items():
+        console.print(
+            f"{table}: {100 * share:.1f} % of its channel samples are missing as recorded; what "
+            "is taken out comes on top",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
     for table, bands in results.protocol["chance"].items():
         if metric in bands:
             band = bands[metric]

@@ -82,9 +82,9 @@ def demo(
 
     out, n_jobs = Path(out), count_jobs(jobs)
     page = out / "report.html"
+    refuse_foreign(out, force)
     if page.exists() and not force:
         raise InputError(f"{page} exists; give another folder with --out, or --force.")
-    refuse_foreign(out, force)
     size = QUICK if quick else FULL
     with shown("1. simulating"):
         cohort = simulate_cohort(

@@ -10,7 +10,7 @@ import typer
 
 from idfsmec.cli._app import command
 from idfsmec.cli._completion import feature_names, label_rules, one_of, sources
-from idfsmec.cli._console import say, warnings_as_lines
+from idfsmec.cli._console import print_error, say, warnings_as_lines
 from idfsmec.cli._options import AnyPath, JobsOption
 from idfsmec.cli._progress import shown
 from idfsmec.cli._signal_options import MainsOption
@@ -102,7 +102,7 @@ Failing = Annotated[OnError, typer.Option(help="Stop at a recording that fails, 
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing table.")]
 
 
-@command("features")
+@command("features", has_failed=lambda extraction: extraction.incomplete)
 def features(
     source: Source,
     output: Output = Path("table.parquet"),
@@ -176,6 +176,11 @@ def features(
         )
     say(extraction.summary())
     say(f"written     {output}")
+    if extraction.incomplete:
+        print_error(
+            f"{len(extraction.skipped)} recordings have no row in the table, because no epoch has "
+            "any channel left; if that is as it should be, say --on-error skip"
+        )
     return extraction
 
 

@@ -64,10 +64,12 @@ def predict(
     pointed out. Nothing here is random, so there is no --seed. For research: it
     makes no diagnosis.
     """
-    from idfsmec._files import neutralise, replacing
+    from idfsmec._files import check_writable, neutralise, replacing
     from idfsmec.prediction import load_model
 
     output = _check(Path(output), force)
+    if pages is not None:
+        check_writable(Path(pages) / "index.html")
     given = [Path(one) for one in ([sources] if isinstance(sources, (str, Path)) else sources)]
     with warnings_as_lines():
         read = load_model(model)
@@ -87,6 +89,9 @@ def predict(
 
 
 def _check(output: Path, force: bool) -> Path:
+    from idfsmec._files import check_writable
+
+    check_writable(output)
     if output.suffix.lower() != ".csv" or output.is_dir():
         raise InputError(f"{output}: predictions are written as CSV; give a name that ends so.")
     if output.exists() and not force:

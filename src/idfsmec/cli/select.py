@@ -101,6 +101,9 @@ def select(
 
 
 def _check(output: Path, k: int | None, force: bool) -> None:
+    from idfsmec._files import check_writable
+
+    check_writable(output)
     if output.is_dir():
         raise InputError(f"{output} is a folder; give the name of a file with -o.")
     if output.suffix.lower() != ".csv":

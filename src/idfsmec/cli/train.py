@@ -74,6 +74,7 @@ def train(
     its name. Beside the file come its card, model.md and model.html. For
     research: it makes no diagnosis.
     """
+    from idfsmec._files import check_writable
     from idfsmec._jobs import count_jobs
     from idfsmec.evaluation import TunedMethod, train_model
     from idfsmec.prediction import save_model
@@ -81,6 +82,7 @@ def train(
     from idfsmec.report.models import card_paths, write_model_card
     from idfsmec.table import FeatureTable
 
+    check_writable(Path(output), *card_paths(Path(output)))
     path = check_model_path(output, overwrite=force)
     for card in card_paths(path):
         if card.exists() and not force:

@@ -62,10 +62,25 @@ class RecordingOutcome:
 
 @dataclass(frozen=True)
 class Extraction:
-    """A table and how it came about."""
+    """A table and how it came about.
+
+    Parameters
+    ----------
+    table : FeatureTable
+    outcomes : sequence of RecordingOutcome
+        One for each recording, in their order.
+    on_error : {"raise", "skip"}
+        Whether recordings without a row in the table were to be skipped.
+    """
 
     table: FeatureTable
     outcomes: Sequence[RecordingOutcome]
+    on_error: str = "raise"
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether a recording has no row in the table that nobody asked to skip."""
+        return self.on_error == "raise" and bool(self.skipped)
 
     @property
     def skipped(self) -> list[RecordingOutcome]:

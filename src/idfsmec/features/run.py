@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from idfsmec._files import check_writable
 from idfsmec._jobs import count_jobs
 from idfsmec._locks import locked
-from idfsmec._table_files import file_format
+from idfsmec._table_files import file_format, files_beside
 from idfsmec._workers import run_in_processes
 from idfsmec.errors import (
     ArgumentError,
@@ -127,7 +128,7 @@ def extract_table(
             raise _failure(failure, kept=parts is not None)
         ordered = [finished[position] for position in range(total)]
         table = assemble(recordings, ordered, settings)
-    return Extraction(table, [outcome for outcome, _ in ordered])
+    return Extraction(table, [outcome for outcome, _ in ordered], on_error)
 
 
 def check_output(output: str | PathLike[str], *, overwrite: bool = False) -> Path:
@@ -140,9 +141,11 @@ def check_output(output: str | PathLike[str], *, overwrite: bool = False) -> Pat
         Whether an existing file may be replaced.
     """
     path = Path(output)
+    check_writable(path)
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name the table itself, such as table.parquet.")
     file_format(path)
+    check_writable(parts_folder(path), *files_beside(path))
     if path.exists() and not overwrite:
         raise ExistingFileError(path)
     return path
@@ -236,14 +239,22 @@ def _work(
 
     After ``stop`` is set no further recording is begun; those under way are finished.
     """
-    run = partial(_finish, settings=settings, digest=settings.digest(), folder=folder)
+    # What is finished in this run is no news, even if a second recording has the same bytes.
+    kept = frozenset(path.name for path in folder.glob(f"*{ENDING}"))
+    run = partial(_finish, settings=settings, digest=settings.digest(), folder=folder, kept=kept)
     tasks = (task for task in enumerate(recordings) if not stop.is_set())
     # None in advance: a queue would go on after a failure.
     yield from run_in_processes(run, tasks, n_jobs, queued="n_jobs", share_from="1M")
 
 
 def _finish(
-    position: int, recording: Recording, *, settings: FeatureSettings, digest: str, folder: Path
+    position: int,
+    recording: Recording,
+    *,
+    settings: FeatureSettings,
+    digest: str,
+    folder: Path,
+    kept: frozenset[str],
 ) -> tuple[int, RecordingOutcome, Path]:
     """Compute one recording, or find it finished; errors come back as outcomes."""
     path = folder / f"position-{position}{ENDING}"
@@ -256,7 +267,8 @@ def _finish(
             if fingerprint is not None:
                 path = part_path(folder, fingerprint, digest)
             found = read_notes(path) if fingerprint is not None else None
-            status = "resumed"
+            status = "resumed" if path.name in kept else "done"
+            fresh = found is None
             if found is None:
                 if fingerprint is not None and path.exists():
                     warnings.warn(f"{path} was damaged: computed again.", stacklevel=1)
@@ -267,7 +279,7 @@ def _finish(
             mendable = isinstance(error, InputError | OSError)
             text = reason.removeprefix(f"{recording.source}: ")
             return position, RecordingOutcome(*who, "failed", error=text, mendable=mendable), path
-    if status == "done":  # a full disk is no fault of the recording: this may raise
+    if fresh:  # a full disk is no fault of the recording: this may raise
         write_part(path, found)
     said = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
     return position, _outcome(who, status, found, tuple(said)), path

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 def read_text(path: Path) -> str:
     """Read a text file in UTF-8 or UTF-16, with or without a byte order mark."""
+    _refuse_special(path)
     content = path.read_bytes()
     utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
@@ -48,6 +49,12 @@ def read_tsv(path: Path) -> list[dict[str, str]]:
     ]
 
 
+def _refuse_special(path: Path) -> None:
+    """Refuse a pipe or a device, which may never end."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: is not a file.")
+
+
 def load_sheet(path: Path, sheet: str | int = 0) -> pd.DataFrame:
     """Read a sheet of an Excel file as text, with folded column names and without NaN.
 
@@ -55,6 +62,7 @@ def load_sheet(path: Path, sheet: str | int = 0) -> pd.DataFrame:
     """
     import pandas as pd
 
+    _refuse_special(path)
     try:
         with warnings.catch_warnings():
             # openpyxl warns about formatting it does not keep, which nobody needs here.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from idfsmec.errors import InputError
 from idfsmec.recordings._tables import read_tsv
-from idfsmec.recordings.reading import files_of, load_raw
+from idfsmec.recordings.reading import files_of, is_special, load_raw
 from idfsmec.recordings.recording import Recording, check_spelling
 
 if TYPE_CHECKING:
@@ -254,9 +254,16 @@ class _LoadBids:
     def __call__(self) -> mne.io.BaseRaw:
         return load_raw(self.path, self._read)
 
+    def _check_sidecars(self) -> None:
+        """Refuse pipes and devices in the folders in which mne-bids looks for sidecar files."""
+        inside = (one for one in self.path.parents if one.is_relative_to(self.root))
+        for special in (one for folder in inside for one in folder.iterdir() if is_special(one)):
+            raise InputError(f"{special}: is a pipe or a device, not a file. Take it away.")
+
     def _read(self) -> mne.io.BaseRaw:
         import mne_bids
 
+        self._check_sidecars()
         where = mne_bids.get_bids_path_from_fname(self.path, verbose="ERROR")
         where.update(root=self.root)
         with warnings.catch_warnings():

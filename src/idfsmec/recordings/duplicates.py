@@ -107,13 +107,22 @@ def check_duplicates(
         If two subjects share a recording and that is not allowed.
     """
     groups = find_duplicates(recordings)
-    for group in groups:
-        names = " and ".join(f"{one.source} (subject {one.subject})" for one in group)
-        if len({one.subject for one in group}) > 1 and not allow:
-            raise DuplicateRecordingsError(
-                f"The same recording is given for different subjects: {names}. Remove all but "
-                "one, or accept them with allow=True if these subjects are one person.",
-                copies=[(one.source, one.subject) for one in group],
-            )
-        warnings.warn(f"The same recording is given more than once: {names}.", stacklevel=2)
+    shared = [group for group in groups if len({one.subject for one in group}) > 1]
+    if shared and not allow:
+        raise DuplicateRecordingsError(
+            f"The same recording is given for different subjects: {_listed(shared)}. Remove all "
+            "but one of each. If two subjects are one person, give them one name; with "
+            "allow=True they stay two, and one recording stands on both sides of a fold.",
+            copies=[(one.source, one.subject) for group in shared for one in group],
+        )
+    if groups:
+        warnings.warn(
+            f"The same recording is given more than once: {_listed(groups)}.", stacklevel=2
+        )
     return groups
+
+
+def _listed(groups: Sequence[Sequence[Recording]]) -> str:
+    return "; ".join(
+        " and ".join(f"{one.source} (subject {one.subject})" for one in group) for group in groups
+    )

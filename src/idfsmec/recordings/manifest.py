@@ -11,7 +11,7 @@ from pathlib import Path
 
 from idfsmec.errors import InputError, RecordingError
 from idfsmec.recordings._tables import read_text
-from idfsmec.recordings.reading import FileLoader, files_of
+from idfsmec.recordings.reading import FileLoader, files_of, is_special
 from idfsmec.recordings.recording import Recording, check_spelling
 
 REQUIRED = ("path", "subject", "label")
@@ -105,7 +105,8 @@ def _rows(manifest: Path) -> Iterator[tuple[str, dict[str, str]]]:
             if len(cells) != len(header):
                 raise InputError(
                     f"{where}: {len(cells)} cells, but the header has {len(header)} columns. "
-                    "Put quotes around a cell that holds a separator."
+                    "Put quotes around a cell that holds a separator; bad channels are parted by "
+                    "semicolons."
                 )
             yield (
                 where,
@@ -147,6 +148,13 @@ def _recording(manifest: Path, where: str, cells: dict[str, str], absent_ok: boo
             raise InputError(f"{where}, column {name!r}: the cell is empty; fill it in.")
     file = _find_file(manifest, where, cells["path"], absent_ok)
     bads = tuple(bad.strip() for bad in cells.get("bads", "").split(";") if bad.strip())
+    for bad in bads:
+        if "," in bad:
+            parted = ";".join(part.strip() for part in bad.split(","))
+            raise InputError(
+                f"{where}, column 'bads': {bad!r} is no channel. Part channels by semicolons: "
+                f"{parted}."
+            )
     return Recording(
         subject=cells["subject"],
         label=cells["label"],
@@ -172,6 +180,10 @@ def _find_file(manifest: Path, where: str, name: str, absent_ok: bool) -> Path:
         raise InputError(
             f"{where}, column 'path': {_short(name)} is no path ({reason})."
         ) from error
+    if found and is_special(file) and not absent_ok:
+        raise RecordingError(
+            f"{where}, column 'path': {file} is a pipe or a device, not a file.", source=str(file)
+        )
     if not (found or absent_ok):
         raise RecordingError(
             f"{where}, column 'path': there is no {file}. Paths are relative to the folder of "

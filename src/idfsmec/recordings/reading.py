@@ -28,15 +28,45 @@ def files_of(path: Path) -> tuple[Path, ...]:
     """
     if path.is_dir():
         return tuple(sorted(file for file in path.rglob("*") if file.is_file()))
+    if not path.is_file():
+        return ()  # a pipe or a device: whoever opens it may wait for ever
+    return (path, *(partner for partner in _partners(path) if partner.is_file()))
+
+
+def _partners(path: Path) -> list[Path]:
+    """Name the files that may belong to a recording, whether they are there or not."""
     suffix = path.suffix.lower()
-    partners: list[Path] = []
     if suffix in (".vhdr", ".ahdr"):
-        partners = _named_in_header(path)
-    elif suffix == ".set":
-        partners = [path.with_suffix(ending) for ending in (".fdt", ".FDT", ".dat")]
-    elif suffix == ".fif":
-        partners = sorted(path.parent.glob(f"{_escape(path.stem)}-[0-9]*.fif"))
-    return (path, *(partner for partner in partners if partner.is_file()))
+        return _named_in_header(path)
+    if suffix == ".set":
+        return [path.with_suffix(ending) for ending in (".fdt", ".FDT", ".dat")]
+    if suffix == ".fif":
+        return sorted(path.parent.glob(f"{_escape(path.stem)}-[0-9]*.fif"))
+    return []
+
+
+def check_regular(path: Path) -> None:
+    """Refuse pipes, devices and sockets, as the recording or beside it under its name.
+
+    Opening one may wait for ever, or never come to an end. What a header names is looked at
+    too; in a format that is a folder, all that is in it.
+    """
+    suspects = [path, *path.parent.glob(f"{_escape(path.stem)}.*")]
+    if path.is_dir():
+        suspects += path.rglob("*")
+    elif path.is_file():
+        suspects += _partners(path)
+    for suspect in suspects:
+        if is_special(suspect):
+            raise InputError(
+                f"{path}: {suspect.name} is a pipe or a device, not a file. Give a recording "
+                "that lies on a disk."
+            )
+
+
+def is_special(path: Path) -> bool:
+    """Whether something is there that is neither a file nor a folder."""
+    return path.exists() and not (path.is_file() or path.is_dir())
 
 
 def _escape(name: str) -> str:
@@ -45,8 +75,13 @@ def _escape(name: str) -> str:
 
 def _named_in_header(path: Path) -> list[Path]:
     """Find the data and marker file that a BrainVision header names."""
-    text = path.read_text(encoding="utf-8", errors="replace")
-    names = re.findall(r"^(?:DataFile|MarkerFile)=(.+?)\s*$", text, flags=re.MULTILINE)
+    content = path.read_bytes()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")  # "Codepage=ANSI"
+    named = r"^[ \t]*(?:DataFile|MarkerFile)[ \t]*[=:][ \t]*(.+?)\s*$"
+    names = re.findall(named, text, flags=re.MULTILINE | re.IGNORECASE)
     return [path.parent / name.replace("$b", path.stem) for name in names]
 
 
@@ -94,6 +129,7 @@ def load_raw(
     if not path.exists():
         raise RecordingError(f"{path}: there is no such file.", source=str(path))
     try:
+        check_regular(path)
         check_whole(path)
         raw = read()
         check_signals(raw)
@@ -159,6 +195,8 @@ def check_signals(raw: mne.io.BaseRaw) -> None:
     """Refuse an EEGLAB recording whose ``.fdt`` file cannot be its own, whole or not."""
     expected = 4 * len(raw.ch_names) * raw.n_times
     for path in (Path(name) for name in raw.filenames if name):
+        if is_special(path):
+            raise InputError(f"{path}: is a pipe or a device, not a file.")
         if path.suffix.lower() == ".fdt" and path.stat().st_size != expected:
             raise InputError(
                 f"{path.with_suffix('.set')}: {path.name} has {path.stat().st_size} bytes instead "
@@ -171,8 +209,11 @@ def _check_records(path: Path, width: int) -> None:
     """Compare the size of a file with the number of data records that its header tells."""
     with path.open("rb") as file:
         head = file.read(256)
-        if width == 2 and head[:8] == b"\xffBIOSEMI":  # read as EDF it would be another signal
-            raise InputError(f"{path}: this is a BDF file. Let its name end in .bdf.")
+        # Read as the other one, either would be another signal.
+        for called, begins, real in ((2, b"\xffBIOSEMI", "BDF"), (3, b"0       ", "EDF")):
+            if width == called and head[:8] == begins:
+                right = real.lower()
+                raise InputError(f"{path}: this is {real}, not {path.suffix}. Name it .{right}.")
         try:
             n_header, n_records, n_signals = (
                 int(head[start:stop]) for start, stop in ((184, 192), (236, 244), (252, 256))
