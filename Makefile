@@ -1,23 +1,27 @@
 # Everything a newcomer needs, from a fresh clone with only Python 3.11+ and make.
 PYTHON ?= python3
 VENV   ?= .venv
-BIN    := $(VENV)/bin
+BIN    := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 # Known-good versions, so that a dependency's new release never breaks a fresh clone.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-fast test-lowest lint bench bench-compare fuzz audit docs clean
+.PHONY: help demo test test-fast test-lowest test-prerelease coverage lint bench bench-compare fuzz audit docs links package clean
 
 help:
 	@echo "make demo   see what idfsmec does, no data needed"
 	@echo "make test   run the test suite, a few minutes"
 	@echo "make test-fast   leave out what takes long, under two minutes"
 	@echo "make test-lowest   run it with the lowest versions that pyproject.toml allows"
-	@echo "make lint   ruff and mypy"
+	@echo "make test-prerelease   run it with the newest versions, also those not released yet"
+	@echo "make coverage   run it and say which lines and branches it does not reach"
+	@echo "make lint   ruff, mypy and codespell"
 	@echo "make bench  time idfsmec against its peers, half an hour; BENCH=grid for one of them"
 	@echo "make bench-compare REF=main   time this tree against a revision"
 	@echo "make fuzz   throw random bytes at the text readers for a minute"
 	@echo "make audit  look for unsafe code (bandit) and for known holes in dependencies (pip-audit)"
 	@echo "make docs   build the documentation into docs/_build/html"
+	@echo "make links  look whether the links of the documentation still lead somewhere"
+	@echo "make package   build wheel and sdist, and try them in empty environments"
 	@echo "make clean  remove everything that make created"
 
 $(BIN)/python:
@@ -65,10 +69,19 @@ $(LOWEST)/.installed: pyproject.toml | $(BIN)/python
 test-lowest: $(LOWEST)/.installed
 	$(LOWEST)/bin/python -m pytest --numprocesses auto -W default
 
+# Without the known-good versions, and with what others are about to release.
+test-prerelease: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --pre --editable '.[dev]'
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+coverage: $(VENV)/.installed-peers
+	$(PYTEST) --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
+
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
 
 # One or a few of them: make bench BENCH="grid fastest" (then the page is left as it is)
 BENCH ?=
@@ -94,6 +107,13 @@ audit: $(BIN)/python
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+links: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -b linkcheck docs docs/_build/links
+
+package: $(VENV)/.installed-dev
+	$(INSTALL) build
+	$(BIN)/python .ci/package.py
 
 clean:
 	rm -rf $(VENV) $(LOWEST) build dist docs/_build docs/auto_examples docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis idfsmec-demo

@@ -31,12 +31,9 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
     """A selector that orders all features and keeps the first ones.
 
     A subclass validates its input, computes scores and hands them to :meth:`_set_ranking`, or an
-    order to :meth:`_set_order`; everything else is inherited.
-
-    Parameters
-    ----------
-    n_features_to_select : int or float, default=20
-        How many features to keep: a number (all, if there are fewer) or a fraction.
+    order to :meth:`_set_order`; everything else is inherited. It has a parameter
+    ``n_features_to_select``: how many features to keep, as a number (all, if there are fewer) or
+    a fraction.
 
     Attributes
     ----------
