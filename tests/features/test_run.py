@@ -316,7 +316,7 @@ def test_a_channel_that_recordings_spell_differently_is_one(recordings, raws):
         replace(one, subject=f"s{place}", files=(), load=raw.copy)
         for place, (one, raw) in enumerate(zip(recordings, spelt, strict=False))
     ]
-    table = extract_table(both, FeatureSettings(detect=False)).table
+    table = extract_table(both, FeatureSettings(detect=False, channels="all")).table
     assert "Extra1" in table.channels
     assert "eXtra01" not in table.channels
     assert table.observed.to_numpy().all()

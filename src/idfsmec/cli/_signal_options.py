@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, Any
 
 import typer
 
 from idfsmec.cli._completion import one_of
+from idfsmec.errors import ArgumentError
+
+
+class Reference(StrEnum):
+    """What signals are measured against."""
+
+    keep = "keep"
+    average = "average"
+
 
 MainsOption = Annotated[
     str,
@@ -17,3 +27,43 @@ MainsOption = Annotated[
         autocompletion=one_of(lambda: ["auto", "50", "60", "off"]),
     ),
 ]
+NotchOption = Annotated[
+    float | None, typer.Option(help="Another word for --mains with a frequency in Hz.")
+]
+ChannelsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,NAME,...",
+        help="Use these channels only, in any spelling; default: those with a place on the scalp.",
+    ),
+]
+AllChannelsOption = Annotated[
+    bool,
+    typer.Option("--all-channels", help="Use all EEG channels, also those without a place."),
+]
+ReferenceOption = Annotated[
+    Reference,
+    typer.Option(help="As recorded, or against the mean of the channels that are not missing."),
+]
+
+
+def signal_settings(
+    mains: str, notch: float | None, channels: str | None, all_channels: bool, reference: Reference
+) -> dict[str, Any]:
+    """What the options mean as arguments of ``FeatureSettings``."""
+    if notch is not None and mains != "auto":
+        raise ArgumentError(
+            f"--notch {notch:g} beside --mains {mains}: give one of them.", argument="notch"
+        )
+    if channels is not None and all_channels:
+        raise ArgumentError(
+            "--channels beside --all-channels: give one of them.", argument="channels"
+        )
+    named = [name.strip() for name in (channels or "").split(",") if name.strip()]
+    if channels is not None and not named:
+        raise ArgumentError("--channels names none: write Fp1,F7.", argument="channels")
+    return {
+        "mains": mains if notch is None else notch,
+        "channels": named or ("all" if all_channels else "scalp"),
+        "reference": reference.value,
+    }

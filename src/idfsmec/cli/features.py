@@ -13,7 +13,15 @@ from idfsmec.cli._completion import feature_names, label_rules, one_of, sources
 from idfsmec.cli._console import print_error, say, warnings_as_lines
 from idfsmec.cli._options import AnyPath, JobsOption
 from idfsmec.cli._progress import shown
-from idfsmec.cli._signal_options import MainsOption
+from idfsmec.cli._signal_options import (
+    AllChannelsOption,
+    ChannelsOption,
+    MainsOption,
+    NotchOption,
+    Reference,
+    ReferenceOption,
+    signal_settings,
+)
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
@@ -116,6 +124,10 @@ def features(
     resample: Resample = 250.0,
     band_pass: BandPass = (1.0, 45.0),
     mains: MainsOption = "auto",
+    notch: NotchOption = None,
+    channels: ChannelsOption = None,
+    all_channels: AllChannelsOption = False,
+    reference: ReferenceOption = Reference.keep,
     bands: Bands = None,
     feature: Features = None,
     hoc_orders: HocOrders = 1,
@@ -153,7 +165,7 @@ def features(
         hoc_orders=hoc_orders,
         resample=resample,
         band_pass=band_pass,
-        mains=mains,
+        **signal_settings(mains, notch, channels, all_channels, reference),
         epoch=epoch,
         overlap=overlap,
         detect=detect,

@@ -30,6 +30,8 @@ class RecordingOutcome:
         Why channels are missing: reason to channel to number of epochs.
     renamed : dict
         Channels that have another name in the file, from that name to the table's.
+    dropped : dict
+        Channels of the file that are not used, with the reason.
     facts : dict
         How it was recorded; see :class:`RecordingFeatures`.
     error : str
@@ -52,6 +54,7 @@ class RecordingOutcome:
     reasons: dict[str, dict[str, int]] = field(default_factory=dict)
     montage: str = ""
     renamed: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
     error: str = ""
     mendable: bool = True
     notes: tuple[str, ...] = ()
@@ -104,6 +107,7 @@ class Extraction:
             f"labels      {labels}",
             f"epochs      {len(table)}",
             f"channels    {len(table.channels)}",
+            *self._about_dropped(),
             f"features    {len(table.features)} per channel",
             f"missing     {1 - table.observed.to_numpy().mean():.1%} of channel epochs",
         ]
@@ -112,6 +116,19 @@ class Extraction:
             lines.append(f"  class {label} has one subject only, {subject}")
         if resumed:
             lines.append(f"resumed     {resumed} of {len(self.outcomes)} recordings were finished")
+        return lines
+
+    def _about_dropped(self) -> list[str]:
+        """Name the channels of the files that are not used, by reason."""
+        counts: dict[str, Counter[str]] = {}
+        for outcome in self.outcomes:
+            for name, reason in outcome.dropped.items():
+                counts.setdefault(reason, Counter())[name] += 1
+        lines = []
+        for reason, names in counts.items():
+            named = ", ".join(f"{name} ({n})" for name, n in names.most_common(MOST_NAMED))
+            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+            lines.append(f"  not used, {reason}: {named}{more}")
         return lines
 
     def _about_missing(self) -> list[str]:

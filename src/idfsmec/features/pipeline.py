@@ -42,6 +42,8 @@ class RecordingFeatures:
         The montage's name, and the advice of the detection; empty if there is none.
     renamed : dict
         Channels that have another name in the file, from that name to the one used here.
+    dropped : dict
+        Channels of the file that are not used, with the reason.
     epochs : list of int
         The number of each row's epoch in the recording, from 0.
     cells : dict
@@ -64,6 +66,7 @@ class RecordingFeatures:
     montage: str = ""
     hint: str = ""
     renamed: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
     epochs: list[int] = field(default_factory=list)
     cells: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
@@ -89,7 +92,8 @@ def extract_recording(
     4. The signal is resampled and filtered. Stretches that belong to missing epochs only are
        bridged before, so that what a loose electrode records does not ring into the epochs in
        which it sat well.
-    5. It is cut into epochs, and the features are computed.
+    5. It is cut into epochs, set against another reference if asked, and the features are
+       computed.
 
     Parameters
     ----------
@@ -120,7 +124,8 @@ def extract_recording(
     prepared = _filter(signals, known, settings)
     causes["no finite, changing signal"] = prepared.missing & ~known
     missing = known | prepared.missing
-    values, outputs = compute_features(prepared.data, prepared.sfreq, settings, missing=missing)
+    epochs = _referenced(prepared.data, missing, settings)
+    values, outputs = compute_features(epochs, prepared.sfreq, settings, missing=missing)
     # Epochs that somebody else has cut may have labels beside them: they keep their rows.
     keep = ~missing.all(axis=1) | settings.keep_empty | (signals.grid is None)
     X = pd.DataFrame(
@@ -141,6 +146,7 @@ def extract_recording(
         montage=signals.montage,
         hint=hint,
         renamed=signals.renamed,
+        dropped=signals.dropped,
         epochs=np.flatnonzero(keep).tolist(),
         cells=cells,
         facts=facts,
@@ -208,6 +214,17 @@ def _filter(
     _blank(data, grid, missing)
     data *= scale
     return prepare_recording(data, signals.sfreq, settings)
+
+
+def _referenced(
+    epochs: NDArray[np.floating], missing: NDArray[np.bool_], settings: FeatureSettings
+) -> NDArray[np.floating]:
+    """Subtract, in each epoch, the mean of the channels that are not missing in it."""
+    if settings.reference == "keep":
+        return epochs
+    there = ~missing[..., np.newaxis]
+    count = np.maximum(there.sum(axis=1, keepdims=True), 1)
+    return epochs - np.where(there, epochs, 0.0).sum(axis=1, keepdims=True) / count
 
 
 def _scale(signals: Signals) -> float:

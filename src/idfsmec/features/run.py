@@ -298,6 +298,7 @@ def _outcome(
         reasons=found.reasons,
         montage=found.montage,
         renamed=found.renamed,
+        dropped=found.dropped,
         notes=(*said, found.hint) if found.hint else said,
         epochs=tuple(found.epochs),
         cells=found.cells,

@@ -18,6 +18,12 @@ from idfsmec.missing import TYPICAL_AMPLITUDE, checked_mains
 # Part of every cache key: raise it when the same settings give other numbers than before.
 ALGORITHM_VERSION = 3
 
+REFERENCES = ("keep", "average")
+CHANNEL_CHOICES = ("scalp", "all")
+
+# What tables that say nothing were made with.
+_BEFORE = {"mains": "off", "channels": "all", "reference": "keep"}
+
 DEFAULT_BANDS: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
         "delta": (1.0, 4.0),
@@ -57,6 +63,12 @@ class FeatureSettings:
     mains : {"auto", "off"}, float or None
         Mains to take out before the band-pass: 50 or 60 Hz and harmonics where the spectrum shows
         them, a frequency in Hz, or none; see :func:`idfsmec.missing.remove_mains`.
+    channels : {"scalp", "all"} or sequence of str
+        Which EEG channels to use: those for which the montage has a place (if it has one for at
+        least half of them), all, or those named, in any spelling.
+    reference : {"keep", "average"}
+        Signals as they were recorded, or against the mean of the channels that are not missing in
+        the epoch.
     epoch, overlap : float
         Length of an epoch, and what consecutive ones have in common, in seconds. Without
         meaning for what is cut already.
@@ -85,6 +97,8 @@ class FeatureSettings:
     resample: float | None = 250.0
     band_pass: tuple[float, float] | None = (1.0, 45.0)
     mains: float | str | None = "auto"
+    channels: str | Iterable[str] = "scalp"
+    reference: str = "keep"
     epoch: float = 10.0
     overlap: float = 0.0
     detect: bool = True
@@ -97,6 +111,9 @@ class FeatureSettings:
         bands = {name: _checked_band(name, edges) for name, edges in self.bands.items()}
         object.__setattr__(self, "bands", bands)
         object.__setattr__(self, "mains", checked_mains(self.mains) or "off")
+        object.__setattr__(self, "channels", _checked_channels(self.channels))
+        if self.reference not in REFERENCES:
+            raise InputError(f"reference is {self.reference!r}; give one of {REFERENCES}.")
         self._check_constants()
         self._check_epochs()
         self._check_filters()
@@ -184,6 +201,8 @@ class FeatureSettings:
             "sfreq": self.resample,
             "band_pass": None if self.band_pass is None else list(self.band_pass),
             "mains": self.mains,
+            "channels": self.channels if isinstance(self.channels, str) else list(self.channels),
+            "reference": self.reference,
             "epoch": self.epoch,
             "overlap": self.overlap,
             "unit": "uV",
@@ -225,7 +244,7 @@ class FeatureSettings:
         True
         """
         own = {"resample" if key == "sfreq" else key for key in cls().as_dict()} - {"unit"}
-        info = {"mains": "off", **info}  # tables that say nothing are older than its removal
+        info = {**_BEFORE, **info}
         try:
             given = {key: info["sfreq" if key == "resample" else key] for key in own}
         except KeyError as error:
@@ -252,6 +271,17 @@ class FeatureSettings:
             "features": [_describe(feature) for feature in self.chosen],
         }
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+def _checked_channels(channels: str | Iterable[str]) -> str | tuple[str, ...]:
+    if isinstance(channels, str):
+        if channels not in CHANNEL_CHOICES:
+            raise InputError(f"channels is {channels!r}; give 'scalp', 'all', or a list of names.")
+        return channels
+    names = tuple(channels)
+    if not names or not all(isinstance(name, str) and name.strip() for name in names):
+        raise InputError(f"channels is {channels!r}; name at least one channel.")
+    return tuple(name.strip() for name in names)
 
 
 def _checked_band(name: str, edges: tuple[float, float]) -> tuple[float, float]:

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError, RecordingError
+from idfsmec.features.channels import SOME, Channels, channels_of, choose_channels
 from idfsmec.features.epochs import EpochGrid, epoch_grid
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.missing import observed_from_annotations, observed_from_bads
-from idfsmec.montage import channel_positions, plan_channels
-from idfsmec.recordings import Recording, channel_plan, montage_name, prepare_raw
+from idfsmec.montage import plan_channels
+from idfsmec.recordings import Recording, channel_plan
 
 if TYPE_CHECKING:
     import mne
 
 Mask = NDArray[np.bool_]
-
-_SOME = "recording"  # what messages call one that came without a name
 
 
 @dataclass(frozen=True)
@@ -53,6 +51,8 @@ class Signals:
         The montage's name; empty if there is none.
     renamed : dict
         Channels that have another name where they come from, from that name to the one here.
+    dropped : dict
+        Channels that are not among these, with the reason.
     n_recorded : int
         All channels that came with these, EEG or not; 0 if nobody counted.
     """
@@ -68,6 +68,7 @@ class Signals:
     line_freq: float | None = None
     montage: str = ""
     renamed: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
     n_recorded: int = 0
 
     @property
@@ -102,7 +103,7 @@ def read_signals(
     if isinstance(data, Recording):
         return _from_mne(data.load(), settings, data.source)
     if isinstance(data, mne.io.BaseRaw | mne.BaseEpochs):
-        return _from_mne(data, settings, _SOME)
+        return _from_mne(data, settings, SOME)
     return _from_array(data, settings, sfreq, ch_names, unit)
 
 
@@ -113,7 +114,7 @@ def _from_mne(
 
     info = measured.info
     settings.check_rate(float(info["sfreq"]))
-    channels = _channels(measured, source)
+    channels = choose_channels(channels_of(measured, source), settings.channels, source)
     own = channels.own
     about: dict[str, Any] = {
         "sfreq": float(info["sfreq"]),
@@ -122,6 +123,7 @@ def _from_mne(
         "line_freq": info["line_freq"],
         "montage": channels.montage,
         "renamed": dict(channels.renamed),
+        "dropped": dict(channels.dropped),
         "n_recorded": _count_recorded(measured),
     }
     if isinstance(measured, mne.io.BaseRaw):
@@ -140,61 +142,6 @@ def _count_recorded(measured: mne.io.BaseRaw | mne.BaseEpochs) -> int:
     """Count the channels of the file, also those that a loader has left out."""
     plan = channel_plan(measured)
     return len(plan.renamed) + len(plan.dropped) or len(measured.ch_names)
-
-
-@dataclass(frozen=True)
-class _Channels:
-    """EEG channels by the names they come with (``own``) and by their standard names."""
-
-    own: list[str]
-    names: list[str]
-    montage: str
-    positions: NDArray[np.float64] | None
-    renamed: dict[str, str]
-
-
-def _channels(measured: mne.io.BaseRaw | mne.BaseEpochs, source: str) -> _Channels:
-    """Give the channels as loaders prepare them, without touching the caller's object."""
-    names, types = tuple(measured.ch_names), tuple(measured.get_channel_types())
-    plan = channel_plan(measured)
-    if set(plan.renamed.values()).issuperset(names) and set(types) == {"eeg"}:
-        return _described(measured, list(names))  # a loader has done it
-    try:
-        channels = _standard_channels(names, types)
-    except InputError as error:
-        reason = str(error).removeprefix(f"{_SOME}: ")
-        raise RecordingError(f"{source}: {reason}", source=source) from None
-    if channels.montage:
-        return channels
-    # No template knows these names, so the places that come with them count.
-    return replace(channels, positions=_positions(measured, channels.own))
-
-
-@lru_cache(maxsize=16)  # recordings of a study are alike, and MNE takes its time
-def _standard_channels(names: tuple[str, ...], types: tuple[str, ...]) -> _Channels:
-    import mne
-
-    info = mne.create_info(list(names), 250.0, list(types))
-    stand_in = mne.io.RawArray(np.zeros((len(names), 1)), info, verbose="ERROR")
-    prepared = prepare_raw(stand_in, source=_SOME)
-    return _described(prepared, list(channel_plan(prepared).renamed))
-
-
-def _described(prepared: mne.io.BaseRaw | mne.BaseEpochs, own: list[str]) -> _Channels:
-    return _Channels(
-        own,
-        list(prepared.ch_names),
-        montage_name(prepared) or "",
-        _positions(prepared, prepared.ch_names),
-        channel_plan(prepared).changed,
-    )
-
-
-def _positions(
-    measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str]
-) -> NDArray[np.float64] | None:
-    montage = measured.get_montage()
-    return None if montage is None else channel_positions(names, montage)
 
 
 def _read(
@@ -250,7 +197,19 @@ def _from_array(
     else:
         names = _standard_names(list(ch_names), array.shape[1])
     renamed = {old: new for old, new in names.items() if old != new}
-    return Signals(array, float(sfreq), list(names.values()), unit=unit, renamed=renamed)
+    given = Channels(list(names), list(names.values()), "", None, renamed, {})
+    chosen = choose_channels(given, settings.channels, SOME)
+    if chosen is not given:
+        array = array[:, [given.own.index(name) for name in chosen.own]]
+    return Signals(
+        array,
+        float(sfreq),
+        chosen.names,
+        unit=unit,
+        renamed=chosen.renamed,
+        dropped=chosen.dropped,
+        n_recorded=len(names),
+    )
 
 
 def _standard_names(names: list[str], n_channels: int) -> dict[str, str]:
