@@ -21,6 +21,8 @@ class Progress:
         How many there are, if that is known.
     item : object, optional
         What ended: a recording's outcome, a unit and its result.
+    plan : object, optional
+        What the work consists of, told when it begins.
 
     Examples
     --------
@@ -32,6 +34,7 @@ class Progress:
     done: int
     total: int | None = None
     item: Any = None
+    plan: Any = None
 
     @property
     def share(self) -> float | None:

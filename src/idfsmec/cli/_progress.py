@@ -22,11 +22,14 @@ if TYPE_CHECKING:  # at run time when something is drawn: --help should not wait
 
     from idfsmec.progress import Listener, Progress
 
-_LOG_EVERY_SECONDS = 15.0
+_LOG_EVERY_SECONDS = 5.0
 
 
 class Digest(Interface):
     """What is shown beside the bar about the pieces that ended, such as their mean scores."""
+
+    def begin(self, plan: Any) -> str | None:
+        """Take notice of what is to be done; return what one should know about it."""
 
     def update(self, item: Any) -> str | None:
         """Take notice of a piece; return what deserves a line of its own, such as a failure."""
@@ -36,6 +39,9 @@ class Digest(Interface):
 
     def sentence(self) -> str:
         """Say it in one line for a log."""
+
+    def left(self, plan: Any) -> str:
+        """How long the rest will take, as far as the plan knows; empty if it does not."""
 
 
 @contextmanager
@@ -116,6 +122,8 @@ class _Bars:
 
     def update(self, event: Progress) -> None:
         """Move the task's bar, and add the piece to the digest."""
+        if event.item is None and (remark := _first_remark(self._digest, event)):
+            self._live.console.print(remark, markup=False, highlight=False)
         if self._digest is not None and event.item is not None:
             self._digest.update(event.item)
         self._bars.update(
@@ -135,6 +143,11 @@ class _Bars:
         from rich.console import Group
 
         return self._bars if self._digest is None else Group(self._digest.picture(), self._bars)
+
+
+def _first_remark(digest: Digest | None, event: Progress) -> str | None:
+    """What there is to say when work begins."""
+    return digest.begin(event.plan) if digest is not None and event.plan is not None else None
 
 
 @dataclass
@@ -177,6 +190,8 @@ class _Lines:
             self._logs[name] = _Log(now, event.done, now, event.done)
             if event.total is not None and event.item is None:
                 self._say(f"{name}: {event.total - event.done} of {event.total} to do")
+            if remark := _first_remark(self._digest, event):
+                self._say(f"{name}: {remark}")
         self._last[name] = event
         if self._digest is not None and event.item is not None:
             remark = self._digest.update(event.item)
@@ -192,7 +207,10 @@ class _Lines:
         if event.total is not None:
             new = max(event.done - log.done_before, 1)
             left = (event.total - event.done) * (log.said - log.began) / new
-            parts = [f"{name}: {event.done} of {event.total}, {left:.0f} s left"]
+            rest = f"{left:.0f} s left"
+            if self._digest is not None and event.plan is not None:
+                rest = self._digest.left(event.plan) or rest
+            parts = [f"{name}: {event.done} of {event.total}, {rest}"]
         parts += ["" if event.item is None else self._describe(event.item)]
         parts += ["" if self._digest is None else self._digest.sentence()]
         self._say("; ".join(part for part in parts if part))

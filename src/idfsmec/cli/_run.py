@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # at run time when they are needed: --help should not wait fo
     from rich.console import RenderableType
 
     from idfsmec.evaluation import Results
+    from idfsmec.evaluation.forecast import Plan
     from idfsmec.evaluation.units import Unit, UnitOutcome
     from idfsmec.table import FeatureTable
 
@@ -137,6 +138,26 @@ class RunningMeans:
         self._failed: dict[str, int] = defaultdict(int)
         self._scores: dict[str, list[float]] = defaultdict(list)
 
+    def begin(self, plan: Plan) -> str:
+        """Say which methods there are, how long it takes, and what to leave out."""
+        counts = Counter({name: 0 for _, name in plan.units})
+        for (_, name), n in plan.units.items():
+            counts[name] += n
+        said = [f"{', '.join(f'{name} {n}' for name, n in counts.items())} units"]
+        said += [self.left(plan) or "how long is known when the first units have ended"]
+        if plan.slow:
+            names = " and ".join(plan.slow)
+            said += [f"{names} can take minutes a unit and comes last; --methods leaves it out"]
+        return "; ".join(said)
+
+    def left(self, plan: Plan) -> str:
+        """Time for what is known, and what is not."""
+        if not plan.seconds:
+            return ""
+        unknown = plan.unknown
+        rest = f" and whatever {', '.join(unknown)} will take" if unknown else ""
+        return f"about {_duration(plan.seconds_left())} left{rest}"
+
     def update(self, item: Any) -> str | None:
         """Add a unit: its chosen row, or the mean of all rows where none is chosen."""
         if not isinstance(item, tuple):
@@ -186,6 +207,19 @@ class RunningMeans:
             for name in names
         }
         return dict(sorted(means.items(), key=lambda one: -one[1]))
+
+
+def _duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    Examples
+    --------
+    >>> _duration(42), _duration(200), _duration(20000)
+    ('42 s', '3 min', '5.6 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _percent(mean: float) -> str:

@@ -66,6 +66,9 @@ class Method:
         Values of the classifier's C to try in place of the protocol's.
     needs : str, optional
         A module without which the method cannot run.
+    slow : bool
+        Whether one fold takes minutes on tables of some size. A run does such methods last, and
+        says so when it begins.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class Method:
     all_features: bool = False
     costs: tuple[float, ...] | None = None
     needs: str | None = None
+    slow: bool = False
 
     def __post_init__(self) -> None:
         if "," in self.name or not self.name.strip():
@@ -313,6 +317,7 @@ _add(
     "wrapper",
     label="PS-NSGA (1-NN)",
     needs="pymoo",
+    slow=True,
 )
 # Three values where the lineage has seven: a setting costs a fit per inner fold.
 _add(

@@ -22,6 +22,7 @@ from idfsmec.evaluation.chance import chance_bands
 from idfsmec.evaluation.execution import execute
 from idfsmec.evaluation.export import write_files
 from idfsmec.evaluation.folds import make_folds
+from idfsmec.evaluation.forecast import Plan, Stopwatch, in_order
 from idfsmec.evaluation.methods import METHODS, Method, proposed_method
 from idfsmec.evaluation.parts import Filler
 from idfsmec.evaluation.protocol import Protocol
@@ -214,14 +215,20 @@ def _do_units(
     todo = {unit.key: unit for unit in units if unit.key not in done}
     if not todo:
         return
+    ordered = in_order(todo.values())
+    paces = (store.get_meta("paces") or {}).get(experiment, {})
+    watch = Stopwatch(Plan.of(ordered, n_jobs if dask is None else 0, paces))
     if progress is not None:
-        progress(Progress(experiment, 0, len(todo)))
-    outcomes = execute(list(todo.values()), arrays, n_jobs, dask)
-    for n_done, outcome in enumerate(outcomes, 1):
-        unit = todo[outcome.key]
-        store.add(unit, outcome)
-        if progress is not None:
-            progress(Progress(experiment, n_done, len(todo), (unit, outcome)))
+        progress(Progress(experiment, 0, len(todo), plan=watch.plan))
+    try:
+        for n_done, outcome in enumerate(execute(ordered, arrays, n_jobs, dask), 1):
+            unit = todo[outcome.key]
+            store.add(unit, outcome)
+            watch.add(unit, outcome)
+            if progress is not None:
+                progress(Progress(experiment, n_done, len(todo), (unit, outcome), watch.plan))
+    finally:
+        store.add_meta("paces", {experiment: watch.paces(paces)})
 
 
 def _rank_tables(

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import threading
+import time
 import traceback
 import warnings
 from abc import ABC, abstractmethod
@@ -128,11 +129,12 @@ class ResamplingUnit(Unit):
 
 @dataclass(frozen=True)
 class UnitOutcome:
-    """What came of a unit: a result, or the text of a traceback."""
+    """What came of a unit: a result, or the text of a traceback; and how long it took."""
 
     key: str
     result: UnitResult | None = None
     error: str | None = None
+    seconds: float = 0.0
 
 
 def plan_folds(
@@ -203,14 +205,16 @@ def run_unit(unit: Unit, table: TableArrays) -> UnitOutcome:
     BLAS and OpenMP have one thread here: workers do not fight for cores, and no last digit
     depends on how many there are.
     """
+    began = time.perf_counter()
     try:
         with _one_at_a_time, _threads().limit(limits=1), warnings.catch_warnings(record=True) as w:
             warnings.simplefilter("always")
             result = unit.compute(table)
         result.notes = sorted({f"{one.category.__name__}: {one.message}" for one in w})
-        return UnitOutcome(unit.key, result)
+        return UnitOutcome(unit.key, result, seconds=time.perf_counter() - began)
     except Exception:
-        return UnitOutcome(unit.key, error=traceback.format_exc())
+        seconds = time.perf_counter() - began
+        return UnitOutcome(unit.key, error=traceback.format_exc(), seconds=seconds)
 
 
 @functools.cache
