@@ -1,3 +1,6 @@
+from .auditing.run import add_audit, audit
+from .auditing.summary import Audit
+from .auditing.variables import recording_variables
 from .chance import ChanceBand, chance_band, chance_bands
 from .experiments import accuracy, cost, filling
 from .folds import make_folds
@@ -23,6 +26,7 @@ __all__ = [
     "CLASSIFIERS",
     "FILLERS",
     "METHODS",
+    "Audit",
     "ChanceBand",
     "Classifier",
     "Filler",
@@ -34,6 +38,8 @@ __all__ = [
     "Stability",
     "TunedMethod",
     "accuracy",
+    "add_audit",
+    "audit",
     "chance_band",
     "chance_bands",
     "compare_folds",
@@ -45,6 +51,7 @@ __all__ = [
     "find_methods",
     "holm",
     "make_folds",
+    "recording_variables",
     "register_classifier",
     "register_filler",
     "register_method",

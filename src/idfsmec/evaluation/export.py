@@ -30,6 +30,7 @@ def write_files(results: Results) -> None:
         "environment": results.environment,
         "convergence": results.convergence,
         "resampling": results.resampling,
+        "audit": {name: one.as_dict() for name, one in results.audits.items()},
     }.items():
         _write_json(folder / f"{name}.json", value)
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from idfsmec._columns import split_column
 from idfsmec.errors import InputError
+from idfsmec.evaluation.auditing.summary import Audit, put_together
 from idfsmec.evaluation.store import Planned, Store, StoredTable
 
 #: Columns of ``scores`` in their order. ``seconds`` is measured, all else is reproducible.
@@ -42,6 +43,8 @@ EFFECTS = [
 ]
 #: Experiments whose units have no scores: a method on a whole table, and on its halves.
 RANKING_EXPERIMENT, RESAMPLING_EXPERIMENT = "ranking", "resampling"
+#: Whose units are the parts of an audit.
+AUDIT_EXPERIMENT = "audit"
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ class Results:
         Units whose last attempt failed, with the text of the traceback.
     resampling : dict
         Table name to what :func:`resampling` found; empty where that was not run.
+    audits : dict
+        Table name to its :class:`Audit`, where one was made.
     methods : dict
         Method name to its ``family`` and ``label``, as they were when it ran.
     data_set : str, optional
@@ -89,6 +94,7 @@ class Results:
     convergence: dict[str, list[float]] = field(repr=False)
     failures: pd.DataFrame = field(repr=False)
     resampling: dict[str, Any] = field(default_factory=dict, repr=False)
+    audits: dict[str, Audit] = field(default_factory=dict, repr=False)
     methods: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     data_set: str | None = None
 
@@ -104,7 +110,7 @@ class Results:
         with Store(folder, read_only=True) as store:
             found = cls.of(store)
         frames = (found.scores, found.failures, found.ranking)
-        if all(frame.empty for frame in frames) and not found.resampling:
+        if all(frame.empty for frame in frames) and not (found.resampling or found.audits):
             raise InputError(f"{folder} holds no results yet: no unit has ended")
         return found
 
@@ -134,6 +140,7 @@ class Results:
                 for one in planned
                 if one.experiment == RESAMPLING_EXPERIMENT
             },
+            audits=_audits(planned),
             methods=store.get_meta("methods") or {},
             data_set=store.get_meta("data_set"),
         )
@@ -259,6 +266,15 @@ def _selected_share(columns: Sequence[str], selections: pd.DataFrame) -> np.ndar
     for k, ranking in zip(usable["k"], usable["ranking"], strict=True):
         share[[place[name] for name in ranking[: int(k)]]] += 1
     return share / len(usable)
+
+
+def _audits(planned: Sequence[Planned]) -> dict[str, Audit]:
+    """Parts of audits, put together by table."""
+    parts: dict[str, dict[str, Any]] = {}
+    for one in planned:
+        if one.experiment == AUDIT_EXPERIMENT:
+            parts.setdefault(one.table.name, {})[one.unit["part"]] = one.result.found
+    return {name: put_together(own) for name, own in parts.items() if "recording" in own}
 
 
 def _protocol(protocols: dict[str, Any], tables: dict[str, StoredTable]) -> dict[str, Any]:

@@ -93,11 +93,11 @@ def run_experiment(
     for one, table in itertools.product(placed, arrays.values()):
         _check_positions(one, table)
     units = list(plan_folds(list(arrays.values()), methods, protocol, channel_counts))
-    with _opened(out, experiment, named, overwrite) as store:
+    with opened(out, experiment, named, overwrite) as store:
         store.add_meta("protocols", {experiment: asdict(protocol)})
         _keep_methods(store, methods)
         store.set_plan(experiment, units)
-        _do_units(store, experiment, units, arrays, n_processes, dask, progress)
+        do_units(store, experiment, units, arrays, n_processes, dask, progress)
         _rank_tables(store, methods, arrays, n_processes if dask is None else 1, progress)
     return Results.read(out)
 
@@ -157,7 +157,7 @@ def resampling(
         raise InputError("no method of the family 'proposed' is registered; name one with method")
     placing = ranking.filling.needs_positions
     arrays = {name: TableArrays.of(name, table, placing) for name, table in named.items()}
-    with _opened(out, RESAMPLING_EXPERIMENT, named, overwrite) as store:
+    with opened(out, RESAMPLING_EXPERIMENT, named, overwrite) as store:
         scores = Results.of(store).scores
         _keep_methods(store, [ranking])
         units = [
@@ -171,12 +171,12 @@ def resampling(
             for name, table in arrays.items()
         ]
         store.set_plan(RESAMPLING_EXPERIMENT, units, keep=True)
-        _do_units(store, RESAMPLING_EXPERIMENT, units, arrays, n_processes, None, progress)
+        do_units(store, RESAMPLING_EXPERIMENT, units, arrays, n_processes, None, progress)
     return Results.read(out)
 
 
 @contextmanager
-def _opened(
+def opened(
     out: str | Path, experiment: str, tables: Mapping[str, FeatureTable], overwrite: bool
 ) -> Iterator[Store]:
     """Open a store for a run; what is done is exported in the end, also after Ctrl-C."""
@@ -201,7 +201,7 @@ def _opened(
             write_files(Results.of(store))
 
 
-def _do_units(
+def do_units(
     store: Store,
     experiment: str,
     units: Sequence[Unit],
@@ -252,7 +252,7 @@ def _rank_tables(
         for name, table in arrays.items()
     ]
     store.set_plan(RANKING_EXPERIMENT, units, keep=True)
-    _do_units(store, RANKING_EXPERIMENT, units, arrays, n_jobs, None, progress)
+    do_units(store, RANKING_EXPERIMENT, units, arrays, n_jobs, None, progress)
 
 
 def _check_positions(filler: Filler, table: TableArrays) -> None:

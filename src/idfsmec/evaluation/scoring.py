@@ -84,6 +84,25 @@ def score_fold(method: Method, data: FoldData, protocol: Protocol, seed: int) ->
     return result
 
 
+def decide_fold(
+    method: Method,
+    data: FoldData,
+    protocol: Protocol,
+    seed: int,
+    ranks: NDArray[np.intp] | None = None,
+) -> NDArray[np.float64]:
+    """Decisions on one outer fold, shape (n_test, n_classes), untuned: as methods are by default.
+
+    Parameters
+    ----------
+    method, data, protocol, seed
+        As in :func:`score_fold`; the largest number of features of the protocol is used.
+    ranks : ndarray of shape (n_features,), optional
+        1 = best. By default what the selector learns from the training samples.
+    """
+    return _Work(method, data, protocol, seed).decide(ranks)
+
+
 class _Work:
     """A method at work on a fold."""
 
@@ -150,6 +169,14 @@ class _Work:
         nothing = dict.fromkeys(METRICS, float("nan"))
         self._add(0, k, float("nan"), nothing, ranks, seconds)
         return self._result
+
+    def decide(self, ranks: Ranks | None) -> NDArray[np.float64]:
+        """Only decide, with the default setting and the middle cost."""
+        k = max(self.ks)
+        if ranks is None:
+            ranks, _ = self._rank_picks({k: self.method.default_setting})[k]
+        columns = np.flatnonzero(ranks <= k)
+        return self._scorer(self.data).decisions(columns, middle_cost(self.costs))
 
     def rank_inner(self) -> Ranks:
         """Rank with every setting on every inner fold: folds, settings, numbers of features.

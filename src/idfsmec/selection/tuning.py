@@ -114,14 +114,22 @@ class SplitScorer:
         key = (columns.tobytes(), cost)
         if key not in self._known:
             split = self._split
-            extra = {} if self._channels is None else {"channels": self._channels[columns]}
-            decisions = self._classify(
-                split.train[:, columns], split.y_train, split.test[:, columns], cost, **extra
-            )
             self._known[key] = score_decisions(
-                decisions, split.y_test, split.subjects_test, self._metrics, self._slope
+                self.decisions(columns, cost),
+                split.y_test,
+                split.subjects_test,
+                self._metrics,
+                self._slope,
             )
         return self._known[key]
+
+    def decisions(self, columns: Codes, cost: float) -> Array:
+        """Decision values of the test samples with some of the columns."""
+        split = self._split
+        extra = {} if self._channels is None else {"channels": self._channels[columns]}
+        return self._classify(
+            split.train[:, columns], split.y_train, split.test[:, columns], cost, **extra
+        )
 
 
 @dataclass(frozen=True)

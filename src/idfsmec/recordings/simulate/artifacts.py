@@ -35,13 +35,21 @@ def add_artifacts(
 
 
 def add_amplifier(
-    rng: np.random.Generator, signal: np.ndarray, sfreq: float, line_freq: float
+    rng: np.random.Generator,
+    signal: np.ndarray,
+    sfreq: float,
+    line_freq: float,
+    noise: float = 1.0,
+    hum: float = 1.0,
 ) -> None:
-    """Add sensor noise and a little mains hum, which every real recording has, in place."""
+    """Add sensor noise and a little mains hum, which every real recording has, in place.
+
+    ``noise`` and ``hum`` are factors by which an amplifier has more of them than usual.
+    """
     n_channels, n_times = signal.shape
-    signal += _SENSOR_RMS * rng.standard_normal(signal.shape)
-    hum = rng.lognormal(np.log(0.8), 0.5, n_channels)
-    signal += np.outer(hum, mains(rng, n_times, sfreq, line_freq))
+    signal += noise * _SENSOR_RMS * rng.standard_normal(signal.shape)
+    sizes = hum * rng.lognormal(np.log(0.8), 0.5, n_channels)
+    signal += np.outer(sizes, mains(rng, n_times, sfreq, line_freq))
 
 
 def mains(rng: np.random.Generator, n_times: int, sfreq: float, line_freq: float) -> np.ndarray:

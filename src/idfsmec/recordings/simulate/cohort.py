@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import mne
 import numpy as np
@@ -14,6 +14,7 @@ from idfsmec._jobs import one_blas_thread
 from idfsmec._random import RandomState, as_generator
 from idfsmec.errors import InputError
 from idfsmec.recordings.recording import Recording
+from idfsmec.recordings.simulate.amplifier import USUAL, Amplifier, other_amplifier
 from idfsmec.recordings.simulate.artifacts import (
     Detachment,
     add_amplifier,
@@ -54,6 +55,8 @@ class SimulatedCohort:
     detachments : DataFrame
         Electrodes that lose contact: columns ``subject``, ``channel``, ``kind``, ``onset``
         (seconds; 0 means the whole recording). The electrode stays off to the end.
+    amplifiers : DataFrame
+        Who was recorded how: columns ``subject``, ``amplifier`` (``"usual"`` or ``"other"``).
     """
 
     recordings: list[Recording]
@@ -61,6 +64,7 @@ class SimulatedCohort:
     informative_features: list[str]
     informative_channels: list[str]
     detachments: pd.DataFrame
+    amplifiers: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def __len__(self) -> int:
         return len(self.recordings)
@@ -82,6 +86,7 @@ class _Simulation:
     line_freq: float
     artifacts: bool
     detachments: tuple[Detachment, ...]
+    amplifier: Amplifier = USUAL
 
     def __call__(self) -> mne.io.BaseRaw:
         # The number of BLAS threads changes the last bits; with one, all processes agree.
@@ -100,15 +105,19 @@ class _Simulation:
         signal = draw_brain(brain, scalp, traits, self.sfreq, n_times)
         if self.artifacts:
             add_artifacts(dirt, scalp, signal, self.sfreq)
-        add_amplifier(amplifier, signal, self.sfreq, self.line_freq)
+        used = self.amplifier
+        add_amplifier(
+            amplifier, signal, self.sfreq, self.line_freq, noise=used.noise, hum=used.mains
+        )
         detach(contact, signal, self.sfreq, self.line_freq, self.detachments)
-        return self._raw(scalp, signal)
+        return self._raw(scalp, used.record(signal, self.sfreq))
 
     def _raw(self, scalp: Scalp, signal: np.ndarray) -> mne.io.BaseRaw:
         info = mne.create_info(list(scalp.ch_names), self.sfreq, "eeg")
         info["line_freq"] = self.line_freq
-        raw = mne.io.RawArray(signal * 1e-6, info, verbose="error")
-        return raw.set_montage(scalp.montage)
+        raw = mne.io.RawArray(signal * 1e-6, info, verbose="error").set_montage(scalp.montage)
+        lost = int(self.amplifier.channels)
+        return raw.pick(list(scalp.ch_names[:-lost])) if lost else raw
 
 
 def simulate_cohort(
@@ -123,6 +132,8 @@ def simulate_cohort(
     artifacts: bool = True,
     line_freq: float = 50.0,
     labels: tuple[str, str] = ("control", "depressed"),
+    confound: Mapping[str, float] | None = None,
+    confound_share: float = 0.9,
     random_state: RandomState = None,
 ) -> SimulatedCohort:
     """Simulate resting EEG of two groups, with a known difference and detached electrodes.
@@ -156,6 +167,13 @@ def simulate_cohort(
         Mains frequency in Hz; ``sfreq`` must be more than twice this.
     labels : (str, str)
         Names of the two groups.
+    confound : mapping of str to float, optional
+        A second amplifier, which most of the depressed were recorded with: ``mains`` and
+        ``noise`` (factors), ``gain`` (factor), ``lowpass`` (Hz), ``channels`` (how many of the
+        last ones it lacks), ``step`` (microvolts that its converter resolves). A difference of
+        recordings that is none of brains, for :func:`idfsmec.evaluation.audit` to find.
+    confound_share : float
+        Share of the depressed recorded with it, and of controls that were not.
     random_state : int, Generator, RandomState or None
         Subject ``i`` of a seed is the same whatever ``n_subjects`` is.
 
@@ -183,20 +201,23 @@ def simulate_cohort(
     """
     scalp = make_scalp(n_channels)
     kinds = check_kinds(detachment_kinds)
-    _check_numbers(n_subjects, sfreq, duration, detached, line_freq)
+    _check_numbers(n_subjects, sfreq, duration, detached, line_freq, confound_share)
+    other = other_amplifier(confound or {}, sfreq, len(scalp.ch_names))
     root = int(as_generator(random_state).integers(2**63))
     effects = _effects(scalp, effect_size)
     shift = tuple(
         (list(BANDS).index(band), scalp.ch_names.index(channel), float(effect))
         for channel, band, effect in effects.to_numpy()
     )
-    recordings, truth = [], []
+    recordings, truth, amplifiers = [], [], []
     for subject in range(n_subjects):
         seed = (root, subject)
         lost = draw_detachments(
             np.random.default_rng((*seed, 1)), len(scalp.ch_names), duration, detached, kinds
         )
         name, depressed = f"sim{subject + 1:03d}", bool(subject % 2)
+        typical = np.random.default_rng((*seed, 2)).uniform() < confound_share
+        used = other if typical == depressed else USUAL
         load = _Simulation(
             n_channels,
             seed,
@@ -206,8 +227,10 @@ def simulate_cohort(
             line_freq,
             artifacts,
             lost,
+            used,
         )
         recordings.append(Recording(name, labels[depressed], load, f"simulated subject {name}"))
+        amplifiers.append((name, "usual" if used == USUAL else "other"))
         truth += [(name, scalp.ch_names[one.channel], one.kind, one.onset) for one in lost]
     features = [
         join_column(channel, feature)
@@ -220,6 +243,7 @@ def simulate_cohort(
         informative_features=features,
         informative_channels=list(dict.fromkeys(effects["channel"])),
         detachments=pd.DataFrame(truth, columns=["subject", "channel", "kind", "onset"]),
+        amplifiers=pd.DataFrame(amplifiers, columns=["subject", "amplifier"]),
     )
 
 
@@ -239,7 +263,12 @@ def _streams(seed: tuple[int, ...]) -> list[np.random.Generator]:
 
 
 def _check_numbers(
-    n_subjects: int, sfreq: float, duration: float, detached: float, line_freq: float
+    n_subjects: int,
+    sfreq: float,
+    duration: float,
+    detached: float,
+    line_freq: float,
+    confound_share: float,
 ) -> None:
     if n_subjects < 1:
         raise InputError(f"n_subjects is {n_subjects}; give at least 1")
@@ -252,3 +281,5 @@ def _check_numbers(
         raise InputError(f"duration is {duration} s; give at least 2 s")
     if not 0 <= detached <= 1:
         raise InputError(f"detached is {detached}; it is a probability, from 0 to 1")
+    if not 0 <= confound_share <= 1:
+        raise InputError(f"confound_share is {confound_share}; it is a share, from 0 to 1")

@@ -1,0 +1,110 @@
+"""The audit's verdict: red, amber, green or grey, for reasons that were planted."""
+
+import json
+
+import numpy as np
+import pytest
+
+from idfsmec.errors import InputError
+from idfsmec.evaluation import Results, add_audit, audit
+from tests.evaluation.auditing.cohorts import audited
+
+FAST = {"n_splits": 4}
+MAIN = ["recording", "eeg", "regressed"]
+
+
+def test_a_device_that_goes_with_the_label_is_red():
+    found = audit(audited(device=1.0), **FAST)
+    assert found.level == "red"
+    assert found.suspects == ["line_amplitude"]
+    assert found.figures["eeg"]["auc"] > 0.8  # the EEG's figure is inflated
+    assert found.figures[found.recording]["auc"] > 0.9
+    assert "amplifier" in found.summary()
+
+
+def test_nothing_of_the_recording_is_green():
+    found = audit(audited(illness=3.0, seed=1), parts=MAIN, **FAST)
+    assert found.level == "green"
+    assert found.suspects == []
+    assert found.figures["eeg"]["auc"] > 0.8
+    assert found.alike == {} == found.regressed
+
+
+def test_an_eeg_that_does_better_than_the_recording_is_amber():
+    found = audit(audited(60, illness=9.0, device=0.7, seed=3), parts=MAIN, **FAST)
+    assert found.level == "amber"
+    assert found.difference["low"] > 0
+
+
+def test_few_people_cannot_tell():
+    found = audit(audited(6, device=1.0), **FAST)
+    assert (found.level, found.why) == ("grey", "few")
+    assert "6 people" in found.summary()
+
+
+def test_a_class_of_one_person_has_no_folds_and_no_error():
+    table = audited(12)
+    table = table.take(((table.y == "HC") | (table.subjects == "s01")).to_numpy())
+    found = audit(table, **FAST)
+    assert found.level == "grey"
+    assert found.n_splits == 0
+
+
+def test_a_table_made_by_hand_says_that_nobody_knows():
+    found = audit(audited(facts=False), parts=MAIN, **FAST)
+    assert (found.level, found.why) == ("grey", "undescribed")
+
+
+def test_a_table_made_by_hand_shows_who_lacks_a_channel():
+    table = audited(facts=False)
+    X = table.X.copy()
+    X.loc[(table.y == "MDD").to_numpy(), ["O2__a", "O2__b", "O2__c"]] = np.nan
+    found = audit(type(table)(X, table.y, table.subjects), parts=MAIN, **FAST)
+    assert found.level == "red"
+    assert "channels_in_table" in found.suspects
+
+
+def test_without_the_device_nothing_is_left_of_the_eeg():
+    found = audit(audited(60, device=0.6, seed=2), parts=MAIN, **FAST)
+    assert found.figures["eeg"]["auc"] > 0.65
+    assert found.regressed["auc"] < found.figures["eeg"]["auc"]
+    assert found.alike["told"]
+    assert found.alike["low"] < 0.5 < found.alike["high"]
+
+
+def test_where_everybody_was_recorded_by_their_label_alikeness_cannot_be_told():
+    found = audit(audited(device=1.0), parts=MAIN, **FAST)
+    assert not found.alike["told"]
+    assert "cannot be told" in found.summary()
+
+
+def test_three_classes():
+    found = audit(audited(45, device=1.0, labels=("A", "B", "C")), parts=MAIN, **FAST)
+    assert found.level in {"red", "amber"}
+    assert found.variables.iloc[0]["variable"] == "line_amplitude"
+    assert "B" in found.summary()
+
+
+def test_workers_and_resumption_do_not_change_anything(tmp_path):
+    table = audited(20, device=1.0)
+    here = audit(table, **FAST)
+    seen = []
+    for jobs in (2, 1):
+        results = add_audit(table, tmp_path, n_splits=4, n_jobs=jobs, progress=seen.append)
+        assert results.audits["table"].as_dict() == here.as_dict()
+    assert len([event for event in seen if event.item]) == 7  # none in the second round
+
+
+def test_an_audit_is_exported_and_read_back(tmp_path):
+    add_audit({"mine": audited(20)}, tmp_path, n_splits=4, n_jobs=1)
+    kept = json.loads((tmp_path / "audit.json").read_text("utf-8"))
+    assert kept["mine"]["level"] == Results.read(tmp_path).audits["mine"].level
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [({"n_splits": 1}, "n_splits"), ({"parts": ["eggs"]}, "eggs"), ({"also": ["bdi"]}, "bdi")],
+)
+def test_wrong_calls_are_refused(wrong, said):
+    with pytest.raises(InputError, match=said):
+        audit(audited(8), **wrong)

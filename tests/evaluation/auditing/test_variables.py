@@ -1,0 +1,81 @@
+"""What is taken as a circumstance of the recording, and what is not."""
+
+import numpy as np
+import pandas as pd
+
+from idfsmec import FeatureTable
+from idfsmec.evaluation import recording_variables
+from idfsmec.evaluation.auditing.variables import encode_variables, kind_of, say_variable
+from tests.evaluation.auditing.cohorts import audited
+
+
+def with_rows(**columns):
+    table = audited(6, 2)
+    rows = pd.DataFrame({"recording": np.repeat([f"r{i}" for i in range(6)], 2)})
+    rows = rows.assign(**{name: np.repeat(values, 2) for name, values in columns.items()})
+    return FeatureTable(table.X, table.y, table.subjects, table.info, rows=rows)
+
+
+def test_facts_follow_their_recordings():
+    table = with_rows()
+    expected = [one["facts"]["drift"] for one in table.info["recordings"]]
+    assert recording_variables(table)["drift"].tolist() == expected
+    half = table.take(np.arange(6, 12))
+    assert recording_variables(half)["drift"].tolist() == expected[3:]
+
+
+def test_age_sex_and_site_are_taken_and_scores_of_the_illness_are_not():
+    ages = [20.0, 30, 40, 50, 60, 70]
+    table = with_rows(age=ages, Sex=list("fmfmfm"), bdi=[1.0, 30, 2, 31, 3, 32])
+    found = recording_variables(table)
+    assert found["age"].tolist() == ages
+    assert "Sex" in found
+    assert "bdi" not in found
+    assert encode_variables(table).unused == ("bdi",)
+    assert "bdi" in recording_variables(table, also=["bdi"])
+
+
+def test_sites_of_the_table_are_a_variable():
+    table = audited(6, 2)
+    table = FeatureTable(table.X, table.y, table.subjects, sites=pd.Series(["A", "B"] * 6))
+    assert "site" in recording_variables(table)
+
+
+def test_what_is_the_same_for_all_is_left_out():
+    names = encode_variables(audited(6)).names
+    assert "sfreq" not in names
+    assert "line_amplitude" in names
+
+
+def test_a_text_has_a_column_per_level_and_an_unknown_one_says_so():
+    found = encode_variables(with_rows(site=["A", "B", "C", "A", None, "B"]))
+    place = found.names.index("site")
+    own = [found.levels[i] for i in np.flatnonzero(found.variable_of == place)]
+    assert own == ["A", "B", "C", "not known"]
+    assert np.isfinite(found.values).all()
+
+
+def test_names_of_people_are_no_circumstance():
+    many = audited(30)
+    rows = pd.DataFrame({"site": np.repeat([f"x{i}" for i in range(30)], 4)})
+    table = FeatureTable(many.X, many.y, many.subjects, many.info, rows=rows)
+    assert "site" not in encode_variables(table).names
+
+
+def test_a_person_under_two_labels_counts_in_each():
+    table = audited(4, 4)
+    y = table.y.copy()
+    y[:2] = "MDD"
+    found = recording_variables(FeatureTable(table.X, y, table.subjects, table.info))
+    assert len(found) == 5
+
+
+def test_kinds_and_words():
+    assert [kind_of(name) for name in ("n_channels", "drift", "age", "site")] == [
+        "device",
+        "signal",
+        "person",
+        "study",
+    ]
+    assert say_variable("line_amplitude") == "mains amplitude"
+    assert say_variable("age") == "age"
