@@ -20,11 +20,22 @@ from tests.evaluation.cohorts import make_cohort
 
 runner = CliRunner()
 SMALL = ["--n-splits", "3", "--k", "2,4", "--rates", "0.3", "--jobs", "1", "--quiet"]
+SMALL += ["--no-audit"]
 
 
 @pytest.fixture
 def table(tmp_path):
     return str(make_cohort().write(tmp_path / "clinic.parquet"))
+
+
+def test_benchmark_audits_its_tables_unless_told_not_to(table, tmp_path):
+    out = tmp_path / "out"
+    asked = ["benchmark", table, "--out", str(out), "--methods", "ANOVA F", "--resamples", "0"]
+    result = runner.invoke(app, [*asked, *SMALL, "--audit"])
+    assert result.exit_code == 0, result.output + result.stderr
+    assert "cannot be told" in result.output  # this table does not say how it was recorded
+    assert Results.read(out).audits["clinic"].why == "undescribed"
+    assert (out / "reporting.md").exists()
 
 
 def test_benchmark_writes_results_and_prints_means_with_the_folds_and_chance(table, tmp_path):

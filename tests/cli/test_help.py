@@ -21,6 +21,7 @@ def test_the_commands_are_those_of_the_contract():
         "select",
         "train",
         "predict",
+        "audit",
         "benchmark",
         "reproduce",
         "report",
@@ -48,9 +49,9 @@ def test_what_means_something_is_there_everywhere():
     options = {
         name: set(inspect.signature(function).parameters) for name, function in COMMANDS.items()
     }
-    random = {"demo", "select", "train", "benchmark", "reproduce"}
+    random = {"demo", "select", "train", "audit", "benchmark", "reproduce"}
     assert {name for name, own in options.items() if "seed" in own} == random
-    parallel = {"demo", "features", "train", "predict", "benchmark", "reproduce"}
+    parallel = {"demo", "features", "train", "predict", "audit", "benchmark", "reproduce"}
     assert {name for name, own in options.items() if "jobs" in own} == parallel
     assert all({"force", "debug"} <= own for own in options.values())
     for name in set(COMMANDS) - random:

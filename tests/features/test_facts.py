@@ -73,6 +73,12 @@ def test_upper_edge_is_where_a_low_pass_ends_the_spectrum(noise):
     assert facts(noise)["upper_edge"] == pytest.approx(SFREQ / 2, abs=1.0)
 
 
+def test_a_file_that_was_scaled_and_written_anew_keeps_its_step(noise):
+    once = np.round(noise / 0.25) * 0.25
+    again = np.round(once / 0.02) * 0.02
+    assert facts(again)["quantisation"] == pytest.approx(0.25, rel=0.05)
+
+
 def test_the_step_of_a_converter_is_found_and_none_where_there_is_none(noise):
     assert facts(np.round(noise / 0.25) * 0.25)["quantisation"] == pytest.approx(0.25)
     assert facts(noise)["quantisation"] is None

@@ -6,6 +6,7 @@ command ends with an exit code, and return what they made.
 """
 
 from idfsmec.cli._app import app
+from idfsmec.cli.audit import audit
 from idfsmec.cli.benchmark import benchmark
 from idfsmec.cli.demo import demo
 from idfsmec.cli.features import features
@@ -22,6 +23,7 @@ __all__ = [
     "select",
     "train",
     "predict",
+    "audit",
     "benchmark",
     "reproduce",
     "report",

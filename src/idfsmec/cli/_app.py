@@ -51,6 +51,7 @@ class OneLineGroup(TyperGroup):
             "select",
             "train",
             "predict",
+            "audit",
             "benchmark",
             "report",
             "reproduce",

@@ -130,6 +130,27 @@ def add_resampling(
         )
 
 
+def add_audit(
+    out: Path,
+    tables: dict[str, FeatureTable],
+    seed: int,
+    n_jobs: int,
+    *,
+    quiet: bool,
+    force: bool = False,
+) -> Results:
+    """Ask whether the recording tells the groups apart as well as the EEG, and say so."""
+    from idfsmec import evaluation
+    from idfsmec.report.sheet import write_reporting_sheet
+
+    with stop_cleanly(out), shown(quiet=quiet) as progress:
+        results = evaluation.add_audit(
+            tables, out, seed=seed, n_jobs=n_jobs, progress=progress, overwrite=force
+        )
+    write_reporting_sheet(out / "reporting.md", results, tables, overwrite=True)
+    return results
+
+
 class RunningMeans:
     """Mean score per method over the units that have ended, and how many failed."""
 
@@ -244,6 +265,7 @@ def summarize(results: Results) -> None:
     for name in ("accuracy", "filling", "ablation"):
         if len(results.chosen(name)):
             _print_means(results, name)
+    _print_verdicts(results)
     console.print(f"results: {results.folder}", markup=False, soft_wrap=True)
     if n_failed := len(results.failures):
         first = results.failures.iloc[0]
@@ -254,6 +276,16 @@ def summarize(results: Results) -> None:
             style="red",
             markup=False,
             soft_wrap=True,
+        )
+
+
+def _print_verdicts(results: Results) -> None:
+    """Say of each table's audit what matters, the rest is in the report."""
+    colours = {"red": "bold red", "amber": "yellow", "green": "green", "grey": ""}
+    for name, audit in results.audits.items():
+        verdict = audit.summary().splitlines()[0]
+        console.print(
+            f"{name}: {verdict}", style=colours[audit.level], markup=False, soft_wrap=True
         )
 
 

@@ -29,6 +29,7 @@ from idfsmec.cli._options import (
     split_numbers,
 )
 from idfsmec.cli._run import (
+    add_audit,
     add_resampling,
     choose_seeds,
     has_failures,
@@ -130,6 +131,12 @@ MethodsOption = Annotated[
         autocompletion=after_commas(complete_methods),
     ),
 ]
+AuditOption = Annotated[
+    bool,
+    typer.Option(
+        help="Ask also whether the recording tells the groups apart as well as the EEG does."
+    ),
+]
 
 
 @command("benchmark", has_failed=has_failures)
@@ -150,6 +157,7 @@ def benchmark(
     seeds: SeedsOption = 1,
     seed: SeedOption = 0,
     resamples: ResamplesOption = 100,
+    audit: AuditOption = True,
     jobs: JobsOption = -1,
     dask: DaskOption = None,
     quiet: QuietOption = False,
@@ -200,5 +208,8 @@ def benchmark(
     )
     if resamples:
         results = add_resampling(out, named, resamples, seed, quiet=quiet, force=force)
+    if audit:
+        n_jobs = count_jobs(jobs)
+        results = add_audit(out, named, seed, n_jobs, quiet=quiet, force=force)
     summarize(results)
     return results

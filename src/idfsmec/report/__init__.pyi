@@ -1,4 +1,5 @@
 from .accuracy import plot_accuracy_by_k, plot_accuracy_by_rate
+from .audit_page import write_audit_page
 from .channels import plot_channel_weights, plot_missing_map, plot_score_heatmap
 from .comparison import plot_critical_difference
 from .cost import plot_cost
@@ -10,12 +11,15 @@ from .models import plot_calibration, write_model_card
 from .page import write_report
 from .people import write_person_pages
 from .settings import plot_ablation, plot_convergence, plot_sensitivity
+from .sheet import write_reporting_sheet
 from .stability import plot_selection_frequency
 from .style import use_style
 from .summary import summarise
 
 __all__ = [
     "write_report",
+    "write_audit_page",
+    "write_reporting_sheet",
     "write_model_card",
     "write_person_pages",
     "plot_calibration",

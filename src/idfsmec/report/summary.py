@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from idfsmec.evaluation import Results
+from idfsmec.report.audit import summarise_audit
 from idfsmec.report.comparison import compare_methods, rank_methods
 from idfsmec.report.comparison_words import say_ranks
 from idfsmec.report.cost import cost_table, published_seconds
@@ -48,10 +49,10 @@ def summarise(results: Results) -> dict[str, Any]:
     -------
     dict
         ``method`` (the one the page is about), ``tables`` (one dict per table: ``facts``,
-        ``findings``, ``comparisons``, ``gaps`` (channels whose gaps go with the label), ``effect``
-        (the measure of size), ``ablation``, ``cost``, ``ranking``, and ``sentences``: what each
-        figure shows), ``ranks``, ``warnings``, ``protocol``, ``versions``, ``command``
-        and the like. What is not there is None.
+        ``findings``, ``comparisons``, ``gaps`` (channels whose gaps go with the label),
+        ``audit``, ``effect`` (the measure of size), ``ablation``, ``cost``, ``ranking``, and
+        ``sentences``: what each figure shows), ``ranks``, ``warnings``, ``protocol``,
+        ``versions``, ``command`` and the like. What is not there is None.
     """
     names = [str(name) for name in results.tables]
     sizes = {name: size_of(table_ranking(results, name)) for name in names}
@@ -68,6 +69,7 @@ def summarise(results: Results) -> dict[str, Any]:
                 "findings": findings[name],
                 "comparisons": compare_methods(results, name),
                 "gaps": gaps_with_label(results, name),
+                "audit": summarise_audit(results, name),
                 "effect": SIZES.get(sizes[name] or ""),
                 "effect_column": sizes[name],
                 "ablation": _ablation(results, name),

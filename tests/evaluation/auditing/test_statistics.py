@@ -143,16 +143,34 @@ def test_nobody_alike_cannot_be_told():
     assert among_alike(recording, recording, Y)["told"] is False
 
 
-def test_residuals_of_training_samples_do_not_go_with_the_nuisance():
+def test_residuals_of_people_trained_on_do_not_go_with_the_nuisance():
     rng = np.random.default_rng(0)
     nuisance = rng.normal(size=(50, 2))
-    X = nuisance @ rng.normal(size=(2, 4)) + rng.normal(size=(50, 4)) + 5.0
+    X = nuisance @ [[3.0, 2, 0, 4], [0, 2, 5, 1]] + rng.normal(size=(50, 4)) + 5.0
     X[rng.random(X.shape) < 0.2] = np.nan
     train = np.arange(50) < 40
-    left = residuals(X, nuisance, train)
+    left = residuals(X, nuisance, np.arange(50), train)
     assert (np.isnan(left) == np.isnan(X)).all()
     for column in range(4):
         own = train & ~np.isnan(X[:, column])
         for one in nuisance[own].T:
             assert abs(np.corrcoef(one, left[own, column])[0, 1]) < 0.15
-        assert left[own, column].mean() == pytest.approx(X[own, column].mean(), abs=0.3)
+
+
+def test_what_is_learned_comes_from_training_samples_alone():
+    rng = np.random.default_rng(1)
+    nuisance, X = rng.normal(size=(30, 1)), rng.normal(size=(30, 3))
+    X[:, 0] += 3 * nuisance[:, 0]
+    train, other = np.arange(30) < 20, X.copy()
+    other[20:] += 100.0
+    people = np.arange(30)
+    one, two = (residuals(values, nuisance, people, train) for values in (X, other))
+    assert one[:20] == pytest.approx(two[:20])
+    assert two[20:] == pytest.approx(one[20:] + 100.0)
+
+
+def test_what_the_nuisance_does_not_touch_stays_as_it_is():
+    rng = np.random.default_rng(2)
+    X, nuisance = rng.normal(size=(200, 50)), rng.normal(size=(200, 1))
+    left = residuals(X, nuisance, np.arange(200), np.ones(200, dtype=bool))
+    assert (left == X).all(axis=0).mean() > 0.5

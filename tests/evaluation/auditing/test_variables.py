@@ -48,8 +48,8 @@ def test_what_is_the_same_for_all_is_left_out():
 
 
 def test_a_text_has_a_column_per_level_and_an_unknown_one_says_so():
-    found = encode_variables(with_rows(site=["A", "B", "C", "A", None, "B"]))
-    place = found.names.index("site")
+    found = encode_variables(with_rows(device=["A", "B", "C", "A", "", "B"]))
+    place = found.names.index("device")
     own = [found.levels[i] for i in np.flatnonzero(found.variable_of == place)]
     assert own == ["A", "B", "C", "not known"]
     assert np.isfinite(found.values).all()
@@ -57,9 +57,9 @@ def test_a_text_has_a_column_per_level_and_an_unknown_one_says_so():
 
 def test_names_of_people_are_no_circumstance():
     many = audited(30)
-    rows = pd.DataFrame({"site": np.repeat([f"x{i}" for i in range(30)], 4)})
+    rows = pd.DataFrame({"device": np.repeat([f"x{i}" for i in range(30)], 4)})
     table = FeatureTable(many.X, many.y, many.subjects, many.info, rows=rows)
-    assert "site" not in encode_variables(table).names
+    assert "device" not in encode_variables(table).names
 
 
 def test_a_person_under_two_labels_counts_in_each():

@@ -119,31 +119,69 @@ def regress_out(
     def change(fold: int) -> TableArrays:
         train = np.zeros(table.y.size, dtype=bool)
         train[folds[fold][0]] = True
-        X = residuals(table.X, nuisance[people.member], train)
+        X = residuals(table.X, nuisance, people.member, train)
         return replace(table, X=X, digest=f"{table.digest}/regressed/{seed}/{fold}")
 
     return eeg_decisions(method, table, protocol, seed, change=change)
 
 
-def residuals(X: Floats, nuisance: Floats, train: NDArray[np.bool_]) -> Floats:
+def residuals(X: Floats, nuisance: Floats, member: Codes, train: NDArray[np.bool_]) -> Floats:
     """Take out of every column what a linear model of the nuisance variables predicts.
 
-    The model is fitted to the training samples that have the column; its own mean stays. A
-    column that too few training samples have stays as it is.
+    The model is fitted to the means of the people trained on, as far as they have the column,
+    and its slopes are shrunk by how sure they are: by 1 - 1/F, and not below nothing. Slopes that
+    are noise would bring into the samples held out what they should take away [1]_. A column that
+    too few people have stays as it is.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        NaN where missing.
+    nuisance : ndarray of shape (n_people, n_variables)
+    member : ndarray of shape (n_samples,)
+        The person of each sample.
+    train : ndarray of shape (n_samples,)
+        Which samples may be learned from.
+
+    References
+    ----------
+    .. [1] Hamdan et al. (2023), "Confound-leakage: confound removal in machine learning leads to
+       leakage", GigaScience 12:giad071.
     """
-    spread = nuisance[train].std(axis=0)
-    used = spread > 1e-12
-    Z = (nuisance[:, used] - nuisance[train][:, used].mean(axis=0)) / spread[used]
-    Z = np.column_stack([np.clip(Z, -6, 6), np.ones(len(Z))])
-    left, there = X.copy(), ~np.isnan(X)
+    known = np.zeros(len(nuisance), dtype=bool)
+    known[member[train]] = True
+    Z, means = _standardised(nuisance, known), _person_means(X, member, len(nuisance))
+    left, there = X.copy(), ~np.isnan(means) & known[:, None]
     patterns, pattern_of = np.unique(there, axis=1, return_inverse=True)
-    small = np.diag(np.append(np.full(Z.shape[1] - 1, 1e-3), 0.0))
-    for place, rows in enumerate(patterns.T):
-        columns, own = np.flatnonzero(pattern_of.ravel() == place), rows & train
-        if own.sum() <= 2 * Z.shape[1]:
-            continue
-        known = Z[own]
-        products = known.T @ known + own.sum() * small
-        slopes = np.linalg.solve(products, known.T @ X[np.ix_(own, columns)])
-        left[np.ix_(rows, columns)] -= Z[rows, :-1] @ slopes[:-1]
+    for place, own in enumerate(patterns.T):
+        columns = np.flatnonzero(pattern_of.ravel() == place)
+        if own.sum() > 2 * Z.shape[1] + 2:
+            left[:, columns] -= (Z @ _slopes(Z[own], means[np.ix_(own, columns)]))[member]
     return left
+
+
+def _standardised(nuisance: Floats, known: NDArray[np.bool_]) -> Floats:
+    spread = nuisance[known].std(axis=0)
+    used = spread > 1e-12
+    centred = nuisance[:, used] - nuisance[known][:, used].mean(axis=0)
+    return np.clip(centred / spread[used], -6, 6)
+
+
+def _person_means(X: Floats, member: Codes, n_people: int) -> Floats:
+    total, count = np.zeros((n_people, X.shape[1])), np.zeros((n_people, X.shape[1]))
+    np.add.at(total, member, np.nan_to_num(X))
+    np.add.at(count, member, ~np.isnan(X))
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _slopes(Z: Floats, values: Floats) -> Floats:
+    """Slopes of each column on the nuisance variables, shrunk by their F statistic."""
+    centred, Z = values - values.mean(axis=0), Z - Z.mean(axis=0)
+    # A little ridge, for variables that say the same.
+    products = Z.T @ Z + 1e-3 * len(Z) * np.eye(Z.shape[1])
+    slopes = np.linalg.solve(products, Z.T @ centred)
+    left = ((centred - Z @ slopes) ** 2).sum(axis=0)
+    explained = np.maximum((centred**2).sum(axis=0) - left, 1e-300)
+    freedom = len(Z) - Z.shape[1] - 1
+    shrunk: Floats = slopes * np.maximum(0.0, 1 - Z.shape[1] * left / (freedom * explained))
+    return shrunk

@@ -18,7 +18,7 @@ Codes = NDArray[np.intp]
 #: the nearest two differ by 1.29, and most people dealt to two names by less than 1.1.
 RATIO = 1.15
 #: With fewer samples a person's own neighbours cannot be told from others'.
-FEWEST_SAMPLES = 4
+FEWEST_SAMPLES = 8
 # Samples that are compared with each other at most: distances grow with their square.
 _MOST_SAMPLES = 3000
 

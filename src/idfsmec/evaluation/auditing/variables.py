@@ -268,7 +268,8 @@ def _of_table(table: FeatureTable, member: Codes) -> dict[str, pd.Series]:
 
 
 def _commonest(values: pd.Series) -> Any:
-    found = values.dropna().astype(str).mode()
+    texts = values.dropna().astype(str)
+    found = texts[texts != ""].mode()  # a blank cell is not known
     return found.iloc[0] if len(found) else None
 
 

@@ -1,0 +1,67 @@
+"""The audit's section of the report: the verdict on top, red where the recording does as well."""
+
+import pytest
+
+from idfsmec.errors import ExistingFileError
+from idfsmec.evaluation import Results, add_audit, audit
+from idfsmec.report import summarise, write_audit_page, write_report, write_reporting_sheet
+from tests.evaluation.auditing.cohorts import audited
+from tests.report.make_results import write_results
+
+SMALL = {"n_splits": 4, "n_jobs": 1}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("audited")
+    tables = {"cohort": audited(20, device=1.0)}
+    write_results(folder, tables, experiments=("accuracy",), methods=("random",))
+    add_audit(tables, folder, **SMALL)
+    return folder
+
+
+def test_the_verdict_stands_above_the_findings(folder):
+    page = write_report(folder, overwrite=True).read_text("utf-8")
+    assert page.index('class="verdict red"') < page.index('class="lead"')
+    assert '<section id="audit">' in page
+    assert "It may be the amplifier, not the illness" in page
+
+
+def test_the_section_shows_recording_and_eeg_beside_each_other(folder):
+    said = summarise(Results.read(folder))["tables"][0]["audit"]
+    tiles = {name: one for name, one, _ in said["tiles"]}
+    assert tiles["Recording alone"]["auc"] > 0.9
+    assert tiles["EEG"]["auc"] > 0.5
+    assert said["run"]["balanced_accuracy"] > 0.5  # the run's own figure
+    assert said["variables"][0]["suspect"]
+    assert said["claims"][0]["name"].startswith("as it should be")
+
+
+def test_without_an_audit_the_page_says_so(tmp_path):
+    write_results(tmp_path, experiments=("accuracy",), methods=("random",))
+    page = write_report(tmp_path).read_text("utf-8")
+    assert "was not looked at" in page
+    assert 'class="verdict' not in page
+
+
+def test_names_of_people_and_labels_are_escaped(tmp_path):
+    found = audit(audited(20, device=1.0, labels=("<b>HC", "MDD")), **SMALL)
+    page = write_audit_page(found, tmp_path / "audit.html").read_text("utf-8")
+    assert "<b>HC" not in page
+    assert "&lt;b&gt;HC" in page
+
+
+def test_a_folder_with_nothing_but_an_audit_has_a_report(tmp_path):
+    add_audit(audited(20), tmp_path, **SMALL)
+    assert "Is it the illness" in write_report(tmp_path).read_text("utf-8")
+
+
+def test_the_sheet_is_filled_from_what_is_known(folder, tmp_path):
+    tables = {"cohort": audited(20, device=1.0)}
+    path = write_reporting_sheet(tmp_path / "sheet.md", Results.read(folder), tables)
+    text = path.read_text("utf-8")
+    assert "sampling rate 250 Hz" in text
+    assert "subject-wise" in text
+    assert "The recording does as well as the EEG" in text
+    with pytest.raises(ExistingFileError):
+        write_reporting_sheet(path, Results.read(folder))
