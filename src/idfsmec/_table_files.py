@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 from idfsmec._files import replacing
 from idfsmec._table_checks import GROUPS, SITE
 from idfsmec._table_csv import kind_of, read_csv, restore, write_csv
+from idfsmec._table_reasons import digest, pack, read_reasons, reasons_path
 from idfsmec._table_rows import KNOWN, part_header
 from idfsmec.errors import InputError
 
@@ -29,6 +31,7 @@ class Parts(NamedTuple):
     info: dict[str, Any]
     sites: pd.Series | None = None
     rows: pd.DataFrame | None = None
+    reasons: pd.DataFrame | None = None
 
 
 def file_format(path: Path) -> str:
@@ -59,8 +62,8 @@ def sidecar_path(path: Path) -> Path:
 
 
 def files_beside(path: Path) -> list[Path]:
-    """Name the files that are written beside a table."""
-    return [sidecar_path(path)] if file_format(path) == "csv" else []
+    """Name the files that may be written beside a table."""
+    return [*([sidecar_path(path)] if file_format(path) == "csv" else []), reasons_path(path)]
 
 
 def write_parts(path: Path, parts: Parts) -> None:
@@ -74,20 +77,32 @@ def write_parts(path: Path, parts: Parts) -> None:
     # A table with nothing that version 1 lacks can be read by those who know version 1 only.
     version = 1 if about.shape[1] == len(GROUPS) else FORMAT_VERSION
     metadata: dict[str, Any] = {"format_version": version, "info": parts.info}
+    beside: dict[Path, bytes] = {}
+    if parts.reasons is not None:
+        beside[reasons_path(path)] = pack(parts.reasons)
+        metadata["reasons"] = digest(beside[reasons_path(path)])
     if file_format(path) == "parquet":
         table = pa.Table.from_pandas(frame, preserve_index=False)
         schema_metadata = {**table.schema.metadata, METADATA_KEY: json.dumps(metadata).encode()}
-        with replacing(path) as (temporary,):
-            pq.write_table(
-                table.replace_schema_metadata(schema_metadata),
-                temporary,
-                write_page_checksum=True,  # a flipped bit is found when the table is read
-            )
-        return
-    metadata["dtypes"] = {str(name): kind_of(about[name]) for name in about}
-    with replacing(sidecar_path(path), path) as (sidecar, temporary):
-        sidecar.write_text(json.dumps(metadata, indent=2), encoding="utf-8")
-        write_csv(temporary, frame)
+        _replace(path, beside, lambda temporary: _write_parquet(temporary, table, schema_metadata))
+    else:
+        metadata["dtypes"] = {str(name): kind_of(about[name]) for name in about}
+        beside[sidecar_path(path)] = json.dumps(metadata, indent=2).encode()
+        _replace(path, beside, lambda temporary: write_csv(temporary, frame))
+    if parts.reasons is None:
+        reasons_path(path).unlink(missing_ok=True)  # of a table that is no more
+
+
+def _replace(path: Path, beside: Mapping[Path, bytes], write: Callable[[Path], None]) -> None:
+    with replacing(*beside, path) as temporaries:
+        for temporary, content in zip(temporaries, beside.values(), strict=False):
+            temporary.write_bytes(content)
+        write(temporaries[-1])
+
+
+def _write_parquet(path: Path, table: pa.Table, metadata: dict[bytes, bytes]) -> None:
+    # With checksums: a flipped bit is found when the table is read.
+    pq.write_table(table.replace_schema_metadata(metadata), path, write_page_checksum=True)
 
 
 def read_parts(path: Path) -> Parts:
@@ -121,6 +136,7 @@ def _read_parquet(path: Path) -> Parts:
         metadata.get("info", {}),
         frame.get(SITE),
         frame[rows] if rows else None,
+        read_reasons(path, metadata.get("reasons")),
     )
 
 
@@ -148,6 +164,7 @@ def _read_csv(path: Path) -> Parts:
         metadata.get("info", {}),
         about.get(SITE),
         rows,
+        read_reasons(path, metadata.get("reasons")),
     )
 
 

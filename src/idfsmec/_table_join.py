@@ -12,7 +12,8 @@ import pandas as pd
 from idfsmec._columns import split_column
 from idfsmec._table_checks import same_info
 from idfsmec._table_files import Parts
-from idfsmec._table_rows import RECORDING
+from idfsmec._table_reasons import CHANNEL, REASON
+from idfsmec._table_rows import EPOCH, RECORDING
 from idfsmec.errors import InputError
 
 _LIST = "recordings"
@@ -35,6 +36,7 @@ def join_parts(tables: Sequence[Parts]) -> Parts:
         _merge_info([table.info for table in tables], rows, subjects),
         _stack_sites(tables),
         rows,
+        _stack_reasons(tables, list(place)),
     )
 
 
@@ -107,6 +109,23 @@ def _stack_rows(tables: Sequence[Parts]) -> pd.DataFrame | None:
     return pd.DataFrame(stacked)
 
 
+def _stack_reasons(tables: Sequence[Parts], channels: list[str]) -> pd.DataFrame | None:
+    """Put reasons below one another, and say of the channels that a table lacks that it does."""
+    if all(table.reasons is None for table in tables):
+        return None
+    stacked = []
+    for table in tables:
+        if table.reasons is not None:
+            stacked.append(table.reasons)
+        own = {split_column(column)[0] for column in table.X.columns}
+        absent = [channel for channel in channels if channel not in own]
+        if absent and table.rows is not None and {RECORDING, EPOCH} <= set(table.rows):
+            known = table.rows[[RECORDING, EPOCH]].dropna()
+            lacks = [known.assign(**{CHANNEL: one, REASON: "not in the table"}) for one in absent]
+            stacked += lacks
+    return pd.concat(stacked, ignore_index=True)
+
+
 def _with_own_names(tables: Sequence[Parts]) -> list[Parts]:
     """Give recordings of different tables that have one name different names."""
     known: dict[str, dict[str, Any]] = {}
@@ -153,7 +172,10 @@ def _rename(table: Parts, new: Mapping[str, str]) -> Parts:
             {**one, RECORDING: new.get(one.get(RECORDING, ""), one.get(RECORDING))}
             for one in listed
         ]
-    return table._replace(rows=rows, info=info)
+    reasons = table.reasons
+    if reasons is not None:
+        reasons = reasons.assign(**{RECORDING: reasons[RECORDING].replace(new)})
+    return table._replace(rows=rows, info=info, reasons=reasons)
 
 
 def _merge_info(

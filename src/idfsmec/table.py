@@ -24,6 +24,7 @@ from idfsmec._table_checks import (
 from idfsmec._table_files import Parts, read_parts, write_parts
 from idfsmec._table_html import table_html
 from idfsmec._table_join import join_parts, recordings_left
+from idfsmec._table_reasons import clean_reasons
 from idfsmec._table_rows import clean_rows
 from idfsmec.errors import InputError
 
@@ -58,6 +59,10 @@ class FeatureTable:
         What else is known about each sample: ``recording`` (a name), ``session``,
         ``condition``, ``epoch`` (its number in the recording), ``onset`` (in seconds), and age,
         sex or whatever the study knows.
+    reasons : DataFrame, optional
+        Why channels are missing, with the columns ``recording``, ``epoch``, ``channel`` and
+        ``reason``; a cell may have several. Those of rows and channels that are not in the
+        table are left out. Files keep them beside the table.
 
     Raises
     ------
@@ -86,6 +91,7 @@ class FeatureTable:
     info: Mapping[str, Any] = field(default_factory=dict)
     sites: pd.Series | None = field(default=None, kw_only=True)
     rows: pd.DataFrame | None = field(default=None, kw_only=True)
+    reasons: pd.DataFrame | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         X = clean_features(self.X)
@@ -101,6 +107,8 @@ class FeatureTable:
             "rows": clean_rows(self.rows, index),
         }.items():
             object.__setattr__(self, name, value)
+        reasons = clean_reasons(self.reasons, self.rows, self.channels)
+        object.__setattr__(self, "reasons", reasons)
 
     @property
     def column_channels(self) -> list[str]:
@@ -157,6 +165,7 @@ class FeatureTable:
             and same_info(self.info, other.info)
             and _same(self.sites, other.sites)
             and _same(self.rows, other.rows)
+            and _same(self.reasons, other.reasons)
         )
 
     @classmethod
@@ -178,8 +187,9 @@ class FeatureTable:
         """Write the table to Parquet (``.parquet``) or CSV (``.csv``, ``.csv.gz``).
 
         Reading it back gives the very same table. A CSV file gets a companion
-        ``<file name>.info.json`` with what CSV has no place for: ``info`` and dtypes. The
-        files are written beside and renamed, so nobody ever sees half a table.
+        ``<file name>.info.json`` with what CSV has no place for: ``info`` and dtypes. Reasons
+        why channels are missing go into ``<file name>.reasons.tsv.gz``. The files are written
+        beside and renamed, so nobody ever sees half a table.
 
         Returns
         -------
@@ -268,7 +278,8 @@ class FeatureTable:
 
 
 def _parts_of(table: FeatureTable) -> Parts:
-    return Parts(table.X, table.y, table.subjects, dict(table.info), table.sites, table.rows)
+    info = dict(table.info)
+    return Parts(table.X, table.y, table.subjects, info, table.sites, table.rows, table.reasons)
 
 
 def _same(one: pd.Series | pd.DataFrame | None, other: Any) -> bool:

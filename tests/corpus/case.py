@@ -14,6 +14,7 @@ QUICK = ("--epoch", "4", "--feature", "ap", "--feature", "de", "--no-detect")
 REFUSED = "refused"  # exit 2, nothing written
 SKIPPED = "skipped"  # exit 2 as it is; with --on-error skip a table without the subject "bad"
 ACCEPTED = "accepted"  # exit 0: looks odd, but nothing is wrong
+EMPTY = "empty"  # exit 1 with a table of the others; with --on-error skip 0
 EITHER = "either"  # a flipped bit may hit something that matters or not; never a traceback
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from .case import ACCEPTED, EITHER, REFUSED, SKIPPED, Case, study
+from .case import ACCEPTED, EITHER, EMPTY, REFUSED, SKIPPED, Case, study
 from .sound import (
     FIRST_FILE,
     eeglab_struct,
@@ -214,7 +214,7 @@ CASES = [
     ),
     Case(
         "nothing but NaN",
-        ACCEPTED,
+        EMPTY,
         ("bad_raw.fif", "skipped 1 of 3"),
         partial(_own, "bad_raw.fif", {}, change=_not_a_number),
     ),

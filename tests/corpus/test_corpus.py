@@ -11,7 +11,7 @@ from idfsmec.cli import app
 from idfsmec.table import FeatureTable
 
 from . import manifests, recordings, releases, tables
-from .case import ACCEPTED, EITHER, REFUSED, SKIPPED
+from .case import ACCEPTED, EITHER, EMPTY, REFUSED, SKIPPED
 
 CASES = [*recordings.CASES, *releases.CASES, *manifests.CASES, *tables.CASES]
 
@@ -57,13 +57,17 @@ def test_bad_input_is_named_and_nothing_is_half_written(case, tmp_path, run):
         assert ran.code == 0, ran.said
         _check_said(case, ran)
         _check_whole(ran)
+    elif case.ending == EMPTY:
+        assert ran.code == 1, ran.said
+        _check_said(case, ran)
+        assert "bad" not in set(_check_whole(ran).subjects)
     else:
         assert ran.code == 2, ran.said
         assert "error: " in ran.said
         _check_said(case, ran)
         _check_nothing_left(ran)
-    if case.ending == SKIPPED or _may_be_skipped(case, arguments, ran):
-        again = run([*arguments, "--on-error", "skip"])
+    if case.ending in (SKIPPED, EMPTY) or _may_be_skipped(case, arguments, ran):
+        again = run([*arguments, "--on-error", "skip"], "again")
         assert again.code == 0, again.said
         _check_said(case, again)
         assert "bad" not in set(_check_whole(again).subjects)
@@ -86,8 +90,9 @@ def _check_nothing_left(ran):
 
 
 def _check_whole(ran):
-    """One file, which can be read, and nothing beside it."""
-    assert [path.name for path in ran.output.parent.iterdir()] == [ran.output.name]
+    """One file, which can be read, and nothing beside it but why its cells are empty."""
+    why = f"{ran.output.name}.reasons.tsv.gz"
+    assert {path.name for path in ran.output.parent.iterdir()} - {why} == {ran.output.name}
     if ran.output.suffix == ".csv":
         return pd.read_csv(ran.output)
     return FeatureTable.read(ran.output)
@@ -98,4 +103,4 @@ def _listing(folder):
 
 
 def test_endings_are_all_in_use():
-    assert {case.ending for case in CASES} == {REFUSED, SKIPPED, ACCEPTED, EITHER}
+    assert {case.ending for case in CASES} == {REFUSED, SKIPPED, ACCEPTED, EMPTY, EITHER}

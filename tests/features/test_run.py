@@ -197,7 +197,11 @@ def test_what_is_finished_is_not_computed_again(recordings, study, spoil, tmp_pa
     assert [o.status for o in extraction.outcomes] == ["resumed", "resumed", "resumed", "done"]
     assert extraction.table.equals(extract_table(recordings).table)
     assert FeatureTable.read(output).equals(extraction.table)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["study", "table.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "study",
+        "table.parquet",
+        "table.parquet.reasons.tsv.gz",
+    ]
 
 
 def test_changed_settings_or_bytes_are_computed_anew(recordings, study, tmp_path):

@@ -150,6 +150,7 @@ def features(
     Nothing here is random, so there is no --seed.
     """
     from idfsmec._jobs import count_jobs
+    from idfsmec._table_reasons import reasons_path
     from idfsmec.features import (
         DEFAULT_BANDS,
         DEFAULT_FEATURES,
@@ -188,6 +189,8 @@ def features(
         )
     say(extraction.summary())
     say(f"written     {output}")
+    if extraction.table.reasons is not None:
+        say(f"            {reasons_path(output).name} beside it says why each cell is empty")
     if extraction.incomplete:
         print_error(
             f"{len(extraction.skipped)} recordings have no row in the table, because no epoch has "

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from idfsmec._columns import join_column, split_column
 from idfsmec._files import replacing
 from idfsmec._names import same_name
+from idfsmec._table_reasons import cells_to_reasons
 from idfsmec._table_rows import CONDITION, EPOCH, ONSET, RECORDING, SESSION, described
 from idfsmec.errors import InputError
 from idfsmec.features.outcomes import RecordingOutcome
@@ -145,6 +146,7 @@ def assemble(
         info,
         sites=pd.Series(np.repeat(sites, sizes)) if all(sites) else None,
         rows=_rows(names, chosen, outcomes, onsets),
+        reasons=_reasons(names, outcomes, columns, spelling),
     )
 
 
@@ -157,13 +159,17 @@ class _Spelling:
     def of(self, columns: Iterable[str]) -> list[str]:
         """Columns of one recording, with channels as they were spelt first."""
         parts = [split_column(column) for column in columns]
-        channels = dict.fromkeys(channel for channel, _ in parts)
-        for channel in channels:
-            self._first.setdefault(same_name(channel), channel)
-        new = {channel: self._first[same_name(channel)] for channel in channels}
-        if len(set(new.values())) < len(new):  # two in one file: that is for people to mend
-            return [join_column(*part) for part in parts]
+        new = self.channels(channel for channel, _ in parts)
         return [join_column(new[channel], feature) for channel, feature in parts]
+
+    def channels(self, channels: Iterable[str]) -> dict[str, str]:
+        """Channels of one recording, from their own spelling to the first."""
+        own = dict.fromkeys(channels)
+        for channel in own:
+            self._first.setdefault(same_name(channel), channel)
+        new = {channel: self._first[same_name(channel)] for channel in own}
+        # Two in one file: that is for people to mend.
+        return new if len(set(new.values())) == len(new) else {one: one for one in own}
 
 
 def recording_names(recordings: Sequence[Recording]) -> list[str]:
@@ -219,6 +225,26 @@ def _rows(
     epochs = [epoch for outcome in outcomes for epoch in outcome.epochs]
     rows[EPOCH], rows[ONSET] = epochs, onsets
     return rows.reset_index(drop=True)
+
+
+def _reasons(
+    names: Sequence[str],
+    outcomes: Sequence[RecordingOutcome],
+    columns: Iterable[str],
+    spelling: _Spelling,
+) -> pd.DataFrame:
+    """List why channels are missing, also those that a recording does not have."""
+    channels = list(dict.fromkeys(split_column(column)[0] for column in columns))
+    listed = []
+    for name, outcome in zip(names, outcomes, strict=True):
+        new = spelling.channels(outcome.channels)
+        cells = {
+            reason: {new.get(channel, channel): epochs for channel, epochs in hits.items()}
+            for reason, hits in outcome.cells.items()
+        }
+        absent = [channel for channel in channels if channel not in new.values()]
+        listed.append(cells_to_reasons(name, cells, absent, outcome.epochs))
+    return pd.concat(listed, ignore_index=True)
 
 
 def _names_in_files(outcomes: Sequence[RecordingOutcome]) -> dict[str, list[str]]:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from idfsmec._names import same_name
+from idfsmec._table_reasons import NOT_RECORDED
 from idfsmec.table import FeatureTable
 
 MOST_NAMED = 10
@@ -144,12 +146,16 @@ class Extraction:
             hit = sorted(channels[reason].items(), key=lambda item: (-item[1], item[0]))
             most = ", ".join(f"{name} {n}" for name, n in hit[:5])
             lines.append(f"  {reason}: {total} channel epochs (most: {most})")
-        union = set(self.table.channels)
-        absent = sum(
-            outcome.n_rows * len(union - set(outcome.channels)) for outcome in self.outcomes
-        )
-        if absent:
-            lines.append(f"  not in the recording: {absent} channel epochs")
+        absent: Counter[str] = Counter()
+        for outcome in self.outcomes:
+            own = {same_name(channel) for channel in outcome.channels}
+            lacking = [one for one in self.table.channels if same_name(one) not in own]
+            absent.update(dict.fromkeys(lacking, outcome.n_rows))
+        if total := absent.total():
+            hit = sorted(absent.items(), key=lambda item: (-item[1], item[0]))
+            named = ", ".join(f"{name} {n}" for name, n in hit[:MOST_NAMED] if n)
+            rest = f" and {len(hit) - MOST_NAMED} more" if len(hit) > MOST_NAMED else ""
+            lines.append(f"  {NOT_RECORDED}: {total} channel epochs ({named}{rest})")
         return lines
 
     def _about_skipped(self) -> list[str]:
