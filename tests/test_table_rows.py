@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
+from idfsmec.evaluation import by_condition
 from idfsmec.evaluation.tables import table_digest
 from idfsmec.table import FeatureTable
 
@@ -216,6 +217,22 @@ def test_the_digest_covers_them(table):
     younger = FeatureTable(table.X, table.y, table.subjects, rows=table.rows.assign(age=20.0))
     digests = {table_digest(one) for one in (bare, moved, older, younger)}
     assert len(digests) == 4
+
+
+def test_samples_of_some_conditions_are_kept(table):
+    assert table.select_conditions(["NA", "open"]).rows["condition"].tolist() == ["open", "NA"]
+    with pytest.raises(InputError, match=r"no condition 'opn'. Did you mean 'open'"):
+        table.select_conditions(["opn"])
+    with pytest.raises(InputError, match="no condition 'open'"):
+        FeatureTable(table.X, table.y, table.subjects).select_conditions(["open"])
+
+
+def test_each_condition_becomes_a_table_of_its_own(table):
+    assert list(by_condition(table)) == ["NA", "closed", "open"]
+    chosen = by_condition({"clinic": table}, ["open"])
+    assert chosen["clinic open"].equals(table.take([0]))
+    with pytest.raises(InputError, match=r"table table: .*no column 'condition'"):
+        by_condition(FeatureTable(table.X, table.y, table.subjects))
 
 
 # --- made by hand -------------------------------------------------------------------------

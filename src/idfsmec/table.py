@@ -251,6 +251,14 @@ class FeatureTable:
         _refuse_unknown(wanted, self.subjects.unique().tolist(), "subject")
         return self.take(self.subjects.isin(wanted).to_numpy())
 
+    def select_conditions(self, conditions: Iterable[str]) -> FeatureTable:
+        """Keep the samples of some conditions, by ``rows["condition"]``; rows stay in order."""
+        wanted = _each_once(conditions, "condition")
+        rows = pd.DataFrame() if self.rows is None else self.rows
+        known = rows.get("condition", pd.Series([None] * len(self)))
+        _refuse_unknown(wanted, known.dropna().unique().tolist(), "condition")
+        return self.take(known.isin(wanted).to_numpy())
+
     @classmethod
     def concat(cls, tables: Iterable[FeatureTable]) -> FeatureTable:
         """Put tables below one another.

@@ -291,3 +291,23 @@ def test_what_could_not_be_written_is_refused_before_anything_is_done(command, t
     result = runner.invoke(app, [*command, str(tmp_path / name)])
     assert result.exit_code == 2
     assert "cannot be written there (File name too long)" in " ".join(result.stderr.split())
+
+
+def test_one_run_compares_methods_within_each_condition(tmp_path):
+    cohort = make_cohort()
+    there = pd.DataFrame({"condition": ["open", "closed"] * (len(cohort) // 2)})
+    path = FeatureTable(cohort.X, cohort.y, cohort.subjects, rows=there).write(
+        tmp_path / "clinic.parquet"
+    )
+    arguments = ["benchmark", str(path), "--methods", "random", *SMALL, "--resamples", "0"]
+    ran = runner.invoke(app, [*arguments, "--by-condition", "--out", str(tmp_path / "all")])
+    assert ran.exit_code == 0, ran.stderr
+    results = Results.read(tmp_path / "all")
+    assert set(results.scores["table"]) == {"clinic open", "clinic closed"}
+    assert results.tables["clinic open"]["n_samples"] == len(cohort) // 2
+    ran = runner.invoke(app, [*arguments, "--condition", "open", "--out", str(tmp_path / "one")])
+    assert ran.exit_code == 0, ran.stderr
+    assert set(Results.read(tmp_path / "one").scores["table"]) == {"clinic open"}
+    for wrong in (["--condition", "shut"], ["--condition", "open", "--by-condition"]):
+        ran = runner.invoke(app, [*arguments, *wrong, "--out", str(tmp_path / "none")])
+        assert ran.exit_code == 2

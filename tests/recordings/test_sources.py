@@ -90,7 +90,29 @@ def test_options_that_would_be_ignored_are_refused(study, modma3, bids):
         find_recordings(study, labels="bdi13")
     with pytest.raises(InputError, match="condition='eyes-open': has no meaning for modma3"):
         find_recordings("modma3", data=modma3, condition="eyes-open")
-    with pytest.raises(InputError, match="condition="):
+    with pytest.raises(InputError, match=r"condition='eyes-open': .* has task-"):
         find_recordings(bids, condition="eyes-open")
     with pytest.raises(InputError, match=r"data=.*: goes with"):
         find_recordings(study, data=modma3)
+
+
+def test_conditions_of_a_manifest_are_kept_by_name(study):
+    lines = study.read_text().splitlines()
+    names = ["condition", "eyes-open", "eyes-closed", "Task A", ""]
+    study.write_text("\n".join(f"{line},{x}" for line, x in zip(lines, names, strict=True)))
+
+    def subjects(condition):
+        return [one.subject for one in find_recordings(study, condition=condition)]
+
+    assert subjects("eyes-open") == ["s01"]
+    assert subjects(["task a", "eyes-open"]) == ["s01", "s03"]
+    assert subjects(None) == ["s01", "s02", "s03", "s04"]
+    with pytest.raises(InputError, match=r"condition='EO': .* has eyes-open, eyes-closed, Task A"):
+        subjects(["eyes-open", "EO"])
+
+
+def test_conditions_of_bids_are_kept_as_a_whole_or_by_their_parts(bids):
+    assert len(find_recordings(bids, labels="diagnosis", condition="task-rest")) == 2
+    study = find_recordings(bids, labels="diagnosis")
+    assert {one.condition for one in study} == {"task-rest"}
+    assert study[0].details.keys() >= {"age", "sex"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -39,9 +40,11 @@ from idfsmec.cli._run import (
     summarize,
     warn_of_gaps,
 )
+from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
     from idfsmec.evaluation import Results
+    from idfsmec.table import FeatureTable
 
 
 class Experiment(StrEnum):
@@ -139,11 +142,24 @@ AuditOption = Annotated[
 ]
 
 
+ConditionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Compare on the samples of one condition, repeatable: each is a table of its own."
+    ),
+]
+ByConditionOption = Annotated[
+    bool, typer.Option("--by-condition", help="Compare within each condition that there is.")
+]
+
+
 @command("benchmark", has_failed=has_failures)
 def benchmark(
     tables: TablesArgument,
     out: OutOption = Path("results"),
     experiment: ExperimentOption = None,
+    condition: ConditionOption = None,
+    by_condition: ByConditionOption = False,
     methods: MethodsOption = None,
     filler: FillerOption = None,
     classifier: ClassifierOption = None,
@@ -171,6 +187,7 @@ def benchmark(
         idfsmec benchmark table.parquet --out results --rates 0.1,0.3 --seeds 3
         idfsmec benchmark a.csv b.csv --methods "IDFS-MEC,ANOVA F" --k 10,50
         idfsmec benchmark table.parquet --experiment filling
+        idfsmec benchmark table.parquet --by-condition
 
     All that is finished is kept in OUT/store.sqlite and never computed again.
     Give the same command to go on after a stop; change an option, and only
@@ -182,6 +199,8 @@ def benchmark(
     refuse_foreign(out, force)
     check_resamples(resamples)
     named = read_tables([tables] if isinstance(tables, (str, Path)) else tables)
+    if condition or by_condition:
+        named = _split(named, condition, by_condition)
     warn_of_gaps(named)
     changes = {
         "folds": folds and str(folds),
@@ -213,3 +232,14 @@ def benchmark(
         results = add_audit(out, named, seed, n_jobs, quiet=quiet, force=force)
     summarize(results)
     return results
+
+
+def _split(
+    tables: dict[str, FeatureTable], conditions: str | Sequence[str] | None, every: bool
+) -> dict[str, FeatureTable]:
+    """Give a table of each condition that is asked for, or of every one."""
+    from idfsmec.evaluation import by_condition
+
+    if conditions and every:
+        raise InputError("--by-condition takes every condition; leave out --condition")
+    return by_condition(tables, split_names(conditions) or None)

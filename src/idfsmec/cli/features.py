@@ -61,9 +61,10 @@ Labels = Annotated[
 ]
 Task = Annotated[str | None, typer.Option(help="BIDS: keep the recordings of one task.")]
 Condition = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        help="pred-d003: eyes-open or eyes-closed only.",
+        help="Keep recordings of a condition, repeatable: of the manifest's column, of BIDS "
+        "(acq-EC, run-1), of pred-d003 (eyes-open, eyes-closed).",
         autocompletion=one_of(lambda: ["eyes-open", "eyes-closed"]),
     ),
 ]

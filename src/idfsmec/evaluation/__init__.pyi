@@ -20,6 +20,7 @@ from .results import Results
 from .run import resampling
 from .stability import Stability, selection_matrix, selection_stability
 from .statistics import RankComparison, compare_pairs, compare_ranks, holm
+from .tables import by_condition
 from .tuned_method import TunedMethod
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Stability",
     "TunedMethod",
     "accuracy",
+    "by_condition",
     "add_audit",
     "audit",
     "chance_band",

@@ -103,6 +103,45 @@ def name_tables(tables: Tables) -> dict[str, FeatureTable]:
     return named
 
 
+def by_condition(
+    tables: Tables, conditions: Sequence[str] | None = None
+) -> dict[str, FeatureTable]:
+    """Make a table of each condition, so that one run compares methods in each of them.
+
+    Parameters
+    ----------
+    tables : FeatureTable or mapping of name to FeatureTable
+        With a column ``condition`` in ``rows``. Samples without a condition are left out.
+    conditions : sequence of str, optional
+        By default all that a table has.
+
+    Returns
+    -------
+    dict of str to FeatureTable
+        Named by table and condition; a single table that has no name, by condition.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X, rows = pd.DataFrame({"Fz__a": [1.0, 2.0]}), pd.DataFrame({"condition": ["EO", "EC"]})
+    >>> list(by_condition(FeatureTable(X, ["HC", "MDD"], ["s", "t"], rows=rows)))
+    ['EC', 'EO']
+    """
+    found: dict[str, FeatureTable] = {}
+    for name, table in name_tables(tables).items():
+        known = None if table.rows is None else table.rows.get("condition")
+        if known is None or known.isna().all():
+            raise InputError(f"table {name}: its rows have no column 'condition'")
+        wanted = sorted(known.dropna().unique()) if conditions is None else conditions
+        for condition in wanted:
+            key = condition if isinstance(tables, FeatureTable) else f"{name} {condition}"
+            try:
+                found[key] = table.select_conditions([condition])
+            except InputError as error:
+                raise InputError(f"table {name}: {error}") from error
+    return found
+
+
 def table_digest(table: FeatureTable) -> str:
     """Hash what a table holds: values, columns, labels, subjects, montage, sites, rows and facts.
 

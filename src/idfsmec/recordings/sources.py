@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import signature
 from os import PathLike, fspath
 from pathlib import Path
 
+from idfsmec._names import same_name
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.recordings.bids import read_bids
 from idfsmec.recordings.manifest import read_manifest
@@ -32,7 +33,7 @@ def find_recordings(
     data: str | PathLike[str] | None = None,
     labels: str | None = None,
     task: str | None = None,
-    condition: str | None = None,
+    condition: str | Sequence[str] | None = None,
     unit: str | None = None,
     absent_ok: bool = False,
 ) -> list[Recording]:
@@ -50,8 +51,10 @@ def find_recordings(
         column of ``participants.tsv``.
     task : str, optional
         Keep one task of a BIDS tree.
-    condition : str, optional
-        Of ``pred-d003`` keep ``eyes-open`` or ``eyes-closed``.
+    condition : str or sequence of str, optional
+        Keep the recordings of some conditions: names of the manifest's column; of a BIDS tree
+        such as ``acq-EC``, ``run-1`` or all together, ``task-rest_acq-EC_run-1``; of
+        ``pred-d003`` ``eyes-open`` and ``eyes-closed``, of which each becomes a recording.
     unit : str, optional
         Of ``modma3`` and ``modma128``: ``uV``, ``nV``, ``V``, or how many volts one step is.
     absent_ok : bool
@@ -68,7 +71,9 @@ def find_recordings(
     """
     name = fspath(source)
     path = Path(name)
-    given = {"labels": labels, "task": task, "condition": condition, "unit": unit}
+    wanted = [condition] if isinstance(condition, str) else list(condition or ())
+    given = {"labels": labels, "task": task, "unit": unit}
+    given["condition"] = ", ".join(wanted) or None
     if name in DATA_SETS:
         if data is None:
             raise ArgumentError(
@@ -77,22 +82,51 @@ def find_recordings(
             )
         reader = DATA_SETS[name]
         _refuse_others(given, set(signature(reader).parameters), name)
-        return reader(data, **{key: value for key, value in given.items() if value is not None})
+        options = {k: v for k, v in given.items() if v is not None and k != "condition"}
+        if not wanted:
+            return reader(data, **options)
+        return [one for each in wanted for one in reader(data, condition=each, **options)]
     if data is not None:
         raise ArgumentError(
             f"data={fspath(data)!r}: goes with {', '.join(DATA_SETS)}, not with {name!r}.",
             argument="data",
         )
     if path.is_dir():
-        _refuse_others(given, {"labels", "task"}, "a BIDS tree")
-        return read_bids(path, label=labels, task=task)
+        _refuse_others(given, {"labels", "task", "condition"}, "a BIDS tree")
+        return _of_conditions(read_bids(path, label=labels, task=task), wanted, name)
     if path.is_file():
-        _refuse_others(given, set(), "a manifest")
-        return read_manifest(path, absent_ok=absent_ok)
+        _refuse_others(given, {"condition"}, "a manifest")
+        return _of_conditions(read_manifest(path, absent_ok=absent_ok), wanted, name)
     raise InputError(
         f"{name}: there is no such manifest or BIDS folder, and no data set of that name "
         f"({', '.join(DATA_SETS)})."
     )
+
+
+def _of_conditions(
+    recordings: list[Recording], wanted: Sequence[str], name: str
+) -> list[Recording]:
+    """Keep the recordings of some conditions, and refuse one that nobody was recorded in."""
+    if not wanted:
+        return recordings
+    ways = [_ways_to_say(recording.condition) for recording in recordings]
+    for condition in wanted:
+        if not any(same_name(condition) in way for way in ways):
+            there = dict.fromkeys(one.condition for one in recordings if one.condition)
+            raise ArgumentError(
+                f"condition={condition!r}: {name} has {', '.join(there) or 'no conditions'}.",
+                argument="condition",
+            )
+    asked = {same_name(condition) for condition in wanted}
+    return [one for one, way in zip(recordings, ways, strict=True) if asked & way]
+
+
+def _ways_to_say(condition: str | None) -> set[str]:
+    """Names under which a condition is found: as a whole, and by the parts that BIDS has."""
+    if condition is None:
+        return set()
+    parts = [part for part in condition.split("_") if "-" in part]
+    return {same_name(one) for one in (condition, *parts)}
 
 
 def _refuse_others(given: dict[str, str | None], allowed: set[str], what: str) -> None:

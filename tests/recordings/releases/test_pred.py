@@ -9,7 +9,7 @@ import pytest
 from scipy.io import savemat
 
 from idfsmec.errors import InputError
-from idfsmec.recordings import channel_plan, find_duplicates, read_pred_d003
+from idfsmec.recordings import channel_plan, find_duplicates, find_recordings, read_pred_d003
 from idfsmec.recordings.releases.pred import LABEL_RULES
 
 # fmt: off
@@ -354,3 +354,10 @@ def test_no_sample_is_kept_twice_or_for_both_conditions(kept):
     assert len(closed) > 0
     together = np.concatenate([opened, closed])
     assert len(np.unique(together)) == len(together)
+
+
+def test_several_conditions_give_a_recording_each(release):
+    found = find_recordings("pred-d003", data=release, condition=["eyes-open", "eyes-closed"])
+    one = find_recordings("pred-d003", data=release)
+    assert len(found) == 2 * len(one)
+    assert {recording.condition for recording in found} == {"eyes-open", "eyes-closed"}
