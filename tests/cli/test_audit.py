@@ -20,7 +20,8 @@ def run(*arguments):
 
 
 def test_it_says_its_verdict_and_writes_page_and_sheet(table, tmp_path):
-    found = run(table, "--out", tmp_path, "--n-splits", 4, "--jobs", 1)
+    asked = [table, "--out", tmp_path, "--n-splits", 4, "--jobs", 1]
+    found = run(*asked, "--derivative", tmp_path / "bids")
     assert found.exit_code == 0, found.output
     assert "The recording does as well as the EEG" in found.output
     page = (tmp_path / "audit.html").read_text("utf-8")
@@ -31,6 +32,7 @@ def test_it_says_its_verdict_and_writes_page_and_sheet(table, tmp_path):
         assert guideline in sheet
     assert "20 people" in sheet
     assert "- [ ] " in sheet
+    assert (tmp_path / "bids" / "participants.tsv").exists()
     again = cli.audit(table, tmp_path, n_splits=4, jobs=1, quiet=True)
     assert again.level == "red"
 

@@ -36,6 +36,12 @@ Splits = Annotated[
     int, typer.Option(help="Folds by person; fewer where a class has fewer people.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of folds and permutations.")]
+Derivative = Annotated[
+    AnyPath | None,
+    typer.Option(
+        help="Write table and audit also as a BIDS derivative, such as bids/derivatives/idfsmec."
+    ),
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Replace an audit of another table in OUT, and its files.")
 ]
@@ -48,6 +54,7 @@ def audit(
     also: Also = None,
     n_splits: Splits = 10,
     seed: Seed = 0,
+    derivative: Derivative = None,
     jobs: JobsOption = -1,
     quiet: QuietOption = False,
     force: Force = False,
@@ -89,6 +96,10 @@ def audit(
     found = results.audits[name]
     page = write_audit_page(found, out / "audit.html", name=name, overwrite=True)
     sheet = write_reporting_sheet(out / "reporting.md", results, {name: read}, overwrite=True)
+    if derivative is not None:
+        from idfsmec.report import write_derivative
+
+        write_derivative(derivative, read, results, name=name, overwrite=force)
     show_audit(found)
     say(f"page: {page}")
     say(f"reporting sheet: {sheet}")
