@@ -51,7 +51,9 @@ from .selection import (
     CrossChannelReranker,
     IDFSPath,
     StabilitySelector,
+    Summary,
     idfs_path,
+    summarise,
 )
 from .table import FeatureTable
 
@@ -61,6 +63,8 @@ __all__ = [
     "ChannelCompleter",
     "CrossChannelReranker",
     "FeatureTable",
+    "Summary",
+    "summarise",
     "IDFSMECClassifier",
     "IDFSMECRegressor",
     "IDFSPath",

@@ -6,6 +6,7 @@ from .association import (
     association_warning,
     describe_association,
     gaps_by_class,
+    gaps_of_counts,
 )
 from .detect import (
     TYPICAL_AMPLITUDE,
@@ -49,6 +50,7 @@ __all__ = [
     "association_warning",
     "describe_association",
     "gaps_by_class",
+    "gaps_of_counts",
     "mask_features",
     "mask_table",
 ]

@@ -94,13 +94,40 @@ def gaps_by_class(
     counts = np.stack([has[own_class == k].sum(axis=0) for k in range(classes.size)], axis=1)
     people = np.bincount(own_class, minlength=classes.size)
     seen = np.stack([observed[codes == k].any(axis=0) for k in range(classes.size)], axis=1)
+    return gaps_of_counts(counts, people, seen, classes, channels)
+
+
+def gaps_of_counts(
+    counts: NDArray[np.integer],
+    people: NDArray[np.integer],
+    seen: NDArray[np.bool_],
+    classes: ArrayLike,
+    channels: ArrayLike,
+) -> pd.DataFrame:
+    """Test whether classes differ in who has each channel, from numbers of people.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (n_channels, n_classes)
+        People who have the channel.
+    people : ndarray of int, shape (n_classes,)
+    seen : ndarray of bool, shape (n_channels, n_classes)
+        Whether any sample of the class has the channel.
+    classes : array-like of shape (n_classes,)
+    channels : array-like of shape (n_channels,)
+
+    Returns
+    -------
+    DataFrame
+        See :func:`gaps_by_class`.
+    """
     rows, place = np.unique(counts, axis=0, return_inverse=True)
     p = np.array([_exact_p(row, people) for row in rows])[place.ravel()]
     columns: dict[str, ArrayLike] = {"channel": np.asarray(channels)}
-    for k, name in enumerate(classes):
+    for k, name in enumerate(np.asarray(classes).tolist()):
         columns |= {f"have_{name}": counts[:, k], f"n_{name}": people[k]}
     frame = pd.DataFrame(columns)
-    varying = (counts.sum(axis=1) % people.sum()) > 0
+    varying = (counts.sum(axis=1) % max(1, people.sum())) > 0
     return frame.assign(p=p, p_holm=_holm(p, varying), dead=seen.sum(axis=1) < 2)
 
 

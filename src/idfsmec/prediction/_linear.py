@@ -20,8 +20,8 @@ from idfsmec._columns import observed_channels
 from idfsmec._parameters import Constraints, SequenceOf, StrOptions, integer, number
 from idfsmec.prediction.completion import ChannelCompleter
 from idfsmec.prediction.factors import FactorModel, standardised
+from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
 from idfsmec.selection.idfsmec.engine import Engine
-from idfsmec.selection.idfsmec.estimator import ChannelEstimator
 from idfsmec.selection.idfsmec.fits import Fits
 from idfsmec.solver import Scaling
 

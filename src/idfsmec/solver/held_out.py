@@ -27,12 +27,12 @@ def held_out_losses(
     weights: Array | None = None,
     *,
     missing_indicator: bool = True,
+    clip: bool = True,
 ) -> Array:
     """Mean squared error of every channel's regression on the samples held out by folds.
 
     Errors of a class are averaged over its samples that have the channel, and the classes are
     averaged by their shares among all held-out samples, whether these have the channel or not.
-    Predicted class indicators are clipped to [0, 1], which only ever brings them closer.
 
     Parameters
     ----------
@@ -50,6 +50,8 @@ def held_out_losses(
         Of the samples.
     missing_indicator : bool, default=True
         False counts a sample without the channel as one at its mean.
+    clip : bool, default=True
+        Clip predicted class indicators to [0, 1], which only ever brings them closer.
 
     Returns
     -------
@@ -73,7 +75,7 @@ def held_out_losses(
         for group in training[fold].groups:
             seen = group.moments.count[:, None] if n_classes == 1 else group.moments.class_count
             learned[group.channels] &= (seen > 0).all(axis=1)
-            errors, observed = _squared_errors(centred, target, group, fits, fold)
+            errors, observed = _squared_errors(centred, target, group, fits, fold, clip)
             if not missing_indicator:
                 observed[:] = True
             errors[~observed] = 0.0
@@ -95,7 +97,7 @@ def _weighted_classes(codes: NDArray, n_classes: int, weights: Array | None) -> 
 
 
 def _squared_errors(
-    centred: Array, target: Array, group: Group, fits: ChannelFits, fold: int
+    centred: Array, target: Array, group: Group, fits: ChannelFits, fold: int, clip: bool
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Errors (b, n, L) of channels of one size, and who has them (b, n)."""
     n_samples, (b, d) = centred.shape[0], group.columns.shape
@@ -109,7 +111,7 @@ def _squared_errors(
     coefficients = fits.coefficients[fold][:, :, own].reshape(n_lams * n_classes, b, d)
     said = (values @ coefficients.transpose(1, 2, 0)).reshape(b, n_samples, n_lams, n_classes)
     said += fits.class_shares[fold, group.channels][:, None, None, :]
-    if n_classes > 1:
+    if clip and n_classes > 1:
         # Indicators are 0 or 1: one wild value must not outweigh all other people.
         np.clip(said, 0.0, 1.0, out=said)
     left = target[:, None, :] - said

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from idfsmec._groups import name_folds, row_names
 from idfsmec._jobs import Processes
 from idfsmec.solver import (
     ChannelFits,
@@ -31,19 +32,21 @@ Indices = NDArray[np.intp]
 
 #: Folds of people that judge the channels, where each class has so many people.
 N_FOLDS = 5
+#: Folds of people by their names, where the loss must follow from sums.
+N_NAME_FOLDS = 4
 # A loss needs less accuracy than the weights of features: at this one losses are off by 2 % at
 # most. Every fold starts afresh. Beginning at the solution of all samples would be faster still,
 # but the problem has many minima, and the one found with the help of the people held out makes
 # their loss too small, by up to a quarter.
-_TOL = 1e-2
+TOL = 1e-2
 # Problems posed at a time: enough to share the work, few enough for the memory.
 _PROBLEMS = 4096
 # Samples x features handled at a time: small enough for the processor's cache.
 _BLOCK_ELEMENTS = 100_000
 # Bends the sum over a sample's features, so that it is not 0 where these cancel out.
 _BEND = 0.37
-_TOO_FEW = "a class has fewer than 2 people"
-_UNTESTED = "no channel has each class in all folds"
+TOO_FEW = "a class has fewer than 2 people"
+UNTESTED = "no channel has each class in all folds"
 
 
 @dataclass(frozen=True)
@@ -80,9 +83,12 @@ def held_out_channel_losses(
     moments, solved
         Of these.
     """
-    values, fallbacks = solved.objectives.copy(), [_TOO_FEW] * len(samples)
+    values, fallbacks = solved.objectives.copy(), [TOO_FEW] * len(samples)
     parts = []
     for own, table in zip(samples, moments, strict=True):
+        if engine.channel_loss == "held-out-sums":
+            parts.append(_by_name(engine, own))
+            continue
         counted = own[engine.counted[own]]
         if engine.groups is None:
             people = alike_samples(engine.X[counted], table.scaling(), engine.columns)
@@ -100,7 +106,7 @@ def held_out_channel_losses(
             tested = usable & np.isfinite(losses)
             if tested.any():
                 values[at] = np.where(usable, losses, np.inf)
-            fallbacks[at] = "" if tested.any() else _UNTESTED
+            fallbacks[at] = "" if tested.any() else UNTESTED
     return ChannelLosses(values, fallbacks)
 
 
@@ -111,7 +117,7 @@ def _judge(
 ) -> list[Array]:
     """Held-out losses (L, n_channels) of several training sets, solved in one batch."""
     # On the host always: where a loose tolerance is met differs a little from device to device.
-    options = replace(engine.options, tol=max(engine.options.tol, _TOL), device=None)
+    options = replace(engine.options, tol=max(engine.options.tol, TOL), device=None)
     training: list[TableMoments] = []
     for own, whole, inner in work:
         X, target, weights, places = engine.X, engine.target, engine.weights, inner
@@ -134,10 +140,22 @@ def _judge(
                 fits.tables(part),
                 engine.weights,
                 missing_indicator=options.missing_indicator,
+                clip=engine.channel_loss == "held-out",
             )
         )
         first = part.stop
     return losses
+
+
+def _by_name(engine: Engine, samples: Indices) -> list[Indices]:
+    """Deal the people of samples to folds by their names, as several tables would apart."""
+    if engine.weights is not None:
+        samples = samples[engine.weights[samples] > 0]
+    names = row_names(engine.X[samples]) if engine.groups is None else engine.groups[samples]
+    fold = name_folds(names, N_NAME_FOLDS)
+    dealt = [samples[fold == one] for one in range(N_NAME_FOLDS)]
+    there = [part for part in dealt if part.size]
+    return there if len(there) > 1 else []
 
 
 def people_folds(people: NDArray, target: NDArray, n_classes: int) -> list[Indices]:

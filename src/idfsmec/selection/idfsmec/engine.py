@@ -41,7 +41,7 @@ Indices = NDArray[np.intp]
 
 #: What the parameters may be that say how channels are posed and solved.
 OPTIONS: Constraints = {
-    "channel_loss": [StrOptions({"held-out", "in-sample"})],
+    "channel_loss": [StrOptions({"held-out", "held-out-sums", "in-sample"})],
     "lam_scale": [StrOptions({"samples", "paper"})],
     "standardize": ["boolean"],
     "missing_correction": [StrOptions({"ipw"}), None],
@@ -80,7 +80,7 @@ class Engine:
         False weighs all channels alike.
     classes : ndarray of shape (n_classes,)
         The labels; empty for a score.
-    channel_loss : {"held-out", "in-sample"}
+    channel_loss : {"held-out", "held-out-sums", "in-sample"}
         The loss that weighs channels.
     groups : ndarray of shape (n_samples,), optional
         Who each sample comes from.
@@ -198,7 +198,7 @@ class Engine:
             solved = solve_channels(
                 moments, [float(lam) for lam in lams], self.options, Processes.available()
             )
-            if self.channel_loss == "held-out" and self.channel_weighting:
+            if self.channel_loss != "in-sample" and self.channel_weighting:
                 samples = training_samples(self.target.size, held_out)
                 losses = held_out_channel_losses(self, lams, samples, moments, solved)
             else:

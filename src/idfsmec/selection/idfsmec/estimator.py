@@ -5,108 +5,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
 
 from idfsmec._columns import observed_channels
-from idfsmec._groups import groups_of
-from idfsmec._parameters import CheckedEstimator, Constraints, check_parameters, checks_parameters
+from idfsmec._parameters import check_parameters, checks_parameters
 from idfsmec.missing.association import association_warning, gaps_by_class
-from idfsmec.selection._base import RankingSelector, refuse_infinite
 from idfsmec.selection.effects import feature_effects
 from idfsmec.selection.grid import Setting, rank_each, training_samples
-from idfsmec.selection.idfsmec.engine import (
-    GAMMA,
-    LAM,
-    OPTIONS,
-    Engine,
-    check_weights,
-    table_engine,
-)
-from idfsmec.selection.idfsmec.fits import Fits, Weighing
-
-Array = NDArray[np.float64]
+from idfsmec.selection.idfsmec.engine import table_engine
+from idfsmec.selection.idfsmec.from_sums import FitsSums
 
 # Settings that share the solved channels, or do not change the ranking.
 _SHARED = {"lam", "gamma", "n_features_to_select"}
 
 
-class ChannelEstimator(CheckedEstimator):
-    """What estimators of samples with missing channels share: an engine made of their input.
-
-    A subclass has the parameters ``channels``, ``lam`` and ``gamma``, and those of
-    :data:`~idfsmec.selection.idfsmec.engine.OPTIONS` that it offers.
-    """
-
-    _parameter_constraints: ClassVar[Constraints] = {
-        "channels": ["array-like", None],
-        "lam": [LAM],
-        "gamma": [GAMMA],
-        **OPTIONS,
-    }
-
-    channels: ArrayLike | None
-    lam: float
-    gamma: float
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    def _check_samples(self, X: ArrayLike, y: ArrayLike, **how: Any) -> tuple[Array, NDArray]:
-        """Give samples as numbers, NaN allowed; learn their number and names."""
-        checked, target = validate_data(
-            self, X, y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, **how
-        )
-        names = getattr(self, "feature_names_in_", np.arange(checked.shape[1]))
-        refuse_infinite(type(self).__name__, checked, names)
-        return checked, target
-
-    def _options(self) -> dict[str, Any]:
-        """How channels are posed, solved and weighed."""
-        return {name: value for name, value in self.get_params(False).items() if name in OPTIONS}
-
-    def _engine(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        groups: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> Engine:
-        """Check the input; learn classes and channels."""
-        checked, labels = self._check_samples(X, y)
-        engine = Engine.for_classes(
-            checked,
-            labels,
-            self.channels,
-            getattr(self, "feature_names_in_", None),
-            weights=check_weights(sample_weight, checked),
-            groups=groups_of(X, groups),
-            **self._options(),
-        )
-        self.classes_, self.channel_names_ = engine.classes, engine.channel_names
-        return engine
-
-    def _hold(self, fits: Fits) -> Weighing:
-        """Keep what was found with all samples; give the order of features."""
-        found, weighing = fits.channels, fits.weigh(self.gamma)
-        self.objective_ = found.objectives[0, 0]
-        self.held_out_loss_ = fits.held_out_loss
-        self.feature_weights_ = found.feature_weights[0, 0]
-        self.kkt_residuals_ = found.kkt_residuals[0, 0]
-        self.channel_weights_ = weighing.channel_weights
-        self.objective_history_ = fits.history(self.gamma)
-        self.n_iter_ = int(found.n_iter.max())
-        return weighing
-
-
-class IDFSMEC(ChannelEstimator, RankingSelector):
+class IDFSMEC(FitsSums):
     """Feature selection with missing channels (IDFS-MEC).
 
     Every channel is fitted by orthogonal regression on the samples that have it; the regression
@@ -128,11 +45,13 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         other. Small values give few features per channel.
     gamma : float, default=2.0
         How evenly channels are weighted, > 1. Close to 1 the best channel takes all.
-    channel_loss : {"held-out", "in-sample"}, default="held-out"
+    channel_loss : {"held-out", "held-out-sums", "in-sample"}, default="held-out"
         The loss that weighs channels. ``"held-out"``: the squared error of predicted class
         indicators (clipped to [0, 1]) on people left out by up to five folds, as a mean over the
         samples of each class that have the channel, averaged by the classes' shares among all
-        samples. ``"in-sample"`` is the paper's ``objective_``, by
+        samples. ``"held-out-sums"`` is the same without clipping, over four folds by the hashes
+        of people's names: all of it sums, so that :meth:`fit_summaries` finds the same; one wild
+        value counts more in it. ``"in-sample"`` is the paper's ``objective_``, by
         which a channel that one class hardly has looks good even if it is noise.
     lam_scale : {"samples", "paper"}, default="samples"
         The loss is a sum over samples, the redundancy is not. ``"samples"`` multiplies ``lam`` by
@@ -274,6 +193,7 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         -------
         self : IDFSMEC
         """
+        self.__dict__.pop("_collector", None)
         engine = self._engine(X, y, groups, sample_weight)
         fits = engine.solve([self.lam])
         fits.warn()

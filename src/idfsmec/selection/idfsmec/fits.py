@@ -44,6 +44,7 @@ class Fits:
     Attributes
     ----------
     engine : Engine
+        Or a ``SumEngine``, which has no samples.
     moments : list of TableMoments
         One for each fold.
     channels : ChannelFits
@@ -90,7 +91,7 @@ class Fits:
     @property
     def held_out_loss(self) -> Array | None:
         """Of the first fold's channels at the first redundancy weight, where it weighs them."""
-        judged = self.engine.channel_loss == "held-out" and self.engine.channel_weighting
+        judged = self.engine.channel_loss != "in-sample" and self.engine.channel_weighting
         return self.losses.values[0, 0] if judged and not self.losses.fallbacks[0] else None
 
     def history(self, gamma: float) -> Array:

@@ -38,8 +38,9 @@ from idfsmec.selection.defaults import (
     N_INNER_SPLITS,
     SVM_COSTS,
 )
+from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
 from idfsmec.selection.idfsmec.engine import GAMMA, LAM
-from idfsmec.selection.idfsmec.estimator import IDFSMEC, ChannelEstimator
+from idfsmec.selection.idfsmec.estimator import IDFSMEC
 from idfsmec.selection.linear_svm import by_class, svm_decisions
 from idfsmec.selection.tuning import Classify, Split, SplitScorer, Tuned, nearest_setting, tune
 from idfsmec.solver import Scaling

@@ -1,0 +1,286 @@
+"""From samples to summaries: sums that grow, and what of them may be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from idfsmec._columns import channel_columns, observed_channels
+from idfsmec._groups import name_folds
+from idfsmec.errors import InputError
+from idfsmec.features.settings import FeatureSettings
+from idfsmec.selection.idfsmec.channel_loss import N_NAME_FOLDS
+from idfsmec.selection.idfsmec.summary import Summary
+from idfsmec.solver import ChannelSums, add_sums, cell_sums
+from idfsmec.table import FeatureTable
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+#: Sums over fewer people of a class are withheld.
+MIN_PEOPLE = 10
+
+
+class Collector:
+    """Sums over samples that come piece by piece; people may come again in later pieces.
+
+    Parameters
+    ----------
+    columns, channels : sequence of str
+        The features and their channels.
+    settings : mapping, optional
+        How they were computed.
+
+    Examples
+    --------
+    >>> collector = Collector(["Cz__alpha"], ["Cz"])
+    >>> collector.add(np.array([[1.0], [np.nan]]), ["HC", "MDD"], ["ann", "bob"])
+    >>> collector.add(np.array([[3.0]]), ["MDD"], ["eve"])
+    >>> collector.summary(min_people=1)
+    Summary(1 tables; people HC: 1, MDD: 2; 1 channels, 1 features; 0 sums withheld)
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        channels: Sequence[Any],
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.columns, self.channels = tuple(columns), tuple(channels)
+        self.settings = dict(settings or {})
+        self._places = channel_columns(list(channels), len(columns), None)[1]
+        self._names = channel_columns(list(channels), len(columns), None)[0].tolist()
+        # Names stay here no longer than their digests need.
+        self._people: dict[tuple[Any, bytes], Counts] = {}
+        self._sums: dict[Any, list[ChannelSums]] = {}
+        self._totals: dict[Any, Array] = {}
+
+    @property
+    def labels(self) -> list[Any]:
+        """Of the classes seen so far, in order."""
+        return sorted(self._totals)
+
+    def add(self, X: Array, labels: ArrayLike, people: ArrayLike) -> None:
+        """Add samples.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_columns)
+            NaN where a channel is missing.
+        labels, people : array-like of shape (n_samples,)
+        """
+        names, member = np.unique(np.asarray(people).astype(str), return_inverse=True)
+        classes, codes = np.unique(np.asarray(labels), return_inverse=True)
+        fold = name_folds(names, N_NAME_FOLDS)[member]
+        shape = N_NAME_FOLDS, classes.size
+        found = cell_sums(X, fold, codes, shape, self._places)
+        total = np.zeros(shape)
+        np.add.at(total, (fold, codes), 1.0)
+        for k, label in enumerate(classes.tolist()):
+            own = [_of_class(one, k) for one in found]
+            old = self._sums.get(label)
+            self._sums[label] = (
+                own if old is None else [add_sums(pair) for pair in zip(old, own, strict=True)]
+            )
+            self._totals[label] = self._totals.get(label, 0.0) + total[:, [k]]
+        self._count(observed_channels(X, self._places), classes.tolist(), codes, names, member)
+
+    def _count(
+        self,
+        observed: NDArray[np.bool_],
+        classes: list[Any],
+        codes: NDArray,
+        names: NDArray,
+        member: NDArray,
+    ) -> None:
+        """Count, of every person and class, samples and those that have each channel."""
+        units, unit = np.unique(member * len(classes) + codes, return_inverse=True)
+        samples = np.bincount(unit)
+        ordered = observed[np.argsort(unit, kind="stable")].astype(np.int64)
+        there = np.add.reduceat(ordered, np.cumsum(samples) - samples, axis=0)
+        for row, one in enumerate(units.tolist()):
+            person, code = divmod(one, len(classes))
+            key = classes[code], sha256(str(names[person]).encode()).digest()
+            found = np.concatenate([[samples[row]], there[row]])
+            self._people[key] = self._people.get(key, 0) + found
+
+    def summary(
+        self, min_people: int = 1, n_folds: int = N_NAME_FOLDS, labels: Iterable[Any] = ()
+    ) -> Summary:
+        """Give the sums, without those over fewer than ``min_people`` people of a class."""
+        classes = sorted({*self._totals, *labels})
+        shape, n_channels = (N_NAME_FOLDS, len(classes)), len(self._names)
+        people, have, met = self._tally(classes)
+        sums = []
+        for at, own in enumerate(self._places):
+            parts = [
+                self._sums[label][at].at(np.array([k]), len(classes))
+                for k, label in enumerate(classes)
+                if label in self._sums
+            ]
+            sums.append(add_sums(parts) if parts else ChannelSums.empty(*shape, own.size))
+        total = np.zeros(shape)
+        for k, label in enumerate(classes):
+            if label in self._totals:
+                total[:, [k]] = self._totals[label]
+        withheld: list[str] = []
+        for k, label in enumerate(classes):
+            if 0 < people[:, k].sum() < min_people:
+                withheld.append(
+                    f"class {label}, of which there are fewer than {min_people} people"
+                )
+                total[:, k], people[:, k], have[:, :, k], met[:, :, k] = 0, 0, 0, 0
+                sums = [_without(one, k) for one in sums]
+        n_folds = _affordable(people, min_people, n_folds)
+        total, people = _merged(total, n_folds), _merged(people, n_folds)
+        have, met = _merged(have, n_folds), _merged(met, n_folds)
+        for at in range(n_channels):
+            sums[at] = sums[at].merged(n_folds)
+            for k, label in enumerate(classes):
+                if _too_few(met[:, at, k], have[:, at, k], min_people):
+                    sums[at] = _in_one_fold(sums[at], k)
+                    counts = met[:, at, k].sum(keepdims=True), have[:, at, k].sum(keepdims=True)
+                    if _too_few(*counts, min_people):
+                        withheld.append(f"{self._names[at]} of class {label}")
+                        sums[at], have[:, at, k] = _without(sums[at], k), 0
+        return Summary(
+            self.columns,
+            self.channels,
+            tuple(classes),
+            tuple(one.centred() for one in sums),
+            total,
+            people.sum(axis=0),
+            have.sum(axis=0),
+            self.settings,
+            tuple(withheld),
+            min_people,
+        )
+
+    def _tally(self, classes: list[Any]) -> tuple[Counts, Counts, Counts]:
+        """People by fold and class; those who have each channel mostly, and at all."""
+        n_channels = len(self._names)
+        people = np.zeros((N_NAME_FOLDS, len(classes)), dtype=np.int64)
+        have = np.zeros((N_NAME_FOLDS, n_channels, len(classes)), dtype=np.int64)
+        met = np.zeros_like(have)
+        for (label, digest), counts in self._people.items():
+            fold = int.from_bytes(digest[:8], "big") % N_NAME_FOLDS
+            k = classes.index(label)
+            people[fold, k] += 1
+            have[fold, :, k] += 2 * counts[1:] >= counts[0]
+            met[fold, :, k] += counts[1:] > 0
+        return people, have, met
+
+
+def _of_class(sums: ChannelSums, k: int) -> ChannelSums:
+    return replace(
+        sums, count=sums.count[:, [k]], sum_x=sums.sum_x[:, [k]], sum_xx=sums.sum_xx[:, [k]]
+    ).centred()
+
+
+def _without(sums: ChannelSums, k: int) -> ChannelSums:
+    """The same without a class."""
+    parts = {name: getattr(sums, name).copy() for name in ("count", "sum_x", "sum_xx")}
+    for part in parts.values():
+        part[:, k] = 0.0
+    return replace(sums, **parts)
+
+
+def _in_one_fold(sums: ChannelSums, k: int) -> ChannelSums:
+    """The same with all samples of a class in the first fold."""
+    parts = {name: getattr(sums, name).copy() for name in ("count", "sum_x", "sum_xx")}
+    for part in parts.values():
+        part[0, k] = part[:, k].sum(axis=0)
+        part[1:, k] = 0.0
+    return replace(sums, **parts)
+
+
+def _too_few(met: Counts, have: Counts, min_people: int) -> bool:
+    """Whether a fold's sums are over too few people, or the number of who has it is too small."""
+    return bool(((met > 0) & (met < min_people) | (have > 0) & (have < min_people)).any())
+
+
+def _affordable(people: Counts, min_people: int, n_folds: int) -> int:
+    """Folds that leave enough people of every class that is there in each; half as many if not."""
+    while n_folds > 1:
+        merged = _merged(people, n_folds)[:n_folds, people.sum(axis=0) > 0]
+        if min_people <= 1 or (merged >= min_people).all():
+            return n_folds
+        n_folds //= 2
+    return n_folds
+
+
+def _merged(counts: NDArray[Any], n_folds: int) -> NDArray[Any]:
+    found = np.zeros_like(counts)
+    for fold, part in enumerate(counts):
+        found[fold % n_folds] += part
+    return found
+
+
+def summarise(
+    table: FeatureTable,
+    *,
+    min_people: int = MIN_PEOPLE,
+    n_folds: int = N_NAME_FOLDS,
+    labels: Iterable[Any] = (),
+) -> Summary:
+    """Sum up a table: all that :class:`idfsmec.IDFSMEC` needs of it, without a row of anybody.
+
+    People are dealt to folds by the SHA-256 of their names, so that hospitals agree without
+    asking each other. Where a fold would have fewer than ``min_people`` people of a class, the
+    table gets half as many folds; a channel that fewer people of some fold have goes into the
+    first fold whole; what even so has fewer people is withheld, and named.
+
+    Parameters
+    ----------
+    table : FeatureTable
+    min_people : int, default=10
+        Sums over fewer people of a class are withheld. 1 withholds nothing.
+    n_folds : {1, 2, 4}, default=4
+        Folds of people, at most, which the channels are judged by.
+    labels : iterable, optional
+        Of the whole study, where the table may lack some.
+
+    Returns
+    -------
+    Summary
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from idfsmec import FeatureTable, summarise
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["F3__alpha", "Cz__alpha"])
+    >>> table = FeatureTable(X, ["HC", "MDD"] * 30, [f"s{i}" for i in range(60)])
+    >>> summarise(table)
+    Summary(1 tables; people HC: 30, MDD: 30; 2 channels, 2 features; 0 sums withheld)
+    """
+    if min_people < 1:
+        raise InputError(f"min_people={min_people}: give 1 or more.", argument="min_people")
+    if n_folds not in (1, 2, 4):
+        raise InputError(f"n_folds={n_folds}: give 1, 2 or 4.", argument="n_folds")
+    collector = Collector(list(table.X.columns), table.column_channels, feature_settings(table))
+    collector.add(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy())
+    return collector.summary(min_people, n_folds, labels)
+
+
+def feature_settings(table: FeatureTable) -> dict[str, Any]:
+    """How a table's features were computed, of what ``info`` says, and nothing else of it."""
+    return settings_of(table.info)
+
+
+def settings_of(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Of what is known about a table, how its features were computed."""
+    known = FeatureSettings().as_dict()
+    parts = info.get("parts")
+    for part in parts if isinstance(parts, list) else ():
+        if differing := sorted(set(part) & set(known)):
+            raise InputError(
+                f"The table is made of parts with different settings ({', '.join(differing)}): "
+                "its features do not mean the same."
+            )
+    return {key: info[key] for key in known if key in info}
