@@ -250,3 +250,15 @@ def test_a_name_that_is_too_long_is_refused_before_the_work(study, tmp_path, let
         assert "cannot be written there" in said
         assert not [path for path in tmp_path.iterdir() if path.name != "study"]
     assert (code == 0) == (letters <= 240)
+
+
+def test_a_derivative_is_written_beside_and_looked_at_first(study, output, tmp_path):
+    code, said, error = run(study, "-o", output, "--bids-derivative", tmp_path / "bids")
+    assert code == 0, error
+    assert "as a BIDS derivative" in said
+    assert (tmp_path / "bids" / "dataset_description.json").exists()
+    other = output.with_name("other.parquet")
+    code, _, error = run(study, "-o", other, "--bids-derivative", tmp_path / "bids")
+    assert code == 2
+    assert "--force" in error
+    assert not other.exists()

@@ -107,6 +107,10 @@ Duplicates = Annotated[
     bool,
     typer.Option("--allow-duplicates", help="Accept one recording given for several subjects."),
 ]
+Derivative = Annotated[
+    AnyPath | None,
+    typer.Option(help="Write the table also as a BIDS derivative, into this folder."),
+]
 Failing = Annotated[OnError, typer.Option(help="Stop at a recording that fails, or skip it.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing table.")]
 
@@ -136,6 +140,7 @@ def features(
     typical_amplitude: Amplitude = 10.0,
     keep_empty: KeepEmpty = False,
     allow_duplicates: Duplicates = False,
+    bids_derivative: Derivative = None,
     on_error: Failing = OnError.stop,
     jobs: JobsOption = 1,
     force: Force = False,
@@ -156,11 +161,15 @@ def features(
         DEFAULT_BANDS,
         DEFAULT_FEATURES,
         FeatureSettings,
+        check_derivative,
         check_output,
         extract_to_file,
+        write_derivative,
     )
 
     output = check_output(output, overwrite=force)
+    if bids_derivative is not None:
+        check_derivative(bids_derivative, overwrite=force)
     settings = FeatureSettings(
         features=feature or DEFAULT_FEATURES,
         bands=dict(map(_parse_band, bands or ())) or DEFAULT_BANDS,
@@ -192,6 +201,9 @@ def features(
     say(f"written     {output}")
     if extraction.table.reasons is not None:
         say(f"            {reasons_path(output).name} beside it says why each cell is empty")
+    if bids_derivative is not None:
+        write_derivative(extraction.table, bids_derivative, overwrite=force)
+        say(f"            {bids_derivative} as a BIDS derivative")
     if extraction.incomplete:
         print_error(
             f"{len(extraction.skipped)} recordings have no row in the table, because no epoch has "

@@ -1,5 +1,6 @@
 from . import spectral, time_domain
 from .compute import compute_features
+from .derivative import check_derivative, write_derivative
 from .epoch_signal import EpochSignal
 from .extract import FeatureExtractor, extract_features
 from .outcomes import Extraction, RecordingOutcome
@@ -17,7 +18,9 @@ from .settings import DEFAULT_BANDS, FeatureSettings
 __all__ = [
     "extract_table",
     "extract_to_file",
+    "write_derivative",
     "check_output",
+    "check_derivative",
     "Extraction",
     "RecordingOutcome",
     "extract_features",
