@@ -36,7 +36,7 @@ def test_none_is_not():
 
 def test_every_person_is_held_out_once_a_repetition(model):
     held_out = model.performance["held_out"]
-    assert len(held_out["true"]) == len(held_out["probabilities"]) == 40
+    assert len(held_out["true"]) == len(held_out["left"][0]) == 40
     assert sum(one["n"] for one in model.performance["calibration"]["bins"]) == 40
     assert model.protocol == {"folds": "subject", "n_splits": 5, "n_repeats": 2, "seed": 0}
 
@@ -51,7 +51,7 @@ def test_fewer_channels_are_worse(model):
 def test_the_auc_is_that_of_scikit_learn():
     single = train_model(make_cohort(n_subjects=40, effect=0.5), QUICK, n_repeats=1).performance
     held_out = single["held_out"]
-    expected = roc_auc_score(held_out["true"], np.array(held_out["probabilities"])[:, 1])
+    expected = roc_auc_score(held_out["true"], np.array(held_out["left"])[0, :, 1])
     assert single["metrics"]["roc_auc"]["mean"] == pytest.approx(expected, abs=1e-12)
 
 
@@ -67,7 +67,7 @@ def test_three_classes_and_few_people():
     model = train_model(table, QUICK, n_repeats=1)
     assert model.protocol["n_splits"] == 3
     assert model.performance["calibration"]["class"] is None
-    assert len(model.performance["held_out"]["probabilities"][0]) == 3
+    assert len(model.performance["held_out"]["left"][0][0]) == 3
 
 
 @pytest.mark.slow

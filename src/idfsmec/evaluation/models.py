@@ -65,8 +65,9 @@ def train_model(
         ``performance`` has, by person: ``metrics`` (``roc_auc`` and ``balanced_accuracy``, each
         the mean over repetitions, its interval over resampled people, and the band of guessing),
         ``calibration`` (out-of-fold probabilities against shares), ``by_share`` (AUC when so many
-        of the channels are left to the people held out) and ``held_out`` (probabilities of people
-        without their names).
+        of the channels are left to the people held out) and ``held_out`` (``left``: probabilities of
+        people without their names, for each share of channels; ``true``, their classes; ``prior``,
+        how frequent classes are taken to be).
 
     Raises
     ------
@@ -85,7 +86,7 @@ def train_model(
     model = fit_model(table, estimator)
     said = _held_out(model, table, estimator, folds, seed, count_jobs(n_jobs), progress)
     protocol = {"folds": "subject", "n_splits": n_splits, "n_repeats": n_repeats, "seed": seed}
-    performance = _measure(_People.of(model, table, said), seed)
+    performance = _measure(_People.of(model, table, said), seed, model.prior)
     return replace(model, protocol=protocol, performance={**performance, **_use(model, table)})
 
 
@@ -207,7 +208,7 @@ def _leave(table: FeatureTable, share: float, seed: int) -> Any:
     return table.X.where(left[member][:, channel])
 
 
-def _measure(people: _People, seed: int) -> dict[str, Any]:
+def _measure(people: _People, seed: int, prior: list[float]) -> dict[str, Any]:
     rng = np.random.default_rng(derive_seed("people", seed))
     draws, once = people.draw(rng), np.ones((1, people.y.size))
     by_share = []
@@ -237,7 +238,12 @@ def _measure(people: _People, seed: int) -> dict[str, Any]:
         "metrics": metrics,
         "by_share": by_share,
         "calibration": _calibration(people, mean),
-        "held_out": {"true": people.y.tolist(), "probabilities": mean.round(6).tolist()},
+        "held_out": {
+            "true": people.y.tolist(),
+            "prior": prior,
+            "shares": list(SHARES),
+            "left": people.said.mean(axis=0).round(4).tolist(),
+        },
     }
 
 

@@ -93,6 +93,11 @@ class FittedMethod:
     offsets: Array
 
     @property
+    def class_prior_(self) -> Array:
+        """Classes count alike."""
+        return np.full(self.classes_.size, 1 / self.classes_.size)
+
+    @property
     def n_features_in_(self) -> int:
         """Features of a sample as given."""
         return int(self.scores_.size)

@@ -80,6 +80,13 @@ class Model:
         return list(dict.fromkeys(split_column(column)[0] for column in self.columns))
 
     @property
+    def prior(self) -> list[float]:
+        """How frequent the model takes each class to be: its ``class_prior_``, or as in training."""
+        people = np.array(list(self.data["people"].values()), dtype=np.float64)
+        given = getattr(self.estimator, "class_prior_", people / people.sum())
+        return [float(one) for one in given]
+
+    @property
     def kind(self) -> str:
         """What the estimator is called."""
         return str(getattr(self.estimator, "name", type(self.estimator).__name__))

@@ -17,6 +17,7 @@ from idfsmec._columns import join_column, split_column
 from idfsmec.errors import InputError
 from idfsmec.features import extract_table
 from idfsmec.montage import standard_name
+from idfsmec.prediction._interval import Intervals
 from idfsmec.prediction.model import Model
 from idfsmec.progress import Listener
 from idfsmec.recordings import Recording
@@ -31,7 +32,6 @@ LEVEL = 0.95
 LEAST_SHARE = 0.3
 #: Who is farther from the centre than this share of the training people is warned about.
 FAR = 0.99
-_RESAMPLES = 1000
 _MOST_NAMED = 5
 #: The label of recordings, which have none.
 UNLABELLED = "unknown"
@@ -47,8 +47,10 @@ class PersonPrediction:
     predicted : object
         The most probable class; None if nothing could be said.
     probability, low, high : float
-        Of that class: the mean over the person's epochs, and its interval over resampled epochs.
-        It tells how much the recording varies, not how good the model is. NaN for one epoch.
+        Of that class: the mean over the person's epochs, and an interval of the frequency of the
+        class among people about whom as much is said, from people who were held out with as many
+        channels (:func:`idfsmec.evaluation.train_model`). Of a model that was not measured the
+        interval is that over resampled epochs alone, and NaN for one epoch.
     probabilities : dict
         Of every class.
     epochs : tuple of float
@@ -164,7 +166,10 @@ def predict_people(model: Model, table: FeatureTable) -> Predictions:
     """
     X, notes = _match(model, table)
     codes, names = pd.factorize(table.subjects.to_numpy())
-    people = [_person(model, str(name), X[codes == code]) for code, name in enumerate(names)]
+    intervals = Intervals(model.performance.get("held_out"), LEVEL)
+    people = [
+        _person(model, str(name), X[codes == code], intervals) for code, name in enumerate(names)
+    ]
     if not any(one.epochs for one in people):
         raise InputError("No sample has a channel that the model knows with all its features.")
     return Predictions(tuple(people), (*notes, *_other_settings(model, table)))
@@ -265,7 +270,7 @@ def _other_settings(model: Model, table: FeatureTable) -> list[str]:
     return [f"the table's features were computed otherwise than the model's: {'; '.join(differ)}"]
 
 
-def _person(model: Model, name: str, X: pd.DataFrame) -> PersonPrediction:
+def _person(model: Model, name: str, X: pd.DataFrame, intervals: Intervals) -> PersonPrediction:
     observed = _observed(model, X)
     share = float(observed.mean())
     X = X.iloc[np.flatnonzero(observed.any(axis=1))]
@@ -277,7 +282,7 @@ def _person(model: Model, name: str, X: pd.DataFrame) -> PersonPrediction:
         each = model.estimator.predict_proba(X)
     mean = each.mean(axis=0)
     best = int(mean.argmax())
-    low, high = _interval(each[:, best])
+    low, high = intervals.of(each[:, best], best, share)
     distance = float(np.median(model.distances(X)))
     reference = np.asarray(model.reference["distances"])
     return PersonPrediction(
@@ -301,16 +306,6 @@ def _observed(model: Model, X: pd.DataFrame) -> NDArray[np.bool_]:
     codes, _ = pd.factorize(np.array([split_column(c)[0] for c in model.columns], dtype=object))
     there = X.notna().to_numpy()
     return np.column_stack([there[:, codes == code].all(axis=1) for code in np.unique(codes)])
-
-
-def _interval(values: Array) -> tuple[float, float]:
-    """Interval of the mean over resampled epochs."""
-    if values.size < 2:
-        return np.nan, np.nan
-    rng = np.random.default_rng(0)
-    means = values[rng.integers(values.size, size=(_RESAMPLES, values.size))].mean(axis=1)
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
 
 
 def _votes(model: Model, X: pd.DataFrame, best: int) -> dict[str, float]:

@@ -122,7 +122,7 @@ def _similar(model: Model, person: PersonPrediction) -> str:
     if not held_out:
         return ""
     code = model.classes.index(person.predicted)
-    given = np.array(held_out["probabilities"])[:, code]
+    given = np.array(held_out["left"])[0][:, code]
     close = np.abs(given - person.probability) <= _SIMILAR
     right = int((np.array(held_out["true"])[close] == code).sum())
     if not close.any():
