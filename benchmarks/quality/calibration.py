@@ -1,10 +1,10 @@
-"""Whether intervals of probabilities hold the true frequency: ``python -m benchmarks.quality.calibration``.
+"""Whether intervals of probabilities hold the true frequency.
 
-A model is trained on 80 people of a made-up population (:func:`classifier.source_table`), and 1000
-others of the same population are asked about, with all channels and with half of them missing.
-People with similar probabilities, 100 at a time, have a true frequency of the second class; an
-interval is right if it holds that of its group. Beside it stands what an interval over resampled
-epochs alone would hold.
+``python -m benchmarks.quality.calibration`` trains a model on 80 people of a made-up population
+(:func:`source_table`) and asks it about 1000 others of the same population, with all channels and
+with half of them missing. People with similar probabilities, 100 at a time, have a true frequency
+of the second class; an interval is right if it holds that of its group. Beside it stands what an
+interval over resampled epochs alone would hold.
 """
 
 from __future__ import annotations
@@ -64,9 +64,7 @@ def main() -> None:
         rows = []
         for seed in SEEDS:
             one = measure(seed, missing)
-            rows.append(
-                list(one[key] for key in ("held", "epochs alone", "width", "off", "brier"))
-            )
+            rows.append([one[key] for key in ("held", "epochs alone", "width", "off", "brier")])
             print(
                 f"| {missing:.0%} | {seed} |" + " | ".join(f"{v:.2f}" for v in rows[-1]) + " |",
                 flush=True,

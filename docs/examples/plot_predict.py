@@ -50,7 +50,7 @@ said = predict_people(model, extract_people(model, recordings))
 print(*said.notes, sep="\n")
 
 # %%
-# One row per person: the probability with its interval over epochs, the share of channels there, the
+# One row per person: the probability with its interval, the share of channels there, the
 # channels that spoke loudest, and a warning where somebody is unlike the training data.
 frame = said.frame.assign(truth=[one.label for one in recordings])
 frame[["person", "truth", "predicted", "probability", "low", "high", "loudest channels"]].round(2)

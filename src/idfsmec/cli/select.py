@@ -128,6 +128,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def _fit(table: FeatureTable, k: int | None, lam: float, gamma: float, tune: bool) -> IDFSMEC:
+    from idfsmec.prediction import ChannelCompleter
     from idfsmec.selection import IDFSMEC, IDFSMECCV
 
     if not tune:
@@ -138,7 +139,7 @@ def _fit(table: FeatureTable, k: int | None, lam: float, gamma: float, tune: boo
             )
     grid: dict[str, Any] = {} if k is None else {"n_features_to_select": [k]}
     with shown("choosing lam, gamma and the number of features"):
-        search = IDFSMECCV(table.column_channels, **grid)
+        search = IDFSMECCV(table.column_channels, filler=ChannelCompleter(), **grid)
         search.fit(table.X, table.y, groups=table.subjects)
     best = ", ".join(f"{name} = {value}" for name, value in search.best_params_.items())
     say(

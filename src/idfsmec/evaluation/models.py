@@ -65,8 +65,8 @@ def train_model(
         ``performance`` has, by person: ``metrics`` (``roc_auc`` and ``balanced_accuracy``, each
         the mean over repetitions, its interval over resampled people, and the band of guessing),
         ``calibration`` (out-of-fold probabilities against shares), ``by_share`` (AUC when so many
-        of the channels are left to the people held out) and ``held_out`` (``left``: probabilities of
-        people without their names, for each share of channels; ``true``, their classes; ``prior``,
+        of the channels are left to the people held out) and ``held_out`` (people without their
+        names: ``left``, probabilities for each share of channels; ``true``, classes; ``prior``,
         how frequent classes are taken to be).
 
     Raises
@@ -242,7 +242,7 @@ def _measure(people: _People, seed: int, prior: list[float]) -> dict[str, Any]:
             "true": people.y.tolist(),
             "prior": prior,
             "shares": list(SHARES),
-            "left": people.said.mean(axis=0).round(4).tolist(),
+            "left": people.said.mean(axis=0).round(6).tolist(),
         },
     }
 

@@ -84,7 +84,7 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
     -----
     A channel some of whose features are NaN at a sample counts as missing there: nothing is
     learned or concluded from the others, but they stay as they are in the output. Values more
-    than 3 standard deviations from the mean count as 3 away, and stay too.
+    than 6 standard deviations from the mean count as 6 away, and stay too.
 
     A sample without any channel gets the mean, and so does a feature that nothing goes with. A
     constant feature gets its constant. A feature never seen in training gets 0, and its

@@ -18,7 +18,7 @@ Mask = NDArray[np.bool_]
 
 # Values further from the mean than so many standard deviations count as this far away: one flat or
 # wild electrode must not speak for all others.
-_FAR = 3.0
+_FAR = 6.0
 
 
 def standardised(
@@ -26,7 +26,7 @@ def standardised(
 ) -> tuple[Array, Mask]:
     """Values in units of ``scaling``, 0 where the channel is missing; who has which channel.
 
-    Channels that are not usable count as missing. No value is more than 3 units away.
+    Channels that are not usable count as missing. No value is more than 6 units away.
     """
     observed = observed_channels(X, columns) & usable
     values = scaling.apply(X)

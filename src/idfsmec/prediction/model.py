@@ -81,7 +81,7 @@ class Model:
 
     @property
     def prior(self) -> list[float]:
-        """How frequent the model takes each class to be: its ``class_prior_``, or as in training."""
+        """How frequent it takes each class to be: its ``class_prior_``, or as in training."""
         people = np.array(list(self.data["people"].values()), dtype=np.float64)
         given = getattr(self.estimator, "class_prior_", people / people.sum())
         return [float(one) for one in given]

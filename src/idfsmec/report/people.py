@@ -85,6 +85,7 @@ def _about_person(model: Model, person: PersonPrediction) -> dict[str, Any]:
         "warnings": [_sentence(one) for one in person.warnings],
         "predicted": person.predicted,
         "probability": person.probability if said else None,
+        "measured": bool(_metrics(model)),
         "low": person.low if np.isfinite(person.low) else None,
         "high": person.high,
         "votes": [{**bar, "value": f"{votes[bar['name']]:+.2f}"} for bar in make_bars(votes)],

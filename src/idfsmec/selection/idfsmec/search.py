@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils import indexable
 
+from idfsmec._columns import channel_codes, channel_columns
 from idfsmec._groups import groups_of, warn_of_split_people
 from idfsmec._jobs import one_blas_thread
 from idfsmec._parameters import (
@@ -67,11 +68,11 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
     """:class:`IDFSMEC` with ``lam``, ``gamma`` and the number of features chosen by inner folds.
 
     All folds, all ``lams`` and all channels are solved in one batch. A linear SVM on the leading
-    features, standardised by the training part and filled with its mean, then scores them on the
-    held-out part. The number of features and the cost are chosen together, with ``lam`` and
-    ``gamma`` as :class:`IDFSMEC` has them; another pair is taken only if it is better than that
-    by more than three standard errors over the folds. Of equals the first wins: fewer features,
-    a smaller cost. The nested evaluation of ``idfsmec benchmark`` chooses in the same way; see
+    features, standardised and filled by the training part, then scores them on the held-out part.
+    The number of features and the cost are chosen together, with ``lam`` and ``gamma`` as
+    :class:`IDFSMEC` has them; another pair is taken only if it is better than that by more than
+    three standard errors over the folds. Of equals the first wins: fewer features, a smaller cost.
+    The nested evaluation of ``idfsmec benchmark`` chooses in the same way; see
     :mod:`idfsmec.selection.tuning`.
 
     Parameters
@@ -87,6 +88,10 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
     cv : int, splitter or iterable, default=5
         Inner folds. With an integer and ``groups``, folds are stratified and keep groups
         together; there are fewer where a class has too few samples or groups.
+    filler : transformer, optional
+        What stands in for missing values, such as ``ChannelCompleter()``, which ``idfsmec select
+        --tune`` and the benchmark have; fitted on the training part of each fold, with
+        ``channels`` set where it has them. By default the training mean.
     classifier : classifier, optional
         Scores the selections in place of the linear SVM, at its own settings: ``costs`` and
         ``class_weight`` are not used then.
@@ -136,6 +141,7 @@ missingness_, effects_
         "n_features_to_select": [SequenceOf(integer(1), fraction())],
         "costs": [SequenceOf(number(0))],
         "cv": ["cv_object"],
+        "filler": [HasMethods(["fit", "transform"]), None],
         "classifier": [HasMethods(["fit", "predict"]), None],
         "class_weight": [StrOptions({"balanced"}), None],
         "scoring": [StrOptions(set(CRITERIA))],
@@ -151,6 +157,7 @@ missingness_, effects_
         n_features_to_select: Sequence[int | float] = N_FEATURES,
         costs: Sequence[float] = SVM_COSTS,
         cv: Any = N_INNER_SPLITS,
+        filler: BaseEstimator | None = None,
         classifier: BaseEstimator | None = None,
         class_weight: str | None = "balanced",
         scoring: str = CRITERION,
@@ -171,6 +178,7 @@ missingness_, effects_
         self.n_features_to_select = n_features_to_select
         self.costs = costs
         self.cv = cv
+        self.filler = filler
         self.classifier = classifier
         self.class_weight = class_weight
         self.scoring = scoring
@@ -262,9 +270,8 @@ missingness_, effects_
         classify, costs, slope = self._classifier()
         scorers = []
         for train, test in splits:
-            scaling = Scaling.learn(X[train])
-            parts = scaling.filled(X[train]), codes[train], scaling.filled(X[test]), codes[test]
-            split = Split(*parts, subjects[test])
+            filled = self._fill(X[train], X[test])
+            split = Split(filled[0], codes[train], filled[1], codes[test], subjects[test])
             scorers.append(SplitScorer(split, classify, [self.scoring], slope))
         counts = feature_counts(self.n_features_to_select, X.shape[1])
         with one_blas_thread():
@@ -277,6 +284,20 @@ missingness_, effects_
                 metric=self.scoring,
                 n_jobs=self.n_jobs,
             )
+
+    def _fill(self, train: Array, test: Array) -> tuple[Array, Array]:
+        """Standardise and fill, learning from the training part alone."""
+        scaling = Scaling.learn(train)
+        if self.filler is None:
+            return scaling.filled(train), scaling.filled(test)
+        filler: Any = clone(self.filler)
+        if "channels" in filler.get_params():
+            names = getattr(self, "feature_names_in_", None)
+            _, columns = channel_columns(self.channels, train.shape[1], names)
+            filler.set_params(channels=channel_codes(columns))
+        filler.fit(scaling.apply(train))
+        seen = (np.asarray(filler.transform(scaling.apply(part))) for part in (train, test))
+        return next(seen), next(seen)
 
     def _classifier(self) -> tuple[Classify, list[float], float]:
         """What scores the selections, the costs to try, and what makes log odds of decisions."""
