@@ -34,14 +34,14 @@ from idfsmec.solver.steps import (
     w_step,
 )
 
-# Iterations between two looks at the first-order conditions.
-_CHECK_EVERY = 20
-# Most problems are solved after this many iterations.
-_LONG = 400
-# Share of the bound that the curvature is eased to, by this factor an iteration, and how it goes
-# back. W's steps are longer to begin with: theirs is eased less.
-_EASED_TO, _EASED_BY, _BACK_BY = 0.3, 0.97, 2.0
-_EASED_TO_FOR_W = 0.6
+#: Iterations between two looks at the first-order conditions.
+CHECK_EVERY = 20
+#: Most problems are solved after this many iterations.
+LONG = 400
+#: Share of the bound that the curvature is eased to, by this factor an iteration, and how it goes
+#: back. W's steps are longer to begin with: theirs is eased less.
+EASED_TO, EASED_BY, _BACK_BY = 0.3, 0.97, 2.0
+EASED_TO_FOR_W = 0.6
 # A device takes as long for a few problems as for thousands; the host is then faster.
 _TOO_FEW_FOR_A_DEVICE = 512
 
@@ -168,10 +168,10 @@ def solve(
     history = [(state.index, value * unit)]
     for iteration in range(1, max_iter + 1):
         _iterate(state)
-        if iteration % _CHECK_EVERY and iteration < max_iter:
+        if iteration % CHECK_EVERY and iteration < max_iter:
             history.append((state.index, state.value * state.unit))
             continue
-        now = _finish(state, tol, patient=iteration >= _LONG)
+        now = _finish(state, tol, patient=iteration >= LONG)
         history.append((state.index, state.value * state.unit))
         for whole, part in (
             (theta, state.theta),
@@ -255,12 +255,12 @@ def _iterate(state: _State) -> None:
     W_ahead = state.W + push[:, :, None] * (state.W - state.W_before)
     residual = fit_product(problems, theta, W_ahead) - problems.P
     curvature = w_curvature(problems.A_top, state.A_diagonal, theta)
-    W = w_step(W_ahead, theta, residual, xp.clip(state.ease, _EASED_TO_FOR_W, 1.0) * curvature)
+    W = w_step(W_ahead, theta, residual, xp.clip(state.ease, EASED_TO_FOR_W, 1.0) * curvature)
 
     R_theta = redundancy_product(problems, theta)
     value = objective(problems, theta, W, R_theta)
     better = value <= state.value
-    eased = xp.clip(_EASED_BY * state.ease, _EASED_TO, 1.0)
+    eased = xp.clip(EASED_BY * state.ease, EASED_TO, 1.0)
     state.theta_before, state.W_before, state.R_theta_before = state.theta, state.W, state.R_theta
     if xp is np and better.all():  # the usual case; asking a device would cost more than it saves
         state.theta, state.W, state.R_theta = theta, W, R_theta

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from idfsmec.solver._array import diagonal, to_device, to_numpy
 from idfsmec.solver.batch import default_start, solve
+from idfsmec.solver.gpu import solve_on_gpu, suits
 from idfsmec.solver.moments import Moments
 from idfsmec.solver.problem import ChannelProblems, fit_product
 from idfsmec.solver.table_moments import Columns, Group, TableMoments
@@ -29,7 +30,7 @@ _BLOCK, _BLOCK_ON_DEVICE = 2048 * 18**2, 65_536 * 18**2
 # At least so many problems together, also where workers are left without any.
 _LEAST_BLOCK = 32
 # Blocks for each worker, so that none waits long for the last one.
-_BLOCKS_PER_WORKER = 4
+_BLOCKS_PER_WORKER = 2
 # What a problem costs beside its entries of A, in these; and how much work starts workers: less is
 # done in the seconds that this takes.
 _BESIDE, _WORTH_WORKERS = 400, 6_000_000
@@ -216,13 +217,13 @@ def _pose(
     for size in np.unique(sizes[sizes > 0]):
         places = np.flatnonzero(sizes == size)
         kept = np.nonzero(varying[places])[1].reshape(places.size, -1)
-        rows = places[:, None, None]
+        rows, whole = places[:, None, None], kept.shape[1] == A.shape[1]
         yield _Posed(
             table=np.full(places.size, number),
             channel=group.channels[places],
             columns=group.columns[places[:, None], kept],
-            A=A[rows, kept[:, :, None], kept[:, None, :]],
-            P=P[rows, np.arange(P.shape[1])[:, None], kept[:, None, :]],
+            A=A[places] if whole else A[rows, kept[:, :, None], kept[:, None, :]],
+            P=P[places] if whole else P[rows, np.arange(P.shape[1])[:, None], kept[:, None, :]],
             y2=y2[places],
             unit=unit[places[:, None], kept],
             lam_factor=np.full(
@@ -298,8 +299,14 @@ def _solve_block(posed: _Posed, lams: Array, options: Options) -> _Found:
     weights = to_device(lams[lam] * posed.lam_factor[which], options.device)
     place = to_device(which, options.device)
     problems = unweighted.take(place).weighted(weights)
-    solution = solve(
-        problems, tol=options.tol, max_iter=options.max_iter, start=(theta[place], W[place])
+    first = np.flatnonzero((posed.table[which] == 0) & (lam == 0))
+    how: dict[str, Any] = {
+        "tol": options.tol,
+        "max_iter": options.max_iter,
+        "start": (theta[place], W[place]),
+    }
+    solution = (
+        solve_on_gpu(problems, wanted=first, **how) if suits(problems) else solve(problems, **how)
     )
     residual = problems.P - fit_product(problems, solution.theta, solution.W)
     gains = (residual**2).sum(1) / diagonal(problems.A)
@@ -311,7 +318,7 @@ def _solve_block(posed: _Posed, lams: Array, options: Options) -> _Found:
         objective=to_numpy(solution.objective),
         kkt_residual=to_numpy(solution.kkt_residual),
         n_iter=to_numpy(solution.n_iter),
-        history=solution.course(np.flatnonzero((posed.table[which] == 0) & (lam == 0))),
+        history=solution.course(first),
     )
 
 

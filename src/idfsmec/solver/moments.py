@@ -119,7 +119,8 @@ class Moments:
     @property
     def std(self) -> Array:
         """Population standard deviation of each feature, shape (b, d)."""
-        return self.scale * np.sqrt(_diagonal(self.centred()[0]) / self._divisor)
+        variance = _diagonal(self.sum_xx) - self.sum_x * (self.sum_x / self._divisor)
+        return self.scale * np.sqrt(np.maximum(variance, 0.0) / self._divisor)
 
     def centred(self) -> tuple[Array, Array, Array]:
         """Moments about the observed mean, in units of ``scale``.

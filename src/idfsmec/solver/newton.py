@@ -26,18 +26,18 @@ from idfsmec.solver.support import Support, centred
 # Beyond this many unknowns a Newton step costs more than the first-order steps it replaces.
 LARGEST_SYSTEM = 160
 _MAX_STEPS, _MAX_STEPS_IF_PATIENT = 8, 40
-# Steps end at this share of the tolerance.
-_ENOUGH = 1e-3
-# Newton's steps end in rounding noise: this much of U's scale counts as "no higher".
-_ROUNDING = 1e-13
-# Damping (Levenberg-Marquardt) shortens steps where the Hessian is singular or indefinite. A trace
-# of it is always there: rows of W that belong to features without weight are not determined. Where
-# much is needed, a saddle is near, and first-order steps leave it at less cost; but if these have
-# been tried in vain, the features differ so much in scale that patience pays.
-_LEAST_DAMPING = 1e-9
-_FIRST_DAMPING = 1e-3
-_MOST_DAMPING, _MOST_IF_PATIENT = 0.02, 100.0
-_EASED_BY, _RAISED_BY = 0.1, 30.0
+#: Steps end at this share of the tolerance.
+ENOUGH = 1e-3
+#: Newton's steps end in rounding noise: this much of U's scale counts as "no higher".
+ROUNDING = 1e-13
+#: Damping (Levenberg-Marquardt) shortens steps where the Hessian is singular or indefinite. A
+#: trace of it is always there: rows of W that belong to features without weight are not
+#: determined. Where much is needed, a saddle is near, and first-order steps leave it at less cost;
+#: but if these have been tried in vain, the features differ so much in scale that patience pays.
+LEAST_DAMPING = 1e-9
+FIRST_DAMPING = 1e-3
+MOST_DAMPING, MOST_IF_PATIENT = 0.02, 100.0
+EASED_BY, _RAISED_BY = 0.1, 30.0
 
 
 def polish(
@@ -157,21 +157,21 @@ def _descend(
     point.value = value * 1.0
     found = (theta * 1.0, W * 1.0, value * 1.0)
     index = arange(value.shape[0], value)
-    damping = xp.full_like(value, _LEAST_DAMPING)
-    most = _MOST_IF_PATIENT if patient else _MOST_DAMPING
+    damping = xp.full_like(value, LEAST_DAMPING)
+    most = MOST_IF_PATIENT if patient else MOST_DAMPING
     for _ in range(_MAX_STEPS_IF_PATIENT if patient else _MAX_STEPS):
         new = _Point.at(problems, *newton_step(problems, point, damping))
         change = new.value - point.value
-        rounding = _ROUNDING * xp.maximum(point.value, problems.y2)
+        rounding = ROUNDING * xp.maximum(point.value, problems.y2)
         better = (change < -rounding) | ((change <= rounding) & (new.residual < point.residual))
         new.value = xp.minimum(new.value, point.value)
         point.replace(better, new)
         damping = xp.where(
             better,
-            xp.clip(_EASED_BY * damping, _LEAST_DAMPING, None),
-            xp.clip(_RAISED_BY * damping, _FIRST_DAMPING, None),
+            xp.clip(EASED_BY * damping, LEAST_DAMPING, None),
+            xp.clip(_RAISED_BY * damping, FIRST_DAMPING, None),
         )
-        trying = (point.residual > _ENOUGH * tol) & (damping < most)
+        trying = (point.residual > ENOUGH * tol) & (damping < most)
         if not bool(trying.all()):
             _store(found, index, point)
             if not bool(trying.any()):

@@ -29,6 +29,7 @@ from idfsmec.solver._array import (
     eye,
     namespace,
     solve_twice,
+    to_numpy,
     transpose,
 )
 from idfsmec.solver.problem import ChannelProblems
@@ -38,8 +39,8 @@ Array = NDArray[np.float64]
 _TINY = 1e-300
 # Costs below this share of a feature's count as zero when the start is chosen.
 _RIDGE = 1e-6
-# Curvatures are raised by this share, so that (eta I - C) never loses a direction of W.
-_MARGIN = 1e-4
+#: Curvatures are raised by this share, so that (eta I - C) never loses a direction of W.
+MARGIN = 1e-4
 # A perfect fit has U = 0; this floor, relative to the largest U, keeps its logarithm finite.
 _FLOOR = 1e-15
 
@@ -170,7 +171,7 @@ def w_curvature(A_top: Any, A_diagonal: Any, theta: Any) -> Any:
     largest = xp.max(theta, axis=1)
     by_top = A_top * largest * largest
     by_trace = dot(A_diagonal * theta, theta)
-    return (1.0 + _MARGIN) * xp.minimum(by_top, by_trace)
+    return (1.0 + MARGIN) * xp.minimum(by_top, by_trace)
 
 
 def start_projection(A: Any, P: Any) -> Any:
@@ -189,7 +190,7 @@ def start_projection(A: Any, P: Any) -> Any:
     left, singular, right = xp.linalg.svd(P, full_matrices=False)
     informative = singular > 1e-10 * singular[:, :1] + _TINY
     rank = xp.sum(informative * 1, axis=1)
-    for r in sorted({int(value) for value in rank}):
+    for r in np.unique(to_numpy(rank)).tolist():  # asked of a device once, not for each problem
         if r < right.shape[1]:
             chosen = rank == r
             right[chosen, r:, :] = _cheap_complement(
