@@ -118,6 +118,16 @@ def read_parts(path: Path) -> Parts:
         )
 
 
+def read_info(path: Path) -> dict[str, Any]:
+    """Read how a Parquet table was made, without its rows."""
+    try:
+        return _check_metadata((pq.read_schema(path).metadata or {}).get(METADATA_KEY)).get(
+            "info", {}
+        )
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error.__cause__
+
+
 def _read_parquet(path: Path) -> Parts:
     try:
         # A folder called "session=1" is a name here, not a column.

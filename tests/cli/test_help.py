@@ -19,6 +19,7 @@ def test_the_commands_are_those_of_the_contract():
         "demo",
         "features",
         "select",
+        "summarise",
         "train",
         "predict",
         "audit",

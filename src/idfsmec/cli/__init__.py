@@ -14,6 +14,7 @@ from idfsmec.cli.predict import predict
 from idfsmec.cli.report import report
 from idfsmec.cli.reproduce import reproduce
 from idfsmec.cli.select import select
+from idfsmec.cli.summarise import summarise
 from idfsmec.cli.train import train
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "demo",
     "features",
     "select",
+    "summarise",
     "train",
     "predict",
     "audit",

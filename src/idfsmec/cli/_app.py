@@ -49,6 +49,7 @@ class OneLineGroup(TyperGroup):
             "demo",
             "features",
             "select",
+            "summarise",
             "train",
             "predict",
             "audit",

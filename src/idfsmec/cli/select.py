@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,8 +25,24 @@ SHOWN = 10
 # Columns that hold words.
 _WORDS = ("channel", "feature", "stable", "direction")
 
-TablePath = Annotated[
-    AnyPath, typer.Argument(metavar="TABLE", help="Feature table: .parquet, .csv or .csv.gz.")
+if TYPE_CHECKING:  # from Python one name, or several
+    AnyPaths = AnyPath | Sequence[AnyPath]
+else:
+    AnyPaths = list[Path]
+TablePaths = Annotated[
+    AnyPaths,
+    typer.Argument(
+        metavar="TABLE",
+        help="Feature tables (.parquet, .csv, .csv.gz), folders of Parquet files, and summaries "
+        "(.summary) of hospitals, as one.",
+    ),
+]
+BySums = Annotated[
+    bool,
+    typer.Option(
+        "--by-sums",
+        help="Rank from sums, as for folders and summaries, where there are tables alone.",
+    ),
 ]
 Output = Annotated[
     AnyPath, typer.Option("-o", "--output", help="Where to write the ranking, a CSV file.")
@@ -55,7 +71,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace an existing rankin
 
 @command("select")
 def select(
-    table: TablePath,
+    tables: TablePaths,
     output: Output = Path("ranking.csv"),
     k: Count = None,
     lam: Lam = 1.0,
@@ -63,6 +79,7 @@ def select(
     tune: Tune = False,
     resamples: Resamples = 0,
     seed: Seed = 0,
+    by_sums: BySums = False,
     force: Force = False,
 ) -> pd.DataFrame:
     """Rank the features and channels of a table in which channels may be missing.
@@ -71,18 +88,23 @@ def select(
 
         idfsmec select table.parquet -o ranking.csv --k 20
         idfsmec select table.csv --tune --resamples 100
+        idfsmec select a.summary b.summary our_table.parquet -o ranking.csv
 
-    All halves are solved in one batch by one process, so there is no --jobs.
+    Folders of Parquet files are read a few rows at a time. From them and from
+    summaries, channels are judged by sums over people held out. All halves are
+    solved in one batch by one process, so there is no --jobs.
     """
-    from idfsmec._files import neutralise, replacing
     from idfsmec.selection import channel_frame, ranking_frame
-    from idfsmec.table import FeatureTable
 
-    path, output = Path(table), Path(output)
+    paths, output = _paths(tables), Path(output)
     _check(output, k, force)
     check_resamples(resamples)
     check_seed(seed)
-    read = FeatureTable.read(path)
+    if by_sums or any(path.is_dir() or path.suffix.lower() == ".summary" for path in paths):
+        if tune or resamples:
+            raise InputError("--tune and --resamples need the rows of all people, in table files.")
+        return _select_by_sums(paths, output, k, lam, gamma)
+    read, path = _read(paths), paths[0]
     with warnings_as_lines(), _naming(path):
         selector = _fit(read, k, lam, gamma, tune)
         features, channels = ranking_frame(selector), channel_frame(selector)
@@ -91,12 +113,60 @@ def select(
         stability = _resample(read, selector, resamples, seed) if resamples else None
     if stability is not None:
         features = _add_frequencies(features, read, stability)
-    with replacing(output) as (beside,):
-        neutralise(features).to_csv(beside, index=False)
+    _write(features, output)
     _show(features, channels)
     if stability is not None:
         _show_stability(stability, int(features["frequency"].notna().sum()))
     say(f"Ranking of {len(features)} features written to {output}.")
+    return features
+
+
+def _paths(tables: AnyPath | Sequence[AnyPath]) -> list[Path]:
+    if isinstance(tables, (str, Path)):
+        return [Path(tables)]
+    return [Path(table) for table in tables]
+
+
+def _read(paths: list[Path]) -> FeatureTable:
+    from idfsmec.table import FeatureTable
+
+    read = [FeatureTable.read(path) for path in paths]
+    return read[0] if len(read) == 1 else FeatureTable.concat(read)
+
+
+def _write(features: pd.DataFrame, output: Path) -> None:
+    from idfsmec._files import neutralise, replacing
+
+    with replacing(output) as (beside,):
+        neutralise(features).to_csv(beside, index=False)
+
+
+def _select_by_sums(
+    paths: list[Path], output: Path, k: int | None, lam: float, gamma: float
+) -> pd.DataFrame:
+    """Rank from sums alone: what summaries have, and what tables are turned into."""
+    from idfsmec.selection import IDFSMEC, Summary, channel_frame, ranking_frame, summarise
+    from idfsmec.selection.idfsmec.summary import combine
+
+    parts = []
+    with shown("summing up"):
+        for path in paths:
+            shared = path.suffix.lower() == ".summary"
+            parts.append(Summary.read(path) if shared else summarise(path, min_people=1))
+    whole = combine(parts, [str(path) for path in paths])
+    count: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
+    with warnings_as_lines(), _naming(paths[0]), shown("ranking"):
+        selector = IDFSMEC(lam=lam, gamma=gamma, **count).fit_summaries([whole])
+    features, channels = ranking_frame(selector), channel_frame(selector)
+    _write(features, output)
+    _show(features, channels)
+    people = ", ".join(f"{n} {label}" for label, n in zip(whole.labels, whole.people, strict=True))
+    if whole.withheld:
+        say(f"{len(whole.withheld)} sums over few people were withheld: {whole.withheld[0]}, ...")
+    say(
+        f"Ranking of {len(features)} features from sums over {people} of {whole.n_tables} tables "
+        f"written to {output}."
+    )
     return features
 
 

@@ -4,10 +4,10 @@ from .cross_channel import CrossChannelReranker
 from .effects import feature_effects
 from .frames import channel_frame, ranking_frame
 from .grid import GridSelector, rank_grid
-from .idfsmec.collect import summarise
 from .idfsmec.estimator import IDFSMEC
 from .idfsmec.path import IDFSPath, idfs_path
 from .idfsmec.search import IDFSMECCV
+from .idfsmec.summarise import summarise
 from .idfsmec.summary import Summary
 from .rivals import (
     CDLSR,

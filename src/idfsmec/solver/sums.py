@@ -99,14 +99,14 @@ class ChannelSums:
             getattr(wider, name)[:, classes] = getattr(self, name)
         return replace(wider, shift=self.shift, scale=self.scale)
 
-    def merged(self, n_folds: int) -> ChannelSums:
-        """Folds f, f + n_folds, f + 2 n_folds, ... put together; those beyond are empty."""
+    def merged(self, n_folds: int, first: int = 0) -> ChannelSums:
+        """Folds f, f + n_folds, f + 2 n_folds, ... put together as fold f + first."""
         parts = {}
         for name in _ADDED:
             old = getattr(self, name)
             parts[name] = np.zeros_like(old)
             for fold, part in enumerate(old):
-                parts[name][fold % n_folds] += part
+                parts[name][first + fold % n_folds] += part
         return replace(self, **parts)
 
 

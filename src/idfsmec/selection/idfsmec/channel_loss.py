@@ -45,7 +45,7 @@ _PROBLEMS = 4096
 _BLOCK_ELEMENTS = 100_000
 # Bends the sum over a sample's features, so that it is not 0 where these cancel out.
 _BEND = 0.37
-TOO_FEW = "a class has fewer than 2 people"
+_TOO_FEW = "a class has fewer than 2 people"
 UNTESTED = "no channel has each class in all folds"
 
 
@@ -83,7 +83,7 @@ def held_out_channel_losses(
     moments, solved
         Of these.
     """
-    values, fallbacks = solved.objectives.copy(), [TOO_FEW] * len(samples)
+    values, fallbacks = solved.objectives.copy(), [_TOO_FEW] * len(samples)
     parts = []
     for own, table in zip(samples, moments, strict=True):
         if engine.channel_loss == "held-out-sums":

@@ -17,13 +17,9 @@ from idfsmec.features.settings import FeatureSettings
 from idfsmec.selection.idfsmec.channel_loss import N_NAME_FOLDS
 from idfsmec.selection.idfsmec.summary import Summary
 from idfsmec.solver import ChannelSums, add_sums, cell_sums
-from idfsmec.table import FeatureTable
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
-
-#: Sums over fewer people of a class are withheld.
-MIN_PEOPLE = 10
 
 
 class Collector:
@@ -114,7 +110,7 @@ class Collector:
     ) -> Summary:
         """Give the sums, without those over fewer than ``min_people`` people of a class."""
         classes = sorted({*self._totals, *labels})
-        shape, n_channels = (N_NAME_FOLDS, len(classes)), len(self._names)
+        shape = (N_NAME_FOLDS, len(classes))
         people, have, met = self._tally(classes)
         sums = []
         for at, own in enumerate(self._places):
@@ -137,16 +133,16 @@ class Collector:
                 total[:, k], people[:, k], have[:, :, k], met[:, :, k] = 0, 0, 0, 0
                 sums = [_without(one, k) for one in sums]
         n_folds = _affordable(people, min_people, n_folds)
-        total, people = _merged(total, n_folds), _merged(people, n_folds)
-        have, met = _merged(have, n_folds), _merged(met, n_folds)
-        for at in range(n_channels):
-            sums[at] = sums[at].merged(n_folds)
+        first = self._first_fold(n_folds)
+        total, have, met = (_merged(part, n_folds, first) for part in (total, have, met))
+        for at, name in enumerate(self._names):
+            sums[at] = sums[at].merged(n_folds, first)
             for k, label in enumerate(classes):
                 if _too_few(met[:, at, k], have[:, at, k], min_people):
-                    sums[at] = _in_one_fold(sums[at], k)
+                    sums[at] = _in_one_fold(sums[at], k, first)
                     counts = met[:, at, k].sum(keepdims=True), have[:, at, k].sum(keepdims=True)
                     if _too_few(*counts, min_people):
-                        withheld.append(f"{self._names[at]} of class {label}")
+                        withheld.append(f"{name} of class {label}")
                         sums[at], have[:, at, k] = _without(sums[at], k), 0
         return Summary(
             self.columns,
@@ -160,6 +156,12 @@ class Collector:
             tuple(withheld),
             min_people,
         )
+
+    def _first_fold(self, n_folds: int) -> int:
+        """Where the folds of a table that has few begin: tables should not all take the first."""
+        everyone = b"".join(sorted({digest for _, digest in self._people}))
+        chance = int.from_bytes(sha256(everyone).digest()[:8], "big")
+        return n_folds * (chance % (N_NAME_FOLDS // n_folds))
 
     def _tally(self, classes: list[Any]) -> tuple[Counts, Counts, Counts]:
         """People by fold and class; those who have each channel mostly, and at all."""
@@ -190,12 +192,13 @@ def _without(sums: ChannelSums, k: int) -> ChannelSums:
     return replace(sums, **parts)
 
 
-def _in_one_fold(sums: ChannelSums, k: int) -> ChannelSums:
-    """The same with all samples of a class in the first fold."""
+def _in_one_fold(sums: ChannelSums, k: int, fold: int) -> ChannelSums:
+    """The same with all samples of a class in one fold."""
     parts = {name: getattr(sums, name).copy() for name in ("count", "sum_x", "sum_xx")}
     for part in parts.values():
-        part[0, k] = part[:, k].sum(axis=0)
-        part[1:, k] = 0.0
+        whole = part[:, k].sum(axis=0)
+        part[:, k] = 0.0
+        part[fold, k] = whole
     return replace(sums, **parts)
 
 
@@ -214,63 +217,11 @@ def _affordable(people: Counts, min_people: int, n_folds: int) -> int:
     return n_folds
 
 
-def _merged(counts: NDArray[Any], n_folds: int) -> NDArray[Any]:
+def _merged(counts: NDArray[Any], n_folds: int, first: int = 0) -> NDArray[Any]:
     found = np.zeros_like(counts)
     for fold, part in enumerate(counts):
-        found[fold % n_folds] += part
+        found[first + fold % n_folds] += part
     return found
-
-
-def summarise(
-    table: FeatureTable,
-    *,
-    min_people: int = MIN_PEOPLE,
-    n_folds: int = N_NAME_FOLDS,
-    labels: Iterable[Any] = (),
-) -> Summary:
-    """Sum up a table: all that :class:`idfsmec.IDFSMEC` needs of it, without a row of anybody.
-
-    People are dealt to folds by the SHA-256 of their names, so that hospitals agree without
-    asking each other. Where a fold would have fewer than ``min_people`` people of a class, the
-    table gets half as many folds; a channel that fewer people of some fold have goes into the
-    first fold whole; what even so has fewer people is withheld, and named.
-
-    Parameters
-    ----------
-    table : FeatureTable
-    min_people : int, default=10
-        Sums over fewer people of a class are withheld. 1 withholds nothing.
-    n_folds : {1, 2, 4}, default=4
-        Folds of people, at most, which the channels are judged by.
-    labels : iterable, optional
-        Of the whole study, where the table may lack some.
-
-    Returns
-    -------
-    Summary
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from idfsmec import FeatureTable, summarise
-    >>> rng = np.random.default_rng(0)
-    >>> X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["F3__alpha", "Cz__alpha"])
-    >>> table = FeatureTable(X, ["HC", "MDD"] * 30, [f"s{i}" for i in range(60)])
-    >>> summarise(table)
-    Summary(1 tables; people HC: 30, MDD: 30; 2 channels, 2 features; 0 sums withheld)
-    """
-    if min_people < 1:
-        raise InputError(f"min_people={min_people}: give 1 or more.", argument="min_people")
-    if n_folds not in (1, 2, 4):
-        raise InputError(f"n_folds={n_folds}: give 1, 2 or 4.", argument="n_folds")
-    collector = Collector(list(table.X.columns), table.column_channels, feature_settings(table))
-    collector.add(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy())
-    return collector.summary(min_people, n_folds, labels)
-
-
-def feature_settings(table: FeatureTable) -> dict[str, Any]:
-    """How a table's features were computed, of what ``info`` says, and nothing else of it."""
-    return settings_of(table.info)
 
 
 def settings_of(info: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from idfsmec._jobs import Processes, one_blas_thread
 from idfsmec.errors import InputError
 from idfsmec.selection.idfsmec.channel_loss import (
     TOL,
-    TOO_FEW,
     UNTESTED,
     ChannelLosses,
 )
@@ -23,6 +22,8 @@ from idfsmec.selection.idfsmec.engine import pose
 from idfsmec.selection.idfsmec.fits import Fits
 from idfsmec.selection.idfsmec.summary import Summary
 from idfsmec.solver import ChannelFits, Options, losses_of_sums, solve_channels, table_of_sums
+
+_ONE_FOLD = "the summaries have fewer than two folds of people"
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class SumEngine:
         source = (self.summary.sums, self.summary.class_total, self.summary.places)
         folds = np.flatnonzero(self.summary.class_total.sum(axis=1) > 0).tolist()
         if len(folds) < 2:
-            return ChannelLosses(solved.objectives, [TOO_FEW])
+            return ChannelLosses(solved.objectives, [_ONE_FOLD])
         training = [table_of_sums(*source, [g for g in folds if g != f]) for f in folds]
         options = replace(self.options, tol=max(self.options.tol, TOL), device=None)
         fits = solve_channels(training, lams, options, Processes.available())

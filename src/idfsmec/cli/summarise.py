@@ -1,0 +1,99 @@
+"""``idfsmec summarise``: what a hospital may share in place of its table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from idfsmec.cli._app import command
+from idfsmec.cli._console import say
+from idfsmec.cli._options import AnyPath, Names, split_names
+from idfsmec.cli._progress import shown
+from idfsmec.errors import ExistingFileError, InputError
+
+if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
+    from idfsmec.selection import Summary
+
+ENDING = ".summary"
+
+TablePath = Annotated[
+    AnyPath,
+    typer.Argument(
+        metavar="TABLE",
+        help="Feature table, a folder of Parquet files, or (to describe it) a .summary file.",
+    ),
+]
+Output = Annotated[
+    AnyPath, typer.Option("-o", "--output", help="Where to write the summary, a .summary file.")
+]
+MinPeople = Annotated[
+    int, typer.Option(help="Sums over fewer people of a class are withheld, and named.")
+]
+Folds = Annotated[
+    int, typer.Option("--folds", help="Folds of people that judge channels, at most: 1, 2 or 4.")
+]
+Labels = Annotated[
+    Names | None,
+    typer.Option(help="Labels of the whole study, with commas, where this table lacks some."),
+]
+Describe = Annotated[
+    bool, typer.Option("--describe", help="Print in words all that is in the summary.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing summary.")]
+
+
+@command("summarise")
+def summarise(
+    table: TablePath,
+    output: Output = Path("site.summary"),
+    min_people: MinPeople = 10,
+    folds: Folds = 4,
+    labels: Labels = None,
+    describe: Describe = False,
+    force: Force = False,
+) -> Summary:
+    """Sum up a table, so that hospitals can rank together and share no rows.
+
+    For example::
+
+        idfsmec summarise table.parquet -o hospital_a.summary --describe
+        idfsmec summarise hospital_a.summary --describe
+        idfsmec select hospital_a.summary hospital_b.summary -o ranking.csv
+
+    A summary holds counts, sums and products by channel, class and fold of
+    people. No names, no rows, no minima and maxima.
+    """
+    from idfsmec._files import check_writable
+    from idfsmec.selection import Summary
+    from idfsmec.selection import summarise as sum_up
+
+    source, path = Path(table), Path(output)
+    if source.suffix.lower() == ENDING:
+        if not describe:
+            raise InputError(f"{source}: is a summary already; give --describe to read it.")
+        found = Summary.read(source)
+        say(found.describe())
+        return found
+    if path.suffix.lower() != ENDING:
+        raise InputError(f"{path}: give the summary a name that ends in {ENDING}.")
+    check_writable(path)
+    if path.exists() and not force:
+        raise ExistingFileError(path)
+    with shown("summing up"):
+        found = sum_up(
+            source, min_people=min_people, n_folds=folds, labels=split_names(labels) or ()
+        )
+    found.write(path)
+    if describe:
+        say(found.describe())
+    elif found.withheld:
+        say(f"Withheld, because fewer than {min_people} people have it: {_list(found.withheld)}.")
+    people = ", ".join(f"{n} {k}" for k, n in zip(found.labels, found.people, strict=True))
+    say(f"Summary of {people} written to {path}. See what is in it with --describe.")
+    return found
+
+
+def _list(names: tuple[str, ...]) -> str:
+    return "; ".join(names[:10]) + (f"; and {len(names) - 10} more" if len(names) > 10 else "")

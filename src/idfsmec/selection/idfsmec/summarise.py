@@ -1,0 +1,91 @@
+"""summarise: from a table, or files of one, to what of it may be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from idfsmec._table_files import file_format
+from idfsmec.errors import InputError
+from idfsmec.selection.idfsmec.channel_loss import N_NAME_FOLDS
+from idfsmec.selection.idfsmec.collect import Collector, settings_of
+from idfsmec.selection.idfsmec.stream import collect_files
+from idfsmec.selection.idfsmec.summary import Summary
+from idfsmec.table import FeatureTable
+
+#: Sums over fewer people of a class are withheld.
+MIN_PEOPLE = 10
+
+
+def summarise(
+    table: FeatureTable | str | PathLike[str],
+    *,
+    min_people: int = MIN_PEOPLE,
+    n_folds: int = N_NAME_FOLDS,
+    labels: Iterable[Any] = (),
+) -> Summary:
+    """Sum up a table: all that :class:`idfsmec.IDFSMEC` needs of it, without a row of anybody.
+
+    People are dealt to folds by the SHA-256 of their names, so that hospitals agree without
+    asking each other. Where a fold would have fewer than ``min_people`` people of a class, the
+    table gets half as many folds; a channel that fewer people of some fold have goes into one
+    fold whole; what even so has fewer people is withheld, and named.
+
+    Parameters
+    ----------
+    table : FeatureTable or path
+        A path may be a table's, or that of a folder of Parquet files, which are then read a few
+        rows at a time: only the sums need memory.
+    min_people : int, default=10
+        Sums over fewer people of a class are withheld. 1 withholds nothing.
+    n_folds : {1, 2, 4}, default=4
+        Folds of people, at most, which the channels are judged by.
+    labels : iterable, optional
+        Of the whole study, where the table may lack some.
+
+    Returns
+    -------
+    Summary
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from idfsmec import FeatureTable, summarise
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["F3__alpha", "Cz__alpha"])
+    >>> table = FeatureTable(X, ["HC", "MDD"] * 30, [f"s{i}" for i in range(60)])
+    >>> summarise(table)
+    Summary(1 tables; people HC: 30, MDD: 30; 2 channels, 2 features; 0 sums withheld)
+    """
+    if min_people < 1:
+        raise InputError(f"min_people={min_people}: give 1 or more.", argument="min_people")
+    if n_folds not in (1, 2, 4):
+        raise InputError(f"n_folds={n_folds}: give 1, 2 or 4.", argument="n_folds")
+    collector = _collected(table)
+    return collector.summary(min_people, n_folds, _alike(labels, collector.labels))
+
+
+def _collected(table: FeatureTable | str | PathLike[str]) -> Collector:
+    if not isinstance(table, FeatureTable):
+        path = Path(table)
+        if path.is_dir() or (path.is_file() and file_format(path) == "parquet"):
+            return collect_files(path)
+        table = FeatureTable.read(path)
+    settings = settings_of(table.info)
+    collector = Collector(list(table.X.columns), table.column_channels, settings)
+    collector.add(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy())
+    return collector
+
+
+def _alike(labels: Iterable[Any], known: Sequence[Any]) -> list[Any]:
+    """Labels of the type of those that are there: a command line knows text alone."""
+    kind = type(known[0])
+    try:
+        return [one if isinstance(one, kind) else kind(one) for one in labels]
+    except (TypeError, ValueError):
+        raise InputError(
+            f"The labels of the table are such as {known[0]!r}, and those given are not.",
+            argument="labels",
+        ) from None
