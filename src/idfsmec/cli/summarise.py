@@ -64,6 +64,8 @@ def summarise(
 
     A summary holds counts, sums and products by channel, class and fold of
     people. No names, no rows, no minima and maxima.
+
+    Nothing is random, so there is no --seed; one pass over the rows, no --jobs.
     """
     from idfsmec._files import check_writable
     from idfsmec.selection import Summary
