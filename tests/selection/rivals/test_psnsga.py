@@ -49,14 +49,13 @@ def test_objectives_follow_their_definition(wine):
         assert overlap == pytest.approx(1 / (1 + np.exp(-5 * (within - between))))
 
 
-def test_data_too_large_to_keep_differences_gives_the_same_objectives(wine, monkeypatch):
+def test_many_subsets_at_once_have_the_objectives_of_each_alone(wine):
     X, y = wine
     folds = np.arange(len(y)) % 10
-    masks = np.eye(13, dtype=bool)
-    expected = SubsetFitness(X, y, folds)(masks)
-    monkeypatch.setattr("idfsmec.selection.rivals.subset_fitness._KEPT_BYTES", 0)
-    monkeypatch.setattr("idfsmec.selection.rivals.subset_fitness._BLOCK_BYTES", 8 * 13 * 1000)
-    np.testing.assert_allclose(SubsetFitness(X, y, folds)(masks), expected, atol=1e-12)
+    masks = np.random.default_rng(0).random((30, 13)) < 0.4
+    together = SubsetFitness(X, y, folds)(masks)
+    alone = [SubsetFitness(X, y, folds)(mask[None])[0] for mask in masks]
+    np.testing.assert_array_equal(together, alone)
 
 
 def test_the_empty_subset_is_the_worst(wine):
@@ -190,11 +189,7 @@ def test_without_pymoo_the_error_says_how_to_install_it(monkeypatch, quick):
         quick.fit(*load_iris(return_X_y=True))
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_the_number_of_threads_changes_nothing(wine, monkeypatch, kept):
-    if not kept:
-        monkeypatch.setattr("idfsmec.selection.rivals.subset_fitness._KEPT_BYTES", 0)
-    monkeypatch.setattr("idfsmec.selection.rivals.subset_fitness._BLOCK_BYTES", 8 * 13 * 1000)
+def test_the_number_of_threads_changes_nothing(wine):
     alone = PSNSGA(n_generations=4, random_state=0).fit(*wine)
     together = PSNSGA(n_generations=4, random_state=0, n_jobs=3).fit(*wine)
     assert together.ranking_.tolist() == alone.ranking_.tolist()

@@ -8,12 +8,11 @@ from contextlib import nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import squareform
 
-# Differences of all pairs of samples are kept up to this size, else computed block by block.
-_KEPT_BYTES = 256 * 2**20
-_BLOCK_BYTES = 32 * 2**20
 _STEEPNESS = 5.0
+_DIGITS = 12
+
+Floats = NDArray[np.float64]
 
 
 class SubsetFitness:
@@ -24,8 +23,9 @@ class SubsetFitness:
     3. 1 / (1 + exp(-5 (within - between))): mean distance to the farthest sample of the same
        class against mean distance to the nearest of another class, Manhattan per feature.
 
-    The empty subset has (1, 1, 1). Distances are sums over features, so those of many subsets
-    come from one product of the pairs' differences with the subsets' masks.
+    The empty subset has (1, 1, 1). Distances are sums over features, so those of a sample for many
+    subsets come from one product of its differences to the others with the subsets' masks, and
+    no distances are kept: only the farthest and the nearest count.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ class SubsetFitness:
     folds : ndarray of shape (n_samples,)
         The fold each sample is tested in.
     n_threads : int, default=1
-        Threads that share the pairs of samples and the subsets; the objectives are the same for
-        any number.
+        Threads that share the samples and the subsets; the objectives are the same for any
+        number.
 
     Attributes
     ----------
@@ -59,25 +59,25 @@ class SubsetFitness:
 
     def __init__(
         self,
-        X: NDArray[np.float64],
+        X: Floats,
         y: NDArray[np.intp],
         folds: NDArray[np.intp],
         n_threads: int = 1,
     ) -> None:
         self.X = X
         self._n_threads = n_threads
-        self.n_classes = int(y.max()) + 1
-        self.y = y
         self.n_evaluations = 0
-        self._memory: dict[bytes, NDArray[np.float64]] = {}
-        self._pairs = np.triu_indices(X.shape[0], 1)
-        self._same_fold = folds[:, None] == folds
-        self._same_class = y[:, None] == y
-        self._others_exist = (~self._same_fold).any(axis=1)
-        small = 2 * self._pairs[0].size * X.shape[1] * 8 <= _KEPT_BYTES
-        self._kept = self._differences(slice(None)) if small else None
+        self._memory: dict[bytes, Floats] = {}
+        self._sizes = np.bincount(y)
+        # Samples of a class, or of a fold, side by side: their distances are slices then.
+        by_class, by_fold = np.argsort(y, kind="stable"), np.argsort(folds, kind="stable")
+        self._of_class = X[by_class]
+        self._class_ends = np.repeat(np.cumsum(self._sizes), self._sizes)
+        self._of_fold, self._y_of_fold = X[by_fold], y[by_fold]
+        ends = np.cumsum(np.bincount(folds))
+        self._folds = list(zip([0, *ends[:-1]], ends, strict=True))
 
-    def __call__(self, masks: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def __call__(self, masks: NDArray[np.bool_]) -> Floats:
         """Give the objectives of each mask, shape (n_masks, 3)."""
         keys = [np.packbits(mask).tobytes() for mask in masks]
         new = {key: place for place, key in enumerate(keys) if key not in self._memory}
@@ -87,65 +87,83 @@ class SubsetFitness:
             self._memory.update(zip(new, values, strict=True))
         return np.array([self._memory[key] for key in keys])
 
-    def _evaluate(self, masks: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _evaluate(self, masks: NDArray[np.bool_]) -> Floats:
+        sizes = masks.sum(axis=1)
+        objectives = np.ones((len(masks), 3))
+        some = np.flatnonzero(sizes)
         with ThreadPoolExecutor(self._n_threads) if self._n_threads > 1 else nullcontext() as pool:
             in_turn = pool.map if pool is not None else map
-            euclidean, manhattan = self._distances(masks.astype(np.float64), in_turn)
-            sizes = masks.sum(axis=1)
+            objectives[some, 0] = list(in_turn(self._balanced_error, masks[some]))
+            objectives[some, 1] = sizes[some] / masks.shape[1]
+            apart = self._separation(masks[some], in_turn) / sizes[some]
+        # Digits that depend on the order of sums must not decide who beats whom.
+        objectives[some, 2] = (1 / (1 + np.exp(-_STEEPNESS * apart))).round(_DIGITS)
+        return objectives
 
-            def objectives(at: int) -> tuple[float, float, float]:
-                if sizes[at] == 0:
-                    return 1.0, 1.0, 1.0
-                return (
-                    self._balanced_error(squareform(euclidean[:, at], checks=False)),
-                    sizes[at] / masks.shape[1],
-                    self._overlap(squareform(manhattan[:, at], checks=False) / sizes[at]),
-                )
-
-            return np.array(list(in_turn(objectives, range(masks.shape[0]))))
-
-    def _distances(
-        self, masks: NDArray[np.float64], in_turn: Callable[..., Iterable[None]]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Squared Euclidean and Manhattan distances of all pairs, shape (n_pairs, n_masks)."""
-        n_pairs = self._pairs[0].size
-        euclidean = np.empty((n_pairs, masks.shape[0]))
-        manhattan = np.empty_like(euclidean)
-
-        def measure(block: slice) -> None:
-            if self._kept is None:
-                absolute, squared = self._differences(block)
-            else:
-                absolute, squared = self._kept[0][block], self._kept[1][block]
-            np.matmul(absolute, masks.T, out=manhattan[block])
-            np.matmul(squared, masks.T, out=euclidean[block])
-
-        # Blocks do not depend on the number of threads, so neither do the sums.
-        step = max(1, _BLOCK_BYTES // (8 * self.X.shape[1]))
-        for _ in in_turn(measure, [slice(at, at + step) for at in range(0, n_pairs, step)]):
-            pass
-        return euclidean, manhattan
-
-    def _differences(self, block: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Absolute and squared differences of a block of pairs in each feature."""
-        first, second = (part[block] for part in self._pairs)
-        difference = self.X[first]
-        difference -= self.X[second]
-        np.abs(difference, out=difference)
-        return difference, difference**2
-
-    def _balanced_error(self, squared: NDArray[np.float64]) -> float:
+    def _balanced_error(self, mask: NDArray[np.bool_]) -> float:
         """1 - mean recall when each sample gets the class of the nearest in another fold."""
-        nearest = np.where(self._same_fold, np.inf, squared).argmin(axis=1)
-        hit = (self.y[nearest] == self.y) & self._others_exist
-        recall = np.bincount(self.y, hit, self.n_classes) / np.bincount(self.y)
+        X = self._of_fold[:, mask]
+        squares = np.einsum("ij,ij->i", X, X)
+        # Of |a - b|^2, what depends on b: its own square, and -2 times the product with a.
+        target = np.column_stack([-2 * X, squares])
+        source = np.column_stack([X, np.ones(len(X))])
+        hit = np.zeros(len(X), dtype=bool)
+        for begin, end in self._folds:
+            if end - begin in (0, len(X)):
+                continue
+            own, rows = source[begin:end], np.arange(end - begin)
+            nearest, least = np.zeros(rows.size, dtype=np.intp), np.full(rows.size, np.inf)
+            for first, last in ((0, begin), (end, len(X))):
+                if first == last:
+                    continue
+                distance = own @ target[first:last].T
+                place = distance.argmin(axis=1)
+                closer = distance[rows, place] < least
+                nearest[closer] = first + place[closer]
+                least[closer] = distance[rows, place][closer]
+            hit[begin:end] = self._y_of_fold[nearest] == self._y_of_fold[begin:end]
+        recall = np.bincount(self._y_of_fold, hit, self._sizes.size) / self._sizes
         return float(1 - recall.mean())
 
-    def _overlap(self, distance: NDArray[np.float64]) -> float:
-        """Logistic of how much farther the own class reaches than the next class begins."""
-        within = np.where(self._same_class, distance, 0).max(axis=1).mean()
-        between = np.where(self._same_class, np.inf, distance).min(axis=1).mean()
-        return float(1 / (1 + np.exp(-_STEEPNESS * (within - between))))
+    def _separation(
+        self, masks: NDArray[np.bool_], in_turn: Callable[..., Iterable[tuple[Floats, Floats]]]
+    ) -> Floats:
+        """How much farther the own class reaches than the next class begins, on average."""
+        used = masks.any(axis=0)
+        X = np.ascontiguousarray(self._of_class[:, used])
+        weights = np.ascontiguousarray(masks[:, used].T, dtype=np.float64)
+        shares = [range(part, len(X) - 1, self._n_threads) for part in range(self._n_threads)]
+        parts = list(in_turn(lambda rows: self._extremes(X, weights, rows), shares))
+        within = np.maximum.reduce([far for far, _ in parts])
+        between = np.minimum.reduce([near for _, near in parts])
+        return within.mean(axis=0) - between.mean(axis=0)
+
+    def _extremes(self, X: Floats, weights: Floats, rows: Iterable[int]) -> tuple[Floats, Floats]:
+        """Farthest of the own class and nearest of the others, from some samples to later ones.
+
+        Both ends of a pair take notice, so that each pair is looked at once.
+        """
+        n_samples, n_masks = len(X), weights.shape[1]
+        far, near = np.zeros((n_samples, n_masks)), np.full((n_samples, n_masks), np.inf)
+        larger, distances = np.empty_like(X), np.empty((n_samples, n_masks))
+        totals = X @ weights
+        for row in rows:
+            rest, end = row + 1, self._class_ends[row]
+            # |a - b| = 2 max(a, b) - a - b: one pass over the features instead of two.
+            np.maximum(X[rest:], X[row], out=larger[rest:])
+            found = np.matmul(larger[rest:], weights, out=distances[rest:])
+            found *= 2
+            found -= totals[rest:]
+            found -= totals[row]
+            if rest < end:
+                own = distances[rest:end]
+                np.maximum(far[rest:end], own, out=far[rest:end])
+                np.maximum(far[row], own.max(axis=0), out=far[row])
+            if end < n_samples:
+                other = distances[end:]
+                np.minimum(near[end:], other, out=near[end:])
+                np.minimum(near[row], other.min(axis=0), out=near[row])
+        return far, near
 
 
 def stratified_folds(
