@@ -9,6 +9,7 @@ it is compared on electrodes that are off from the start and on electrodes that 
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 import warnings
 from collections import Counter
@@ -136,6 +137,52 @@ def quality(n_cohorts: int) -> tuple[Table, Table]:
     return ours, beside
 
 
+POP_SIZES = (150, 300, 600, 1000, 5000)  # microvolt
+
+
+def pops(n_cohorts: int) -> Table:
+    """Steps, spikes and decays on single channels, by size; wrong are cells without any."""
+    table = Table(title="Pops found, by size in microvolt, and sound epochs called missing")
+    columns = [f"{a}-{b}" for a, b in itertools.pairwise(POP_SIZES)]
+    for column in ("channels", *columns, "false positives"):
+        table.add_column(column)
+    for n_channels, n_subjects in N_SUBJECTS.items():
+        found, there, wrong, sound = np.zeros(4), np.zeros(4), 0, 0
+        for seed in range(FIRST_SEED, FIRST_SEED + n_cohorts):
+            rng = np.random.default_rng(seed)
+            cohort = simulate_cohort(
+                n_subjects, n_channels, duration=60, detached=0, random_state=seed
+            )
+            for raw in cohort.raws():
+                epochs = cut(raw)
+                size = np.zeros(epochs.shape[:2])
+                for cell in np.argwhere(rng.random(size.shape) < 0.5 / n_channels):
+                    size[tuple(cell)] = np.exp(rng.uniform(*np.log(POP_SIZES[::4])))
+                    epochs[tuple(cell)] += 1e-6 * size[tuple(cell)] * pop(rng)
+                missing = detect_missing(epochs, 250.0, ch_names=raw.ch_names).missing
+                for index, (low, high) in enumerate(itertools.pairwise(POP_SIZES)):
+                    inside = (size >= low) & (size < high)
+                    there[index] += inside.sum()
+                    found[index] += missing[inside].sum()
+                wrong, sound = wrong + missing[size == 0].sum(), sound + (size == 0).sum()
+        recall = [share(*pair) for pair in zip(found, there, strict=True)]
+        table.add_row(str(n_channels), *recall, share(wrong, sound))
+    return table
+
+
+def pop(rng: np.random.Generator) -> np.ndarray:
+    """Ten seconds with a step, a spike of 20 to 100 ms or a step that decays, of size 1."""
+    time = np.arange(2500) / 250.0 - rng.uniform(0.5, 9.0)
+    kind = rng.integers(3)
+    if kind == 0:
+        shape = np.ones_like(time)
+    elif kind == 1:
+        shape = (time < rng.uniform(0.02, 0.1)).astype(float)
+    else:
+        shape = np.exp(-np.maximum(time, 0) / rng.uniform(0.1, 1.0))
+    return rng.choice([-1.0, 1.0]) * (time >= 0) * shape
+
+
 def modma_like(n_recordings: int = 24) -> str:
     """Three channels with all-bad recordings, of more than 1e8 times the ordinary power."""
     cohort = simulate_cohort(n_recordings, 3, duration=72, detached=0, random_state=FIRST_SEED)
@@ -193,6 +240,7 @@ def main() -> None:
     console = Console(width=160)
     for table in quality(1 if quick else 5):
         console.print(table)
+    console.print(pops(1 if quick else 5))
     console.print(f"MODMA-like, 3 channels: {modma_like()}")
     console.print(timings(3 if quick else 7))
 

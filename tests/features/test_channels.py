@@ -12,6 +12,8 @@ from idfsmec.features import FeatureSettings, extract_features, extract_recordin
 from idfsmec.recordings import Recording, prepare_raw, simulate_cohort
 from idfsmec.table import FeatureTable
 
+NO_POPS = dict.fromkeys(("pop", "pop_relative", "pop_relative_eyes", "pop_alone"), np.inf)
+
 
 @pytest.fixture
 def raw():
@@ -130,6 +132,26 @@ def test_the_command_chooses_channels_and_says_what_it_left_out(raw, tmp_path):
         code, said = run(*wrong)
         assert code == 2
         assert wrong[0] in said
+
+
+def test_the_command_takes_limits_of_the_detection(raw, tmp_path):
+    raw._data[3, raw.times >= 15] += 2e-3 * np.exp(-(raw.times[raw.times >= 15] - 15))
+    raw.save(tmp_path / "s01_raw.fif", verbose="error")
+    manifest, output = tmp_path / "study.csv", tmp_path / "table.csv"
+    manifest.write_text("path,subject,label\ns01_raw.fif,s01,HC\n")
+
+    def run(*options):
+        arguments = ["features", str(manifest), "-o", str(output), "--force", *options]
+        return CliRunner().invoke(app, arguments)
+
+    assert "detected: pop: 1 channel epochs" in run().stdout
+    off = run(*(word for name in NO_POPS for word in ("--limit", f"{name}=inf")))
+    assert "detected: pop" not in off.stdout
+    assert FeatureTable.read(output).info["limits"] == NO_POPS
+    for wrong in ("pops=3", "pop", "pop=a lot"):
+        refused = run("--limit", wrong)
+        assert refused.exit_code == 2
+        assert "limit" in refused.stderr
 
 
 def test_outcomes_name_what_each_recording_lost(raw):

@@ -15,6 +15,9 @@ SFREQ = 250.0
 N_EPOCHS = 4
 
 
+NO_POPS = dict.fromkeys(("pop", "pop_relative", "pop_relative_eyes", "pop_alone"), np.inf)
+
+
 def cut(raw, n_times=2500):
     data = raw.get_data()
     n_epochs = data.shape[1] // n_times
@@ -62,6 +65,7 @@ TIME = np.arange(2500) / SFREQ
         ("amplitude", noise(150e-6)),
         ("amplitude", noise(1.0)),
         ("amplitude", 3e-4 * np.sin(2 * np.pi * 0.05 * TIME) + noise(8e-6)),
+        ("pop", np.where(TIME < 4, 0.0, 8e-4) * np.exp(-np.maximum(TIME - 4, 0)) + noise(8e-6)),
         ("line", 90e-6 * np.sin(2 * np.pi * 50 * TIME) + noise(2e-6)),
         ("line", 90e-6 * np.sin(2 * np.pi * 60 * TIME) + noise(2e-6)),
         ("line", 200e-6 * np.sign(np.sin(2 * np.pi * 50 * TIME + 0.1)) + noise(2e-6)),
@@ -110,6 +114,37 @@ def test_blinking_all_the_time_is_not_a_reason(sound, epochs):
     for name, size in (("Fp1", 250e-6), ("Fp2", 240e-6), ("F7", 90e-6), ("F8", 90e-6)):
         epochs[:, sound.ch_names.index(name)] += size * train
     assert not detect_missing(epochs, SFREQ, ch_names=sound.ch_names).missing.any()
+
+
+@pytest.mark.parametrize("size", [350e-6, 800e-6, 4.5e-3])
+@pytest.mark.parametrize("channel", ["Fp1", "F3", "T7", "Pz", "O2"])
+@pytest.mark.parametrize("shape", ["step", "spike", "decay"])
+@pytest.mark.parametrize("onset", [0.1, 4.0, 4.99])
+def test_a_pop_is_found_and_takes_no_other_channel_with_it(
+    sound, epochs, size, channel, shape, onset
+):
+    index = sound.ch_names.index(channel)
+    if channel == "Fp1" and size < 600e-6:
+        size = 600e-6  # less may be a blink there
+    after = (onset <= TIME) * {
+        "step": np.ones(2500),
+        "spike": (onset + 0.06 > TIME) * 1.0,
+        "decay": np.exp(-np.maximum(TIME - onset, 0) / 0.3),
+    }[shape]
+    epochs[1, index] += 1.2 * size * after
+    found = detect_missing(epochs, SFREQ, ch_names=sound.ch_names)
+    assert np.argwhere(found.missing).tolist() == [[1, index]]
+    assert found.reasons["pop"][1, index]
+
+
+def test_the_limits_of_pops_can_be_set(sound, epochs):
+    epochs[1, 8] += 1e-3 * (TIME > 4) * np.exp(-np.maximum(TIME - 4, 0))
+    off = DetectionLimits.of(NO_POPS)
+    found = detect_missing(epochs, SFREQ, ch_names=sound.ch_names, limits=off)
+    assert not found.reasons["pop"].any()
+    assert off.changed() == NO_POPS
+    with pytest.raises(InputError, match="no limit pops; there are: flat"):
+        DetectionLimits.of({"pops": 3})
 
 
 def test_a_sweaty_electrode_that_drifts_is_still_attached(sound, epochs):
@@ -354,7 +389,7 @@ def test_epochs_of_any_length_are_taken(sound, n_times):
         ("correlation", {"correlation": 0}, noise(10e-6)),
         (
             "amplitude",
-            {"amplitude": np.inf, "amplitude_relative": np.inf, "correlation": 0},
+            {"amplitude": np.inf, "amplitude_relative": np.inf, "correlation": 0, **NO_POPS},
             noise(200e-6),
         ),
         (

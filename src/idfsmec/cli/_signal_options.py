@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from idfsmec.cli._completion import one_of
-from idfsmec.errors import ArgumentError
+from idfsmec.errors import ArgumentError, InputError
 
 
 class Reference(StrEnum):
@@ -45,6 +45,37 @@ ReferenceOption = Annotated[
     Reference,
     typer.Option(help="As recorded, or against the mean of the channels that are not missing."),
 ]
+
+LimitsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="NAME=VALUE",
+        help="A limit of the detection (pop=80, correlation=0, ...), repeatable; inf or 0 "
+        "switches it off.",
+        autocompletion=one_of(lambda: list(_limits())),
+    ),
+]
+
+
+def _limits() -> dict[str, float]:
+    from dataclasses import asdict
+
+    from idfsmec.missing import DetectionLimits
+
+    return asdict(DetectionLimits())
+
+
+def parse_limits(texts: list[str] | None) -> dict[str, float]:
+    """Read ``NAME=VALUE``."""
+    given = {}
+    for text in texts or ():
+        name, _, value = text.partition("=")
+        try:
+            given[name.strip()] = float(value)
+        except ValueError:
+            raise InputError(f"--limit {text}: write a limit as NAME=VALUE, pop=80.") from None
+    return given
 
 
 def signal_settings(

@@ -16,10 +16,12 @@ from idfsmec.cli._progress import shown
 from idfsmec.cli._signal_options import (
     AllChannelsOption,
     ChannelsOption,
+    LimitsOption,
     MainsOption,
     NotchOption,
     Reference,
     ReferenceOption,
+    parse_limits,
     signal_settings,
 )
 from idfsmec.errors import InputError
@@ -138,6 +140,7 @@ def features(
     hoc_orders: HocOrders = 1,
     detect: Detect = True,
     typical_amplitude: Amplitude = 10.0,
+    limit: LimitsOption = None,
     keep_empty: KeepEmpty = False,
     allow_duplicates: Duplicates = False,
     bids_derivative: Derivative = None,
@@ -181,6 +184,7 @@ def features(
         overlap=overlap,
         detect=detect,
         typical_amplitude=typical_amplitude / 1e6,
+        limits=parse_limits(limit),
         keep_empty=keep_empty,
     )
     about: dict[str, Any] = {"data": data, "labels": labels, "task": task}

@@ -16,7 +16,7 @@ from idfsmec.features.epochs import EpochGrid, PreparedEpochs, prepare_epochs, p
 from idfsmec.features.facts import recording_facts
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.features.signals import Signals, read_signals
-from idfsmec.missing import Mains, detect_missing, remove_mains
+from idfsmec.missing import DetectionLimits, Mains, detect_missing, remove_mains
 from idfsmec.recordings import Recording
 
 # MNE keeps volts; everybody else in this field speaks of microvolts.
@@ -196,6 +196,7 @@ def _causes(
         positions=signals.positions,
         typical_amplitude=settings.typical_amplitude / signals.unit,
         line_freq=signals.line_freq,
+        limits=DetectionLimits.of(settings.limits),
         removed=(signals.as_epochs(), _line_in_epochs(mains, signals)),
     )
     causes |= {f"detected: {reason}": hits for reason, hits in found.reasons.items()}

@@ -13,7 +13,7 @@ import numpy as np
 
 from idfsmec.errors import InputError
 from idfsmec.features.registry import DEFAULT_FEATURES, FEATURES, Feature, check_name
-from idfsmec.missing import TYPICAL_AMPLITUDE, checked_mains
+from idfsmec.missing import TYPICAL_AMPLITUDE, DetectionLimits, checked_mains
 
 # Part of every cache key: raise it when the same settings give other numbers than before.
 ALGORITHM_VERSION = 3
@@ -21,8 +21,14 @@ ALGORITHM_VERSION = 3
 REFERENCES = ("keep", "average")
 CHANNEL_CHOICES = ("scalp", "all")
 
+_POPS = ("pop", "pop_relative", "pop_relative_eyes", "pop_alone")
 # What tables that say nothing were made with.
-_BEFORE = {"mains": "off", "channels": "all", "reference": "keep"}
+_BEFORE: dict[str, Any] = {
+    "mains": "off",
+    "channels": "all",
+    "reference": "keep",
+    "limits": dict.fromkeys(_POPS, np.inf),
+}
 
 DEFAULT_BANDS: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
@@ -76,6 +82,8 @@ class FeatureSettings:
         Whether to look for channels without EEG, see :func:`idfsmec.missing.detect_missing`.
     typical_amplitude : float
         Amplitude of ordinary EEG in volts, to which the limits of the detection are relative.
+    limits : DetectionLimits or mapping of str to float
+        Thresholds of the detection, or those of them that differ from the default.
     keep_empty : bool
         Whether epochs in which no channel is left become rows of NaN. By default they are left
         out. Without meaning for what is cut already: there every epoch has its row.
@@ -103,6 +111,7 @@ class FeatureSettings:
     overlap: float = 0.0
     detect: bool = True
     typical_amplitude: float = TYPICAL_AMPLITUDE
+    limits: DetectionLimits | Mapping[str, float] = field(default_factory=DetectionLimits)
     keep_empty: bool = False
 
     def __post_init__(self) -> None:
@@ -114,6 +123,7 @@ class FeatureSettings:
         object.__setattr__(self, "channels", _checked_channels(self.channels))
         if self.reference not in REFERENCES:
             raise InputError(f"reference is {self.reference!r}; give one of {REFERENCES}.")
+        object.__setattr__(self, "limits", DetectionLimits.of(self.limits))
         self._check_constants()
         self._check_epochs()
         self._check_filters()
@@ -213,6 +223,7 @@ class FeatureSettings:
             "nsi_window": self.nsi_window,
             "detect": self.detect,
             "typical_amplitude": self.typical_amplitude,
+            "limits": DetectionLimits.of(self.limits).changed(),
             "keep_empty": self.keep_empty,
         }
 

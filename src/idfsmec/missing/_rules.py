@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from idfsmec.missing._stats import EpochStats
 from idfsmec.montage import angles_between
 
 _RIDGE = 0.01
+# Direction of the eyes (right, front, up), and degrees within which blinks are large.
+_EYES, _EYES_REACH = np.array([[0.0, 0.95, -0.31]]), 50.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,16 @@ class DetectionLimits:
     wander_correlation : float
         What only the last rule hits passes if its multiple correlation with its neighbours is
         this much: it drifts, but it is attached.
+    pop : float
+        A jump, the range of the signal within a second, above this many typical amplitudes.
+    pop_relative, pop_relative_eyes, pop_least : float
+        A jump above this many times the median over the channel's own seconds, and above this
+        many typical amplitudes. The second is for electrodes near the eyes, or of unknown place:
+        a blink is a large jump there.
+    pop_alone, pop_alone_least : float
+        A jump above this many times that of any of the ``neighbours`` in the same second, and
+        above this many typical amplitudes: eyes and muscle move several electrodes. Applied where
+        there are more than ``neighbours_least`` of them.
     line, line_share : float
         Standard deviation of the mains part above this many typical amplitudes, or above this
         many times the channel's own 2-40 Hz part.
@@ -79,6 +92,12 @@ class DetectionLimits:
     wander_relative: float = 4.0
     wander_least: float = 15.0
     wander_correlation: float = 0.5
+    pop: float = 60.0
+    pop_relative: float = 6.0
+    pop_relative_eyes: float = 15.0
+    pop_least: float = 30.0
+    pop_alone: float = 3.0
+    pop_alone_least: float = 15.0
     line: float = 10.0
     line_share: float = 10.0
     line_relative: float = 5.0
@@ -93,6 +112,30 @@ class DetectionLimits:
         for field in fields(self):
             if not getattr(self, field.name) >= 0:
                 raise InputError(f"the limit {field.name} is {getattr(self, field.name)}: below 0")
+
+    @classmethod
+    def of(cls, given: DetectionLimits | Mapping[str, float]) -> DetectionLimits:
+        """Limits from those that differ from the default, by name.
+
+        Examples
+        --------
+        >>> DetectionLimits.of({"pop": 80}).changed()
+        {'pop': 80.0}
+        """
+        if isinstance(given, DetectionLimits):
+            return given
+        known = asdict(cls())
+        unknown = sorted(set(given) - set(known))
+        if unknown:
+            raise InputError(
+                f"There is no limit {', '.join(unknown)}; there are: {', '.join(known)}."
+            )
+        return cls(**{name: type(known[name])(value) for name, value in given.items()})
+
+    def changed(self) -> dict[str, float]:
+        """Those that differ from the default, by name."""
+        default = asdict(DetectionLimits())
+        return {name: value for name, value in asdict(self).items() if value != default[name]}
 
 
 def apply_rules(
@@ -109,6 +152,8 @@ def apply_rules(
     nearest = _nearest(positions, stats.correlation, limits.neighbours)
     reasons = _absolute(stats, typical, limits)
     _add_relative(reasons, stats, nearest, typical, limits)
+    popped = _pops(stats, positions, nearest, typical, limits)
+    reasons["pop"] = popped & ~(reasons["nan"] | reasons["flat"])
     left = ~np.any(list(reasons.values()), axis=0)
     likeness, compared = _likeness(stats, left, nearest, limits)
     unlike = compared & (likeness < limits.correlation)
@@ -149,8 +194,32 @@ def _absolute(stats: EpochStats, typical: float, limits: DetectionLimits) -> dic
             (stats.amplitude > limits.amplitude * typical)
             | (stats.wander > limits.wander * typical)
         ),
+        "pop": np.zeros_like(sound),
         "line": sound & _hums(stats, stats.line, np.zeros_like(sound), typical, limits),
     }
+
+
+def _pops(
+    stats: EpochStats,
+    positions: np.ndarray,
+    nearest: np.ndarray,
+    typical: float,
+    limits: DetectionLimits,
+) -> np.ndarray:
+    """Tell where the signal jumps further than EEG, this channel, or any neighbour does."""
+    jump = stats.jumps.max(axis=2)
+    own = np.median(stats.jumps, axis=(0, 2)) if len(jump) else 0.0
+    away = angles_between(positions, _EYES)[:, 0] > _EYES_REACH  # False where there is no place
+    times = np.where(away, limits.pop_relative, limits.pop_relative_eyes)
+    unusual = (jump > times * own) & (jump > limits.pop_least * typical)
+    found = unusual | (jump > limits.pop * typical)
+    if nearest.shape[1] > max(limits.neighbours_least, 1):
+        around = stats.jumps[:, nearest].max(axis=2)
+        alone = (stats.jumps > limits.pop_alone * around) & (
+            stats.jumps > limits.pop_alone_least * typical
+        )
+        found |= alone.any(axis=2)
+    return found
 
 
 def _add_relative(

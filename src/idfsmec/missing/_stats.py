@@ -22,7 +22,8 @@ class EpochStats:
 
     ``broken``: some sample is NaN or infinite. ``window_sd``: standard deviation in windows of
     one second, shape (n_epochs, n_channels, n_windows). ``wander``: range of the windows' means,
-    without the highest and lowest tenth.
+    without the highest and lowest tenth. ``jumps``: largest minus smallest value in windows of
+    one second that overlap by half, above 45 Hz damped, shape (n_epochs, n_channels, n_windows).
     ``at_extremes``: share of samples that equal the largest or the smallest. ``line`` and
     ``eeg``: standard deviation of the mains part and of the 2-40 Hz part. ``tilt``: power per
     hertz at 2-13 Hz over that at 20-40 Hz. ``correlation``: between channels at 2-20 Hz, shape
@@ -32,6 +33,7 @@ class EpochStats:
     broken: np.ndarray
     window_sd: np.ndarray
     wander: np.ndarray
+    jumps: np.ndarray
     at_extremes: np.ndarray
     line: np.ndarray
     eeg: np.ndarray
@@ -97,12 +99,28 @@ def _block(
         broken,
         window_sd,
         _inner_range(window_means),
+        _jumps(centred, sfreq),
         at_extremes,
         line,
         eeg,
         tilt,
         correlation,
     )
+
+
+def _jumps(centred: np.ndarray, sfreq: float) -> np.ndarray:
+    """Range in sliding seconds, of means over about 11 ms: muscle counts less than a pop."""
+    n_times = centred.shape[-1]
+    short = min(max(1, round(sfreq / 90)), n_times)
+    half = min(max(1, round(sfreq / short / 2)), n_times // short)
+    n_halves = n_times // (short * half)
+    parts = centred[..., : n_halves * half * short]
+    means = parts.reshape(*centred.shape[:-1], n_halves, half, short).mean(axis=-1)
+    low, high = means.min(axis=-1), means.max(axis=-1)
+    if n_halves == 1:
+        return high - low
+    highest = np.maximum(high[..., 1:], high[..., :-1])
+    return highest - np.minimum(low[..., 1:], low[..., :-1])
 
 
 def _inner_range(means: np.ndarray) -> np.ndarray:

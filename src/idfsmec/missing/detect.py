@@ -28,6 +28,7 @@ REASONS = {
     "flat": "no signal",
     "clipped": "clipped or railed",
     "amplitude": "beyond the limits of amplitude",
+    "pop": "a pop or a jump",
     "line": "mains instead of EEG",
     "decorrelated": "unlike its neighbours",
 }
@@ -40,7 +41,7 @@ class Detection:
     Parameters
     ----------
     reasons : mapping of str to ndarray of shape (n_epochs, n_channels), bool
-        Where each rule hit: ``nan``, ``flat``, ``clipped``, ``amplitude``, ``line``,
+        Where each rule hit: ``nan``, ``flat``, ``clipped``, ``amplitude``, ``pop``, ``line``,
         ``decorrelated``. A cell may have several.
     ch_names : tuple of str
         Names of the channels.
