@@ -15,7 +15,7 @@ from idfsmec.features.epochs import EpochGrid, epoch_grid
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.missing import observed_from_annotations, observed_from_bads
 from idfsmec.montage import plan_channels
-from idfsmec.recordings import Recording, channel_plan
+from idfsmec.recordings import Recording, channel_plan, find_joints
 
 if TYPE_CHECKING:
     import mne
@@ -130,6 +130,7 @@ def _from_mne(
         data = _read(measured, own, source)
         grid = epoch_grid(data.shape[1], about["sfreq"], settings)
         marked = _marks(measured, own, grid.n_epochs, grid.starts, grid.duration)
+        marked["across an interruption"] = _across(find_joints(measured), grid, len(own))
         return Signals(data, grid=grid, marked=marked, **about)
     if not measured.preload:  # else its events would still hold the epochs that reading drops
         measured = measured.copy().load_data()
@@ -170,6 +171,15 @@ def _marks(
     bads = observed_from_bads(measured, names, n_epochs)
     annotated = observed_from_annotations(measured, names, *times)
     return {"marked bad": ~bads.to_numpy(bool), "annotated BAD": ~annotated.to_numpy(bool)}
+
+
+def _across(joints: NDArray[np.float64], grid: EpochGrid, n_channels: int) -> Mask:
+    """Epochs that hold signal from both sides of a joint."""
+    begins = grid.starts[:, np.newaxis]
+    # Half a sample: a joint on the border of two epochs is in neither.
+    slack = 0.5 / grid.rate
+    inside = (joints > begins + slack) & (joints < begins + grid.duration - slack)
+    return np.repeat(inside.any(axis=1, keepdims=True), n_channels, axis=1)
 
 
 def _from_array(

@@ -1,5 +1,6 @@
 from .bids import read_bids
 from .duplicates import check_duplicates, find_duplicates
+from .joints import find_joints
 from .manifest import read_manifest
 from .prepare import channel_plan, montage_name, prepare_raw
 from .recording import Recording
@@ -15,6 +16,7 @@ __all__ = [
     "channel_plan",
     "check_duplicates",
     "find_duplicates",
+    "find_joints",
     "find_recordings",
     "montage_name",
     "prepare_raw",
