@@ -25,6 +25,8 @@ def test_the_verdict_stands_above_the_findings(folder):
     assert page.index('class="verdict red"') < page.index('class="lead"')
     assert '<section id="audit">' in page
     assert "It may be the amplifier, not the illness" in page
+    assert '<tr class="suspect">' in page
+    assert "&#34;" not in page
 
 
 def test_the_section_shows_recording_and_eeg_beside_each_other(folder):

@@ -18,7 +18,7 @@ from idfsmec.report.scores import experiment_rows, lowest_rate, proposed_method
 
 _KINDS = {
     "device": "device",
-    "signal": "signal: device or body",
+    "signal": "device or body",
     "study": "study",
     "person": "person",
 }
@@ -48,6 +48,7 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
     eeg, recording = audit.figures.get("eeg"), audit.figures.get(audit.recording)
     return {
         "level": audit.level,
+        "open": audit.level in {"red", "amber"},
         "title": TITLES[audit.level],
         "verdict": say_verdict(audit),
         "people": listing(

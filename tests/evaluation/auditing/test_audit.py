@@ -78,6 +78,13 @@ def test_where_everybody_was_recorded_by_their_label_alikeness_cannot_be_told():
     assert "cannot be told" in found.summary()
 
 
+def test_what_the_recording_tells_is_always_part_of_it():
+    found = audit(audited(12), parts=["names"], **FAST)
+    assert len(found.variables)
+    assert found.figures.keys() == {"logistic", "boosting"}
+    assert found.leaks["repeated"]["n_repeated"] == 0
+
+
 def test_three_classes():
     found = audit(audited(45, device=1.0, labels=("A", "B", "C")), parts=MAIN, **FAST)
     assert found.level in {"red", "amber"}

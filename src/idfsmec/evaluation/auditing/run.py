@@ -58,8 +58,8 @@ def audit(
     n_jobs : int, default=1
         Processes; results do not depend on it.
     parts : sequence of str, optional
-        Only some of ``recording``, ``eeg``, ``regressed``, ``by_sample``, ``before``,
-        ``shuffled``, ``names``.
+        Beside ``recording``, which all else is compared with, only some of ``eeg``,
+        ``regressed``, ``by_sample``, ``before``, ``shuffled``, ``names``.
     progress : callable, optional
         Called with a :class:`~idfsmec.progress.Progress` at the start and after each part.
 
@@ -164,6 +164,7 @@ def _plan(
         raise InputError(f"there is no part {unknown[0]!r}; choose from {', '.join(PARTS)}")
     arrays = TableArrays.of(name, table, judged.filling.needs_positions)
     variables = encode_variables(table, also)
-    wanted = tuple(PARTS) if parts is None else tuple(parts)
+    # All else is compared with what the recording tells.
+    wanted = tuple(PARTS) if parts is None else tuple(dict.fromkeys(["recording", *parts]))
     units = plan_audit(arrays, variables, judged, n_splits=n_splits, seed=seed, parts=wanted)
     return units, arrays

@@ -99,9 +99,10 @@ def say_left(audit: Audit) -> list[str]:
         counts = _listing(
             [f"{n} {name}" for n, name in zip(alike["n_people"], audit.classes, strict=True)]
         )
+        who = f"only {counts} have" if alike["n_pairs"] else "nobody has"
         said.append(
-            "What the EEG tells among people recorded alike cannot be told: only "
-            f"{counts} have somebody like them in another group."
+            f"What the EEG tells among people recorded alike cannot be told: {who} somebody like "
+            "them in another group."
         )
     elif alike:
         counts = _listing(
