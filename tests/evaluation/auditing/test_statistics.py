@@ -16,6 +16,7 @@ from idfsmec.evaluation.auditing.together import (
     boosting_decisions,
     judge_together,
     logistic_decisions,
+    propensity,
 )
 from idfsmec.evaluation.auditing.variables import Variables
 
@@ -76,6 +77,14 @@ def test_the_logistic_regression_is_that_of_scikit_learn():
         model.fit((values[train] - mean) / std, Y[train])
         expected = model.decision_function((values[test] - mean) / std)
         assert found[test, 1] - found[test, 0] == pytest.approx(expected, abs=1e-4)
+
+
+def test_people_with_the_same_recording_have_the_same_log_odds():
+    values = np.column_stack([Y, Y % 2]).astype(float)
+    values[:5] = 1 - values[:5]
+    found = propensity(values, Y, 2)[:, 1]
+    assert len(np.unique(found.round(9))) == 2
+    assert np.corrcoef(found, values[:, 0])[0, 1] > 0.99
 
 
 def test_luck_gives_even_p_values():

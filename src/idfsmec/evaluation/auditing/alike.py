@@ -24,14 +24,13 @@ def among_alike(
 ) -> dict[str, Any]:
     """AUC over pairs of people of different classes that were recorded alike.
 
-    How a person was recorded is summed up by the log odds that the recording's variables give,
-    learned from other people (a propensity score). Pairs within the caliper are compared, and no
-    others.
+    How a person was recorded is summed up by the log odds that the suspects among the recording's
+    variables give (a propensity score). Pairs within the caliper are compared, and no others.
 
     Parameters
     ----------
     eeg, recording : ndarray of shape (n_people, n_classes)
-        Held-out decisions from the EEG, and from the recording's variables.
+        Held-out decisions from the EEG, and the log odds of the recording.
     y : ndarray of shape (n_people,)
 
     Returns

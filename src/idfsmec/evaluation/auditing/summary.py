@@ -38,8 +38,8 @@ class Audit:
         ``p`` (by permutation), ``p_holm``.
     figures : dict
         ``logistic`` and ``boosting`` (all variables together, people held out), ``leader`` (the
-        leading variable alone) and ``eeg``, each with ``auc``, ``low``, ``high`` and
-        ``balanced_accuracy``.
+        leading variable alone) and ``eeg``, each with ``auc``, ``low``, ``high`` and, but for
+        the leader, ``balanced_accuracy``.
     recording : str
         Which of the figures the recording reaches at best; empty where there is none.
     difference : dict or None
@@ -106,6 +106,7 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
     counts = np.bincount(y, minlength=len(own["classes"])).tolist() if y.size else []
     decisions = _decisions(own, parts)
     figures = {name: figure(one, y) for name, one in decisions.items()}
+    figures.get("leader", {}).pop("balanced_accuracy", None)  # a value has no threshold
     found = suspects(own)
     best = max(
         (name for name in figures if name != "eeg"),
@@ -125,8 +126,8 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
         difference=gap,
         p_together=own["together"].get("p_holm"),
         suspects=found,
-        alike=among_alike(decisions["eeg"], decisions["logistic"], y)
-        if found and both and "logistic" in decisions
+        alike=among_alike(decisions["eeg"], np.array(own["propensity"]), y)
+        if found and both
         else {},
         regressed=_regressed(parts.get("regressed") or {}, y),
         leaks=_leaks(parts, counts),

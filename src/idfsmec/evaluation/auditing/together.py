@@ -28,6 +28,19 @@ def logistic_decisions(values: Floats, y: Codes, fold_of: Codes, n_classes: int)
     return _held_out(values, y[None], fold_of, n_classes)[0]
 
 
+def propensity(values: Floats, y: Codes, n_classes: int) -> Floats:
+    """Log odds of every class, of shape (n_people, n_classes), by a model of all people.
+
+    People with the same values have the same log odds, which models of folds would not give.
+    """
+    # Nobody is held out: everybody is both fitted and asked.
+    known = _standardised(values, values)
+    found = np.zeros((y.size, n_classes))
+    for k in range(1 if n_classes == 2 else 0, n_classes):
+        found[:, k] = (_fit(known, (y == k)[None]) @ known.T)[0]
+    return found
+
+
 def judge_together(
     values: Floats,
     people: People,
@@ -90,12 +103,7 @@ def _held_out(values: Floats, labels: Codes, fold_of: Codes, n_classes: int) -> 
     found = np.zeros((*labels.shape, n_classes))
     for fold in np.unique(fold_of):
         train, test = fold_of != fold, fold_of == fold
-        scaling = Scaling.learn(values[train])
-        # No value of a new person counts as more than six deviations: one wild one would decide.
-        known, new = (
-            np.column_stack([np.clip(scaling.apply(values[part]), -6, 6), np.ones(part.sum())])
-            for part in (train, test)
-        )
+        known, new = (_standardised(values[part], values[train]) for part in (train, test))
         if n_classes == 2:
             weights = _fit(known, labels[:, train] == 1)
             found[:, test, 1] = weights @ new.T
@@ -103,6 +111,15 @@ def _held_out(values: Floats, labels: Codes, fold_of: Codes, n_classes: int) -> 
         for k in range(n_classes):
             found[:, test, k] = _fit(known, labels[:, train] == k) @ new.T
     return found
+
+
+def _standardised(values: Floats, train: Floats) -> Floats:
+    """Columns in units of the people trained on, and one of ones.
+
+    No value counts as more than six deviations: one wild one would decide.
+    """
+    scaled = np.clip(Scaling.learn(train).apply(values), -6, 6)
+    return np.column_stack([scaled, np.ones(len(values))])
 
 
 def _fit(known: Floats, positive: NDArray[np.bool_]) -> Floats:

@@ -24,6 +24,7 @@ from idfsmec.evaluation.auditing.together import (
     boosting_decisions,
     judge_together,
     logistic_decisions,
+    propensity,
 )
 from idfsmec.evaluation.auditing.variables import Variables
 from idfsmec.evaluation.methods import Method
@@ -95,7 +96,10 @@ class _Work:
                 "logistic": logistic_decisions(*shared).tolist(),
                 "boosting": boosting_decisions(*shared).tolist(),
             }
+        names = suspects(found)
+        alike = variables.columns_of(names), people.y, people.n_classes
         return found | {
+            "propensity": propensity(*alike).tolist() if names else [],
             "leader": leading_decisions(variables, people, found["alone"]),
             "y": people.y.tolist(),
             "classes": [str(name) for name in self.table.classes],
