@@ -37,9 +37,9 @@ from idfsmec.cli._run import (
     read_tables,
     refuse_foreign,
     run_experiments,
-    summarize,
     warn_of_gaps,
 )
+from idfsmec.cli._summary import summarize
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them

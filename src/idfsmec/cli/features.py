@@ -159,7 +159,6 @@ def features(
     Nothing here is random, so there is no --seed.
     """
     from idfsmec._jobs import count_jobs
-    from idfsmec._table_reasons import reasons_path
     from idfsmec.features import (
         DEFAULT_BANDS,
         DEFAULT_FEATURES,
@@ -167,7 +166,6 @@ def features(
         check_derivative,
         check_output,
         extract_to_file,
-        write_derivative,
     )
 
     output = check_output(output, overwrite=force)
@@ -201,19 +199,27 @@ def features(
             overwrite=force,
             progress=progress,
         )
+    _sum_up(extraction, output, bids_derivative)
+    return extraction
+
+
+def _sum_up(extraction: Extraction, output: Path, derivative: Path | str | None) -> None:
+    """Say what was made and what is beside it; a derivative was looked at before."""
+    from idfsmec._table_reasons import reasons_path
+    from idfsmec.features import write_derivative
+
     say(extraction.summary())
     say(f"written     {output}")
     if extraction.table.reasons is not None:
         say(f"            {reasons_path(output).name} beside it says why each cell is empty")
-    if bids_derivative is not None:
-        write_derivative(extraction.table, bids_derivative, overwrite=force)
-        say(f"            {bids_derivative} as a BIDS derivative")
+    if derivative is not None:
+        write_derivative(extraction.table, derivative, overwrite=True)
+        say(f"            {derivative} as a BIDS derivative")
     if extraction.incomplete:
         print_error(
             f"{len(extraction.skipped)} recordings have no row in the table, because no epoch has "
             "any channel left; if that is as it should be, say --on-error skip"
         )
-    return extraction
 
 
 def _parse_band(text: str) -> tuple[str, tuple[float, float]]:

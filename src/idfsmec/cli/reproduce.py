@@ -28,8 +28,8 @@ from idfsmec.cli._run import (
     has_failures,
     refuse_foreign,
     stop_cleanly,
-    summarize,
 )
+from idfsmec.cli._summary import summarize
 from idfsmec.cli.benchmark import ForceOption, MethodsOption
 
 if TYPE_CHECKING:

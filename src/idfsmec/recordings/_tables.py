@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import warnings
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from idfsmec._names import fold
 from idfsmec.errors import InputError
@@ -73,6 +74,21 @@ def load_sheet(path: Path, sheet: str | int = 0) -> pd.DataFrame:
         raise InputError(f"{path}: not a readable subject table ({reason}).") from error
     frame.columns = pd.Index([fold(str(name)) for name in frame.columns])
     return frame.apply(lambda column: column.map(lambda cell: str(cell).strip()))
+
+
+def details_of(row: Mapping[Any, str], left_out: Collection[str]) -> dict[str, str]:
+    """What a table says about one person besides the columns that are used otherwise.
+
+    Examples
+    --------
+    >>> details_of({"id": "507", "age": "19", "unnamed: 4": ""}, ["id"])
+    {'age': '19'}
+    """
+    return {
+        str(name): cell
+        for name, cell in row.items()
+        if str(name) and name not in left_out and not str(name).startswith("unnamed:")
+    }
 
 
 def need_columns(frame: pd.DataFrame, names: tuple[str, ...], path: Path) -> None:

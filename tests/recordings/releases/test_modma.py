@@ -279,3 +279,9 @@ def test_a_subject_table_with_other_columns_or_groups_is_refused(modma3):
     path.write_bytes(b"not a workbook")
     with pytest.raises(InputError, match="not a readable subject table"):
         read_modma3(modma3)
+
+
+def test_what_the_subject_table_says_else_goes_along(modma3):
+    details = read_modma3(modma3)[0].details
+    assert (details["age"], details["gender"], details["education(years)"]) == ("30", "M", "12")
+    assert "type" not in details

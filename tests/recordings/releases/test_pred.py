@@ -361,3 +361,8 @@ def test_several_conditions_give_a_recording_each(release):
     one = find_recordings("pred-d003", data=release)
     assert len(found) == 2 * len(one)
     assert {recording.condition for recording in found} == {"eyes-open", "eyes-closed"}
+
+
+def test_age_and_sex_go_along(release):
+    details = read_pred_d003(release)[0].details
+    assert (details["age"], details["sex"]) == ("19", "1")

@@ -17,7 +17,7 @@ import numpy as np
 
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.recordings._matlab import load_mat
-from idfsmec.recordings._tables import load_sheet, need_columns
+from idfsmec.recordings._tables import details_of, load_sheet, need_columns
 from idfsmec.recordings.reading import load_raw
 from idfsmec.recordings.recording import Recording
 
@@ -122,7 +122,15 @@ def _recordings(
         subject = _subject_of(path)
         label = _label_of(subject, labels[path.parent], path)
         recordings.append(
-            Recording(subject, label, loader(path), str(path), files=(path,), variant=variant)
+            Recording(
+                subject,
+                label,
+                loader(path),
+                str(path),
+                files=(path,),
+                variant=variant,
+                details=labels[path.parent].details.get(subject, {}),
+            )
         )
     return recordings
 
@@ -144,6 +152,7 @@ class _SubjectTable:
 
     path: Path | None = None
     labels: dict[str, str] = field(default_factory=dict)
+    details: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def _label_of(subject: str, table: _SubjectTable, path: Path) -> str:
@@ -170,15 +179,17 @@ def _table_labels(folder: Path) -> _SubjectTable:
             sorted(place.glob("subjects_information_*.xlsx")) if place == folder else []
         )
         if tables:
-            return _SubjectTable(tables[0], _read_subject_table(tables[0]))
+            return _read_subject_table(tables[0])
     return _SubjectTable()
 
 
-def _read_subject_table(path: Path) -> dict[str, str]:
+def _read_subject_table(path: Path) -> _SubjectTable:
     frame = load_sheet(path)
     need_columns(frame, ("subject id", "type"), path)
     labels: dict[str, str] = {}
-    for row, (number, kind) in enumerate(zip(frame["subject id"], frame["type"], strict=True)):
+    details: dict[str, dict[str, str]] = {}
+    for row, cells in enumerate(frame.to_dict("records")):
+        number, kind = cells["subject id"], cells["type"]
         if not number:
             continue  # remarks below the table
         # Numbers lose their first zero, and some programs write them with ".0".
@@ -192,7 +203,8 @@ def _read_subject_table(path: Path) -> dict[str, str]:
                 f"{path}, row {row + 2}, column 'subject id': {subject} is there twice. Keep one."
             )
         labels[subject] = kind.upper()
-    return labels
+        details[subject] = details_of(cells, ("subject id", "type"))
+    return _SubjectTable(path, labels, details)
 
 
 @dataclass(frozen=True)

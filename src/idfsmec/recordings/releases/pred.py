@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
 from idfsmec.errors import ArgumentError, InputError
-from idfsmec.recordings._tables import load_sheet, need_columns, read_tsv
+from idfsmec.recordings._tables import details_of, load_sheet, need_columns, read_tsv
 from idfsmec.recordings.reading import files_of
 from idfsmec.recordings.recording import Recording
 from idfsmec.recordings.releases._pred_signals import CONDITIONS, LoadPred
@@ -44,6 +44,7 @@ class _Participant:
     number: str
     bdi: float | None
     interview: int | None
+    details: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 def _bdi_from_13(person: _Participant) -> str | None:
@@ -152,6 +153,7 @@ def read_pred_d003(
                 condition=condition,
                 files=files_of(path),
                 variant=condition or "",
+                details=person.details,
             )
         )
     if not recordings:
@@ -237,7 +239,10 @@ def _read_participants(path: Path) -> dict[str, _Participant]:
     people: dict[str, _Participant] = {}
     for row in rows:
         person = _Participant(
-            row["Original_ID"], _parse_number(row["BDI"]), _parse_interview(row["SCID"])
+            row["Original_ID"],
+            _parse_number(row["BDI"]),
+            _parse_interview(row["SCID"]),
+            details_of(row, ("participant_id", "Original_ID")),
         )
         _add(people, row["participant_id"].lower(), person, path)
     return people
@@ -261,10 +266,14 @@ def _read_sheet(path: Path) -> dict[str, _Participant]:
     frame = load_sheet(path, "Depression Rest")
     need_columns(frame, ("id", "mdd", "bdi"), path)
     people: dict[str, _Participant] = {}
-    for number, mdd, bdi in zip(frame["id"], frame["mdd"], frame["bdi"], strict=True):
-        if number:
-            number = number.removesuffix(".0")
-            person = _Participant(number, _parse_number(bdi), _parse_interview(mdd))
+    for row in frame.to_dict("records"):
+        if number := row["id"].removesuffix(".0"):
+            person = _Participant(
+                number,
+                _parse_number(row["bdi"]),
+                _parse_interview(row["mdd"]),
+                details_of(row, ("id",)),
+            )
             _add(people, number, person, path)
     return people
 
