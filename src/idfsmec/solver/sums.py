@@ -14,15 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.solver.channels import ChannelFits
-from idfsmec.solver.moments import Moments
-from idfsmec.solver.table_moments import Columns, Group, TableMoments, table_moments
+from idfsmec.solver.moments import Moments, as_slice
+from idfsmec.solver.scaling import safe_scale
+from idfsmec.solver.table_moments import Columns, Group, TableMoments
 
 Array = NDArray[np.float64]
 
-# Samples that decide the shift: spread over the table, few enough to cost nothing.
-_SHIFT_SAMPLES = 2048
-# Beyond, squares might overflow.
-_LARGE = 1e100
+# Samples that decide the shift, at least: spread over the table, few enough to cost nothing.
+_SHIFT_SAMPLES = 1024
+# Sums of squares beyond might have lost values to over- or underflow.
+_SMALL, _LARGE = 1e-180, 1e180
 _ADDED = ("count", "sum_x", "sum_xx")
 
 
@@ -131,8 +132,8 @@ def cell_sums(
     codes: NDArray[np.intp],
     shape: tuple[int, int],
     columns: Sequence[Columns],
-) -> list[ChannelSums]:
-    """Sum up every channel of a table by fold and class.
+) -> tuple[list[ChannelSums], NDArray[np.bool_]]:
+    """Sum up every channel of a table by fold and class, in one pass over its columns.
 
     Parameters
     ----------
@@ -145,54 +146,65 @@ def cell_sums(
     columns : sequence of integer arrays
         The columns of each channel.
 
+    Returns
+    -------
+    sums : list of ChannelSums
+    observed : ndarray of bool, shape (n, n_channels)
+        Which channels each sample has.
+
     Examples
     --------
     >>> X = np.array([[1.0], [3.0], [np.nan], [7.0]])
     >>> fold, codes = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-    >>> sums = cell_sums(X, fold, codes, (2, 2), [np.array([0])])[0]
-    >>> sums.count
+    >>> sums, observed = cell_sums(X, fold, codes, (2, 2), [np.array([0])])
+    >>> sums[0].count
     array([[1., 1.],
            [0., 1.]])
     """
-    about = _units(X, columns)
     cell = fold * shape[1] + codes
-    order, sizes = (
-        np.argsort(cell, kind="stable"),
-        np.bincount(cell, minlength=shape[0] * shape[1]),
+    order = np.argsort(cell, kind="stable")
+    ends = np.cumsum(np.bincount(cell, minlength=shape[0] * shape[1]))
+    cells = [slice(a, b) for a, b in zip(np.r_[0, ends[:-1]], ends, strict=True)]
+    observed = np.empty((len(columns), cell.size), dtype=bool)
+    found = []
+    for own, has in zip(columns, observed, strict=True):
+        # A last row of ones, so that one product gives counts, sums and products.
+        values = np.empty((own.size + 1, cell.size))
+        np.take(X.T[as_slice(own)], order, axis=1, out=values[:-1], mode="clip")
+        there = ~np.isnan(values[:-1].sum(axis=0))
+        has[order] = there
+        found.append(_sum_channel(values, there, cells, shape))
+    return found, observed.T
+
+
+def _sum_channel(
+    values: Array, there: NDArray[np.bool_], cells: Sequence[slice], shape: tuple[int, int]
+) -> ChannelSums:
+    """Sums of one channel by cell; overwrites the values."""
+    d = len(values) - 1
+    rows = np.flatnonzero(there)
+    some = rows[:: max(1, rows.size // _SHIFT_SAMPLES)]
+    shift = values[:-1, some].mean(axis=1) if rows.size else np.zeros(d)
+    values[:-1] -= shift[:, None]
+    values[-1] = 1.0
+    if rows.size < there.size:
+        values[:, ~there] = 0.0
+    scale = np.ones(d)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        products = np.stack([values[:, cell] @ values[:, cell].T for cell in cells])
+        squares = np.diagonal(products, axis1=1, axis2=2)[:, :-1].sum(axis=0)
+        if not ((squares > _SMALL) & (squares < _LARGE)).all():
+            scale = safe_scale(np.abs(values[:-1]).max(axis=1, initial=0.0))
+            values[:-1] /= scale[:, None]
+            products = np.stack([values[:, cell] @ values[:, cell].T for cell in cells])
+    products = products.reshape(*shape, d + 1, d + 1)
+    return ChannelSums(
+        products[..., -1, -1].copy(),
+        products[..., -1, :-1].copy(),
+        products[..., :-1, :-1].copy(),
+        shift,
+        scale,
     )
-    ends = np.cumsum(sizes)
-    tables = []
-    for first, last in zip(ends - sizes, ends, strict=True):
-        own = X[order[first:last]]
-        tables.append(table_moments(own, np.ones(len(own)), 1, columns, None, about))
-    found: list[ChannelSums | None] = [None] * len(columns)
-    for place, group in enumerate(about.groups):
-        parts = [table.groups[place].moments for table in tables]
-        for at, channel in enumerate(group.channels):
-            d = group.columns.shape[1]
-            found[channel] = ChannelSums(
-                np.array([part.count[at] for part in parts]).reshape(shape),
-                np.array([part.sum_x[at] for part in parts]).reshape(*shape, d),
-                np.array([part.sum_xx[at] for part in parts]).reshape(*shape, d, d),
-                group.moments.shift[at],
-                group.moments.scale[at],
-            )
-    return [one for one in found if one is not None]
-
-
-def _units(X: Array, columns: Sequence[Columns]) -> TableMoments:
-    """Shift and scale from some samples; from all, where these do not have every channel."""
-    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), _SHIFT_SAMPLES)).astype(np.intp))
-    some = table_moments(X[rows], np.ones(rows.size), 1, columns)
-    enough = all((group.moments.count > 0).all() for group in some.groups)
-    if rows.size == len(X) or (enough and not _is_huge(X)):
-        return some
-    return table_moments(X, np.ones(len(X)), 1, columns)
-
-
-def _is_huge(X: Array) -> bool:
-    """Whether squares might overflow, so that every value must decide the scale."""
-    return bool(max(np.nanmax(X), -np.nanmin(X)) > _LARGE)
 
 
 def table_of_sums(

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from idfsmec._columns import channel_columns, observed_channels
+from idfsmec._columns import channel_columns
 from idfsmec._groups import name_folds
+from idfsmec._jobs import one_blas_thread
 from idfsmec.errors import InputError
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.selection.idfsmec.channel_loss import N_NAME_FOLDS
@@ -74,7 +75,8 @@ class Collector:
         classes, codes = np.unique(np.asarray(labels), return_inverse=True)
         fold = name_folds(names, N_NAME_FOLDS)[member]
         shape = N_NAME_FOLDS, classes.size
-        found = cell_sums(X, fold, codes, shape, self._places)
+        with one_blas_thread():
+            found, observed = cell_sums(X, fold, codes, shape, self._places)
         total = np.zeros(shape)
         np.add.at(total, (fold, codes), 1.0)
         for k, label in enumerate(classes.tolist()):
@@ -84,7 +86,7 @@ class Collector:
                 own if old is None else [add_sums(pair) for pair in zip(old, own, strict=True)]
             )
             self._totals[label] = self._totals.get(label, 0.0) + total[:, [k]]
-        self._count(observed_channels(X, self._places), classes.tolist(), codes, names, member)
+        self._count(observed, classes.tolist(), codes, names, member)
 
     def _count(
         self,

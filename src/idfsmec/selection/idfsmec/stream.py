@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -34,24 +34,28 @@ def collect_files(path: Path) -> Collector:
         A file, or a folder whose ``.parquet`` files (in folders below, too) are one table. All
         have the columns of the first.
     """
-    files = parquet_files(path)
-    columns: list[str] = []
-    collector = None
+    collector = collect(parquet_files(path))
+    if not collector.labels:
+        raise InputError(f"{path}: there are no samples in it.")
+    return collector
+
+
+def collect(files: Sequence[Path]) -> Collector:
+    """Sum up Parquet files with the same columns."""
+    columns = _features_of(files[0])
+    channels = [split_column(column)[0] for column in columns]
+    collector = Collector(columns, channels, settings_of(read_info(files[0])))
     for file in files:
-        features = _features_of(file)
-        if collector is None:
-            columns = features
-            channels = [split_column(column)[0] for column in columns]
-            collector = Collector(columns, channels, settings_of(read_info(file)))
-        elif differing := set(columns) ^ set(features):
+        if differing := set(columns) ^ set(_features_of(file)):
             raise InputError(
                 f"{file}: has other columns than {files[0].name}, such as {min(differing)}."
             )
         for X, labels, people in _pieces(file, columns):
-            refuse_infinite(str(file), X, columns)
+            try:
+                refuse_infinite(str(file), X, columns)
+            except ValueError as error:
+                raise InputError(str(error)) from None
             collector.add(X, labels, people)
-    if collector is None or not collector.labels:
-        raise InputError(f"{path}: there are no samples in it.")
     return collector
 
 
@@ -81,18 +85,15 @@ def _features_of(file: Path) -> list[str]:
 
 
 def _pieces(file: Path, columns: list[str]) -> Iterator[tuple[Array, NDArray, NDArray]]:
-    rows = max(256, _ELEMENTS // len(columns))
+    """Rows of a file, some at a time; each piece is overwritten by the next."""
+    most = max(256, _ELEMENTS // len(columns))
+    # Column by column, as the file has them.
+    buffer = np.empty((len(columns), most))
     try:
         with pq.ParquetFile(file, page_checksum_verification=True) as source:
-            wanted = ["subject", "label", *columns]
-            for batch in source.iter_batches(rows, columns=wanted):
-                index = pd.RangeIndex(batch.num_rows)
-                people, labels = (
-                    clean_groups(batch.column(name).to_pandas(), name, index).to_numpy()
-                    for name in ("subject", "label")
-                )
-                # Column by column, as the file has them.
-                X = np.empty((len(columns), batch.num_rows))
+            for batch in source.iter_batches(most, columns=["subject", "label", *columns]):
+                people, labels = (_groups(batch, name) for name in ("subject", "label"))
+                X = buffer[:, : batch.num_rows]
                 for values, name in zip(X, columns, strict=True):
                     values[:] = batch.column(name).to_numpy(zero_copy_only=False)
                 yield X.T, labels, people
@@ -100,3 +101,8 @@ def _pieces(file: Path, columns: list[str]) -> Iterator[tuple[Array, NDArray, ND
         raise InputError(f"{file}: {error}") from None
     except (OSError, pa.ArrowException, ValueError, TypeError) as error:
         raise InputError(f"{file}: not a readable table ({error}).") from error
+
+
+def _groups(batch: pa.RecordBatch, name: str) -> NDArray:
+    index = pd.RangeIndex(batch.num_rows)
+    return clean_groups(batch.column(name).to_pandas(), name, index).to_numpy()

@@ -164,7 +164,7 @@ class Summary:
         """Say in words all that is in it."""
         samples = self.class_total.sum(axis=0).astype(int)
         products = sum(one.shift.size**2 for one in self.sums)
-        cells = self.class_total.size
+        cells = int((self.class_total > 0).sum())
         settings = [f"{key} = {value}" for key, value in sorted(self.settings.items())]
         lines = [
             f"Tables summed up: {self.n_tables}.",
