@@ -1,7 +1,7 @@
 """How fast, and in how much memory, a folder of Parquet files is ranked, against reading it alone.
 
 ``python -m benchmarks.endurance.streaming FOLDER N_FILES...`` generates files of 30,000 rows x
-1152 columns (64 channels; 10 % of them missing for each person) in FOLDER, then reads and ranks the
+1152 columns (64 channels; 10 % missing for each person) in FOLDER, then reads and ranks the
 first of them, so many at a time as given, each in a process of its own. Delete the folder
 afterwards.
 """
