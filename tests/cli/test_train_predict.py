@@ -143,6 +143,13 @@ def test_recordings_of_several_formats(tmp_path, raws):
     frame = cli.predict(tmp_path / "model.skops", files, tmp_path / "p.csv")
     assert frame["person"].tolist() == ["s01", "s02_raw", "s03"]
     assert frame["epochs"].tolist() == [4, 3, 2]
+    (tmp_path / "torn.edf").write_bytes((tmp_path / "s01.edf").read_bytes()[:300])
+    both = ("predict", tmp_path / "model.skops", tmp_path / "torn.edf", files[0])
+    assert run(*both, "-o", tmp_path / "r.csv").exit_code == 2
+    skipped = run(*both, "-o", tmp_path / "r.csv", "--on-error", "skip")
+    assert skipped.exit_code == 0, skipped.output
+    assert "torn.edf: nothing is said about it" in skipped.stderr
+    assert pd.read_csv(tmp_path / "r.csv")["person"].tolist() == ["s01"]
     missing = run("predict", tmp_path / "model.skops", "absent.edf", "-o", tmp_path / "q.csv")
     assert missing.exit_code == 2
     assert "absent.edf: there is no such file" in missing.stderr

@@ -12,6 +12,7 @@ from idfsmec.cli._app import command
 from idfsmec.cli._console import console, error_console, say, warnings_as_lines
 from idfsmec.cli._options import AnyPath, JobsOption
 from idfsmec.cli._progress import shown
+from idfsmec.cli.features import Failing, OnError
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
@@ -49,6 +50,7 @@ def predict(
     sources: Sources,
     output: Output = Path("predictions.csv"),
     pages: Pages = None,
+    on_error: Failing = OnError.stop,
     jobs: JobsOption = 1,
     force: Force = False,
 ) -> pd.DataFrame:
@@ -73,7 +75,7 @@ def predict(
     given = [Path(one) for one in ([sources] if isinstance(sources, (str, Path)) else sources)]
     with warnings_as_lines():
         read = load_model(model)
-        said = [_ask(read, *one) for one in _tables(read, given, jobs)]
+        said = [_ask(read, *one) for one in _tables(read, given, jobs, on_error)]
     if pages is not None:
         _write_pages(read, said, Path(pages), force)
     frame = _join(said)
@@ -99,7 +101,9 @@ def _check(output: Path, force: bool) -> Path:
     return output
 
 
-def _tables(model: Model, sources: Sequence[Path], jobs: int) -> list[tuple[str, FeatureTable]]:
+def _tables(
+    model: Model, sources: Sequence[Path], jobs: int, on_error: str
+) -> list[tuple[str, FeatureTable]]:
     """Tables as they are, and one of all recordings, each with its name for messages."""
     from idfsmec._jobs import count_jobs
     from idfsmec.prediction import extract_people
@@ -110,7 +114,13 @@ def _tables(model: Model, sources: Sequence[Path], jobs: int) -> list[tuple[str,
     found = [(str(one), FeatureTable.read(one)) for one in tables]
     if files:
         with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:
-            made = extract_people(model, files, n_jobs=count_jobs(jobs), progress=progress)
+            made = extract_people(
+                model,
+                files,
+                n_jobs=count_jobs(jobs),
+                on_error="skip" if on_error == OnError.skip else "raise",
+                progress=progress,
+            )
         found.append((", ".join(map(str, files[:3])), made))
     return found
 

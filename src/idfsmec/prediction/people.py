@@ -180,6 +180,7 @@ def extract_people(
     recordings: Iterable[str | PathLike[str] | Recording],
     *,
     n_jobs: int = 1,
+    on_error: str = "raise",
     progress: Listener | None = None,
 ) -> FeatureTable:
     """Compute the features of recordings as those of the model's training data were.
@@ -189,8 +190,8 @@ def extract_people(
     model : Model
     recordings : iterable of path-like or Recording
         Files that MNE opens. A file is a person, called like the file without its ending.
-    n_jobs, progress
-        As in :func:`idfsmec.features.extract_table`.
+    n_jobs, on_error, progress
+        As in :func:`idfsmec.features.extract_table`; recordings without any row are warned of.
 
     Returns
     -------
@@ -201,7 +202,11 @@ def extract_people(
     given = list(recordings)
     stems = [Path(one).stem for one in given if not isinstance(one, Recording)]
     found = [one if isinstance(one, Recording) else _recording(Path(one), stems) for one in given]
-    return extract_table(found, settings, n_jobs=n_jobs, progress=progress).table
+    made = extract_table(found, settings, n_jobs=n_jobs, on_error=on_error, progress=progress)
+    for one in made.skipped:
+        why = one.error or "no channel with EEG in it"
+        warnings.warn(f"{one.source}: nothing is said about it: {why}", UserWarning, stacklevel=2)
+    return made.table
 
 
 def _recording(path: Path, stems: Sequence[str]) -> Recording:

@@ -180,18 +180,25 @@ def model_facts(model: Model) -> list[tuple[str, str]]:
 
 
 def _protocol(protocol: Mapping[str, Any]) -> str:
+    times = "once" if protocol["n_repeats"] == 1 else f"{protocol['n_repeats']} times"
     return (
         f"the whole fit repeated on {protocol['n_splits']} folds that keep people together, "
-        f"{protocol['n_repeats']} times (seed {protocol['seed']}); a person's probability is the "
+        f"{times} (seed {protocol['seed']}); a person's probability is the "
         "mean over the epochs"
     )
 
 
-def make_bars(values: Mapping[str, float]) -> list[dict[str, Any]]:
+def make_bars(values: Mapping[str, float], *, signed: bool = False) -> list[dict[str, Any]]:
     """Values by name for the template's bars, the longest of length 1."""
     largest = max(map(abs, values.values()), default=0.0) or 1.0
+    digits = int(np.clip(1 - np.floor(np.log10(largest)), 2, 4))  # two of the largest are seen
+    sign = "+" if signed else ""
     return [
-        {"name": name, "relative": abs(value) / largest, "value": f"{value:.2f}"}
+        {
+            "name": name,
+            "relative": abs(value) / largest,
+            "value": f"{value:{sign}.{digits}f}".replace("-", "\N{MINUS SIGN}"),
+        }
         for name, value in values.items()
     ]
 

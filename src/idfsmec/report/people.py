@@ -75,6 +75,8 @@ def _about_person(model: Model, person: PersonPrediction) -> dict[str, Any]:
     headline = "Nothing could be said."
     if said:
         headline = f"{percent(person.probability)} {person.predicted}."
+        if person.low < 1 / len(model.classes) < person.high:
+            headline = f"Undecided: {headline}"
     votes = dict(list(person.votes.items())[:_MOST_VOTES])
     return {
         "brand": "idfsmec prediction",
@@ -88,7 +90,7 @@ def _about_person(model: Model, person: PersonPrediction) -> dict[str, Any]:
         "measured": bool(_metrics(model)),
         "low": person.low if np.isfinite(person.low) else None,
         "high": person.high,
-        "votes": [{**bar, "value": f"{votes[bar['name']]:+.2f}"} for bar in make_bars(votes)],
+        "votes": make_bars(votes, signed=True),
         "share": person.share_present,
         "n_channels": len(model.channels),
         "n_epochs": len(person.epochs),
