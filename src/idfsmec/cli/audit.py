@@ -97,9 +97,10 @@ def audit(
     page = write_audit_page(found, out / "audit.html", name=name, overwrite=True)
     sheet = write_reporting_sheet(out / "reporting.md", results, {name: read}, overwrite=True)
     if derivative is not None:
-        from idfsmec.report import write_derivative
+        from idfsmec.features import write_derivative
+        from idfsmec.report import add_to_derivative
 
-        write_derivative(derivative, read, results, name=name, overwrite=force)
+        add_to_derivative(write_derivative(read, derivative, overwrite=force), results, name)
     show_audit(found)
     say(f"page: {page}")
     say(f"reporting sheet: {sheet}")

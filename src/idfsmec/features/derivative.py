@@ -90,13 +90,13 @@ def write_derivative(
     people = _bids_labels(table.subjects.unique().tolist(), "sub")
     rows, recordings = _rows(table)
     constant = _of_people(table, rows)
-    _write_json(root / DESCRIPTION, _describe(name, source))
-    _write_text(root / ".bidsignore", f"*_{_SUFFIX}.*\n{_SUFFIX}.json\n*{_REASONS}.*\n")
+    write_json(root / DESCRIPTION, _describe(name, source))
+    _write_text(root / ".bidsignore", f"*_{_SUFFIX}.*\ndesc-idfsmec_*\n*{_REASONS}.*\n")
     _write_text(root / "README", _README)
     _write_people(root, table, people, constant)
     columns = [str(one) for one in rows if one not in constant]
-    _write_json(root / f"{_SUFFIX}.json", _sidecar(table, columns))
-    _write_json(root / f"{_REASONS}.json", _described(("epoch", "channel", "reason")))
+    write_json(root / f"{_SUFFIX}.json", _sidecar(table, columns))
+    write_json(root / f"{_REASONS}.json", _described(("epoch", "channel", "reason")))
     stems = _stems(table, rows, recordings, people)
     for recording, stem in stems.items():
         there = (recordings == recording).to_numpy()
@@ -107,11 +107,11 @@ def write_derivative(
             ],
             axis=1,
         )
-        _write_tsv(root / f"{stem}_{_SUFFIX}.tsv", frame)
+        write_tsv(root / f"{stem}_{_SUFFIX}.tsv", frame)
         if table.reasons is not None:
             own = table.reasons[table.reasons[RECORDING] == recording]
             if len(own):
-                _write_tsv(root / f"{stem}_{_REASONS}.tsv", own.drop(columns=RECORDING))
+                write_tsv(root / f"{stem}_{_REASONS}.tsv", own.drop(columns=RECORDING))
     return root
 
 
@@ -187,11 +187,11 @@ def _write_people(
     first.insert(0, _PERSON, [people[one] for one in first["subject"]])
     if all(people[one] == f"sub-{one}" for one in first["subject"]):
         first = first.drop(columns="subject")
-    _write_tsv(root / "participants.tsv", first)
+    write_tsv(root / "participants.tsv", first)
     said = {"subject": "Name of the person in the table", "label": _ABOUT["label"]}
     described = _described(list(first.columns[1:]), said)
     described["label"]["Levels"] = {str(one): f"Class {one}" for one in sorted(table.y.unique())}
-    _write_json(root / "participants.json", described)
+    write_json(root / "participants.json", described)
 
 
 def _described(columns: Sequence[Any], said: Mapping[str, str] = _ABOUT) -> dict[str, Any]:
@@ -288,13 +288,15 @@ def _of_condition(condition: Any) -> list[str]:
     return [f"task-{re.sub(r'[^A-Za-z0-9]', '', str(condition)) or 'unknown'}"]
 
 
-def _write_tsv(path: Path, frame: pd.DataFrame) -> None:
+def write_tsv(path: Path, frame: pd.DataFrame) -> None:
+    """Write a table the way BIDS wants it."""
     with replacing(path) as (beside,):
         frame.to_csv(beside, sep="\t", index=False, na_rep="n/a", lineterminator="\n")
 
 
-def _write_json(path: Path, content: Any) -> None:
-    _write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+def write_json(path: Path, content: Any) -> None:
+    """Write a description beside it."""
+    _write_text(path, json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -3,7 +3,7 @@ from .audit_page import write_audit_page
 from .channels import plot_channel_weights, plot_missing_map, plot_score_heatmap
 from .comparison import plot_critical_difference
 from .cost import plot_cost
-from .derivative import write_derivative
+from .derivative import add_to_derivative
 from .differences import paired_differences, plot_paired_differences
 from .effects import plot_effects
 from .filling import plot_filling, plot_points_lost, points_lost
@@ -21,7 +21,7 @@ __all__ = [
     "write_report",
     "write_audit_page",
     "write_reporting_sheet",
-    "write_derivative",
+    "add_to_derivative",
     "write_model_card",
     "write_person_pages",
     "plot_calibration",
