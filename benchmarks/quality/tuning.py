@@ -21,8 +21,9 @@ from benchmarks.quality.public_table import read_features
 from idfsmec.evaluation import Method, Protocol, accuracy, find_methods
 from idfsmec.table import FeatureTable
 
-SEEDS = tuple(range(100, 104))
-COMPARED = ["IDFS-MEC", "mRMR", "RFS", "GRMOR", "ANOVA F", "all features", "random"]
+# Seeds that no rule was chosen on.
+SEEDS, FIRST_COHORT = tuple(range(200, 206)), 100
+COMPARED = ["IDFS-MEC", "mRMR", "CMIM", "RRCT", "RFS", "FSOR", "ANOVA F", "all features", "random"]
 SCORE = "subject_roc_auc"
 
 
@@ -37,12 +38,20 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--tuned-by", default=Protocol().tuned_by)
     parser.add_argument("--filler")
+    parser.add_argument("--clip", type=float, default=Protocol().clip, help="inf for none")
     parser.add_argument("--jobs", type=int, default=-1)
     given = parser.parse_args()
-    protocol = Protocol(rates=given.rates, n_splits=5, seeds=given.seeds, tuned_by=given.tuned_by)
+    protocol = Protocol(
+        rates=given.rates,
+        n_splits=5,
+        seeds=given.seeds,
+        tuned_by=given.tuned_by,
+        clip=given.clip,
+    )
     tuned = find_methods(given.methods)
     tables = {path.name.split(".")[0]: read_table(path) for path in given.tables}
-    planted = {f"planted {seed}": plant(seed) for seed in range(given.cohorts)}
+    cohorts = range(FIRST_COHORT, FIRST_COHORT + given.cohorts)
+    planted = {f"planted {seed}": plant(seed) for seed in cohorts}
     found = []
     for kind, some, seeds in (
         ("tables", tables, given.seeds),

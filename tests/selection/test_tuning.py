@@ -9,7 +9,8 @@ from sklearn.svm import LinearSVC
 
 from idfsmec.metrics import CRITERIA
 from idfsmec.selection.linear_svm import svm_decisions
-from idfsmec.selection.tuning import MARGIN, Split, SplitScorer, Trial, nearest_setting, tune
+from idfsmec.selection.split_scorer import Split, SplitScorer
+from idfsmec.selection.tuning import MARGIN, PAIR_MARGIN, Trial, nearest_setting, tune
 
 COSTS = (0.01, 0.1, 1.0)
 SVM = partial(svm_decisions, n_classes=2, class_weight="balanced")
@@ -53,14 +54,21 @@ def brute_force(splits, ranking_of, n_settings, counts, costs, default):
             values.append(-log_loss_by_person(found, split.y_test, split.subjects_test))
         return np.array(values)
 
+    def is_clear(gain, margin):
+        return gain.mean() > margin * gain.std(ddof=1) / len(gain) ** 0.5
+
     pairs = [(k, C) for k in counts for C in costs]
     k, C = max(pairs, key=lambda pair: score(default, *pair).mean())
+    # Of these counts the last is nearest to 20.
+    usual = counts[-1], min(costs, key=lambda C: abs(np.log(C / 0.01)))
+    if not is_clear(score(default, k, C) - score(default, *usual), PAIR_MARGIN):
+        k, C = usual
     others = [one for one in range(n_settings) if one != default]
     leading = max(others, key=lambda one: score(one, k, C).mean())
     gain = score(leading, k, C) - score(default, k, C)
-    error = gain.std(ddof=1) / len(gain) ** 0.5
-    setting = leading if gain.mean() > MARGIN * error else default
+    setting = leading if is_clear(gain, MARGIN) else default
     best = {one: max(costs, key=lambda C: score(setting, one, C).mean()) for one in counts}
+    best[k] = C
     return {one: (setting, C, score(setting, one, C).mean()) for one, C in best.items()}, k
 
 
@@ -94,6 +102,46 @@ def test_rankings_may_depend_on_the_number_of_features():
     assert {k: (one.setting, one.cost) for k, one in tuned.picks.items()} == {
         k: pick[:2] for k, pick in picks.items()
     }
+
+
+def chosen_by(strengths):
+    """What is chosen of 10, 20 and 40 features if decisions are so strong on each split."""
+    scorers = []
+    for fold in range(5):
+        y = np.arange(20) % 2
+
+        def classify(train, _, test, cost, fold=fold, sign=2 * y - 1):
+            value = strengths[train.shape[1]][fold] * sign
+            return np.column_stack([-value, value])
+
+        scorers.append(
+            SplitScorer(Split(*2 * (np.zeros((20, 40)), y), y * 20), classify, CRITERIA)
+        )
+    rankings = np.tile(np.arange(1, 41), (5, 1, 1))
+    return tune(scorers, rankings, [10, 20, 40], costs=[0.01, 0.1]).best
+
+
+def test_the_usual_number_of_features_stays_unless_another_is_clearly_better():
+    usual = [0.5] * 5
+    luck, gain = [1.5, 0.1, 1.2, 0.0, 0.2], [1.0, 0.6, 0.8, 0.7, 0.9]
+    assert chosen_by({10: luck, 20: usual, 40: usual}).n_features == 20
+    best = chosen_by({10: luck, 20: usual, 40: gain})
+    assert (best.n_features, best.cost) == (40, 0.01)
+
+
+def test_the_classifier_sees_no_value_further_than_asked_and_rankings_see_all():
+    seen = []
+
+    def classify(train, y, test, cost):
+        seen.append((np.abs(train).max(), np.abs(test).max()))
+        return SVM(train, y, test, cost)
+
+    split = make_splits(1)[0]
+    split.train[0, 0], split.test[3, 0] = 50.0, -1e9
+    for clip in (6.0, 2.5, None):
+        SplitScorer(split, classify, CRITERIA, clip=clip).scores(np.arange(1, 9), 8, 0.1)
+    assert seen == [(6.0, 6.0), (2.5, 2.5), (50.0, 1e9)]
+    assert split.train[0, 0] == 50.0
 
 
 def test_the_default_is_left_for_a_clear_gain_only():
@@ -149,7 +197,7 @@ def test_a_set_of_features_is_fitted_once():
     assert sorted(asked) == [(2, 0.1), (2, 1.0), (8, 0.1), (8, 1.0)]
 
 
-def test_of_equals_the_first_wins_and_what_is_undefined_does_not_count():
+def test_of_equals_the_usual_pair_wins_and_what_is_undefined_does_not_count():
     def classify(train, y, test, cost):
         return np.zeros((len(test), 2))
 
@@ -157,7 +205,7 @@ def test_of_equals_the_first_wins_and_what_is_undefined_does_not_count():
     one_class = Split(split.train, split.y_train, split.test, np.zeros(30, int), np.arange(30))
     scorers = [SplitScorer(one, classify) for one in (split, one_class)]
     tuned = tune(scorers, make_rankings(2), [1, 2], metric="roc_auc")
-    assert (tuned.best.setting, tuned.best.cost, tuned.n_features) == (0, 0.001, 1)
+    assert (tuned.best.setting, tuned.best.cost, tuned.n_features) == (0, 0.01, 2)
     assert tuned.best.mean == 0.5  # of the one split on which an AUC is defined
     nothing = tune(scorers[1:], make_rankings(1), [1, 2], metric="roc_auc")
     assert nothing.best.mean == -np.inf

@@ -10,6 +10,7 @@ from idfsmec.errors import InputError
 from idfsmec.metrics import CRITERIA, METRICS
 from idfsmec.missing import PATTERNS
 from idfsmec.selection.defaults import CRITERION, N_FEATURES, N_INNER_SPLITS, SVM_COSTS
+from idfsmec.solver.scaling import FAR
 
 Folds = Literal["subject", "sample"]
 Gaps = Literal["everywhere", "selection"]
@@ -50,6 +51,9 @@ class Protocol:
         Values of the classifier's C. A ``grid`` is scored with the middle one.
     class_weight : {"balanced", None}
         Whether the SVM weighs classes by their rarity.
+    clip : float, optional
+        Standardised values further from the training mean than so many deviations count as this
+        far away for the classifier; None leaves them as they are. Selectors see what is there.
 
     Examples
     --------
@@ -70,6 +74,7 @@ class Protocol:
     tuned_by: str = CRITERION
     svm_costs: Sequence[float] = SVM_COSTS
     class_weight: Literal["balanced"] | None = "balanced"
+    clip: float | None = FAR
 
     def __post_init__(self) -> None:
         for name, kind in (("rates", float), ("seeds", int), ("ks", int), ("svm_costs", float)):
@@ -87,6 +92,8 @@ class Protocol:
         _check_range("seeds", self.seeds, lambda seed: seed >= 0, "at least 0")
         _check_range("ks", self.ks, lambda k: k >= 1, "at least 1")
         _check_range("svm_costs", self.svm_costs, lambda c: 0 < c < float("inf"), "above 0")
+        if self.clip is not None:
+            _check_range("clip", [self.clip], lambda c: c > 0, "above 0")
         for name in ("n_splits", "n_inner_splits"):
             _check_range(name, [getattr(self, name)], lambda n: n >= 2, "at least 2")
 

@@ -18,7 +18,8 @@ from idfsmec.evaluation.protocol import Protocol
 from idfsmec.metrics import METRICS, Scores
 from idfsmec.prediction.method import GapMarks
 from idfsmec.selection.grid import rank_grid
-from idfsmec.selection.tuning import Split, SplitScorer, Tuned, middle_cost, tune
+from idfsmec.selection.split_scorer import Split, SplitScorer
+from idfsmec.selection.tuning import Tuned, middle_cost, tune
 
 #: Ranks with 1 as the best: a setting by number of features by feature.
 Ranks = NDArray[np.intp]
@@ -252,7 +253,8 @@ class _Work:
         classify = partial(_classify, decide=classifier.decide, marked=marked, **options)
         split = Split(filled.train, data.y_train, filled.test, data.y_test, data.subjects_test)
         channels = data.channel_of if "channels" in classifier.takes else None
-        return SplitScorer(split, classify, metrics, classifier.slope, channels)
+        clip = self.protocol.clip
+        return SplitScorer(split, classify, metrics, classifier.slope, channels, clip)
 
     def _add(
         self,

@@ -28,6 +28,7 @@ PAPER = Protocol(
     metric="accuracy",
     rates=PAPER_RATES,
     svm_costs=(0.01, 0.1, 1.0),
+    clip=None,
 )
 #: The paper maximises accuracy; chosen by inner folds, with classes that count alike.
 HONEST = Protocol(
@@ -35,6 +36,7 @@ HONEST = Protocol(
     tuned_by="balanced_accuracy",
     svm_costs=(0.01, 0.1, 1.0),
     n_inner_splits=3,
+    clip=None,
 )
 #: The paper fills with means.
 PAPER_FILLER = "mean"

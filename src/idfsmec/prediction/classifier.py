@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils.class_weight import compute_sample_weight
 
+from idfsmec._groups import warn_of_split_people
 from idfsmec._jobs import one_blas_thread
 from idfsmec._parameters import Constraints, StrOptions, checks_parameters
 from idfsmec.prediction._linear import ALPHAS, CompletedLinear, Folds, View, person_codes
@@ -139,13 +140,16 @@ class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
             Class labels.
         groups : array-like of shape (n_samples,), optional
             Subject of every sample; inner folds keep subjects together. By default an index of X
-            named "subject", or every sample is somebody else.
+            named "subject"; with neither, every sample is somebody else, and a warning says once
+            that people may be split.
 
         Returns
         -------
         self : IDFSMECClassifier
         """
         engine = self._engine(X, y, groups)
+        if engine.groups is None:
+            warn_of_split_people(type(self).__name__, stacklevel=4)
         codes, n_classes = engine.target, engine.n_classes
         subjects = person_codes(engine)
         people = person_codes(engine, codes)

@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 
 from idfsmec._columns import channel_codes, observed_channels
 from idfsmec.solver import Scaling
+from idfsmec.solver.scaling import FAR
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
-
-# Values further from the mean than so many standard deviations count as this far away: one flat or
-# wild electrode must not speak for all others.
-_FAR = 6.0
 
 
 def standardised(
@@ -31,7 +28,7 @@ def standardised(
     observed = observed_channels(X, columns) & usable
     values = scaling.apply(X)
     values[~observed[:, channel_codes(columns)]] = 0.0
-    return np.clip(values, -_FAR, _FAR, out=values), observed
+    return np.clip(values, -FAR, FAR, out=values), observed
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.model_selection import GroupKFold
 
-from idfsmec._groups import groups_of
+from idfsmec._groups import groups_of, warn_of_split_people
 from idfsmec._jobs import one_blas_thread
 from idfsmec._parameters import checks_parameters
 from idfsmec.prediction._linear import ALPHAS, CompletedLinear, person_codes
@@ -110,13 +110,16 @@ class IDFSMECRegressor(RegressorMixin, CompletedLinear, RankingSelector):
             The score.
         groups : array-like of shape (n_samples,), optional
             Subject of every sample; inner folds keep subjects together. By default an index of X
-            named "subject", or every sample is somebody else.
+            named "subject"; with neither, every sample is somebody else, and a warning says once
+            that people may be split.
 
         Returns
         -------
         self : IDFSMECRegressor
         """
         engine = self._target_engine(X, y, groups)
+        if engine.groups is None:
+            warn_of_split_people(type(self).__name__, stacklevel=4)
         n = engine.target.size
         people = person_codes(engine)
         n_people = int(people.max()) + 1

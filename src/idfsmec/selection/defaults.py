@@ -13,6 +13,8 @@ GAMMAS = (1.1, 1.5, 2.0, 3.0, 5.0, 9.0)
 SVM_COSTS = (0.001, 0.01, 0.1, 1.0)
 #: Numbers of features.
 N_FEATURES = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+#: What is left only for a clear gain: so many features, and this cost.
+USUAL_N_FEATURES, USUAL_COST = 20, 0.01
 #: Inner folds.
 N_INNER_SPLITS = 5
 #: What is maximised, one of :data:`idfsmec.metrics.CRITERIA`.

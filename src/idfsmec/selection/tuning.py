@@ -1,11 +1,15 @@
 """The tuner: inner folds choose how many features, the classifier's cost and a selector's setting.
 
 First the number of features and the cost are chosen together, with the selector as it is by
-default. Then the other settings are compared with that number and cost, and the best of them is
-taken only if its gain, paired over the folds, is above :data:`MARGIN` standard errors: the best of
-many is better by luck alone. Last, every other number of features gets the best cost for that
-setting, so that a curve over numbers can be drawn. Of equals the first wins: smaller costs, fewer
-features, the default.
+default: 20 features and C = 0.01, or what comes nearest to that, unless the best pair is better by
+:data:`PAIR_MARGIN` standard errors, paired over the folds. Then the other settings are compared
+with that number and cost, and the best of them is taken only if its gain is above :data:`MARGIN`
+standard errors: the best of many is better by luck alone. Last, every other number of features
+gets the best cost for that setting, so that a curve over numbers can be drawn. Of equals the
+default wins, then the first: fewer features, smaller costs.
+
+Classifiers see standardised values no further than :data:`~idfsmec.solver.scaling.FAR` deviations
+from the mean, inner folds and the test alike.
 
 A smooth criterion matters more than the order. How many of some fifty people are classified
 rightly moves in steps of two percent, and the best of many such numbers is luck; the log loss by
@@ -19,7 +23,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -29,107 +33,15 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from idfsmec._workers import attend
-from idfsmec.metrics import METRICS, SVM_SLOPE, Scores, score_decisions
-from idfsmec.selection.defaults import CRITERION, SVM_COSTS
+from idfsmec.selection.defaults import CRITERION, SVM_COSTS, USUAL_COST, USUAL_N_FEATURES
+from idfsmec.selection.split_scorer import SplitScorer
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.intp]
-
-#: From training samples, their classes, test samples and a cost to decision values, shape
-#: (n_test, n_classes).
-Classify = Callable[..., Array]
-
+#: By how many standard errors over the folds another number of features or cost has to be better
+#: than the usual ones.
+PAIR_MARGIN = 1.0
 #: By how many standard errors over the folds another setting has to be better than the default.
 #: The best of the 42 settings of IDFS-MEC is better by one in two folds of five, by luck.
 MARGIN = 3.0
-
-
-@dataclass(frozen=True)
-class Split:
-    """One split into training and test samples, as a classifier sees them.
-
-    Attributes
-    ----------
-    train, test : ndarray of shape (n_samples, n_features)
-    y_train, y_test : ndarray of shape (n_samples,)
-        Classes 0 ... c - 1.
-    subjects_test : ndarray of shape (n_test,)
-        Who each test sample comes from, for scores by subject.
-    """
-
-    train: Array
-    y_train: Codes
-    test: Array
-    y_test: Codes
-    subjects_test: Codes
-
-
-class SplitScorer:
-    """Scores of feature sets on one split; a set that comes twice is fitted once.
-
-    Parameters
-    ----------
-    split : Split
-    classify : callable
-        ``(train, y_train, test, C) -> decisions``, such as a partial
-        :func:`~idfsmec.selection.linear_svm.svm_decisions`.
-    metrics : sequence of str
-        Which scores are computed, of :data:`idfsmec.metrics.CRITERIA`.
-    slope : float
-        What makes log odds of its decisions, for the log loss.
-    channels : ndarray of shape (n_features,), optional
-        Where the classifier wants the channel of each column: it is then called with
-        ``channels=`` those of the columns it gets.
-    """
-
-    def __init__(
-        self,
-        split: Split,
-        classify: Classify,
-        metrics: Sequence[str] = METRICS,
-        slope: float = SVM_SLOPE,
-        channels: Codes | None = None,
-    ) -> None:
-        self._channels = channels
-        self._split = split
-        self._classify = classify
-        self._metrics = metrics
-        self._slope = slope
-        self._known: dict[tuple[bytes, float], Scores] = {}
-
-    def scores(self, ranking: Codes, n_features: int, cost: float) -> Scores:
-        """Scores of the leading features.
-
-        Parameters
-        ----------
-        ranking : ndarray of shape (n_features,)
-            1 = best.
-        n_features : int
-            How many of them are used.
-        cost : float
-            Handed to the classifier.
-        """
-        # Columns in their own order: the result must not depend on the order inside the set.
-        columns = np.flatnonzero(ranking <= n_features)
-        key = (columns.tobytes(), cost)
-        if key not in self._known:
-            split = self._split
-            self._known[key] = score_decisions(
-                self.decisions(columns, cost),
-                split.y_test,
-                split.subjects_test,
-                self._metrics,
-                self._slope,
-            )
-        return self._known[key]
-
-    def decisions(self, columns: Codes, cost: float) -> Array:
-        """Decision values of the test samples with some of the columns."""
-        split = self._split
-        extra = {} if self._channels is None else {"channels": self._channels[columns]}
-        return self._classify(
-            split.train[:, columns], split.y_train, split.test[:, columns], cost, **extra
-        )
 
 
 @dataclass(frozen=True)
@@ -170,7 +82,8 @@ class Tuned:
     Attributes
     ----------
     picks : dict of int to Trial
-        For every number of features the chosen setting with its best cost.
+        For every number of features the chosen setting with its best cost; for the chosen number
+        the cost that was chosen with it.
     n_features : int
         The number of features chosen.
     trials : tuple of Trial
@@ -268,6 +181,7 @@ def tune(
     --------
     >>> from functools import partial
     >>> from idfsmec.selection.linear_svm import svm_decisions
+    >>> from idfsmec.selection.split_scorer import Split
     >>> rng = np.random.default_rng(0)
     >>> y = np.arange(60) % 2
     >>> X = rng.normal(size=(60, 4))
@@ -285,8 +199,11 @@ def tune(
     pairs = [(count, cost) for count in range(len(n_features)) for cost in range(len(costs))]
     tried = attempt([(default, *pair) for pair in pairs])
     trials = list(tried)
+    place = pairs.index(_usual_pair(n_features, costs))
     # max() keeps the first of equals.
-    place = max(range(len(pairs)), key=lambda one: tried[one].mean)
+    leading_place = max(range(len(pairs)), key=lambda one: tried[one].mean)
+    if tried[leading_place].is_better(tried[place], PAIR_MARGIN):
+        place = leading_place
     best, pair = tried[place], pairs[place]
     others = [one for one in range(rankings.shape[1]) if one != default]
     compared = attempt([(one, *pair) for one in others])
@@ -302,7 +219,14 @@ def tune(
         k: max(tried[count * len(costs) : (count + 1) * len(costs)], key=lambda one: one.mean)
         for count, k in enumerate(n_features)
     }
+    picks[best.n_features] = tried[place]
     return Tuned(picks, best.n_features, tuple(trials))
+
+
+def _usual_pair(n_features: Sequence[int], costs: Sequence[float]) -> tuple[int, int]:
+    """Places of the number of features and of the cost nearest to the usual ones."""
+    count = nearest_setting([{"k": k} for k in n_features], {"k": USUAL_N_FEATURES})
+    return count, nearest_setting([{"C": C} for C in costs], {"C": USUAL_COST})
 
 
 def _try(

@@ -15,6 +15,9 @@ Array = NDArray[np.float64]
 
 #: A feature whose standard deviation is at most this share of its mean holds rounding noise only.
 CONSTANT_BELOW = 1e-13
+#: Values further from the mean than so many standard deviations count as this far away for whoever
+#: predicts from them: one flat or wild electrode must not speak for all others.
+FAR = 6.0
 # Squares of numbers outside this range over- or underflow; such columns are rescaled first.
 _SAFE = (1e-100, 1e100)
 

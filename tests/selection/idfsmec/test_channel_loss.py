@@ -49,11 +49,12 @@ def test_on_the_training_samples_it_leads():
     assert selector.held_out_loss_ is None
 
 
-def test_the_loss_is_the_squared_error_on_people_left_out():
+def test_the_loss_is_the_squared_error_of_the_mean_prediction_for_people_left_out():
     X, y, channels, people = noise_cohort(8, 1, n_channels=3)
+    X[np.random.default_rng(0).random(y.size) < 0.4, :6] = np.nan
     selector = IDFSMEC(channels, tol=1e-2).fit(X, y, people)
     shares = np.bincount(y) / y.size
-    folds = people_folds(people, y, 2)
+    folds = people_folds(people, y, 2, n_deals=2)
     for channel in range(3):
         own = channels == channel
         squared, count = np.zeros(2), np.zeros(2)
@@ -68,9 +69,11 @@ def test_the_loss_is_the_squared_error_on_people_left_out():
                 fit.class_shares[0, 0]
                 + (X[np.ix_(seen, own)] - fit.centres[0]) @ fit.coefficients[0, 0].T
             )
-            errors = ((np.eye(2)[y[seen]] - said.clip(0, 1)) ** 2).sum(axis=1)
-            squared += np.bincount(y[seen], errors, minlength=2)
-            count += np.bincount(y[seen], minlength=2)
+            for who in np.unique(people[seen]):
+                here = people[seen] == who
+                label, mean = y[seen][here][0], said.clip(0, 1)[here].mean(axis=0)
+                squared[label] += here.sum() * ((np.eye(2)[label] - mean) ** 2).sum()
+                count[label] += here.sum()
         assert selector.held_out_loss_[channel] == pytest.approx(squared / count @ shares)
 
 
@@ -145,6 +148,26 @@ def test_folds_hold_every_person_once_and_each_class_evenly():
         assert not np.isin(people[np.setdiff1d(np.arange(51), fold)], people[fold]).any()
         assert {1, 2} >= {np.unique(people[fold][y[fold] == 1]).size}
     assert len(people_folds(people[:9], y[:9], 2)) == 0
+
+
+def test_dealt_again_people_share_a_fold_with_others():
+    people = np.arange(40)
+    first, second = np.split(np.array(people_folds(people, people % 2, 2, n_deals=2)), 2)
+    assert_array_equal(np.sort(second.ravel()), people)
+    for one in first:
+        # One of each class at most.
+        assert max(np.isin(other, one).sum() for other in second) <= 2
+    counts = [np.bincount(fold % 2).tolist() for fold in second]
+    assert counts == [[4, 4]] * 5
+
+
+def test_large_tables_are_dealt_once():
+    X, y, channels, people = noise_cohort(29, 0)
+    often = np.tile(X, (90, 1)), np.tile(y, 90), np.tile(people, 90)
+    plain = IDFSMEC(channels).fit(X, y, people)
+    large = IDFSMEC(channels).fit(often[0], often[1], often[2])
+    assert_allclose(large.objective_, 90 * plain.objective_, rtol=1e-3)
+    assert not np.allclose(large.held_out_loss_, plain.held_out_loss_, rtol=1e-3)
 
 
 def test_folds_of_scores_are_even_over_the_scale():

@@ -34,6 +34,9 @@ Indices = NDArray[np.intp]
 N_FOLDS = 5
 #: Folds of people by their names, where the loss must follow from sums.
 N_NAME_FOLDS = 4
+#: Ways to deal people to folds, all of which judge: who happens to be in a fold with whom counts
+#: less. Tables of more than so many numbers (samples x features) are judged by one.
+N_DEALS, _SMALL = 2, 1_000_000
 # A loss needs less accuracy than the weights of features: at this one losses are off by 2 % at
 # most. Every fold starts afresh. Beginning at the solution of all samples would be faster still,
 # but the problem has many minima, and the one found with the help of the people held out makes
@@ -94,9 +97,10 @@ def held_out_channel_losses(
             people = alike_samples(engine.X[counted], table.scaling(), engine.columns)
         else:
             people = engine.groups[counted]
-        dealt = people_folds(people, engine.target[counted], engine.n_classes)
+        n_deals = N_DEALS if own.size * engine.X.shape[1] <= _SMALL else 1
+        dealt = people_folds(people, engine.target[counted], engine.n_classes, n_deals)
         parts.append([counted[fold] for fold in dealt])
-    per_block = max(1, _PROBLEMS // (N_FOLDS * engine.channel_names.size))
+    per_block = max(1, _PROBLEMS // (N_DEALS * N_FOLDS * engine.channel_names.size))
     judged = [place for place, inner in enumerate(parts) if inner]
     for first in range(0, len(judged), per_block):
         block = judged[first : first + per_block]
@@ -128,6 +132,8 @@ def _judge(
             X, target, engine.n_classes, engine.columns, places, weights, whole
         )
     fits = solve_channels(training, [float(lam) for lam in lams], options, Processes.available())
+    # What follows from sums is of single samples, as predicted.
+    by_person = engine.channel_loss == "held-out"
     losses, first = [], 0
     for _, _, inner in work:
         part = slice(first, first + len(inner))
@@ -139,8 +145,9 @@ def _judge(
                 training[part],
                 fits.tables(part),
                 engine.weights,
+                engine.groups if by_person else None,
                 missing_indicator=options.missing_indicator,
-                clip=engine.channel_loss == "held-out",
+                clip=by_person,
             )
         )
         first = part.stop
@@ -158,7 +165,9 @@ def _by_name(engine: Engine, samples: Indices) -> list[Indices]:
     return there if len(there) > 1 else []
 
 
-def people_folds(people: NDArray, target: NDArray, n_classes: int) -> list[Indices]:
+def people_folds(
+    people: NDArray, target: NDArray, n_classes: int, n_deals: int = 1
+) -> list[Indices]:
     """Deal people to folds, those of each class (or those with close scores) evenly.
 
     Parameters
@@ -168,12 +177,14 @@ def people_folds(people: NDArray, target: NDArray, n_classes: int) -> list[Indic
     target : ndarray of shape (n_samples,)
         Classes 0 ... c - 1; the score if ``n_classes`` is 1.
     n_classes : int
+    n_deals : int
+        How often people are dealt, each time to be with others in a fold.
 
     Returns
     -------
     list of integer arrays
-        The samples of each fold: as many folds as the class with the fewest people has people, at
-        most :data:`N_FOLDS`. Empty if a class has fewer than two people.
+        The samples of each fold: for each deal as many folds as the class with the fewest people
+        has people, at most :data:`N_FOLDS`. Empty if a class has fewer than two people.
 
     Examples
     --------
@@ -198,10 +209,14 @@ def people_folds(people: NDArray, target: NDArray, n_classes: int) -> list[Indic
     n_folds = min(N_FOLDS, fewest)
     if n_folds < 2:
         return []
-    fold_of = np.empty(names.size, dtype=np.intp)
-    for own in strata:
-        fold_of[own] = np.arange(own.size) % n_folds
-    return [np.flatnonzero(fold_of[member] == fold) for fold in range(n_folds)]
+    folds = []
+    for deal in range(n_deals):
+        fold_of = np.empty(names.size, dtype=np.intp)
+        for own in strata:
+            turn, seat = np.divmod(np.arange(own.size), n_folds)
+            fold_of[own] = (seat + deal * turn) % n_folds
+        folds += [np.flatnonzero(fold_of[member] == fold) for fold in range(n_folds)]
+    return folds
 
 
 def alike_samples(X: Array, scaling: Scaling, columns: Sequence[Indices]) -> Array:

@@ -43,7 +43,8 @@ from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
 from idfsmec.selection.idfsmec.engine import GAMMA, LAM
 from idfsmec.selection.idfsmec.estimator import IDFSMEC
 from idfsmec.selection.linear_svm import by_class, svm_decisions
-from idfsmec.selection.tuning import Classify, Split, SplitScorer, Tuned, nearest_setting, tune
+from idfsmec.selection.split_scorer import Classify, Split, SplitScorer
+from idfsmec.selection.tuning import Tuned, nearest_setting, tune
 from idfsmec.solver import Scaling
 
 Array = NDArray[np.float64]
@@ -68,12 +69,11 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
     """:class:`IDFSMEC` with ``lam``, ``gamma`` and the number of features chosen by inner folds.
 
     All folds, all ``lams`` and all channels are solved in one batch. A linear SVM on the leading
-    features, standardised and filled by the training part, then scores them on the held-out part.
-    The number of features and the cost are chosen together, with ``lam`` and ``gamma`` as
-    :class:`IDFSMEC` has them; another pair is taken only if it is better than that by more than
-    three standard errors over the folds. Of equals the first wins: fewer features, a smaller cost.
-    The nested evaluation of ``idfsmec benchmark`` chooses in the same way; see
-    :mod:`idfsmec.selection.tuning`.
+    features, standardised and filled by the training part and cut at six deviations, then scores
+    them on the held-out part. The number of features and the cost are chosen together, with
+    ``lam`` and ``gamma`` as :class:`IDFSMEC` has them: 20 features and C = 0.01, or what is
+    nearest, unless another pair is better by one standard error over the folds; another ``lam``
+    and ``gamma`` have to be by three. :mod:`idfsmec.selection.tuning` is the benchmark's, too.
 
     Parameters
     ----------
