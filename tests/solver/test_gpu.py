@@ -37,15 +37,15 @@ def test_the_kernels_are_for_gpus_only():
     assert not suits(tensors)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("device", ["cpu", *(["cuda"] if torch.cuda.is_available() else [])])
 @pytest.mark.parametrize("n_features", [6, 18, 30])
-def test_a_gpu_finds_the_same_objectives(n_features):
+def test_a_device_finds_the_same_objectives(device, n_features):
     X, y, _ = make_channels(n_features=n_features)
     columns = list(np.arange(X.shape[1]).reshape(-1, n_features))
     tables = fold_moments(X, y, 2, columns, np.array_split(np.arange(len(y)), 5))
     here, there = (
-        solve_channels(tables, [0.01, 1.0, 100.0], Options(device=device))
-        for device in (None, "cuda")
+        solve_channels(tables, [0.01, 1.0, 100.0], Options(device=where))
+        for where in (None, device)
     )
     apart = np.abs(there.objectives / here.objectives - 1)
     assert np.median(apart) <= 1e-12

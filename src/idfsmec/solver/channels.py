@@ -8,7 +8,7 @@ back with weight zero.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from idfsmec.solver._array import diagonal, to_device, to_numpy
 from idfsmec.solver.batch import default_start, solve
-from idfsmec.solver.gpu import solve_on_gpu, suits
+from idfsmec.solver.gpu import has_kernels, solve_on_gpu, suits
 from idfsmec.solver.moments import Moments
 from idfsmec.solver.problem import ChannelProblems, fit_product
 from idfsmec.solver.table_moments import Columns, Group, TableMoments
@@ -52,7 +52,8 @@ class Options:
     """How the problem is posed and solved; see :class:`idfsmec.IDFSMEC` for the meaning.
 
     Redundancy weights are multiplied by the weight of all samples over ``lam_samples``, so that
-    they mean the same whatever the number of samples; None takes them as they are.
+    they mean the same whatever the number of samples; None takes them as they are. With
+    ``same_path`` a device is used only where its kernels take the steps that NumPy takes.
     """
 
     standardize: bool = True
@@ -62,6 +63,7 @@ class Options:
     tol: float = 1e-6
     max_iter: int = 10_000
     device: str | None = None
+    same_path: bool = False
 
 
 @dataclass
@@ -275,6 +277,8 @@ def _solve_size(
     posed: _Posed, lams: Array, options: Options, pool: Pool | None, fits: ChannelFits
 ) -> None:
     """Solve problems of one size, a block at a time, and store what was found."""
+    if options.same_path and not has_kernels(options.device, *posed.P.shape[1:]):
+        options = replace(options, device=None)
     n_problems, entries = len(posed) * lams.size, posed.A[0].size
     size = (_BLOCK if options.device is None else _BLOCK_ON_DEVICE) // entries
     over: Callable[[Any, Sequence[_Posed]], Iterable[_Found]] = map

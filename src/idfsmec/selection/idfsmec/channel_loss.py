@@ -120,8 +120,8 @@ def _judge(
     work: Sequence[tuple[Indices, TableMoments, list[Indices]]],
 ) -> list[Array]:
     """Held-out losses (L, n_channels) of several training sets, solved in one batch."""
-    # On the host always: where a loose tolerance is met differs a little from device to device.
-    options = replace(engine.options, tol=max(engine.options.tol, TOL), device=None)
+    # Where a loose tolerance is met depends on the path.
+    options = replace(engine.options, tol=max(engine.options.tol, TOL), same_path=True)
     training: list[TableMoments] = []
     for own, whole, inner in work:
         X, target, weights, places = engine.X, engine.target, engine.weights, inner
