@@ -93,8 +93,8 @@ def test_a_wrong_shape_is_refused_by_the_features_name(noise):
 
 
 def test_an_unknown_feature_is_refused_with_what_there_is(noise):
-    with pytest.raises(InputError, match=r"no feature 'hjorth'; there are: .*variance"):
-        compute_features(noise, 250, FeatureSettings(features=["hjorth"]))
+    with pytest.raises(InputError, match=r"no feature 'kurtosis'; there are: .*variance"):
+        compute_features(noise, 250, FeatureSettings(features=["kurtosis"]))
 
 
 def test_one_name_may_be_given_without_a_list(noise):

@@ -11,6 +11,14 @@ from idfsmec.cli._completion import one_of
 from idfsmec.errors import ArgumentError, InputError
 
 
+class FeatureSet(StrEnum):
+    """Features that are asked for together."""
+
+    paper = "paper"
+    log = "log"
+    extended = "extended"
+
+
 class Reference(StrEnum):
     """What signals are measured against."""
 
@@ -46,6 +54,14 @@ ReferenceOption = Annotated[
     typer.Option(help="As recorded, or against the mean of the channels that are not missing."),
 ]
 
+FeatureSetOption = Annotated[
+    FeatureSet | None,
+    typer.Option(
+        "--features",
+        help="A set of features: the paper's (default); with logarithms of powers and variance; "
+        "with Hjorth, Lempel-Ziv, permutation entropy and the aperiodic spectrum as well.",
+    ),
+]
 LimitsOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -64,6 +80,13 @@ def _limits() -> dict[str, float]:
     from idfsmec.missing import DetectionLimits
 
     return asdict(DetectionLimits())
+
+
+def chosen_features(chosen: FeatureSet | None, named: list[str] | None) -> str | list[str]:
+    """A set, or the features that are named one by one."""
+    if chosen is not None and named:
+        raise ArgumentError("--features beside --feature: give one of them.", argument="features")
+    return named or (chosen or FeatureSet.paper).value
 
 
 def parse_limits(texts: list[str] | None) -> dict[str, float]:

@@ -16,11 +16,13 @@ from idfsmec.cli._progress import shown
 from idfsmec.cli._signal_options import (
     AllChannelsOption,
     ChannelsOption,
+    FeatureSetOption,
     LimitsOption,
     MainsOption,
     NotchOption,
     Reference,
     ReferenceOption,
+    chosen_features,
     parse_limits,
     signal_settings,
 )
@@ -136,6 +138,7 @@ def features(
     all_channels: AllChannelsOption = False,
     reference: ReferenceOption = Reference.keep,
     bands: Bands = None,
+    feature_set: FeatureSetOption = None,
     feature: Features = None,
     hoc_orders: HocOrders = 1,
     detect: Detect = True,
@@ -161,7 +164,6 @@ def features(
     from idfsmec._jobs import count_jobs
     from idfsmec.features import (
         DEFAULT_BANDS,
-        DEFAULT_FEATURES,
         FeatureSettings,
         check_derivative,
         check_output,
@@ -172,7 +174,7 @@ def features(
     if bids_derivative is not None:
         check_derivative(bids_derivative, overwrite=force)
     settings = FeatureSettings(
-        features=feature or DEFAULT_FEATURES,
+        features=chosen_features(feature_set, feature),
         bands=dict(map(_parse_band, bands or ())) or DEFAULT_BANDS,
         hoc_orders=hoc_orders,
         resample=resample,

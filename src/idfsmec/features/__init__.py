@@ -2,7 +2,8 @@
 
 import lazy_loader
 
-# Importing the two families registers the package's own features.
+# Importing the families registers the package's own features.
+from idfsmec.features import optional as optional
 from idfsmec.features import spectral as spectral
 from idfsmec.features import time_domain as time_domain
 

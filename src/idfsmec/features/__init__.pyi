@@ -1,4 +1,4 @@
-from . import spectral, time_domain
+from . import optional, spectral, time_domain
 from .compute import compute_features
 from .derivative import check_derivative, write_derivative
 from .epoch_signal import EpochSignal
@@ -7,6 +7,7 @@ from .outcomes import Extraction, RecordingOutcome
 from .pipeline import RecordingFeatures, extract_recording
 from .registry import (
     DEFAULT_FEATURES,
+    FEATURE_SETS,
     FEATURES,
     Feature,
     FeatureRegistry,
@@ -31,11 +32,13 @@ __all__ = [
     "DEFAULT_BANDS",
     "DEFAULT_FEATURES",
     "FEATURES",
+    "FEATURE_SETS",
     "register_feature",
     "Feature",
     "FeatureRegistry",
     "EpochSignal",
     "compute_features",
+    "optional",
     "spectral",
     "time_domain",
 ]

@@ -33,6 +33,26 @@ DEFAULT_FEATURES = (
 )
 """The ten features that the paper names: 18 columns with five bands."""
 
+_LOGARITHMS = {
+    "variance": "log_variance",
+    "ap": "log_ap",
+    "ap_beta_theta_ratio": "log_ap_beta_theta_ratio",
+}
+
+FEATURE_SETS: dict[str, tuple[str, ...]] = {
+    "paper": DEFAULT_FEATURES,
+    "log": tuple(_LOGARITHMS.get(name, name) for name in DEFAULT_FEATURES),
+    "extended": (
+        *(_LOGARITHMS.get(name, name) for name in DEFAULT_FEATURES),
+        "hjorth",
+        "lempel_ziv",
+        "permutation_entropy",
+        "aperiodic",
+    ),
+}
+"""Sets of features by name: the paper's, with logarithms for powers and the variance, and with
+what the libraries of the extra ``spectra`` add."""
+
 
 @dataclass(frozen=True)
 class Feature:
@@ -143,9 +163,9 @@ class FeatureRegistry(Mapping[str, Feature]):
         del self._features[self[name].name]
 
     def resolve(self, features: Iterable[str | Feature]) -> tuple[Feature, ...]:
-        """Turn names into features; features pass through."""
+        """Turn names, or the name of one of :data:`FEATURE_SETS`, into features."""
         if isinstance(features, str):
-            features = [features]
+            features = FEATURE_SETS.get(features, [features])
         return tuple(f if isinstance(f, Feature) else self[f] for f in features)
 
 

@@ -49,7 +49,8 @@ class FeatureSettings:
     Parameters
     ----------
     features : iterable of str or Feature
-        What to compute, by name or as it is; default: :data:`DEFAULT_FEATURES`.
+        What to compute, by name or as it is, or the name of a set: ``"paper"``
+        (:data:`DEFAULT_FEATURES`), ``"log"``, ``"extended"``; see :data:`FEATURE_SETS`.
     bands : mapping of str to (float, float)
         Frequency bands in Hz: lower edge in, upper edge out, so that adjacent bands add up.
     hoc_orders : int
@@ -96,7 +97,7 @@ class FeatureSettings:
     {'mu': (8.0, 12.0)}
     """
 
-    features: Iterable[str | Feature] = DEFAULT_FEATURES
+    features: str | Iterable[str | Feature] = DEFAULT_FEATURES
     bands: Mapping[str, tuple[float, float]] = field(default_factory=lambda: dict(DEFAULT_BANDS))
     hoc_orders: int = 1
     c0_ratio: float = 5.0

@@ -60,6 +60,12 @@ def absolute_power(signal: EpochSignal) -> Array:
     return _stacked([signal.band_power(band) for band in signal.settings.bands], signal)
 
 
+@register_feature("log_ap", outputs=partial(_band_names, "log_ap"))
+def log_absolute_power(signal: EpochSignal) -> Array:
+    """Natural logarithm of the absolute power per band: powers have heavy tails."""
+    return np.log(absolute_power(signal))
+
+
 def _ratio_name(settings: FeatureSettings) -> list[str]:
     return ["ap_beta_theta_ratio"] if {"beta", "theta"} <= set(settings.bands) else []
 
@@ -68,6 +74,16 @@ def _ratio_name(settings: FeatureSettings) -> list[str]:
 def beta_theta_ratio(signal: EpochSignal) -> Array:
     """Absolute power of beta over that of theta."""
     return signal.band_power("beta") / signal.band_power("theta")
+
+
+def _log_ratio_name(settings: FeatureSettings) -> list[str]:
+    return [f"log_{name}" for name in _ratio_name(settings)]
+
+
+@register_feature("log_ap_beta_theta_ratio", outputs=_log_ratio_name)
+def log_beta_theta_ratio(signal: EpochSignal) -> Array:
+    """Natural logarithm of the ratio of beta to theta."""
+    return np.log(beta_theta_ratio(signal))
 
 
 def _stacked(per_band: list[Array], signal: EpochSignal) -> Array:

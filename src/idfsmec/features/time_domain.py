@@ -29,6 +29,12 @@ def variance(signal: EpochSignal) -> Array:
     return signal.variance
 
 
+@register_feature("log_variance")
+def log_variance(signal: EpochSignal) -> Array:
+    """Natural logarithm of the population variance."""
+    return np.log(signal.variance)
+
+
 @register_feature("nsi")
 def nonstationary_index(signal: EpochSignal) -> Array:
     """Compute the standard deviation of the segment means of the z-scored epoch.

@@ -1,0 +1,90 @@
+"""Features that people expect beside the paper's, by adapters to the libraries that have them."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idfsmec.errors import InputError
+from idfsmec.features.epoch_signal import EpochSignal
+from idfsmec.features.registry import register_feature
+
+Array = NDArray[np.float64]
+
+#: Hz: where the individual alpha peak is looked for.
+ALPHA_PEAK = (7.0, 14.0)
+_PERMUTATION_ORDER = 3
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise InputError(
+            f"This feature needs the package {name}, which is not installed: pip install "
+            "'idfsmec[spectra]'."
+        ) from None
+
+
+def _each(signal: EpochSignal, function: Any) -> Array:
+    """Apply a function of one epoch of one channel to all of them."""
+    rows = signal.data.reshape(-1, signal.n_times)
+    return np.array([function(row) for row in rows], dtype=float).reshape(signal.data.shape[:-1])
+
+
+@register_feature("hjorth", outputs=["hjorth_mobility", "hjorth_complexity"])
+def hjorth(signal: EpochSignal) -> Array:
+    """Mobility (of a sample, not of a second) and complexity of Hjorth, by antropy."""
+    return np.stack(_library("antropy").hjorth_params(signal.data, axis=-1), axis=-1)
+
+
+@register_feature("lempel_ziv")
+def lempel_ziv(signal: EpochSignal) -> Array:
+    """Lempel-Ziv complexity of the signs around the mean, normalised, by antropy."""
+    complexity = partial(_library("antropy").lziv_complexity, normalize=True)
+    return _each(signal, lambda row: complexity(row > row.mean()))
+
+
+@register_feature("permutation_entropy")
+def permutation_entropy(signal: EpochSignal) -> Array:
+    """Permutation entropy of order 3 and delay 1, in bits, normalised, by antropy."""
+    entropy = _library("antropy").perm_entropy
+    return _each(signal, partial(entropy, order=_PERMUTATION_ORDER, delay=1, normalize=True))
+
+
+@register_feature("aperiodic", outputs=["aperiodic_exponent", "aperiodic_offset", "alpha_peak"])
+def aperiodic(signal: EpochSignal) -> Array:
+    """Exponent and offset of the aperiodic spectrum, and the alpha peak's frequency, by specparam.
+
+    Of Welch's density between the outer edges of the bands; the peak is the highest one at 7 to
+    14 Hz. NaN where the model finds none, and where it does not fit.
+    """
+    model = _library("specparam").SpectralGroupModel(
+        peak_width_limits=(2 * signal.welch_frequencies[1], 12.0), max_n_peaks=6, verbose=False
+    )
+    edges = list(signal.settings.bands.values())
+    span = [min(low for low, _ in edges), max(high for _, high in edges)]
+    psd = signal.psd.reshape(-1, signal.psd.shape[-1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(signal.welch_frequencies, psd, freq_range=span)
+    offset, exponent = np.asarray(model.get_params("aperiodic"), dtype=float).T[:2]
+    values = np.column_stack([exponent, offset, _alpha_peaks(model, len(psd))])
+    return values.reshape(*signal.data.shape[:-1], 3)
+
+
+def _alpha_peaks(model: Any, n_spectra: int) -> Array:
+    """Centre of the highest peak in the alpha range of each spectrum."""
+    found = np.full(n_spectra, np.nan)
+    heights = np.zeros(n_spectra)
+    peaks = np.asarray(model.get_params("peak"), dtype=float).reshape(-1, 4)
+    for centre, height, _, index in peaks:
+        inside = ALPHA_PEAK[0] <= centre <= ALPHA_PEAK[1]
+        if np.isfinite(index) and inside and height > heights[int(index)]:
+            found[int(index)], heights[int(index)] = centre, height
+    return found
