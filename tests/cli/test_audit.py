@@ -7,6 +7,8 @@ from idfsmec import cli
 from idfsmec.cli import app
 from tests.evaluation.auditing.cohorts import audited
 
+pytestmark = pytest.mark.slow
+
 runner = CliRunner()
 
 

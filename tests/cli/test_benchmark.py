@@ -18,6 +18,8 @@ from idfsmec.evaluation.store import Store
 from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import make_cohort
 
+pytestmark = pytest.mark.slow
+
 runner = CliRunner()
 SMALL = ["--n-splits", "3", "--k", "2,4", "--rates", "0.3", "--jobs", "1", "--quiet"]
 SMALL += ["--no-audit"]
@@ -109,7 +111,6 @@ def test_gaps_that_go_with_the_label_are_said(tmp_path):
     assert "E3: 12 of 12 HC, 0 of 12 MDD" in result.stderr
 
 
-@pytest.mark.slow
 def test_all_experiments_can_be_asked_for(table, tmp_path):
     experiments = [
         word
@@ -187,7 +188,6 @@ def wait_for_a_finished_unit(out, process):
             n_done = len(store.done_keys())
 
 
-@pytest.mark.slow
 def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(table, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [

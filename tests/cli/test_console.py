@@ -49,6 +49,7 @@ def test_a_reader_that_leaves_early_costs_nothing(table, tmp_path, name):
     assert (tmp_path / "ranking.csv").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_stream_that_was_closed_before_costs_nothing(table, tmp_path, number):
     with start(table, tmp_path / "ranking.csv", preexec_fn=lambda: os.close(number)) as process:

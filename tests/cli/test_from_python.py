@@ -8,6 +8,8 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
 from tests.evaluation.cohorts import make_cohort
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"n_splits": 2, "k": [2], "rates": [0.3], "jobs": 1, "quiet": True, "resamples": 0}
 
 

@@ -6,6 +6,8 @@ from typer.testing import CliRunner
 from idfsmec.cli import app
 from tests.report.make_results import simulate, write_results
 
+pytestmark = pytest.mark.slow
+
 runner = CliRunner()
 
 

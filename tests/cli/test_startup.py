@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SOURCE_TREE = Path(__file__).parents[2] / "src"
 HEAVY = ("sklearn", "scipy", "pandas", "pyarrow", "matplotlib", "joblib")
 LOADED = """

@@ -14,6 +14,8 @@ from idfsmec.table import FeatureTable
 from tests.conftest import write
 from tests.evaluation.cohorts import make_cohort
 
+pytestmark = pytest.mark.slow
+
 runner = CliRunner()
 
 
@@ -132,7 +134,6 @@ def test_names_of_people_are_only_text(model, newcomers, tmp_path):
     assert not any("<script" in page for page in pages)
 
 
-@pytest.mark.slow
 def test_recordings_of_several_formats(tmp_path, raws):
     cohort = simulate_cohort(8, 19, duration=20, detached=0, random_state=0)
     extract_table(cohort.recordings).table.write(tmp_path / "table.parquet")

@@ -13,6 +13,8 @@ from idfsmec.table import FeatureTable
 from . import manifests, recordings, releases, tables
 from .case import ACCEPTED, EITHER, EMPTY, REFUSED, SKIPPED
 
+pytestmark = pytest.mark.slow
+
 CASES = [*recordings.CASES, *releases.CASES, *manifests.CASES, *tables.CASES]
 
 

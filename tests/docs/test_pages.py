@@ -20,6 +20,8 @@ from idfsmec.features import FEATURES
 from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import make_cohort
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PUBLIC = ["idfsmec"] + [
@@ -123,7 +125,6 @@ def test_the_snippets_run_and_print_what_the_page_says(page, here):
         assert wrong == ""
 
 
-@pytest.mark.slow
 def test_the_snippet_about_dask_runs_as_a_program_of_its_own(here):
     names_for(OWN_PROGRAM)
     ((code, said),) = snippets(OWN_PROGRAM)

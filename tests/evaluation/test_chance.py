@@ -40,6 +40,7 @@ def by_counting(clusters, metric, level=0.95):
     return low, high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["accuracy", "balanced_accuracy"])
 @settings(max_examples=40)
 @given(class_counts=counts)

@@ -45,6 +45,7 @@ def plan(method, table=None):
     return list(plan_folds([arrays], [method], PROTOCOL)), {"t": arrays}
 
 
+@pytest.mark.slow
 def test_a_table_reaches_the_processes_as_a_memory_map_not_with_each_unit(monkeypatch):
     monkeypatch.setattr(execution, "run_unit", say_kind_of_array)
     units, tables = plan(Method("a", AnovaF()), make_cohort(n_features=50))

@@ -52,6 +52,7 @@ def test_with_labels_shuffled_by_subject_every_method_stays_at_chance(tmp_path):
     assert means.groupby("method").mean().max() < 0.5 + (band.high - 0.5) / np.sqrt(2)
 
 
+@pytest.mark.slow
 def test_who_somebody_is_helps_with_sample_folds_only(tmp_path):
     rng = np.random.default_rng(0)
     subjects = np.repeat(np.arange(24), 8)

@@ -245,6 +245,7 @@ def test_sanity_lines_rank_all_features_and_repeat_themselves(selector):
     assert not Method("s", selector).takes_gaps
 
 
+@pytest.mark.slow
 def test_informed_sanity_lines_find_the_planted_features(tmp_path):
     results = run(tmp_path, ["ANOVA F", "random forest"], make_cohort(effect=3.0))
     for ranking in results.selections["ranking"]:

@@ -46,6 +46,7 @@ def computed(folder, table=None, **options):
     return len(listener.units())
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_computed_again_until_something_changes(tmp_path, folder):
     shutil.copy(folder / "store.sqlite", tmp_path)
     assert computed(tmp_path, n_resamples=4) == 1

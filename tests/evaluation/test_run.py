@@ -61,6 +61,7 @@ def test_a_finished_run_computes_nothing_again_and_gives_the_same_files(tmp_path
     assert_frame_equal(first.scores, again.scores, check_exact=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "n_computed"),
     [
@@ -110,6 +111,7 @@ def test_a_failed_unit_is_recorded_not_done_and_tried_again(tmp_path, n_jobs):
     assert set(mended.scores["method"]) == {"random", "shaky"}
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_what_is_done_readable_and_the_next_start_goes_on(tmp_path):
     whole = run(tmp_path / "whole")
 

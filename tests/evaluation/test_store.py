@@ -88,6 +88,7 @@ def test_an_error_inside_a_transaction_leaves_nothing_behind(store, units):
     assert store.done_keys() == {units[1].key}
 
 
+@pytest.mark.slow
 def test_a_second_process_is_refused_until_the_first_is_gone_even_if_killed(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     first = subprocess.Popen(

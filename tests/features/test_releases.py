@@ -11,6 +11,8 @@ from idfsmec.recordings import simulate_cohort
 from idfsmec.table import FeatureTable
 from tests.corpus.sound import book_bytes, mat_bytes
 
+pytestmark = pytest.mark.slow
+
 MODMA128 = "EEG_128channels_resting_lanzhou_2015"
 # fmt: off
 CAP = [
@@ -246,7 +248,6 @@ def test_rule_and_condition_of_pred_reach_the_table(pred, output):
     assert table.subjects.value_counts().tolist() == [2, 2]
 
 
-@pytest.mark.slow
 def test_the_two_releases_of_one_recording_give_the_same_numbers(tmp_path):
     tables = []
     for write, name in ((write_pred_ct, "mat"), (write_openneuro, "bids")):

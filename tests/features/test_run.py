@@ -98,6 +98,7 @@ def test_a_failing_recording_is_named(recordings, study, spoil):
     assert failure.value.source == str(study.with_name("s02_raw.fif"))
 
 
+@pytest.mark.slow
 def test_a_failing_recording_stops_two_jobs_as_well(recordings, study, spoil):
     spoil(study.with_name("s01.edf"))
     with pytest.raises(InputError, match=r"s01\.edf"):
@@ -204,6 +205,7 @@ def test_what_is_finished_is_not_computed_again(recordings, study, spoil, tmp_pa
     ]
 
 
+@pytest.mark.slow
 def test_changed_settings_or_bytes_are_computed_anew(recordings, study, tmp_path):
     parts = tmp_path / "parts"
     extract_table(recordings, parts=parts)

@@ -88,6 +88,7 @@ def test_labels_subjects_and_sources_are_those_of_a_study():
     assert [r.label for r in named.recordings] == ["HC", "MDD"]
 
 
+@pytest.mark.slow
 def test_loading_gives_the_same_signal_always_and_in_any_process():
     cohort = simulate_cohort(3, 64, duration=8, random_state=5)
     here = [raw.get_data() for raw in cohort.raws()]
@@ -179,6 +180,7 @@ def test_the_group_effect_is_where_it_is_said_to_be_and_as_large():
             assert here.mean() == pytest.approx(0.8, abs=2.5 * error)
 
 
+@pytest.mark.slow
 def test_people_differ_more_than_groups_do():
     cohort = simulate_cohort(40, 19, duration=16, detached=0, artifacts=False, random_state=4)
     depressed = np.array([r.label == "depressed" for r in cohort.recordings])

@@ -11,6 +11,8 @@ from idfsmec.features import write_derivative
 from idfsmec.report import add_to_derivative
 from tests.evaluation.auditing.cohorts import audited
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):

@@ -9,6 +9,8 @@ from idfsmec.selection import feature_effects
 from tests.report.make_results import simulate
 from tests.report.tidy import by_gid, fake_results, texts, two_methods
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def ranking():

@@ -6,6 +6,8 @@ import pytest
 from idfsmec.report import plot_filling, plot_points_lost, points_lost, summarise, write_report
 from tests.report.tidy import by_gid, fake_results, make_scores, texts
 
+pytestmark = pytest.mark.slow
+
 LOST = {"mean": 0.12, "completion": 0.01}
 
 

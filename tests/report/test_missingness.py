@@ -7,6 +7,8 @@ import pytest
 from idfsmec.report import summarise, write_report
 from tests.report.tidy import fake_results, two_methods
 
+pytestmark = pytest.mark.slow
+
 GAPS = [
     {"channel": "F3", "have_x": 18, "n_x": 20, "have_y": 1, "n_y": 20, "p": 1e-6, "p_holm": 2e-6,
      "dead": False},

@@ -10,6 +10,8 @@ from idfsmec.evaluation import Results
 from idfsmec.report import summarise, write_report
 from tests.report.make_results import simulate, write_results
 
+pytestmark = pytest.mark.slow
+
 SECTIONS = ("channels", "heatmap", "effects", "selection-frequency-features",
             "selection-frequency-channels", "missing", "accuracy-by-rate", "differences",
             "accuracy-by-k", "filling", "filling-lost", "ablation", "sensitivity", "cost",
@@ -91,7 +93,6 @@ def test_a_folder_without_results_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
 def test_only_one_experiment_leaves_the_others_out_in_words(tmp_path):
     folder = write_results(tmp_path, {"t": simulate()}, ("sensitivity",))
     events = []
@@ -108,7 +109,6 @@ def test_only_one_experiment_leaves_the_others_out_in_words(tmp_path):
     assert "A comparison of ranks needs at least three methods" in html
 
 
-@pytest.mark.slow
 def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path):
     small = simulate(("Fp1", "Fpz", "Fp2"), labels=("HC", "MDD", "BD"), n_subjects=27)
     folder = write_results(
@@ -125,7 +125,6 @@ def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path)
     assert 'id="ranks"' in html  # two tables, two patterns, two rates
 
 
-@pytest.mark.slow
 def test_results_that_lack_pieces_still_make_a_page(results, tmp_path, monkeypatch):
     tables = {
         name: {key: value for key, value in about.items() if key != "missing_by_recording"}

@@ -9,6 +9,8 @@ from idfsmec.report import summarise
 from tests.report.make_results import simulate
 from tests.report.tidy import fake_results, make_scores, two_methods
 
+pytestmark = pytest.mark.slow
+
 
 def with_chance(low=0.35, high=0.65):
     band = {"chance": 0.5, "low": low, "high": high, "n": 20}

@@ -9,6 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from idfsmec import IDFSMECCV, IDFSMECClassifier, IDFSMECRegressor, idfs_path
 from tests.conftest import make_channels
 
+pytestmark = pytest.mark.slow
+
 FEW = {"lams": [0.01, 1.0], "gammas": [1.1, 2.0]}
 
 

@@ -21,6 +21,8 @@ from idfsmec.evaluation import Results
 from idfsmec.evaluation.store import Store
 from tests.trust.conftest import make_table
 
+pytestmark = pytest.mark.slow
+
 SOURCE_TREE = Path(__file__).parents[2] / "src"
 WRITE_ON = """
 import sys
@@ -63,7 +65,6 @@ def writing(folder):
             os.kill(writer.pid, signal.SIGKILL)
 
 
-@pytest.mark.slow
 def test_a_second_run_on_one_store_is_refused_clearly(small_table, tmp_path):
     with writing(tmp_path / "out") as writer:
         assert writer.stdout.readline()
@@ -76,7 +77,6 @@ def test_a_second_run_on_one_store_is_refused_clearly(small_table, tmp_path):
     assert again.exit_code == 0, again.stderr
 
 
-@pytest.mark.slow
 def test_killed_writers_leave_no_lock_and_lose_nothing_that_was_finished(tmp_path):
     said = 0
     for lines in (3, 40, 160):
@@ -87,7 +87,6 @@ def test_killed_writers_leave_no_lock_and_lose_nothing_that_was_finished(tmp_pat
             assert store.get_meta("number") >= said
 
 
-@pytest.mark.slow
 def test_a_torn_log_loses_what_was_not_finished_and_nothing_else(tmp_path):
     with Store(tmp_path) as store:
         store.set_meta("first", 1)

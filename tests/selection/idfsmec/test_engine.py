@@ -26,6 +26,7 @@ def folds():
     return [np.arange(0, 120, 3), np.arange(1, 120, 3), np.arange(2, 120, 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_classes", "options"),
     [

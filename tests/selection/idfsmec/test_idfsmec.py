@@ -199,6 +199,7 @@ def test_permuting_samples_channels_or_features_permutes_the_result(incomplete):
     assert_array_equal(there.ranking_, here.ranking_[columns])
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.lists(st.floats(-30, 30), min_size=20, max_size=20), st.integers(0, 1000))
 def test_rescaling_or_shifting_a_feature_changes_nothing(exponents, seed):

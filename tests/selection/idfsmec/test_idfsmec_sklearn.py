@@ -35,6 +35,7 @@ def test_works_in_a_pipeline_in_front_of_an_imputer_and_a_classifier(frame):
     assert pipeline.fit(X, y).score(X, y) > 0.6
 
 
+@pytest.mark.slow
 def test_is_searched_over_by_grid_search(frame):
     X, y = frame
     pipeline = make_pipeline(IDFSMEC(), SimpleImputer(), SVC(kernel="linear"))

@@ -107,6 +107,7 @@ def test_the_choice_is_that_of_single_fits(n_classes):
     assert results["mean_test_score"][ours.best_index_] == ours.best_score_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classifier", [LogisticRegression(), KNeighborsClassifier(3)])
 def test_a_classifier_of_your_own_scores_without_costs(classifier):
     X, y, channels = unequal(2)
