@@ -130,27 +130,6 @@ def add_resampling(
         )
 
 
-def add_audit(
-    out: Path,
-    tables: dict[str, FeatureTable],
-    seed: int,
-    n_jobs: int,
-    *,
-    quiet: bool,
-    force: bool = False,
-) -> Results:
-    """Ask whether the recording tells the groups apart as well as the EEG, and say so."""
-    from idfsmec import evaluation
-    from idfsmec.report.sheet import write_reporting_sheet
-
-    with stop_cleanly(out), shown(quiet=quiet) as progress:
-        results = evaluation.add_audit(
-            tables, out, seed=seed, n_jobs=n_jobs, progress=progress, overwrite=force
-        )
-    write_reporting_sheet(out / "reporting.md", results, tables, overwrite=True)
-    return results
-
-
 class RunningMeans:
     """Mean score per method over the units that have ended, and how many failed."""
 

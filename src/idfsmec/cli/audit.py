@@ -15,7 +15,8 @@ from idfsmec.cli._run import refuse_foreign, stop_cleanly
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
-    from idfsmec.evaluation import Audit
+    from idfsmec.evaluation import Audit, Results
+    from idfsmec.table import FeatureTable
 
 SHOWN = 12
 COLOURS = {"red": "bold red", "amber": "bold yellow", "green": "bold green", "grey": "bold"}
@@ -105,6 +106,27 @@ def audit(
     say(f"page: {page}")
     say(f"reporting sheet: {sheet}")
     return found
+
+
+def audit_tables(
+    out: Path,
+    tables: dict[str, FeatureTable],
+    seed: int,
+    n_jobs: int,
+    *,
+    quiet: bool,
+    force: bool = False,
+) -> Results:
+    """Audit the tables of a run into its folder."""
+    from idfsmec.evaluation import add_audit
+    from idfsmec.report import write_reporting_sheet
+
+    with stop_cleanly(out), shown(quiet=quiet) as progress:
+        results = add_audit(
+            tables, out, seed=seed, n_jobs=n_jobs, progress=progress, overwrite=force
+        )
+    write_reporting_sheet(out / "reporting.md", results, tables, overwrite=True)
+    return results
 
 
 def show_audit(found: Audit) -> None:

@@ -30,7 +30,6 @@ from idfsmec.cli._options import (
     split_numbers,
 )
 from idfsmec.cli._run import (
-    add_audit,
     add_resampling,
     choose_seeds,
     has_failures,
@@ -40,6 +39,7 @@ from idfsmec.cli._run import (
     warn_of_gaps,
 )
 from idfsmec.cli._summary import summarize
+from idfsmec.cli.audit import audit_tables
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
@@ -229,7 +229,7 @@ def benchmark(
         results = add_resampling(out, named, resamples, seed, quiet=quiet, force=force)
     if audit:
         n_jobs = count_jobs(jobs)
-        results = add_audit(out, named, seed, n_jobs, quiet=quiet, force=force)
+        results = audit_tables(out, named, seed, n_jobs, quiet=quiet, force=force)
     summarize(results)
     return results
 

@@ -12,7 +12,8 @@ from idfsmec.cli._app import command
 from idfsmec.cli._console import say
 from idfsmec.cli._options import AnyPath, JobsOption, check_seed
 from idfsmec.cli._progress import shown
-from idfsmec.cli._run import RunningMeans, add_audit, add_resampling, refuse_foreign, stop_cleanly
+from idfsmec.cli._run import RunningMeans, add_resampling, refuse_foreign, stop_cleanly
+from idfsmec.cli.audit import audit_tables
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
@@ -165,8 +166,9 @@ def _compare(
     if len(results.failures):
         raise RuntimeError(results.failures.iloc[0]["traceback"].strip().splitlines()[-1])
     add_resampling(out, {"cohort": table}, size.n_resamples, seed, quiet=False)
-    audited = add_audit(out, {"cohort": table}, seed, jobs, quiet=False).audits["cohort"]
-    say(f"   Illness or amplifier? {audited.summary().splitlines()[0]}", prose=True)
+    audited = audit_tables(out, {"cohort": table}, seed, jobs, quiet=False).audits["cohort"]
+    verdict = audited.summary().splitlines()[0]
+    say(f"   Is it the illness or the amplifier? {verdict}", prose=True)
 
 
 def _report(out: Path) -> Path:
