@@ -27,9 +27,11 @@ from idfsmec.recordings import simulate_cohort
 SEEDS = tuple(range(1000, 1040))
 #: Name to what the second amplifier does, and the illness in standard deviations.
 CONDITIONS: dict[str, tuple[dict[str, float] | None, float]] = {
+    "no second amplifier, no illness": (None, 0.0),
     "no second amplifier, illness of 0.8": (None, 0.8),
     "low-pass at 40 Hz, no illness": ({"lowpass": 40.0}, 0.0),
     "gain of 1.5, no illness": ({"gain": 1.5}, 0.0),
+    "gain of 2, no illness": ({"gain": 2.0}, 0.0),
 }
 
 
