@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -40,9 +39,10 @@ from idfsmec.selection.defaults import (
     SVM_COSTS,
 )
 from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
+from idfsmec.selection.idfsmec.decisions import Decisions
 from idfsmec.selection.idfsmec.engine import GAMMA, LAM
 from idfsmec.selection.idfsmec.estimator import IDFSMEC
-from idfsmec.selection.linear_svm import by_class, svm_decisions
+from idfsmec.selection.linear_svm import svm_decisions
 from idfsmec.selection.split_scorer import Classify, Split, SplitScorer
 from idfsmec.selection.tuning import Tuned, nearest_setting, tune
 from idfsmec.solver import Scaling
@@ -60,9 +60,6 @@ _OF_THE_SELECTOR = (
     "n_iter_",
     "missingness_",
 )
-
-#: No classifier is surer than that, so that one bold mistake does not decide a log loss.
-_LEAST_PROBABILITY = 1e-3
 
 
 class IDFSMECCV(ChannelEstimator, RankingSelector):
@@ -303,7 +300,7 @@ missingness_, effects_
         """What scores the selections, the costs to try, and what makes log odds of decisions."""
         n_classes = self.classes_.size
         if self.classifier is not None:
-            own = _Decisions(self.classifier, self.classes_)
+            own = Decisions(self.classifier, self.classes_)
             return own, [np.nan], own.slope
         svm: Callable[..., Array] = partial(
             svm_decisions, n_classes=n_classes, class_weight=self.class_weight
@@ -333,30 +330,6 @@ missingness_, effects_
         self.best_index_ = next(i for i, one in enumerate(tuned.trials) if one is best)
         self.best_params_ = {k: v for k, v in params[self.best_index_].items() if k != "C"}
         self.best_cost_, self.best_score_ = float(best.cost), best.mean
-
-
-@dataclass(frozen=True)
-class _Decisions:
-    """Log probabilities of any classifier of scikit-learn, at its own settings, or decisions."""
-
-    classifier: BaseEstimator
-    classes: NDArray
-
-    @property
-    def slope(self) -> float:
-        """What makes log odds of them."""
-        return 1.0 if hasattr(self.classifier, "predict_proba") else SVM_SLOPE
-
-    def __call__(self, train: Array, y: Indices, test: Array, cost: float) -> Array:
-        model: Any = clone(self.classifier).fit(train, self.classes[y])
-        places = np.searchsorted(self.classes, model.classes_)
-        if hasattr(model, "predict_proba"):
-            values = np.log(np.maximum(model.predict_proba(test), _LEAST_PROBABILITY))
-        elif hasattr(model, "decision_function"):
-            values = model.decision_function(test)
-        else:
-            values = (model.predict(test)[:, None] == model.classes_).astype(float)
-        return by_class(values, places, self.classes.size)
 
 
 def feature_counts(wanted: Iterable[int | float], n_features: int) -> list[int]:
