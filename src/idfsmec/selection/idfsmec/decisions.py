@@ -32,6 +32,7 @@ class Decisions:
         return 1.0 if hasattr(self.classifier, "predict_proba") else SVM_SLOPE
 
     def __call__(self, train: Array, y: Indices, test: Array, cost: float) -> Array:
+        """Train and ask; the cost is not used."""
         model: Any = clone(self.classifier).fit(train, self.classes[y])
         places = np.searchsorted(self.classes, model.classes_)
         if hasattr(model, "predict_proba"):
