@@ -46,7 +46,7 @@ def assert_same_moments(found, wanted):
 @given(st.integers(0, 2**16), st.sampled_from([0.0, 1e3, -1e5]))
 def test_the_moments_of_any_folds_are_those_of_their_samples(seed, offset):
     X, fold, codes = samples(seed, offset=offset)
-    sums, observed = cell_sums(X, fold, codes, SHAPE, COLUMNS)
+    sums, observed = cell_sums(X.T, fold, codes, SHAPE, COLUMNS)
     total = np.zeros(SHAPE)
     np.add.at(total, (fold, codes), 1)
     for folds in ([0, 1, 2], [0, 2], [1]):
@@ -61,9 +61,9 @@ def test_the_moments_of_any_folds_are_those_of_their_samples(seed, offset):
 def test_parts_add_up_to_the_whole_and_can_be_taken_away(seed):
     X, fold, codes = samples(seed, offset=100.0)
     part = np.random.default_rng(seed).random(len(X)) < 0.3
-    whole, _ = cell_sums(X, fold, codes, SHAPE, COLUMNS)
-    one, _ = cell_sums(X[part], fold[part], codes[part], SHAPE, COLUMNS)
-    other, _ = cell_sums(X[~part], fold[~part], codes[~part], SHAPE, COLUMNS)
+    whole, _ = cell_sums(X.T, fold, codes, SHAPE, COLUMNS)
+    one, _ = cell_sums(X[part].T, fold[part], codes[part], SHAPE, COLUMNS)
+    other, _ = cell_sums(X[~part].T, fold[~part], codes[~part], SHAPE, COLUMNS)
     for all_of_it, a, b in zip(whole, one, other, strict=True):
         units = all_of_it.shift, all_of_it.scale
         added = add_sums([a, b]).in_units(*units)
@@ -76,7 +76,7 @@ def test_parts_add_up_to_the_whole_and_can_be_taken_away(seed):
 @pytest.mark.parametrize("missing_indicator", [True, False])
 def test_the_loss_is_the_squared_error_on_the_samples_left_out(missing_indicator):
     X, fold, codes = samples()
-    sums, _ = cell_sums(X, fold, codes, SHAPE, COLUMNS)
+    sums, _ = cell_sums(X.T, fold, codes, SHAPE, COLUMNS)
     total = np.zeros(SHAPE)
     np.add.at(total, (fold, codes), 1)
     held_out = [np.flatnonzero(fold == one) for one in range(3)]
@@ -94,8 +94,8 @@ def test_the_loss_is_the_squared_error_on_the_samples_left_out(missing_indicator
 @pytest.mark.parametrize("size", [1e-160, 1e160])
 def test_squares_neither_overflow_nor_vanish(size):
     X, fold, codes = samples()
-    found, _ = cell_sums(X * size, fold, codes, SHAPE, COLUMNS)
-    plain, _ = cell_sums(X, fold, codes, SHAPE, COLUMNS)
+    found, _ = cell_sums(X.T * size, fold, codes, SHAPE, COLUMNS)
+    plain, _ = cell_sums(X.T, fold, codes, SHAPE, COLUMNS)
     for one, other in zip(found, plain, strict=True):
         assert_allclose(one.scale * one.sum_x / size, other.sum_x, atol=1e-9)
         assert_allclose(one.sum_xx * (one.scale / size) ** 2, other.sum_xx, rtol=1e-6, atol=1e-6)
@@ -104,10 +104,17 @@ def test_squares_neither_overflow_nor_vanish(size):
 def test_a_channel_that_nobody_has_and_a_constant_one_do_no_harm():
     X, fold, codes = samples()
     X[:, COLUMNS[0]], X[:, COLUMNS[1]] = np.nan, 3.3
-    sums, _ = cell_sums(X, fold, codes, SHAPE, COLUMNS)
+    sums, _ = cell_sums(X.T, fold, codes, SHAPE, COLUMNS)
     assert not sums[0].count.any()
     total = np.ones(SHAPE)
     table = table_of_sums([add_sums([one, one]) for one in sums], total, COLUMNS)
     pair = next(group for group in table.groups if 1 in group.channels).moments.constant()
     assert pair[0].all()
     assert not pair[1].any()
+
+
+def test_infinity_is_refused_by_the_number_of_its_column():
+    X, fold, codes = samples()
+    X[3, 4], X[5, 4] = np.inf, -np.inf
+    with pytest.raises(FloatingPointError, match="4"):
+        cell_sums(X.T, fold, codes, SHAPE, COLUMNS)

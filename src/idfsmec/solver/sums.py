@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.solver.channels import ChannelFits
-from idfsmec.solver.moments import Moments, as_slice
+from idfsmec.solver.moments import Moments
 from idfsmec.solver.scaling import safe_scale
 from idfsmec.solver.table_moments import Columns, Group, TableMoments
 
@@ -127,7 +127,7 @@ def add_sums(parts: Sequence[ChannelSums]) -> ChannelSums:
 
 
 def cell_sums(
-    X: Array,
+    values: Sequence[Array] | Array,
     fold: NDArray[np.intp],
     codes: NDArray[np.intp],
     shape: tuple[int, int],
@@ -137,8 +137,8 @@ def cell_sums(
 
     Parameters
     ----------
-    X : ndarray of shape (n, D)
-        NaN where a channel is missing.
+    values : sequence of D arrays of shape (n,), or ndarray of shape (D, n)
+        The columns of the table, so ``X.T``; NaN where a channel is missing.
     fold, codes : ndarray of shape (n,)
         Fold and class of every sample.
     shape : tuple of int
@@ -152,11 +152,16 @@ def cell_sums(
     observed : ndarray of bool, shape (n, n_channels)
         Which channels each sample has.
 
+    Raises
+    ------
+    FloatingPointError
+        A column holds infinity; its number is the error's argument.
+
     Examples
     --------
     >>> X = np.array([[1.0], [3.0], [np.nan], [7.0]])
     >>> fold, codes = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-    >>> sums, observed = cell_sums(X, fold, codes, (2, 2), [np.array([0])])
+    >>> sums, observed = cell_sums(X.T, fold, codes, (2, 2), [np.array([0])])
     >>> sums[0].count
     array([[1., 1.],
            [0., 1.]])
@@ -169,12 +174,29 @@ def cell_sums(
     found = []
     for own, has in zip(columns, observed, strict=True):
         # A last row of ones, so that one product gives counts, sums and products.
-        values = np.empty((own.size + 1, cell.size))
-        np.take(X.T[as_slice(own)], order, axis=1, out=values[:-1], mode="clip")
-        there = ~np.isnan(values[:-1].sum(axis=0))
+        block = np.empty((own.size + 1, cell.size))
+        for row, column in zip(block, own, strict=False):
+            np.take(values[column], order, out=row, mode="clip")
+        with np.errstate(over="ignore", invalid="ignore"):
+            there = np.isfinite(block[:-1].sum(axis=0))
+        if not there.all():
+            there = _is_there(block[:-1], there, own)
         has[order] = there
-        found.append(_sum_channel(values, there, cells, shape))
+        found.append(_sum_channel(block, there, cells, shape))
     return found, observed.T
+
+
+def _is_there(
+    block: Array, there: NDArray[np.bool_], columns: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Who has the channel, of those whose features do not sum up to a number: no NaN."""
+    doubtful = np.flatnonzero(~there)
+    some = block[:, doubtful]
+    infinite = np.isinf(some).any(axis=1)
+    if infinite.any():
+        raise FloatingPointError(int(columns[infinite.argmax()]))
+    there[doubtful] = ~np.isnan(some).any(axis=0)
+    return there
 
 
 def _sum_channel(

@@ -54,13 +54,14 @@ class Collector:
         self._names = channel_columns(list(channels), len(columns), None)[0].tolist()
         # Names stay here no longer than their digests need.
         self._people: dict[tuple[Any, bytes], Counts] = {}
-        self._sums: dict[Any, list[ChannelSums]] = {}
-        self._totals: dict[Any, Array] = {}
+        self._labels: list[Any] = []  # in order of first appearance
+        self._sums: list[ChannelSums] = []
+        self._total = np.zeros((N_NAME_FOLDS, 0))
 
     @property
     def labels(self) -> list[Any]:
         """Of the classes seen so far, in order."""
-        return sorted(self._totals)
+        return sorted(self._labels)
 
     def add(self, X: Array, labels: ArrayLike, people: ArrayLike) -> None:
         """Add samples.
@@ -71,39 +72,48 @@ class Collector:
             NaN where a channel is missing.
         labels, people : array-like of shape (n_samples,)
         """
+        self.add_columns(X.T, labels, people)
+
+    def add_columns(
+        self, values: Sequence[Array] | Array, labels: ArrayLike, people: ArrayLike
+    ) -> None:
+        """Add samples whose columns are given one by one."""
         names, member = np.unique(np.asarray(people).astype(str), return_inverse=True)
         classes, codes = np.unique(np.asarray(labels), return_inverse=True)
-        fold = name_folds(names, N_NAME_FOLDS)[member]
-        shape = N_NAME_FOLDS, classes.size
-        with one_blas_thread():
-            found, observed = cell_sums(X, fold, codes, shape, self._places)
+        new = [label for label in classes.tolist() if label not in self._labels]
+        known = [*self._labels, *new]
+        codes = np.array([known.index(label) for label in classes.tolist()])[codes]
+        fold, shape = name_folds(names, N_NAME_FOLDS)[member], (N_NAME_FOLDS, len(known))
+        try:
+            with one_blas_thread():
+                found, observed = cell_sums(values, fold, codes, shape, self._places)
+        except FloatingPointError as error:
+            column = self.columns[error.args[0]]
+            raise InputError(
+                f"Column {column!r} contains infinity: repair or drop these values first."
+            ) from None
+        old = np.arange(self._total.shape[1])
         total = np.zeros(shape)
         np.add.at(total, (fold, codes), 1.0)
-        for k, label in enumerate(classes.tolist()):
-            own = [_of_class(one, k) for one in found]
-            old = self._sums.get(label)
-            self._sums[label] = (
-                own if old is None else [add_sums(pair) for pair in zip(old, own, strict=True)]
-            )
-            self._totals[label] = self._totals.get(label, 0.0) + total[:, [k]]
-        self._count(observed, classes.tolist(), codes, names, member)
+        total[:, old] += self._total
+        if self._sums:
+            before = [one.at(old, len(known)) for one in self._sums]
+            found = [add_sums(pair) for pair in zip(before, found, strict=True)]
+        self._labels, self._sums, self._total = known, found, total
+        self._count(observed, codes, names, member)
 
     def _count(
-        self,
-        observed: NDArray[np.bool_],
-        classes: list[Any],
-        codes: NDArray,
-        names: NDArray,
-        member: NDArray,
+        self, observed: NDArray[np.bool_], codes: NDArray, names: NDArray, member: NDArray
     ) -> None:
         """Count, of every person and class, samples and those that have each channel."""
-        units, unit = np.unique(member * len(classes) + codes, return_inverse=True)
+        n_classes = len(self._labels)
+        units, unit = np.unique(member * n_classes + codes, return_inverse=True)
         samples = np.bincount(unit)
         ordered = observed[np.argsort(unit, kind="stable")].astype(np.int64)
         there = np.add.reduceat(ordered, np.cumsum(samples) - samples, axis=0)
         for row, one in enumerate(units.tolist()):
-            person, code = divmod(one, len(classes))
-            key = classes[code], sha256(str(names[person]).encode()).digest()
+            person, code = divmod(one, n_classes)
+            key = self._labels[code], sha256(str(names[person]).encode()).digest()
             found = np.concatenate([[samples[row]], there[row]])
             self._people[key] = self._people.get(key, 0) + found
 
@@ -111,21 +121,12 @@ class Collector:
         self, min_people: int = 1, n_folds: int = N_NAME_FOLDS, labels: Iterable[Any] = ()
     ) -> Summary:
         """Give the sums, without those over fewer than ``min_people`` people of a class."""
-        classes = sorted({*self._totals, *labels})
-        shape = (N_NAME_FOLDS, len(classes))
+        classes = sorted({*self._labels, *labels})
         people, have, met = self._tally(classes)
-        sums = []
-        for at, own in enumerate(self._places):
-            parts = [
-                self._sums[label][at].at(np.array([k]), len(classes))
-                for k, label in enumerate(classes)
-                if label in self._sums
-            ]
-            sums.append(add_sums(parts) if parts else ChannelSums.empty(*shape, own.size))
-        total = np.zeros(shape)
-        for k, label in enumerate(classes):
-            if label in self._totals:
-                total[:, [k]] = self._totals[label]
+        own = np.array([classes.index(label) for label in self._labels], dtype=np.intp)
+        sums = [one.at(own, len(classes)) for one in self._sums]
+        total = np.zeros((N_NAME_FOLDS, len(classes)))
+        total[:, own] = self._total
         withheld: list[str] = []
         for k, label in enumerate(classes):
             if 0 < people[:, k].sum() < min_people:
@@ -178,12 +179,6 @@ class Collector:
             have[fold, :, k] += 2 * counts[1:] >= counts[0]
             met[fold, :, k] += counts[1:] > 0
         return people, have, met
-
-
-def _of_class(sums: ChannelSums, k: int) -> ChannelSums:
-    return replace(
-        sums, count=sums.count[:, [k]], sum_x=sums.sum_x[:, [k]], sum_xx=sums.sum_xx[:, [k]]
-    ).centred()
 
 
 def _without(sums: ChannelSums, k: int) -> ChannelSums:

@@ -16,13 +16,13 @@ from idfsmec._table_checks import clean_groups
 from idfsmec._table_files import read_info
 from idfsmec._table_rows import part_header
 from idfsmec.errors import InputError
-from idfsmec.selection._base import refuse_infinite
 from idfsmec.selection.idfsmec.collect import Collector, settings_of
 
 Array = NDArray[np.float64]
 
 # Numbers read at a time: they fit any memory, and are enough to be summed fast.
 _ELEMENTS = 8_000_000
+ABOUT = ("subject", "label")
 
 
 def collect_files(path: Path) -> Collector:
@@ -50,12 +50,11 @@ def collect(files: Sequence[Path]) -> Collector:
             raise InputError(
                 f"{file}: has other columns than {files[0].name}, such as {min(differing)}."
             )
-        for X, labels, people in _pieces(file, columns):
+        for values, labels, people in _pieces(file, columns):
             try:
-                refuse_infinite(str(file), X, columns)
-            except ValueError as error:
-                raise InputError(str(error)) from None
-            collector.add(X, labels, people)
+                collector.add_columns(values, labels, people)
+            except InputError as error:
+                raise InputError(f"{file}: {error}") from None
     return collector
 
 
@@ -84,25 +83,31 @@ def _features_of(file: Path) -> list[str]:
         raise InputError(f"{file}: {error}") from None
 
 
-def _pieces(file: Path, columns: list[str]) -> Iterator[tuple[Array, NDArray, NDArray]]:
-    """Rows of a file, some at a time; each piece is overwritten by the next."""
+def _pieces(file: Path, columns: list[str]) -> Iterator[tuple[list[Array], NDArray, NDArray]]:
+    """Columns of a file, some rows at a time, with labels and people."""
     most = max(256, _ELEMENTS // len(columns))
-    # Column by column, as the file has them.
-    buffer = np.empty((len(columns), most))
     try:
         with pq.ParquetFile(file, page_checksum_verification=True) as source:
-            for batch in source.iter_batches(most, columns=["subject", "label", *columns]):
-                people, labels = (_groups(batch, name) for name in ("subject", "label"))
-                X = buffer[:, : batch.num_rows]
-                for values, name in zip(X, columns, strict=True):
-                    values[:] = batch.column(name).to_numpy(zero_copy_only=False)
-                yield X.T, labels, people
+            for batch in source.iter_batches(most, columns=[*ABOUT, *columns]):
+                people, labels = (_groups(batch.column(name), name) for name in ABOUT)
+                places = [batch.schema.get_field_index(name) for name in columns]
+                yield [_numbers(batch.column(place)) for place in places], labels, people
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
     except (OSError, pa.ArrowException, ValueError, TypeError) as error:
         raise InputError(f"{file}: not a readable table ({error}).") from error
 
 
-def _groups(batch: pa.RecordBatch, name: str) -> NDArray:
-    index = pd.RangeIndex(batch.num_rows)
-    return clean_groups(batch.column(name).to_pandas(), name, index).to_numpy()
+def _numbers(column: pa.Array) -> Array:
+    """Values as they lie in the memory, where they can be; NaN where there is none."""
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _groups(column: pa.Array, name: str) -> NDArray:
+    """Labels or subjects; each is checked once, however often it comes."""
+    coded = column.dictionary_encode()
+    each = coded.dictionary.to_pandas()
+    if coded.null_count:
+        raise InputError(f"The {name} is missing in some rows: every sample needs one.")
+    cleaned = clean_groups(each, name, pd.RangeIndex(len(each))).to_numpy()
+    return cleaned[coded.indices.to_numpy()]
