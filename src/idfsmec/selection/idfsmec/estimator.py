@@ -49,9 +49,9 @@ class IDFSMEC(FitsSums):
         The loss that weighs channels. ``"held-out"``: the squared error of predicted class
         indicators (clipped to [0, 1]) on people left out by up to five folds, as a mean over the
         samples of each class that have the channel, averaged by the classes' shares among all
-        samples. ``"held-out-sums"`` is the same without clipping, over four folds by the hashes
-        of people's names: all of it sums, so that :meth:`fit_summaries` finds the same; one wild
-        value counts more in it. ``"in-sample"`` is the paper's ``objective_``, by
+        samples. ``"held-out-sums"`` judges single samples, does not clip, and deals people
+        to four folds by hashes of their names: all of it sums, so that :meth:`fit_summaries` finds
+        the same, but a weaker judge, most of all where there are wild values. ``"in-sample"`` is the paper's ``objective_``, by
         which a channel that one class hardly has looks good even if it is noise.
     lam_scale : {"samples", "paper"}, default="samples"
         The loss is a sum over samples, the redundancy is not. ``"samples"`` multiplies ``lam`` by
