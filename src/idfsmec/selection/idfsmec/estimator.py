@@ -51,8 +51,9 @@ class IDFSMEC(FitsSums):
         samples of each class that have the channel, averaged by the classes' shares among all
         samples. ``"held-out-sums"`` judges single samples, does not clip, and deals people
         to four folds by hashes of their names: all of it sums, so that :meth:`fit_summaries` finds
-        the same, but a weaker judge, most of all where there are wild values. ``"in-sample"`` is the paper's ``objective_``, by
-        which a channel that one class hardly has looks good even if it is noise.
+        the same, but a weaker judge, most of all where there are wild values. ``"in-sample"`` is
+        the paper's ``objective_``, by which a channel that one class hardly has looks good even if
+        it is noise.
     lam_scale : {"samples", "paper"}, default="samples"
         The loss is a sum over samples, the redundancy is not. ``"samples"`` multiplies ``lam`` by
         the number of samples over 1000 (by the sum of their weights, if these are given), so that
