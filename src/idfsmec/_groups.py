@@ -84,7 +84,7 @@ def name_folds(names: ArrayLike, n_folds: int) -> NDArray[np.intp]:
     Examples
     --------
     >>> name_folds(["ann", "bob", "ann", "eve"], 4).tolist()
-    [1, 1, 1, 0]
+    [2, 2, 2, 3]
     """
     people, member = np.unique(np.asarray(names).astype(str), return_inverse=True)
     digests = (sha256(name.encode()).digest()[:8] for name in people.tolist())
