@@ -52,7 +52,7 @@ def area_interval(area: float, n_in: int, n_out: int) -> tuple[float, float]:
     --------
     >>> low, high = area_interval(1.0, 4, 4)
     >>> round(low, 2), high
-    (0.55, 1.0)
+    (0.58, 1.0)
     """
     if not (np.isfinite(area) and n_in and n_out):
         return float("nan"), float("nan")
