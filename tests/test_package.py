@@ -31,3 +31,8 @@ def test_estimators_can_be_pickled():
 def test_a_name_that_does_not_exist_is_an_attribute_error():
     with pytest.raises(AttributeError, match="nonsense"):
         _ = idfsmec.nonsense
+
+
+def test_selection_does_not_wait_for_mne():
+    program = "import sys, idfsmec.selection as s; s.IDFSMEC; sys.exit('mne' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from functools import partial
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec.errors import InputError
+from idfsmec.features._libraries import library
 from idfsmec.features.epoch_signal import EpochSignal
 from idfsmec.features.registry import register_feature
 
@@ -19,16 +18,6 @@ Array = NDArray[np.float64]
 #: Hz: where the individual alpha peak is looked for.
 ALPHA_PEAK = (7.0, 14.0)
 _PERMUTATION_ORDER = 3
-
-
-def _library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise InputError(
-            f"This feature needs the package {name}, which is not installed: pip install "
-            "'idfsmec[spectra]'."
-        ) from None
 
 
 def _each(signal: EpochSignal, function: Any) -> Array:
@@ -40,20 +29,20 @@ def _each(signal: EpochSignal, function: Any) -> Array:
 @register_feature("hjorth", outputs=["hjorth_mobility", "hjorth_complexity"])
 def hjorth(signal: EpochSignal) -> Array:
     """Mobility (of a sample, not of a second) and complexity of Hjorth, by antropy."""
-    return np.stack(_library("antropy").hjorth_params(signal.data, axis=-1), axis=-1)
+    return np.stack(library("antropy", "spectra").hjorth_params(signal.data, axis=-1), axis=-1)
 
 
 @register_feature("lempel_ziv")
 def lempel_ziv(signal: EpochSignal) -> Array:
     """Lempel-Ziv complexity of the signs around the mean, normalised, by antropy."""
-    complexity = partial(_library("antropy").lziv_complexity, normalize=True)
+    complexity = partial(library("antropy", "spectra").lziv_complexity, normalize=True)
     return _each(signal, lambda row: complexity(row > row.mean()))
 
 
 @register_feature("permutation_entropy")
 def permutation_entropy(signal: EpochSignal) -> Array:
     """Permutation entropy of order 3 and delay 1, in bits, normalised, by antropy."""
-    entropy = _library("antropy").perm_entropy
+    entropy = library("antropy", "spectra").perm_entropy
     return _each(signal, partial(entropy, order=_PERMUTATION_ORDER, delay=1, normalize=True))
 
 
@@ -64,7 +53,7 @@ def aperiodic(signal: EpochSignal) -> Array:
     Of Welch's density between the outer edges of the bands; the peak is the highest one at 7 to
     14 Hz. NaN where the model finds none, and where it does not fit.
     """
-    model = _library("specparam").SpectralGroupModel(
+    model = library("specparam", "spectra").SpectralGroupModel(
         peak_width_limits=(2 * signal.welch_frequencies[1], 12.0), max_n_peaks=6, verbose=False
     )
     edges = list(signal.settings.bands.values())

@@ -114,8 +114,12 @@ class FeatureRegistry(Mapping[str, Feature]):
 
     def __init__(self) -> None:
         self._features: dict[str, Feature] = {}
+        self._families: dict[str, tuple[Callable[[str], Feature], Callable[[str], str]]] = {}
 
     def __getitem__(self, name: str) -> Feature:
+        family, colon, rest = name.partition(":")
+        if colon and family in self._families and name not in self._features:
+            return self._families[family][0](rest)
         try:
             return self._features[name]
         except KeyError:
@@ -157,6 +161,34 @@ class FeatureRegistry(Mapping[str, Feature]):
             return function
 
         return add
+
+    def register_family(
+        self, family: str, make: Callable[[str], Feature], of_column: Callable[[str], str]
+    ) -> None:
+        """Let features be asked for as ``<family>:<name>`` that are made when they are.
+
+        Parameters
+        ----------
+        family : str
+        make : callable
+            From the name to the feature. Its columns begin with ``<family>:``.
+        of_column : callable
+            From a column without ``<family>:`` to the name.
+        """
+        check_name(family, "family of features")
+        self._families[family] = make, of_column
+
+    def giving(self, columns: Iterable[str], settings: FeatureSettings) -> list[str]:
+        """Name the features that give these columns; what none gives is left out."""
+        own = {out: name for name, one in self.items() for out in one.columns(settings)}
+        names: dict[str, None] = {}
+        for column in columns:
+            family, _, rest = column.partition(":")
+            if column in own:
+                names[own[column]] = None
+            elif rest and family in self._families:
+                names[f"{family}:{self._families[family][1](rest)}"] = None
+        return list(names)
 
     def remove(self, name: str) -> None:
         """Take a feature out."""

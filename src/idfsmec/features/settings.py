@@ -267,9 +267,7 @@ class FeatureSettings:
         pass_band = given["band_pass"]
         given["band_pass"] = None if pass_band is None else tuple(pass_band)
         settings, wanted = cls(**given), list(dict.fromkeys(columns))
-        giving = {out: name for name, one in FEATURES.items() for out in one.columns(settings)}
-        chosen = dict.fromkeys(giving[column] for column in wanted if column in giving)
-        settings = replace(settings, features=list(chosen))
+        settings = replace(settings, features=FEATURES.giving(wanted, settings))
         unknown = sorted(set(wanted).difference(settings.columns))
         if unknown:
             raise InputError(f"No registered feature gives {', '.join(unknown)}.")

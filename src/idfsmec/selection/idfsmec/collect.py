@@ -14,7 +14,6 @@ from idfsmec._columns import channel_columns
 from idfsmec._groups import name_folds
 from idfsmec._jobs import one_blas_thread
 from idfsmec.errors import InputError
-from idfsmec.features.settings import FeatureSettings
 from idfsmec.selection.idfsmec.channel_loss import N_NAME_FOLDS
 from idfsmec.selection.idfsmec.summary import Summary
 from idfsmec.solver import ChannelSums, add_sums, cell_sums
@@ -223,6 +222,9 @@ def _merged(counts: NDArray[Any], n_folds: int, first: int = 0) -> NDArray[Any]:
 
 def settings_of(info: Mapping[str, Any]) -> dict[str, Any]:
     """Of what is known about a table, how its features were computed."""
+    # Only tables have settings to compare: who fits arrays need not wait for MNE.
+    from idfsmec.features.settings import FeatureSettings
+
     known = FeatureSettings().as_dict()
     parts = info.get("parts")
     for part in parts if isinstance(parts, list) else ():
