@@ -69,16 +69,22 @@ def compute_features(
     # NumPy and the FFT let other threads work meanwhile. Blocks do not see each other, so the
     # numbers do not depend on how many threads there are.
     with ThreadPoolExecutor(available_threads()) as pool:
-        for _ in pool.map(fill, _blocks(n_epochs, n_channels, n_times)):
+        together = any(feature.together for feature in settings.chosen)
+        for _ in pool.map(fill, _blocks(n_epochs, n_channels, n_times, together)):
             pass
     return values, names
 
 
-def _blocks(n_epochs: int, n_channels: int, n_times: int) -> Iterator[tuple[slice, slice]]:
-    """Yield blocks of epochs and channels that fit the cache; the same for the same shape."""
+def _blocks(
+    n_epochs: int, n_channels: int, n_times: int, together: bool
+) -> Iterator[tuple[slice, slice]]:
+    """Yield blocks of epochs and channels that fit the cache; the same for the same shape.
+
+    Channels that belong together stay in one block, whether it fits or not.
+    """
     rows = max(1, _BLOCK_SAMPLES // max(1, n_times))
-    channels = min(rows, max(1, n_channels))
-    epochs = rows // channels
+    channels = max(1, n_channels) if together else min(rows, max(1, n_channels))
+    epochs = max(1, rows // channels)
     for epoch in range(0, n_epochs, epochs):
         for channel in range(0, n_channels, channels):
             yield slice(epoch, epoch + epochs), slice(channel, channel + channels)
@@ -98,7 +104,7 @@ def _compute_block(
         # Functions, a user's too, never see a flat or broken signal: a stand-in takes its place
         # and the result is thrown away. So none can raise or warn because a channel is missing.
         data = np.where(gone[..., np.newaxis], _stand_in(epochs.shape[-1]), data)
-    signal = EpochSignal(data, sfreq, settings)
+    signal = EpochSignal(data, sfreq, settings, missing=gone)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         parts = [f.compute(signal) for f in settings.chosen if f.columns(settings)]
     if not parts:

@@ -32,6 +32,9 @@ class EpochSignal:
         Sampling rate in Hz.
     settings : FeatureSettings, optional
         Bands and constants.
+    missing : ndarray of bool, shape (...), optional
+        Where ``data`` is a stand-in for a channel that is missing; default: nowhere. Only for
+        features of several channels: what they return there is thrown away in any case.
 
     Examples
     --------
@@ -45,8 +48,16 @@ class EpochSignal:
     (2.0, 2.0)
     """
 
-    def __init__(self, data: Array, sfreq: float, settings: FeatureSettings | None = None) -> None:
+    def __init__(
+        self,
+        data: Array,
+        sfreq: float,
+        settings: FeatureSettings | None = None,
+        *,
+        missing: NDArray[np.bool_] | None = None,
+    ) -> None:
         self.data = np.asarray(data, dtype=np.float64)
+        self.missing = np.zeros(self.data.shape[:-1], dtype=bool) if missing is None else missing
         self.sfreq = float(sfreq)
         if settings is None:
             from idfsmec.features.settings import FeatureSettings

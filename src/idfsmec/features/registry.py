@@ -69,11 +69,15 @@ class Feature:
     outputs : sequence of str, or callable, optional
         Column names, or a function from :class:`FeatureSettings` to column names for features
         whose outputs depend on the bands. Default: one output, called as the feature.
+    together : bool
+        Whether channels do not count for themselves: the function gets all channels of its epochs
+        at once, and ``signal.missing`` says which of them are not there.
     """
 
     name: str
     function: FeatureFunction = field(repr=False)
     outputs: OutputNames | None = field(default=None, repr=False)
+    together: bool = False
 
     def columns(self, settings: FeatureSettings) -> list[str]:
         """Names of the outputs under these settings."""
@@ -137,7 +141,12 @@ class FeatureRegistry(Mapping[str, Feature]):
         return len(self._features)
 
     def register(
-        self, name: str, *, outputs: OutputNames | None = None, overwrite: bool = False
+        self,
+        name: str,
+        *,
+        outputs: OutputNames | None = None,
+        together: bool = False,
+        overwrite: bool = False,
     ) -> Callable[[FeatureFunction], FeatureFunction]:
         """Decorate a function so that it can be asked for by name.
 
@@ -146,6 +155,7 @@ class FeatureRegistry(Mapping[str, Feature]):
         name : str
             The feature's name.
         outputs : sequence of str or callable, optional
+        together : bool
             See :class:`Feature`.
         overwrite : bool
             Replace a feature of that name (running a notebook cell twice).
@@ -157,7 +167,7 @@ class FeatureRegistry(Mapping[str, Feature]):
             )
 
         def add(function: FeatureFunction) -> FeatureFunction:
-            self._features[name] = Feature(name, function, outputs)
+            self._features[name] = Feature(name, function, outputs, together)
             return function
 
         return add
