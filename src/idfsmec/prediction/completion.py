@@ -244,5 +244,5 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
         return np.where(np.isnan(checked), deviation, 0.0)
 
     def factors(self, X: ArrayLike) -> Array:
-        """Posterior means of every sample's factors: (n_samples, n_factors_)."""
+        """Posterior means of every sample's factors: ``(n_samples, n_factors_)``."""
         return self._see(X)[1]
