@@ -1,5 +1,6 @@
 from .classifier import IDFSMECClassifier
 from .completion import ChannelCompleter
+from .harmonizer import SiteHarmonizer
 from .model import Model, fit_model
 from .model_files import TRUSTED_TYPES, load_model, save_model
 from .people import PersonPrediction, Predictions, extract_people, predict_people
@@ -12,6 +13,7 @@ __all__ = [
     "Model",
     "PersonPrediction",
     "Predictions",
+    "SiteHarmonizer",
     "TRUSTED_TYPES",
     "extract_people",
     "fit_model",
