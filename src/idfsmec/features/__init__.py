@@ -3,6 +3,7 @@
 import lazy_loader
 
 # Importing the families registers the package's own features.
+from idfsmec.features import asymmetry as asymmetry
 from idfsmec.features import connectivity as connectivity
 from idfsmec.features import mne_functions as mne_functions
 from idfsmec.features import optional as optional

@@ -1,4 +1,4 @@
-from . import connectivity, mne_functions, optional, spectral, time_domain
+from . import asymmetry, connectivity, mne_functions, optional, spectral, time_domain
 from .compute import compute_features
 from .derivative import check_derivative, write_derivative
 from .epoch_signal import EpochSignal
@@ -38,6 +38,7 @@ __all__ = [
     "FeatureRegistry",
     "EpochSignal",
     "compute_features",
+    "asymmetry",
     "connectivity",
     "mne_functions",
     "optional",

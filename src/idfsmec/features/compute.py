@@ -41,7 +41,8 @@ def compute_features(
     Returns
     -------
     values : ndarray of shape (n_epochs, n_channels, n_outputs)
-        NaN throughout where a channel is missing, and where a value is not finite.
+        NaN throughout where a channel is missing, and where a value is not finite. Of features of
+        pairs each side's value: their difference is taken where channels have names.
     names : list of str
         The outputs.
 

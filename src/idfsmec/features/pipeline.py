@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from idfsmec._columns import join_column
+from idfsmec.features.asymmetry import columns_of, pair_gaps, pairs_of
 from idfsmec.features.compute import compute_features
 from idfsmec.features.epochs import EpochGrid, PreparedEpochs, prepare_epochs, prepare_recording
 from idfsmec.features.facts import recording_facts
@@ -33,6 +33,7 @@ class RecordingFeatures:
         Columns ``<channel>__<feature>``, the index holds the start of each epoch in seconds;
         NaN where the channel is missing.
     channels : list of str
+        And pairs of channels, if a feature of pairs is among the features.
     reasons : dict
         Why channels are missing: reason to channel to number of epochs. An epoch may have
         several reasons.
@@ -125,18 +126,22 @@ def extract_recording(
     causes["no finite, changing signal"] = prepared.missing & ~known
     missing = known | prepared.missing
     epochs = _referenced(prepared.data, missing, settings)
-    values, outputs = compute_features(epochs, prepared.sfreq, settings, missing=missing)
+    by_channel, _ = compute_features(epochs, prepared.sfreq, settings, missing=missing)
+    values, columns = columns_of(by_channel, signals.names, settings)
     # Epochs that somebody else has cut may have labels beside them: they keep their rows.
     keep = ~missing.all(axis=1) | settings.keep_empty | (signals.grid is None)
     X = pd.DataFrame(
-        values.reshape(len(values), -1)[keep],
-        columns=[join_column(name, output) for name in signals.names for output in outputs],
+        values[keep],
+        columns=columns,
         index=pd.Index(prepared.starts[keep], name="start"),
     )
     cells = _cells(causes, signals.names)
+    pairs = pairs_of(signals.names, settings)
+    if lost := pair_gaps(missing, pairs):
+        cells["a side of the pair is missing"] = lost
     return RecordingFeatures(
         X,
-        signals.names,
+        [*signals.names, *pairs],
         {
             reason: {name: len(epochs) for name, epochs in hits.items()}
             for reason, hits in cells.items()

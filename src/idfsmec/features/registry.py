@@ -72,12 +72,16 @@ class Feature:
     together : bool
         Whether channels do not count for themselves: the function gets all channels of its epochs
         at once, and ``signal.missing`` says which of them are not there.
+    of_pairs : bool
+        Whether tables get right minus left of frontal pairs of electrodes, as blocks of their own
+        (``F4-F3__<output>``), and not the channels' values.
     """
 
     name: str
     function: FeatureFunction = field(repr=False)
     outputs: OutputNames | None = field(default=None, repr=False)
     together: bool = False
+    of_pairs: bool = False
 
     def columns(self, settings: FeatureSettings) -> list[str]:
         """Names of the outputs under these settings."""
@@ -146,6 +150,7 @@ class FeatureRegistry(Mapping[str, Feature]):
         *,
         outputs: OutputNames | None = None,
         together: bool = False,
+        of_pairs: bool = False,
         overwrite: bool = False,
     ) -> Callable[[FeatureFunction], FeatureFunction]:
         """Decorate a function so that it can be asked for by name.
@@ -155,7 +160,7 @@ class FeatureRegistry(Mapping[str, Feature]):
         name : str
             The feature's name.
         outputs : sequence of str or callable, optional
-        together : bool
+        together, of_pairs : bool
             See :class:`Feature`.
         overwrite : bool
             Replace a feature of that name (running a notebook cell twice).
@@ -167,7 +172,7 @@ class FeatureRegistry(Mapping[str, Feature]):
             )
 
         def add(function: FeatureFunction) -> FeatureFunction:
-            self._features[name] = Feature(name, function, outputs, together)
+            self._features[name] = Feature(name, function, outputs, together, of_pairs)
             return function
 
         return add
