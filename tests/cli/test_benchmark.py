@@ -30,6 +30,22 @@ def table(tmp_path):
     return str(make_cohort().write(tmp_path / "clinic.parquet"))
 
 
+def test_folds_by_site_hold_out_each_hospital_once_and_know_chance(tmp_path):
+    cohort = make_cohort()
+    number = cohort.subjects.str[1:].astype(int)
+    sites = pd.Series(["Bern", "Lund", "Oslo", "Riga"])[number // 6].reset_index(drop=True)
+    whole = FeatureTable(cohort.X, cohort.y, cohort.subjects, sites=sites)
+    path, out = str(whole.write(tmp_path / "clinic.parquet")), tmp_path / "out"
+    asked = ["benchmark", path, "--out", str(out), "--methods", "ANOVA F", "--resamples", "0"]
+    result = runner.invoke(app, [*asked, *SMALL, "--folds", "site"])
+    assert result.exit_code == 0, result.output + result.stderr
+    assert "site folds" in " ".join(result.output.split())
+    assert "guessing gives 50.0 %" in result.output
+    assert sorted(Results.read(out).scores["fold"].unique()) == [0, 1, 2, 3]
+    said = runner.invoke(app, ["report", str(out)])
+    assert said.exit_code == 0, said.output + said.stderr
+
+
 def test_benchmark_audits_its_tables_unless_told_not_to(table, tmp_path):
     out = tmp_path / "out"
     asked = ["benchmark", table, "--out", str(out), "--methods", "ANOVA F", "--resamples", "0"]
@@ -134,6 +150,7 @@ def test_all_experiments_can_be_asked_for(table, tmp_path):
         (["--methods", "mRMR2"], "no method 'mRMR2'"),
         (["--filler", "magic"], "no filler 'magic'; choose from mean"),
         (["--n-splits", "50"], "table clinic: 50 folds by subject are not possible"),
+        (["--folds", "site"], "table clinic: folds by site need sites"),
         (["--seeds", "0"], "--seeds 0: give at least 1"),
         (["--jobs", "0"], "--jobs 0: give 1 or more"),
     ],

@@ -61,7 +61,7 @@ def test_nothing_held_out_reaches_what_selectors_see(what, pattern, monkeypatch)
     monkeypatch.setattr(
         folds,
         "make_folds",
-        lambda y, *rest: splits if len(y) == len(table) else make_folds(y, *rest),
+        lambda y, *rest, **more: splits if len(y) == len(table) else make_folds(y, *rest, **more),
     )
     before = load(table, pattern=pattern)
     after = load(perturbed(table, splits[0][1], what), pattern=pattern)

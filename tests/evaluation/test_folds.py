@@ -70,5 +70,29 @@ def test_one_subject_per_class_is_refused():
 
 
 def test_an_unknown_kind_of_folds_is_refused():
-    with pytest.raises(InputError, match="choose 'subject' or 'sample'"):
+    with pytest.raises(InputError, match="choose 'subject', 'sample' or 'site'"):
         make_folds([0, 1], [0, 1], "epoch", 2)
+
+
+def test_site_folds_hold_out_one_site_after_the_other():
+    subjects = np.repeat(np.arange(12), 3)
+    y, sites = subjects % 2, np.array(["Lund", "Oslo", "Bern"])[subjects // 4]
+    folds = make_folds(y, subjects, "site", n_splits=10, sites=sites)
+    assert [set(sites[test]) for _, test in folds] == [{"Bern"}, {"Lund"}, {"Oslo"}]
+    for train, test in folds:
+        assert sorted([*train, *test]) == list(range(y.size))
+
+
+@pytest.mark.parametrize(
+    ("sites", "says"),
+    [
+        (None, "no column 'site'"),
+        (["A"] * 8, "at least 2 sites; there is A alone"),
+        (["A", "A", "B", "B", "A", "A", "B", "B"], "site A has the class 0 alone"),
+        (["A", "B", "A", "B", "B", "B", "B", "B"], "subject a was at site A and at another"),
+    ],
+)
+def test_site_folds_that_judge_nothing_are_refused(sites, says):
+    y, subjects = [0, 0, 1, 1] * 2, ["a", "a", "b", "b", "c", "c", "d", "d"]
+    with pytest.raises(InputError, match=says):
+        make_folds(y, subjects, "site", sites=sites)

@@ -62,6 +62,7 @@ class Folds(StrEnum):
 
     subject = "subject"
     sample = "sample"
+    site = "site"
 
 
 class Gaps(StrEnum):
@@ -103,10 +104,13 @@ CountsOption = Annotated[
 FoldsOption = Annotated[
     Folds | None,
     typer.Option(
-        help="Keep a subject's samples together (honest), or spread them. By default subject."
+        help="Keep a subject's samples together (honest), spread them, or hold out one site after "
+        "the other. By default subject."
     ),
 ]
-SplitsOption = Annotated[int | None, typer.Option(help="Number of folds. By default 10.")]
+SplitsOption = Annotated[
+    int | None, typer.Option(help="Number of folds, but for --folds site. By default 10.")
+]
 GapsOption = Annotated[
     Gaps | None,
     typer.Option(

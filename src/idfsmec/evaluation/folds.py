@@ -1,4 +1,4 @@
-"""Folds by subject or by sample; gaps made, and features standardised, inside a fold only."""
+"""Folds by subject, sample or site; gaps made, and features standardised, inside a fold only."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def make_folds(
     folds: Folds = "subject",
     n_splits: int = 10,
     random_state: int = 0,
+    sites: ArrayLike | None = None,
 ) -> list[Fold]:
-    """Split samples into training and held-out ones, in proportion to the classes.
+    """Split samples into training and held-out ones, in proportion to the classes or by site.
 
     Parameters
     ----------
@@ -38,14 +39,16 @@ def make_folds(
         Class labels.
     subjects : array-like of shape (n_samples,)
         Who each sample comes from.
-    folds : {"subject", "sample"}
+    folds : {"subject", "sample", "site"}
         ``subject`` keeps all samples of a subject on one side: the test is about new people.
         ``sample`` spreads them, so a classifier may recognise the person instead of the
-        condition.
+        condition. ``site`` holds out one site after the other: the test is about new hospitals.
     n_splits : int
-        Number of folds; every sample is held out once.
+        Number of folds; every sample is held out once. Sites have one fold each.
     random_state : int
-        Seed of the shuffling.
+        Seed of the shuffling; by site nothing is shuffled.
+    sites : array-like of shape (n_samples,), optional
+        Where each sample was recorded; needed by ``site``.
 
     Returns
     -------
@@ -55,7 +58,8 @@ def make_folds(
     Raises
     ------
     InputError
-        Some class has too few subjects (or samples) for so many folds.
+        Some class has too few subjects (or samples) for so many folds. By site: there are no
+        sites or one, a site has one class alone, or a subject was at two.
 
     Examples
     --------
@@ -67,7 +71,9 @@ def make_folds(
     """
     labels, groups = np.asarray(y), np.asarray(subjects)
     if folds not in get_args(Folds):
-        raise InputError(f"folds is {folds!r}; choose 'subject' or 'sample'")
+        raise InputError(f"folds is {folds!r}; choose 'subject', 'sample' or 'site'")
+    if folds == "site":
+        return _split_sites(labels, groups, sites)
     most = most_splits(labels, groups, folds)
     if not 2 <= n_splits <= most:
         raise InputError(
@@ -81,6 +87,34 @@ def make_folds(
         splitter = StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
         return [(np.sort(a), np.sort(b)) for a, b in splitter.split(labels, labels)]
     return _split_subjects(labels, groups, n_splits, random_state)
+
+
+def _split_sites(labels: NDArray, groups: NDArray, sites: ArrayLike | None) -> list[Fold]:
+    if sites is None:
+        raise InputError("folds by site need sites, and the table has no column 'site'")
+    where = np.asarray(sites)
+    names = np.unique(where)
+    if names.size < 2:
+        raise InputError(f"folds by site need at least 2 sites; there is {names[0]} alone")
+    for name in names:
+        if (own := np.unique(labels[where == name])).size == 1:
+            raise InputError(
+                f"site {name} has the class {own[0]} alone: nothing can be judged there; leave "
+                "the site out, or use folds by subject"
+            )
+        if (both := np.intersect1d(groups[where == name], groups[where != name])).size:
+            raise InputError(
+                f"subject {both[0]} was at site {name} and at another: folds by site would have "
+                "the subject on both sides"
+            )
+    return [(np.flatnonzero(where != name), np.flatnonzero(where == name)) for name in names]
+
+
+def count_folds(table: TableArrays, protocol: Protocol) -> int:
+    """Say how many outer folds a table has: as the protocol says, or one for each site."""
+    if protocol.folds == "site" and table.sites is not None:
+        return int(np.unique(table.sites).size)
+    return protocol.n_splits
 
 
 def most_splits(y: ArrayLike, subjects: ArrayLike, folds: Folds = "subject") -> int:
@@ -191,7 +225,8 @@ class _Loader:
 
     def load(self) -> FoldData:
         table, protocol = self.table, self.protocol
-        folds = make_folds(table.y, table.subjects, protocol.folds, protocol.n_splits, self.seed)
+        how = protocol.folds, protocol.n_splits, self.seed
+        folds = make_folds(table.y, table.subjects, *how, sites=table.sites)
         train, test = folds[self.fold]
         # Each side gets its gaps on its own: nothing held out can move a gap in training. The
         # seed is the same, so channels that fail often in training fail often in the test.
@@ -211,9 +246,10 @@ class _Loader:
     ) -> tuple[tuple[FoldData, ...], tuple[NDArray[np.intp], ...]]:
         table, protocol = self.table, self.protocol
         y, subjects = table.y[train], table.subjects[train]
-        n_splits = min(protocol.n_inner_splits, most_splits(y, subjects, protocol.folds))
+        kind: Folds = "subject" if protocol.folds == "site" else protocol.folds
+        n_splits = min(protocol.n_inner_splits, most_splits(y, subjects, kind))
         seed = derive_seed("inner folds", self.seed, self.fold)
-        folds = make_folds(y, subjects, protocol.folds, n_splits, seed)
+        folds = make_folds(y, subjects, kind, n_splits, seed)
         inner = (
             _prepare(table, train[a], train[b], gappy[a], gappy[b], protocol) for a, b in folds
         )

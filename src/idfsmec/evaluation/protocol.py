@@ -12,7 +12,7 @@ from idfsmec.missing import PATTERNS
 from idfsmec.selection.defaults import CRITERION, N_FEATURES, N_INNER_SPLITS, SVM_COSTS
 from idfsmec.solver.scaling import FAR
 
-Folds = Literal["subject", "sample"]
+Folds = Literal["subject", "sample", "site"]
 Gaps = Literal["everywhere", "selection"]
 Tuning = Literal["nested", "oracle", "grid", "time"]
 
@@ -23,8 +23,9 @@ class Protocol:
 
     Parameters
     ----------
-    folds : {"subject", "sample"}
-        Whether a subject's samples stay together (honest) or are spread (the paper's folds).
+    folds : {"subject", "sample", "site"}
+        Whether a subject's samples stay together (honest), are spread (the paper's folds), or one
+        site after the other is held out. Inner folds are then by subject.
     gaps : {"everywhere", "selection"}
         Whether training and test samples alike have gaps, or only what the selector sees.
     tuning : {"nested", "oracle", "grid", "time"}
@@ -33,7 +34,8 @@ class Protocol:
         marked as chosen, as papers do; optimistic. ``grid``: all settings are scored, none is
         chosen. ``time``: the selection is timed and nothing is scored.
     n_splits, n_inner_splits : int
-        Outer and inner folds. Inner folds are fewer where a class has too few subjects.
+        Outer and inner folds. Inner folds are fewer where a class has too few subjects. Outer
+        folds by site are as many as there are sites, whatever ``n_splits`` is.
     rates : sequence of float
         Shares of the observed channels that are taken away.
     patterns : sequence of str

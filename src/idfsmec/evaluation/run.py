@@ -313,7 +313,8 @@ def _check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> Non
         try:
             if table.y.nunique() < 2:
                 raise InputError(f"all samples have the label {table.y.iloc[0]!r}")
-            make_folds(table.y, table.subjects, protocol.folds, protocol.n_splits)
+            how = protocol.folds, protocol.n_splits
+            make_folds(table.y, table.subjects, *how, sites=table.sites)
             if "region" in protocol.patterns:
                 make_gaps(table, 0.1, "region", 0)
         except InputError as error:

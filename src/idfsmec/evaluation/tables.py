@@ -37,6 +37,7 @@ class TableArrays:
     classes: tuple[Any, ...] = field(default=(0, 1), repr=False)
     n_classes: int = 2
     positions: Floats | None = field(default=None, repr=False)
+    sites: Codes | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, name: str, table: FeatureTable, with_positions: bool = False) -> TableArrays:
@@ -49,6 +50,9 @@ class TableArrays:
             )
         classes, y = np.unique(table.y.to_numpy(), return_inverse=True)
         _, subjects = np.unique(table.subjects.astype(str).to_numpy(), return_inverse=True)
+        sites = None
+        if table.sites is not None:
+            sites = np.unique(table.sites.astype(str).to_numpy(), return_inverse=True)[1]
         order = {channel: i for i, channel in enumerate(table.channels)}
         names = [split_column(str(column))[1] for column in table.X.columns]
         return cls(
@@ -64,6 +68,7 @@ class TableArrays:
             classes=tuple(classes.tolist()),
             n_classes=int(y.max()) + 1,
             positions=positions,
+            sites=sites,
         )
 
     @property

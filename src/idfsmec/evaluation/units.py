@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 from idfsmec._random import derive_seed
 from idfsmec._version import __version__
-from idfsmec.evaluation.folds import load_fold
+from idfsmec.evaluation.folds import count_folds, load_fold
 from idfsmec.evaluation.methods import Method
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.scoring import UnitResult, score_fold
@@ -149,14 +149,14 @@ def plan_folds(
     so that such units are shared by all patterns.
     """
     ready, shared = [(one.resolve(), one.describe()) for one in methods], protocol.per_unit()
-    places = [
-        (seed, pattern, rate, fold)
-        for seed in protocol.seeds
-        for pattern in protocol.patterns
-        for rate in protocol.rates
-        for fold in range(protocol.n_splits)
-    ]
     for table in tables:
+        places = [
+            (seed, pattern, rate, fold)
+            for seed in protocol.seeds
+            for pattern in protocol.patterns
+            for rate in protocol.rates
+            for fold in range(count_folds(table, protocol))
+        ]
         there = len(table.channels)
         for count in (channel_counts or {}).get(table.name, [there]):
             for seed, pattern, rate, fold in places:

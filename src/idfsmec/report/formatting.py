@@ -21,6 +21,7 @@ _METRICS = {
 _FOLDS = {
     "subject": "subject-wise folds",
     "sample": "sample-wise folds (a person is in training and test)",
+    "site": "one site after the other held out",
 }
 _TUNING = {
     "nested": "nested tuning",
@@ -58,7 +59,7 @@ def describe_protocol(protocol: Mapping[str, Any]) -> str:
         _TUNING.get(str(tuning), f"tuning: {tuning or 'not recorded'}"),
     ]
     n_splits, n_repeats = protocol.get("n_splits"), protocol.get("n_repeats", 1)
-    if n_splits:
+    if n_splits and folds != "site":
         parts.append(f"{n_splits} folds" + (f" x {n_repeats}" if (n_repeats or 1) > 1 else ""))
     if protocol.get("gaps") == "selection":
         parts.append("gaps for the selector only")

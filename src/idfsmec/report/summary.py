@@ -29,7 +29,8 @@ from idfsmec.report.words import say_all
 
 _PROTOCOL_LINES = {
     "folds": ("Folds", {"subject": "subject-wise: a person is in training or in test, never both",
-                        "sample": "sample-wise: a person is in training and in test"}),
+                        "sample": "sample-wise: a person is in training and in test",
+                        "site": "site-wise: one site after the other is the test"}),
     "tuning": ("Settings", {"nested": "nested: chosen by inner folds of the training data",
                             "oracle": "optimistic: best on the test folds"}),
     "gaps": ("Gaps", {"everywhere": "in training and test samples alike",
@@ -151,7 +152,7 @@ def _protocol(results: Results) -> list[tuple[str, str]]:
     for key, (title, texts) in _PROTOCOL_LINES.items():
         if protocol.get(key):
             lines.append((title, texts.get(protocol[key], str(protocol[key]))))
-    if protocol.get("n_splits"):
+    if protocol.get("n_splits") and protocol.get("folds") != "site":
         repeats = protocol.get("n_repeats") or 1
         lines.append(("Outer folds", f"{protocol['n_splits']}, repeated {repeats} x"))
     for key, title in (("patterns", "Patterns of gaps"), ("ks", "Features kept")):
