@@ -17,8 +17,8 @@ def library(name: str, extra: str) -> Any:
     2.0
     >>> library("no_such_library", "spectra")
     Traceback (most recent call last):
-    ...
-    idfsmec.errors.InputError: This feature needs the package no_such_library, which is not ...
+    idfsmec.errors.InputError: This feature needs the package no_such_library, which is not
+    installed: pip install 'idfsmec[spectra]'.
     """
     try:
         return importlib.import_module(name)
