@@ -143,7 +143,8 @@ class RunningMeans:
         counts = Counter({name: 0 for _, name in plan.units})
         for (_, name), n in plan.units.items():
             counts[name] += n
-        said = [f"{', '.join(f'{name} {n}' for name, n in counts.items())} units"]
+        word = "unit" if sum(counts.values()) == 1 else "units"
+        said = [f"{', '.join(f'{name} {n}' for name, n in counts.items())} {word}"]
         said += [self.left(plan) or "how long is known when the first units have ended"]
         if plan.slow:
             names = " and ".join(plan.slow)
