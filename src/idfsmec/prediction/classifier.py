@@ -39,10 +39,9 @@ class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
     ----------
     channels : array-like of shape (n_features,), optional
         Label per feature, as in :class:`IDFSMEC`.
-    lam : float, default=0.01
-    gamma : float, default=1.1
-        Of :class:`IDFSMEC`. Less is taken for redundant than when few features are selected, and
-        good channels are trusted more: here no feature is left out.
+    lam, gamma : float
+        Of :class:`IDFSMEC`. If you expect the effect in few channels, try 0.01 and 1.1: less is
+        taken for redundant then, and good channels are trusted more.
     n_factors : int or "auto", default=5
         Of :class:`ChannelCompleter`.
     alphas : sequence of float, default=(0.01, 0.03, 0.1, 0.3, 1, 3, 10)
@@ -107,8 +106,8 @@ class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
         self,
         channels: ArrayLike | None = None,
         *,
-        lam: float = 0.01,
-        gamma: float = 1.1,
+        lam: float = 1.0,
+        gamma: float = 2.0,
         n_factors: int | str = 5,
         alphas: Sequence[float] = ALPHAS,
         cv: int = 5,
