@@ -54,7 +54,7 @@ CALLS = [
     ("select t.csv -o r.csv --seed -1", "--seed -1: give a whole number"),
     ("features nofile.csv -o x.csv --jobs 0", "--jobs 0: give 1 or more, or -1"),
     ("features nofile.csv -o x.csv --band alpha", "NAME=LOWER-UPPER"),
-    ("features nofile.csv -o x.csv --feature nope", "'nope'; there are: c0"),
+    ("features nofile.csv -o x.csv --feature nope", "no feature 'nope'; there are:"),
     ("features nofile.csv -o x.csv --epoch -1", "epoch must be positive"),
     ("benchmark t.csv --rates 2 --n-splits 2", "from 0 to below 1"),
     ("benchmark t.csv --rates a,b --n-splits 2", "give numbers, such as 0.1,0.3"),
