@@ -59,7 +59,7 @@ def test_options_reach_the_table(study, output):
     [
         (["--epoch", 0], "length of an epoch must be positive"),
         (["--band", "alpha:8-13"], "write a band as NAME=LOWER-UPPER"),
-        (["--feature", "hjorth"], "no feature 'hjorth'"),
+        (["--feature", "hjort"], "no feature 'hjort'"),
         (["--labels", "bdi13"], "has no meaning for a manifest"),
         (["--epoch", 1], "error: Feature 'nsi' compares segments of 1 s"),
         (["--band", "slow=0.01-0.05"], "error: Band 'slow'"),

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from .case import ACCEPTED, EITHER, QUICK, REFUSED, SKIPPED, Case
+from .case import ACCEPTED, EITHER, EMPTY, QUICK, REFUSED, SKIPPED, Case
 from .sound import book_bytes, eeglab_struct, files_of_format, flip_bits, make_raw, mat_bytes
 
 MODMA3 = "EEG_3channels_resting_lanzhou_2015"
@@ -198,7 +198,7 @@ CASES = [
     _bad_matrix("a rate in words", {"a": _signals(), "samplingRate": "fast"}, "samplingRate"),
     _bad_matrix("an empty rate", {"a": _signals(), "samplingRate": []}, "samplingRate"),
     _bad_matrix("an empty matrix", {"a": _signals()[:, :0]}),
-    _bad_matrix("nothing but NaN", {"a": _signals() * np.nan}, "skipped 1", ending=ACCEPTED),
+    _bad_matrix("nothing but NaN", {"a": _signals() * np.nan}, "skipped 1", ending=EMPTY),
     _bad_matrix("empty", {}, damage=lambda whole: b""),
     _bad_matrix("cut", {"a": _signals()}, damage=lambda whole: whole[: len(whole) // 2]),
     _bad_matrix("a text by the name of a matrix", {}, damage=lambda whole: SOUND),

@@ -146,7 +146,7 @@ CASES = [
         for seed in range(6)
     ),
     _bad("an ending nobody knows", _csv(), "ends in", file="table.xlsx"),
-    Case("table: is a folder", REFUSED, ("no such file",), lambda folder: ["select", str(folder)]),
+    Case("table: is a folder", REFUSED, ("no .parquet file",), lambda at: ["select", str(at)]),
     # odd, but sound
     _fine("byte order mark", b"\xef\xbb\xbf" + _csv()),
     _fine("semicolons and decimal commas", _csv(sep=";", decimal=",")),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from threadpoolctl import threadpool_limits
 
+from idfsmec._parameters import CheckedEstimator, Constraints, checks_parameters, integer
 from idfsmec.errors import InputError
 from idfsmec.evaluation.experiments import with_parts
 from idfsmec.evaluation.folds import load_whole
@@ -27,7 +28,7 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 
-class TunedMethod(ClassifierMixin, BaseEstimator):
+class TunedMethod(ClassifierMixin, CheckedEstimator):
     """Filler, selector and classifier of a method, tuned by inner folds as in the evaluation.
 
     Parameters
@@ -61,6 +62,14 @@ class TunedMethod(ClassifierMixin, BaseEstimator):
     True
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "method": [str, Method],
+        "filler": [str, None],
+        "classifier": [str, None],
+        "montage": [str, None],
+        "seed": [integer(0)],
+    }
+
     def __init__(
         self,
         method: str | Method = "IDFS-MEC",
@@ -76,6 +85,7 @@ class TunedMethod(ClassifierMixin, BaseEstimator):
         self.montage = montage
         self.seed = seed
 
+    @checks_parameters
     def fit(self, X: pd.DataFrame, y: Any, groups: Any = None) -> Self:
         """Tune on inner folds of people, fit on all, calibrate on held-out ones.
 

@@ -15,7 +15,7 @@ def arrays(table):
 
 
 def test_one_person_under_two_names_is_found_and_nobody_else():
-    table = audited(20, 10)
+    table = audited(20, 20)
     subjects = table.subjects.copy()
     subjects[np.flatnonzero(subjects == "s07")[::2]] = "zz"
     found = two_names(arrays(FeatureTable(table.X, table.y, subjects)))
