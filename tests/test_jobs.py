@@ -14,6 +14,8 @@ from idfsmec._jobs import Processes, available_threads, count_jobs, one_blas_thr
 from idfsmec.errors import InputError
 from idfsmec.features import compute_features
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("setting", "threads"), [("3", 3), ("1", 1)])
 def test_the_usual_variable_limits_threads(monkeypatch, setting, threads):
@@ -98,7 +100,6 @@ def test_one_worker_is_this_process():
     assert list(Processes(1).map(lambda _: os.getpid(), range(2))) == [os.getpid()] * 2
 
 
-@pytest.mark.slow
 def test_a_path_on_workers_equals_one_without(monkeypatch):
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2

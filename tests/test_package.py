@@ -33,6 +33,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
         _ = idfsmec.nonsense
 
 
+@pytest.mark.slow
 def test_selection_does_not_wait_for_mne():
     program = "import sys, idfsmec.selection as s; s.IDFSMEC; sys.exit('mne' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -107,6 +107,7 @@ def test_without_rows_nobody_could_tell_which_are_meant(table):
         FeatureTable(table.X, table.y, table.subjects, reasons=table.reasons[["epoch"]])
 
 
+@pytest.mark.slow
 def test_a_resumed_run_gives_the_same_reasons(study, tmp_path):
     recordings = read_manifest(study)
     first = extract_table(recordings, parts=tmp_path / "parts").table

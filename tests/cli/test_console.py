@@ -10,6 +10,8 @@ from rich.table import Table
 from idfsmec.cli import _console
 from tests.trust.conftest import make_table
 
+pytestmark = pytest.mark.slow
+
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
@@ -49,7 +51,6 @@ def test_a_reader_that_leaves_early_costs_nothing(table, tmp_path, name):
     assert (tmp_path / "ranking.csv").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_stream_that_was_closed_before_costs_nothing(table, tmp_path, number):
     with start(table, tmp_path / "ranking.csv", preexec_fn=lambda: os.close(number)) as process:

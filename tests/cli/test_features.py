@@ -17,6 +17,8 @@ from idfsmec.recordings import read_manifest, simulate_cohort
 from idfsmec.table import FeatureTable
 from tests.paper.releases import modma3_counts
 
+pytestmark = pytest.mark.slow
+
 SOURCE_TREE = Path(__file__).parents[2] / "src"
 
 
@@ -173,7 +175,6 @@ app()
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
 def test_a_killed_run_is_resumed_and_gives_the_same_table(study, output):
     arguments = ["features", str(study), "-o", str(output)]
@@ -193,7 +194,6 @@ def test_a_killed_run_is_resumed_and_gives_the_same_table(study, output):
     assert output.read_bytes() == uninterrupted.read_bytes()
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_pipes_and_devices_are_skipped_and_never_waited_for(study, output):
     folder = study.parent

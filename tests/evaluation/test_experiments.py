@@ -23,6 +23,8 @@ from idfsmec.table import FeatureTable
 
 from .cohorts import make_cohort
 
+pytestmark = pytest.mark.slow
+
 PROTOCOL = Protocol(rates=[0.3], n_splits=3, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
 HERE = {"n_jobs": 1}
 
@@ -59,7 +61,6 @@ def head_cohort(**options):
     return FeatureTable(X, table.y, table.subjects)
 
 
-@pytest.mark.slow
 def test_fillers_are_compared_on_the_same_folds(tmp_path):
     protocol = PROTOCOL.with_changes(rates=[0.0, 0.5], n_splits=2)
     names = ["IDFS-MEC", "ANOVA F", "all features"]
@@ -128,7 +129,6 @@ def test_one_filler_serves_all_methods(tmp_path):
         accuracy(make_cohort(), tmp_path, filler="magic", **how)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("classifier", list(CLASSIFIERS))
 def test_every_classifier_ends_a_method(classifier, tmp_path):
     method = Method("mine", AnovaF(), classifier=classifier)
@@ -144,7 +144,6 @@ def test_more_channels_than_there_are_cannot_be_measured(tmp_path):
         cost(make_cohort(), tmp_path, methods=["mRMR"], channel_counts=[9])
 
 
-@pytest.mark.slow
 def test_planted_features_and_channels_come_first_also_with_gaps(tmp_path):
     table = make_cohort(n_subjects=30, n_channels=6, n_features=12, effect=1.5)
     protocol = PROTOCOL.with_changes(rates=[0.0, 0.5], ks=[4, 8])
@@ -167,7 +166,6 @@ def strong_cohort(tmp_path_factory):
     return cohort, FeatureTable.read(path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.0, 0.3, 0.5])
 def test_what_is_planted_in_recordings_comes_first(strong_cohort, rate):
     cohort, table = strong_cohort

@@ -41,6 +41,7 @@ class FailsAtFirst(AnovaF):
         return super().fit(X, y)
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives_to_the_last_bit(tmp_path):
     protocol = PROTOCOL.with_changes(rates=[0.3])
     one = run(tmp_path / "one", protocol, WITH_OURS)

@@ -40,6 +40,7 @@ def check(table, tmp_path, **parts):
     "name", [one if one in ("ridge", "lda") else pytest.param(one, marks=pytest.mark.slow)
              for one in CLASSIFIERS]
 )  # fmt: skip
+@pytest.mark.slow
 def test_every_classifier_can_be_kept(name, table, tmp_path):
     model, said = check(table, tmp_path, method="ANOVA F", classifier=name)
     assert name in model.kind

@@ -19,6 +19,8 @@ from idfsmec.features import (
 from idfsmec.recordings import read_manifest, simulate_cohort
 from idfsmec.table import FeatureTable
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def recordings(study):
@@ -72,7 +74,6 @@ def test_the_names_that_files_give_to_channels_are_kept(tmp_path, raws):
     }
 
 
-@pytest.mark.slow
 def test_two_jobs_give_the_bits_of_one(recordings):
     one = extract_table(recordings, n_jobs=1)
     two = extract_table(recordings, n_jobs=2)
@@ -81,7 +82,6 @@ def test_two_jobs_give_the_bits_of_one(recordings):
     assert [o.source for o in two.outcomes] == [o.source for o in one.outcomes]
 
 
-@pytest.mark.slow
 def test_a_users_own_feature_reaches_the_workers(recordings):
     own = Feature("line_length", lambda signal: np.abs(np.diff(signal.data)).mean(axis=-1))
     settings = FeatureSettings(features=("variance", own))
@@ -98,7 +98,6 @@ def test_a_failing_recording_is_named(recordings, study, spoil):
     assert failure.value.source == str(study.with_name("s02_raw.fif"))
 
 
-@pytest.mark.slow
 def test_a_failing_recording_stops_two_jobs_as_well(recordings, study, spoil):
     spoil(study.with_name("s01.edf"))
     with pytest.raises(InputError, match=r"s01\.edf"):
@@ -205,7 +204,6 @@ def test_what_is_finished_is_not_computed_again(recordings, study, spoil, tmp_pa
     ]
 
 
-@pytest.mark.slow
 def test_changed_settings_or_bytes_are_computed_anew(recordings, study, tmp_path):
     parts = tmp_path / "parts"
     extract_table(recordings, parts=parts)

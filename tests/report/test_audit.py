@@ -8,6 +8,8 @@ from idfsmec.report import summarise, write_audit_page, write_report, write_repo
 from tests.evaluation.auditing.cohorts import audited
 from tests.report.make_results import write_results
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"n_splits": 4, "n_jobs": 1}
 
 

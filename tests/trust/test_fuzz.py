@@ -25,6 +25,8 @@ from idfsmec.table import FeatureTable
 from tests.corpus.sound import FIRST_FILE, book_bytes, files_of_format, mat_bytes
 from tests.corpus.tables import _csv, _parquet
 
+pytestmark = pytest.mark.slow
+
 quick = settings(
     max_examples=40,
     deadline=None,

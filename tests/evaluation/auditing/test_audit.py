@@ -9,6 +9,8 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation import Results, add_audit, audit
 from tests.evaluation.auditing.cohorts import audited
 
+pytestmark = pytest.mark.slow
+
 FAST = {"n_splits": 4}
 MAIN = ["recording", "eeg", "regressed"]
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from idfsmec import FeatureTable
 from idfsmec.evaluation import audit
@@ -43,6 +44,7 @@ def frame(X):
     return pd.DataFrame(X, columns=audited(2, 1).X.columns)
 
 
+@pytest.mark.slow
 def test_noise_is_recognised_by_sample_wise_folds_and_early_selection_only():
     rng = np.random.default_rng(0)
     columns = [f"c{i}__f{j}" for i in range(10) for j in range(20)]

@@ -68,6 +68,7 @@ def test_informative_features_and_their_channels_rank_first():
 # --- missing channels -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(seed=st.integers(0, 10_000))
 def test_values_of_missing_channels_have_no_influence(seed):
