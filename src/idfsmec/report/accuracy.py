@@ -83,7 +83,7 @@ def plot_accuracy_by_rate(
     ax = make_axes(ax)
     curves = intervals(unit_scores(scores, metric), ["method", "rate"])
     looks = _draw_lines(ax, curves, "rate", methods, dodge=0.07)
-    ax.set_xlabel("share of channels missing")
+    ax.set_xlabel("share of channels taken out, beside those the table lacks")
     ax.xaxis.set_major_locator(FixedLocator(sorted(curves["rate"].unique())))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
     _finish(ax, curves, metric, chance, looks)

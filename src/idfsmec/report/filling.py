@@ -108,7 +108,7 @@ def plot_filling(
         ax.plot(at, own["mean"], color=look.color, linewidth=look.linewidth, marker=look.marker,
                 markersize=4.5, markeredgewidth=0, gid=f"filler-{filler}")  # fmt: skip
         ends[filler] = (float(at[-1]), float(own["mean"].iloc[-1]))
-    ax.set_xlabel("share of channels missing")
+    ax.set_xlabel("share of channels taken out, beside those the table lacks")
     ax.set_ylabel(metric_name(metric))
     ax.xaxis.set_major_locator(FixedLocator(list(rates)))
     for axis in (ax.xaxis, ax.yaxis):
