@@ -5,6 +5,8 @@ from typer.testing import CliRunner
 
 from idfsmec.cli import app
 
+pytestmark = pytest.mark.slow
+
 runner = CliRunner()
 
 FILES = {

@@ -5,6 +5,8 @@ import inspect
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 validate = pytest.importorskip("numpydoc.validate").validate
 
 ROOMS = ["recordings", "missing", "features", "solver", "selection", "prediction", "evaluation"]

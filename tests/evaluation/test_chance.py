@@ -8,6 +8,8 @@ from scipy import stats
 
 from idfsmec.evaluation.chance import chance_band, chance_bands
 
+pytestmark = pytest.mark.slow
+
 counts = st.lists(st.integers(1, 4), min_size=2, max_size=3)
 
 
@@ -40,7 +42,6 @@ def by_counting(clusters, metric, level=0.95):
     return low, high
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["accuracy", "balanced_accuracy"])
 @settings(max_examples=40)
 @given(class_counts=counts)

@@ -15,6 +15,8 @@ from idfsmec.table import FeatureTable
 
 from .cohorts import Computed, make_cohort
 
+pytestmark = pytest.mark.slow
+
 SMALL = Protocol(rates=(0.0,), n_splits=2, n_inner_splits=2, ks=(2,), svm_costs=(0.1,))
 
 
@@ -46,7 +48,6 @@ def computed(folder, table=None, **options):
     return len(listener.units())
 
 
-@pytest.mark.slow
 def test_what_is_there_is_not_computed_again_until_something_changes(tmp_path, folder):
     shutil.copy(folder / "store.sqlite", tmp_path)
     assert computed(tmp_path, n_resamples=4) == 1

@@ -15,6 +15,8 @@ from idfsmec.table import FeatureTable
 
 from .cohorts import Computed, comparable, make_cohort
 
+pytestmark = pytest.mark.slow
+
 PROTOCOL = Protocol(rates=[0.0, 0.3], n_splits=3, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
 METHODS = ["random", "ANOVA F"]
 WITH_OURS = ["IDFS-MEC", "random"]
@@ -41,7 +43,6 @@ class FailsAtFirst(AnovaF):
         return super().fit(X, y)
 
 
-@pytest.mark.slow
 def test_two_processes_give_what_one_gives_to_the_last_bit(tmp_path):
     protocol = PROTOCOL.with_changes(rates=[0.3])
     one = run(tmp_path / "one", protocol, WITH_OURS)
@@ -62,7 +63,6 @@ def test_a_finished_run_computes_nothing_again_and_gives_the_same_files(tmp_path
     assert_frame_equal(first.scores, again.scores, check_exact=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "n_computed"),
     [
@@ -112,7 +112,6 @@ def test_a_failed_unit_is_recorded_not_done_and_tried_again(tmp_path, n_jobs):
     assert set(mended.scores["method"]) == {"random", "shaky"}
 
 
-@pytest.mark.slow
 def test_ctrl_c_leaves_what_is_done_readable_and_the_next_start_goes_on(tmp_path):
     whole = run(tmp_path / "whole")
 

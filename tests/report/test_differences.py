@@ -8,6 +8,8 @@ from idfsmec.evaluation import corrected_interval, holm
 from idfsmec.report import paired_differences, plot_paired_differences, summarise
 from tests.report.tidy import by_gid, fake_results, make_scores, texts
 
+pytestmark = pytest.mark.slow
+
 MEANS = {("IDFS-MEC", 0.0, 5): 0.80, ("IDFS-MEC", 0.3, 5): 0.70, ("mRMR", 0.0, 5): 0.70,
          ("mRMR", 0.3, 5): 0.71, ("random", 0.0, 5): 0.5, ("random", 0.3, 5): 0.5}  # fmt: skip
 
