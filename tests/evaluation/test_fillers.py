@@ -6,23 +6,13 @@ from numpy.testing import assert_allclose
 from sklearn.impute import KNNImputer
 
 from idfsmec.evaluation import FILLERS
-from idfsmec.montage import channel_positions
 from idfsmec.prediction import ChannelCompleter
-
-NAMES = ["Fp1", "Fp2", "F3", "Fz", "F4", "C3", "Cz", "C4", "P3", "Pz", "P4", "O1", "O2"]
+from tests.prediction.scalp_maps import smooth_maps
 
 
 @pytest.fixture
 def samples():
-    """Thirteen channels with two features each; smooth maps, a third of the channels missing."""
-    rng = np.random.default_rng(0)
-    positions = channel_positions(NAMES)
-    channels, features = np.repeat(np.arange(13), 2), np.tile([0, 1], 13)
-    maps = rng.normal(size=(60, 3, 2))
-    whole = np.einsum("vx,nxf->nvf", positions, maps) + 0.1 * rng.normal(size=(60, 13, 2))
-    gone = rng.random((60, 13)) < 0.3
-    X = np.where(gone[:, :, None], np.nan, whole).reshape(60, -1)
-    return X, whole.reshape(60, -1), (channels, features, positions)
+    return smooth_maps()
 
 
 @pytest.mark.parametrize("name", list(FILLERS))

@@ -7,21 +7,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec.montage import channel_positions
 from idfsmec.prediction.scalp import ScalpSplines, spherical_splines
-
-NAMES = ["Fp1", "Fp2", "F3", "Fz", "F4", "C3", "Cz", "C4", "P3", "Pz", "P4", "O1", "O2"]
+from tests.prediction.scalp_maps import NAMES, smooth_maps
 
 
 @pytest.fixture
 def samples():
-    """Thirteen channels with two features each; smooth maps, a third of the channels missing."""
-    rng = np.random.default_rng(0)
-    positions = channel_positions(NAMES)
-    channels, features = np.repeat(np.arange(13), 2), np.tile([0, 1], 13)
-    maps = rng.normal(size=(60, 3, 2))
-    whole = np.einsum("vx,nxf->nvf", positions, maps) + 0.1 * rng.normal(size=(60, 13, 2))
-    gone = rng.random((60, 13)) < 0.3
-    X = np.where(gone[:, :, None], np.nan, whole).reshape(60, -1)
-    return X, whole.reshape(60, -1), (channels, features, positions)
+    return smooth_maps()
 
 
 def test_a_map_is_interpolated_as_mne_does():

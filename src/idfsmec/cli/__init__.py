@@ -27,6 +27,6 @@ __all__ = [
     "predict",
     "audit",
     "benchmark",
-    "reproduce",
     "report",
+    "reproduce",
 ]

@@ -45,18 +45,7 @@ class OneLineGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """In the order in which one needs them."""
-        order = (
-            "demo",
-            "features",
-            "select",
-            "summarise",
-            "train",
-            "predict",
-            "audit",
-            "benchmark",
-            "report",
-            "reproduce",
-        )
+        order = idfsmec.cli.__all__
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
