@@ -1,10 +1,13 @@
 """The audit's section of the report: the verdict on top, red where the recording does as well."""
 
+from dataclasses import replace
+
 import pytest
 
 from idfsmec.errors import ExistingFileError
 from idfsmec.evaluation import Results, add_audit, audit
 from idfsmec.report import summarise, write_audit_page, write_report, write_reporting_sheet
+from idfsmec.report.audit import describe_audit
 from tests.evaluation.auditing.cohorts import audited
 from tests.report.make_results import write_results
 
@@ -39,6 +42,14 @@ def test_the_section_shows_recording_and_eeg_beside_each_other(folder):
     assert said["run"]["balanced_accuracy"] > 0.5  # the run's own figure
     assert said["variables"][0]["suspect"]
     assert said["claims"][0]["name"].startswith("as it should be")
+
+
+@pytest.mark.parametrize(("p", "words"), [(0.4, "no more than luck"), (0.001, "beyond luck")])
+def test_a_figure_of_the_recording_says_whether_luck_gives_it(folder, p, words):
+    found = replace(Results.read(folder).audits["cohort"], recording="boosting", p_together=p)
+    name, _, about = describe_audit(found)["tiles"][0]
+    assert name == "Recording alone"
+    assert f"{words}, as shuffled labels tell (p = {p}, corrected)" in about
 
 
 def test_without_an_audit_the_page_says_so(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from idfsmec.evaluation import Audit, Results
+from idfsmec.evaluation.auditing.units import ALPHA
 from idfsmec.evaluation.auditing.variables import say_variable
 from idfsmec.evaluation.auditing.words import (
     TITLES,
@@ -56,7 +57,7 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
         ),
         "n_splits": audit.n_splits,
         "tiles": [
-            ("Recording alone", recording, _FIGURES.get(audit.recording, "")),
+            ("Recording alone", recording, _about_recording(audit)),
             ("EEG", eeg, "Same people, same folds."),
             ("EEG, recorded alike", _alike(audit), _about_alike(audit)),
             ("EEG, regressed out", audit.regressed or None, _about_regressed(audit)),
@@ -89,6 +90,15 @@ def _row(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
         "where": f"{more} {where}",
         "suspect": row["variable"] in audit.suspects,
     }
+
+
+def _about_recording(audit: Audit) -> str:
+    """Which figure it is, and whether luck gives it: the better of several is easily high."""
+    what = _FIGURES.get(audit.recording, "")
+    if audit.p_together is None or audit.recording not in {"logistic", "boosting"}:
+        return what
+    luck = "beyond luck" if audit.p_together < ALPHA else "no more than luck"
+    return f"{what}; {luck}, as shuffled labels tell (p = {audit.p_together:.2g}, corrected)"
 
 
 def _alike(audit: Audit) -> dict[str, Any] | None:
