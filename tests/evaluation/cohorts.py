@@ -55,3 +55,18 @@ class Computed:
             if event.item is not None
             and (event.task in experiments if experiments else event.task != "ranking")
         ]
+
+
+def make_hospitals(n_sites=3, shift=0.0, labels=None, **options):
+    """The same at hospitals of six people each or more, each with an amplifier of its own."""
+    table = make_cohort(**options)
+    number = table.subjects.str[1:].astype(int).to_numpy()
+    code = number * n_sites // (number.max() + 1)
+    names = np.array(["Bern", "Lund", "Oslo", "Riga", "Ulm", "York"])
+    gain = shift * np.random.default_rng(9).normal(size=(n_sites, table.X.shape[1]))
+    return FeatureTable(
+        table.X + gain[code],
+        table.y if labels is None else pd.Series(labels),
+        table.subjects,
+        sites=pd.Series(names[code]),
+    )

@@ -146,3 +146,33 @@ def test_labels_and_subjects_of_different_length_are_refused():
 def test_an_unknown_metric_is_refused():
     with pytest.raises(ValueError, match="metric"):
         chance_band([3, 3], metric="f1")
+
+
+def test_uneven_folds_average_the_scores_of_each_one():
+    """Hospitals of 3 and 5 people, all guesses counted."""
+    labels = list("ab") + ["a"] + list("abab") + ["b"]
+    sites = ["Lund"] * 3 + ["Oslo"] * 5
+    found = chance_bands(labels, folds=sites)["subject_balanced_accuracy"]
+    where = [np.flatnonzero((np.array(sites) == s) & (np.array(labels) == c))
+             for s in ("Lund", "Oslo") for c in "ab"]  # fmt: skip
+    scores = {}
+    for right in itertools.product([0, 1], repeat=8):
+        # Both hospitals have both classes: the mean of four recalls.
+        key = round(float(np.mean([np.array(right)[own].mean() for own in where])), 9)
+        scores[key] = scores.get(key, 0) + 2.0**-8
+    values = np.array(sorted(scores))
+    below = np.cumsum([scores[value] for value in values])
+    expected = [values[below >= share - 1e-12][0] for share in (0.025, 0.975)]
+    assert [found.low, found.high] == pytest.approx(expected, abs=1e-8)
+    assert (found.chance, found.n) == (0.5, 8)
+
+
+def test_one_fold_is_no_fold():
+    labels, people = list("aabab") * 4, np.arange(20) // 2
+    assert chance_bands(labels, people, folds=["A"] * 20) == chance_bands(labels, people)
+
+
+def test_a_guesser_knows_the_larger_class_of_each_hospital():
+    labels = ["a"] * 3 + ["b"] + ["a"] + ["b"] * 3
+    band = chance_bands(labels, folds=["A"] * 4 + ["B"] * 4)["accuracy"]
+    assert band.chance == pytest.approx(0.75)

@@ -96,3 +96,9 @@ def test_site_folds_that_judge_nothing_are_refused(sites, says):
     y, subjects = [0, 0, 1, 1] * 2, ["a", "a", "b", "b", "c", "c", "d", "d"]
     with pytest.raises(InputError, match=says):
         make_folds(y, subjects, "site", sites=sites)
+
+
+def test_a_class_of_one_site_alone_is_refused():
+    y, sites = [0, 1, 2, 0, 1, 0, 1], ["A", "A", "A", "B", "B", "C", "C"]
+    with pytest.raises(InputError, match="class 2 was recorded at site A alone"):
+        make_folds(y, np.arange(7), "site", sites=sites)

@@ -1,6 +1,7 @@
 from .auditing.run import add_audit, audit
 from .auditing.summary import Audit
 from .auditing.variables import recording_variables
+from .by_site import site_scores
 from .chance import ChanceBand, chance_band, chance_bands
 from .experiments import accuracy, cost, filling
 from .folds import make_folds
@@ -60,5 +61,6 @@ __all__ = [
     "resampling",
     "selection_matrix",
     "selection_stability",
+    "site_scores",
     "train_model",
 ]

@@ -80,11 +80,16 @@ def chance_band(
     (0.547, 0.415, 0.679)
     """
     counts = _counts(class_counts)
-    return _band([np.ones(count, dtype=int) for count in counts], metric, level)
+    clusters = {place: np.ones(count, dtype=int) for place, count in enumerate(counts)}
+    return _band([clusters], metric, level)
 
 
 def chance_bands(
-    labels: ArrayLike, subjects: ArrayLike | None = None, *, level: float = 0.95
+    labels: ArrayLike,
+    subjects: ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+    folds: ArrayLike | None = None,
 ) -> dict[str, ChanceBand]:
     """Bands of a table for the four scores of a benchmark, under the names of their columns.
 
@@ -96,6 +101,10 @@ def chance_bands(
         of a subject are guessed alike, since a person's epochs resemble each other: the widest
         and safest band for scores over samples.
     level : float, default=0.95
+    folds : array-like of shape (n_samples,), optional
+        Which fold holds out each sample, where folds are uneven, such as sites. The score is then
+        the mean over folds, so that a person of a small site counts more, and bands are wider;
+        for accuracy the guesser knows the larger class of each fold.
 
     Returns
     -------
@@ -110,6 +119,13 @@ def chance_bands(
     ['accuracy', 'balanced_accuracy', 'subject_accuracy', 'subject_balanced_accuracy']
     >>> bands["accuracy"].high == bands["subject_accuracy"].high
     True
+
+    One hospital of 32 people and one of 8, each held out once:
+
+    >>> people, sites = ["a", "b"] * 20, ["Oslo"] * 32 + ["Lund"] * 8
+    >>> both, uneven = chance_bands(people), chance_bands(people, folds=sites)
+    >>> both["accuracy"].high, uneven["accuracy"].high
+    (0.65, 0.6875)
     """
     y = pd.Series(np.asarray(labels)).astype(str)
     who = pd.Series(np.arange(y.size) if subjects is None else np.asarray(subjects))
@@ -117,39 +133,65 @@ def chance_bands(
         raise ValueError(
             f"labels and subjects must be of one length, got {y.size} and {who.size}."
         )
-    cells = pd.crosstab(who, y)
-    majority = cells.idxmax(axis=1)
-    # A subject seen under two labels (before and after treatment) is one guess within each.
-    clusters = [np.asarray(cells.loc[cells[c] > 0, c]) for c in cells.columns]
-    people = majority.value_counts().to_dict()
+    fold = np.zeros(y.size, dtype=int) if folds is None else np.asarray(folds)
+    if fold.shape != (y.size,):
+        raise ValueError(f"folds must be of the length of labels, got {fold.shape}, {y.size}.")
+    parts = [_clusters(y[fold == one], who[fold == one]) for one in np.unique(fold)]
+    samples, people = [one for one, _ in parts], [one for _, one in parts]
     return {
-        "accuracy": _band(clusters, "accuracy", level),
-        "balanced_accuracy": _band(clusters, "balanced_accuracy", level),
-        "subject_accuracy": chance_band(people, level=level),
-        "subject_balanced_accuracy": chance_band(people, metric="balanced_accuracy", level=level),
+        "accuracy": _band(samples, "accuracy", level),
+        "balanced_accuracy": _band(samples, "balanced_accuracy", level),
+        "subject_accuracy": _band(people, "accuracy", level),
+        "subject_balanced_accuracy": _band(people, "balanced_accuracy", level),
     }
 
 
-def _band(clusters: list[NDArray[np.int_]], metric: str, level: float) -> ChanceBand:
-    """Band when the samples of a cluster are guessed alike; one array of cluster sizes a class."""
+#: Sizes of what is guessed alike, by class.
+Clusters = Mapping[Any, NDArray[np.int_]]
+
+
+def _clusters(y: pd.Series, who: pd.Series) -> tuple[Clusters, Clusters]:
+    """Clusters of samples, which are those of a subject, and of subjects, which stand alone."""
+    cells = pd.crosstab(who, y)
+    # A subject seen under two labels (before and after treatment) is one guess within each.
+    samples = {c: np.asarray(cells.loc[cells[c] > 0, c]) for c in cells.columns}
+    people = cells.idxmax(axis=1).value_counts()
+    return samples, {c: np.ones(n, dtype=int) for c, n in people.items()}
+
+
+def _band(folds: list[Clusters], metric: str, level: float) -> ChanceBand:
+    """Band of the mean over folds, when the samples of a cluster are guessed alike."""
     if metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}.")
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}.")
+    n_classes = len({label for clusters in folds for label in clusters})
+    guesses = [_guess(list(clusters.values()), metric, n_classes) for clusters in folds]
+    values, shares = guesses[0][1] / len(folds), guesses[0][2]
+    for _, more_values, more_shares in guesses[1:]:
+        values, shares = _add(values, shares, more_values / len(folds), more_shares)
+    low, high = _quantiles(values, shares, level)
+    chance = float(np.mean([chance for chance, _, _ in guesses]))
+    n = sum(cluster.size for clusters in folds for cluster in clusters.values())
+    return ChanceBand(chance, low, high, int(n))
+
+
+def _guess(
+    clusters: list[NDArray[np.int_]], metric: str, n_classes: int
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """Chance, and the distribution of a guesser's score; one array of cluster sizes a class."""
     sizes = np.array([int(cluster.sum()) for cluster in clusters])
     if metric == "accuracy":
-        chance = sizes.max() / sizes.sum()
+        chance = float(sizes.max() / sizes.sum())
         shares = _hits(np.concatenate(clusters), chance)
-        values = np.arange(shares.size) / sizes.sum()
-    else:
-        chance = 1 / sizes.size
-        values, shares = np.zeros(1), np.ones(1)
-        for cluster, size in zip(clusters, sizes, strict=True):
-            own = _hits(cluster, chance)
-            recall = np.arange(own.size) / (size * sizes.size)
-            values, shares = _add(values, shares, recall, own)
-    low, high = _quantiles(values, shares, level)
-    return ChanceBand(float(chance), low, high, int(sum(cluster.size for cluster in clusters)))
+        return chance, np.arange(shares.size) / sizes.sum(), shares
+    chance = 1 / n_classes
+    values, shares = np.zeros(1), np.ones(1)
+    for cluster, size in zip(clusters, sizes, strict=True):
+        own = _hits(cluster, chance)
+        recall = np.arange(own.size) / (size * sizes.size)
+        values, shares = _add(values, shares, recall, own)
+    return chance, values, shares
 
 
 def _hits(cluster_sizes: NDArray[np.int_], chance: float) -> NDArray[np.float64]:

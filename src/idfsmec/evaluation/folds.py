@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, get_args
 
@@ -14,13 +15,12 @@ from idfsmec._random import derive_seed
 from idfsmec.errors import InputError
 from idfsmec.evaluation.parts import Filler
 from idfsmec.evaluation.protocol import Folds, Protocol
+from idfsmec.evaluation.site_folds import Fold, split_remaining_sites, split_sites
 from idfsmec.evaluation.tables import TableArrays
 from idfsmec.missing import make_gap_mask
 from idfsmec.solver.scaling import Scaling
 
 Floats = NDArray[np.float64]
-
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 def make_folds(
@@ -73,7 +73,7 @@ def make_folds(
     if folds not in get_args(Folds):
         raise InputError(f"folds is {folds!r}; choose 'subject', 'sample' or 'site'")
     if folds == "site":
-        return _split_sites(labels, groups, sites)
+        return split_sites(labels, groups, sites)
     most = most_splits(labels, groups, folds)
     if not 2 <= n_splits <= most:
         raise InputError(
@@ -87,27 +87,6 @@ def make_folds(
         splitter = StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
         return [(np.sort(a), np.sort(b)) for a, b in splitter.split(labels, labels)]
     return _split_subjects(labels, groups, n_splits, random_state)
-
-
-def _split_sites(labels: NDArray, groups: NDArray, sites: ArrayLike | None) -> list[Fold]:
-    if sites is None:
-        raise InputError("folds by site need sites, and the table has no column 'site'")
-    where = np.asarray(sites)
-    names = np.unique(where)
-    if names.size < 2:
-        raise InputError(f"folds by site need at least 2 sites; there is {names[0]} alone")
-    for name in names:
-        if (own := np.unique(labels[where == name])).size == 1:
-            raise InputError(
-                f"site {name} has the class {own[0]} alone: nothing can be judged there; leave "
-                "the site out, or use folds by subject"
-            )
-        if (both := np.intersect1d(groups[where == name], groups[where != name])).size:
-            raise InputError(
-                f"subject {both[0]} was at site {name} and at another: folds by site would have "
-                "the subject on both sides"
-            )
-    return [(np.flatnonzero(where != name), np.flatnonzero(where == name)) for name in names]
 
 
 def count_folds(table: TableArrays, protocol: Protocol) -> int:
@@ -245,15 +224,28 @@ class _Loader:
         self, train: NDArray[np.intp], gappy: Floats
     ) -> tuple[tuple[FoldData, ...], tuple[NDArray[np.intp], ...]]:
         table, protocol = self.table, self.protocol
-        y, subjects = table.y[train], table.subjects[train]
-        kind: Folds = "subject" if protocol.folds == "site" else protocol.folds
-        n_splits = min(protocol.n_inner_splits, most_splits(y, subjects, kind))
-        seed = derive_seed("inner folds", self.seed, self.fold)
-        folds = make_folds(y, subjects, kind, n_splits, seed)
+        folds = self._inner_splits(train)
         inner = (
             _prepare(table, train[a], train[b], gappy[a], gappy[b], protocol) for a, b in folds
         )
         return tuple(inner), tuple(held_out for _, held_out in folds)
+
+    def _inner_splits(self, train: NDArray[np.intp]) -> list[Fold]:
+        table, kind = self.table, self.protocol.folds
+        y, subjects = table.y[train], table.subjects[train]
+        if kind == "site" and table.sites is not None:
+            if folds := split_remaining_sites(y, subjects, table.sites[train]):
+                return folds
+            warnings.warn(
+                "Inner folds are by subject: fewer than 2 of the sites in training can be held "
+                "out there.",
+                UserWarning,
+                stacklevel=2,
+            )
+        kind = "subject" if kind == "site" else kind
+        n_splits = min(self.protocol.n_inner_splits, most_splits(y, subjects, kind))
+        seed = derive_seed("inner folds", self.seed, self.fold)
+        return make_folds(y, subjects, kind, n_splits, seed)
 
 
 def load_fold(

@@ -115,6 +115,23 @@ def compare_folds(
     return pd.DataFrame(rows, columns=columns)
 
 
+def wilson_interval(hits: float, n: float, level: float = 0.95) -> tuple[float, float]:
+    """Interval of a share of n by Wilson's score; hits may be a mean over repetitions.
+
+    Examples
+    --------
+    >>> low, high = wilson_interval(9, 10)
+    >>> round(low, 2), round(high, 2)
+    (0.6, 0.98)
+    """
+    check_level(level)
+    z = float(stats.norm.ppf((1 + level) / 2))
+    share, extra = hits / n, z**2 / n
+    centre = (share + extra / 2) / (1 + extra)
+    half = z * np.sqrt(share * (1 - share) / n + extra / (4 * n)) / (1 + extra)
+    return max(float(centre - half), 0.0), min(float(centre + half), 1.0)
+
+
 def _finite_vector(values: ArrayLike, name: str) -> NDArray[np.float64]:
     vector = np.asarray(values, dtype=float)
     if vector.ndim != 1 or vector.size == 0 or not np.isfinite(vector).all():

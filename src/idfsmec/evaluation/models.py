@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest, rankdata
+from scipy.stats import rankdata
 
 from idfsmec._columns import channel_codes, channel_columns
 from idfsmec._jobs import count_jobs
@@ -17,6 +17,7 @@ from idfsmec._random import derive_seed
 from idfsmec._workers import run_in_processes
 from idfsmec.evaluation.chance import chance_band
 from idfsmec.evaluation.folds import Fold, make_folds, most_splits
+from idfsmec.evaluation.intervals import wilson_interval
 from idfsmec.metrics import majority
 from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
 from idfsmec.progress import Listener, Progress
@@ -297,16 +298,3 @@ def _use(model: Model, table: FeatureTable) -> dict[str, Any]:
 def _largest(names: Sequence[str], values: Floats, most: int = 20) -> dict[str, float]:
     order = np.argsort(-values, kind="stable")[:most]
     return {names[i]: float(values[i]) for i in order if values[i] > 0}
-
-
-def wilson_interval(hits: int, n: int, level: float = LEVEL) -> tuple[float, float]:
-    """Interval of a share of n by Wilson's score.
-
-    Examples
-    --------
-    >>> low, high = wilson_interval(9, 10)
-    >>> round(low, 2), round(high, 2)
-    (0.6, 0.98)
-    """
-    found = binomtest(hits, n).proportion_ci(level, method="wilson")
-    return float(found.low), float(found.high)

@@ -25,7 +25,8 @@ class Protocol:
     ----------
     folds : {"subject", "sample", "site"}
         Whether a subject's samples stay together (honest), are spread (the paper's folds), or one
-        site after the other is held out. Inner folds are then by subject.
+        site after the other is held out. Inner folds are of the same kind; by site only where two
+        of the sites in training can be held out, else by subject.
     gaps : {"everywhere", "selection"}
         Whether training and test samples alike have gaps, or only what the selector sees.
     tuning : {"nested", "oracle", "grid", "time"}
@@ -102,7 +103,9 @@ class Protocol:
     def per_unit(self) -> dict[str, Any]:
         """What determines the result of one unit, beside its own coordinates."""
         shared = {"rates", "patterns", "seeds"}
-        return {key: value for key, value in asdict(self).items() if key not in shared}
+        found = {key: value for key, value in asdict(self).items() if key not in shared}
+        # Before, inner folds were by subject also here; results of other folds stay known.
+        return found | ({"inner_folds": "site"} if self.folds == "site" else {})
 
     def with_changes(self, **changes: Any) -> Protocol:
         """Give a protocol that differs in the options named; None leaves one as it is.

@@ -285,7 +285,12 @@ def _protocol(protocols: dict[str, Any], tables: dict[str, StoredTable]) -> dict
         **main,
         "n_repeats": len(main.get("seeds", [])),
         "optimistic": main.get("tuning") == "oracle",
-        "chance": {name: table.chance for name, table in tables.items()},
+        "chance": {
+            name: table.chance.get("by_site", table.chance)
+            if main.get("folds") == "site"
+            else table.chance
+            for name, table in tables.items()
+        },
         "sizes": {
             name: {key: table.about[key] for key in sizes} for name, table in tables.items()
         },

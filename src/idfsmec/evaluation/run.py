@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_info
 
 from idfsmec._jobs import count_jobs
 from idfsmec.errors import InputError
-from idfsmec.evaluation.chance import chance_bands
 from idfsmec.evaluation.execution import execute
 from idfsmec.evaluation.export import write_files
 from idfsmec.evaluation.folds import make_folds
@@ -37,7 +36,9 @@ from idfsmec.evaluation.tables import (
     TableArrays,
     Tables,
     describe_table,
+    has_site_chance,
     name_tables,
+    table_chance,
     table_digest,
 )
 from idfsmec.evaluation.units import Unit, plan_folds, plan_ranking
@@ -274,15 +275,14 @@ def _keep_methods(store: Store, methods: Sequence[Method]) -> None:
 def _stored(name: str, table: FeatureTable, known: StoredTable | None) -> StoredTable:
     """Describe a table, unless the store has it."""
     digest = table_digest(table)
-    if known is not None and known.digest == digest:
+    if known is not None and known.digest == digest and has_site_chance(table, known.chance):
         return known
-    bands = chance_bands(table.y.to_numpy(), table.subjects.to_numpy())
     return StoredTable(
         name,
         digest,
         tuple(map(str, table.X.columns)),
         describe_table(table),
-        {metric: band.as_dict() for metric, band in bands.items()},
+        table_chance(table),
     )
 
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from idfsmec._columns import split_column
 from idfsmec.errors import InputError
+from idfsmec.evaluation.chance import ChanceBand, chance_bands
 from idfsmec.missing import association_of_gaps
 from idfsmec.montage import channel_positions
 from idfsmec.table import FeatureTable
@@ -184,7 +186,8 @@ def describe_table(table: FeatureTable) -> dict[str, Any]:
         ``channels``, ``features``, ``n_samples``, ``n_subjects``, ``n_classes``, ``labels``
         (samples of each), ``share_missing``, ``montage``, ``gaps_by_class`` (see
         :func:`idfsmec.missing.gaps_by_class`), ``missing_by_recording`` (subjects, channels, and
-        the share of samples in which each channel is missing).
+        the share of samples in which each channel is missing), and where there are sites
+        ``sites``: of each, in the order of folds by site, ``site``, ``n_subjects``, ``labels``.
     """
     missing = 1.0 - table.observed.groupby(table.subjects.to_numpy()).mean()
     labels = table.y.value_counts().sort_index()
@@ -203,7 +206,48 @@ def describe_table(table: FeatureTable) -> dict[str, Any]:
             "channels": [str(channel) for channel in missing.columns],
             "share": missing.to_numpy().round(6).tolist(),
         },
+        **({} if table.sites is None else {"sites": _describe_sites(table, table.sites)}),
     }
+
+
+def _describe_sites(table: FeatureTable, sites: pd.Series) -> list[dict[str, Any]]:
+    names = sites.astype(str)
+    found = []
+    for name, own in table.subjects.groupby(names, sort=True):
+        people = own.groupby(table.y[own.index]).nunique()
+        labels = {str(label): int(n) for label, n in people.items()}
+        found.append({"site": str(name), "n_subjects": int(own.nunique()), "labels": labels})
+    return found
+
+
+def table_chance(table: FeatureTable) -> dict[str, Any]:
+    """What guessing reaches, by score; with sites also for folds by site.
+
+    Returns
+    -------
+    dict
+        See :func:`~idfsmec.evaluation.chance_bands`; where there are two sites or more,
+        ``by_site`` is the same for the mean over sites.
+    """
+    y, who = table.y.to_numpy(), table.subjects.to_numpy()
+    found: dict[str, Any] = _plain_bands(chance_bands(y, who))
+    if _n_sites(table) > 1:
+        where = np.asarray(table.sites).astype(str)
+        found["by_site"] = _plain_bands(chance_bands(y, who, folds=where))
+    return found
+
+
+def has_site_chance(table: FeatureTable, chance: Mapping[str, Any]) -> bool:
+    """Whether what is known of chance covers the table's sites, if it has any."""
+    return _n_sites(table) < 2 or "by_site" in chance
+
+
+def _n_sites(table: FeatureTable) -> int:
+    return 0 if table.sites is None else int(table.sites.nunique())
+
+
+def _plain_bands(bands: Mapping[str, ChanceBand]) -> dict[str, Any]:
+    return {metric: band.as_dict() for metric, band in bands.items()}
 
 
 def channel_counts_of(

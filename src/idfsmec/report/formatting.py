@@ -21,7 +21,7 @@ _METRICS = {
 _FOLDS = {
     "subject": "subject-wise folds",
     "sample": "sample-wise folds (a person is in training and test)",
-    "site": "one site after the other held out",
+    "site": "one hospital left out at a time",
 }
 _TUNING = {
     "nested": "nested tuning",

@@ -24,13 +24,14 @@ from idfsmec.report.scores import (
     table_ranking,
 )
 from idfsmec.report.settings import ablation_table
+from idfsmec.report.sites import summarise_sites
 from idfsmec.report.style import label_of
 from idfsmec.report.words import say_all
 
 _PROTOCOL_LINES = {
     "folds": ("Folds", {"subject": "subject-wise: a person is in training or in test, never both",
                         "sample": "sample-wise: a person is in training and in test",
-                        "site": "site-wise: one site after the other is the test"}),
+                        "site": "site-wise: one hospital is left out at a time, and is the test"}),
     "tuning": ("Settings", {"nested": "nested: chosen by inner folds of the training data",
                             "oracle": "optimistic: best on the test folds"}),
     "gaps": ("Gaps", {"everywhere": "in training and test samples alike",
@@ -50,9 +51,10 @@ def summarise(results: Results) -> dict[str, Any]:
     -------
     dict
         ``method`` (the one the page is about), ``tables`` (one dict per table: ``facts``,
-        ``findings``, ``comparisons``, ``gaps`` (channels whose gaps go with the label),
-        ``audit``, ``effect`` (the measure of size), ``ablation``, ``cost``, ``ranking``, and
-        ``sentences``: what each figure shows), ``ranks``, ``warnings``, ``protocol``,
+        ``findings``, ``comparisons``, ``sites`` (each hospital left out), ``gaps`` (channels
+        whose gaps go with the label), ``audit``, ``effect`` (the measure of size), ``ablation``,
+        ``cost``, ``ranking``, and ``sentences``: what each figure shows), ``ranks``,
+        ``warnings``, ``protocol``,
         ``versions``, ``command`` and the like. What is not there is None.
     """
     names = [str(name) for name in results.tables]
@@ -69,6 +71,7 @@ def summarise(results: Results) -> dict[str, Any]:
                 "facts": _facts(results, name),
                 "findings": findings[name],
                 "comparisons": compare_methods(results, name),
+                "sites": summarise_sites(results, name),
                 "gaps": gaps_with_label(results, name),
                 "audit": summarise_audit(results, name),
                 "effect": SIZES.get(sizes[name] or ""),
