@@ -49,7 +49,12 @@ def test_another_table_in_the_same_folder_is_refused_unless_forced(table, tmp_pa
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["--n-splits", "1"], "n-splits"), (["--also", "bdi"], "bdi"), (["--seed", "-1"], "seed")],
+    [
+        (["--n-splits", "1"], "n-splits"),
+        (["--also", "bdi"], "bdi"),
+        (["--seed", "-1"], "seed"),
+        (["--folds", "site"], "use folds by subject"),
+    ],
 )
 def test_wrong_usage_ends_in_one_line(table, tmp_path, arguments, said):
     found = run(table, "--out", tmp_path, *arguments)

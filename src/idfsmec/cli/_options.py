@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,6 +64,19 @@ ResamplesOption = Annotated[
     typer.Option(
         help="Random halves of the subjects that say how sure the ranking is; even; 0: none."
     ),
+]
+
+
+class HeldOut(StrEnum):
+    """What ``--folds`` takes where nobody may be on both sides."""
+
+    subject = "subject"
+    site = "site"
+
+
+HeldOutOption = Annotated[
+    HeldOut,
+    typer.Option("--folds", help="Hold out people, or one site (hospital) after the other."),
 ]
 
 

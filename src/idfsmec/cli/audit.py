@@ -9,7 +9,16 @@ import typer
 
 from idfsmec.cli._app import command
 from idfsmec.cli._console import console, say
-from idfsmec.cli._options import AnyPath, JobsOption, Names, QuietOption, check_seed, split_names
+from idfsmec.cli._options import (
+    AnyPath,
+    HeldOut,
+    HeldOutOption,
+    JobsOption,
+    Names,
+    QuietOption,
+    check_seed,
+    split_names,
+)
 from idfsmec.cli._progress import shown
 from idfsmec.cli._run import refuse_foreign, stop_cleanly
 from idfsmec.errors import InputError
@@ -34,7 +43,7 @@ Also = Annotated[
     ),
 ]
 Splits = Annotated[
-    int, typer.Option(help="Folds by person; fewer where a class has fewer people.")
+    int, typer.Option(help="Folds, unless by site; fewer where a class has fewer people.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of folds and permutations.")]
 Derivative = Annotated[
@@ -53,6 +62,7 @@ def audit(
     table: TablePath,
     out: Out = Path("audit"),
     also: Also = None,
+    folds: HeldOutOption = HeldOut.subject,
     n_splits: Splits = 10,
     seed: Seed = 0,
     derivative: Derivative = None,
@@ -66,6 +76,7 @@ def audit(
 
         idfsmec audit table.parquet
         idfsmec audit table.parquet --out audit --also medication --jobs 2
+        idfsmec audit table.parquet --folds site
 
     Number of channels, mains, noise, gaps, age, sex, site: what is known of how
     people were recorded is tested against the label, beside the EEG in the same
@@ -87,6 +98,7 @@ def audit(
                 out,
                 also=split_names(also) or (),
                 n_splits=n_splits,
+                folds="site" if folds == HeldOut.site else "subject",
                 seed=seed,
                 n_jobs=jobs,
                 progress=progress,

@@ -9,6 +9,7 @@ from idfsmec.evaluation.auditing.units import ALPHA
 from idfsmec.evaluation.auditing.variables import say_variable
 from idfsmec.evaluation.auditing.words import (
     TITLES,
+    say_folds,
     say_leaks,
     say_left,
     say_variables,
@@ -55,7 +56,7 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
         "people": listing(
             [f"{n} {name}" for n, name in zip(audit.n_people, audit.classes, strict=True)]
         ),
-        "n_splits": audit.n_splits,
+        "folds": say_folds(audit),
         "tiles": [
             ("Recording alone", recording, _about_recording(audit)),
             ("EEG", eeg, "Same people, same folds."),

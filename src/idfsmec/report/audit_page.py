@@ -31,7 +31,7 @@ def write_audit_page(
     if page.exists() and not overwrite:
         raise ExistingFileError(page)
     about = describe_audit(audit)
-    chips = [f"{about['people']}", f"{audit.n_splits} folds by person" if audit.n_splits else ""]
+    chips = [f"{about['people']}", about["folds"]]
     text = (
         make_environment()
         .get_template("audit_page.html")

@@ -3,10 +3,16 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from idfsmec import FeatureTable
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Results, add_audit, audit
+from idfsmec.evaluation import Protocol, Results, accuracy, add_audit, audit
+from idfsmec.evaluation.auditing.decisions import eeg_decisions, sample_scores
+from idfsmec.evaluation.auditing.people import People
+from idfsmec.evaluation.methods import proposed_method
+from idfsmec.evaluation.tables import TableArrays
 from tests.evaluation.auditing.cohorts import audited
 
 pytestmark = pytest.mark.slow
@@ -110,9 +116,52 @@ def test_an_audit_is_exported_and_read_back(tmp_path):
     assert kept["mine"]["level"] == Results.read(tmp_path).audits["mine"].level
 
 
+def with_sites(table, n_sites=3):
+    number = table.subjects.str[1:].astype(int).to_numpy() // 2
+    names = pd.Series(np.array(["Bern", "Lund", "Oslo"])[number % n_sites])
+    return FeatureTable(table.X, table.y, table.subjects, table.info, sites=names)
+
+
+def test_one_hospital_at_a_time_is_left_out_of_everything():
+    table = with_sites(audited(36, illness=3.0, seed=1))
+    found = audit(table, folds="site")
+    assert (found.folds, found.n_splits) == ("site", 3)
+    assert "one of 3 hospitals left out at a time" in found.summary()
+    assert set(found.leaks) >= {"subject", "by_sample", "before", "shuffled"}
+    arrays = TableArrays.of("t", table)
+    protocol = Protocol(folds="site", ks=[20])
+    decisions = eeg_decisions(proposed_method(), arrays, protocol, 0)
+    auc = sample_scores(decisions, arrays)["subject_roc_auc"]
+    assert found.figures["eeg"]["auc"] == pytest.approx(auc)
+
+
+def test_labels_are_dealt_within_hospitals():
+    table = with_sites(audited(36))
+    arrays = TableArrays.of("t", table)
+    people = People.of(arrays.y, arrays.subjects, 2)
+    dealt = people.deal(np.random.default_rng(0), arrays.sites)[people.member]
+    assert (dealt != arrays.y).any()
+    for site in range(3):
+        own = arrays.sites == site
+        assert dealt[own].sum() == arrays.y[own].sum()
+
+
+def test_an_audit_follows_the_folds_of_the_run(tmp_path):
+    table = with_sites(audited(12))
+    protocol = {"folds": "site", "rates": [0.0], "ks": [2]}
+    accuracy({"mine": table}, tmp_path, methods=["ANOVA F"], protocol=protocol, n_jobs=1)
+    assert add_audit({"mine": table}, tmp_path, n_jobs=1).audits["mine"].folds == "site"
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
-    [({"n_splits": 1}, "n_splits"), ({"parts": ["eggs"]}, "eggs"), ({"also": ["bdi"]}, "bdi")],
+    [
+        ({"n_splits": 1}, "n_splits"),
+        ({"parts": ["eggs"]}, "eggs"),
+        ({"also": ["bdi"]}, "bdi"),
+        ({"folds": "site"}, "no column 'site'"),
+        ({"folds": "sample"}, "choose 'subject' or 'site'"),
+    ],
 )
 def test_wrong_calls_are_refused(wrong, said):
     with pytest.raises(InputError, match=said):

@@ -61,7 +61,8 @@ def eeg_decisions(
 
 
 def _folds(table: TableArrays, protocol: Protocol, seed: int) -> list[Fold]:
-    return make_folds(table.y, table.subjects, protocol.folds, protocol.n_splits, seed)
+    how = protocol.folds, protocol.n_splits, seed
+    return make_folds(table.y, table.subjects, *how, sites=table.sites)
 
 
 def sample_scores(decisions: Floats, table: TableArrays) -> Scores:
@@ -88,11 +89,14 @@ def select_before(method: Method, table: TableArrays, protocol: Protocol, seed: 
 def shuffle_labels(
     method: Method, table: TableArrays, people: People, protocol: Protocol, seed: int
 ) -> dict[str, Any]:
-    """AUC by person with labels dealt anew to the people: one half, or something leaks."""
-    found = []
+    """AUC by person with labels dealt anew to the people: one half, or something leaks.
+
+    With folds by site they are dealt within sites, so that each keeps its share of the classes.
+    """
+    found, within = [], table.sites if protocol.folds == "site" else None
     for turn in range(N_SHUFFLES):
         rng = np.random.default_rng((seed, turn))
-        dealt = rng.permutation(people.y)[people.member].astype(np.intp)
+        dealt = people.deal(rng, within)[people.member].astype(np.intp)
         other = replace(table, y=dealt, digest=f"{table.digest}/shuffled/{seed}/{turn}")
         most = min(protocol.n_splits, most_splits(other.y, other.subjects))
         decisions = eeg_decisions(method, other, protocol.with_changes(n_splits=most), seed)

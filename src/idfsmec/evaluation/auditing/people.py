@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.evaluation.folds import Fold, make_folds, most_splits
+from idfsmec.evaluation.protocol import Folds
 from idfsmec.evaluation.tables import TableArrays
 
 Floats = NDArray[np.float64]
@@ -59,9 +60,26 @@ class People:
             found[self.member[test]] = place
         return found
 
+    def deal(self, rng: np.random.Generator, within: Codes | None = None) -> Codes:
+        """Deal the labels anew to the people; within sites, if those of the samples are given."""
+        if within is None:
+            return rng.permutation(self.y)
+        of_person = np.zeros(self.y.size, dtype=np.intp)
+        of_person[self.member] = within
+        dealt = self.y.copy()
+        for site in np.unique(of_person):
+            own = np.flatnonzero(of_person == site)
+            dealt[own] = rng.permutation(self.y[own])
+        return dealt
 
-def folds_of(table: TableArrays, n_splits: int, seed: int) -> list[Fold]:
-    """Folds by person: as many as asked for, or as the smallest class allows; none below two."""
+
+def folds_of(table: TableArrays, n_splits: int, seed: int, folds: Folds = "subject") -> list[Fold]:
+    """Folds by person: as many as asked for, or as the smallest class allows; none below two.
+
+    By site, one for each.
+    """
+    if folds == "site":
+        return make_folds(table.y, table.subjects, folds, sites=table.sites)
     most = min(n_splits, most_splits(table.y, table.subjects))
     if most < 2:
         return []

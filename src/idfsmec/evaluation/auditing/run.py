@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from idfsmec._jobs import count_jobs
 from idfsmec.errors import InputError
@@ -11,7 +12,9 @@ from idfsmec.evaluation.auditing.summary import Audit, put_together
 from idfsmec.evaluation.auditing.units import PARTS, AuditUnit, plan_audit
 from idfsmec.evaluation.auditing.variables import encode_variables
 from idfsmec.evaluation.execution import execute
+from idfsmec.evaluation.folds import make_folds
 from idfsmec.evaluation.methods import METHODS, Method, proposed_method
+from idfsmec.evaluation.protocol import Folds
 from idfsmec.evaluation.results import AUDIT_EXPERIMENT, Results
 from idfsmec.evaluation.run import do_units, opened
 from idfsmec.evaluation.tables import TableArrays, Tables, name_tables
@@ -28,6 +31,7 @@ def audit(
     also: Sequence[str] = (),
     method: str | Method | None = None,
     n_splits: int = N_SPLITS,
+    folds: Folds = "subject",
     seed: int = 0,
     n_jobs: int | None = 1,
     parts: Sequence[str] | None = None,
@@ -53,6 +57,9 @@ def audit(
         IDFS-MEC.
     n_splits : int, default=10
         Folds by person; fewer where a class has fewer people.
+    folds : {"subject", "site"}, default="subject"
+        Whether people are held out, or one site after the other: recording and EEG are then
+        judged at hospitals that were not known.
     seed : int, default=0
         Decides folds and permutations.
     n_jobs : int, default=1
@@ -83,7 +90,7 @@ def audit(
     >>> found.level, found.suspects[:2]
     ('red', ['line_amplitude', 'amplitude'])
     """
-    units, arrays = _plan("table", table, also, method, n_splits, seed, parts)
+    units, arrays = _plan("table", table, also, method, n_splits, folds, seed, parts)
     tell = progress or (lambda event: None)
     tell(Progress(AUDIT_EXPERIMENT, 0, len(units)))
     by_key, found = {unit.key: unit for unit in units}, {}
@@ -104,6 +111,7 @@ def add_audit(
     also: Sequence[str] = (),
     method: str | Method | None = None,
     n_splits: int | None = None,
+    folds: Folds | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
     progress: Listener | None = None,
@@ -121,6 +129,8 @@ def add_audit(
         As in :func:`audit`.
     n_splits : int, optional
         By default as many as the accuracy of the folder was measured with, or 10.
+    folds : {"subject", "site"}, optional
+        By default by site where the accuracy of the folder was, else by subject.
     n_jobs, overwrite
         As in :func:`accuracy`.
 
@@ -133,9 +143,11 @@ def add_audit(
     planned: dict[str, tuple[list[AuditUnit], TableArrays]] = {}
     with opened(out, AUDIT_EXPERIMENT, named, overwrite) as store:
         ran: Mapping[str, dict] = store.get_meta("protocols") or {}
-        wanted = n_splits or int(ran.get("accuracy", {}).get("n_splits", N_SPLITS))
+        run = ran.get("accuracy", {})
+        wanted = n_splits or int(run.get("n_splits", N_SPLITS))
+        kind = folds or ("site" if run.get("folds") == "site" else "subject")
         for name, table in named.items():
-            planned[name] = _plan(name, table, also, method, wanted, seed, None)
+            planned[name] = _plan(name, table, also, method, wanted, kind, seed, None)
         units = [unit for own, _ in planned.values() for unit in own]
         store.set_plan(AUDIT_EXPERIMENT, units, keep=True)
         arrays = {name: own for name, (_, own) in planned.items()}
@@ -149,6 +161,7 @@ def _plan(
     also: Sequence[str],
     method: str | Method | None,
     n_splits: int,
+    folds: Folds,
     seed: int,
     parts: Sequence[str] | None,
 ) -> tuple[list[AuditUnit], TableArrays]:
@@ -159,6 +172,10 @@ def _plan(
         raise InputError(f"all samples have the label {table.y.iloc[0]!r}: nothing to audit")
     if n_splits < 2:
         raise InputError(f"n_splits={n_splits}: give at least 2", argument="n_splits")
+    if folds not in ("subject", "site"):
+        raise InputError(f"folds is {folds!r}; choose 'subject' or 'site'", argument="folds")
+    if folds == "site":
+        make_folds(table.y, table.subjects, folds, sites=table.sites)
     unknown = [part for part in parts or () if part not in PARTS]
     if unknown:
         raise InputError(f"there is no part {unknown[0]!r}; choose from {', '.join(PARTS)}")
@@ -166,5 +183,6 @@ def _plan(
     variables = encode_variables(table, also)
     # All else is compared with what the recording tells.
     wanted = tuple(PARTS) if parts is None else tuple(dict.fromkeys(["recording", *parts]))
-    units = plan_audit(arrays, variables, judged, n_splits=n_splits, seed=seed, parts=wanted)
+    how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
+    units = plan_audit(arrays, variables, judged, **how, parts=wanted)
     return units, arrays

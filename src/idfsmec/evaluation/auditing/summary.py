@@ -63,7 +63,9 @@ class Audit:
     unused : list of str
         Columns beside the features that were not looked at.
     n_splits : int
-        Folds by person; 0 where there are none.
+        How many folds there are; 0 where there are none.
+    folds : {"subject", "site"}
+        Whether people were held out, or one hospital at a time.
     """
 
     level: Level
@@ -82,6 +84,7 @@ class Audit:
     described: bool = True
     unused: list[str] = field(default_factory=list, repr=False)
     n_splits: int = 0
+    folds: str = "subject"
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as JSON can hold it."""
@@ -135,6 +138,7 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
         described=bool(own.get("described")),
         unused=list(own.get("unused", [])),
         n_splits=int(own.get("n_splits", 0)),
+        folds=str(own.get("folds", "subject")),
     )
 
 

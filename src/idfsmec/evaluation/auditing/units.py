@@ -28,7 +28,7 @@ from idfsmec.evaluation.auditing.together import (
 )
 from idfsmec.evaluation.auditing.variables import Variables
 from idfsmec.evaluation.methods import Method
-from idfsmec.evaluation.protocol import Protocol
+from idfsmec.evaluation.protocol import Folds, Protocol
 from idfsmec.evaluation.scoring import UnitResult
 from idfsmec.evaluation.statistics import holm
 from idfsmec.evaluation.tables import TableArrays
@@ -46,6 +46,7 @@ class AuditUnit(Unit):
     variables: Variables = field(repr=False)
     n_splits: int
     seed: int
+    folds: Folds = "subject"
 
     def coordinates(self) -> dict[str, Any]:
         """Table, method and part."""
@@ -65,10 +66,12 @@ class _Work:
     def __init__(self, unit: AuditUnit, table: TableArrays) -> None:
         self.unit, self.table = unit, table
         self.people = People.of(table.y, table.subjects, table.n_classes)
-        self.folds = folds_of(table, unit.n_splits, unit.seed)
+        self.folds = folds_of(table, unit.n_splits, unit.seed, unit.folds)
         self.method, self.seed = unit.method, unit.seed
         self.fold_of = self.people.fold_of(self.folds)
-        self.protocol = Protocol(n_splits=max(len(self.folds), 2), ks=(N_FEATURES,))
+        self.protocol = Protocol(
+            folds=unit.folds, n_splits=max(len(self.folds), 2), ks=(N_FEATURES,)
+        )
 
     @property
     def shared(self) -> tuple[Method, TableArrays, Protocol, int]:
@@ -104,6 +107,7 @@ class _Work:
             "y": people.y.tolist(),
             "classes": [str(name) for name in self.table.classes],
             "n_splits": len(self.folds),
+            "folds": self.unit.folds,
             "described": variables.described,
             "unused": list(variables.unused),
         }
@@ -183,6 +187,7 @@ def plan_audit(
     *,
     n_splits: int,
     seed: int,
+    folds: Folds = "subject",
     parts: Sequence[str] = tuple(PARTS),
 ) -> list[AuditUnit]:
     """List the units of a table's audit."""
@@ -194,9 +199,10 @@ def plan_audit(
             kind="audit",
             part=part,
             variables=variables.digest,
-            n_splits=n_splits,
             seed=seed,
+            # By site their number is that of the sites.
+            **({"folds": folds} if folds == "site" else {"n_splits": n_splits}),
         )
         own = (key, table.name, table.digest, method.resolve())
-        units.append(AuditUnit(*own, part, variables, n_splits, seed))
+        units.append(AuditUnit(*own, part, variables, n_splits, seed, folds))
     return units

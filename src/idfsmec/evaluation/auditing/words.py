@@ -65,9 +65,30 @@ def say_audit(audit: Audit) -> list[str]:
     ]
 
 
+def say_folds(audit: Audit) -> str:
+    """Who was held out; empty where nobody could be.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> say_folds(SimpleNamespace(folds="site", n_splits=3))
+    'one of 3 hospitals left out at a time'
+    """
+    if not audit.n_splits:
+        return ""
+    if audit.folds == "site":
+        return f"one of {audit.n_splits} hospitals left out at a time"
+    return f"{audit.n_splits} folds by person"
+
+
 def say_variables(audit: Audit, most: int = 3) -> list[str]:
-    """The variables that go with the label, and what was not looked at."""
+    """The variables that go with the label, what was not looked at, and unusual folds."""
     said = []
+    if audit.folds == "site":
+        said.append(
+            f"Recording and EEG were judged with {say_folds(audit)}: the figures are those at "
+            "hospitals that were not known."
+        )
     rows = audit.variables[audit.variables["variable"].isin(audit.suspects)]
     each = [say_row(dict(row), audit.classes) for _, row in rows.head(most).iterrows()]
     if each:
