@@ -1,8 +1,9 @@
 """What differs between operating systems about processes and signals: here and nowhere else.
 
-Blocked signals, the watch over a parent and the question whether a process lives need POSIX. On
-Windows workers hear Ctrl-C themselves and end when the pool does, and a file that a killed process
-left is not swept. That half has not been tried on Windows.
+Blocked signals, the watch over a parent, the end of a process that is deaf to signals and the
+question whether a process lives need POSIX. On Windows workers hear Ctrl-C themselves and end when
+the pool does, and a file that a killed process left is not swept. That half has not been tried on
+Windows.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 #: Seconds between two looks whether the parent is still there.
 _WATCH = 2.0
 _watched = threading.Event()
+#: Seconds after which a process that was asked to end, and has not begun to, is ended.
+_PATIENCE = 5.0
+#: Bytes of address space below which threads of libraries cost more than they give.
+_TIGHT = 4 << 30
 
 
 def is_running(process: int) -> bool:
@@ -96,11 +101,17 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def stopping_on_signals() -> Iterator[None]:
+def stopping_on_signals(say: Callable[[str], None] = lambda text: None) -> Iterator[None]:
     """Turn the first of SIGINT, SIGTERM and SIGHUP into :class:`Stopped`, and ignore others.
 
     So that whoever cleans up can do so, however often Ctrl-C is pressed meanwhile. A signal that
-    is ignored from outside (``nohup``) stays ignored.
+    is ignored from outside (``nohup``) stays ignored. A process that is inside a library for
+    longer, where Python does not hear signals, is ended.
+
+    Parameters
+    ----------
+    say : callable
+        Gets the last words of a process that did not hear.
     """
     numbers = [
         getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -110,10 +121,12 @@ def stopping_on_signals() -> Iterator[None]:
         return
 
     def stop(number: int, frame: Any) -> None:
+        heard.set()
         for one in taken:
             signal.signal(one, signal.SIG_IGN)
         raise Stopped(number)
 
+    heard = threading.Event()
     taken = {
         number: signal.getsignal(number)
         for number in numbers
@@ -122,7 +135,62 @@ def stopping_on_signals() -> Iterator[None]:
     for number in taken:
         signal.signal(number, stop)
     try:
-        yield
+        with _ending_the_deaf(frozenset(taken), heard, say):
+            yield
     finally:
         for number, before in taken.items():
             signal.signal(number, before)
+
+
+@contextmanager
+def _ending_the_deaf(
+    numbers: frozenset[int], heard: threading.Event, say: Callable[[str], None]
+) -> Iterator[None]:
+    """End this process if a signal comes that is not heard: a thread of its own waits for them.
+
+    The system's part of a signal writes the number into a pipe at once; Python's part comes when
+    the library that the main thread is in returns. A library that holds Python's lock meanwhile
+    keeps this thread from running, too.
+    """
+    if os.name != "posix":
+        yield
+        return
+    outlet, inlet = os.pipe()
+    os.set_blocking(inlet, False)
+    before = signal.set_wakeup_fd(inlet, warn_on_full_buffer=False)
+    watcher = threading.Thread(target=_listen, args=[outlet, numbers, heard, say], daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(inlet)
+        watcher.join(0 if heard.is_set() else None)
+
+
+def _listen(
+    outlet: int, numbers: frozenset[int], heard: threading.Event, say: Callable[[str], None]
+) -> None:
+    """Wait for a signal or the end of the pipe."""
+    while came := os.read(outlet, 1):
+        if came[0] in numbers and not heard.wait(_PATIENCE):
+            with suppress(OSError):
+                say(str(Stopped(came[0])))
+            os._exit(128 + came[0])
+    os.close(outlet)
+
+
+def spare_address_space() -> None:
+    """Have libraries start no threads of their own where address space is short (``ulimit -v``).
+
+    OpenBLAS sends itself SIGINT when it cannot start its threads, and every one of them takes tens
+    of megabytes. Comes before numpy is imported, or does nothing.
+    """
+    try:
+        import resource  # not on Windows
+    except ImportError:
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < _TIGHT:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -130,9 +130,13 @@ def read_info(path: Path) -> dict[str, Any]:
 
 def _read_parquet(path: Path) -> Parts:
     try:
-        # A folder called "session=1" is a name here, not a column.
-        table = pq.read_table(path, partitioning=None, page_checksum_verification=True)
+        # The file alone: a folder called "session=1" is a name here, not a column. And without
+        # threads: where none can be started, Arrow waits for them for ever.
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            table = file.read(use_threads=False)
         frame = _without_row_names(table)
+    except MemoryError as error:
+        raise InputError(f"needs more memory than there is, or is damaged ({error}).") from error
     except Exception as error:
         # A damaged file makes Arrow raise anything, from OSError to UnicodeDecodeError.
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -155,7 +159,7 @@ def _without_row_names(table: pa.Table) -> pd.DataFrame:
     index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     known = (*GROUPS, SITE, *KNOWN)
     row_names = [name for name in index if isinstance(name, str) and name not in known]
-    return table.to_pandas(ignore_metadata=True).drop(columns=row_names)
+    return table.to_pandas(ignore_metadata=True, use_threads=False).drop(columns=row_names)
 
 
 def _read_csv(path: Path) -> Parts:

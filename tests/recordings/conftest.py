@@ -1,6 +1,7 @@
 """Small recordings and the writers that put them into real files."""
 
 import datetime as dt
+import signal
 
 import mne
 import numpy as np
@@ -37,3 +38,17 @@ def identified():
         return raw
 
     return identify
+
+
+@pytest.fixture
+def at_most_a_minute():
+    """Turn a wait without end into a failure."""
+
+    def over(*_):
+        raise TimeoutError("waited for ever")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

@@ -1,10 +1,11 @@
+import os
 import pickle
 import sys
 
 import numpy as np
 import pytest
 
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, RecordingError
 from idfsmec.recordings import check_duplicates, read_bids
 
 mne_bids = pytest.importorskip("mne_bids")
@@ -179,4 +180,28 @@ def test_a_damaged_recording_is_named_when_loaded(tree):
 def test_without_mne_bids_the_error_says_how_to_get_it(tree, monkeypatch):
     monkeypatch.setitem(sys.modules, "mne_bids", None)
     with pytest.raises(InputError, match=r"pip install 'idfsmec\[bids\]'"):
+        read_bids(tree)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.usefixtures("at_most_a_minute")
+@pytest.mark.parametrize("ending", ["channels.tsv", "events.tsv", "eeg.json", "electrodes.tsv"])
+def test_a_pipe_in_place_of_a_sidecar_is_refused_and_never_waited_for(tree, ending):
+    recording = read_bids(tree)[0]
+    name = recording.files[0].name.replace("eeg.vhdr", ending)
+    for place in (recording.files[0].parent / name, tree / "dataset_description.json"):
+        for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+            place.unlink(missing_ok=True)
+            make(place)
+            with pytest.raises(RecordingError, match=f"{place.name}:? is a pipe or a device"):
+                recording.load()
+        place.unlink()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.usefixtures("at_most_a_minute")
+def test_a_pipe_in_place_of_the_participants_is_refused_and_never_waited_for(tree):
+    (tree / "participants.tsv").unlink()
+    os.mkfifo(tree / "participants.tsv")
+    with pytest.raises(InputError, match=r"participants\.tsv: is a pipe or a device"):
         read_bids(tree)

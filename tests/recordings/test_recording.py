@@ -1,6 +1,5 @@
 import os
 import pickle
-import signal
 from functools import partial
 
 import mne
@@ -59,20 +58,6 @@ def test_a_file_under_the_other_name_is_said_to_be_what_it_is(tmp_path, make_raw
     wrong = (tmp_path / f"right.{real}").rename(tmp_path / f"wrong.{called}")
     with pytest.raises(RecordingError, match=rf"this is {real.upper()}.*Name it \.{real}"):
         FileLoader(wrong)()
-
-
-@pytest.fixture
-def at_most_a_minute():
-    """Turn a wait without end into a failure."""
-
-    def over(*_):
-        raise TimeoutError("waited for ever")
-
-    before = signal.signal(signal.SIGALRM, over)
-    signal.alarm(60)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from functools import partial
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from idfsmec._system import Stopped, stopping_on_signals
 from idfsmec._workers import run_in_processes, shared_folder
 from idfsmec.evaluation.store import Store
 
@@ -40,9 +42,14 @@ def wait_until(is_so, seconds=60):
         time.sleep(0.1)
 
 
+def state(process):
+    """The letter that Linux has for what a process does: R runs, S sleeps, Z has ended."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def alive(process):
     try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return state(process) != "Z"
     except OSError:
         return False
 
@@ -114,6 +121,79 @@ def test_workers_end_soon_after_their_parent_was_killed(small_table, tmp_path):
         assert workers
         process.kill()
         wait_until(lambda: not any(map(alive, workers)))
+
+
+#: A lock that the main thread waits for in C: Python does not hear signals meanwhile.
+STUCK = """
+import ctypes
+from idfsmec._system import stopping_on_signals
+from idfsmec.cli._console import print_plainly
+c, lock = ctypes.CDLL(None), ctypes.create_string_buffer(256)
+c.pthread_mutex_init(lock, None)
+with stopping_on_signals(print_plainly):
+    c.pthread_mutex_lock(lock)
+    print("stuck", flush=True)
+    c.pthread_mutex_lock(lock)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_ends_also_a_process_that_does_not_hear_it(name):
+    number = getattr(signal, name)
+    with subprocess.Popen(
+        [sys.executable, "-c", STUCK],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        try:
+            assert process.stdout.readline() == "stuck\n"
+            wait_until(lambda: state(process.pid) == "S")  # it waits, in C
+            process.send_signal(number)
+            said = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
+    assert process.returncode == 128 + number
+    assert said == ("error: stopped\n" if name == "SIGINT" else f"error: stopped by {name}\n")
+
+
+def test_listening_for_signals_ends_with_the_command():
+    before = threading.active_count(), signal.set_wakeup_fd(-1)
+    with stopping_on_signals():
+        pass
+    assert (threading.active_count(), signal.set_wakeup_fd(-1)) == before
+    with pytest.raises(Stopped, match="stopped by SIGTERM"), stopping_on_signals():
+        signal.raise_signal(signal.SIGTERM)
+    wait_until(lambda: threading.active_count() == before[0])
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+SHORT = """
+import resource, sys
+limit = int(sys.argv.pop(1)) << 20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+from idfsmec.cli import app
+app()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("megabytes", [450, 586])
+def test_a_command_that_runs_out_of_memory_says_so_and_ends(small_table, megabytes):
+    command = [sys.executable, "-c", SHORT, str(megabytes), "select", str(small_table), "-o"]
+    ended = subprocess.run(
+        [*command, str(small_table.with_name("ranking.csv"))],
+        capture_output=True,
+        text=True,
+        env={name: value for name, value in ENVIRONMENT.items() if name != "OMP_NUM_THREADS"},
+        timeout=120,
+    )
+    assert ended.returncode in (0, 1, 2), ended.stderr
+    assert ended.returncode == 0 or "memory" in ended.stderr
+    assert len(ended.stderr.splitlines()) <= 1
 
 
 def test_memory_of_a_killed_run_is_swept_and_that_of_a_living_one_is_not(tmp_path, monkeypatch):

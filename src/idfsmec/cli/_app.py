@@ -16,8 +16,8 @@ import typer
 from typer.core import TyperGroup
 
 import idfsmec
-from idfsmec._system import stopping_on_signals
-from idfsmec.cli._console import print_error, print_without_memory
+from idfsmec._system import spare_address_space, stopping_on_signals
+from idfsmec.cli._console import print_error, print_plainly, print_without_memory
 from idfsmec.errors import InputError
 
 #: What Typer raises for bad usage; where it lives differs between versions of Typer.
@@ -36,6 +36,9 @@ _OPTIONS = {
 _PARAMETER = re.compile(
     r"The '(\w+)' parameter of \w+ must be (.+?) Got (.+) instead\.", re.DOTALL
 )
+
+#: How the system's loader, threads and Arrow say that there is no memory left.
+_WITHOUT_MEMORY = ("failed to map segment", "Cannot allocate memory", "can't start new thread")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -107,8 +110,9 @@ def command(
         @functools.wraps(function)
         def run(*args: Any, debug: bool = False, **kwargs: Any) -> None:
             _state["debug"] = _state["debug"] or debug
+            spare_address_space()
             try:
-                with stopping_on_signals():
+                with stopping_on_signals(print_plainly):
                     outcome = function(*args, **kwargs)
             except (typer.Exit, typer.Abort, UsageError):
                 raise
@@ -118,12 +122,8 @@ def command(
             except (InputError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
                 _say(error)
                 raise typer.Exit(2) from None
-            except MemoryError as error:
-                error.__traceback__ = None  # it holds on to what filled the memory
-                print_without_memory()
-                raise typer.Exit(1) from None
             except Exception as error:
-                _say(error)
+                _say_failure(error)
                 raise typer.Exit(1) from None
             if has_failed(outcome):
                 raise typer.Exit(1)
@@ -172,6 +172,14 @@ def _say(error: Exception) -> None:
     if _state["debug"]:
         traceback.print_exception(error)
     print_error(" ".join(_words(error).split()) or type(error).__name__)
+
+
+def _say_failure(error: Exception) -> None:
+    if isinstance(error, MemoryError) or any(said in str(error) for said in _WITHOUT_MEMORY):
+        error.__traceback__ = None  # it holds on to what filled the memory
+        print_without_memory()
+    else:
+        _say(error)
 
 
 def _words(error: Exception) -> str:

@@ -86,13 +86,21 @@ def say(text: str, *, prose: bool = False) -> None:
 
 def print_error(text: str) -> None:
     """Print one line that says what went wrong."""
-    error_console.print(f"error: {text}", style="red", markup=False, soft_wrap=True)
+    try:
+        error_console.print(f"error: {text}", style="red", markup=False, soft_wrap=True)
+    except MemoryError:
+        print_plainly(text)
+
+
+def print_plainly(text: str) -> None:
+    """Print such a line at once: in a way that needs no memory, and from any thread."""
+    with suppress(OSError):
+        os.write(2, f"error: {visible(text)}\n".encode(errors="replace"))
 
 
 def print_without_memory() -> None:
-    """Say that memory is used up, in a way that needs none."""
-    with suppress(OSError):
-        os.write(2, b"error: out of memory; give fewer --jobs, a smaller table or more memory\n")
+    """Say that memory is used up."""
+    print_plainly("out of memory; give fewer --jobs, a smaller table or more memory")
 
 
 @contextmanager

@@ -119,6 +119,8 @@ def _finish(
 
 def _read_tsv(path: Path) -> dict[str, dict[str, str]]:
     """Read participants.tsv as lines by participant."""
+    if is_special(path):
+        raise InputError(f"{path}: is a pipe or a device, not a file. Put the file in its place.")
     if not path.is_file():
         raise InputError(
             f"{path}: there is no such file. Give the root folder of a BIDS tree, in which "
