@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
-from scipy.stats import rankdata
 
 Scores = dict[str, float]
 #: All scores that are reported, by name.
@@ -171,5 +170,10 @@ def _auc(values: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
     n_positive, n = int(positive.sum()), positive.size
     if n_positive in (0, n):
         return float("nan")
-    ranks = rankdata(values)[positive].sum() - n_positive * (n_positive + 1) / 2
-    return float(ranks / (n_positive * (n - n_positive)))
+    if np.isnan(values).any():
+        return float("nan")
+    others, own = np.sort(values[~positive]), values[positive]
+    below = (
+        np.searchsorted(others, own, "left").sum() + np.searchsorted(others, own, "right").sum()
+    )
+    return float(below / 2 / (n_positive * (n - n_positive)))

@@ -6,8 +6,8 @@ from rich.console import Console
 from idfsmec.cli._run import RunningMeans
 from idfsmec.evaluation import Method, Protocol
 from idfsmec.evaluation.sanity import AnovaF
-from idfsmec.evaluation.scoring import UnitResult
 from idfsmec.evaluation.tables import TableArrays
+from idfsmec.evaluation.unit_result import UnitResult
 from idfsmec.evaluation.units import UnitOutcome, plan_folds
 from tests.evaluation.cohorts import make_cohort
 

@@ -47,6 +47,19 @@ def test_version_and_help_load_nothing_that_computes(arguments, said):
     assert heavy == []
 
 
+def test_a_report_loads_none_of_what_computed_its_results():
+    asked = "from idfsmec.report import write_report; import sys; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", asked],
+        env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert "matplotlib.pyplot" in loaded
+    assert not {"sklearn", "scipy.stats", "scipy.optimize", "torch"} & set(loaded)
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -8,9 +8,9 @@ import pytest
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, find_methods
-from idfsmec.evaluation.scoring import UnitResult
 from idfsmec.evaluation.store import Store, StoredTable
 from idfsmec.evaluation.tables import TableArrays
+from idfsmec.evaluation.unit_result import UnitResult
 from idfsmec.evaluation.units import UnitOutcome, plan_folds
 
 from .cohorts import make_cohort

@@ -1,13 +1,16 @@
 import dataclasses
 import re
+from collections import Counter
 
 import pytest
 from markupsafe import escape
+from matplotlib.figure import Figure
 from PIL import Image
 
 from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.evaluation import Results
 from idfsmec.report import summarise, write_report
+from idfsmec.report.figures import table_slugs
 from tests.report.make_results import simulate, write_results
 
 pytestmark = pytest.mark.slow
@@ -38,6 +41,21 @@ def test_every_figure_is_on_the_page_and_in_both_formats(page):
         assert svg.startswith("<?xml")
         with Image.open(page.parent / "figures" / f"{section}.png") as image:
             assert image.width > 1000
+            assert image.mode == "RGB"
+            assert round(image.info["dpi"][0]) == 300
+
+
+def test_each_format_of_a_figure_is_drawn_once(results, tmp_path, monkeypatch):
+    draws = []
+    draw = Figure.draw
+    monkeypatch.setattr(
+        Figure, "draw", lambda figure, renderer: draws.append(figure) or draw(figure, renderer)
+    )
+    monkeypatch.setattr(Results, "read", lambda folder: results)
+    write_report(tmp_path)
+    counts = Counter(map(id, draws))
+    assert len(counts) >= 8
+    assert set(counts.values()) == {3}  # the page's, the paper's as lines, the paper's as pixels
 
 
 def test_every_figure_says_folds_and_tuning(page):
@@ -83,6 +101,20 @@ def test_names_that_look_like_markup_stay_text(hostile_page):
 def test_a_report_is_not_overwritten_unless_asked(page):
     with pytest.raises(ExistingFileError, match=r"report\.html: exists already"):
         write_report(page.parent)
+
+
+def test_what_cannot_be_written_is_said_before_anything_is_read(tmp_path, monkeypatch):
+    (tmp_path / "figures").write_text("no folder")
+    monkeypatch.setattr(Results, "read", lambda folder: pytest.fail("was read"))
+    with pytest.raises(InputError, match=r"figures.*cannot be written"):
+        write_report(tmp_path)
+
+
+def test_long_names_of_tables_make_file_names_that_disks_take():
+    names = ["a" * 300, "a" * 299 + "b", "clinic"]
+    slugs = table_slugs(names)
+    assert len(set(slugs.values())) == 3
+    assert max(map(len, slugs.values())) < 120
 
 
 def test_a_folder_without_results_is_refused(tmp_path):

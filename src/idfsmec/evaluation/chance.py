@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 METRICS = ("accuracy", "balanced_accuracy")
 
@@ -196,11 +195,13 @@ def _guess(
 
 def _hits(cluster_sizes: NDArray[np.int_], chance: float) -> NDArray[np.float64]:
     """Distribution of the number of samples guessed right: shape (n_samples + 1,)."""
+    from scipy.stats import binom  # takes most of a second to import, which a report needs not
+
     unique, repeats = np.unique(cluster_sizes, return_counts=True)
     shares = np.ones(1)
     for size, count in zip(unique, repeats, strict=True):
         spread = np.zeros(size * count + 1)
-        spread[::size] = stats.binom.pmf(np.arange(count + 1), count, chance)
+        spread[::size] = binom.pmf(np.arange(count + 1), count, chance)
         shares = np.convolve(shares, spread)
     return shares
 

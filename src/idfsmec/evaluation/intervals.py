@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def corrected_interval(
     if scores.size == 1:
         return MeanInterval(mean, np.nan, np.nan, np.nan, 1)
     error = float(np.sqrt((1 / scores.size + n_test / n_train) * scores.var(ddof=1)))
-    half = float(stats.t.ppf((1 + level) / 2, scores.size - 1)) * error
+    half = float(special.stdtrit(scores.size - 1, (1 + level) / 2)) * error
     return MeanInterval(mean, mean - half, mean + half, error, scores.size)
 
 
@@ -109,7 +109,7 @@ def compare_folds(
         found = corrected_interval(paired, n_train, n_test, level=level)
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.float64(found.mean) / found.standard_error
-        p_value = 1.0 if found.mean == 0 else float(2 * stats.t.sf(abs(t), found.n - 1))
+        p_value = 1.0 if found.mean == 0 else float(2 * special.stdtr(found.n - 1, -abs(t)))
         rows.append([method, found.mean, found.low, found.high, found.n, p_value])
     columns = ["method", "difference", "low", "high", "n", "p_value"]
     return pd.DataFrame(rows, columns=columns)
@@ -125,7 +125,7 @@ def wilson_interval(hits: float, n: float, level: float = 0.95) -> tuple[float, 
     (0.6, 0.98)
     """
     check_level(level)
-    z = float(stats.norm.ppf((1 + level) / 2))
+    z = float(special.ndtri((1 + level) / 2))
     share, extra = hits / n, z**2 / n
     centre = (share + extra / 2) / (1 + extra)
     half = z * np.sqrt(share * (1 - share) / n + extra / (4 * n)) / (1 + extra)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from idfsmec.evaluation.folds import FoldData
 from idfsmec.evaluation.methods import Method
 from idfsmec.evaluation.protocol import Protocol
+from idfsmec.evaluation.unit_result import UnitResult
 from idfsmec.metrics import METRICS, Scores
 from idfsmec.prediction.method import GapMarks
 from idfsmec.selection.grid import rank_grid
@@ -23,21 +24,6 @@ from idfsmec.selection.tuning import Tuned, middle_cost, tune
 
 #: Ranks with 1 as the best: a setting by number of features by feature.
 Ranks = NDArray[np.intp]
-
-
-@dataclass
-class UnitResult:
-    """What one unit gives: a row per k (and setting), its order of features, timings apart.
-
-    ``rankings`` holds column indices, best first, cut at the largest k; a row's ``order`` says
-    which of them it is scored with. ``found`` is what units without scores give.
-    """
-
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    rankings: list[list[int]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    found: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

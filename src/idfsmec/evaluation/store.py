@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from idfsmec._locks import is_of_the_disk, naming_disk, take_lock
 from idfsmec.errors import InputError
-from idfsmec.evaluation.scoring import UnitResult
-from idfsmec.evaluation.units import Unit, UnitOutcome
+from idfsmec.evaluation.unit_result import UnitResult
+
+if TYPE_CHECKING:  # who reads results needs none of what computes them
+    from idfsmec.evaluation.units import Unit, UnitOutcome
 
 FORMAT = 2
 # In one transaction: a process killed in between must not leave a store without its format.

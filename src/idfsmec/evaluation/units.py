@@ -21,8 +21,9 @@ from idfsmec._version import __version__
 from idfsmec.evaluation.folds import count_folds, load_fold
 from idfsmec.evaluation.methods import Method
 from idfsmec.evaluation.protocol import Protocol
-from idfsmec.evaluation.scoring import UnitResult, score_fold
+from idfsmec.evaluation.scoring import score_fold
 from idfsmec.evaluation.tables import TableArrays
+from idfsmec.evaluation.unit_result import UnitResult
 from idfsmec.evaluation.whole_table import rank_whole, resample_whole
 
 #: Raise this when a change of the code changes results without a new package version.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from idfsmec.evaluation import Audit, Results
-from idfsmec.evaluation.auditing.units import ALPHA
+from idfsmec.evaluation.auditing.suspects import ALPHA
 from idfsmec.evaluation.auditing.variables import say_variable
 from idfsmec.evaluation.auditing.words import (
     TITLES,

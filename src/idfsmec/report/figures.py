@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +14,9 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 from markupsafe import escape
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from PIL import Image
 
 from idfsmec._files import replacing
 from idfsmec.evaluation import Results
@@ -30,6 +33,9 @@ from idfsmec.report import (
     stability,
 )
 from idfsmec.report.style import THEME
+
+#: Of images for a paper.
+_DPI = 300
 
 #: A figure, the reason why there is none, one for each pattern of gaps or method, or nothing.
 Drawing = Axes | str | dict[str, Axes] | None
@@ -122,17 +128,48 @@ def _picture(empty: Picture, drawn: Axes | str, folder: Path) -> Picture:
     figure = cast(Figure, drawn.get_figure(root=True))
     slug = empty.slug
     try:
-        # The layout is the same for all formats: found once, then left alone.
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")
-        with replacing(folder / f"{slug}.svg", folder / f"{slug}.png") as (drawing, image):
+        _fix_layout(figure)
+        with (
+            replacing(folder / f"{slug}.svg", folder / f"{slug}.png") as (drawing, image),
+            ThreadPoolExecutor(1) as beside,
+        ):
+            # Packing pixels needs no interpreter: another core does it while lines are drawn.
+            packed = beside.submit(_save_pixels, *_pixels(figure), image)
             with mpl.rc_context({"svg.hashsalt": slug}):
                 figure.savefig(drawing, facecolor="white", metadata={"Date": None})
-            figure.savefig(image, dpi=300, facecolor="white", pil_kwargs={"compress_level": 4})
-        svg = inline_svg(figure, slug, f"{drawn.get_title(loc='left')}. {empty.caption}")
+            svg = inline_svg(figure, slug, f"{drawn.get_title(loc='left')}. {empty.caption}")
+            packed.result()
     finally:
         plt.close(figure)
     return replace(empty, svg=svg)
+
+
+def _fix_layout(figure: Figure) -> None:
+    """Find the layout, which is the same for all formats, and leave it alone from here on.
+
+    A figure whose layout engine is "none" still has one, for which each format would be drawn
+    twice.
+    """
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+    with mpl.rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
+        figure.set_layout_engine(None)
+
+
+def _pixels(figure: Figure) -> tuple[bytes, tuple[int, int]]:
+    """The figure's pixels on white as a paper prints them, and how many across and down."""
+    canvas = FigureCanvasAgg(figure)
+    before = {"dpi": figure.dpi, "facecolor": figure.get_facecolor()}
+    figure.set(dpi=_DPI, facecolor="white")
+    pixels, size = canvas.print_to_buffer()
+    figure.set(**before)
+    return pixels, size
+
+
+def _save_pixels(pixels: bytes, size: tuple[int, int], path: Path) -> None:
+    image = Image.frombuffer("RGBA", size, pixels, "raw", "RGBA", 0, 1).convert("RGB")
+    image.save(path, format="png", dpi=(_DPI, _DPI), compress_level=4)
 
 
 def inline_svg(figure: Any, slug: str, label: str) -> str:
@@ -159,14 +196,14 @@ def inline_svg(figure: Any, slug: str, label: str) -> str:
 
 
 def slugify(name: str) -> str:
-    """A file name from a table's name.
+    """A file name from a table's name, no longer than disks take it with what is put around it.
 
     Examples
     --------
     >>> slugify("Clinic A / 2024")
     'clinic-a-2024'
     """
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "table"
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:100].strip("-") or "table"
 
 
 KINDS = (

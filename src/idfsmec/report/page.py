@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 
 from idfsmec import __version__
-from idfsmec._files import replacing
+from idfsmec._files import check_writable, replacing
 from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener
@@ -51,7 +51,7 @@ def write_report(
     Raises
     ------
     InputError
-        The folder holds no results.
+        The folder holds no results, or nothing can be written there.
     ExistingFileError
         It holds a report already.
     """
@@ -63,6 +63,7 @@ def write_report(
     page = folder / PAGE
     if page.exists() and not overwrite:
         raise ExistingFileError(page)
+    check_writable(page, folder / FIGURES / "ranks.svg")
     results = Results.read(folder)
     pictures = list(draw_figures(results, folder / FIGURES, progress))
     with replacing(page) as (beside,):

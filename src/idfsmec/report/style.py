@@ -15,9 +15,6 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import Formatter, MaxNLocator
 from numpy.typing import NDArray
-from sklearn.isotonic import isotonic_regression
-
-from idfsmec.evaluation import METHODS
 
 # Every colour has a name, so that the page can exchange it for its dark twin. Hues after Paul
 # Tol's colour-blind-safe "bright" scheme, which vermilion stays apart from.
@@ -151,6 +148,8 @@ class MethodLook(NamedTuple):
 
 def registered_methods() -> dict[str, dict[str, str]]:
     """Family and label of every registered method, for figures drawn without results."""
+    from idfsmec.evaluation import METHODS  # all methods and scikit-learn: a report needs neither
+
     return {name: {"family": one.family, "label": one.label} for name, one in METHODS.items()}
 
 
@@ -280,10 +279,25 @@ def spread_labels(heights: NDArray[np.float64], gap: float) -> NDArray[np.float6
     order = np.argsort(heights, kind="stable")
     steps = gap * np.arange(heights.size)
     room = max(1 - gap * (heights.size - 1), 0.0)
-    placed = np.clip(isotonic_regression(heights[order] - steps), 0, room) + steps
+    placed = np.clip(_rising(heights[order] - steps), 0, room) + steps
     spread = np.empty_like(placed)
     spread[order] = placed
     return spread
+
+
+def _rising(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The rising sequence nearest to the values: neighbours out of order share their mean."""
+    means: list[float] = []
+    sizes: list[int] = []
+    for value in values:
+        means.append(float(value))
+        sizes.append(1)
+        while len(means) > 1 and means[-2] > means[-1]:
+            size = sizes.pop() + sizes[-1]
+            last = means.pop()
+            means[-1] += (last - means[-1]) * (size - sizes[-1]) / size
+            sizes[-1] = size
+    return np.repeat(means, sizes)
 
 
 def label_ends(

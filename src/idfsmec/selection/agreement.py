@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 #: What may be assumed of selection frequencies in bounding false selections.
 ASSUMPTIONS = ("unimodal", "none")
@@ -92,7 +92,7 @@ def selection_stability(selected: ArrayLike, *, level: float = 0.95) -> Stabilit
         + value / 2 * (2 * sizes * share - sizes - share + 1)
     ) / by_chance
     error = 2 / n * float(np.sqrt(((influence - influence.mean()) ** 2).sum()))
-    half = float(stats.norm.ppf((1 + level) / 2)) * error
+    half = float(special.ndtri((1 + level) / 2)) * error
     return Stability(float(value), float(value - half), float(min(value + half, 1.0)), n)
 
 

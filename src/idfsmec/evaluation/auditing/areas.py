@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from idfsmec.metrics import score_decisions
 
@@ -18,6 +17,8 @@ _Z = 1.959963984540054
 
 def areas(values: Floats, y: Codes, n_classes: int) -> Floats:
     """AUC of every column for each class against the rest, of shape (n_classes, n_columns)."""
+    from scipy.stats import rankdata  # takes most of a second to import, which a report needs not
+
     member = (y == np.arange(n_classes)[:, None]).astype(float)
     return areas_by_rank(rankdata(values, axis=0), member[None])[0]
 

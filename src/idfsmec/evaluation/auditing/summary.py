@@ -12,7 +12,7 @@ import pandas as pd
 
 from idfsmec.evaluation.auditing.alike import among_alike
 from idfsmec.evaluation.auditing.areas import area_interval, difference, figure
-from idfsmec.evaluation.auditing.units import ALPHA, suspects
+from idfsmec.evaluation.auditing.suspects import ALPHA, suspects
 
 Figure = dict[str, float]
 #: red: the recording does as well as the EEG; amber: it goes with the label, the EEG does better;

@@ -20,6 +20,7 @@ from idfsmec.evaluation.auditing.decisions import (
 from idfsmec.evaluation.auditing.leaks import repeated_rows, two_names
 from idfsmec.evaluation.auditing.people import People, folds_of
 from idfsmec.evaluation.auditing.single import judge_alone, leading_decisions
+from idfsmec.evaluation.auditing.suspects import suspects
 from idfsmec.evaluation.auditing.together import (
     boosting_decisions,
     judge_together,
@@ -29,13 +30,10 @@ from idfsmec.evaluation.auditing.together import (
 from idfsmec.evaluation.auditing.variables import Variables
 from idfsmec.evaluation.methods import Method
 from idfsmec.evaluation.protocol import Folds, Protocol
-from idfsmec.evaluation.scoring import UnitResult
 from idfsmec.evaluation.statistics import holm
 from idfsmec.evaluation.tables import TableArrays
+from idfsmec.evaluation.unit_result import UnitResult
 from idfsmec.evaluation.units import Unit, unit_key
-
-#: Level below which a variable is said to go with the label, corrected for the number of tests.
-ALPHA = 0.05
 
 
 @dataclass(frozen=True)
@@ -169,15 +167,6 @@ PARTS: dict[str, Callable[[_Work], dict[str, Any]]] = {
     "shuffled": _Work.shuffled,
     "names": _Work.names,
 }
-
-
-def suspects(recording: dict[str, Any]) -> list[str]:
-    """Variables that go with the label; all, where only all together do."""
-    alone, together = recording["alone"], recording["together"]
-    found = [one["variable"] for one in alone if one["p_holm"] < ALPHA]
-    if not found and together and together["p_holm"] < ALPHA:
-        found = [one["variable"] for one in alone]
-    return found
 
 
 def plan_audit(
