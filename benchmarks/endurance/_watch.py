@@ -36,14 +36,17 @@ class Watched:
         return max(*self.megabytes, self.highest)
 
 
+def source_environment() -> dict[str, str]:
+    """The environment in which a command runs the code of this tree."""
+    return os.environ | {"PYTHONPATH": str(SOURCE_TREE)}
+
+
 def watch_command(*arguments: str) -> Watched:
     """Run ``idfsmec ARGUMENTS`` of this tree and look at it ten times a second."""
     command = [sys.executable, "-m", "idfsmec", *arguments]
     seen = Watched()
     start = time.perf_counter()
-    process = subprocess.Popen(
-        command, env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)}, stdout=subprocess.DEVNULL
-    )
+    process = subprocess.Popen(command, env=source_environment(), stdout=subprocess.DEVNULL)
     while process.poll() is None:
         _look(process.pid, seen, time.perf_counter() - start)
         time.sleep(INTERVAL)

@@ -3,8 +3,8 @@ import pytest
 from sklearn.impute import KNNImputer
 
 from idfsmec._random import derive_seed
-from idfsmec.evaluation import FILLERS, Filler, Protocol, folds, make_folds
-from idfsmec.evaluation.folds import load_fold
+from idfsmec.evaluation import FILLERS, Filler, Protocol, fold_data, make_folds
+from idfsmec.evaluation.fold_data import load_fold
 from idfsmec.evaluation.tables import TableArrays, table_digest
 from idfsmec.missing import make_gaps
 from idfsmec.table import FeatureTable
@@ -59,7 +59,7 @@ def test_nothing_held_out_reaches_what_selectors_see(what, pattern, monkeypatch)
     splits = make_folds(table.y, table.subjects, n_splits=4)
     # Stratified folds know all labels: hold them, so that only what is held out differs.
     monkeypatch.setattr(
-        folds,
+        fold_data,
         "make_folds",
         lambda y, *rest, **more: splits if len(y) == len(table) else make_folds(y, *rest, **more),
     )

@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 from idfsmec._random import derive_seed
 from idfsmec.evaluation import FILLERS, Protocol, find_methods, make_folds
 from idfsmec.evaluation.experiments import with_parts
-from idfsmec.evaluation.folds import load_fold
+from idfsmec.evaluation.fold_data import load_fold
 from idfsmec.evaluation.scoring import score_fold
 from idfsmec.evaluation.tables import TableArrays
 from idfsmec.metrics import score_decisions

@@ -14,6 +14,9 @@ from idfsmec._parameters import Constraints, integer
 from idfsmec.selection import CompleteSelector
 from idfsmec.solver.scaling import Scaling
 
+# How many columns ANOVA looks at together.
+_COLUMNS = 64
+
 
 class ColumnOrder(CompleteSelector):
     """Keep the columns in their order: for lines that use all features."""
@@ -51,9 +54,11 @@ class AnovaF(CompleteSelector):
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
         scores = np.full(X.shape[1], -1.0)
-        varied = ~Scaling.learn(X).constant
-        if varied.any():
-            scores[varied] = np.nan_to_num(f_classif(X[:, varied], y)[0], nan=-1.0)
+        varied = np.flatnonzero(~Scaling.learn(X).constant)
+        # A few columns at a time, because all are copied.
+        for part in np.array_split(varied, max(1, varied.size // _COLUMNS)):
+            if part.size:
+                scores[part] = np.nan_to_num(f_classif(X[:, part], y)[0], nan=-1.0)
         self._set_ranking(scores)
 
 

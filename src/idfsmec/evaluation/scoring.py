@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec.evaluation.folds import FoldData
+from idfsmec.evaluation.fold_data import FoldData
 from idfsmec.evaluation.methods import Method
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.unit_result import UnitResult
@@ -95,7 +95,7 @@ class _Work:
 
     def __init__(self, method: Method, data: FoldData, protocol: Protocol, seed: int) -> None:
         self.method, self.data, self.protocol, self.seed = method, data, protocol, seed
-        self.ks = method.ks(protocol.ks, data.selecting.shape[1])
+        self.ks = method.ks(protocol.ks, data.channel_of.size)
         self.costs = _costs(method, protocol)
         self._result = UnitResult()
 
@@ -228,7 +228,6 @@ class _Work:
     def _scorer(self, data: FoldData, metrics: Sequence[str] = METRICS) -> SplitScorer:
         classifier, filler = self.method.classifying, self.method.filling
         marked = filler.marks_gaps and not classifier.takes_gaps
-        filled = data if classifier.takes_gaps or marked else data.filled(filler)
         options: dict[str, Any] = {
             "n_classes": data.n_classes,
             "class_weight": self.protocol.class_weight,
@@ -237,7 +236,12 @@ class _Work:
         if "groups" in classifier.takes:
             options["groups"] = data.subjects_train
         classify = partial(_classify, decide=classifier.decide, marked=marked, **options)
-        split = Split(filled.train, data.y_train, filled.test, data.y_test, data.subjects_test)
+
+        def split() -> Split:  # when it is scored: the next fold may be as large
+            filled = data if classifier.takes_gaps or marked else data.filled(filler)
+            classes = data.y_train, data.y_test
+            return Split(filled.train, classes[0], filled.test, classes[1], data.subjects_test)
+
         channels = data.channel_of if "channels" in classifier.takes else None
         clip = self.protocol.clip
         return SplitScorer(split, classify, metrics, classifier.slope, channels, clip)

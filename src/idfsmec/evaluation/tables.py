@@ -22,6 +22,9 @@ from idfsmec.table import FeatureTable
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
+# Rows of a table that are hashed at a time.
+_HASHED_ROWS = 2048
+
 
 @dataclass(frozen=True)
 class TableArrays:
@@ -161,7 +164,9 @@ def table_digest(table: FeatureTable) -> str:
     False
     """
     digest = hashlib.sha256()
-    digest.update(np.ascontiguousarray(table.X.to_numpy(dtype=np.float64)).tobytes())
+    values = table.X.to_numpy(dtype=np.float64)
+    for first in range(0, len(values), _HASHED_ROWS):  # without a copy of all
+        digest.update(np.ascontiguousarray(values[first : first + _HASHED_ROWS]))
     for part in (table.X.columns, table.y, table.subjects):
         digest.update("\x1f".join(str(one) for one in part).encode() + b"\x1e")
     digest.update(str(table.info.get("montage", "")).encode())

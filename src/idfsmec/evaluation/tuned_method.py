@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from idfsmec._parameters import CheckedEstimator, Constraints, checks_parameters, integer
 from idfsmec.errors import InputError
 from idfsmec.evaluation.experiments import with_parts
-from idfsmec.evaluation.folds import load_whole
+from idfsmec.evaluation.fold_data import load_whole
 from idfsmec.evaluation.methods import Method, find_methods
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.scoring import Choice, choose

@@ -18,7 +18,8 @@ from threadpoolctl import ThreadpoolController
 
 from idfsmec._random import derive_seed
 from idfsmec._version import __version__
-from idfsmec.evaluation.folds import count_folds, load_fold
+from idfsmec.evaluation.fold_data import load_fold
+from idfsmec.evaluation.folds import count_folds
 from idfsmec.evaluation.methods import Method
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.scoring import score_fold
@@ -89,7 +90,10 @@ class FoldUnit(Unit):
             with_inner=self.protocol.tuning == "nested",
         )
         seed = derive_seed("method", self.seed, self.fold, self.method.name)
-        result = score_fold(self.method, data, self.protocol, seed)
+        try:
+            result = score_fold(self.method, data, self.protocol, seed)
+        finally:
+            data.rest()
         if columns is not None:
             result.rankings = [columns[ranking].tolist() for ranking in result.rankings]
         return result

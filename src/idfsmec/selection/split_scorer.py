@@ -45,7 +45,9 @@ class SplitScorer:
 
     Parameters
     ----------
-    split : Split
+    split : Split, or a function without arguments that gives it
+        A function is called for every set of features: whoever has many splits of large tables
+        need not hold them all.
     classify : callable
         ``(train, y_train, test, C) -> decisions``, such as a partial
         :func:`~idfsmec.selection.linear_svm.svm_decisions`.
@@ -62,7 +64,7 @@ class SplitScorer:
 
     def __init__(
         self,
-        split: Split,
+        split: Split | Callable[[], Split],
         classify: Classify,
         metrics: Sequence[str] = METRICS,
         slope: float = SVM_SLOPE,
@@ -93,7 +95,7 @@ class SplitScorer:
         columns = np.flatnonzero(ranking <= n_features)
         key = (columns.tobytes(), cost)
         if key not in self._known:
-            split = self._split
+            split = self._get_split()
             self._known[key] = score_decisions(
                 self.decisions(columns, cost),
                 split.y_test,
@@ -105,10 +107,13 @@ class SplitScorer:
 
     def decisions(self, columns: Codes, cost: float) -> Array:
         """Decision values of the test samples with some of the columns."""
-        split = self._split
+        split = self._get_split()
         extra = {} if self._channels is None else {"channels": self._channels[columns]}
         train, test = self._seen(split.train[:, columns]), self._seen(split.test[:, columns])
         return self._classify(train, split.y_train, test, cost, **extra)
+
+    def _get_split(self) -> Split:
+        return self._split() if callable(self._split) else self._split
 
     def _seen(self, values: Array) -> Array:
         if self._clip is None:

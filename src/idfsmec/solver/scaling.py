@@ -20,6 +20,10 @@ CONSTANT_BELOW = 1e-13
 FAR = 6.0
 # Squares of numbers outside this range over- or underflow; such columns are rescaled first.
 _SAFE = (1e-100, 1e100)
+# Numbers looked at together when a scaling is learned: whole columns, as many as that makes.
+_BLOCK_ELEMENTS = 1_000_000
+# A single column would be summed in another order.
+_FEWEST_COLUMNS = 16
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,12 @@ class Scaling:
         X : ndarray of shape (n_samples, n_features)
             NaN where missing. A column without any value counts as constant.
         """
-        return cls.of(*observed_moments(X))
+        # A few columns at a time, as their copies are short-lived but large; the sums stay the same.
+        width = max(_FEWEST_COLUMNS, _BLOCK_ELEMENTS // max(X.shape[0], 1))
+        starts = range(0, max(X.shape[1] - _FEWEST_COLUMNS, 1), width)
+        ends = [*starts[1:], X.shape[1]]
+        found = [observed_moments(X[:, a:b]) for a, b in zip(starts, ends, strict=True)]
+        return cls.of(*map(np.concatenate, zip(*found, strict=True)))
 
     @classmethod
     def of(cls, mean: Array, std: Array) -> Scaling:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.evaluation.auditing.people import People
-from idfsmec.evaluation.folds import Fold, load_fold, make_folds, most_splits
+from idfsmec.evaluation.fold_data import load_fold
+from idfsmec.evaluation.folds import Fold, make_folds, most_splits
 from idfsmec.evaluation.methods import Method
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.scoring import decide_fold

@@ -1,0 +1,115 @@
+"""Memory of ``idfsmec benchmark`` over all its processes, as a multiple of its table.
+
+``python -m benchmarks.endurance.benchmark_memory [--rows N] [--jobs N] [--methods A,B] [--trace]``
+writes a table of 64 channels x 18 features (10 % of the channels missing, by person), runs two
+methods on it and looks five times a second. Pages that processes share count once: the
+proportional share (PSS) of every process of the tree, and the folder of arrays that workers map.
+With ``--trace`` a line a second says which process had how much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import psutil
+
+from benchmarks.endurance._watch import source_environment
+from idfsmec.table import FeatureTable
+
+CHANNELS, FEATURES, PER_PERSON = 64, 18, 50
+INTERVAL = 0.2
+METHODS = "IDFS-MEC,ANOVA F"
+SHARED = Path("/dev/shm")
+
+
+def write_table(path: Path, n_rows: int) -> float:
+    """Write noise with a little signal in the first feature of every channel; give its MiB."""
+    rng = np.random.default_rng(0)
+    person = np.arange(n_rows) // PER_PERSON
+    X = rng.standard_normal((n_rows, CHANNELS * FEATURES))
+    X[:, ::FEATURES] += 0.3 * (person % 2)[:, None]
+    gone = rng.random((person.max() + 1, CHANNELS)) < 0.1
+    X[np.repeat(gone[person], FEATURES, axis=1)] = np.nan
+    columns = [f"E{channel}__f{at}" for channel in range(CHANNELS) for at in range(FEATURES)]
+    labels = np.where(person % 2, "MDD", "HC")
+    FeatureTable(pd.DataFrame(X, columns=columns), labels, [f"p{one}" for one in person]).write(
+        path
+    )
+    return float(X.nbytes) / 2**20
+
+
+def look(process: psutil.Process) -> dict[int, float]:
+    """MiB of every process of a tree, and under 0 those of the folder that they share."""
+    found = {}
+    for member in [process, *process.children(recursive=True)]:
+        try:
+            lines = Path(f"/proc/{member.pid}/smaps_rollup").read_text().splitlines()[1:]
+        except OSError:
+            continue  # it has ended meanwhile
+        parts = {line.split()[0]: int(line.split()[1]) for line in lines}
+        found[member.pid] = (parts["Pss:"] - parts["Pss_Shmem:"]) / 2**10
+    files = SHARED.glob(f"idfsmec-shared-{process.pid}-*/**/*")
+    found[0] = sum(file.stat().st_size for file in files if file.is_file()) / 2**20
+    return found
+
+
+def watch(command: Sequence[str], trace: bool = False) -> tuple[float, dict[int, float], float]:
+    """Run a command; its seconds, most memory of each process, and of all at one moment."""
+    began = said = time.perf_counter()
+    most: dict[int, float] = {}
+    peak = 0.0
+    with subprocess.Popen(command, env=source_environment(), stdout=subprocess.DEVNULL) as process:
+        tree = psutil.Process(process.pid)
+        while process.poll() is None:
+            try:
+                found = look(tree)
+            except (psutil.NoSuchProcess, OSError):
+                continue
+            most |= {pid: max(here, most.get(pid, 0.0)) for pid, here in found.items()}
+            peak = max(peak, sum(found.values()))
+            if trace and time.perf_counter() - said > 1:
+                said = time.perf_counter()
+                print(f"{said - began:6.1f} s", *(f"{one:7.0f}" for one in found.values()))
+            time.sleep(INTERVAL)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+    return time.perf_counter() - began, most, peak
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print the peak in MiB, and in tables after 300 MB for each worker."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.endurance.benchmark_memory")
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--methods", default=METHODS)
+    parser.add_argument("--trace", action="store_true")
+    asked = parser.parse_args(list(arguments))
+    with tempfile.TemporaryDirectory() as place:
+        table = Path(place) / "table.parquet"
+        size = write_table(table, asked.rows)
+        command = [sys.executable, "-m", "idfsmec", "benchmark", str(table), "--out", place]
+        options = {"methods": asked.methods, "rates": "0.3", "k": "20", "resamples": 0}
+        options |= {"n-splits": asked.splits, "jobs": asked.jobs}
+        for name, value in options.items():
+            command += [f"--{name}", str(value)]
+        seconds, most, peak = watch([*command, "--quiet", "--force"], asked.trace)
+    workers = asked.jobs * 300e6 / 2**20
+    print(
+        f"{asked.rows} rows, table {size:.0f} MiB, {asked.jobs} jobs, {asked.methods}: "
+        f"{seconds:.0f} s, peak {peak:.0f} MiB = {peak / size:.1f} tables; less 300 MB per "
+        f"worker {(peak - workers) / size:.1f} tables; shared folder {most[0]:.0f} MiB; "
+        f"processes {', '.join(f'{here:.0f}' for pid, here in sorted(most.items()) if pid)}"
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
