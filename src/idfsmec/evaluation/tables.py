@@ -166,7 +166,7 @@ def table_digest(table: FeatureTable) -> str:
     digest = hashlib.sha256()
     values = table.X.to_numpy(dtype=np.float64)
     for first in range(0, len(values), _HASHED_ROWS):  # without a copy of all
-        digest.update(np.ascontiguousarray(values[first : first + _HASHED_ROWS]))
+        digest.update(values[first : first + _HASHED_ROWS].tobytes())
     for part in (table.X.columns, table.y, table.subjects):
         digest.update("\x1f".join(str(one) for one in part).encode() + b"\x1e")
     digest.update(str(table.info.get("montage", "")).encode())

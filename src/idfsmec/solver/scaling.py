@@ -61,7 +61,7 @@ class Scaling:
         X : ndarray of shape (n_samples, n_features)
             NaN where missing. A column without any value counts as constant.
         """
-        # A few columns at a time, as their copies are short-lived but large; the sums stay the same.
+        # A few columns at a time, because they are copied; the sums stay the same.
         width = max(_FEWEST_COLUMNS, _BLOCK_ELEMENTS // max(X.shape[0], 1))
         starts = range(0, max(X.shape[1] - _FEWEST_COLUMNS, 1), width)
         ends = [*starts[1:], X.shape[1]]
