@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binomtest
 
 from idfsmec.evaluation import Protocol, Results, accuracy, chance_bands, site_scores
-from idfsmec.evaluation.folds import load_fold, load_whole
+from idfsmec.evaluation.fold_data import load_fold, load_whole
 from idfsmec.evaluation.intervals import wilson_interval
 from idfsmec.evaluation.tables import TableArrays
 from tests.evaluation.cohorts import make_cohort, make_hospitals
