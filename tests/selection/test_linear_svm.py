@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from idfsmec.selection import linear_svm
-from idfsmec.selection.linear_svm import fit_newton_svm, svm_decisions
+from idfsmec.selection.linear_svm import NewtonSVM, prepare_svm, svm_decisions
 
 
 def problem(n, k, seed, effect=1.0):
@@ -30,7 +30,7 @@ def test_the_gradient_vanishes(n, k, C, effect, seed):
     X, y = problem(n, k, seed, effect)
     X = np.hstack([X, np.ones((n, 1))])
     signs, costs = 2.0 * y - 1.0, C * np.where(y == 1, 1.5, 0.7)
-    w = fit_newton_svm(X, signs, costs)
+    w = NewtonSVM(X.T, signs, costs / C).fit(C)
     slack = np.maximum(1 - signs * (X @ w), 0)
     gradient = w - 2 * X.T @ (costs * signs * slack)
     start = 2 * np.abs(X.T @ (costs * signs)).max()
@@ -39,7 +39,7 @@ def test_the_gradient_vanishes(n, k, C, effect, seed):
 
 @pytest.mark.parametrize("class_weight", ["balanced", None])
 @pytest.mark.parametrize("C", [0.01, 0.1, 1.0])
-@pytest.mark.parametrize(("n", "k"), [(60, 8), (40, 100), (300, 30)])
+@pytest.mark.parametrize(("n", "k"), [(60, 8), (40, 100), (300, 30), (260, 250), (60, 300)])
 def test_decisions_are_those_of_liblinear(n, k, C, class_weight):
     X, y = problem(n, k, seed=n + k)
     test = problem(50, k, seed=1)[0]
@@ -52,7 +52,7 @@ def test_decisions_are_those_of_liblinear(n, k, C, class_weight):
 def test_columns_that_repeat_and_columns_of_zeros_are_no_trouble():
     X, y = problem(40, 5, seed=3)
     X = np.hstack([X, X, np.zeros((40, 3))])
-    w = fit_newton_svm(X, 2.0 * y - 1, np.full(40, 10.0))
+    w = NewtonSVM(X.T, 2.0 * y - 1, np.ones(40)).fit(10.0)
     np.testing.assert_allclose(w[:5], w[5:10], atol=1e-8)
     assert (w[10:] == 0).all()
 
@@ -61,15 +61,52 @@ def test_where_newton_does_not_end_liblinear_takes_over(monkeypatch):
     X, y = problem(60, 8, seed=0)
     how = {"n_classes": 2, "C": 0.1, "class_weight": "balanced"}
     ours = svm_decisions(X, y, X, **how)
-    monkeypatch.setattr(linear_svm, "fit_newton_svm", lambda *args: None)
+    monkeypatch.setattr(NewtonSVM, "fit", lambda *args: None)
     np.testing.assert_allclose(svm_decisions(X, y, X, **how), ours, atol=1e-3)
 
 
 def test_class_codes_with_a_gap_and_three_classes_go_to_liblinear(monkeypatch):
-    monkeypatch.setattr(
-        linear_svm, "fit_newton_svm", lambda *args: pytest.fail("two classes only")
-    )
+    monkeypatch.setattr(linear_svm, "NewtonSVM", lambda *args: pytest.fail("two classes only"))
     X, y = problem(60, 8, seed=0)
     how = {"C": 0.1, "class_weight": "balanced"}
     assert svm_decisions(X, 2 * y, X, n_classes=3, **how).shape == (60, 3)
     assert svm_decisions(X, np.arange(60) % 3, X, n_classes=3, **how).shape == (60, 3)
+
+
+def plain_newton(X, signs, costs):
+    """The algorithm as it is published: a system of all samples inside the margin per step."""
+    signed, w = X * signs[:, None], np.zeros(X.shape[1])
+    inside, value = np.ones(signs.size, dtype=bool), costs.sum()
+    while True:
+        rows = signed[inside]
+        system = np.eye(w.size) + 2 * rows.T @ (costs[inside, None] * rows)
+        step, share = np.linalg.solve(system, 2 * rows.T @ costs[inside]) - w, 1.0
+        while True:
+            there = w + share * step
+            slack = 1 - signed @ there
+            lower = there @ there / 2 + costs @ np.maximum(slack, 0) ** 2
+            if lower <= value * (1 + 1e-14):
+                break
+            share /= 2
+        if share == 1 and ((slack > 0) == inside).all():
+            return there
+        w, inside, value = there, slack > 0, lower
+
+
+@pytest.mark.parametrize(("n", "k"), [(300, 5), (300, 80), (120, 119), (80, 200)])
+def test_sums_that_are_updated_give_what_sums_made_anew_give(n, k):
+    X, y = problem(n, k, seed=k, effect=1.5)
+    signs, weights = 2.0 * y - 1, np.where(y == 1, 1.5, 0.7)
+    newton = NewtonSVM(X.T, signs, weights)
+    for C in (1e-3, 0.1, 10.0):
+        np.testing.assert_allclose(
+            newton.fit(C), plain_newton(X, signs, C * weights), rtol=1e-7, atol=1e-10
+        )
+
+
+def test_a_cost_gets_the_same_bits_whatever_was_asked_before():
+    X, y = problem(200, 30, seed=4)
+    how = {"n_classes": 2, "class_weight": "balanced"}
+    decide = prepare_svm(X, y, X, **how)
+    for C in (1.0, 0.001, 0.1, 1.0):
+        assert (decide(C) == svm_decisions(X, y, X, C, **how)).all()

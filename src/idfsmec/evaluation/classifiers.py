@@ -5,6 +5,7 @@ For each, ``make_NAME`` gives a classifier that can be kept, and ``NAME`` trains
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.svm import LinearSVC
 
 from idfsmec.prediction import IDFSMECClassifier
 from idfsmec.prediction.pattern_lda import PatternLDA
-from idfsmec.selection.linear_svm import by_class, svm_decisions
+from idfsmec.selection.linear_svm import LinearSVM, by_class, svm_decisions
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -32,6 +33,13 @@ def svm(
     """Linear SVM on filled data; deterministic."""
     weight = options["class_weight"]
     return svm_decisions(train, y, test, n_classes=n_classes, C=C, class_weight=weight)
+
+
+def prepare_svm(
+    train: Floats, y: Codes, test: Floats, *, n_classes: int, **options: Any
+) -> Callable[[float], Floats]:
+    """Give the linear SVM's decisions as a function of C."""
+    return LinearSVM(n_classes, options["class_weight"]).prepare(train, y, test)
 
 
 def make_ridge(*, C: float, class_weight: Any, **_: Any) -> RidgeClassifier:

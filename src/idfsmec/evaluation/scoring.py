@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from idfsmec.evaluation.fold_data import FoldData
 from idfsmec.evaluation.methods import Method
+from idfsmec.evaluation.parts import Classifier
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.unit_result import UnitResult
 from idfsmec.metrics import METRICS, Scores
@@ -24,6 +24,7 @@ from idfsmec.selection.tuning import Tuned, middle_cost, tune
 
 #: Ranks with 1 as the best: a setting by number of features by feature.
 Ranks = NDArray[np.intp]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -235,7 +236,7 @@ class _Work:
         }
         if "groups" in classifier.takes:
             options["groups"] = data.subjects_train
-        classify = partial(_classify, decide=classifier.decide, marked=marked, **options)
+        classify = _Classify(classifier, marked, options)
 
         def split() -> Split:  # when it is scored: the next fold may be as large
             filled = data if classifier.takes_gaps or marked else data.filled(filler)
@@ -281,20 +282,31 @@ def _count(k: int) -> dict[str, int]:
     return {"n_features_to_select": k} if k else {}
 
 
-def _classify(
-    train: NDArray[np.float64],
-    y: NDArray[np.intp],
-    test: NDArray[np.float64],
-    C: float,
-    *,
-    decide: Any,
-    marked: bool,
-    **options: Any,
-) -> NDArray[np.float64]:
-    if marked:
-        marks = GapMarks.learn(train)
-        train, test = marks.add(train), marks.add(test)
-    return decide(train, y, test, C=C, **options)
+@dataclass(frozen=True)
+class _Classify:
+    """A classifier as :class:`SplitScorer` takes it; gaps may be marked by more columns."""
+
+    classifier: Classifier
+    marked: bool
+    options: dict[str, Any]
+
+    def prepare(
+        self, train: Floats, y: NDArray[np.intp], test: Floats, **extra: Any
+    ) -> Callable[[float], Floats]:
+        """Give the decisions as a function of the cost."""
+        if self.marked:
+            marks = GapMarks.learn(train)
+            train, test = marks.add(train), marks.add(test)
+        data, how = (train, y, test), {**self.options, **extra}
+        if self.classifier.prepare is not None:
+            prepared: Callable[[float], Floats] = self.classifier.prepare(*data, **how)
+            return prepared
+        return lambda C: self.classifier.decide(*data, C=C, **how)
+
+    def __call__(
+        self, train: Floats, y: NDArray[np.intp], test: Floats, C: float, **extra: Any
+    ) -> Floats:
+        return self.prepare(train, y, test, **extra)(C)
 
 
 def _costs(method: Method, protocol: Protocol) -> tuple[float, ...]:

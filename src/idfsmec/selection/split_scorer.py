@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,8 +50,9 @@ class SplitScorer:
         A function is called for every set of features: whoever has many splits of large tables
         need not hold them all.
     classify : callable
-        ``(train, y_train, test, C) -> decisions``, such as a partial
-        :func:`~idfsmec.selection.linear_svm.svm_decisions`.
+        ``(train, y_train, test, C) -> decisions``. If it has a method ``prepare``, then that is
+        called with all but C, and gives a function of C that shares what costs have in common,
+        as :class:`~idfsmec.selection.linear_svm.LinearSVM` does.
     metrics : sequence of str
         Which scores are computed, of :data:`idfsmec.metrics.CRITERIA`.
     slope : float
@@ -78,6 +80,11 @@ class SplitScorer:
         self._metrics = metrics
         self._slope = slope
         self._known: dict[tuple[bytes, float], Scores] = {}
+        self._last: tuple[bytes, Callable[[float], Array]] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave what was prepared last to this process."""
+        return {**vars(self), "_last": None}
 
     def scores(self, ranking: Codes, n_features: int, cost: float) -> Scores:
         """Scores of the leading features.
@@ -107,10 +114,22 @@ class SplitScorer:
 
     def decisions(self, columns: Codes, cost: float) -> Array:
         """Decision values of the test samples with some of the columns."""
+        key = columns.tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._prepare(columns)
+        return self._last[1](cost)
+
+    def _prepare(self, columns: Codes) -> Callable[[float], Array]:
+        """A function of the cost."""
         split = self._get_split()
         extra = {} if self._channels is None else {"channels": self._channels[columns]}
         train, test = self._seen(split.train[:, columns]), self._seen(split.test[:, columns])
-        return self._classify(train, split.y_train, test, cost, **extra)
+        if hasattr(self._classify, "prepare"):
+            prepared: Callable[[float], Array] = self._classify.prepare(
+                train, split.y_train, test, **extra
+            )
+            return prepared
+        return lambda cost: self._classify(train, split.y_train, test, cost, **extra)
 
     def _get_split(self) -> Split:
         return self._split() if callable(self._split) else self._split

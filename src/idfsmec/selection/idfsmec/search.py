@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -42,7 +41,7 @@ from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
 from idfsmec.selection.idfsmec.decisions import Decisions
 from idfsmec.selection.idfsmec.engine import GAMMA, LAM
 from idfsmec.selection.idfsmec.estimator import IDFSMEC
-from idfsmec.selection.linear_svm import svm_decisions
+from idfsmec.selection.linear_svm import LinearSVM
 from idfsmec.selection.split_scorer import Classify, Split, SplitScorer
 from idfsmec.selection.tuning import Tuned, nearest_setting, tune
 from idfsmec.solver import Scaling
@@ -302,9 +301,7 @@ missingness_, effects_
         if self.classifier is not None:
             own = Decisions(self.classifier, self.classes_)
             return own, [np.nan], own.slope
-        svm: Callable[..., Array] = partial(
-            svm_decisions, n_classes=n_classes, class_weight=self.class_weight
-        )
+        svm = LinearSVM(n_classes, self.class_weight)
         return svm, sorted({float(cost) for cost in self.costs}), SVM_SLOPE
 
     def _store(self, tuned: Tuned, settings: list[dict[str, float]]) -> None:
