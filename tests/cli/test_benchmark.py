@@ -37,8 +37,9 @@ def test_folds_by_site_hold_out_each_hospital_once_and_know_chance(tmp_path):
     whole = FeatureTable(cohort.X, cohort.y, cohort.subjects, sites=sites)
     path, out = str(whole.write(tmp_path / "clinic.parquet")), tmp_path / "out"
     asked = ["benchmark", path, "--out", str(out), "--methods", "ANOVA F", "--resamples", "0"]
-    result = runner.invoke(app, [*asked, *SMALL, "--folds", "site"])
+    result = runner.invoke(app, [*asked, *SMALL, "--folds", "site", "--harmonize"])
     assert result.exit_code == 0, result.output + result.stderr
+    assert Results.read(out).protocol["harmonize"] is True
     assert "site folds" in " ".join(result.output.split())
     assert "guessing gives 50.0 %" in result.output
     assert sorted(Results.read(out).scores["fold"].unique()) == [0, 1, 2, 3]
@@ -151,6 +152,7 @@ def test_all_experiments_can_be_asked_for(table, tmp_path):
         (["--filler", "magic"], "no filler 'magic'; choose from mean"),
         (["--n-splits", "50"], "table clinic: 50 folds by subject are not possible"),
         (["--folds", "site"], "table clinic: folds by site need sites"),
+        (["--harmonize"], "table clinic: to harmonize sites there must be at least two"),
         (["--seeds", "0"], "--seeds 0: give at least 1"),
         (["--jobs", "0"], "--jobs 0: give 1 or more"),
     ],

@@ -12,7 +12,7 @@ from idfsmec.prediction import load_model
 from idfsmec.recordings import simulate_cohort
 from idfsmec.table import FeatureTable
 from tests.conftest import write
-from tests.evaluation.cohorts import make_cohort
+from tests.evaluation.cohorts import make_cohort, make_hospitals
 
 pytestmark = pytest.mark.slow
 
@@ -154,3 +154,27 @@ def test_recordings_of_several_formats(tmp_path, raws):
     missing = run("predict", tmp_path / "model.skops", "absent.edf", "-o", tmp_path / "q.csv")
     assert missing.exit_code == 2
     assert "absent.edf: there is no such file" in missing.stderr
+
+
+def test_hospitals_are_left_out_harmonized_and_known_to_the_model(tmp_path):
+    wards = make_hospitals(3, shift=4.0, effect=3.0)
+    table, model = wards.write(tmp_path / "wards.parquet"), tmp_path / "model.skops"
+    result = run("train", table, "-o", model, "--folds", "site", "--harmonize")
+    assert result.exit_code == 0, result.output + result.stderr
+    for text in ((tmp_path / "model.md").read_text(), (tmp_path / "model.html").read_text()):
+        assert "with one of 3 hospitals left out at a time" in text
+        assert "Lund" in text
+        assert "harmonized by the people trained on" in text
+    assert load_model(model).performance["metrics"]["roc_auc"]["mean"] > 0.8
+    new = FeatureTable(wards.X + 9, wards.y, wards.subjects)
+    said = run("predict", model, new.write(tmp_path / "new.csv"), "-o", tmp_path / "p.csv")
+    assert said.exit_code == 0, said.output + said.stderr
+    assert "one new hospital" in said.stderr
+
+
+@pytest.mark.parametrize("option", [["--folds", "site"], ["--harmonize"]])
+def test_a_table_without_hospitals_says_what_to_do(folder, model, tmp_path, option):
+    result = run("train", folder / "clinic.parquet", "-o", tmp_path / "m.skops", *option)
+    assert result.exit_code == 2
+    assert "column 'site'" in result.stderr
+    assert " or " in result.stderr

@@ -67,6 +67,16 @@ ResamplesOption = Annotated[
 ]
 
 
+HarmonizeOption = Annotated[
+    bool,
+    typer.Option(
+        "--harmonize",
+        help="Bring sites (hospitals) to one location and scale, as ComBat does, learned inside "
+        "training folds. Warns where site and label are entangled.",
+    ),
+]
+
+
 class HeldOut(StrEnum):
     """What ``--folds`` takes where nobody may be on both sides."""
 

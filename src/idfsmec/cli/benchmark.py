@@ -13,11 +13,13 @@ from idfsmec.cli._app import command
 from idfsmec.cli._completion import after_commas
 from idfsmec.cli._completion import methods as complete_methods
 from idfsmec.cli._completion import patterns as complete_patterns
+from idfsmec.cli._console import warnings_as_lines
 from idfsmec.cli._options import (
     AnyPath,
     ClassifierOption,
     DaskOption,
     FillerOption,
+    HarmonizeOption,
     JobsOption,
     Names,
     Numbers,
@@ -173,6 +175,7 @@ def benchmark(
     folds: FoldsOption = None,
     n_splits: SplitsOption = None,
     gaps: GapsOption = None,
+    harmonize: HarmonizeOption = False,
     tuning: TuningOption = None,
     seeds: SeedsOption = 1,
     seed: SeedOption = 0,
@@ -192,6 +195,7 @@ def benchmark(
         idfsmec benchmark a.csv b.csv --methods "IDFS-MEC,ANOVA F" --k 10,50
         idfsmec benchmark table.parquet --experiment filling
         idfsmec benchmark table.parquet --by-condition
+        idfsmec benchmark table.parquet --folds site --harmonize
 
     All that is finished is kept in OUT/store.sqlite and never computed again.
     Give the same command to go on after a stop; change an option, and only
@@ -215,20 +219,22 @@ def benchmark(
         "patterns": split_names(patterns),
         "ks": split_numbers("--k", k, int),
         "tuning": tuning and str(tuning),
+        "harmonize": harmonize or None,
     }
-    results = run_experiments(
-        [str(one) for one in experiment or [Experiment.accuracy]],
-        named,
-        out,
-        protocol={key: value for key, value in changes.items() if value is not None},
-        methods=split_names(methods),
-        filler=filler,
-        classifier=classifier,
-        n_jobs=count_jobs(jobs),
-        dask=dask,
-        quiet=quiet,
-        force=force,
-    )
+    with warnings_as_lines():
+        results = run_experiments(
+            [str(one) for one in experiment or [Experiment.accuracy]],
+            named,
+            out,
+            protocol={key: value for key, value in changes.items() if value is not None},
+            methods=split_names(methods),
+            filler=filler,
+            classifier=classifier,
+            n_jobs=count_jobs(jobs),
+            dask=dask,
+            quiet=quiet,
+            force=force,
+        )
     if resamples:
         results = add_resampling(out, named, resamples, seed, quiet=quiet, force=force)
     if audit:

@@ -15,6 +15,9 @@ from idfsmec.cli._options import (
     AnyPath,
     ClassifierOption,
     FillerOption,
+    HarmonizeOption,
+    HeldOut,
+    HeldOutOption,
     JobsOption,
     check_seed,
 )
@@ -22,6 +25,7 @@ from idfsmec.cli._progress import shown
 from idfsmec.errors import ExistingFileError, InputError
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
+    from idfsmec.evaluation.protocol import Folds
     from idfsmec.prediction import Model
 
 TablePath = Annotated[
@@ -42,9 +46,12 @@ MethodOption = Annotated[
     ),
 ]
 Splits = Annotated[
-    int, typer.Option(help="Folds for the performance; fewer where a class has fewer people.")
+    int,
+    typer.Option(
+        help="Folds for the performance, unless by site; fewer where a class has fewer people."
+    ),
 ]
-Seeds = Annotated[int, typer.Option(help="Repetitions with new folds.")]
+Seeds = Annotated[int, typer.Option(help="Repetitions with new folds, unless by site.")]
 Seed = Annotated[int, typer.Option(help="Seed of folds and resampled people; the fit has none.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing model and its card.")]
 
@@ -56,6 +63,8 @@ def train(
     method: MethodOption = None,
     filler: FillerOption = None,
     classifier: ClassifierOption = None,
+    folds: HeldOutOption = HeldOut.subject,
+    harmonize: HarmonizeOption = False,
     n_splits: Splits = 5,
     seeds: Seeds = 3,
     seed: Seed = 0,
@@ -69,33 +78,31 @@ def train(
         idfsmec train table.parquet -o model.skops
         idfsmec train table.parquet -o model.skops --seeds 10 --jobs 2
         idfsmec train table.parquet -o model.skops --method IDFS-MEC --classifier ridge
+        idfsmec train table.parquet -o model.skops --folds site --harmonize
 
     The model is IDFSMECClassifier, which takes samples with gaps, or a method by
     its name. Beside the file come its card, model.md and model.html. For
     research: it makes no diagnosis.
     """
-    from idfsmec._files import check_writable
     from idfsmec._jobs import count_jobs
     from idfsmec.evaluation import TunedMethod, train_model
     from idfsmec.prediction import save_model
-    from idfsmec.prediction.model_files import check_model_path
-    from idfsmec.report.models import card_paths, write_model_card
+    from idfsmec.report.models import write_model_card
     from idfsmec.table import FeatureTable
 
-    check_writable(Path(output), *card_paths(Path(output)))
-    path = check_model_path(output, overwrite=force)
-    for card in card_paths(path):
-        if card.exists() and not force:
-            raise ExistingFileError(card)
+    path = _check_output(Path(output), force)
     if n_splits < 2 or seeds < 1:
         raise InputError(f"--n-splits {n_splits} --seeds {seeds}: give at least 2 and 1.")
     check_seed(seed)
     if method is None and (filler or classifier):
         raise InputError("--filler and --classifier are parts of a method: name it with --method.")
     n_jobs = count_jobs(jobs)
+    held_out: Folds = "site" if folds == HeldOut.site else "subject"
     estimator = None
     if method is not None:
-        estimator = TunedMethod(method, filler=filler, classifier=classifier, seed=seed)
+        estimator = TunedMethod(
+            method, filler=filler, classifier=classifier, seed=seed, folds=held_out
+        )
         estimator.parts()
     read = FeatureTable.read(Path(table))
     if estimator is not None:
@@ -105,6 +112,8 @@ def train(
             model = train_model(
                 read,
                 estimator,
+                folds=held_out,
+                harmonize=harmonize,
                 n_splits=n_splits,
                 n_repeats=seeds,
                 seed=seed,
@@ -124,3 +133,17 @@ def train(
     say(f"model: {path}")
     say(f"card: {markdown}, {page}")
     return model
+
+
+def _check_output(output: Path, force: bool) -> Path:
+    """Refuse before the work what could not be written after it."""
+    from idfsmec._files import check_writable
+    from idfsmec.prediction.model_files import check_model_path
+    from idfsmec.report.models import card_paths
+
+    check_writable(output, *card_paths(output))
+    path = check_model_path(output, overwrite=force)
+    for card in card_paths(path):
+        if card.exists() and not force:
+            raise ExistingFileError(card)
+    return path

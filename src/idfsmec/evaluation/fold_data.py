@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 
 from idfsmec._random import derive_seed
 from idfsmec.evaluation.folds import make_folds, most_splits
+from idfsmec.evaluation.harmonizing import learn_sites, sites_of
 from idfsmec.evaluation.parts import Filler
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.site_folds import Fold, split_remaining_sites
 from idfsmec.evaluation.tables import Codes, Floats, TableArrays
 from idfsmec.missing import make_gap_mask
+from idfsmec.prediction import SiteHarmonizer
 from idfsmec.solver.scaling import Scaling
 
 #: Bytes of arrays that a process keeps between two who ask for them, such as two methods.
@@ -151,6 +153,7 @@ class FoldData:
     training: Rows  # as the selector may see them
     testing: Rows
     gaps_everywhere: bool  # or for the selector only
+    harmonize: bool = False  # whether sites are made alike first
     inner: tuple[FoldData, ...] = ()
     held_out: tuple[Codes, ...] = ()  # by each inner fold, among the training samples
     place: int = -1  # among the inner folds
@@ -225,21 +228,22 @@ class FoldData:
 
     def _make(self, filler: Filler | None = None) -> Samples:
         training, testing = self.training, self.testing
-        selecting, steps = self._learn(training, filler)
+        selecting, sites, steps = self._learn(training, filler)
         train = selecting
         if not self.gaps_everywhere:
             testing = testing.untouched()
-            train, steps = self._learn(training.untouched(), filler)
-        test = testing.values()
+            train, sites, steps = self._learn(training.untouched(), filler)
+        test = testing.values() if sites is None else _alike(sites, testing)
         for step in steps:
             _in_place(step, test)
         return Samples(selecting, train, test)
 
     def _learn(
         self, rows: Rows, filler: Filler | None
-    ) -> tuple[Floats, list[Callable[[Floats], Any]]]:
+    ) -> tuple[Floats, SiteHarmonizer | None, list[Callable[[Floats], Any]]]:
         """Training samples, standardised and perhaps filled, and what was done to them."""
-        X = rows.values()
+        sites = learn_sites(self.table, rows.values(), rows.places) if self.harmonize else None
+        X = rows.values() if sites is None else _alike(sites, rows)
         scaling = Scaling.learn(X)
         steps: list[Callable[[Floats], Any]] = [scaling.apply]
         _in_place(scaling.apply, X)
@@ -247,7 +251,12 @@ class FoldData:
             about = (self.channel_of, self.table.feature_of, self.table.positions)
             steps.append(filler.build(*about).fit(X).transform)
             _in_place(steps[-1], X)
-        return X, steps
+        return X, sites, steps
+
+
+def _alike(sites: SiteHarmonizer, rows: Rows) -> Floats:
+    """Samples with their sites alike; all at once, for new sites go by all they have."""
+    return sites.transform(rows.values(), sites=sites_of(rows.table)[rows.places])
 
 
 def _in_place(step: Callable[[Floats], Any], X: Floats) -> None:
@@ -287,7 +296,8 @@ class _Loader:
 
     def split(self, train: Rows, test: Rows) -> FoldData:
         """Split as given, with inner folds where they are wanted."""
-        data = FoldData(train, test, self.protocol.gaps == "everywhere")
+        protocol = self.protocol
+        data = FoldData(train, test, protocol.gaps == "everywhere", protocol.harmonize)
         if not self.with_inner:
             return data
         folds = self._inner_folds(train)

@@ -4,39 +4,34 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from idfsmec._columns import channel_codes, channel_columns
 from idfsmec._jobs import count_jobs
 from idfsmec._random import derive_seed
 from idfsmec._workers import run_in_processes
-from idfsmec.evaluation.chance import chance_band
+from idfsmec.errors import InputError
 from idfsmec.evaluation.folds import Fold, make_folds, most_splits
-from idfsmec.evaluation.intervals import wilson_interval
-from idfsmec.metrics import majority
+from idfsmec.evaluation.performance import SHARES, HeldOutPeople, measure
+from idfsmec.evaluation.protocol import Folds
 from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
+from idfsmec.prediction.sites import harmonize_sites
 from idfsmec.progress import Listener, Progress
 from idfsmec.table import FeatureTable
 
 Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
-
-#: Shares of the channels that are left to the people held out, for what becomes of the AUC.
-SHARES = (1.0, 0.75, 0.5, 0.25)
-LEVEL = 0.95
-_RESAMPLES = 1000
-_MOST_BINS, _LEAST_IN_BIN = 5, 5
 
 
 def train_model(
     table: FeatureTable,
     estimator: Any = None,
     *,
+    folds: Folds = "subject",
+    harmonize: bool = False,
     n_splits: int = 5,
     n_repeats: int = 3,
     seed: int = 0,
@@ -50,9 +45,15 @@ def train_model(
     table : FeatureTable
     estimator : classifier, optional
         As in :func:`idfsmec.prediction.fit_model`.
+    folds : {"subject", "site"}, default="subject"
+        Whether people are held out, or one site after the other.
+    harmonize : bool, default=False
+        Whether sites are brought to one location and scale, learned from the people trained on;
+        the model keeps what was learned.
     n_splits, n_repeats : int
         Folds that keep people together, in proportion to the classes, and how often they are
-        drawn anew. Fewer folds where the smallest class has fewer people.
+        drawn anew. Fewer folds where the smallest class has fewer people. By site there is one
+        fold for each, once.
     seed : int
         Of folds, resampled people and channels taken away.
     n_jobs : int
@@ -68,7 +69,8 @@ def train_model(
         ``calibration`` (out-of-fold probabilities against shares), ``by_share`` (AUC when so many
         of the channels are left to the people held out) and ``held_out`` (people without their
         names: ``left``, probabilities for each share of channels; ``true``, classes; ``prior``,
-        how frequent classes are taken to be).
+        how frequent classes are taken to be). With folds by site also ``by_site``: for each its
+        ``n_subjects``, ``accuracy`` by person with an interval, and the band of guessing.
 
     Raises
     ------
@@ -76,103 +78,53 @@ def train_model(
         There is one class only, or one with a single person.
     """
     table = rows_with_a_channel(table)
-    n_splits = min(n_splits, max(most_splits(table.y, table.subjects), 2))
-    folds = [
-        (repeat, fold)
-        for repeat in range(n_repeats)
-        for fold in make_folds(
-            table.y, table.subjects, "subject", n_splits, derive_seed("model", seed, repeat)
-        )
-    ]
-    model = fit_model(table, estimator)
-    said = _held_out(model, table, estimator, folds, seed, count_jobs(n_jobs), progress)
-    protocol = {"folds": "subject", "n_splits": n_splits, "n_repeats": n_repeats, "seed": seed}
-    performance = _measure(_People.of(model, table, said), seed, model.prior)
+    splits = _splits(table, folds, n_splits, n_repeats, seed)
+    n_repeats = splits[-1][0] + 1
+    model = fit_model(table, estimator, harmonize=harmonize)
+    parts = table, estimator, harmonize
+    said = _held_out(model, parts, splits, seed, count_jobs(n_jobs), progress)
+    protocol = {
+        "folds": folds,
+        "n_splits": len(splits) // n_repeats,
+        "n_repeats": n_repeats,
+        "seed": seed,
+        **({"harmonize": True} if harmonize else {}),
+    }
+    people = HeldOutPeople.of(model, table, said, folds)
+    performance = measure(people, seed, model.prior)
     return replace(model, protocol=protocol, performance={**performance, **_use(model, table)})
 
 
-@dataclass(frozen=True)
-class _People:
-    """What was said about people when they were held out."""
-
-    classes: list[Any]
-    y: Codes  # (n_people,)
-    said: Floats  # (n_repeats, n_shares, n_people, n_classes)
-
-    @classmethod
-    def of(cls, model: Model, table: FeatureTable, said: Floats) -> _People:
-        """Average over the epochs of each person."""
-        _, member = np.unique(table.subjects.to_numpy().astype(str), return_inverse=True)
-        codes = np.searchsorted(model.estimator.classes_, table.y.to_numpy())
-        true, _ = majority(np.eye(len(model.classes))[codes], codes, member)
-        counts = np.bincount(member)
-        mean = np.zeros((*said.shape[:2], counts.size, said.shape[3]))
-        for sample, person in enumerate(member):
-            mean[:, :, person] += said[:, :, sample] / counts[person]
-        return cls(model.classes, true, mean)
-
-    @property
-    def sides(self) -> list[int]:
-        """Classes that are held against the rest; of two, one is enough."""
-        return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
-
-    def draw(self, rng: np.random.Generator) -> Floats:
-        """How often each person is drawn, within the classes: (n_resamples, n_people)."""
-        counts = np.zeros((_RESAMPLES, self.y.size))
-        for code in np.unique(self.y):
-            own = np.flatnonzero(self.y == code)
-            counts[:, own] = rng.multinomial(own.size, np.full(own.size, 1 / own.size), _RESAMPLES)
-        return counts
-
-    def roc_auc(self, counts: Floats, share: int = 0) -> Floats:
-        """Mean over repetitions and classes, for people counted so often: (n_resamples,)."""
-        found = []
-        for code in self.sides:
-            own, rest = self.y == code, self.y != code
-            wins = np.zeros((own.sum(), rest.sum()))
-            for values in self.said[:, share, :, code]:
-                difference = values[own][:, None] - values[rest]
-                wins += (np.sign(difference) + 1) / 2 / len(self.said)
-            pairs = counts[:, own].sum(axis=1) * counts[:, rest].sum(axis=1)
-            found.append(((counts[:, own] @ wins) * counts[:, rest]).sum(axis=1) / pairs)
-        return np.asarray(np.mean(found, axis=0))
-
-    def balanced_accuracy(self, counts: Floats) -> Floats:
-        """The same for the mean recall."""
-        right = (self.said[:, 0].argmax(axis=2) == self.y).mean(axis=0)
-        recalls = [
-            counts[:, own] @ right[own] / counts[:, own].sum(axis=1)
-            for own in (self.y == code for code in np.unique(self.y))
-        ]
-        return np.asarray(np.mean(recalls, axis=0))
-
-    def guessed_auc(self, rng: np.random.Generator) -> Floats:
-        """AUC when people exchange their labels: (n_resamples,)."""
-        labels = rng.permuted(np.tile(self.y, (_RESAMPLES, 1)), axis=1)
-        found = []
-        for code in self.sides:
-            ranks = rankdata(self.said[:, 0, :, code], axis=1).mean(axis=0)
-            n_own = int((self.y == code).sum())
-            sums = (labels == code) @ ranks - n_own * (n_own + 1) / 2
-            found.append(sums / (n_own * (self.y.size - n_own)))
-        return np.asarray(np.mean(found, axis=0))
+def _splits(
+    table: FeatureTable, folds: Folds, n_splits: int, n_repeats: int, seed: int
+) -> list[tuple[int, Fold]]:
+    """Folds with the number of the repetition; by site nothing is drawn, so there is one."""
+    if folds not in ("subject", "site"):
+        raise InputError(f"folds is {folds!r}; choose 'subject' or 'site'", argument="folds")
+    if folds == "site":
+        return [(0, one) for one in make_folds(table.y, table.subjects, folds, sites=table.sites)]
+    n_splits = min(n_splits, max(most_splits(table.y, table.subjects), 2))
+    return [
+        (repeat, fold)
+        for repeat in range(n_repeats)
+        for fold in make_folds(
+            table.y, table.subjects, folds, n_splits, derive_seed("model", seed, repeat)
+        )
+    ]
 
 
 def _held_out(
     model: Model,
-    table: FeatureTable,
-    estimator: Any,
+    parts: tuple[FeatureTable, Any, bool],
     folds: Sequence[tuple[int, Fold]],
     seed: int,
     n_jobs: int,
     progress: Listener | None,
 ) -> Floats:
     """Probabilities of (n_repeats, n_shares, n_samples, n_classes)."""
-    n_repeats = folds[-1][0] + 1
+    n_repeats, table = folds[-1][0] + 1, parts[0]
     said = np.full((n_repeats, len(SHARES), len(table), len(model.classes)), np.nan)
-    tasks = (
-        (table, estimator, fold, derive_seed("channels", seed, repeat)) for repeat, fold in folds
-    )
+    tasks = ((*parts, fold, derive_seed("channels", seed, repeat)) for repeat, fold in folds)
     work = run_in_processes(_one_fold, tasks, n_jobs, ordered=True, share_from="1M")
     if progress:
         progress(Progress("folds", 0, len(folds)))
@@ -183,14 +135,18 @@ def _held_out(
     return said
 
 
-def _one_fold(table: FeatureTable, estimator: Any, fold: Fold, seed: int) -> Floats:
+def _one_fold(
+    table: FeatureTable, estimator: Any, harmonize: bool, fold: Fold, seed: int
+) -> Floats:
     train, test = fold
     with warnings.catch_warnings():
         # What concerns all people was said when the whole table was fitted.
         warnings.simplefilter("ignore")
-        fitted = fit_estimator(estimator, table.take(train))
+        fitted, known = fit_estimator(estimator, table.take(train), harmonize=harmonize)
         held_out = table.take(test)
-        return np.stack([fitted.predict_proba(_leave(held_out, share, seed)) for share in SHARES])
+        left = (_leave(held_out, share, seed) for share in SHARES)
+        seen = (harmonize_sites(known, X, held_out.sites) for X in left)
+        return np.stack([fitted.predict_proba(X) for X in seen])
 
 
 def _leave(table: FeatureTable, share: float, seed: int) -> Any:
@@ -209,83 +165,12 @@ def _leave(table: FeatureTable, share: float, seed: int) -> Any:
     return table.X.where(left[member][:, channel])
 
 
-def _measure(people: _People, seed: int, prior: list[float]) -> dict[str, Any]:
-    rng = np.random.default_rng(derive_seed("people", seed))
-    draws, once = people.draw(rng), np.ones((1, people.y.size))
-    by_share = []
-    for place, share in enumerate(SHARES):
-        measured = _with_interval(people.roc_auc(once, place), people.roc_auc(draws, place))
-        by_share.append({"share": share, **measured})
-    low, high = _interval(people.guessed_auc(rng))
-    counts = np.bincount(people.y).tolist()
-    band = chance_band(counts, metric="balanced_accuracy", level=LEVEL)
-    metrics = {
-        "roc_auc": {
-            **_with_interval(people.roc_auc(once), people.roc_auc(draws)),
-            "chance": 0.5,
-            "chance_low": low,
-            "chance_high": high,
-        },
-        "balanced_accuracy": {
-            **_with_interval(people.balanced_accuracy(once), people.balanced_accuracy(draws)),
-            "chance": band.chance,
-            "chance_low": band.low,
-            "chance_high": band.high,
-        },
-    }
-    mean = people.said[:, 0].mean(axis=0)
-    return {
-        "level": LEVEL,
-        "metrics": metrics,
-        "by_share": by_share,
-        "calibration": _calibration(people, mean),
-        "held_out": {
-            "true": people.y.tolist(),
-            "prior": prior,
-            "shares": list(SHARES),
-            "left": people.said.mean(axis=0).round(6).tolist(),
-        },
-    }
-
-
-def _interval(values: Floats) -> tuple[float, float]:
-    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
-
-
-def _with_interval(value: Floats, drawn: Floats) -> dict[str, float]:
-    low, high = _interval(drawn)
-    return {"mean": float(value[0]), "low": low, "high": high}
-
-
-def _calibration(people: _People, mean: Floats) -> dict[str, Any]:
-    """Of two classes the probability of the second; of more, that of the predicted one."""
-    if len(people.classes) == 2:
-        label, given, hit = str(people.classes[1]), mean[:, 1], people.y == 1
-    else:
-        label, given, hit = None, mean.max(axis=1), mean.argmax(axis=1) == people.y
-    n_bins = int(np.clip(given.size // _LEAST_IN_BIN, 1, _MOST_BINS))
-    bins = []
-    for rows in np.array_split(np.argsort(given, kind="stable"), n_bins):
-        low, high = wilson_interval(int(hit[rows].sum()), rows.size, LEVEL)
-        bins.append(
-            {
-                "predicted": float(given[rows].mean()),
-                "observed": float(hit[rows].mean()),
-                "low": low,
-                "high": high,
-                "n": int(rows.size),
-            }
-        )
-    brier = float(np.mean((given - hit) ** 2))
-    return {"class": label, "bins": bins, "brier": brier}
-
-
 def _use(model: Model, table: FeatureTable) -> dict[str, Any]:
     """Channels that speak loudest over all people, and features with the largest scores."""
     found: dict[str, Any] = {"channels": {}, "features": {}}
     if hasattr(model.estimator, "channel_votes"):
-        votes = np.abs(np.asarray(model.estimator.channel_votes(table.X)))
+        X = harmonize_sites(model.harmonizer, table.X, table.sites)
+        votes = np.abs(np.asarray(model.estimator.channel_votes(X)))
         heard = ~np.isnan(votes)
         axes = (0, *range(2, votes.ndim))
         loud = np.where(heard, votes, 0.0).sum(axis=axes) / np.maximum(heard.sum(axis=axes), 1)

@@ -57,6 +57,10 @@ class Protocol:
     clip : float, optional
         Standardised values further from the training mean than so many deviations count as this
         far away for the classifier; None leaves them as they are. Selectors see what is there.
+    harmonize : bool
+        Whether sites are brought to one location and scale before all else, learned from the
+        training samples of each fold (:class:`idfsmec.prediction.SiteHarmonizer`); a site that is
+        held out goes by its own samples, without their labels.
 
     Examples
     --------
@@ -78,6 +82,7 @@ class Protocol:
     svm_costs: Sequence[float] = SVM_COSTS
     class_weight: Literal["balanced"] | None = "balanced"
     clip: float | None = FAR
+    harmonize: bool = False
 
     def __post_init__(self) -> None:
         for name, kind in (("rates", float), ("seeds", int), ("ks", int), ("svm_costs", float)):
@@ -97,6 +102,7 @@ class Protocol:
         _check_range("svm_costs", self.svm_costs, lambda c: 0 < c < float("inf"), "above 0")
         if self.clip is not None:
             _check_range("clip", [self.clip], lambda c: c > 0, "above 0")
+        _check_choice("harmonize", self.harmonize, (True, False))
         for name in ("n_splits", "n_inner_splits"):
             _check_range(name, [getattr(self, name)], lambda n: n >= 2, "at least 2")
 
@@ -104,7 +110,9 @@ class Protocol:
         """What determines the result of one unit, beside its own coordinates."""
         shared = {"rates", "patterns", "seeds"}
         found = {key: value for key, value in asdict(self).items() if key not in shared}
-        # Before, inner folds were by subject also here; results of other folds stay known.
+        # What came later counts only where it is used: earlier results stay known.
+        if not self.harmonize:
+            del found["harmonize"]
         return found | ({"inner_folds": "site"} if self.folds == "site" else {})
 
     def with_changes(self, **changes: Any) -> Protocol:

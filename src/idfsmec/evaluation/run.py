@@ -22,6 +22,7 @@ from idfsmec.evaluation.execution import execute
 from idfsmec.evaluation.export import write_files
 from idfsmec.evaluation.folds import make_folds
 from idfsmec.evaluation.forecast import Plan, Stopwatch, in_order
+from idfsmec.evaluation.harmonizing import check_sites, was_harmonized
 from idfsmec.evaluation.methods import METHODS, Method, proposed_method
 from idfsmec.evaluation.parts import Filler
 from idfsmec.evaluation.protocol import Protocol
@@ -99,7 +100,8 @@ def run_experiment(
         _keep_methods(store, methods)
         store.set_plan(experiment, units)
         do_units(store, experiment, units, arrays, n_processes, dask, progress)
-        _rank_tables(store, methods, arrays, n_processes if dask is None else 1, progress)
+        here = n_processes if dask is None else 1
+        _rank_tables(store, methods, arrays, protocol.harmonize, here, progress)
     return Results.read(out)
 
 
@@ -117,7 +119,8 @@ def resampling(
     """Ask random halves of the subjects whether they find the same features and channels.
 
     A method, with the setting that tuning picked most often, runs on both halves of
-    ``n_resamples / 2`` random splits of the subjects. Nothing is predicted.
+    ``n_resamples / 2`` random splits of the subjects. Nothing is predicted. Where the accuracy of
+    the folder was measured with sites harmonized, halves are of the harmonized table.
 
     Parameters
     ----------
@@ -166,6 +169,7 @@ def resampling(
                 table,
                 ranking,
                 picked_setting(scores, name, ranking.name),
+                was_harmonized(store.get_meta("protocols") or {}),
                 n_resamples=n_resamples,
                 seed=seed,
             )
@@ -236,6 +240,7 @@ def _rank_tables(
     store: Store,
     methods: Sequence[Method],
     arrays: Mapping[str, TableArrays],
+    harmonize: bool,
     n_jobs: int,
     progress: Listener | None,
 ) -> None:
@@ -249,7 +254,7 @@ def _rank_tables(
     scores = Results.of(store).scores
     _keep_methods(store, [method])
     units = [
-        plan_ranking(table, method, picked_setting(scores, name, method.name))
+        plan_ranking(table, method, picked_setting(scores, name, method.name), harmonize)
         for name, table in arrays.items()
     ]
     store.set_plan(RANKING_EXPERIMENT, units, keep=True)
@@ -315,7 +320,9 @@ def _check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> Non
                 raise InputError(f"all samples have the label {table.y.iloc[0]!r}")
             how = protocol.folds, protocol.n_splits
             make_folds(table.y, table.subjects, *how, sites=table.sites)
+            if protocol.harmonize:
+                check_sites(table)
             if "region" in protocol.patterns:
                 make_gaps(table, 0.1, "region", 0)
         except InputError as error:
-            raise InputError(f"table {name}: {error}") from None
+            raise InputError(f"table {name}: {error}", argument=error.argument) from None

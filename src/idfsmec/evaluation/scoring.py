@@ -170,10 +170,12 @@ class _Work:
         """Rank with every setting on every inner fold: folds, settings, numbers of features.
 
         A selector that takes gaps and standardises features itself sees the same in all samples
-        of the fold as in those of an inner one: it may share work between inner folds.
+        of the fold as in those of an inner one: it may share work between inner folds. Not where
+        sites are harmonized, which is learned from the samples of each.
         """
         selector = self._build()
         same = self.method.takes_gaps and selector.get_params().get("standardize", False)
+        same = same and not self.protocol.harmonize
         if same and not self.method.depends_on_k:
             found = rank_grid(
                 selector,

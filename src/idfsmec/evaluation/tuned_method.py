@@ -11,16 +11,24 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from threadpoolctl import threadpool_limits
 
-from idfsmec._parameters import CheckedEstimator, Constraints, checks_parameters, integer
+from idfsmec._parameters import (
+    CheckedEstimator,
+    Constraints,
+    StrOptions,
+    checks_parameters,
+    integer,
+)
 from idfsmec.errors import InputError
 from idfsmec.evaluation.experiments import with_parts
 from idfsmec.evaluation.fold_data import load_whole
+from idfsmec.evaluation.harmonizing import learn_sites as learn_codes
 from idfsmec.evaluation.methods import Method, find_methods
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.scoring import Choice, choose
 from idfsmec.evaluation.tables import TableArrays
 from idfsmec.metrics import mean_decisions
 from idfsmec.prediction.method import FittedMethod, GapMarks, calibrate
+from idfsmec.prediction.sites import harmonize_sites, learn_sites
 from idfsmec.solver import Scaling
 from idfsmec.table import FeatureTable
 
@@ -40,6 +48,11 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         Where channels are, for fillers that ask.
     seed : int, default=0
         Of inner folds, and of methods with a chance of their own.
+    folds : {"subject", "site"}, default="subject"
+        Inner folds: of people, or one site after the other, where two can be held out.
+    harmonize : bool, default=False
+        Whether sites are brought to one location and scale, in inner folds by their training
+        samples. ``best_estimator_`` takes samples that have been, by ``harmonizer_``.
 
     Attributes
     ----------
@@ -48,6 +61,7 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
     best_params_ : dict
         ``n_features``, the classifier's ``C`` and the selector's setting.
     classes_ : ndarray of shape (n_classes,)
+    harmonizer_ : SiteHarmonizer or None
 
     Examples
     --------
@@ -68,6 +82,8 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         "classifier": [str, None],
         "montage": [str, None],
         "seed": [integer(0)],
+        "folds": [StrOptions({"subject", "site"})],
+        "harmonize": ["boolean"],
     }
 
     def __init__(
@@ -78,15 +94,19 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         classifier: str | None = None,
         montage: str | None = None,
         seed: int = 0,
+        folds: str = "subject",
+        harmonize: bool = False,
     ) -> None:
         self.method = method
         self.filler = filler
         self.classifier = classifier
         self.montage = montage
         self.seed = seed
+        self.folds = folds
+        self.harmonize = harmonize
 
     @checks_parameters
-    def fit(self, X: pd.DataFrame, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: pd.DataFrame, y: Any, groups: Any = None, sites: Any = None) -> Self:
         """Tune on inner folds of people, fit on all, calibrate on held-out ones.
 
         Parameters
@@ -96,12 +116,15 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         y : array-like of shape (n_samples,)
         groups : array-like of shape (n_samples,), optional
             Subjects.
+        sites : array-like of shape (n_samples,), optional
+            Where samples were recorded; needed by folds by site, and to harmonize.
         """
         people = np.arange(len(X)) if groups is None else np.asarray(groups)
+        where = None if sites is None else pd.Series(np.asarray(sites))
         info = {} if self.montage is None else {"montage": self.montage}
         method = self.parts()
         given = pd.Series(np.asarray(y)), pd.Series(people)
-        table = FeatureTable(X.reset_index(drop=True), *given, info)
+        table = FeatureTable(X.reset_index(drop=True), *given, info, sites=where)
         arrays = TableArrays.of("table", table, method.filling.needs_positions)
         if method.filling.needs_positions and not arrays.has_positions:
             raise InputError(
@@ -109,9 +132,13 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
                 argument="filler",
             )
         self.classes_ = np.asarray(arrays.classes)
+        self.harmonizer_ = learn_sites(table) if self.harmonize else None
+        if self.folds == "site" and where is None:
+            raise InputError("folds by site need sites", argument="sites")
+        protocol = Protocol().with_changes(folds=self.folds, harmonize=self.harmonize)
         with threadpool_limits(1):
-            data = load_whole(arrays, Protocol(), self.seed)
-            chosen = choose(method, data, Protocol(), self.seed)
+            data = load_whole(arrays, protocol, self.seed)
+            chosen = choose(method, data, protocol, self.seed)
             fitted = self._fit(method, arrays, np.arange(len(X)), chosen.ranks, chosen)
             slope, offsets = self._calibrate(method, arrays, chosen)
         self.best_estimator_ = replace(fitted, slope=slope, offsets=offsets)
@@ -132,6 +159,7 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         self, method: Method, table: TableArrays, rows: Codes, ranks: Codes, chosen: Choice
     ) -> FittedMethod:
         classifier, filler = method.classifying, method.filling
+        table = self._alike(table, rows)
         scaling = Scaling.learn(table.X[rows])
         values, columns = scaling.apply(table.X[rows]), np.flatnonzero(ranks <= chosen.k)
         marked, filling = filler.marks_gaps and not classifier.takes_gaps, None
@@ -171,17 +199,28 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         said = np.zeros((len(table.y), table.n_classes))
         for held_out, ranks in zip(chosen.held_out, chosen.inner_ranks, strict=True):
             train = np.setdiff1d(np.arange(len(table.y)), held_out)
-            said[held_out] = self._fit(method, table, train, ranks, chosen).decisions(
-                table.X[held_out]
-            )
-        mean, codes = mean_decisions(said, table.y, table.subjects)
+            fitted = self._fit(method, table, train, ranks, chosen)
+            said[held_out] = fitted.decisions(self._alike(table, train).X[held_out])
+        # A site with one class alone is held out of no inner fold.
+        asked = np.sort(np.concatenate(chosen.held_out))
+        mean, codes = mean_decisions(said[asked], table.y[asked], table.subjects[asked])
         weights = codes.size / (table.n_classes * np.bincount(codes, minlength=table.n_classes))
         return calibrate(mean, codes, weights[codes], method.classifying.slope)
 
-    def predict_proba(self, X: Any) -> Array:
+    def _alike(self, table: TableArrays, rows: Codes) -> TableArrays:
+        """The table with its sites alike, if that was asked for, as learned from some rows."""
+        if not self.harmonize:
+            return table
+        known = learn_codes(table, table.X[rows], rows)
+        return replace(table, X=known.transform(table.X, sites=table.sites))
+
+    def predict_proba(self, X: Any, sites: Any = None) -> Array:
         """Probability of each class, (n_samples, n_classes)."""
+        if self.harmonizer_ is not None:
+            where = None if sites is None else pd.Series(np.asarray(sites))
+            X = harmonize_sites(self.harmonizer_, X, where)
         return self.best_estimator_.predict_proba(X)
 
-    def predict(self, X: Any) -> NDArray:
+    def predict(self, X: Any, sites: Any = None) -> NDArray:
         """Most probable class of each sample."""
-        return self.best_estimator_.predict(X)
+        return np.asarray(self.classes_[self.predict_proba(X, sites).argmax(axis=1)])

@@ -20,6 +20,7 @@ from idfsmec._random import derive_seed
 from idfsmec._version import __version__
 from idfsmec.evaluation.fold_data import load_fold
 from idfsmec.evaluation.folds import count_folds
+from idfsmec.evaluation.harmonizing import harmonize_whole
 from idfsmec.evaluation.methods import Method
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.scoring import score_fold
@@ -104,6 +105,7 @@ class RankingUnit(Unit):
     """One method on a whole table, without artificial gaps."""
 
     setting: Mapping[str, Any] = field(default_factory=dict)
+    harmonize: bool = False
 
     def coordinates(self) -> dict[str, Any]:
         """Table and method."""
@@ -111,6 +113,7 @@ class RankingUnit(Unit):
 
     def compute(self, table: TableArrays) -> UnitResult:
         """Rank the table."""
+        table = harmonize_whole(table) if self.harmonize else table
         return UnitResult(found=rank_whole(self.method, self.setting, table))
 
 
@@ -119,6 +122,7 @@ class ResamplingUnit(Unit):
     """One method on random halves of a table's subjects."""
 
     setting: Mapping[str, Any] = field(default_factory=dict)
+    harmonize: bool = False
     n_resamples: int = 100
     seed: int = 0
 
@@ -128,6 +132,7 @@ class ResamplingUnit(Unit):
 
     def compute(self, table: TableArrays) -> UnitResult:
         """Rank the halves."""
+        table = harmonize_whole(table) if self.harmonize else table
         found = resample_whole(self.method, self.setting, table, self.n_resamples, self.seed)
         return UnitResult(found=found)
 
@@ -182,14 +187,19 @@ def plan_folds(
 
 
 def plan_ranking(
-    table: TableArrays, method: Method, setting: Mapping[str, Any], **halves: int
+    table: TableArrays,
+    method: Method,
+    setting: Mapping[str, Any],
+    harmonize: bool = False,
+    **halves: int,
 ) -> RankingUnit | ResamplingUnit:
     """Plan a whole table's ranking, or with ``n_resamples`` and ``seed`` that of its halves."""
     kind = ResamplingUnit if halves else RankingUnit
     # Neither the settings that were not picked nor the classifier count.
     described = {key: method.describe()[key] for key in ("name", "selector", "filler")}
-    key = unit_key(table, described, kind=kind.__name__, setting=dict(setting), options=halves)
-    return kind(key, table.name, table.digest, method.resolve(), setting, **halves)
+    options = halves | ({"harmonize": True} if harmonize else {})
+    key = unit_key(table, described, kind=kind.__name__, setting=dict(setting), options=options)
+    return kind(key, table.name, table.digest, method.resolve(), setting, harmonize, **halves)
 
 
 def unit_key(table: TableArrays, method: Mapping[str, Any], **decided_by: Any) -> str:

@@ -25,6 +25,9 @@ from idfsmec.prediction._site_effects import SiteModel, site_effects
 
 Array = NDArray[np.float64]
 
+#: From this share of the classes' difference on, sites and labels are called entangled.
+ENTANGLED = 0.25
+
 
 class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
     """Bring the features of all sites to one location and one scale, as ComBat does.
@@ -64,8 +67,8 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
     Warns
     -----
     UserWarning
-        More than half of the samples are of sites that have one class alone. What the site does
-        and what the illness does then look alike, and harmonizing takes out both.
+        A quarter or more of the difference between classes lies between sites
+        (:func:`entanglement`): harmonizing takes out that much of it with what sites do.
 
     Notes
     -----
@@ -156,15 +159,15 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         extra = _covariates(covariates, len(values))
         if extra.shape[1]:
             _refuse_collinear(member, extra)
-        self.model_ = SiteModel.learn(values, member, extra)
-        residuals = self.model_.standardise(values, extra)
+        model = SiteModel.learn(values, member, extra)
+        residuals = model.standardise(values, extra)
         effects = [
             site_effects(residuals[member == site], self.empirical_bayes)
             for site in range(self.sites_.size)
         ]
         self.shift_ = np.array([shift for shift, _ in effects])
         self.stretch_ = np.sqrt([variance for _, variance in effects])
-        self.mean_, self.scale_, self.coef_ = self.model_
+        self.mean_, self.scale_, self.coef_ = model
         return self
 
     def transform(
@@ -202,7 +205,8 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
                 "the same.",
                 argument="covariates",
             )
-        residuals = self.model_.standardise(values, extra)
+        model = SiteModel(self.mean_, self.scale_, self.coef_)
+        residuals = model.standardise(values, extra)
         clean = values.copy()
         known = {name: place for place, name in enumerate(self.sites_.tolist())}
         for name in np.unique(names).tolist():
@@ -306,13 +310,38 @@ def _warn_if_entangled(member: NDArray[np.intp], y: ArrayLike | None) -> None:
     if type_of_target(labels) not in {"binary", "multiclass"} or np.unique(labels).size < 2:
         return
     check_consistent_length(member, labels)
-    lone = [s for s in np.unique(member) if np.unique(labels[member == s]).size == 1]
-    share = np.isin(member, lone).mean()
-    if share > 0.5:
-        warnings.warn(
-            f"{share:.0%} of the samples are of sites that have one class alone: site and label "
-            "are entangled, and harmonizing takes out differences between classes with those "
-            "between sites. See what idfsmec.evaluation.audit(table) says.",
-            UserWarning,
-            stacklevel=4,
-        )
+    if said := say_entanglement(entanglement(member, labels)):
+        warnings.warn(said, UserWarning, stacklevel=4)
+
+
+def entanglement(sites: ArrayLike, y: ArrayLike) -> float:
+    """Say how much of the difference between classes lies between sites, from 0 to 1.
+
+    It is the share of the labels' variance that sites explain (for two classes R squared, for
+    more Goodman and Kruskal's tau). Taking out the sites' means takes out as much of what the
+    classes differ by.
+
+    Examples
+    --------
+    >>> entanglement(["Oslo"] * 4 + ["Lund"] * 4, [0, 0, 0, 1, 0, 1, 1, 1])
+    0.25
+    """
+    where = np.unique(np.asarray(sites), return_inverse=True)[1]
+    codes = np.unique(np.asarray(y), return_inverse=True)[1]
+    counts = np.zeros((where.max() + 1, codes.max() + 1))
+    np.add.at(counts, (where, codes), 1)
+    sizes = counts.sum(axis=1)
+    spread = 1 - np.sum((counts.sum(axis=0) / counts.sum()) ** 2)
+    within = sizes / counts.sum() @ (1 - np.sum((counts / sizes[:, None]) ** 2, axis=1))
+    return float(1 - within / spread) if spread > 0 else 0.0
+
+
+def say_entanglement(share: float) -> str:
+    """Words of warning, or none where sites have their share of each class."""
+    if share < ENTANGLED:
+        return ""
+    return (
+        f"site and label are entangled: {100 * share:.0f} % of the difference between classes "
+        "lies between sites, and harmonizing takes it out with what sites do. See what idfsmec "
+        "audit (idfsmec.evaluation.audit) says of the table, and compare with no harmonizing."
+    )

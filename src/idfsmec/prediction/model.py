@@ -20,6 +20,8 @@ from idfsmec.errors import InputError
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.prediction.classifier import IDFSMECClassifier
 from idfsmec.prediction.completion import ChannelCompleter
+from idfsmec.prediction.harmonizer import SiteHarmonizer
+from idfsmec.prediction.sites import harmonize_sites, learn_sites
 from idfsmec.table import FeatureTable
 
 Array = NDArray[np.float64]
@@ -56,6 +58,8 @@ class Model:
         Of the packages it was fitted with.
     created : str
         When it was fitted.
+    harmonizer : SiteHarmonizer, optional
+        What brings sites to one location and scale before anything else sees the features.
     """
 
     estimator: Any
@@ -68,6 +72,7 @@ class Model:
     performance: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     created: str = ""
+    harmonizer: SiteHarmonizer | None = None
 
     @property
     def classes(self) -> list[Any]:
@@ -116,7 +121,7 @@ class Model:
         return np.sqrt(np.maximum(np.einsum("nq,qr,nr->n", away, precision, away), 0.0))
 
 
-def fit_model(table: FeatureTable, estimator: Any = None) -> Model:
+def fit_model(table: FeatureTable, estimator: Any = None, *, harmonize: bool = False) -> Model:
     """Fit a classifier to all people of a table.
 
     Parameters
@@ -126,6 +131,9 @@ def fit_model(table: FeatureTable, estimator: Any = None) -> Model:
         With ``predict_proba``, takes a DataFrame with NaN where channels are missing; by default
         :class:`IDFSMECClassifier`. If it is to be kept in a file, it has to be made of
         scikit-learn's and this package's parts.
+    harmonize : bool, default=False
+        Whether sites are brought to one location and scale first, by a :class:`SiteHarmonizer`
+        that the model keeps. :func:`predict_people` says what becomes of people of other sites.
 
     Returns
     -------
@@ -147,8 +155,9 @@ def fit_model(table: FeatureTable, estimator: Any = None) -> Model:
     table = rows_with_a_channel(table)
     if table.y.nunique() < 2:
         raise InputError(f"all samples have the label {table.y.iloc[0]!r}: there is no choice.")
-    fitted = fit_estimator(estimator, table)
-    completer = ChannelCompleter().fit(table.X)
+    fitted, harmonizer = fit_estimator(estimator, table, harmonize=harmonize)
+    X = harmonize_sites(harmonizer, table.X, table.sites)
+    completer = ChannelCompleter().fit(X)
     model = Model(
         fitted,
         completer,
@@ -157,20 +166,37 @@ def fit_model(table: FeatureTable, estimator: Any = None) -> Model:
         data=_describe(table),
         versions=_versions(),
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        reference=_place(completer.factors(table.X)),
+        reference=_place(completer.factors(X)),
+        harmonizer=harmonizer,
     )
-    away = pd.Series(model.distances(table.X)).groupby(table.subjects.to_numpy()).median()
+    away = pd.Series(model.distances(X)).groupby(table.subjects.to_numpy()).median()
     reference = {**model.reference, "distances": sorted(float(one) for one in away)}
     object.__setattr__(model, "reference", reference)
     return model
 
 
-def fit_estimator(estimator: Any, table: FeatureTable) -> Any:
-    """Fit a fresh copy; inner folds keep people together where the estimator can."""
+def fit_estimator(
+    estimator: Any, table: FeatureTable, *, harmonize: bool = False
+) -> tuple[Any, SiteHarmonizer | None]:
+    """Fit a fresh copy; inner folds keep people together where the estimator can.
+
+    Samples are harmonized first, if that is asked for, and what has learned the sites is given
+    too. An estimator with a parameter ``harmonize`` sees them as they are: it has folds of its
+    own, inside which to learn the sites.
+    """
     fresh = IDFSMECClassifier() if estimator is None else clone(estimator)
-    groups = {"groups": table.subjects} if has_fit_parameter(fresh, "groups") else {}
-    fitted = fresh.fit(table.X, table.y.to_numpy(), **groups)
-    return getattr(fitted, "best_estimator_", fitted)  # of a search, what it ended with
+    harmonizer = learn_sites(table) if harmonize else None
+    X, given = harmonize_sites(harmonizer, table.X, table.sites), {}
+    if harmonize and "harmonize" in fresh.get_params():
+        X = table.X
+        fresh.set_params(harmonize=True)
+    if has_fit_parameter(fresh, "groups"):
+        given["groups"] = table.subjects
+    if has_fit_parameter(fresh, "sites") and table.sites is not None:
+        given["sites"] = table.sites
+    fitted = fresh.fit(X, table.y.to_numpy(), **given)
+    # Of a search, what it ended with.
+    return getattr(fitted, "best_estimator_", fitted), harmonizer
 
 
 def rows_with_a_channel(table: FeatureTable) -> FeatureTable:

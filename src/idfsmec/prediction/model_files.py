@@ -15,6 +15,7 @@ from idfsmec._files import replacing
 from idfsmec._version import __version__
 from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.prediction.completion import ChannelCompleter
+from idfsmec.prediction.harmonizer import SiteHarmonizer
 from idfsmec.prediction.model import Model
 
 #: How the files of models end.
@@ -28,6 +29,7 @@ TRUSTED_TYPES = (
     "idfsmec.prediction.classifier.IDFSMECClassifier",
     "idfsmec.prediction.completion.ChannelCompleter",
     "idfsmec.prediction.factors.FactorModel",
+    "idfsmec.prediction.harmonizer.SiteHarmonizer",
     "idfsmec.prediction.method.FittedMethod",
     "idfsmec.prediction.method.GapMarks",
     "idfsmec.prediction.pattern_lda.PatternLDA",
@@ -78,6 +80,8 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
 
     path = check_model_path(path, overwrite=overwrite)
     parts = {"estimator": model.estimator, "completer": model.completer}
+    if model.harmonizer is not None:
+        parts["harmonizer"] = model.harmonizer
     content = skops_io.dumps(parts, compression=zipfile.ZIP_DEFLATED)
     if foreign := _foreign_types(content):
         raise InputError(
@@ -149,6 +153,7 @@ def load_model(path: str | PathLike[str]) -> Model:
             parts["completer"],
             **{name: about[name] for name in _ABOUT_FIELDS if name != "columns"},
             columns=tuple(about["columns"]),
+            harmonizer=parts.get("harmonizer"),
         )
         _check_parts(model, about["classes"])
     except InputError:
@@ -202,6 +207,10 @@ def _foreign_types(content: bytes) -> list[str]:
 def _check_parts(model: Model, classes: Sequence[Any]) -> None:
     if not isinstance(model.completer, ChannelCompleter):
         raise TypeError("there is no completer")
+    if not isinstance(model.harmonizer, SiteHarmonizer | None):
+        raise TypeError("its harmonizer is none")
+    if model.harmonizer is not None and model.harmonizer.n_features_in_ != len(model.columns):
+        raise ValueError("its harmonizer has other columns")
     if model.classes != list(classes):
         raise ValueError("its classes are not those of its description")
     if model.estimator.n_features_in_ != len(model.columns):

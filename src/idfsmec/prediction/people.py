@@ -19,6 +19,7 @@ from idfsmec.features import extract_table
 from idfsmec.montage import standard_name
 from idfsmec.prediction._interval import Intervals
 from idfsmec.prediction.model import Model
+from idfsmec.prediction.sites import harmonize_new
 from idfsmec.progress import Listener
 from idfsmec.recordings import Recording
 from idfsmec.recordings.reading import FileLoader, files_of
@@ -131,7 +132,9 @@ def predict_people(model: Model, table: FeatureTable) -> Predictions:
     """Predict the class of each person of a table.
 
     Columns are matched by name; channels may go by any spelling of their standard names. What
-    the model knows and the table lacks is missing, what the model does not know is ignored.
+    the model knows and the table lacks is missing, what the model does not know is ignored. A
+    model that harmonizes brings sites it has not seen (a table without sites is one) to the
+    others' location and scale by their own samples, if at least ten come at once.
 
     Parameters
     ----------
@@ -165,6 +168,7 @@ def predict_people(model: Model, table: FeatureTable) -> Predictions:
     ('MDD', 0.5)
     """
     X, notes = _match(model, table)
+    X, about_sites = harmonize_new(model.harmonizer, X, table.sites)
     codes, names = pd.factorize(table.subjects.to_numpy())
     intervals = Intervals(model.performance.get("held_out"), LEVEL)
     people = [
@@ -172,7 +176,7 @@ def predict_people(model: Model, table: FeatureTable) -> Predictions:
     ]
     if not any(one.epochs for one in people):
         raise InputError("No sample has a channel that the model knows with all its features.")
-    return Predictions(tuple(people), (*notes, *_other_settings(model, table)))
+    return Predictions(tuple(people), (*notes, *about_sites, *_other_settings(model, table)))
 
 
 def extract_people(

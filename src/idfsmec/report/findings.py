@@ -23,6 +23,7 @@ from idfsmec.report.scores import (
     table_ranking,
     unit_scores,
 )
+from idfsmec.report.sites import warn_of_sites
 from idfsmec.report.stability import (
     add_frequencies,
     describe_stability,
@@ -154,6 +155,7 @@ def find_warnings(results: Results, findings: Mapping[str, Findings]) -> list[di
     found = [
         *warn_of_gaps(results),
         *_warn_of_protocol(experiment_protocol(results, "accuracy")),
+        *warn_of_sites(results),
         *_warn_of_chance(findings),
         *_warn_of_instability(findings),
         *_warn_of_failures(results),

@@ -42,7 +42,7 @@ def describe_protocol(protocol: Mapping[str, Any]) -> str:
     Parameters
     ----------
     protocol : mapping
-        ``folds``, ``tuning``, ``n_splits``, ``n_repeats`` and ``gaps`` are used.
+        ``folds``, ``tuning``, ``n_splits``, ``n_repeats``, ``harmonize`` and ``gaps`` are used.
 
     Returns
     -------
@@ -61,6 +61,8 @@ def describe_protocol(protocol: Mapping[str, Any]) -> str:
     n_splits, n_repeats = protocol.get("n_splits"), protocol.get("n_repeats", 1)
     if n_splits and folds != "site":
         parts.append(f"{n_splits} folds" + (f" x {n_repeats}" if (n_repeats or 1) > 1 else ""))
+    if protocol.get("harmonize"):
+        parts.append("hospitals harmonized")
     if protocol.get("gaps") == "selection":
         parts.append("gaps for the selector only")
     return " · ".join(parts)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from idfsmec._files import replacing
 from idfsmec.errors import ExistingFileError
-from idfsmec.prediction import Model
+from idfsmec.prediction import Model, SiteHarmonizer
 from idfsmec.prediction.model_files import file_checksum
 from idfsmec.report.figures import inline_svg
 from idfsmec.report.formatting import feature_name, listing, metric_name, percent
@@ -138,6 +138,7 @@ def _about(model: Model, path: Path) -> dict[str, Any]:
         "bins": found.get("calibration", {}).get("bins", []),
         "brier": found.get("calibration", {}).get("brier"),
         "shares": found.get("by_share", []),
+        "sites": found.get("by_site", []),
         "facts": [*model_facts(model), ("file", f"{path.name}, SHA-256 {file_checksum(path)}")],
         "versions": list(model.versions.items()),
     }
@@ -174,17 +175,32 @@ def model_facts(model: Model) -> list[tuple[str, str]]:
     if settings.get("bands"):
         bands = settings["bands"].items()
         facts.append(("bands", ", ".join(f"{n} {lo:g}-{hi:g} Hz" for n, (lo, hi) in bands)))
+    if model.harmonizer is not None:
+        facts.append(("hospitals", _say_sites(model.harmonizer)))
     if model.protocol:
         facts.append(("protocol", _protocol(model.protocol)))
     return facts
 
 
+def _say_sites(harmonizer: SiteHarmonizer) -> str:
+    return (
+        f"{listing(harmonizer.sites_.tolist(), most=10)}, brought to one location and scale; a "
+        f"hospital never seen goes by its own samples, if {harmonizer.min_own} or more come at "
+        "once, and stays as it is otherwise"
+    )
+
+
 def _protocol(protocol: Mapping[str, Any]) -> str:
     times = "once" if protocol["n_repeats"] == 1 else f"{protocol['n_repeats']} times"
+    how = (
+        f"with one of {protocol['n_splits']} hospitals left out at a time"
+        if protocol.get("folds") == "site"
+        else f"on {protocol['n_splits']} folds that keep people together, {times}"
+    )
+    alike = ", hospitals harmonized by the people trained on" if protocol.get("harmonize") else ""
     return (
-        f"the whole fit repeated on {protocol['n_splits']} folds that keep people together, "
-        f"{times} (seed {protocol['seed']}); a person's probability is the "
-        "mean over the epochs"
+        f"the whole fit repeated {how}{alike} (seed {protocol['seed']}); a person's probability "
+        "is the mean over the epochs"
     )
 
 
@@ -246,6 +262,16 @@ def _markdown_tables(about: Mapping[str, Any]) -> list[str]:
             for one in about["bins"]
         ]
         lines += ["", f"Brier score {about['brier']:.3f}."]
+    if about["sites"]:
+        lines += ["", "## Hospitals left out", ""]
+        lines += ["| hospital | people | accuracy by person | 95 % interval | guessing |"]
+        lines += ["|---|---|---|---|---|"]
+        lines += [
+            f"| {_md(one['site'])} | {one['n_subjects']} | {percent(one['accuracy'])} | "
+            f"{percent(one['low'])} to {percent(one['high'])} | {percent(one['chance_low'])} to "
+            f"{percent(one['chance_high'])} |"
+            for one in about["sites"]
+        ]
     if about["shares"]:
         lines += ["", "## Missing channels", ""]
         lines += ["| channels left | ROC AUC by person | 95 % interval |", "|---|---|---|"]

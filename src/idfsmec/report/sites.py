@@ -7,9 +7,15 @@ from typing import Any
 import pandas as pd
 
 from idfsmec.evaluation import Results, site_scores
+from idfsmec.prediction.harmonizer import ENTANGLED, entanglement
 from idfsmec.report.formatting import listing, percent, plain_row
 from idfsmec.report.scores import experiment_protocol, lowest_rate, proposed_method
 from idfsmec.report.style import label_of
+
+HARMONIZED = (
+    "brought to one location and scale (ComBat), learned from the training samples of each fold; "
+    "a hospital that is left out goes by its own samples, without their labels"
+)
 
 
 def summarise_sites(results: Results, table: str) -> dict[str, Any] | None:
@@ -36,6 +42,29 @@ def summarise_sites(results: Results, table: str) -> dict[str, Any] | None:
         "rows": [plain_row(row) for row in own.to_dict("records")],
         "sentences": [_say(own, label_of(method, results.methods)), *_say_inner(results, own)],
     }
+
+
+def warn_of_sites(results: Results) -> list[tuple[str, str]]:
+    """Tables that were harmonized though site and label go together: title and text."""
+    if not experiment_protocol(results, "accuracy").get("harmonize"):
+        return []
+    found = []
+    for name, about in results.tables.items():
+        cells = [
+            (site["site"], label, n)
+            for site in about.get("sites", [])
+            for label, n in site["labels"].items()
+        ]
+        sites = [site for site, _, n in cells for _ in range(n)]
+        labels = [label for _, label, n in cells for _ in range(n)]
+        if sites and (share := entanglement(sites, labels)) >= ENTANGLED:
+            text = (
+                f"Of the difference between the groups {percent(share)} lies between hospitals, "
+                "and harmonizing takes it out with what hospitals do. Compare with a run without "
+                "it, and see the audit."
+            )
+            found.append((f"Hospital and label are entangled: {name}", text))
+    return found
 
 
 def _say(own: pd.DataFrame, method: str) -> str:

@@ -24,7 +24,7 @@ from idfsmec.report.scores import (
     table_ranking,
 )
 from idfsmec.report.settings import ablation_table
-from idfsmec.report.sites import summarise_sites
+from idfsmec.report.sites import HARMONIZED, summarise_sites
 from idfsmec.report.style import label_of
 from idfsmec.report.words import say_all
 
@@ -158,6 +158,8 @@ def _protocol(results: Results) -> list[tuple[str, str]]:
     if protocol.get("n_splits") and protocol.get("folds") != "site":
         repeats = protocol.get("n_repeats") or 1
         lines.append(("Outer folds", f"{protocol['n_splits']}, repeated {repeats} x"))
+    if protocol.get("harmonize"):
+        lines.append(("Hospitals", HARMONIZED))
     for key, title in (("patterns", "Patterns of gaps"), ("ks", "Features kept")):
         if protocol.get(key):
             lines.append((title, ", ".join(str(value) for value in protocol[key])))

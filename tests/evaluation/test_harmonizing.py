@@ -1,0 +1,173 @@
+"""Sites brought to one location and scale inside folds: what is learned where, and warned of."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from idfsmec import FeatureTable
+from idfsmec.errors import InputError
+from idfsmec.evaluation import Protocol, Results, accuracy, resampling, train_model
+from idfsmec.evaluation.fold_data import load_fold
+from idfsmec.evaluation.folds import make_folds
+from idfsmec.evaluation.tables import TableArrays
+from idfsmec.evaluation.tuned_method import TunedMethod
+from idfsmec.missing import make_gaps
+from idfsmec.prediction import SiteHarmonizer, fit_model, load_model, predict_people, save_model
+from idfsmec.report import summarise
+from idfsmec.solver.scaling import Scaling
+from tests.evaluation.cohorts import make_cohort, make_hospitals
+
+ALIKE = Protocol(harmonize=True, n_splits=4, rates=[0.0], ks=[2])
+
+
+@pytest.fixture(scope="module")
+def wards():
+    return make_hospitals(3, shift=4.0, effect=2.0)
+
+
+@pytest.mark.parametrize("folds", ["subject", "site"])
+@pytest.mark.parametrize("gaps", ["everywhere", "selection"])
+def test_a_fold_is_harmonized_by_its_training_samples_alone(wards, folds, gaps):
+    table = make_gaps(wards, 0.2, random_state=0)
+    arrays = TableArrays.of("t", table)
+    protocol = ALIKE.with_changes(folds=folds, gaps=gaps)
+    data = load_fold(arrays, protocol, "none", 0.0, 0, 1, True)
+    train, test = make_folds(arrays.y, arrays.subjects, folds, 4, 0, arrays.sites)[1]
+    known = SiteHarmonizer().fit(arrays.X[train], sites=arrays.sites[train])
+    clean = known.transform(arrays.X[train], sites=arrays.sites[train])
+    new = known.transform(arrays.X[test], sites=arrays.sites[test])
+    scaling = Scaling.learn(clean)
+    assert_allclose(data.train, scaling.apply(clean))
+    assert_allclose(data.test, scaling.apply(new))
+    assert (np.isnan(data.train) == np.isnan(arrays.X[train])).all()
+    inner = data.inner[0]
+    rest = np.setdiff1d(np.arange(train.size), data.held_out[0])
+    again = SiteHarmonizer().fit(arrays.X[train][rest], sites=arrays.sites[train][rest])
+    clean = again.transform(arrays.X[train][rest], sites=arrays.sites[train][rest])
+    assert_allclose(inner.train, Scaling.learn(clean).apply(clean))
+
+
+def test_what_is_held_out_does_not_move_training(wards):
+    one = load_fold(TableArrays.of("t", wards), ALIKE, "none", 0.0, 0, 0, False)
+    changed = TableArrays.of("t", wards)
+    _, test = make_folds(changed.y, changed.subjects, "subject", 4, 0)[0]
+    changed.X[test] *= 100
+    other = load_fold(changed, ALIKE.with_changes(ks=[3]), "none", 0.0, 0, 0, False)
+    assert_allclose(one.train, other.train)
+
+
+@pytest.mark.slow
+def test_it_helps_where_amplifiers_differ_and_is_part_of_the_page(wards, tmp_path):
+    plain = Protocol(folds="site", rates=[0.0], ks=[2, 4])
+    scores = []
+    for name, protocol in {"plain": plain, "alike": plain.with_changes(harmonize=True)}.items():
+        found = accuracy(wards, tmp_path / name, methods=["IDFS-MEC"], protocol=protocol, n_jobs=1)
+        scores.append(found.chosen()["balanced_accuracy"].mean())
+    assert scores[1] > scores[0] + 0.1
+    said = summarise(Results.read(tmp_path / "alike"))
+    assert "hospitals harmonized" in said["note"]
+    assert "Hospitals" in dict(said["protocol"])
+    halves = resampling(wards, tmp_path / "alike", n_resamples=4, n_jobs=1).resampling["table"]
+    assert halves["n_resamples"] == 4
+    assert found.ranking["feature"].iloc[0] == "f1"
+
+
+def test_results_without_it_stay_known():
+    assert "harmonize" not in Protocol().per_unit()
+    assert ALIKE.per_unit()["harmonize"] is True
+
+
+@pytest.mark.parametrize("table", [make_cohort(), make_hospitals(1)])
+def test_a_table_without_two_sites_is_refused(table, tmp_path):
+    with pytest.raises(InputError, match=r"at least two.*or do not harmonize"):
+        accuracy(table, tmp_path, methods=["ANOVA F"], protocol=ALIKE, n_jobs=1)
+    with pytest.raises(InputError, match="at least two"):
+        fit_model(table, harmonize=True)
+
+
+def entangled():
+    """All controls at Bern, half of the patients at Lund."""
+    table = make_hospitals(2)
+    sites = table.sites.mask(table.y == "HC", "Bern")
+    return FeatureTable(table.X, table.y, table.subjects, sites=sites)
+
+
+def test_where_site_and_label_go_together_it_warns_and_the_page_does(tmp_path):
+    table = entangled()
+    with pytest.warns(UserWarning, match=r"entangled: .* % of the difference.*idfsmec audit"):
+        accuracy(table, tmp_path, methods=["IDFS-MEC"], protocol=ALIKE, n_jobs=1)
+    titles = [one["title"] for one in summarise(Results.read(tmp_path))["warnings"]]
+    assert "Hospital and label are entangled: table" in titles
+
+
+@pytest.fixture(scope="module")
+def model(wards):
+    return fit_model(wards, harmonize=True)
+
+
+def right(model, table):
+    truth = table.y.groupby(table.subjects).first()
+    said = predict_people(model, table)
+    return np.mean([one.predicted == truth[one.person] for one in said.people]), said.notes
+
+
+@pytest.mark.slow
+def test_a_model_carries_it_to_known_and_new_hospitals(model, wards, tmp_path):
+    again = load_model(save_model(model, tmp_path / "model.skops"))
+    assert_allclose(again.harmonizer.shift_, model.harmonizer.shift_)
+    assert right(again, wards)[0] > 0.85
+    assert right(again, wards)[1] == ()
+    moved = FeatureTable(wards.X * 3 + 50, wards.y, wards.subjects, sites=wards.sites + " West")
+    hits, notes = right(again, moved)
+    assert hits > 0.75
+    assert "site Bern West, not in training, is brought to the location" in notes[0]
+    nameless = FeatureTable(moved.X, moved.y, moved.subjects)
+    assert "no sites are named" in right(again, nameless)[1][0]
+    few = moved.take((moved.subjects == "s00").to_numpy())
+    assert "left as it is: it has 4 samples" in right(again, few)[1][0]
+
+
+def test_a_model_without_it_ignores_sites(wards):
+    plain = fit_model(wards)
+    assert plain.harmonizer is None
+    assert right(plain, wards)[1] == ()
+
+
+def test_a_tuned_method_learns_sites_inside_its_folds(wards, tmp_path):
+    tuned = TunedMethod("ANOVA F", classifier="ridge", folds="site")
+    model = fit_model(wards, tuned, harmonize=True)
+    again = load_model(save_model(model, tmp_path / "model.skops"))
+    assert right(again, wards)[0] > 0.85
+    alone = tuned.set_params(harmonize=True).fit(
+        wards.X, wards.y, groups=wards.subjects, sites=wards.sites
+    )
+    assert np.mean(alone.predict(wards.X, wards.sites) == wards.y) > 0.8
+    with pytest.raises(InputError, match="need sites"):
+        TunedMethod("ANOVA F", folds="site").fit(wards.X, wards.y)
+
+
+def test_training_leaves_out_hospitals_and_harmonizes_inside(wards):
+    options = {"folds": "site", "n_jobs": 1}
+    alike = train_model(wards, harmonize=True, **options)
+    plain = train_model(wards, **options)
+    assert alike.protocol == {
+        "folds": "site", "n_splits": 3, "n_repeats": 1, "seed": 0, "harmonize": True,
+    }  # fmt: skip
+    by_site = alike.performance["by_site"]
+    assert [one["site"] for one in by_site] == ["Bern", "Lund", "Oslo"]
+    assert [one["n_subjects"] for one in by_site] == [8, 8, 8]
+    area = [one.performance["metrics"]["roc_auc"]["mean"] for one in (plain, alike)]
+    assert area[1] > area[0]
+    with pytest.raises(InputError, match="choose 'subject' or 'site'"):
+        train_model(wards, folds="sample")
+
+
+def test_few_samples_of_a_new_site_are_noted_in_the_unit(tmp_path):
+    table = make_hospitals(3, n_epochs=1)
+    protocol = ALIKE.with_changes(folds="site")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results = accuracy(table, tmp_path, methods=["ANOVA F"], protocol=protocol, n_jobs=1)
+    assert results.failures.empty
