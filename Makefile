@@ -67,12 +67,12 @@ $(LOWEST)/.installed: pyproject.toml | $(BIN)/python
 	@touch $@
 
 test-lowest: $(LOWEST)/.installed
-	$(LOWEST)/bin/python -m pytest --numprocesses auto -W default
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest --numprocesses auto --dist worksteal -W default
 
 # Without the known-good versions, and with what others are about to release.
 test-prerelease: | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --pre --editable '.[dev]'
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --pre --editable '.[dev,peers]'
+	$(PYTEST)
 
 coverage: $(VENV)/.installed-peers
 	$(PYTEST) --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
@@ -111,7 +111,7 @@ docs: $(VENV)/.installed-docs
 links: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -b linkcheck docs docs/_build/links
 
-package: $(VENV)/.installed-dev
+package: $(VENV)/.installed-peers
 	$(INSTALL) build
 	$(BIN)/python .ci/package.py
 

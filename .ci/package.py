@@ -32,11 +32,12 @@ def main() -> None:
         (wheel,) = (folder / "dist").glob("*.whl")
         (sdist,) = (folder / "dist").glob("*.tar.gz")
 
-        python = environment(folder / "wheel")
-        quiet = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-        run(python, *quiet, wheel)
-        run(python, "-m", "idfsmec", "--version", where=folder)
-        run(python, "-m", "idfsmec", "demo", "--quick", "--out", folder / "demo", where=folder)
+        for kind, built in (("wheel", wheel), ("sdist", sdist)):
+            python = environment(folder / kind)
+            run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", built)
+            run(python, "-m", "idfsmec", "--version", where=folder)
+            demo = ("demo", "--quick", "--out", folder / f"demo-{kind}")
+            run(python, "-m", "idfsmec", *demo, where=folder)
 
         with tarfile.open(sdist) as archive:
             archive.extractall(folder / "source", filter="data")

@@ -19,6 +19,8 @@ from idfsmec.features import (
 from idfsmec.recordings import simulate_cohort
 
 SFREQ = 250.0
+#: Spectra that fall as f to the power of 0, -1 and -2.
+PURE = np.stack([np.maximum(np.arange(0, 45.5, 0.5), 0.5) ** -power for power in (0.0, 1.0, 2.0)])
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +85,22 @@ def test_the_alpha_peak_is_found_where_it_is():
         noise[0, channel] += 20 * np.sin(2 * np.pi * frequency * time)
     peaks = computed(noise, ["aperiodic"])["alpha_peak"][0]
     np.testing.assert_allclose(peaks, [8.5, 10, 12], atol=0.3)
+
+
+def test_a_channel_without_an_alpha_peak_is_not_missing():
+    rng = np.random.default_rng(1)
+    noise = np.cumsum(rng.standard_normal((30, 2, 2500)), axis=-1)  # 1/f squared and no peak
+    peaks = computed(noise, ["aperiodic"])["alpha_peak"]
+    assert np.isfinite(peaks).all()
+    assert ((peaks > 7) & (peaks < 14)).all()
+    centres = optional._alpha_centres(np.arange(0, 45.5, 0.5), PURE, np.array([0.0, 1.0, 2.0]))
+    np.testing.assert_allclose(centres, 10.5)
+
+
+def test_without_a_peak_the_centre_follows_the_power():
+    frequencies = np.arange(0, 45.5, 0.5)
+    bump = PURE * (1 + 0.1 * np.exp(-((frequencies - 12) ** 2)))
+    assert (optional._alpha_centres(frequencies, bump, np.array([0.0, 1.0, 2.0])) > 10.5).all()
 
 
 def test_missing_channels_have_none_of_it(epochs):

@@ -4,13 +4,15 @@
 """
 
 import numpy as np
-import torch
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec.solver import ChannelProblems, solve
 from idfsmec.solver.batch import default_start
 from idfsmec.solver.gpu import solve_on_gpu
 from tests.solver.problems import make_problems
+
+torch = pytest.importorskip("torch", reason="PyTorch is optional (extra gpu)")
 
 
 def both(problems, max_iter=10_000):

@@ -51,7 +51,9 @@ def aperiodic(signal: EpochSignal) -> Array:
     """Exponent and offset of the aperiodic spectrum, and the alpha peak's frequency, by specparam.
 
     Of Welch's density between the outer edges of the bands; the peak is the highest one at 7 to
-    14 Hz. NaN where the model finds none, and where it does not fit.
+    14 Hz. Where the model finds none, it is the centre of gravity of what the aperiodic spectrum
+    leaves there: no peak is no reason to take the channel for missing. NaN where the model does
+    not fit.
     """
     model = library("specparam", "spectra").SpectralGroupModel(
         peak_width_limits=(2 * signal.welch_frequencies[1], 12.0), max_n_peaks=6, verbose=False
@@ -63,7 +65,9 @@ def aperiodic(signal: EpochSignal) -> Array:
         warnings.simplefilter("ignore")
         model.fit(signal.welch_frequencies, psd, freq_range=span)
     offset, exponent = np.asarray(model.get_params("aperiodic"), dtype=float).T[:2]
-    values = np.column_stack([exponent, offset, _alpha_peaks(model, len(psd))])
+    peaks = _alpha_peaks(model, len(psd))
+    centres = _alpha_centres(signal.welch_frequencies, psd, exponent)
+    values = np.column_stack([exponent, offset, np.where(np.isnan(peaks), centres, peaks)])
     return values.reshape(*signal.data.shape[:-1], 3)
 
 
@@ -77,3 +81,14 @@ def _alpha_peaks(model: Any, n_spectra: int) -> Array:
         if np.isfinite(index) and inside and height > heights[int(index)]:
             found[int(index)], heights[int(index)] = centre, height
     return found
+
+
+def _alpha_centres(frequencies: Array, psd: Array, exponent: Array) -> Array:
+    """Mean frequency in the alpha range, weighted by power over the aperiodic spectrum.
+
+    A spectrum that is all aperiodic has the middle of the range.
+    """
+    inside = (frequencies >= ALPHA_PEAK[0]) & (frequencies <= ALPHA_PEAK[1])
+    where = frequencies[inside]
+    weights = psd[:, inside] * where ** exponent[:, np.newaxis]
+    return weights @ where / weights.sum(axis=1)
