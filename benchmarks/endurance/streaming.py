@@ -32,7 +32,7 @@ def generate(folder: Path, n_files: int) -> None:
         rng = np.random.default_rng(number)
         person = np.arange(ROWS) // PER_PERSON
         y = person % 2
-        X = rng.standard_normal((ROWS, len(columns)))
+        X = rng.standard_normal((ROWS, len(columns)), dtype=np.float32).astype(np.float64)
         X[:, ::FEATURES] += 0.3 * y[:, None]
         gone = rng.random((person.max() + 1, CHANNELS)) < 0.1
         X[np.repeat(gone[person], FEATURES, axis=1)] = np.nan

@@ -89,7 +89,8 @@ def test_nothing_to_do_starts_nothing():
 
 def test_a_cluster_without_the_package_for_it_is_refused_with_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.delitem(sys.modules, "idfsmec.evaluation._cluster", raising=False)
+    for name in ("idfsmec._cluster", "idfsmec.evaluation._cluster"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     table = TableArrays.of("t", make_cohort())
     units = list(plan_folds([table], [Method("f", AnovaF())], PROTOCOL))
     with pytest.raises(InputError, match=r"needs the package .*install idfsmec\[dask\]"):

@@ -70,7 +70,7 @@ def run_experiments(
     """Run experiments one after the other; Ctrl-C says what is kept."""
     from idfsmec import evaluation, paper
 
-    _warn_of_open_cluster(dask)
+    warn_of_open_cluster(dask)
     with stop_cleanly(out), shown(quiet=quiet, digest=RunningMeans()) as progress:
         shared: dict[str, Any] = {
             "protocol": protocol,
@@ -98,7 +98,7 @@ def run_experiments(
     return results
 
 
-def _warn_of_open_cluster(address: str | None) -> None:
+def warn_of_open_cluster(address: str | None) -> None:
     """Say that a plain scheduler obeys everybody, unless it is this machine's own."""
     host = (address or "").removeprefix("tcp://")
     if host and not host.startswith(("tls://", "localhost", "127.", "[::1]", "inproc://")):

@@ -11,8 +11,9 @@ import typer
 from idfsmec.cli._app import command
 from idfsmec.cli._completion import feature_names, label_rules, one_of, sources
 from idfsmec.cli._console import print_error, say, warnings_as_lines
-from idfsmec.cli._options import AnyPath, JobsOption
+from idfsmec.cli._options import AnyPath, DaskOption, JobsOption
 from idfsmec.cli._progress import shown
+from idfsmec.cli._run import warn_of_open_cluster
 from idfsmec.cli._signal_options import (
     AllChannelsOption,
     ChannelsOption,
@@ -149,6 +150,7 @@ def features(
     bids_derivative: Derivative = None,
     on_error: Failing = OnError.stop,
     jobs: JobsOption = 1,
+    dask: DaskOption = None,
     force: Force = False,
 ) -> Extraction:
     """Compute a feature table from recordings; an interrupted run goes on where it stopped.
@@ -158,6 +160,7 @@ def features(
         idfsmec features study.csv -o table.parquet --jobs 2
         idfsmec features my_bids_tree --labels group --task rest
         idfsmec features pred-d003 --data ~/ds003478 --epoch 4 --band alpha=8-13
+        idfsmec features /shared/study.csv --dask tcp://10.0.0.1:8786
 
     Nothing here is random, so there is no --seed.
     """
@@ -190,6 +193,9 @@ def features(
     about: dict[str, Any] = {"data": data, "labels": labels, "task": task}
     about |= {"condition": condition, "unit": unit, "absent_ok": on_error == OnError.skip}
     n_jobs = count_jobs(jobs)
+    if dask is not None:
+        warn_of_open_cluster(dask)
+        source, about["data"] = _absolute(source), data and Path(data).absolute()
     recordings = _find(str(source), about, allow_duplicates)
     with shown("recordings", describe=_file_name) as progress:
         extraction = extract_to_file(
@@ -197,6 +203,7 @@ def features(
             output,
             settings,
             n_jobs=n_jobs,
+            dask=dask,
             on_error="skip" if on_error == OnError.skip else "raise",
             overwrite=force,
             progress=progress,
@@ -240,6 +247,12 @@ def _find(source: str, about: dict[str, Any], allow_duplicates: bool) -> list[Re
         found = find_recordings(source, **about)
         check_duplicates(found, allow=allow_duplicates)
     return found
+
+
+def _absolute(source: str) -> str:
+    """Paths as workers see them, who are in another folder; the name of a data set stays."""
+    path = Path(source)
+    return str(path.absolute()) if path.exists() else source
 
 
 def _file_name(outcome: RecordingOutcome) -> str:

@@ -7,7 +7,6 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from idfsmec._workers import run_in_processes
-from idfsmec.errors import InputError
 from idfsmec.evaluation.tables import Arrays
 from idfsmec.evaluation.units import Unit, UnitOutcome, run_unit
 
@@ -69,10 +68,6 @@ def _in_processes(units: Sequence[Unit], tables: Arrays, n_jobs: int) -> Iterato
 
 
 def _on_dask(units: Sequence[Unit], tables: Arrays, dask: Any) -> Iterator[UnitOutcome]:
-    try:
-        from idfsmec.evaluation._cluster import execute_on_cluster
-    except ImportError as error:
-        raise InputError(
-            f'a Dask cluster needs the package "distributed" ({error}); install idfsmec[dask]'
-        ) from None
+    from idfsmec.evaluation._cluster import execute_on_cluster
+
     return execute_on_cluster(units, tables, dask)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from idfsmec._files import check_writable
 from idfsmec._jobs import count_jobs
@@ -27,17 +26,10 @@ from idfsmec.errors import (
     RecordingError,
     UnexpectedRecordingError,
 )
-from idfsmec.features._parts import (
-    ENDING,
-    assemble,
-    part_path,
-    parts_folder,
-    read_notes,
-    write_part,
-)
+from idfsmec.features._finish import finish
+from idfsmec.features._parts import ENDING, assemble, parts_folder
 from idfsmec.features.compute import compute_features
 from idfsmec.features.outcomes import Extraction, RecordingOutcome
-from idfsmec.features.pipeline import RecordingFeatures, extract_recording
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.progress import Listener, Progress
 from idfsmec.recordings import Recording
@@ -51,6 +43,7 @@ def extract_table(
     settings: FeatureSettings | None = None,
     *,
     n_jobs: int = 1,
+    dask: Any = None,
     on_error: str = "raise",
     parts: Path | None = None,
     progress: Listener | None = None,
@@ -68,6 +61,9 @@ def extract_table(
         What to compute and how.
     n_jobs : int
         Recordings that are worked on at the same time; -1 is one per processor.
+    dask : str or distributed.Client, optional
+        A Dask scheduler's address or a client, in place of processes here. Its workers read the
+        recordings by the same paths; what they compute comes back and is kept here.
     on_error : {"raise", "skip"}
         What to do about a recording that cannot be read or is too short.
     parts : Path, optional
@@ -118,7 +114,8 @@ def extract_table(
         failure: RecordingOutcome | None = None
         stop = threading.Event()
         tell(Progress("features", 0, total))
-        for position, outcome, path in _work(recordings, settings, folder, n_jobs, stop):
+        how = dask if dask is not None else n_jobs
+        for position, outcome, path in _work(recordings, settings, folder, how, stop):
             finished[position] = outcome, path
             tell(Progress("features", len(finished), total, outcome))
             if outcome.status == "failed" and on_error == "raise":
@@ -157,6 +154,7 @@ def extract_to_file(
     settings: FeatureSettings | None = None,
     *,
     n_jobs: int = 1,
+    dask: Any = None,
     on_error: str = "raise",
     overwrite: bool = False,
     progress: Listener | None = None,
@@ -172,7 +170,7 @@ def extract_to_file(
     recordings : sequence of Recording
     output : path-like
         ``.parquet``, ``.csv`` or ``.csv.gz``.
-    settings, n_jobs, on_error, progress
+    settings, n_jobs, dask, on_error, progress
         See :func:`extract_table`.
     overwrite : bool
         Whether to replace an existing table.
@@ -189,6 +187,7 @@ def extract_to_file(
             recordings,
             settings,
             n_jobs=n_jobs,
+            dask=dask,
             on_error=on_error,
             parts=folder,
             progress=progress,
@@ -232,78 +231,25 @@ def _work(
     recordings: Sequence[Recording],
     settings: FeatureSettings,
     folder: Path,
-    n_jobs: int,
+    how: Any,
     stop: threading.Event,
 ) -> Iterator[tuple[int, RecordingOutcome, Path]]:
     """Yield each recording's outcome as soon as it is known, in any order.
 
-    After ``stop`` is set no further recording is begun; those under way are finished.
+    After ``stop`` is set no further recording is begun; those under way are finished. ``how`` is a
+    number of processes, or a cluster.
     """
     # What is finished in this run is no news, even if a second recording has the same bytes.
     kept = frozenset(path.name for path in folder.glob(f"*{ENDING}"))
-    run = partial(_finish, settings=settings, digest=settings.digest(), folder=folder, kept=kept)
     tasks = (task for task in enumerate(recordings) if not stop.is_set())
+    if not isinstance(how, int):
+        from idfsmec.features._cluster import finish_on_cluster
+
+        yield from finish_on_cluster(tasks, settings, folder, kept, how)
+        return
+    run = partial(finish, settings=settings, digest=settings.digest(), folder=folder, kept=kept)
     # None in advance: a queue would go on after a failure.
-    yield from run_in_processes(run, tasks, n_jobs, queued="n_jobs", share_from="1M")
-
-
-def _finish(
-    position: int,
-    recording: Recording,
-    *,
-    settings: FeatureSettings,
-    digest: str,
-    folder: Path,
-    kept: frozenset[str],
-) -> tuple[int, RecordingOutcome, Path]:
-    """Compute one recording, or find it finished; errors come back as outcomes."""
-    path = folder / f"position-{position}{ENDING}"
-    who = (recording.source, recording.subject, recording.label)
-    # Threads of BLAS split sums differently from run to run; one gives the same bits always.
-    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
-        warnings.simplefilter("always")
-        try:
-            fingerprint = recording.fingerprint()
-            if fingerprint is not None:
-                path = part_path(folder, fingerprint, digest)
-            found = read_notes(path) if fingerprint is not None else None
-            status = "resumed" if path.name in kept else "done"
-            fresh = found is None
-            if found is None:
-                if fingerprint is not None and path.exists():
-                    warnings.warn(f"{path} was damaged: computed again.", stacklevel=1)
-                found, status = extract_recording(recording, settings), "done"
-        except Exception as error:
-            # A damaged file makes readers raise anything; one file must not stop the others.
-            reason = " ".join(str(error).split()) or type(error).__name__
-            mendable = isinstance(error, InputError | OSError)
-            text = reason.removeprefix(f"{recording.source}: ")
-            return position, RecordingOutcome(*who, "failed", error=text, mendable=mendable), path
-    if fresh:  # a full disk is no fault of the recording: this may raise
-        write_part(path, found)
-    said = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
-    return position, _outcome(who, status, found, tuple(said)), path
-
-
-def _outcome(
-    who: tuple[str, str, str], status: str, found: RecordingFeatures, said: tuple[str, ...]
-) -> RecordingOutcome:
-    n_rows = found.n_rows
-    return RecordingOutcome(
-        *who,
-        status if n_rows else "empty",
-        n_epochs=found.n_epochs,
-        n_rows=n_rows,
-        channels=tuple(found.channels),
-        reasons=found.reasons,
-        montage=found.montage,
-        renamed=found.renamed,
-        dropped=found.dropped,
-        notes=(*said, found.hint) if found.hint else said,
-        epochs=tuple(found.epochs),
-        cells=found.cells,
-        facts=found.facts,
-    )
+    yield from run_in_processes(run, tasks, how, queued="n_jobs", share_from="1M")
 
 
 def _failure(outcome: RecordingOutcome, kept: bool) -> RecordingError | UnexpectedRecordingError:
