@@ -28,7 +28,7 @@ from idfsmec.prediction import SiteHarmonizer
 from idfsmec.solver.scaling import Scaling
 
 #: Bytes of arrays that a process keeps between two who ask for them, such as two methods.
-KEPT = 128 * 2**20
+KEPT = 256 * 2**20
 # Rows worked on at a time, in place.
 _BLOCK_ROWS = 2048
 

@@ -5,7 +5,8 @@ import pytest
 from sklearn.datasets import load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from idfsmec.selection import FSOR, GRMOR, IDFSMEC
+from idfsmec.selection import FSOR, GRMOR, IDFSMEC, rank_grid
+from idfsmec.selection.grid import rank_each
 
 
 @pytest.fixture(params=["wine", "generated"])
@@ -63,3 +64,22 @@ def test_too_few_iterations_are_warned_of():
     X, y = load_wine(return_X_y=True)
     with pytest.warns(ConvergenceWarning, match=r"GRMOR did not reach tol=1e-14 in 1 iter"):
         GRMOR(max_iter=1, tol=1e-14).fit(X, y)
+
+
+def test_a_grid_over_folds_ranks_as_separate_fits():
+    X, y = make_classification(90, 30, n_informative=6, n_classes=3, random_state=1)
+    X[:, [4, 17]] = 3.0
+    settings = [{"lam": lam} for lam in (1e-3, 1.0, 1e3)]
+    settings += [{"lam": 1.0, "standardize": False}, {"tol": 1e-2}, {"n_features_to_select": 3}]
+    held_out = [np.arange(0, 90, 3), np.arange(1, 90, 3)]
+    found = rank_grid(GRMOR(), X, y, settings, held_out=held_out)
+    np.testing.assert_array_equal(found, rank_each(GRMOR(), X, y, settings, held_out=held_out))
+    assert set(found[:, :, [4, 17]].ravel()) == {29, 30}
+    np.testing.assert_array_equal(FSOR().rank_grid(X, y, [{}])[0, 0], FSOR().fit(X, y).ranking_)
+
+
+def test_a_grid_refuses_and_warns_as_a_fit_does(data):
+    with pytest.raises(ValueError, match="'lam' parameter of GRMOR"):
+        GRMOR().rank_grid(*data, [{"lam": -1.0}])
+    with pytest.warns(ConvergenceWarning, match="GRMOR did not reach"):
+        GRMOR().rank_grid(*data, [{"max_iter": 1, "tol": 1e-12}])

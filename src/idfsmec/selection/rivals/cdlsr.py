@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
-from idfsmec._parameters import N_JOBS, Constraints, check_parameters, integer, number
+from idfsmec._parameters import N_JOBS, Constraints, integer, number
 from idfsmec.selection._base import CompleteSelector, check_complete, count_features, ranks
 from idfsmec.selection.grid import Setting, training_samples
 from idfsmec.selection.rivals._regression import blas_threads_for, one_hot
@@ -139,11 +139,7 @@ class CDLSR(CompleteSelector):
                [3, 2, 4, 1]])
         """
         check_consistent_length(X, y, groups)
-        selectors = [clone(self).set_params(**setting) for setting in settings]
-        for selector in selectors:
-            check_parameters(
-                type(self).__name__, self._parameter_constraints, selector.get_params()
-            )
+        selectors = self._with_settings(settings)
         found = []
         for kept in training_samples(_num_samples(X), held_out):
             data = (_safe_indexing(part, kept) for part in (X, y))

@@ -6,23 +6,28 @@ Both are IDFS-MEC with one channel of all features and nothing missing, and shar
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from idfsmec._parameters import Constraints, integer, number
-from idfsmec.selection._base import CompleteSelector
+from idfsmec.selection._base import CompleteSelector, check_complete, ranks
+from idfsmec.selection.grid import Setting, training_samples
 from idfsmec.selection.rivals._regression import blas_threads_for
-from idfsmec.solver import Options, solve_channels, table_moments
+from idfsmec.solver import ChannelFits, Options, TableMoments, solve_channels, table_moments
 
 
 class _OrthogonalRegression(CompleteSelector):
     """Orthogonal regression on all features, with weights on the simplex.
 
-    A subclass has the parameters ``standardize``, ``tol`` and ``max_iter`` and says what
-    redundancy weighs (:meth:`_redundancy_weight`).
+    A subclass has the parameters ``standardize``, ``tol`` and ``max_iter``; ``lam`` is what
+    redundancy weighs.
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
@@ -34,37 +39,83 @@ class _OrthogonalRegression(CompleteSelector):
     standardize: bool
     tol: float
     max_iter: int
-
-    def _redundancy_weight(self) -> float:
-        return 0.0
+    lam: float = 0.0
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
-        lam = self._redundancy_weight()
-        columns = [np.arange(X.shape[1])]
-        options = Options(
-            standardize=bool(self.standardize), tol=float(self.tol), max_iter=int(self.max_iter)
-        )
-        moments = table_moments(X, y, int(y.max()) + 1, columns)
-        with blas_threads_for(X.shape[1]):
-            fits = solve_channels([moments], [lam], options)
+        fits = _solve(_sum_up(X, y), [self])
         self.feature_weights_ = fits.feature_weights[0, 0]
         self.objective_ = float(fits.objectives[0, 0, 0])
         self.objective_history_ = np.minimum.accumulate(fits.history[:, 0])
         self.kkt_residual_ = float(fits.kkt_residuals[0, 0, 0])
         self.n_iter_ = int(fits.n_iter.max())
-        self._warn_if_unsolved()
-        # lexsort takes its last key first; features that were left out have gain -1.
-        order = np.lexsort((-fits.gains[0, 0], -self.feature_weights_))
-        self._set_ranking(self.feature_weights_, order)
+        _warn_if_unsolved(self, self.kkt_residual_)
+        self._set_ranking(self.feature_weights_, _order(fits, 0))
 
-    def _warn_if_unsolved(self) -> None:
-        if self.kkt_residual_ > self.tol:
-            warnings.warn(
-                f"{type(self).__name__} did not reach tol={self.tol} in {self.max_iter} "
-                f"iterations (residual {self.kkt_residual_:.1e}). Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+    def rank_grid(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        settings: Sequence[Setting],
+        *,
+        held_out: Sequence[NDArray[np.intp]] | None = None,
+        groups: ArrayLike | None = None,
+    ) -> NDArray[np.intp]:
+        """Rank with many settings; weights of redundancy share a fold's moments and the start.
+
+        Parameters and result are those of :func:`idfsmec.selection.rank_grid`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> X, y = load_wine(return_X_y=True)
+        >>> GRMOR().rank_grid(X, y, [{"lam": 0.01}, {"lam": 100.0}]).shape
+        (1, 2, 13)
+        """
+        check_consistent_length(X, y, groups)
+        selectors = self._with_settings(settings)
+        alike: dict[tuple[bool, float, int], list[int]] = {}
+        for place, one in enumerate(selectors):
+            alike.setdefault((one.standardize, one.tol, one.max_iter), []).append(place)
+        found = np.empty((1 if held_out is None else len(held_out), len(selectors)), dtype=object)
+        for fold, kept in enumerate(training_samples(_num_samples(X), held_out)):
+            data = (_safe_indexing(part, kept) for part in (X, y))
+            moments = _sum_up(*check_complete(clone(self), *data))
+            for places in alike.values():
+                fits = _solve(moments, [selectors[place] for place in places])
+                for which, place in enumerate(places):
+                    _warn_if_unsolved(selectors[place], float(fits.kkt_residuals[0, which, 0]))
+                    found[fold, place] = ranks(_order(fits, which))
+        return np.array(found.tolist())
+
+
+def _warn_if_unsolved(selector: _OrthogonalRegression, residual: float) -> None:
+    if residual > selector.tol:
+        warnings.warn(
+            f"{type(selector).__name__} did not reach tol={selector.tol} in {selector.max_iter} "
+            f"iterations (residual {residual:.1e}). Raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def _sum_up(X: NDArray[np.float64], y: NDArray[np.intp]) -> TableMoments:
+    return table_moments(X, y, int(y.max()) + 1, [np.arange(X.shape[1])])
+
+
+def _solve(moments: TableMoments, selectors: Sequence[_OrthogonalRegression]) -> ChannelFits:
+    """Solve for selectors that differ in nothing but the weight of redundancy."""
+    first = selectors[0]
+    options = Options(
+        standardize=bool(first.standardize), tol=float(first.tol), max_iter=int(first.max_iter)
+    )
+    with blas_threads_for(moments.n_features):
+        return solve_channels([moments], [float(one.lam) for one in selectors], options)
+
+
+def _order(fits: ChannelFits, which: int) -> NDArray[np.intp]:
+    """Features by weight; those without one by what adding each alone would gain."""
+    # lexsort takes its last key first; features that were left out have gain -1.
+    return np.lexsort((-fits.gains[0, which], -fits.feature_weights[0, which]))
 
 
 class FSOR(_OrthogonalRegression):
@@ -197,6 +248,3 @@ class GRMOR(_OrthogonalRegression):
         self.standardize = standardize
         self.tol = tol
         self.max_iter = max_iter
-
-    def _redundancy_weight(self) -> float:
-        return float(self.lam)
