@@ -53,6 +53,19 @@ def test_each_difference_is_a_dot_filled_where_sure(scores):
     assert "IDFS-MEC is better →" in texts(ax)
 
 
+def test_an_interval_that_leaves_the_frame_has_an_arrow_there(scores):
+    assert not [line for line in plot_paired_differences(scores).lines
+                if str(line.get_gid()).startswith("beyond")]  # fmt: skip
+    wild = (scores["method"] == "mRMR") & (scores["rate"] == 0.3)
+    swing = np.where(scores["fold"] % 2, 0.25, -0.25)
+    moved = scores.assign(balanced_accuracy=scores["balanced_accuracy"] + wild * swing)
+    ax = plot_paired_differences(moved)
+    arrows = by_gid(ax, "beyond-mRMR-0.3")
+    assert sorted(arrow.get_marker() for arrow in arrows) == ["<", ">"]
+    assert sorted(arrow.get_xdata()[0] for arrow in arrows) == pytest.approx(ax.get_xlim())
+    assert any("arrow: it goes on" in text for text in texts(ax))
+
+
 def test_any_method_can_be_the_reference(scores):
     ax = plot_paired_differences(scores, reference="random")
     assert by_gid(ax, "difference-IDFS-MEC-0.3")[0].get_xdata()[0] < 0

@@ -90,6 +90,19 @@ def test_protocol_versions_and_command_are_there(page, results):
     assert "<h3>Run it again</h3>" in html
 
 
+def test_the_classifier_is_named_and_who_has_another_one(results):
+    used = {"IDFS-MEC": "ridge", "mRMR": "ridge", "ReliefF": "boosting"}
+    methods = {name: about | {"classifier": used.get(name, "ridge")}
+               for name, about in results.methods.items()}  # fmt: skip
+    lines = dict(summarise(dataclasses.replace(results, methods=methods))["protocol"])
+    assert lines["Classifier"] == "ridge; ReliefF (10 neighbours): boosting"
+    assert dict(summarise(results)["protocol"])["Classifier"] == "svm"
+    old = {name: {"family": about["family"]} for name, about in methods.items()}
+    assert "Classifier" not in dict(
+        summarise(dataclasses.replace(results, methods=old))["protocol"]
+    )
+
+
 def test_names_that_look_like_markup_stay_text(hostile_page):
     html = hostile_page.read_text("utf-8")
     assert "<script>alert" not in html

@@ -79,7 +79,7 @@ class Results:
     audits : dict
         Table name to its :class:`Audit`, where one was made.
     methods : dict
-        Method name to its ``family`` and ``label``, as they were when it ran.
+        Method name to its ``family``, ``label`` and ``classifier``, as they were when it ran.
     data_set : str, optional
         Which of the paper's data sets was reproduced.
     """

@@ -273,7 +273,15 @@ def _check_positions(filler: Filler, table: TableArrays) -> None:
 
 def _keep_methods(store: Store, methods: Sequence[Method]) -> None:
     store.add_meta(
-        "methods", {one.name: {"family": one.family, "label": one.label} for one in methods}
+        "methods",
+        {
+            one.name: {
+                "family": one.family,
+                "label": one.label,
+                "classifier": one.classifying.name,
+            }
+            for one in methods
+        },
     )
 
 

@@ -96,6 +96,8 @@ def _row(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
 def _about_recording(audit: Audit) -> str:
     """Which figure it is, and whether luck gives it: the better of several is easily high."""
     what = _FIGURES.get(audit.recording, "")
+    if len(audit.figures.keys() - {"eeg"}) > 1:
+        what += ", the best of the recording's figures (the interval allows for that)"
     if audit.p_together is None or audit.recording not in {"logistic", "boosting"}:
         return what
     luck = "beyond luck" if audit.p_together < ALPHA else "no more than luck"

@@ -97,7 +97,8 @@ def plot_paired_differences(
     -------
     Axes
         One row per method; within it one interval per rate, from few to many missing channels.
-        A filled dot is a difference whose interval leaves zero out.
+        A filled dot is a difference whose interval leaves zero out, an arrow at the frame one that
+        goes on beyond it.
     """
     known = registered_methods() if methods is None else methods
     names = sort_methods(list(dict.fromkeys(scores["method"])), known)
@@ -109,18 +110,21 @@ def plot_paired_differences(
     rates = sorted(table["rate"].unique())
     ax = make_axes(ax, 7.2, 1.9 + len(others) * (0.16 + 0.08 * len(rates)))
     offsets = np.linspace(-0.36, 0.36, len(rates)) if len(rates) > 1 else np.zeros(1)
+    limits = _limits(table)
     strengths = np.linspace(0.4, 1, len(rates)) if len(rates) > 1 else np.ones(1)
+    cut = False
     for row, name in enumerate(others):
         for offset, strength, rate in zip(offsets, strengths, rates, strict=True):
             here = table[(table["method"] == name) & (table["rate"] == rate)]
             for one in here.to_dict("records"):
                 _draw_difference(ax, one, row + offset, looks[name], float(strength))
+                cut |= _draw_ends(ax, one, row + offset, looks[name], limits)
     ax.axvline(0, color=INK, linewidth=1)
     for row in range(1, len(others)):
         ax.axhline(row - 0.5, color=MUTED, linewidth=0.4, alpha=0.4)
     ax.set_yticks(range(len(others)), [looks[name].label for name in others])
     ax.set_ylim(len(others) - 0.5, -0.5)
-    ax.set_xlim(_limits(table))
+    ax.set_xlim(limits)
     ax.xaxis.set_major_locator(MaxNLocator(7))
     ax.xaxis.set_major_formatter(
         FuncFormatter(lambda v, _: f"{100 * v:+.0f}".replace("-", "−") if v else "0")
@@ -130,6 +134,7 @@ def plot_paired_differences(
     note = (
         f"{note}\nwithin a row from top (pale) to bottom: {order} missing\n"
         "filled dot: the 95 % interval leaves zero out"
+        f"{'; arrow: it goes on beyond the frame' if cut else ''}"
     ).strip()
     style_axes(ax, title or f"{looks[main].label} minus each method", note, grid="x")
     ax.tick_params(axis="y", length=0, labelcolor=INK)
@@ -146,6 +151,20 @@ def _draw_difference(
         markerfacecolor=look.color if one["sure"] else PAPER, alpha=strength,
         gid=f"difference-{one['method']}-{one['rate']:g}",
     )  # fmt: skip
+
+
+def _draw_ends(
+    ax: Axes, one: Mapping[Any, Any], y: float, look: MethodLook, limits: tuple[float, float]
+) -> bool:
+    """Put an arrow at the frame where an interval runs out of it; say whether there is one."""
+    ends = [(limits[0], "<", one["low"] < limits[0]), (limits[1], ">", one["high"] > limits[1])]
+    for edge, arrow, out in ends:
+        if out:
+            ax.plot(
+                edge, y, arrow, markersize=3.6, markeredgewidth=0, color=look.color, zorder=4,
+                clip_on=False, gid=f"beyond-{one['method']}-{one['rate']:g}",
+            )  # fmt: skip
+    return any(out for *_, out in ends)
 
 
 def _limits(table: pd.DataFrame) -> tuple[float, float]:

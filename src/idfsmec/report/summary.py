@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from typing import Any
 
@@ -165,11 +166,24 @@ def _protocol(results: Results) -> list[tuple[str, str]]:
             lines.append((title, ", ".join(str(value) for value in protocol[key])))
     if protocol.get("rates") is not None:
         lines.append(("Missing rates", ", ".join(percent(rate) for rate in protocol["rates"])))
+    lines += _classifiers(results)
     lines.append(("Score shown", metric_name(shown_metric(results))))
     lines.append(
         ("Intervals", "95 %, over folds and repetitions, corrected for overlapping training sets")
     )
     return lines
+
+
+def _classifiers(results: Results) -> list[tuple[str, str]]:
+    """What saw the selected features: the most common classifier, then who had another one."""
+    known = results.methods
+    ran = dict.fromkeys(results.scores.query("experiment == 'accuracy'")["method"])
+    used = {name: known[name]["classifier"] for name in ran if "classifier" in known.get(name, {})}
+    if not used:
+        return []
+    common = Counter(used.values()).most_common(1)[0][0]
+    others = [f"{label_of(name, known)}: {one}" for name, one in used.items() if one != common]
+    return [("Classifier", "; ".join([common, *others]))]
 
 
 def _moment(text: Any) -> str | None:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from idfsmec.metrics import score_decisions
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-_Z = 1.959963984540054
+_ALPHA = 0.05
 
 
 def areas(values: Floats, y: Codes, n_classes: int) -> Floats:
@@ -38,11 +39,13 @@ def areas_by_rank(ranks: Floats, member: Floats) -> Floats:
         return above / (own * (member.shape[-1] - own))
 
 
-def area_interval(area: float, n_in: int, n_out: int) -> tuple[float, float]:
+def area_interval(area: float, n_in: int, n_out: int, n_looks: int = 1) -> tuple[float, float]:
     """95 % interval of an AUC, by Newcombe's fifth method [1]_.
 
     It inverts a score test with the variance of Hanley and McNeil, so that an AUC of 1 among few
-    people has an interval of some length, where resampling gives none.
+    people has an interval of some length, where resampling gives none. Where the best of several
+    areas is picked, ``n_looks`` says of how many: the interval then holds for whichever it is
+    (Bonferroni).
 
     References
     ----------
@@ -58,11 +61,12 @@ def area_interval(area: float, n_in: int, n_out: int) -> tuple[float, float]:
     if not (np.isfinite(area) and n_in and n_out):
         return float("nan"), float("nan")
     extra = (n_in + n_out) / 2 - 1
+    z = float(ndtri(1 - _ALPHA / 2 / n_looks))
 
     def beyond(theta: float) -> float:
         spread = 1 + extra * ((1 - theta) / (2 - theta) + theta / (1 + theta))
         variance = theta * (1 - theta) * spread / (n_in * n_out)
-        return (area - theta) ** 2 - _Z**2 * variance
+        return (area - theta) ** 2 - z**2 * variance
 
     return _root(beyond, area, 0.0), _root(beyond, area, 1.0)
 
@@ -78,8 +82,15 @@ def _root(beyond: Callable[[float], float], inside: float, outside: float) -> fl
     return (near + far) / 2
 
 
-def figure(decisions: Floats, y: Codes) -> dict[str, float]:
+def figure(decisions: Floats, y: Codes, n_looks: int = 1) -> dict[str, float]:
     """How well held-out decisions, one row per person, tell the classes apart.
+
+    Parameters
+    ----------
+    decisions : ndarray of shape (n_people, n_classes)
+    y : ndarray of shape (n_people,)
+    n_looks : int, default=1
+        Of how many figures it is the best, or may turn out to be.
 
     Returns
     -------
@@ -90,7 +101,8 @@ def figure(decisions: Floats, y: Codes) -> dict[str, float]:
     people = np.arange(y.size)
     found = score_decisions(decisions, y, people, ["roc_auc", "balanced_accuracy"])
     counts = np.bincount(y)
-    low, high = area_interval(found["roc_auc"], int(counts.min()), int(y.size - counts.min()))
+    few = int(counts.min())
+    low, high = area_interval(found["roc_auc"], few, y.size - few, n_looks)
     return {
         "auc": found["roc_auc"],
         "low": low,

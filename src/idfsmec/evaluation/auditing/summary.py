@@ -39,7 +39,8 @@ class Audit:
     figures : dict
         ``logistic`` and ``boosting`` (all variables together, people held out), ``leader`` (the
         leading variable alone) and ``eeg``, each with ``auc``, ``low``, ``high`` and, but for
-        the leader, ``balanced_accuracy``.
+        the leader, ``balanced_accuracy``. Intervals of the recording's figures are wide enough
+        for the best of them to be picked.
     recording : str
         Which of the figures the recording reaches at best; empty where there is none.
     difference : dict or None
@@ -108,7 +109,8 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
     y = np.array(own["y"], dtype=np.intp)
     counts = np.bincount(y, minlength=len(own["classes"])).tolist() if y.size else []
     decisions = _decisions(own, parts)
-    figures = {name: figure(one, y) for name, one in decisions.items()}
+    looks = _looks(decisions, len(own["alone"]))
+    figures = {name: figure(one, y, looks[name]) for name, one in decisions.items()}
     figures.get("leader", {}).pop("balanced_accuracy", None)  # a value has no threshold
     found = suspects(own)
     best = max(
@@ -151,6 +153,15 @@ def _decisions(own: dict[str, Any], parts: Mapping[str, dict[str, Any]]) -> dict
         "eeg": (parts.get("eeg") or {}).get("decisions"),
     }
     return {name: np.array(one, dtype=float) for name, one in given.items() if one}
+
+
+def _looks(decisions: Mapping[str, np.ndarray], n_variables: int) -> dict[str, int]:
+    """Of how many figures each may be the best: the EEG's is one, the leader leads variables."""
+    models = len(decisions.keys() - {"eeg"})
+    return {
+        name: 1 if name == "eeg" else models * (n_variables if name == "leader" else 1)
+        for name in decisions
+    }
 
 
 def _judge(
