@@ -1,4 +1,4 @@
-"""Newton's method on a GPU, as a Triton kernel, for problems with features left over.
+"""Newton's method on a GPU, for problems with features left over.
 
 Steps are taken on the features with weight and on the difference of the two rows of W, as
 :mod:`support` explains; their sum is left to the features without weight.
@@ -7,15 +7,10 @@ Steps are taken on the features with weight and on the difference of the two row
 from __future__ import annotations
 
 from idfsmec.solver._kernel import (
-    conditions,
     jit,
-    kernel,
-    load_rows,
-    load_square,
     norm,
     residual_of,
     simplex,
-    store_rows,
     times,
     tl,
 )
@@ -161,7 +156,7 @@ def next_damping(better, damping, numbers):
 
 
 @jit
-def _polish(
+def polish_support(
     A_at,
     R_at,
     A,
@@ -230,60 +225,3 @@ def _polish(
         step += 1
         trying = (residual > enough * tol) & (damping < most) & (step < n_steps)
     return theta, half * (u + v), half * (u - v), value
-
-
-@kernel
-def polish(
-    active,
-    A_ptr,
-    R_ptr,
-    P_ptr,
-    numbers,
-    theta_ptr,
-    W_ptr,
-    scalars_ptr,
-    slot_ptr,
-    course_ptr,
-    n_slots,
-    d,
-    done,
-    patient,
-    D: tl.constexpr,
-    N: tl.constexpr,
-):
-    """End one settled problem by Newton's method."""
-    problem = tl.load(active + tl.program_id(0)).to(tl.int64)
-    feature = tl.arange(0, D)
-    valid = feature < d
-    vector = problem * d + feature
-    theta = tl.load(theta_ptr + vector, mask=valid, other=0.0)
-    at = scalars_ptr + problem * 5
-    p0, p1 = load_rows(P_ptr, problem, d, D)
-    A_at, R_at = A_ptr + problem * d * d, R_ptr + problem * d * d
-    A, R = load_square(A_at, d, D), load_square(R_at, d, D)
-    w0, w1 = load_rows(W_ptr, problem, d, D)
-    theta, w0, w1, value = _polish(
-        A_at,
-        R_at,
-        A,
-        R,
-        p0,
-        p1,
-        d,
-        valid,
-        theta,
-        w0,
-        w1,
-        tl.load(at),
-        patient > 0,
-        numbers,
-        D,
-        N,
-    )
-    _, _, _, _, _, _, _, _, _, far = conditions(A, R, p0, p1, theta, w0, w1, valid)
-    tl.store(theta_ptr + vector, theta, mask=valid)
-    store_rows(W_ptr, problem, d, w0, w1, D)
-    tl.store(at, value)
-    tl.store(at + 3, far)
-    slot = tl.load(slot_ptr + problem)
-    tl.store(course_ptr + done * n_slots + tl.maximum(slot, 0), value, mask=slot >= 0)

@@ -101,7 +101,7 @@ class _Batch:
 
     def advance(self, active: Any, numbers: Any, slot: Any, done: int, n_steps: int) -> None:
         """First-order steps of the active problems, and Newton's where these have settled."""
-        from idfsmec.solver import _kernel
+        from idfsmec.solver import _kernel, _kernel_polish
 
         grid = (active.shape[0],)
         d = self.theta.shape[1]
@@ -114,31 +114,29 @@ class _Batch:
             D=size,
             num_warps=1,
         )
-        for polish, some, options in self._settled(active):
-            polish[(some.shape[0],)](
+        for some, options in self._settled(active):
+            _kernel_polish.polish[(some.shape[0],)](
                 *(some, *self.matrices, numbers, *points, self.scalars, *course),
                 *(done + n_steps, int(done + n_steps >= LONG)),
                 D=size,
                 **options,
             )
 
-    def _settled(self, active: Any) -> Iterator[tuple[Any, Any, dict[str, int]]]:
-        """Problems that Newton's method may end, and the kernel for the size of their support."""
-        from idfsmec.solver import _kernel_newton, _kernel_whole
-
+    def _settled(self, active: Any) -> Iterator[tuple[Any, dict[str, int]]]:
+        """Problems that Newton's method may end, and what fits the size of their support."""
         d = self.theta.shape[1]
         settled = active[self.scalars[active, 4] > 0]
         n_positive = (self.theta[settled] > 0).sum(1)
         n_positive[~self.centred[settled]] = d
         whole = _power_of_two(3 * d + 5)
-        for least, most, kernel, length in (
-            (0, min(14, d - 2), _kernel_newton.polish, 32),
-            (14, d - 2, _kernel_newton.polish, 64),
-            (d - 2, d, _kernel_whole.polish_whole, whole),
+        for least, most, length, on_all in (
+            (0, min(14, d - 2), 32, False),
+            (14, d - 2, 64, False),
+            (d - 2, d, whole, True),
         ):
             some = settled[(n_positive > least) & (n_positive <= most)]
             if some.shape[0]:
-                yield kernel, some, {"N": length, "num_warps": _WARPS[length]}
+                yield some, {"N": length, "WHOLE": on_all, "num_warps": _WARPS[length]}
 
 
 def _power_of_two(size: int) -> int:
