@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from idfsmec._entanglement import entanglement, say_entanglement
 from idfsmec.errors import InputError
 from idfsmec.evaluation.tables import TableArrays
-from idfsmec.prediction.harmonizer import SiteHarmonizer, entanglement, say_entanglement
+from idfsmec.prediction.harmonizer import SiteHarmonizer
 from idfsmec.prediction.sites import refuse_one_site
 from idfsmec.table import FeatureTable
 

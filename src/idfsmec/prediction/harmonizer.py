@@ -12,6 +12,7 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from idfsmec._entanglement import entanglement, say_entanglement
 from idfsmec._parameters import (
     CheckedEstimator,
     Constraints,
@@ -21,12 +22,9 @@ from idfsmec._parameters import (
 )
 from idfsmec._table_checks import SITE
 from idfsmec.errors import ArgumentError
-from idfsmec.prediction._site_effects import SiteModel, site_effects
+from idfsmec.solver.sites import SiteModel, site_effects
 
 Array = NDArray[np.float64]
-
-#: From this share of the classes' difference on, sites and labels are called entangled.
-ENTANGLED = 0.25
 
 
 class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
@@ -67,8 +65,8 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
     Warns
     -----
     UserWarning
-        A quarter or more of the difference between classes lies between sites
-        (:func:`entanglement`): harmonizing takes out that much of it with what sites do.
+        A quarter or more of the difference between classes lies between sites (sites explain
+        that much of the labels' variance): harmonizing takes it out with what sites do.
 
     Notes
     -----
@@ -312,36 +310,3 @@ def _warn_if_entangled(member: NDArray[np.intp], y: ArrayLike | None) -> None:
     check_consistent_length(member, labels)
     if said := say_entanglement(entanglement(member, labels)):
         warnings.warn(said, UserWarning, stacklevel=4)
-
-
-def entanglement(sites: ArrayLike, y: ArrayLike) -> float:
-    """Say how much of the difference between classes lies between sites, from 0 to 1.
-
-    It is the share of the labels' variance that sites explain (for two classes R squared, for
-    more Goodman and Kruskal's tau). Taking out the sites' means takes out as much of what the
-    classes differ by.
-
-    Examples
-    --------
-    >>> entanglement(["Oslo"] * 4 + ["Lund"] * 4, [0, 0, 0, 1, 0, 1, 1, 1])
-    0.25
-    """
-    where = np.unique(np.asarray(sites), return_inverse=True)[1]
-    codes = np.unique(np.asarray(y), return_inverse=True)[1]
-    counts = np.zeros((where.max() + 1, codes.max() + 1))
-    np.add.at(counts, (where, codes), 1)
-    sizes = counts.sum(axis=1)
-    spread = 1 - np.sum((counts.sum(axis=0) / counts.sum()) ** 2)
-    within = sizes / counts.sum() @ (1 - np.sum((counts / sizes[:, None]) ** 2, axis=1))
-    return float(1 - within / spread) if spread > 0 else 0.0
-
-
-def say_entanglement(share: float) -> str:
-    """Words of warning, or none where sites have their share of each class."""
-    if share < ENTANGLED:
-        return ""
-    return (
-        f"site and label are entangled: {100 * share:.0f} % of the difference between classes "
-        "lies between sites, and harmonizing takes it out with what sites do. See what idfsmec "
-        "audit (idfsmec.evaluation.audit) says of the table, and compare with no harmonizing."
-    )

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from idfsmec._entanglement import ENTANGLED, entanglement_of_counts
 from idfsmec.evaluation import Results, site_scores
-from idfsmec.prediction.harmonizer import ENTANGLED, entanglement
 from idfsmec.report.formatting import listing, percent, plain_row
 from idfsmec.report.scores import experiment_protocol, lowest_rate, proposed_method
 from idfsmec.report.style import label_of
@@ -50,14 +50,10 @@ def warn_of_sites(results: Results) -> list[tuple[str, str]]:
         return []
     found = []
     for name, about in results.tables.items():
-        cells = [
-            (site["site"], label, n)
-            for site in about.get("sites", [])
-            for label, n in site["labels"].items()
-        ]
-        sites = [site for site, _, n in cells for _ in range(n)]
-        labels = [label for _, label, n in cells for _ in range(n)]
-        if sites and (share := entanglement(sites, labels)) >= ENTANGLED:
+        sites = about.get("sites", [])
+        labels = sorted({label for site in sites for label in site["labels"]})
+        counts = [[site["labels"].get(label, 0) for label in labels] for site in sites]
+        if sites and (share := entanglement_of_counts(counts)) >= ENTANGLED:
             text = (
                 f"Of the difference between the groups {percent(share)} lies between hospitals, "
                 "and harmonizing takes it out with what hospitals do. Compare with a run without "

@@ -1,4 +1,8 @@
-"""What sites do to features: least squares within sites, and empirical Bayes over features."""
+"""What sites do to features: least squares within sites, and empirical Bayes over features.
+
+Without covariates all of it follows from counts, means and squares of each site, so that it can be
+had from sums as well as from samples.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +45,29 @@ class SiteModel(NamedTuple):
                 model.mean[columns], model.scale[columns], model.coef[:, columns] = fitted
         return model
 
+    @classmethod
+    def of_moments(cls, count: Array, mean: Array, squares: Array, shares: Array) -> SiteModel:
+        """The same without covariates, from what is known of each site.
+
+        Parameters
+        ----------
+        count, mean, squares : ndarray of shape (n_sites, n_features)
+            Values there are, their mean, and the sum of their squares about it.
+        shares : ndarray of shape (n_sites,)
+            Samples of each site, whatever features they have.
+        """
+        some = count > 0
+        weights = np.where(some, np.asarray(shares)[:, None], 0.0)
+        total, n = weights.sum(axis=0), count.sum(axis=0)
+        centre = np.sum(weights * np.where(some, mean, 0.0), axis=0) / np.where(
+            total > 0, total, 1
+        )
+        within, present = np.where(some, squares, 0.0), np.where(n > 0, n, 1)
+        scale = np.sqrt(within.sum(axis=0) / present)
+        size = np.sqrt(np.sum(within + count * np.where(some, mean, 0.0) ** 2, axis=0) / present)
+        scale[scale <= _ROUNDING * size] = 0.0
+        return cls(centre, scale, np.zeros((0, n.size)))
+
     def standardise(self, X: Array, covariates: Array) -> Array:
         """Give what the model does not explain, in units of the scale; 0 where that is 0."""
         unit = np.where(self.scale > 0, self.scale, 1.0)
@@ -56,7 +83,7 @@ def _within_sites(
     design = np.column_stack([member[:, None] == there, covariates])
     solution = np.linalg.lstsq(design, X)[0]
     scale = np.sqrt(np.mean((X - design @ solution) ** 2, axis=0))
-    scale[scale <= _ROUNDING * np.abs(X).max(axis=0)] = 0.0
+    scale[scale <= _ROUNDING * np.sqrt(np.mean(X**2, axis=0))] = 0.0
     # Sites count by all their samples: gaps within a site do not move the common location.
     mean = np.average(solution[: there.size], axis=0, weights=shares[there])
     return SiteModel(mean, scale, solution[there.size :])
@@ -73,10 +100,17 @@ def site_effects(residuals: Array, empirical_bayes: bool) -> tuple[Array, Array]
         Whether features lend each other strength: shifts are normal around their mean, variances
         inverse gamma, both with the moments found. It needs two features with two values each.
     """
-    n = np.sum(~np.isnan(residuals), axis=0)
+    n = np.sum(~np.isnan(residuals), axis=0).astype(np.float64)
     total = np.nansum(residuals, axis=0)
     shift = np.divide(total, n, out=np.zeros(n.size), where=n > 0)
     squares = np.nansum((residuals - shift) ** 2, axis=0)
+    return effects_of_moments(n, shift, squares, empirical_bayes)
+
+
+def effects_of_moments(
+    n: Array, shift: Array, squares: Array, empirical_bayes: bool = True
+) -> tuple[Array, Array]:
+    """Give the same from counts, means and squares about the means of standardised residuals."""
     variance = np.divide(squares, n - 1, out=np.ones(n.size), where=n > 1)
     varies = (n > 1) & (variance > (_ROUNDING * (1 + np.abs(shift))) ** 2)
     variance[~varies] = 1.0
@@ -86,7 +120,7 @@ def site_effects(residuals: Array, empirical_bayes: bool) -> tuple[Array, Array]
 
 
 def _shrunk(
-    n: NDArray[np.intp], own: Array, squares: Array, variance: Array, varies: NDArray[np.bool_]
+    n: Array, own: Array, squares: Array, variance: Array, varies: NDArray[np.bool_]
 ) -> tuple[Array, Array]:
     """Posterior means of shift and variance, each given the other, until they agree."""
     centre, spread = own[varies].mean(), own[varies].var(ddof=1)
@@ -107,3 +141,36 @@ def _shrunk(
         if change <= _TOLERANCE:
             break
     return shift, moved
+
+
+def site_maps(count: Array, mean: Array, squares: Array, shares: Array) -> tuple[Array, Array]:
+    """What brings each site to one location and scale: values become ``slope * x + offset``.
+
+    Parameters
+    ----------
+    count, mean, squares, shares
+        As in :meth:`SiteModel.of_moments`.
+
+    Returns
+    -------
+    slope, offset : ndarray of shape (n_sites, n_features)
+
+    Examples
+    --------
+    >>> count, mean = np.full((2, 3), 50.0), np.array([[0.0, 0.1, 0.2], [5.0, 5.1, 5.2]])
+    >>> slope, offset = site_maps(count, mean, 50 * np.ones((2, 3)), np.ones(2))
+    >>> (slope * mean + offset).round(1)
+    array([[2.5, 2.6, 2.7],
+           [2.5, 2.6, 2.7]])
+    """
+    model = SiteModel.of_moments(count, mean, squares, shares)
+    varies, unit = model.scale > 0, np.where(model.scale > 0, model.scale, 1.0)
+    slope, offset = np.ones_like(mean), np.zeros_like(mean)
+    for site, n in enumerate(count):
+        own = np.where(varies & (n > 0), (mean[site] - model.mean) / unit, 0.0)
+        spread = np.where(varies & (n > 0), squares[site] / unit**2, 0.0)
+        shift, variance = effects_of_moments(n, own, spread)
+        rate = 1 / np.sqrt(variance)
+        slope[site] = np.where(varies, rate, 1.0)
+        offset[site] = np.where(varies, model.mean - rate * (model.mean + unit * shift), 0.0)
+    return slope, offset
