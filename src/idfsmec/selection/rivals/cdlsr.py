@@ -8,7 +8,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError
+from scipy.linalg.lapack import dposv
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples, check_consistent_length
@@ -225,10 +226,13 @@ def _run_starts(selector: CDLSR, moments: _Moments, k: int) -> list[_Solution]:
 
 def _refit(moments: _Moments, support: NDArray[np.intp]) -> tuple[NDArray[np.float64], float]:
     """Least squares on the support: rows V (k, c) and the squared error."""
-    gram = moments.A[np.ix_(support, support)]
+    gram = moments.A[support[:, None], support]
     target = moments.B[support]
-    ridged = gram + _RIDGE * np.eye(support.size)
-    rows = cho_solve(cho_factor(ridged, overwrite_a=True), target)
+    ridged = gram.copy()
+    ridged.flat[:: support.size + 1] += _RIDGE
+    _, rows, failed = dposv(ridged.T, target, overwrite_a=1)
+    if failed:
+        raise LinAlgError(f"products of features are not positive definite (column {failed})")
     error = moments.y2 - 2 * np.sum(rows * target) + np.sum(rows * (gram @ rows))
     return rows, max(float(error), 0.0)
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_features, _num_samples, check_consistent_length
 
 from idfsmec._parameters import Constraints, integer, number
-from idfsmec.selection._base import CompleteSelector
+from idfsmec.selection._base import CompleteSelector, check_complete, ranks
+from idfsmec.selection.grid import Setting, training_samples
 from idfsmec.selection.rivals._regression import blas_threads_for, one_hot
 from idfsmec.solver import Scaling
 
@@ -108,20 +113,86 @@ class RFS(CompleteSelector):
         self.max_iter = max_iter
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
-        scaling = Scaling.learn(X)
-        constant = scaling.constant
-        Y = one_hot(y)
-        if self.center and not self.standardize:
-            scaling = replace(scaling, unit=np.where(constant, np.inf, 1.0))
-        if self.center or self.standardize:
-            X, Y = scaling.apply(X), Y - Y.mean(axis=0)
-        with blas_threads_for(min(X.shape)):
-            self.coef_, entering, history = _minimise(X, Y, self.gamma, self.tol, self.max_iter)
-        self.objective_history_ = np.array(history)
-        self.n_iter_ = len(history)
-        scores = np.linalg.norm(self.coef_, axis=1)
-        scores[constant | (scores <= _VANISHED * scores.max())] = 0
-        self._set_ranking(scores, np.lexsort([-entering, -scores, constant]))
+        found = _solve(self, X, y)
+        self.coef_, self.objective_history_ = found.coef, np.array(found.history)
+        self.n_iter_ = len(found.history)
+        self._set_ranking(found.scores, found.order)
+
+    def rank_grid(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        settings: Sequence[Setting],
+        *,
+        held_out: Sequence[NDArray[np.intp]] | None = None,
+        groups: ArrayLike | None = None,
+    ) -> NDArray[np.intp]:
+        """Rank with many settings; where X fits Y exactly, smaller penalties are not solved again.
+
+        If W minimises the objective at one gamma and leaves no residuals, then no W' does better
+        at a smaller one: it would have to be smaller than W, and would then be better at the first
+        gamma too. Features are ranked as at the larger gamma, where a fit of its own may differ
+        within ``tol``.
+
+        Parameters and result are those of :func:`idfsmec.selection.rank_grid`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> RFS().rank_grid(X, y, [{"gamma": 0.1}, {"gamma": 10.0}]).shape
+        (1, 2, 4)
+        """
+        check_consistent_length(X, y, groups)
+        selectors = self._with_settings(settings)
+        by_gamma = sorted(range(len(selectors)), key=lambda place: -selectors[place].gamma)
+        folds = training_samples(_num_samples(X), held_out)
+        found = np.empty((len(folds), len(selectors), _num_features(X)), dtype=np.intp)
+        for fold, kept in enumerate(folds):
+            data = check_complete(clone(self), *(_safe_indexing(part, kept) for part in (X, y)))
+            exact: dict[tuple[bool, bool, float, int], NDArray[np.intp]] = {}
+            for place in by_gamma:
+                one = selectors[place]
+                alike = (one.center, one.standardize, one.tol, one.max_iter)
+                if alike in exact:
+                    found[fold, place] = exact[alike]
+                    continue
+                solved = _solve(one, *data)
+                found[fold, place] = ranks(solved.order)
+                if solved.exact:
+                    exact[alike] = found[fold, place]
+        return found
+
+
+class _Found(NamedTuple):
+    """W, scores and order of the features, the course of the objective, and if X W is Y."""
+
+    coef: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    order: NDArray[np.intp]
+    history: list[float]
+    exact: bool
+
+
+def _solve(selector: RFS, X: NDArray[np.float64], y: NDArray[np.intp]) -> _Found:
+    scaling = Scaling.learn(X)
+    constant = scaling.constant
+    Y = one_hot(y)
+    if selector.center and not selector.standardize:
+        scaling = replace(scaling, unit=np.where(constant, np.inf, 1.0))
+    if selector.center or selector.standardize:
+        X, Y = scaling.apply(X), Y - Y.mean(axis=0)
+    with blas_threads_for(min(X.shape)):
+        coef, entering, history = _minimise(X, Y, selector.gamma, selector.tol, selector.max_iter)
+    scores = np.linalg.norm(coef, axis=1)
+    exact = bool((np.linalg.norm(Y - X @ coef, axis=1) <= _residual_floor(Y)).all())
+    scores[constant | (scores <= _VANISHED * scores.max())] = 0
+    return _Found(coef, scores, np.lexsort([-entering, -scores, constant]), history, exact)
+
+
+def _residual_floor(Y: NDArray[np.float64]) -> float:
+    """What counts as no residual."""
+    return float(_SMOOTH_RESIDUALS * np.linalg.norm(Y, axis=1).max())
 
 
 def _minimise(
@@ -132,7 +203,7 @@ def _minimise(
     active = np.arange(X.shape[1])
     X_active = X
     weights = _Momentum(np.ones(X.shape[1]), np.ones(X.shape[0]))
-    residual_floor = _SMOOTH_RESIDUALS * np.linalg.norm(Y, axis=1).max()
+    residual_floor = _residual_floor(Y)
     history: list[float] = []
     for _ in range(max_iter):
         dual = _solve_weighted(X_active, Y, gamma, weights.features, weights.samples)
@@ -166,7 +237,7 @@ def _minimise(
             f"RFS did not converge in max_iter={max_iter} iterations; the ranking may still "
             "change. Raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     coef[active] = W
     return coef, 2 * np.linalg.norm(X.T @ dual, axis=1), history
@@ -226,12 +297,13 @@ def _solve_weighted(
         scaled = X * np.sqrt(feature_weights)
         kernel = scaled @ scaled.T
         kernel[np.diag_indices(n_samples)] += gamma * sample_weights
-        return cho_solve(cho_factor(kernel, overwrite_a=True), Y)
+        factor = cho_factor(kernel, overwrite_a=True, check_finite=False)
+        return cho_solve(factor, Y, check_finite=False)
     scaled = X * np.sqrt(feature_weights)
     precision = 1 / sample_weights[:, None]
     weighted = scaled * np.sqrt(precision)
     normal = weighted.T @ weighted
     normal[np.diag_indices(n_features)] += gamma
-    factor = cho_factor(normal, overwrite_a=True)
-    fitted = scaled @ cho_solve(factor, scaled.T @ (Y * precision))
+    factor = cho_factor(normal, overwrite_a=True, check_finite=False)
+    fitted = scaled @ cho_solve(factor, scaled.T @ (Y * precision), check_finite=False)
     return (Y - fitted) * precision / gamma
