@@ -1,5 +1,7 @@
 """One recording: every source of missing channels, and that none of them leaks."""
 
+import warnings
+
 import mne
 import numpy as np
 import pytest
@@ -53,6 +55,34 @@ def test_an_annotation_for_all_channels_leaves_its_epochs_out(raw):
     found = extract_recording(raw, PLAIN)
     assert found.X.index.tolist() == [0, 20, 30]
     assert (found.n_epochs, found.n_rows) == (4, 3)
+
+
+@pytest.mark.parametrize(("seconds", "n_rows"), [(0.008, 4), (0.1, 4), (0.11, 3)])
+def test_a_little_filling_at_the_very_end_costs_no_epoch(raw, seconds, n_rows):
+    # What MNE writes at the end of an EDF file whose last data record it had to fill.
+    end = 40.0
+    raw.crop(0, end, include_tmax=False)
+    raw.set_annotations(mne.Annotations([end - seconds], [seconds], ["BAD_ACQ_SKIP"]))
+    assert extract_recording(raw, PLAIN).n_rows == n_rows
+    raw.set_annotations(mne.Annotations([end - seconds], [seconds], ["BAD_loose"]))
+    assert extract_recording(raw, PLAIN).n_rows == 3  # somebody has said so
+    raw.set_annotations(mne.Annotations([end - 10 - seconds], [seconds], ["BAD_ACQ_SKIP"]))
+    assert extract_recording(raw, PLAIN).n_rows == 3
+
+
+def test_an_edf_file_of_mne_keeps_its_last_epoch(raw, tmp_path):
+    raw.crop(0, 40, include_tmax=False)
+    short = raw.copy().crop(0, raw.times[-3])  # two samples less than whole seconds
+    options = {"physical_range": "auto", "verbose": "error"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # MNE says that it fills the last record
+        mne.export.export_raw(tmp_path / "filled.edf", short, **options)
+    filled = mne.io.read_raw(tmp_path / "filled.edf", verbose="error")
+    assert filled.n_times == raw.n_times
+    last, expected = (extract_recording(one, PLAIN).X.iloc[-1] for one in (filled, raw))
+    assert len(extract_recording(filled, PLAIN).X) == 4
+    powers = [name for name in expected.index if "__ap_" in name]
+    np.testing.assert_allclose(last[powers], expected[powers], rtol=0.02)
 
 
 def test_empty_epochs_may_be_kept_as_rows_of_nan(raw):

@@ -16,7 +16,7 @@ from idfsmec.features.registry import DEFAULT_FEATURES, FEATURES, Feature, check
 from idfsmec.missing import TYPICAL_AMPLITUDE, DetectionLimits, checked_mains
 
 # Part of every cache key: raise it when the same settings give other numbers than before.
-ALGORITHM_VERSION = 3
+ALGORITHM_VERSION = 4
 
 REFERENCES = ("keep", "average")
 CHANNEL_CHOICES = ("scalp", "all")

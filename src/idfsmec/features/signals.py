@@ -19,8 +19,13 @@ from idfsmec.recordings import Recording, channel_plan, find_joints
 
 if TYPE_CHECKING:
     import mne
+    import pandas as pd
 
 Mask = NDArray[np.bool_]
+#: Share of an epoch that may be filling at the end of a recording.
+_FILLING = 0.01
+# Seconds: times in files are rounded.
+_INSTANT = 1e-4
 
 
 @dataclass(frozen=True)
@@ -129,14 +134,19 @@ def _from_mne(
     if isinstance(measured, mne.io.BaseRaw):
         data = _read(measured, own, source)
         grid = epoch_grid(data.shape[1], about["sfreq"], settings)
-        marked = _marks(measured, own, grid.n_epochs, grid.starts, grid.duration)
+        bads = observed_from_bads(measured, own, grid.n_epochs)
+        kept = _without_filling(measured, grid.duration)
+        annotated = observed_from_annotations(kept, own, grid.starts, grid.duration)
+        marked = _marks(bads, annotated)
         marked["across an interruption"] = _across(find_joints(measured), grid, len(own))
         return Signals(data, grid=grid, marked=marked, **about)
     if not measured.preload:  # else its events would still hold the epochs that reading drops
         measured = measured.copy().load_data()
     data = _read(measured, own, source)
     passed = float(info["highpass"] or 0.0), float(info["lowpass"] or np.inf)
-    return Signals(data, marked=_marks(measured, own, len(data)), passed=passed, **about)
+    bads = observed_from_bads(measured, own, len(data))
+    marked = _marks(bads, observed_from_annotations(measured, own))
+    return Signals(data, marked=marked, passed=passed, **about)
 
 
 def _count_recorded(measured: mne.io.BaseRaw | mne.BaseEpochs) -> int:
@@ -165,12 +175,22 @@ def _read(
         ) from error
 
 
-def _marks(
-    measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str], n_epochs: int, *times: Any
-) -> dict[str, Mask]:
-    bads = observed_from_bads(measured, names, n_epochs)
-    annotated = observed_from_annotations(measured, names, *times)
+def _marks(bads: pd.DataFrame, annotated: pd.DataFrame) -> dict[str, Mask]:
     return {"marked bad": ~bads.to_numpy(bool), "annotated BAD": ~annotated.to_numpy(bool)}
+
+
+def _without_filling(raw: mne.io.BaseRaw, epoch: float) -> mne.Annotations:
+    """Give the annotations from the first sample on, but for a little filling at the very end.
+
+    MNE, writing EDF, fills the last data record with the last value and annotates that as bad: two
+    samples would cost the whole epoch that they end.
+    """
+    marks = raw.annotations.copy()
+    marks.onset = marks.onset - raw.first_time
+    behind = raw.n_times / raw.info["sfreq"] - _FILLING * epoch - _INSTANT
+    skipped = [mark["description"].upper() == "BAD_ACQ_SKIP" for mark in marks]
+    marks.delete(np.flatnonzero(np.array(skipped, dtype=bool) & (marks.onset >= behind)))
+    return marks
 
 
 def _across(joints: NDArray[np.float64], grid: EpochGrid, n_channels: int) -> Mask:
