@@ -41,7 +41,9 @@ def rank(n_with: int, seed: int, channel_loss: str) -> int:
     X, y, channels, people = cohort(n_with, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        selector = IDFSMEC(channels, channel_loss=channel_loss).fit(X, y, people)
+        # Names of people decide about folds: others in every draw.
+        names = [f"{seed}-{one}" for one in people]
+        selector = IDFSMEC(channels, channel_loss=channel_loss).fit(X, y, names)
     weights = selector.channel_weights_
     return int((weights > weights[-1]).sum()) + 1
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +98,8 @@ def _simulate(given: argparse.Namespace, seed: int) -> Planted:
         given.out.mkdir(parents=True, exist_ok=True)
         extract_to_file(cohort.recordings, path, n_jobs=given.jobs)
     table = FeatureTable.read(path)
+    # Names of people decide about folds: others in every cohort.
+    table = replace(table, subjects=pd.Series([f"{seed}-{one}" for one in table.subjects]))
     return Planted(table, cohort.informative_features, cohort.informative_channels)
 
 

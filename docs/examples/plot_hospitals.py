@@ -48,7 +48,7 @@ print(shared[2].describe())
 # changes is hardly seen.
 selector = IDFSMEC(n_features_to_select=5).fit_summaries(shared)
 rows = FeatureTable.concat([a, b, c])
-wanted = IDFSMEC(channel_loss="held-out-sums").fit(rows.X, rows.y, rows.subjects)
+wanted = IDFSMEC().fit(rows.X, rows.y, rows.subjects)
 fig, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
 ax.axline((0, 0), slope=1, color="0.8", zorder=0)
 ax.scatter(wanted.scores_, selector.scores_)
@@ -66,7 +66,7 @@ print(f"largest difference: {np.abs(exact.scores_ - wanted.scores_).max():.0e}")
 # The second hospital withdraws: its summary is taken away again.
 left = sum(everything[1:], start=everything[0]) - everything[1]
 without = FeatureTable.concat([a, c])
-wanted = IDFSMEC(channel_loss="held-out-sums").fit(without.X, without.y, without.subjects)
+wanted = IDFSMEC().fit(without.X, without.y, without.subjects)
 print(
     f"largest difference: {np.abs(IDFSMEC().fit_summaries([left]).scores_ - wanted.scores_).max():.0e}"
 )

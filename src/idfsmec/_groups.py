@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -70,29 +71,35 @@ def warn_of_split_people(owner: str, stacklevel: int = 3) -> None:
     )
 
 
-def name_folds(names: ArrayLike, n_folds: int) -> NDArray[np.intp]:
+def name_folds(names: ArrayLike, n_folds: int, n_deals: int = 1) -> NDArray[np.intp]:
     """Deal people to folds by their names alone, so that tables that share no rows agree.
 
-    The fold is the first eight bytes of the SHA-256 of the name, as text, modulo ``n_folds``. For
-    half as many folds it is the same fold modulo that number.
+    The fold is eight bytes of the SHA-256 of the name, as text, modulo ``n_folds``: the first
+    eight for the first deal, the next for the second. For half as many folds it is the same fold
+    modulo that number.
 
     Parameters
     ----------
     names : array-like of shape (n_samples,)
     n_folds : int
+    n_deals : int
+        Ways to deal people, each time to be with others in a fold; 4 at most.
+
+    Returns
+    -------
+    ndarray of shape (n_deals, n_samples)
 
     Examples
     --------
     >>> name_folds(["ann", "bob", "ann", "eve"], 4).tolist()
-    [2, 2, 2, 3]
+    [[2, 2, 2, 3]]
     """
     people, member = np.unique(np.asarray(names).astype(str), return_inverse=True)
-    digests = (sha256(name.encode()).digest()[:8] for name in people.tolist())
-    folds = [int.from_bytes(digest, "big") % n_folds for digest in digests]
-    return np.array(folds, dtype=np.intp)[member]
+    digests = [sha256(name.encode()).digest() for name in people.tolist()]
+    return digest_folds(digests, n_folds, n_deals)[:, member]
 
 
-def row_names(X: NDArray[np.float64]) -> NDArray:
-    """Name samples by their values: without groups, alike samples are one person."""
-    plain = np.ascontiguousarray(np.where(np.isnan(X), np.nan, X) + 0.0)
-    return np.array([sha256(row.tobytes()).hexdigest()[:16] for row in plain], dtype=str)
+def digest_folds(digests: Sequence[bytes], n_folds: int, n_deals: int = 1) -> NDArray[np.intp]:
+    """Deal people to folds by the SHA-256 of their names; see :func:`name_folds`."""
+    numbers = np.frombuffer(b"".join(digests), dtype=">u8").reshape(-1, 4)
+    return (numbers[:, :n_deals].T % np.uint64(n_folds)).astype(np.intp)

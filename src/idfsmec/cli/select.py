@@ -37,13 +37,6 @@ TablePaths = Annotated[
         "(.summary) of hospitals, as one.",
     ),
 ]
-BySums = Annotated[
-    bool,
-    typer.Option(
-        "--by-sums",
-        help="Rank from sums, as for folders and summaries, where there are tables alone.",
-    ),
-]
 Output = Annotated[
     AnyPath, typer.Option("-o", "--output", help="Where to write the ranking, a CSV file.")
 ]
@@ -79,7 +72,6 @@ def select(
     tune: Tune = False,
     resamples: Resamples = 0,
     seed: Seed = 0,
-    by_sums: BySums = False,
     force: Force = False,
 ) -> pd.DataFrame:
     """Rank the features and channels of a table in which channels may be missing.
@@ -90,9 +82,9 @@ def select(
         idfsmec select table.csv --tune --resamples 100
         idfsmec select a.summary b.summary our_table.parquet -o ranking.csv
 
-    Folders of Parquet files are read a few rows at a time. From them and from
-    summaries, channels are judged by sums over people held out. All halves are
-    solved in one batch by one process, so there is no --jobs.
+    Folders of Parquet files are read a few rows at a time. Summaries and folders
+    give the ranking that all rows in one table would give. All halves are solved
+    in one batch by one process, so there is no --jobs.
     """
     from idfsmec.selection import channel_frame, ranking_frame
 
@@ -100,7 +92,7 @@ def select(
     _check(output, k, force)
     check_resamples(resamples)
     check_seed(seed)
-    if by_sums or any(path.is_dir() or path.suffix.lower() == ".summary" for path in paths):
+    if any(path.is_dir() or path.suffix.lower() == ".summary" for path in paths):
         if tune or resamples:
             raise InputError("--tune and --resamples need the rows of all people, in table files.")
         return _select_by_sums(paths, output, k, lam, gamma)

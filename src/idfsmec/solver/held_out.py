@@ -1,155 +1,135 @@
 """What the regressions of channels cost on people that they have not seen.
 
 The loss on the training samples is no fair judge of channels: a channel that one class hardly has
-is easy to predict from, because nearly always the other class is right. On held-out samples, each
-class counted by its share among all samples, such a channel is as bad as it is. A person's samples
-are predicted by their mean, which is less noisy than they are.
+is easy to predict from, because nearly always the other class is right. On held-out people, each
+class counted by its share among all samples, such a channel is as bad as it is. What is predicted
+for a person is the mean over their samples, which is less noisy than these.
+
+A prediction is linear in a person's means. So the mean and the variance of what is predicted for
+the people of a class follow from sums over them, and with these two the error that predicted
+class indicators have after clipping to [0, 1], as it is expected if predictions are normal. The
+clipping keeps one wild value from outweighing everybody else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
+from idfsmec.solver.cells import CellGroup, Cells
 from idfsmec.solver.channels import ChannelFits
-from idfsmec.solver.table_moments import Group, TableMoments
 
 Array = NDArray[np.float64]
 
+_SQRT_2PI = np.sqrt(2.0 * np.pi)
+# Squares of deviations outside are no numbers; beyond so many deviations nobody is left.
+_LEAST, _MOST, _NOBODY = 1e-140, 1e140, 100.0
 
-def held_out_losses(
-    X: Array,
-    codes: NDArray,
-    held_out: Sequence[NDArray[np.intp]],
-    training: Sequence[TableMoments],
-    fits: ChannelFits,
-    weights: Array | None = None,
-    people: NDArray | None = None,
-    *,
-    missing_indicator: bool = True,
-    clip: bool = True,
-) -> Array:
-    """Mean squared error of every channel's regression on the samples held out by folds.
 
-    What is predicted for a person's samples (of one class) that have the channel is averaged.
-    Errors of a class are averaged over its samples that have the channel, and the classes are
-    averaged by their shares among all held-out samples, whether these have the channel or not.
+def held_out_losses(cells: Cells, fits: ChannelFits, *, missing_indicator: bool = True) -> Array:
+    """Mean squared error of every channel's regression on the people held out by folds.
+
+    A person is predicted by the mean of their samples that have the channel and counts once.
+    Errors are averaged over the people of a class who have the channel, over all folds of all
+    deals, and the classes are averaged by their shares among all samples, whether these have the
+    channel or another.
 
     Parameters
     ----------
-    X : ndarray of shape (n, D)
-        NaN where a channel is missing.
-    codes : ndarray of shape (n,)
-        Classes 0 ... c - 1; the target itself if there is one class.
-    held_out : sequence of integer arrays
-        Samples left out by each fold. They may be left out by several.
-    training : sequence of TableMoments
-        Of the other samples of each fold.
+    cells : Cells
     fits : ChannelFits
-        Solved from these.
-    weights : ndarray of shape (n,), optional
-        Of the samples.
-    people : ndarray of shape (n,), optional
-        Who each sample comes from; by default everyone has one.
+        Solved from ``cells.training(deal, fold)`` for each of ``cells.folds()``.
     missing_indicator : bool, default=True
-        False counts a sample without the channel as one at its mean.
-    clip : bool, default=True
-        Clip predicted class indicators to [0, 1], which only ever brings them closer.
+        False counts a person without the channel as one at its mean.
 
     Returns
     -------
     ndarray of shape (L, n_channels)
-        For every redundancy weight. Infinite where a channel lacks a class in the training part
-        of a fold, or in all that was held out.
+        For every redundancy weight. Infinite where a class was never held out while others of it,
+        and of all classes, were in the training part. The error of a score is the plain one.
     """
-    n_lams, n_classes = fits.feature_weights.shape[1], fits.coefficients.shape[2]
-    n_channels = training[0].n_channels
-    total = np.zeros((n_lams, n_channels, n_classes))
-    count, overall = np.zeros((n_channels, n_classes)), np.zeros(n_classes)
-    learned = np.ones(n_channels, dtype=bool)
-    weights = np.ones(codes.size) if weights is None else weights
-    how = (missing_indicator, clip and n_classes > 1)
-    for fold, rows in enumerate(held_out):
-        tested = _Tested.sort(rows, codes, weights, people, n_classes)
-        overall += tested.classes.T @ np.add.reduceat(tested.weights, tested.starts)
-        centred = X[tested.rows]
-        centred -= fits.centres[fold]
-        for group in training[fold].groups:
-            seen = group.moments.count[:, None] if n_classes == 1 else group.moments.class_count
-            learned[group.channels] &= (seen > 0).all(axis=1)
-            errors, there = _squared_errors(centred, tested, group, fits, fold, *how)
-            count[group.channels] += there @ tested.classes
-            total[:, group.channels] += errors.transpose(2, 0, 1) @ tested.classes
-    known = learned & (count > 0).all(axis=1)
-    means = total / np.where(count > 0, count, 1.0)
-    return np.where(known, means @ (overall / overall.sum()), np.inf)
+    n_classes = cells.total.shape[2]
+    n_lams = fits.feature_weights.shape[1]
+    total = np.zeros((cells.n_channels, n_lams, n_classes))
+    count = np.zeros((cells.n_channels, n_classes))
+    for at, (deal, fold) in enumerate(cells.folds()):
+        for group in cells.groups:
+            own, sums = group.channels, group.sums
+            others = sums.count[:, deal].sum(axis=1) - sums.count[:, deal, fold]
+            learned = np.asarray(np.all(others > 0, axis=1))[:, None]
+            people = sums.people[:, deal, fold] * learned
+            errors = _errors(group, deal, fold, fits, at, cells.score)
+            total[own] += people[:, None, :] * errors
+            if not missing_indicator:
+                gaps = (cells.people[deal, fold] - sums.people[:, deal, fold]) * learned
+                share = fits.class_shares[at, own]
+                constant = ((np.eye(n_classes) - share[:, None, :]) ** 2).sum(axis=2)
+                total[own] += (gaps * constant)[:, None, :]
+                people = people + gaps
+            count[own] += people
+    known = np.asarray(np.all(count > 0, axis=1))
+    means = total / np.where(count > 0, count, 1.0)[:, None, :]
+    shares = cells.seen / max(cells.seen.sum(), 1e-300)
+    return np.where(known[:, None], (means * shares).sum(axis=2), np.inf).T
 
 
-@dataclass(frozen=True)
-class _Tested:
-    """Held-out samples, those of a person with the same target next to each other.
+def _errors(
+    group: CellGroup, deal: int, fold: int, fits: ChannelFits, at: int, score: bool
+) -> Array:
+    """Mean error of the people of each class in a fold, shape (b, L, c)."""
+    sums = group.sums
+    people = sums.people[:, deal, fold]
+    n = np.where(people > 0, people, 1.0)
+    mean = sums.sum_m[:, deal, fold] / n[..., None]
+    spread = sums.sum_mm[:, deal, fold] / n[..., None, None]
+    spread = spread - mean[..., :, None] * mean[..., None, :]
+    d = group.columns.shape[1]
+    away = sums.shift[:, :d] - fits.centres[at][group.columns]
+    share = fits.class_shares[at, group.channels]
+    found = []
+    # One redundancy weight after the other: together they would have other last digits than alone.
+    for coefficients in fits.coefficients[at]:
+        plain = coefficients[:, group.columns].transpose(1, 0, 2)  # (b, c, d)
+        base = share + (away[:, None, :] * plain).sum(axis=2)
+        inner = plain * sums.scale[:, None, :d]
+        if score:
+            # What is left of the score, which is the last feature.
+            inner, base = np.pad(-inner, ((0, 0), (0, 0), (0, 1)), constant_values=1.0), -base
+        said = base[:, None, :] + mean @ inner.transpose(0, 2, 1)  # (b, own class, class)
+        variance = ((inner[:, None] @ spread) * inner[:, None]).sum(axis=3)
+        if score:
+            errors = said**2 + np.maximum(variance, 0.0)
+        else:
+            errors = clipped_error(said, variance, np.eye(share.shape[1]))
+        found.append(errors.sum(axis=2))
+    return np.stack(found, axis=1)
 
-    ``classes`` (p, c) and ``targets`` (p, c) are of people, ``rows`` and ``weights`` of samples;
-    ``starts`` says where each person's begin.
+
+def clipped_error(mean: Array, variance: Array, truth: Array) -> Array:
+    """Expected squared error of a normal prediction clipped to [0, 1].
+
+    Parameters
+    ----------
+    mean, variance : ndarray
+        Of the prediction.
+    truth : ndarray
+        0 or 1.
+
+    Examples
+    --------
+    >>> clipped_error(np.array([0.25, 0.5, 9.0]), np.array([0.0, 1e20, 0.0]), np.array([0, 1, 0]))
+    array([0.0625, 0.5   , 1.    ])
     """
-
-    rows: NDArray[np.intp]
-    weights: Array
-    starts: NDArray[np.intp]
-    classes: Array
-    targets: Array
-
-    @classmethod
-    def sort(
-        cls,
-        rows: NDArray[np.intp],
-        codes: NDArray,
-        weights: Array,
-        people: NDArray | None,
-        n_classes: int,
-    ) -> _Tested:
-        starts = np.arange(rows.size)
-        if people is not None:
-            rows = rows[np.lexsort((codes[rows], people[rows]))]
-            who, what = people[rows], codes[rows]
-            starts = np.flatnonzero(np.r_[True, (who[1:] != who[:-1]) | (what[1:] != what[:-1])])
-        target = codes[rows[starts]]
-        if n_classes == 1:
-            return cls(rows, weights[rows], starts, np.ones((starts.size, 1)), target[:, None])
-        labels = np.eye(n_classes)[target]
-        return cls(rows, weights[rows], starts, labels, labels)
-
-
-def _squared_errors(
-    centred: Array,
-    tested: _Tested,
-    group: Group,
-    fits: ChannelFits,
-    fold: int,
-    missing_indicator: bool,
-    clip: bool,
-) -> tuple[Array, Array]:
-    """Weighted errors (b, p, L) of channels of one size, and the weight of who has them (b, p)."""
-    n_samples, (b, d) = centred.shape[0], group.columns.shape
-    own = group.columns.ravel()
-    if not np.array_equal(own, np.arange(centred.shape[1])):
-        centred = centred[:, own]
-    values = centred.reshape(n_samples, b, d).transpose(1, 0, 2)
-    observed: NDArray[np.bool_] = ~np.any(np.isnan(values), axis=2)
-    values[~observed] = 0.0
-    n_lams, n_classes = fits.coefficients.shape[1:3]
-    coefficients = fits.coefficients[fold][:, :, own].reshape(n_lams * n_classes, b, d)
-    said = (values @ coefficients.transpose(1, 2, 0)).reshape(b, n_samples, n_lams, n_classes)
-    said += fits.class_shares[fold, group.channels][:, None, None, :]
-    if clip:
-        # Indicators are 0 or 1: one wild value must not outweigh all other people.
-        np.clip(said, 0.0, 1.0, out=said)
-    weights = observed * tested.weights if missing_indicator else np.tile(tested.weights, (b, 1))
-    there = np.add.reduceat(weights, tested.starts, axis=1)
-    said = np.add.reduceat(said * weights[:, :, None, None], tested.starts, axis=1)
-    said /= np.where(there > 0, there, 1.0)[:, :, None, None]
-    left = tested.targets[:, None, :] - said
-    return np.einsum("bplc,bplc,bp->bpl", left, left, there), there
+    mean = np.clip(mean, -_MOST, _MOST)
+    deviation = np.clip(np.sqrt(np.maximum(variance, 0.0)), _LEAST, _MOST)
+    low, high = (np.clip((edge - mean) / deviation, -_NOBODY, _NOBODY) for edge in (0.0, 1.0))
+    below, under = ndtr(low), ndtr(high)
+    at_low, at_high = (np.exp(-0.5 * one**2) / _SQRT_2PI for one in (low, high))
+    off = mean - truth
+    inside = (off**2 + deviation**2) * (under - below)
+    inside += 2.0 * off * deviation * (at_low - at_high)
+    inside += deviation**2 * (low * at_low - high * at_high)
+    # Terms of a wide distribution nearly cancel; what is left lies between 0 and its share.
+    inside = np.clip(inside, 0.0, np.maximum(under - below, 0.0))
+    return inside + truth**2 * below + (1.0 - truth) ** 2 * (1.0 - under)

@@ -228,7 +228,7 @@ def _accumulate_block(
 ) -> tuple[Array, ...]:
     values = np.empty((columns.shape[0], X.shape[0], columns.shape[1]))
     for channel, own in zip(values, columns, strict=True):
-        channel[:] = X[:, _as_slice(own)]
+        channel[:] = X[:, as_slice(own)]
     observed = ~np.isnan(values).any(axis=2)
     values[~observed] = 0.0
     weight = observed * weights
@@ -255,7 +255,7 @@ def _weighted_sum(weight: Array, values: Array) -> Array:
     return (weight[:, None, :] @ values)[:, 0, :]
 
 
-def _as_slice(columns: NDArray[np.intp]) -> slice | NDArray[np.intp]:
+def as_slice(columns: NDArray[np.intp]) -> slice | NDArray[np.intp]:
     """Neighbouring columns as a slice: copying them is several times faster."""
     first = int(columns[0])
     if np.array_equal(columns, np.arange(first, first + columns.size)):

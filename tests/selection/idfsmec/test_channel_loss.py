@@ -6,7 +6,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec import IDFSMEC, StabilitySelector, idfs_path
-from idfsmec.selection.idfsmec.channel_loss import people_folds
+from idfsmec._groups import name_folds
+from idfsmec.selection.idfsmec.nameless import value_folds
+from idfsmec.solver import clipped_error
 
 pytestmark = pytest.mark.filterwarnings("ignore:Gaps go with the label")
 
@@ -49,32 +51,33 @@ def test_on_the_training_samples_it_leads():
     assert selector.held_out_loss_ is None
 
 
-def test_the_loss_is_the_squared_error_of_the_mean_prediction_for_people_left_out():
+def test_the_loss_is_that_of_regressions_on_the_people_of_other_folds():
     X, y, channels, people = noise_cohort(8, 1, n_channels=3)
     X[np.random.default_rng(0).random(y.size) < 0.4, :6] = np.nan
     selector = IDFSMEC(channels, tol=1e-2).fit(X, y, people)
     shares = np.bincount(y) / y.size
-    folds = people_folds(people, y, 2, n_deals=2)
+    folds = name_folds(people, 4, n_deals=2)
     for channel in range(3):
         own = channels == channel
-        squared, count = np.zeros(2), np.zeros(2)
-        for test in folds:
-            train = np.setdiff1d(np.arange(y.size), test)
+        total, count = np.zeros(2), np.zeros(2)
+        for deal, fold in np.ndindex(2, 4):
+            test, train = np.flatnonzero(folds[deal] == fold), folds[deal] != fold
             alone = IDFSMEC(tol=1e-2, channel_loss="in-sample")
             alone.fit(X[np.ix_(train, own)], y[train])
-            engine = alone._engine(X[np.ix_(train, own)], y[train])
-            fit = engine.solve([1.0]).channels
+            fit = alone._engine(X[np.ix_(train, own)], y[train]).solve([1.0]).channels
             seen = test[~np.isnan(X[np.ix_(test, own)]).any(axis=1)]
             said = (
                 fit.class_shares[0, 0]
                 + (X[np.ix_(seen, own)] - fit.centres[0]) @ fit.coefficients[0, 0].T
             )
-            for who in np.unique(people[seen]):
-                here = people[seen] == who
-                label, mean = y[seen][here][0], said.clip(0, 1)[here].mean(axis=0)
-                squared[label] += here.sum() * ((np.eye(2)[label] - mean) ** 2).sum()
-                count[label] += here.sum()
-        assert selector.held_out_loss_[channel] == pytest.approx(squared / count @ shares)
+            for label in range(2):
+                names = np.unique(people[seen][y[seen] == label])
+                if names.size:
+                    means = np.array([said[people[seen] == one].mean(axis=0) for one in names])
+                    error = clipped_error(means.mean(0), means.var(0), np.eye(2)[label]).sum()
+                    total[label] += names.size * error
+                    count[label] += names.size
+        assert selector.held_out_loss_[channel] == pytest.approx(total / count @ shares)
 
 
 def test_a_channel_that_one_patient_has_gets_no_weight_and_is_named():
@@ -88,11 +91,11 @@ def test_a_channel_that_one_patient_has_gets_no_weight_and_is_named():
 
 
 @pytest.mark.filterwarnings("ignore:Channels that carry nothing")
-def test_neither_order_nor_names_of_people_matter():
+def test_neither_order_nor_type_of_names_matters():
     X, y, channels, people = noise_cohort(4, 2)
     rows = np.random.default_rng(0).permutation(y.size)
     here = IDFSMEC(channels).fit(X, y, people)
-    there = IDFSMEC(channels).fit(X[rows], y[rows], np.array([f"p{i:02}" for i in people[rows]]))
+    there = IDFSMEC(channels).fit(X[rows], y[rows], people[rows].astype(str))
     assert_allclose(here.channel_weights_, there.channel_weights_, rtol=1e-6)
 
 
@@ -131,34 +134,40 @@ def test_halves_of_the_subjects_do_not_select_the_noise_channel():
 
 def test_with_one_person_of_a_class_the_training_samples_judge():
     X, y, channels, people = noise_cohort(29, 0)
-    some = (people < 10) | (people == 40)
-    with pytest.warns(UserWarning, match="a class has fewer than 2 people"):
+    some = (people < 10) | (people == 40)  # one patient
+    with pytest.warns(UserWarning, match="too few to hold some of each class out"):
         selector = IDFSMEC(channels).fit(X[some], y[some], people[some])
     plain = IDFSMEC(channels, channel_loss="in-sample").fit(X[some], y[some])
-    assert_array_equal(selector.scores_, plain.scores_)
+    assert_allclose(selector.scores_, plain.scores_, rtol=1e-9)
 
 
-def test_folds_hold_every_person_once_and_each_class_evenly():
-    people = np.repeat(np.arange(17), 3)
-    y = (people % 3 == 0).astype(int)
-    folds = people_folds(people, y, 2)
-    assert len(folds) == 5
-    assert_array_equal(np.sort(np.concatenate(folds)), np.arange(51))
-    for fold in folds:
-        assert not np.isin(people[np.setdiff1d(np.arange(51), fold)], people[fold]).any()
-        assert {1, 2} >= {np.unique(people[fold][y[fold] == 1]).size}
-    assert len(people_folds(people[:9], y[:9], 2)) == 0
+def test_a_person_has_the_same_folds_whoever_else_is_there():
+    people = np.repeat(np.arange(40), 3)
+    folds = name_folds(people, 4, n_deals=2)
+    assert_array_equal(folds[:, 30:60], name_folds(people[30:60], 4, n_deals=2))
+    assert_array_equal(folds[:1], name_folds(people.astype(str), 4))
+    assert (folds[0] != folds[1]).any()
+    # Half as many folds are folds put together.
+    assert_array_equal(folds % 2, name_folds(people, 2, n_deals=2))
 
 
-def test_dealt_again_people_share_a_fold_with_others():
-    people = np.arange(40)
-    first, second = np.split(np.array(people_folds(people, people % 2, 2, n_deals=2)), 2)
-    assert_array_equal(np.sort(second.ravel()), people)
-    for one in first:
-        # One of each class at most.
-        assert max(np.isin(other, one).sum() for other in second) <= 2
-    counts = [np.bincount(fold % 2).tolist() for fold in second]
-    assert counts == [[4, 4]] * 5
+def test_without_names_alike_samples_share_a_fold_in_any_units():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    X[rng.random(60) < 0.3, :2] = np.nan
+    X[30:] = X[:30]
+    columns = [np.array([0, 1]), np.array([2, 3, 4])]
+    folds = value_folds(X, columns, 4, 2)
+    assert_array_equal(folds[:, :30], folds[:, 30:])
+    assert set(folds[0]) == set(folds[1]) == {0, 1, 2, 3}
+    assert_array_equal(value_folds(3.7 * X - 1e3, columns, 4, 2), folds)
+    order = rng.permutation(60)
+    assert_array_equal(value_folds(X[order], columns, 4, 2), folds[:, order])
+    swapped = [np.array([3, 4]), np.array([0, 1, 2])]
+    assert_array_equal(value_folds(X[:, [2, 3, 4, 0, 1]], swapped, 4, 2), folds)
+    weights = np.r_[np.full(30, 2.0), np.zeros(30)]
+    torn = np.r_[X[:30], rng.normal(size=(30, 5))]
+    assert_array_equal(value_folds(torn, columns, 4, 2, weights=weights)[:, :30], folds[:, :30])
 
 
 def test_large_tables_are_dealt_once():
@@ -168,11 +177,6 @@ def test_large_tables_are_dealt_once():
     large = IDFSMEC(channels).fit(often[0], often[1], often[2])
     assert_allclose(large.objective_, 90 * plain.objective_, rtol=1e-3)
     assert not np.allclose(large.held_out_loss_, plain.held_out_loss_, rtol=1e-3)
-
-
-def test_folds_of_scores_are_even_over_the_scale():
-    folds = people_folds(np.arange(20), np.arange(20.0), 1)
-    assert all(abs(fold.mean() - 9.5) <= 2 for fold in folds)
 
 
 def test_lam_means_the_same_for_any_number_of_samples():

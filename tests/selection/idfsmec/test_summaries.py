@@ -18,7 +18,6 @@ pytestmark = [
 
 CHANNELS = ("F3", "Cz", "O2", "T7")
 FEATURES = ("theta", "alpha", "beta")
-BY_SUMS = {"channel_loss": "held-out-sums"}
 
 
 def cohort(n_people=60, seed=0, per_person=3, missing=0.2, offset=50.0):
@@ -57,7 +56,7 @@ def test_any_split_of_people_into_sites_gives_the_ranking_of_all_rows(seed, n_si
     rng = np.random.default_rng(seed)
     site = {name: rng.integers(n_sites) for name in table.subjects.unique()}
     shared = [summarise(one, min_people=1) for one in by_person(table, site)]
-    wanted = IDFSMEC(**BY_SUMS).fit(table.X, table.y, table.subjects)
+    wanted = IDFSMEC().fit(table.X, table.y, table.subjects)
     assert_same_ranking(IDFSMEC().fit_summaries(shared), wanted)
 
 
@@ -79,7 +78,7 @@ def test_every_setting_means_the_same(options):
     table = cohort(offset=0.0)
     uneven = dict(zip(table.subjects.unique(), [0] * 40 + [1] * 15 + [2] * 5, strict=True))
     shared = [summarise(one, min_people=1) for one in by_person(table, uneven)]
-    wanted = IDFSMEC(**{**BY_SUMS, **options}).fit(table.X, table.y, table.subjects)
+    wanted = IDFSMEC(**options).fit(table.X, table.y, table.subjects)
     found = IDFSMEC(**options).fit_summaries(shared)
     assert_same_ranking(found, wanted)
     assert_allclose(found.objective_, wanted.objective_, rtol=1e-9)
@@ -97,7 +96,7 @@ def test_sites_may_lack_channels():
     left, right = by_person(table, site)
     left, right = left.select_channels(["O2", "Cz"]), right.select_channels(["Cz", "F3", "T7"])
     pooled = FeatureTable.concat([left, right])
-    wanted = IDFSMEC(**BY_SUMS).fit(pooled.X, pooled.y, pooled.subjects)
+    wanted = IDFSMEC().fit(pooled.X, pooled.y, pooled.subjects)
     shared = [summarise(one, min_people=1) for one in (left, right)]
     assert_same_ranking(IDFSMEC().fit_summaries(shared), wanted)
 
@@ -108,7 +107,7 @@ def test_sites_may_have_one_class_if_the_labels_of_the_study_are_known():
     with pytest.raises(InputError, match=r"summary 2 has the label 'MDD'.*labels of the whole"):
         IDFSMEC().fit_summaries([summarise(healthy), summarise(ill)])
     shared = [summarise(one, min_people=1, labels=["HC", "MDD"]) for one in (healthy, ill)]
-    wanted = IDFSMEC(**BY_SUMS).fit(table.X, table.y, table.subjects)
+    wanted = IDFSMEC().fit(table.X, table.y, table.subjects)
     assert_same_ranking(IDFSMEC().fit_summaries(shared), wanted)
     with pytest.raises(InputError, match="only one class: 'HC'"):
         IDFSMEC().fit_summaries(shared[:1])
@@ -227,7 +226,7 @@ def test_different_features_of_a_channel_are_refused():
 
 def test_pieces_in_any_order_give_the_ranking_of_all_rows():
     table = cohort()
-    wanted = IDFSMEC(**BY_SUMS).fit(table.X, table.y, table.subjects)
+    wanted = IDFSMEC().fit(table.X, table.y, table.subjects)
     order = np.random.default_rng(0).permutation(len(table))
     selector = IDFSMEC()
     for piece in np.array_split(order, 7):  # people are torn apart
@@ -239,11 +238,11 @@ def test_pieces_in_any_order_give_the_ranking_of_all_rows():
 
 def test_fit_forgets_the_pieces_of_before():
     table, other = cohort(), cohort(seed=5)
-    selector = IDFSMEC(**BY_SUMS).partial_fit(other.X, other.y)
+    selector = IDFSMEC().partial_fit(other.X, other.y)
     assert not hasattr(selector, "effects_")
     selector.fit(table.X, table.y)
     selector.partial_fit(table.X, table.y)
-    assert_same_ranking(selector, IDFSMEC(**BY_SUMS).fit(table.X, table.y))
+    assert_same_ranking(selector, IDFSMEC().fit(table.X, table.y))
 
 
 def test_a_piece_with_one_class_waits_for_the_other():

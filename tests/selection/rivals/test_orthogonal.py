@@ -17,7 +17,8 @@ def data(request):
 
 
 def one_channel(X, lam):
-    return IDFSMEC(["all"] * X.shape[1], lam=lam, lam_scale="paper", tol=1e-8)
+    options = {"lam_scale": "paper", "channel_loss": "in-sample"}
+    return IDFSMEC(["all"] * X.shape[1], lam=lam, tol=1e-8, **options)
 
 
 def test_fsor_is_idfs_mec_with_one_channel_and_free_redundancy(data):

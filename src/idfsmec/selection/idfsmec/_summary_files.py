@@ -21,19 +21,23 @@ if TYPE_CHECKING:
     from idfsmec.selection.idfsmec.summary import Summary
 
 #: Raised when files of before can no longer be read.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 #: How the files end.
 ENDING = ".summary"
 _MOST_BYTES = 2**31  # unpacked; no study has as many
 _WORDS = ("columns", "column_channels", "labels", "withheld")
-_ARRAYS = ("class_total", "people", "have", "count", "sum_x", "sum_xx", "shift", "scale")
+_PRODUCTS = ("sum_xx", "sum_mm")
+_ARRAYS = (
+    *("class_total", "fold_people", "seen", "have", "shift", "scale"),
+    *("count", "sum_x", "sum_xx", "people", "sum_m", "sum_mm"),
+)
 
 
 def write(path: Path, summary: Summary) -> None:
     """Write a summary."""
     places = np.concatenate(summary.places)
     order = np.argsort(places)
-    n_cells = summary.class_total.shape
+    sums = summary.sums
     about = {
         "format": "idfsmec summary",
         "format_version": FORMAT_VERSION,
@@ -45,19 +49,37 @@ def write(path: Path, summary: Summary) -> None:
     }
     arrays = {
         "class_total": summary.class_total,
-        "people": summary.people,
+        "fold_people": summary.fold_people,
+        "seen": summary.seen,
         "have": summary.have,
-        "count": np.stack([one.count for one in summary.sums]),
-        "sum_x": np.concatenate([one.sum_x for one in summary.sums], axis=-1)[..., order],
-        "sum_xx": np.concatenate([one.sum_xx.reshape(*n_cells, -1) for one in summary.sums], -1),
-        "shift": np.concatenate([one.shift for one in summary.sums])[order],
-        "scale": np.concatenate([one.scale for one in summary.sums])[order],
+        "shift": np.concatenate([one.shift for one in sums])[order],
+        "scale": np.concatenate([one.scale for one in sums])[order],
     }
+    for name in ("count", "people"):
+        arrays[name] = np.stack([getattr(one, name) for one in sums])
+    for name in ("sum_x", "sum_m"):
+        arrays[name] = np.concatenate([getattr(one, name) for one in sums], axis=-1)[..., order]
+    for name in _PRODUCTS:
+        arrays[name] = np.concatenate([_half(getattr(one, name)) for one in sums], axis=-1)
     text = np.frombuffer(json.dumps(about, sort_keys=True).encode(), dtype=np.uint8)
     digest = np.frombuffer(_checksum(text, arrays).encode(), dtype=np.uint8)
     contents: dict[str, Any] = {"about": text, "checksum": digest, **arrays}
     with replacing(path) as (beside,), beside.open("wb") as file:
         np.savez_compressed(file, **contents)
+
+
+def _half(products: NDArray) -> NDArray:
+    """Products of each pair of features once, (..., d, d) to (..., d (d + 1) / 2)."""
+    return products[(..., *np.triu_indices(products.shape[-1]))]
+
+
+def _whole(half: NDArray, size: int) -> NDArray:
+    """What :func:`_half` halved."""
+    products = np.zeros((*half.shape[:-1], size, size))
+    above, beside = np.triu_indices(size)
+    products[..., above, beside] = half
+    products[..., beside, above] = half
+    return products
 
 
 def _checksum(text: NDArray, arrays: dict[str, NDArray]) -> str:
@@ -82,15 +104,21 @@ def read(path: Path) -> dict[str, Any]:
             text, said = loaded["about"], loaded["checksum"].tobytes().decode()
             about = json.loads(text.tobytes())
             version = int(about["format_version"])
-            if version <= FORMAT_VERSION:
+            if version == FORMAT_VERSION:
                 arrays = {name: loaded[name] for name in _ARRAYS}
     except Exception as error:
         # A damaged archive raises anything, from BadZipFile to UnicodeDecodeError.
         raise InputError(f"{path}: not a readable summary of idfsmec ({error}).") from error
-    if version > FORMAT_VERSION:
+    if version != FORMAT_VERSION:
+        newer = version > FORMAT_VERSION
         raise InputError(
-            f"{path}: written in format version {version} by a newer idfsmec, and this one reads "
-            f"up to {FORMAT_VERSION}: upgrade idfsmec."
+            f"{path}: written in format version {version} by "
+            + (
+                f"a newer idfsmec, and this one reads {FORMAT_VERSION}: upgrade idfsmec."
+                if newer
+                else "an older idfsmec, without the sums over people that channels are judged by: "
+                "have the hospital summarise its table anew."
+            )
         )
     if _checksum(text, arrays) != said:
         raise InputError(f"{path}: damaged or changed: its checksum does not fit.")
@@ -105,17 +133,12 @@ def _parts(about: dict[str, Any], arrays: dict[str, NDArray]) -> dict[str, Any]:
     places = channel_columns(list(words["column_channels"]), len(words["columns"]), None)[1]
     sums, first = [], 0
     for at, own in enumerate(places):
-        shape = (*arrays["count"][at].shape, own.size, own.size)
-        last = first + own.size**2
-        sums.append(
-            ChannelSums(
-                arrays["count"][at],
-                arrays["sum_x"][..., own],
-                arrays["sum_xx"][..., first:last].reshape(shape),
-                arrays["shift"][own],
-                arrays["scale"][own],
-            )
-        )
+        last = first + own.size * (own.size + 1) // 2
+        parts = {name: arrays[name][at] for name in ("count", "people")}
+        parts |= {name: arrays[name][..., own] for name in ("sum_x", "sum_m", "shift", "scale")}
+        for name in _PRODUCTS:
+            parts[name] = _whole(arrays[name][..., first:last], own.size)
+        sums.append(ChannelSums(**parts))
         first = last
     if first != arrays["sum_xx"].shape[-1]:
         raise ValueError("products of other columns")
@@ -123,7 +146,8 @@ def _parts(about: dict[str, Any], arrays: dict[str, NDArray]) -> dict[str, Any]:
         **words,
         "sums": tuple(sums),
         "class_total": arrays["class_total"],
-        "people": arrays["people"],
+        "fold_people": arrays["fold_people"],
+        "seen": arrays["seen"],
         "have": arrays["have"],
         "settings": about["settings"],
         "min_people": int(about["min_people"]),

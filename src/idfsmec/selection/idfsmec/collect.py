@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -11,19 +10,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from idfsmec._columns import channel_columns
-from idfsmec._groups import name_folds
+from idfsmec._groups import digest_folds
 from idfsmec._jobs import one_blas_thread
 from idfsmec.errors import InputError
-from idfsmec.selection.idfsmec.channel_loss import N_NAME_FOLDS
+from idfsmec.selection.idfsmec._people import People
+from idfsmec.selection.idfsmec.channel_loss import N_DEALS, N_FOLDS
+from idfsmec.selection.idfsmec.disclosure import disclose
+from idfsmec.selection.idfsmec.nameless import value_folds
 from idfsmec.selection.idfsmec.summary import Summary
-from idfsmec.solver import ChannelSums, add_sums, cell_sums
+from idfsmec.solver import ChannelSums, Scaling, Seats, add_sums, blocks
 
 Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 class Collector:
     """Sums over samples that come piece by piece; people may come again in later pieces.
+
+    Sums over people can be told only when all their samples are there, so those of each person are
+    kept until then: memory grows with people x columns, not with samples.
 
     Parameters
     ----------
@@ -49,175 +53,134 @@ class Collector:
     ) -> None:
         self.columns, self.channels = tuple(columns), tuple(channels)
         self.settings = dict(settings or {})
-        self._places = channel_columns(list(channels), len(columns), None)[1]
-        self._names = channel_columns(list(channels), len(columns), None)[0].tolist()
-        # Names stay here no longer than their digests need.
-        self._people: dict[tuple[Any, bytes], Counts] = {}
+        names, self._places = channel_columns(list(channels), len(columns), None)
+        self._names = names.tolist()
+        self._people = People(self._places)
         self._labels: list[Any] = []  # in order of first appearance
         self._sums: list[ChannelSums] = []
-        self._total = np.zeros((N_NAME_FOLDS, 0))
+        self._total = np.zeros((N_DEALS, N_FOLDS, 0))
+        self._seen = np.zeros(0)
+        self._alone = np.zeros((N_DEALS, N_FOLDS, 0), dtype=np.int64)  # samples without a name
+        self._units: Scaling | None = None  # of the first of these
 
     @property
     def labels(self) -> list[Any]:
         """Of the classes seen so far, in order."""
         return sorted(self._labels)
 
-    def add(self, X: Array, labels: ArrayLike, people: ArrayLike) -> None:
+    def add(self, X: Array, labels: ArrayLike, people: ArrayLike | None = None) -> None:
         """Add samples.
 
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_columns)
             NaN where a channel is missing.
-        labels, people : array-like of shape (n_samples,)
+        labels : array-like of shape (n_samples,)
+        people : array-like of shape (n_samples,), optional
+            Their names; by default every sample is a person of its own.
         """
-        self.add_columns(X.T, labels, people)
+        if people is None:
+            self._units = self._units or Scaling.learn(X)
+            fold = value_folds(X, self._places, N_FOLDS, N_DEALS, scaling=self._units)
+            self._add(X, labels, fold, None, [])
+        else:
+            self.add_columns(X, labels, people)
 
     def add_columns(
         self, values: Sequence[Array] | Array, labels: ArrayLike, people: ArrayLike
     ) -> None:
         """Add samples whose columns are given one by one."""
         names, member = np.unique(np.asarray(people).astype(str), return_inverse=True)
+        # Names stay here no longer than their digests need.
+        digests = [sha256(name.encode()).digest() for name in names.tolist()]
+        fold = digest_folds(digests, N_FOLDS, N_DEALS)[:, member]
+        self._add(values, labels, fold, member, digests)
+
+    def _add(
+        self,
+        values: Sequence[Array] | Array,
+        labels: ArrayLike,
+        fold: NDArray[np.intp],
+        member: NDArray[np.intp] | None,
+        digests: list[bytes],
+    ) -> None:
         classes, codes = np.unique(np.asarray(labels), return_inverse=True)
         new = [label for label in classes.tolist() if label not in self._labels]
         known = [*self._labels, *new]
         codes = np.array([known.index(label) for label in classes.tolist()])[codes]
-        fold, shape = name_folds(names, N_NAME_FOLDS)[member], (N_NAME_FOLDS, len(known))
+        seats = Seats.of(fold, codes, (N_FOLDS, len(known)), member)
         try:
             with one_blas_thread():
-                found, observed = cell_sums(values, fold, codes, shape, self._places)
+                found, seen = self._sum_up(values, seats)
         except FloatingPointError as error:
             column = self.columns[error.args[0]]
             raise InputError(
                 f"Column {column!r} contains infinity: repair or drop these values first."
             ) from None
-        old = np.arange(self._total.shape[1])
-        total = np.zeros(shape)
-        np.add.at(total, (fold, codes), 1.0)
-        total[:, old] += self._total
+        old, total = np.arange(len(self._labels)), seats.totals()
+        alone = (total if member is None else np.zeros_like(total)).astype(np.int64)
+        total[..., old] += self._total
+        alone[..., old] += self._alone
+        seen[old] += self._seen
         if self._sums:
             before = [one.at(old, len(known)) for one in self._sums]
             found = [add_sums(pair) for pair in zip(before, found, strict=True)]
+        if member is not None and seats.person_starts is not None:
+            first = seats.order[seats.person_starts]
+            self._people.take_in([digests[p] for p in member[first]], codes[first])
         self._labels, self._sums, self._total = known, found, total
-        self._count(observed, codes, names, member)
+        self._seen, self._alone = seen, alone
 
-    def _count(
-        self, observed: NDArray[np.bool_], codes: NDArray, names: NDArray, member: NDArray
-    ) -> None:
-        """Count, of every person and class, samples and those that have each channel."""
-        n_classes = len(self._labels)
-        units, unit = np.unique(member * n_classes + codes, return_inverse=True)
-        samples = np.bincount(unit)
-        ordered = observed[np.argsort(unit, kind="stable")].astype(np.int64)
-        there = np.add.reduceat(ordered, np.cumsum(samples) - samples, axis=0)
-        for row, one in enumerate(units.tolist()):
-            person, code = divmod(one, n_classes)
-            key = self._labels[code], sha256(str(names[person]).encode()).digest()
-            found = np.concatenate([[samples[row]], there[row]])
-            self._people[key] = self._people.get(key, 0) + found
+    def _sum_up(
+        self, values: Sequence[Array] | Array, seats: Seats
+    ) -> tuple[list[ChannelSums], Array]:
+        """Sums over samples, over people if each is of somebody else; samples of any channel."""
+        found: dict[int, ChannelSums] = {}
+        some = np.zeros(seats.order.size, dtype=bool)
+        self._people.expect(seats)
+        for block in blocks(values, seats, self._places):
+            some |= (block.there > 0).any(axis=0)
+            samples = block.sample_sums(seats)
+            alone = seats.person_starts is None
+            if not alone:
+                self._people.note(block, seats)
+            people = samples if alone else tuple(np.zeros_like(part) for part in samples)
+            parts = [*samples, *people, block.shift, block.scale]
+            for row, channel in enumerate(block.channels.tolist()):
+                found[channel] = ChannelSums(*(part[row] for part in parts))
+        return [found[at] for at in range(len(self._places))], seats.seen(some)
 
     def summary(
-        self, min_people: int = 1, n_folds: int = N_NAME_FOLDS, labels: Iterable[Any] = ()
+        self, min_people: int = 1, n_folds: int = N_FOLDS, labels: Iterable[Any] = ()
     ) -> Summary:
         """Give the sums, without those over fewer than ``min_people`` people of a class."""
         classes = sorted({*self._labels, *labels})
-        people, have, met = self._tally(classes)
         own = np.array([classes.index(label) for label in self._labels], dtype=np.intp)
-        sums = [one.at(own, len(classes)) for one in self._sums]
-        total = np.zeros((N_NAME_FOLDS, len(classes)))
-        total[:, own] = self._total
-        withheld: list[str] = []
-        for k, label in enumerate(classes):
-            if 0 < people[:, k].sum() < min_people:
-                withheld.append(
-                    f"class {label}, of which there are fewer than {min_people} people"
-                )
-                total[:, k], people[:, k], have[:, :, k], met[:, :, k] = 0, 0, 0, 0
-                sums = [_without(one, k) for one in sums]
-        n_folds = _affordable(people, min_people, n_folds)
-        first = self._first_fold(n_folds)
-        total, have, met = (_merged(part, n_folds, first) for part in (total, have, met))
-        for at, name in enumerate(self._names):
-            sums[at] = sums[at].merged(n_folds, first)
-            for k, label in enumerate(classes):
-                if _too_few(met[:, at, k], have[:, at, k], min_people):
-                    sums[at] = _in_one_fold(sums[at], k, first)
-                    counts = met[:, at, k].sum(keepdims=True), have[:, at, k].sum(keepdims=True)
-                    if _too_few(*counts, min_people):
-                        withheld.append(f"{name} of class {label}")
-                        sums[at], have[:, at, k] = _without(sums[at], k), 0
+        shape = (N_DEALS, N_FOLDS, len(classes))
+        with one_blas_thread():
+            sums = self._people.added_to([one.at(own, len(classes)) for one in self._sums], own)
+        total = np.zeros(shape)
+        seen = np.zeros(len(classes))
+        total[..., own], seen[own] = self._total, self._seen
+        tally = self._people.tally(own, len(classes))
+        alone = np.stack([one.people.astype(np.int64) for one in self._sums], axis=2)
+        for part in (tally.have, tally.met):
+            part[..., own] += alone
+        tally.people[..., own] += self._alone
+        told = disclose(tally, sums, total, (self._names, classes), min_people, n_folds)
         return Summary(
             self.columns,
             self.channels,
             tuple(classes),
-            tuple(one.centred() for one in sums),
-            total,
-            people.sum(axis=0),
-            have.sum(axis=0),
+            tuple(one.centred() for one in told.sums),
+            told.total,
+            told.people,
+            np.where(told.people[0].sum(axis=0) > 0, seen, 0).astype(np.int64),
+            told.have,
             self.settings,
-            tuple(withheld),
+            told.withheld,
             min_people,
         )
-
-    def _first_fold(self, n_folds: int) -> int:
-        """Where the folds of a table that has few begin: tables should not all take the first."""
-        everyone = b"".join(sorted({digest for _, digest in self._people}))
-        chance = int.from_bytes(sha256(everyone).digest()[:8], "big")
-        return n_folds * (chance % (N_NAME_FOLDS // n_folds))
-
-    def _tally(self, classes: list[Any]) -> tuple[Counts, Counts, Counts]:
-        """People by fold and class; those who have each channel mostly, and at all."""
-        n_channels = len(self._names)
-        people = np.zeros((N_NAME_FOLDS, len(classes)), dtype=np.int64)
-        have = np.zeros((N_NAME_FOLDS, n_channels, len(classes)), dtype=np.int64)
-        met = np.zeros_like(have)
-        for (label, digest), counts in self._people.items():
-            fold = int.from_bytes(digest[:8], "big") % N_NAME_FOLDS
-            k = classes.index(label)
-            people[fold, k] += 1
-            have[fold, :, k] += 2 * counts[1:] >= counts[0]
-            met[fold, :, k] += counts[1:] > 0
-        return people, have, met
-
-
-def _without(sums: ChannelSums, k: int) -> ChannelSums:
-    """The same without a class."""
-    parts = {name: getattr(sums, name).copy() for name in ("count", "sum_x", "sum_xx")}
-    for part in parts.values():
-        part[:, k] = 0.0
-    return replace(sums, **parts)
-
-
-def _in_one_fold(sums: ChannelSums, k: int, fold: int) -> ChannelSums:
-    """The same with all samples of a class in one fold."""
-    parts = {name: getattr(sums, name).copy() for name in ("count", "sum_x", "sum_xx")}
-    for part in parts.values():
-        whole = part[:, k].sum(axis=0)
-        part[:, k] = 0.0
-        part[fold, k] = whole
-    return replace(sums, **parts)
-
-
-def _too_few(met: Counts, have: Counts, min_people: int) -> bool:
-    """Whether a fold's sums are over too few people, or the number of who has it is too small."""
-    return bool(((met > 0) & (met < min_people) | (have > 0) & (have < min_people)).any())
-
-
-def _affordable(people: Counts, min_people: int, n_folds: int) -> int:
-    """Folds that leave enough people of every class that is there in each; half as many if not."""
-    while n_folds > 1:
-        merged = _merged(people, n_folds)[:n_folds, people.sum(axis=0) > 0]
-        if min_people <= 1 or (merged >= min_people).all():
-            return n_folds
-        n_folds //= 2
-    return n_folds
-
-
-def _merged(counts: NDArray[Any], n_folds: int, first: int = 0) -> NDArray[Any]:
-    found = np.zeros_like(counts)
-    for fold, part in enumerate(counts):
-        found[first + fold % n_folds] += part
-    return found
 
 
 def settings_of(info: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,15 +1,16 @@
 """The engine behind all of IDFS-MEC: a table with channels in, solved channels and weights out.
 
 Selector, path, search, stability, classifier and regressor differ in what they ask of it and in
-what they keep. Samples are seen once, to sum up their moments; a fold's moments are those of all
-samples minus those held out, so all folds and all redundancy weights are one batch of problems.
+what they keep. Samples are seen once, to be summed up by folds of people; all that follows needs
+sums alone, and all folds and all redundancy weights are one batch of problems.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,21 +19,29 @@ from sklearn.utils import check_X_y
 from sklearn.utils.validation import _check_sample_weight
 
 from idfsmec._columns import channel_codes, channel_columns
-from idfsmec._groups import groups_of
+from idfsmec._groups import groups_of, name_folds
 from idfsmec._jobs import Processes, one_blas_thread
 from idfsmec._parameters import Constraints, StrOptions, integer, number
 from idfsmec.selection._base import encode_labels, refuse_infinite
 from idfsmec.selection.grid import training_samples
 from idfsmec.selection.idfsmec.channel_loss import (
+    N_DEALS,
+    N_FOLDS,
     ChannelLosses,
-    held_out_channel_losses,
+    judge,
+    n_deals,
+    tables_at_a_time,
 )
 from idfsmec.selection.idfsmec.fits import Fits
+from idfsmec.selection.idfsmec.nameless import value_folds
 from idfsmec.solver import (
+    Cells,
     Options,
+    Seats,
     TableMoments,
     fold_moments,
     solve_channels,
+    table_cells,
     table_moments,
 )
 
@@ -41,7 +50,7 @@ Indices = NDArray[np.intp]
 
 #: What the parameters may be that say how channels are posed and solved.
 OPTIONS: Constraints = {
-    "channel_loss": [StrOptions({"held-out", "held-out-sums", "in-sample"})],
+    "channel_loss": [StrOptions({"held-out", "in-sample"})],
     "lam_scale": [StrOptions({"samples", "paper"})],
     "standardize": ["boolean"],
     "missing_correction": [StrOptions({"ipw"}), None],
@@ -80,7 +89,7 @@ class Engine:
         False weighs all channels alike.
     classes : ndarray of shape (n_classes,)
         The labels; empty for a score.
-    channel_loss : {"held-out", "held-out-sums", "in-sample"}
+    channel_loss : {"held-out", "in-sample"}
         The loss that weighs channels.
     groups : ndarray of shape (n_samples,), optional
         Who each sample comes from.
@@ -166,14 +175,33 @@ class Engine:
         return channel_codes(self.columns)
 
     @cached_property
-    def counted(self) -> NDArray[np.bool_]:
-        """Which samples have weight, and any channel at all."""
-        counted = np.ones(self.target.size, dtype=bool)
-        without = np.arange(counted.size)
-        for own in self.columns:  # few samples are left after the first channels
-            without = without[np.isnan(self.X[np.ix_(without, own)]).any(axis=1)]
-        counted[without] = False
-        return counted if self.weights is None else counted & (self.weights > 0)
+    def _people(self) -> tuple[Indices, Indices] | None:
+        """The folds of every sample by deal, and the number of whose it is; None without names."""
+        if self.groups is None:
+            return None
+        names, member = np.unique(self.groups.astype(str), return_inverse=True)
+        return name_folds(names, N_FOLDS, N_DEALS)[:, member], member
+
+    def cells(self, samples: Indices | None = None) -> Cells:
+        """Sum up samples, all by default, by folds of people."""
+        own = np.arange(self.target.size) if samples is None else samples
+        weights, total = None, float(own.size)
+        if self.weights is not None:
+            # Samples without weight do not exist.
+            own = own[self.weights[own] > 0]
+            weights = self.weights[own]
+            total = float(weights.sum())
+        X = self.X if own.size == self.target.size else self.X[own]
+        target, deals = self.target[own], n_deals(total * X.shape[1])
+        if self._people is None:
+            fold = value_folds(X, self.columns, N_FOLDS, deals, weights=weights)
+            people = None
+        else:
+            fold, people = self._people[0][:deals, own], self._people[1][own]
+        score = target if self.n_classes == 1 else None
+        codes = target if score is None else np.zeros(own.size, dtype=np.intp)
+        seats = Seats.of(fold, codes, (N_FOLDS, self.n_classes), people, score)
+        return table_cells(X, seats, self.columns, weights, score)
 
     def moments(self, held_out: Sequence[Indices] | None = None) -> list[TableMoments]:
         """Sum up the samples: of every fold those not held out, or once all of them."""
@@ -193,17 +221,38 @@ class Engine:
             Samples left out by each fold; by default one fold, with all samples. Every fold must
             have all classes.
         """
+        wanted = [float(lam) for lam in lams]
         with one_blas_thread():
-            moments = self.moments(held_out)
-            solved = solve_channels(
-                moments, [float(lam) for lam in lams], self.options, Processes.available()
-            )
-            if self.channel_loss != "in-sample" and self.channel_weighting:
-                samples = training_samples(self.target.size, held_out)
-                losses = held_out_channel_losses(self, lams, samples, moments, solved)
-            else:
-                losses = ChannelLosses(solved.objectives, [""] * len(moments))
-        return Fits(self, moments, solved, losses)
+            if self.channel_loss == "in-sample" or not self.channel_weighting:
+                return solve_and_weigh(self, wanted, self.moments(held_out))
+            samples = training_samples(self.target.size, held_out)
+            return solve_and_judge(self, wanted, (self.cells(own) for own in samples))
+
+
+def solve_and_weigh(engine: Any, lams: list[float], moments: list[TableMoments]) -> Fits:
+    """Solve tables whose channels are weighed by their loss on the training samples."""
+    solved = solve_channels(moments, lams, engine.options, Processes.available())
+    return Fits(engine, moments, solved, ChannelLosses.in_sample(solved))
+
+
+def solve_and_judge(engine: Any, lams: list[float], tables: Iterable[Cells]) -> Fits:
+    """Solve tables whose channels are weighed by their loss on people held out.
+
+    Parameters
+    ----------
+    engine : Engine or SumEngine
+    lams : list of float
+    tables : iterable of Cells
+        Seen once, some at a time.
+    """
+    moments: list[TableMoments] = []
+    judged: list[Array] = []
+    remaining = iter(tables)
+    while block := list(islice(remaining, tables_at_a_time(engine.channel_names.size))):
+        moments += [cells.whole() for cells in block]
+        judged += judge(block, lams, engine.options)
+    solved = solve_channels(moments, lams, engine.options, Processes.available())
+    return Fits(engine, moments, solved, ChannelLosses.on_others(judged, solved))
 
 
 def table_engine(

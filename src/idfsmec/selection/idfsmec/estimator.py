@@ -45,15 +45,14 @@ class IDFSMEC(FitsSums):
         other. Small values give few features per channel.
     gamma : float, default=2.0
         How evenly channels are weighted, > 1. Close to 1 the best channel takes all.
-    channel_loss : {"held-out", "held-out-sums", "in-sample"}, default="held-out"
+    channel_loss : {"held-out", "in-sample"}, default="held-out"
         The loss that weighs channels. ``"held-out"``: the squared error of predicted class
-        indicators (clipped to [0, 1]) on people left out by up to five folds, as a mean over the
-        samples of each class that have the channel, averaged by the classes' shares among all
-        samples. ``"held-out-sums"`` judges single samples, does not clip, and deals people
-        to four folds by hashes of their names: all of it sums, so that :meth:`fit_summaries` finds
-        the same, but a weaker judge, most of all where there are wild values. ``"in-sample"`` is
-        the paper's ``objective_``, by which a channel that one class hardly has looks good even if
-        it is noise.
+        indicators on people left out by four folds, dealt twice, of whom each counts once, as
+        the mean over the people of each class who have the channel, averaged by the classes'
+        shares among all samples. Predictions count as clipped to [0, 1], as far as their mean and
+        variance tell: all of it follows from sums, so that :meth:`fit_summaries` finds the same.
+        ``"in-sample"`` is the paper's ``objective_``, by which a channel that one class hardly has
+        looks good even if it is noise.
     lam_scale : {"samples", "paper"}, default="samples"
         The loss is a sum over samples, the redundancy is not. ``"samples"`` multiplies ``lam`` by
         the number of samples over 1000 (by the sum of their weights, if these are given), so that
@@ -96,8 +95,8 @@ class IDFSMEC(FitsSums):
     held_out_loss_ : ndarray of shape (n_channels,) or None
         Mean squared error of every channel on people left out; infinite where too few people of a
         class have the channel to test it. None where it does not weigh the channels: with
-        ``channel_loss="in-sample"``, with ``channel_weighting=False``, or (with a warning) if a
-        class has fewer than two people.
+        ``channel_loss="in-sample"``, with ``channel_weighting=False``, or (with a warning) if
+        people are too few.
     objective_history_ : ndarray of shape (n_iter + 1,)
         The weighted sum over channels after each iteration; never rises.
     kkt_residuals_ : ndarray of shape (n_channels,)

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from idfsmec._columns import channel_columns
-from idfsmec._groups import groups_of, row_names
+from idfsmec._groups import groups_of
 from idfsmec._parameters import checks_parameters
 from idfsmec.missing.association import association_warning
 from idfsmec.selection._base import RankingSelector, refuse_infinite
@@ -30,9 +30,8 @@ class FitsSums(ChannelEstimator, RankingSelector):
     def fit_summaries(self, summaries: Sequence[Summary]) -> Self:
         """Rank features and channels from summaries, as if their tables were one.
 
-        The ranking is that of ``fit`` on all rows with ``channel_loss="held-out-sums"`` (scores
-        agree to rounding), which ``"held-out"`` means here: its clipped errors are no sums. That
-        holds if nothing was withheld and all tables have the same folds.
+        The ranking is that of ``fit`` on all rows with the people as ``groups``: scores agree to
+        rounding, if nothing was withheld and all tables have all folds.
 
         Parameters
         ----------
@@ -70,8 +69,9 @@ class FitsSums(ChannelEstimator, RankingSelector):
     ) -> Self:
         """Add samples to those of earlier calls, and rank from the sums over all of them.
 
-        Samples are summed up and forgotten; of people, hashes of their names are kept, so that a
-        person may come again. The ranking is that of :meth:`fit_summaries`, whatever the pieces.
+        Samples are summed up and forgotten. Of people, hashes of their names and their sums are
+        kept, since a person may come again: memory grows with people x features. The ranking is
+        that of :meth:`fit` on all pieces.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class FitsSums(ChannelEstimator, RankingSelector):
         refuse_infinite(type(self).__name__, checked, known)
         if first:
             self._collector = Collector(known, self._channel_labels(len(known), names))
-        self._collector.add(checked, labels, row_names(checked) if people is None else people)
+        self._collector.add(checked, labels, people)
         if len(self._collector.labels) > 1:
             self._fit_sums(self._collector.summary(), named=names is not None)
         return self

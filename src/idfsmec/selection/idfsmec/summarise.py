@@ -9,7 +9,7 @@ from typing import Any
 
 from idfsmec._table_files import file_format
 from idfsmec.errors import InputError
-from idfsmec.selection.idfsmec.channel_loss import N_NAME_FOLDS
+from idfsmec.selection.idfsmec.channel_loss import N_FOLDS
 from idfsmec.selection.idfsmec.collect import Collector, settings_of
 from idfsmec.selection.idfsmec.stream import collect_files
 from idfsmec.selection.idfsmec.summary import Summary
@@ -23,21 +23,22 @@ def summarise(
     table: FeatureTable | str | PathLike[str],
     *,
     min_people: int = MIN_PEOPLE,
-    n_folds: int = N_NAME_FOLDS,
+    n_folds: int = N_FOLDS,
     labels: Iterable[Any] = (),
 ) -> Summary:
     """Sum up a table: all that :class:`idfsmec.IDFSMEC` needs of it, without a row of anybody.
 
     People are dealt to folds by the SHA-256 of their names, so that hospitals agree without
-    asking each other. Where a fold would have fewer than ``min_people`` people of a class, the
-    table gets half as many folds; a channel that fewer people of some fold have goes into one
-    fold whole; what even so has fewer people is withheld, and named.
+    asking each other, and dealt twice. Where a fold would have fewer than ``min_people`` people of
+    a class, the table gets half as many folds; a channel that fewer people of some fold have goes
+    into one fold whole; what even so has fewer people is withheld, and named. Where sums of both
+    deals would differ by fewer people, there is one deal.
 
     Parameters
     ----------
     table : FeatureTable or path
         A path may be a table's, or that of a folder of Parquet files, which are then read a few
-        rows at a time: only the sums need memory.
+        rows at a time: only sums need memory, those of every person until the end.
     min_people : int, default=10
         Sums over fewer people of a class are withheld. 1 withholds nothing.
     n_folds : {1, 2, 4}, default=4

@@ -18,7 +18,7 @@ from idfsmec._table_checks import same_info
 from idfsmec.errors import InputError
 from idfsmec.missing.association import gaps_of_counts
 from idfsmec.selection.idfsmec import _summary_files as files
-from idfsmec.solver import ChannelSums, add_sums
+from idfsmec.solver import Cells, ChannelSums, add_sums
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -39,9 +39,12 @@ class Summary:
         Of the classes, in their order.
     sums : tuple of ChannelSums
         One for each channel: samples that have it, sums and products of its features.
-    class_total : ndarray of shape (n_folds, n_classes)
-        Samples, whatever channels they have.
-    people : ndarray of int, shape (n_classes,)
+    class_total : ndarray of shape (n_deals, n_folds, n_classes)
+        Samples, whatever channels they have. Every deal sends all people to folds.
+    fold_people : ndarray of int, shape (n_deals, n_folds, n_classes)
+        People, likewise.
+    seen : ndarray of int, shape (n_classes,)
+        Samples that have any channel.
     have : ndarray of int, shape (n_channels, n_classes)
         People who have the channel in at least half of their samples.
     settings : mapping
@@ -59,7 +62,8 @@ class Summary:
     labels: tuple[Any, ...]
     sums: tuple[ChannelSums, ...]
     class_total: Array
-    people: Counts
+    fold_people: Counts
+    seen: Counts
     have: Counts
     settings: Mapping[str, Any] = field(default_factory=dict)
     withheld: tuple[str, ...] = ()
@@ -81,9 +85,21 @@ class Summary:
         return self._channel_columns[1]
 
     @property
+    def people(self) -> Counts:
+        """How many people there are of each class."""
+        return self.fold_people[0].sum(axis=0)
+
+    @property
     def n_folds(self) -> int:
-        """Folds of people that hold anybody."""
-        return int((self.class_total.sum(axis=1) > 0).sum())
+        """Folds of people that hold anybody, in a deal."""
+        return int((self.class_total[0].sum(axis=1) > 0).sum())
+
+    def cells(self) -> Cells:
+        """The sums as the solver takes them."""
+        people = self.fold_people.astype(np.float64)
+        return Cells.stack(
+            self.sums, self.places, self.class_total, people, self.seen.astype(float)
+        )
 
     def __repr__(self) -> str:
         people = ", ".join(f"{k}: {n}" for k, n in zip(self.labels, self.people, strict=True))
@@ -110,7 +126,8 @@ class Summary:
             self.labels,
             sums,
             total,
-            self.people - own.people,
+            self.fold_people - own.fold_people,
+            self.seen - own.seen,
             self.have - own.have,
             self.settings,
             tuple(one for one in self.withheld if one not in own.withheld),
@@ -125,20 +142,22 @@ class Summary:
         names, places = channel_columns(list(channels), len(columns), None)
         classes = np.array([labels.index(label) for label in self.labels], dtype=np.intp)
         own = {name: (at, self.places[at]) for at, name in enumerate(self.channels)}
-        n_folds = len(self.class_total)
+        shape = (*self.class_total.shape[:2], len(labels))
         sums, have = [], np.zeros((len(names), len(labels)), dtype=np.int64)
         for row, (name, wanted) in enumerate(zip(names.tolist(), places, strict=True)):
             if name not in own:
-                sums.append(ChannelSums.empty(n_folds, len(labels), wanted.size))
+                sums.append(ChannelSums.empty(shape, wanted.size))
                 continue
             at, mine = own[name]
             order = [[self.columns[i] for i in mine].index(columns[j]) for j in wanted]
-            sums.append(_reordered(self.sums[at], order).at(classes, len(labels)))
+            sums.append(self.sums[at].reordered(order).at(classes, len(labels)))
             have[row, classes] = self.have[at]
-        total, people = np.zeros((n_folds, len(labels))), np.zeros(len(labels), dtype=np.int64)
-        total[:, classes], people[classes] = self.class_total, self.people
+        seen = np.zeros(len(labels), dtype=np.int64)
+        seen[classes] = self.seen
+        total, people = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+        total[..., classes], people[..., classes] = self.class_total, self.fold_people
         rest = (self.settings, self.withheld, self.min_people, self.n_tables)
-        return Summary(columns, channels, labels, tuple(sums), total, people, have, *rest)
+        return Summary(columns, channels, labels, tuple(sums), total, people, seen, have, *rest)
 
     def write(self, path: str | PathLike[str]) -> Path:
         """Write to a file, NumPy's ``.npz`` without pickle; `Files` says what is in it.
@@ -157,32 +176,39 @@ class Summary:
 
     def missingness(self) -> pd.DataFrame:
         """Who has each channel, by class; see :func:`idfsmec.missing.gaps_by_class`."""
-        seen = np.stack([one.count.sum(axis=0) > 0 for one in self.sums])
+        seen = np.stack([one.count[0].sum(axis=0) > 0 for one in self.sums])
         return gaps_of_counts(self.have, self.people, seen, self.labels, self.channels)
 
     def describe(self) -> str:
         """Say in words all that is in it."""
-        samples = self.class_total.sum(axis=0).astype(int)
-        products = sum(one.shift.size**2 for one in self.sums)
+        samples = self.class_total[0].sum(axis=0).astype(int)
+        products = sum(one.shift.size * (one.shift.size + 1) // 2 for one in self.sums)
         cells = int((self.class_total > 0).sum())
         settings = [f"{key} = {value}" for key, value in sorted(self.settings.items())]
         lines = [
             f"Tables summed up: {self.n_tables}.",
             *(
-                f"Class {label}: {n} people, {count} samples."
-                for label, n, count in zip(self.labels, self.people, samples, strict=True)
+                f"Class {label}: {n} people, {count} samples, of which {seen} have any channel."
+                for label, n, count, seen in zip(
+                    self.labels, self.people, samples, self.seen, strict=True
+                )
             ),
             f"Channels: {len(self.channels)} ({', '.join(self.channels)}).",
             f"Features: {len(self.columns)} columns, with their names.",
-            f"Folds of people, by the SHA-256 of their names, which are not here: {self.n_folds}.",
-            f"For each of {cells} cells (fold and class): the number of samples, and for each "
-            f"channel the number of samples that have it, {len(self.columns)} sums of features "
-            f"and {products} sums of products of two features of one channel.",
+            f"Folds of people, by the SHA-256 of their names, which are not here: {self.n_folds}, "
+            f"in {len(self.class_total)} deals, each of which sends all people to folds.",
+            f"For each of {cells} cells (deal, fold and class): the numbers of people and of "
+            "samples, and for each channel, over the samples that have it: their number, "
+            f"{len(self.columns)} sums of features and {products} sums of products of two "
+            "features of one channel; and as much again over people, each of them the mean of "
+            "their samples.",
             "For each channel and class: how many people have it in at least half of their "
             "samples.",
             f"Sums over fewer than {self.min_people} people of a class are withheld: "
             + ("; ".join(self.withheld) if self.withheld else "there were none")
             + ".",
+            "Where sums of one deal less sums of the other would be over fewer, the second deal "
+            "is the first again.",
             "Feature settings: " + ("; ".join(settings) if settings else "none known") + ".",
             "Not in it: names, rows, values of single people, minima, maxima, dates, files.",
         ]
@@ -223,24 +249,13 @@ def combine(summaries: Sequence[Summary], names: Sequence[str] | None = None) ->
         labels,
         tuple(add_sums(parts) for parts in zip(*(one.sums for one in alike), strict=True)),
         np.sum([one.class_total for one in alike], axis=0),
-        np.sum([one.people for one in alike], axis=0),
+        np.sum([one.fold_people for one in alike], axis=0),
+        np.sum([one.seen for one in alike], axis=0),
         np.sum([one.have for one in alike], axis=0),
         summaries[0].settings,
         tuple(said for one in summaries for said in one.withheld),
         min(one.min_people for one in summaries),
         sum(one.n_tables for one in summaries),
-    )
-
-
-def _reordered(sums: ChannelSums, order: list[int]) -> ChannelSums:
-    if order == list(range(len(order))):
-        return sums
-    return ChannelSums(
-        sums.count,
-        sums.sum_x[..., order],
-        sums.sum_xx[..., order, :][..., order],
-        sums.shift[order],
-        sums.scale[order],
     )
 
 
