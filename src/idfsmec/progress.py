@@ -44,3 +44,43 @@ class Progress:
 
 #: What functions that take long call with each step; None wants to hear nothing.
 Listener = Callable[[Progress], None]
+
+
+class Steps:
+    """Pieces of one task, counted as they end.
+
+    Parameters
+    ----------
+    task : str
+    total : int
+        How many there are at most.
+    listener : callable or None
+        Hears that the work begins, and of each piece.
+
+    Examples
+    --------
+    >>> steps = Steps("tuning", 12, lambda event: print(event.done, event.total))
+    0 12
+    >>> steps.done()
+    1 12
+    >>> steps.end()
+    12 12
+    """
+
+    def __init__(self, task: str, total: int, listener: Listener | None) -> None:
+        self._task, self._total, self._listener = task, total, listener
+        self._count = 0
+        self._tell()
+
+    def done(self, pieces: int = 1) -> None:
+        """Count pieces that have ended."""
+        self._count = min(self._count + pieces, self._total)
+        self._tell()
+
+    def end(self) -> None:
+        """Say that all is done, whether there were as many pieces or fewer."""
+        self.done(self._total)
+
+    def _tell(self) -> None:
+        if self._listener is not None:
+            self._listener(Progress(self._task, self._count, self._total))

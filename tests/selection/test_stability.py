@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec.evaluation import METHODS, find_methods
-from idfsmec.selection import IDFSMEC, MRMR, StabilitySelector
+from idfsmec.selection import IDFSMEC, MRMR, StabilitySelector, stability
 from idfsmec.selection.stability import complementary_halves
 from idfsmec.solver import Scaling
 
@@ -55,6 +55,23 @@ def test_the_batch_gives_what_one_fit_per_half_gives(cohort):
         clone(selector).fit(X.iloc[half], y[half], subjects[half]).support_ for half in halves
     ]
     assert_array_equal(found.selections_, alone)
+
+
+@pytest.mark.parametrize("limit", ["_SHARED", "_ELEMENTS"])
+def test_batches_of_halves_change_nothing_and_say_how_far_they_are(cohort, monkeypatch, limit):
+    X, y, subjects = cohort
+    heard = []
+    whole = StabilitySelector(
+        n_resamples=10, random_state=3, progress=lambda event: heard.append(event)
+    )
+    whole.fit(X, y, groups=subjects)
+    assert [(one.done, one.total) for one in heard] == [(0, 10), (10, 10)]
+    # At most three halves: of three channels, or of 15 columns in channels with 5 features.
+    monkeypatch.setattr(stability, limit, {"_SHARED": 3 * 3, "_ELEMENTS": 3 * 15 * 5}[limit])
+    parts = clone(whole).fit(X, y, groups=subjects)
+    assert_array_equal(parts.selections_, whole.selections_)
+    assert_array_equal(parts.ranking_, whole.ranking_)
+    assert [one.done for one in heard[2:]] == [0, 3, 6, 9, 10]
 
 
 def test_halves_share_no_subject_and_balance_the_classes():

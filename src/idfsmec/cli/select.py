@@ -200,8 +200,9 @@ def _fit(table: FeatureTable, k: int | None, lam: float, gamma: float, tune: boo
                 table.X, table.y, groups=table.subjects
             )
     grid: dict[str, Any] = {} if k is None else {"n_features_to_select": [k]}
-    with shown("choosing lam, gamma and the number of features"):
-        search = IDFSMECCV(table.column_channels, filler=ChannelCompleter(), **grid)
+    with shown("choosing lam, gamma and the number of features") as progress:
+        grid |= {"filler": ChannelCompleter(), "progress": progress}
+        search = IDFSMECCV(table.column_channels, **grid)
         search.fit(table.X, table.y, groups=table.subjects)
     best = ", ".join(f"{name} = {value}" for name, value in search.best_params_.items())
     say(
@@ -223,7 +224,8 @@ def _resample(
         n_resamples=n_resamples,
         random_state=seed,
     )
-    with shown(f"{n_resamples} halves of the subjects"):
+    with shown(f"{n_resamples} halves of the subjects") as progress:
+        stability.set_params(progress=progress)
         return stability.fit(table.X, table.y, groups=table.subjects)
 
 

@@ -24,6 +24,7 @@ from idfsmec._parameters import (
     number,
 )
 from idfsmec._workers import attend
+from idfsmec.progress import Listener, Steps
 from idfsmec.selection._base import RankingSelector, encode_labels, ranks, refuse_infinite
 from idfsmec.selection.agreement import (
     ASSUMPTIONS,
@@ -37,6 +38,12 @@ from idfsmec.selection.idfsmec.estimator import IDFSMEC
 from idfsmec.solver import Scaling
 
 Indices = NDArray[np.intp]
+
+# Numbers that the moments of a batch of halves may take: 256 MiB.
+_ELEMENTS = 2**25
+# So many parts say how far the work is: none of fewer halves than this, or, in a single process,
+# of fewer channels to solve, which the solver then shares among cores.
+_PARTS, _FEW_HALVES, _SHARED = 20, 100, 2**14
 
 
 class StabilitySelector(RankingSelector):
@@ -71,7 +78,12 @@ class StabilitySelector(RankingSelector):
     random_state : int, RandomState or None
         Decides the halves.
     n_jobs : int, optional
-        Processes over halves; :class:`IDFSMEC` needs none, it solves all halves in one batch.
+        Processes over halves; -1 is one per core. By default one: :class:`IDFSMEC` then shares
+        the solving of many halves among cores, but sums each half up by itself. With a GPU
+        (``IDFSMEC(device="cuda")``) several keep it busy.
+    progress : callable, optional
+        Called with a :class:`~idfsmec.progress.Progress` when the work begins and whenever some
+        halves are done; ``print`` will do.
 
     Attributes
     ----------
@@ -131,6 +143,7 @@ class StabilitySelector(RankingSelector):
         "channels": ["array-like", None],
         "random_state": ["random_state"],
         "n_jobs": N_JOBS,
+        "progress": [callable, None],
     }
 
     def __init__(
@@ -145,6 +158,7 @@ class StabilitySelector(RankingSelector):
         channels: ArrayLike | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        progress: Listener | None = None,
     ) -> None:
         self.estimator = estimator
         self.n_features_to_select = n_features_to_select
@@ -155,6 +169,7 @@ class StabilitySelector(RankingSelector):
         self.channels = channels
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.progress = progress
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -224,16 +239,26 @@ class StabilitySelector(RankingSelector):
         fill = not get_tags(selector).input_tags.allow_nan and bool(np.isnan(X).any())
         # Each half is left out by the other of its pair.
         left_out = [halves[place ^ 1] for place in range(len(halves))]
-        n_parts = min(effective_n_jobs(self.n_jobs), len(halves))
-        half_ranks = attend(_half_ranks)
-        parts = Parallel(n_jobs=self.n_jobs)(
-            delayed(half_ranks)(selector, X, codes, groups, left_out[part::n_parts], fill)
-            for part in range(n_parts)
-        )
+        size = self._batch_size(len(halves), X.shape[1])
+        batches = [slice(first, first + size) for first in range(0, len(halves), size)]
+        half_ranks, steps = attend(_half_ranks), Steps("halves", len(halves), self.progress)
         found = np.empty((len(halves), X.shape[1]), dtype=np.intp)
-        for part, ranked in enumerate(parts):
-            found[part::n_parts] = ranked
+        ranked = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(half_ranks)(selector, X, codes, groups, left_out[batch], fill)
+            for batch in batches
+        )
+        for batch, ranks_there in zip(batches, ranked, strict=True):
+            found[batch] = ranks_there
+            steps.done(len(ranks_there))
         return found
+
+    def _batch_size(self, n_halves: int, n_features: int) -> int:
+        """Halves that are ranked in one go; each needs a matrix of features per channel."""
+        largest = max(own.size for own in self._columns)
+        fitting = _ELEMENTS // (n_features * largest)
+        n_jobs = effective_n_jobs(self.n_jobs)
+        fewest = _FEW_HALVES if n_jobs > 1 else _SHARED // len(self._columns)
+        return max(1, min(fitting, max(n_halves // _PARTS, fewest), -(-n_halves // n_jobs)))
 
     def _find_dead(self, X: NDArray, codes: Indices) -> None:
         """Say which channels were not once observed for more than one class."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -152,6 +152,7 @@ def tune(
     costs: Sequence[float] = SVM_COSTS,
     metric: str = CRITERION,
     n_jobs: int | None = None,
+    tell: Callable[[], object] | None = None,
 ) -> Tuned:
     """Choose a number of features, a cost and a setting by their scores on inner folds.
 
@@ -172,6 +173,8 @@ def tune(
         What is maximised, one of the scorers' metrics.
     n_jobs : int, optional
         Processes over inner folds.
+    tell : callable, optional
+        Called whenever an inner fold has scored what was asked; each is asked two or three times.
 
     Returns
     -------
@@ -195,7 +198,7 @@ def tune(
     (1, 1)
     """
     rankings = rankings[:, :, None, :] if rankings.ndim == 3 else rankings
-    attempt = functools.partial(_try, scorers, rankings, n_features, costs, metric, n_jobs)
+    attempt = functools.partial(_try, scorers, rankings, n_features, costs, metric, n_jobs, tell)
     pairs = [(count, cost) for count in range(len(n_features)) for cost in range(len(costs))]
     tried = attempt([(default, *pair) for pair in pairs])
     trials = list(tried)
@@ -236,14 +239,20 @@ def _try(
     costs: Sequence[float],
     metric: str,
     n_jobs: int | None,
+    tell: Callable[[], object] | None,
     wanted: list[tuple[int, int, int]],
 ) -> list[Trial]:
     """Score places of a setting, a number of features and a cost on all splits."""
     score = attend(_score)
-    by_split = Parallel(n_jobs=n_jobs)(
+    scored = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(score)(scorer, own, n_features, costs, metric, wanted)
         for scorer, own in zip(scorers, rankings, strict=True)
     )
+    by_split = []
+    for values in scored:
+        by_split.append(values)
+        if tell:
+            tell()
     return [
         Trial(setting, n_features[count], costs[cost], tuple(values))
         for (setting, count, cost), *values in zip(wanted, *by_split, strict=True)

@@ -17,6 +17,8 @@ from scipy.sparse.linalg import eigsh
 _dot_of_rows = getattr(np, "vecdot", partial(np.einsum, "bd,bd->b"))
 # Beyond this size all eigenvalues take much longer than the largest one.
 _LARGE = 200
+# Matrices whose eigenvalues a device finds at a time.
+_AT_ONCE = 2048
 
 
 def namespace(array: Any) -> Any:
@@ -133,8 +135,13 @@ def largest_eigenvalues(matrices: Any) -> Any:
 
     For large matrices by Lanczos' method, rounded up by its tolerance.
     """
-    if matrices.shape[-1] <= _LARGE or not isinstance(matrices, np.ndarray):
-        return namespace(matrices).linalg.eigvalsh(matrices)[:, -1]
+    if not isinstance(matrices, np.ndarray):
+        # A GPU's routine takes two thirds of a megabyte beside each matrix.
+        parts = [matrices[first : first + _AT_ONCE] for first in range(0, len(matrices), _AT_ONCE)]
+        xp = namespace(matrices)
+        return xp.concat([xp.linalg.eigvalsh(part)[:, -1] for part in parts])
+    if matrices.shape[-1] <= _LARGE:
+        return np.linalg.eigvalsh(matrices)[:, -1]
     start = np.random.default_rng(0).normal(size=matrices.shape[-1])
     tops = [
         eigsh(matrix, k=1, which="LA", v0=start, tol=1e-4, return_eigenvectors=False)[0]

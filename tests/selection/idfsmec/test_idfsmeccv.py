@@ -36,6 +36,19 @@ def test_keeps_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
 
+def test_it_says_how_far_it_is():
+    X, y, channels = make_channels()
+    heard = []
+    search = IDFSMECCV(channels, cv=3, n_features_to_select=COUNTS, progress=heard.append, **GRID)
+    search.fit(X, y)
+    done = [event.done for event in heard]
+    assert done[0] == 0
+    assert done == sorted(done)
+    assert len(done) >= 9  # rankings, twice three folds, the last fit
+    assert {(event.task, event.total) for event in heard} == {("tuning", 11)}
+    assert done[-1] == 11
+
+
 def single_fits(X, y, channels, folds, classifier=None):
     """Scores of a pipeline of single fits for a setting, as scikit-learn computes them."""
 

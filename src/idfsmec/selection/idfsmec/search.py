@@ -28,6 +28,7 @@ from idfsmec._parameters import (
     number,
 )
 from idfsmec.metrics import CRITERIA, SVM_SLOPE
+from idfsmec.progress import Listener, Steps
 from idfsmec.selection._base import RankingSelector, count_features, encode_labels
 from idfsmec.selection.defaults import (
     CRITERION,
@@ -50,14 +51,8 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _OF_THE_SELECTOR = (
-    "scores_",
-    "ranking_",
-    "support_",
-    "channel_names_",
-    "channel_weights_",
-    "feature_weights_",
-    "n_iter_",
-    "missingness_",
+    *("scores_", "ranking_", "support_", "channel_names_"),
+    *("channel_weights_", "feature_weights_", "n_iter_", "missingness_"),
 )
 
 
@@ -97,6 +92,9 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
         One of ``idfsmec.metrics.CRITERIA``; those by subject take ``groups`` as subjects.
     n_jobs : int, optional
         Processes over folds for the scoring.
+    progress : callable, optional
+        Called with a :class:`~idfsmec.progress.Progress` when the work begins and whenever a part
+        of it is done; ``print`` will do.
     channel_loss, lam_scale, standardize, missing_correction, channel_weighting, \
 missing_indicator, tol, max_iter, device
         As in :class:`IDFSMEC`.
@@ -142,6 +140,7 @@ missingness_, effects_
         "class_weight": [StrOptions({"balanced"}), None],
         "scoring": [StrOptions(set(CRITERIA))],
         "n_jobs": N_JOBS,
+        "progress": [callable, None],
     }
 
     def __init__(
@@ -158,6 +157,7 @@ missingness_, effects_
         class_weight: str | None = "balanced",
         scoring: str = CRITERION,
         n_jobs: int | None = None,
+        progress: Listener | None = None,
         channel_loss: str = "held-out",
         lam_scale: str = "samples",
         standardize: bool = True,
@@ -179,6 +179,7 @@ missingness_, effects_
         self.class_weight = class_weight
         self.scoring = scoring
         self.n_jobs = n_jobs
+        self.progress = progress
         self.channel_loss = channel_loss
         self.lam_scale = lam_scale
         self.standardize = standardize
@@ -216,6 +217,8 @@ missingness_, effects_
         settings = [{"lam": lam, "gamma": gamma} for lam in self.lams for gamma in self.gammas]
         selector = IDFSMEC(self.channels, **self._options())
         everyone = np.arange(codes.size)
+        # One for all rankings, at most three rounds of scores on every fold, one for the last fit.
+        steps = Steps("tuning", 3 * len(splits) + 2, self.progress)
         rankings = selector.rank_grid(
             X,
             y,
@@ -223,11 +226,13 @@ missingness_, effects_
             held_out=[np.setdiff1d(everyone, train) for train, _ in splits],
             groups=groups,
         )
+        steps.done()
         subjects = everyone if groups is None else np.unique(groups, return_inverse=True)[1]
         default = nearest_setting(settings, IDFSMEC().get_params())
-        tuned = self._tune(checked, codes, subjects, splits, rankings, default)
+        tuned = self._tune(checked, codes, subjects, splits, rankings, default, steps)
         self._store(tuned, settings)
         self.selector_ = selector.set_params(**self.best_params_).fit(X, y, groups)
+        steps.end()
         for name in _OF_THE_SELECTOR:
             setattr(self, name, getattr(selector, name))
         return self
@@ -262,6 +267,7 @@ missingness_, effects_
         splits: list[tuple[Indices, Indices]],
         rankings: Indices,
         default: int,
+        steps: Steps,
     ) -> Tuned:
         classify, costs, slope = self._classifier()
         scorers = []
@@ -279,6 +285,7 @@ missingness_, effects_
                 costs=costs,
                 metric=self.scoring,
                 n_jobs=self.n_jobs,
+                tell=steps.done,
             )
 
     def _fill(self, train: Array, test: Array) -> tuple[Array, Array]:
