@@ -4,12 +4,14 @@
 writes a table of 64 channels x 18 features (10 % of the channels missing, by person), runs two
 methods on it and looks five times a second. Pages that processes share count once: the
 proportional share (PSS) of every process of the tree, and the folder of arrays that workers map.
-With ``--trace`` a line a second says which process had how much.
+With ``--trace`` a line a second says which process had how much; ``--limit SECONDS`` ends the run
+then, with what was seen until then.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import subprocess
 import sys
 import tempfile
@@ -61,7 +63,9 @@ def look(process: psutil.Process) -> dict[int, float]:
     return found
 
 
-def watch(command: Sequence[str], trace: bool = False) -> tuple[float, dict[int, float], float]:
+def watch(
+    command: Sequence[str], trace: bool = False, limit: float = math.inf
+) -> tuple[float, dict[int, float], float]:
     """Run a command; its seconds, most memory of each process, and of all at one moment."""
     began = said = time.perf_counter()
     most: dict[int, float] = {}
@@ -78,6 +82,10 @@ def watch(command: Sequence[str], trace: bool = False) -> tuple[float, dict[int,
             if trace and time.perf_counter() - said > 1:
                 said = time.perf_counter()
                 print(f"{said - began:6.1f} s", *(f"{one:7.0f}" for one in found.values()))
+            if time.perf_counter() - began > limit:
+                process.terminate()
+                process.wait()
+                return time.perf_counter() - began, most, peak
             time.sleep(INTERVAL)
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
@@ -92,6 +100,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--methods", default=METHODS)
     parser.add_argument("--trace", action="store_true")
+    parser.add_argument("--limit", type=float, default=math.inf)
     asked = parser.parse_args(list(arguments))
     with tempfile.TemporaryDirectory() as place:
         table = Path(place) / "table.parquet"
@@ -101,7 +110,9 @@ def main(arguments: Sequence[str] = ()) -> None:
         options |= {"n-splits": asked.splits, "jobs": asked.jobs}
         for name, value in options.items():
             command += [f"--{name}", str(value)]
-        seconds, most, peak = watch([*command, "--quiet", "--force"], asked.trace)
+        seconds, most, peak = watch(
+            [*command, "--quiet", "--force", "--no-audit"], asked.trace, asked.limit
+        )
     workers = asked.jobs * 300e6 / 2**20
     print(
         f"{asked.rows} rows, table {size:.0f} MiB, {asked.jobs} jobs, {asked.methods}: "

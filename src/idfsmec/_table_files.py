@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from idfsmec._columns import SEPARATOR
 from idfsmec._files import replacing
 from idfsmec._table_checks import GROUPS, SITE
 from idfsmec._table_csv import kind_of, read_csv, restore, write_csv
@@ -20,6 +23,8 @@ from idfsmec.errors import InputError
 
 FORMAT_VERSION = 2
 METADATA_KEY = b"idfsmec"
+# Columns of a file that are put beside each other at a time.
+_COLUMNS = 64
 
 
 class Parts(NamedTuple):
@@ -130,36 +135,68 @@ def read_info(path: Path) -> dict[str, Any]:
 
 def _read_parquet(path: Path) -> Parts:
     try:
-        # The file alone: a folder called "session=1" is a name here, not a column. And without
-        # threads: where none can be started, Arrow waits for them for ever.
+        # The file alone: a folder called "session=1" is a name here, not a column.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            table = file.read(use_threads=False)
-        frame = _without_row_names(table)
+            metadata = (file.schema_arrow.metadata or {}).get(METADATA_KEY)
+            names, plain = _header(file.schema_arrow)
+            others = [name for name in names if name not in set(plain)]
+            frame = _read_columns(file, others if plain else None).to_pandas(
+                ignore_metadata=True, use_threads=False
+            )
+            values = _read_plain(file, plain)
     except MemoryError as error:
         raise InputError(f"needs more memory than there is, or is damaged ({error}).") from error
     except Exception as error:
         # A damaged file makes Arrow raise anything, from OSError to UnicodeDecodeError.
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"not a readable Parquet file ({reason}).") from error
-    metadata = _check_metadata((table.schema.metadata or {}).get(METADATA_KEY))
-    rows, features = part_header(frame.columns.tolist())
+    about = _check_metadata(metadata)
+    rows, features = part_header(names)
     return Parts(
-        frame[features],
+        pd.DataFrame(values, columns=pd.Index(plain), copy=False) if plain else frame[features],
         frame["label"],
         frame["subject"],
-        metadata.get("info", {}),
+        about.get("info", {}),
         frame.get(SITE),
         frame[rows] if rows else None,
-        read_reasons(path, metadata.get("reasons")),
+        read_reasons(path, about.get("reasons")),
     )
 
 
-def _without_row_names(table: pa.Table) -> pd.DataFrame:
-    """Drop the index that pandas stores as columns, but for what it tells about rows."""
-    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+def _header(schema: pa.Schema) -> tuple[list[str], list[str]]:
+    """Names of columns, without the index of pandas; and the features, if all are plain numbers.
+
+    What the index tells about rows stays.
+    """
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
     known = (*GROUPS, SITE, *KNOWN)
     row_names = [name for name in index if isinstance(name, str) and name not in known]
-    return table.to_pandas(ignore_metadata=True, use_threads=False).drop(columns=row_names)
+    names = [name for name in schema.names if name not in row_names]
+    features = [name for name in names if SEPARATOR in name and name not in known]
+    plain = len(set(names)) == len(names) and all(
+        "." not in name and schema.field(name).type == pa.float64() for name in features
+    )
+    return names, features if plain else []
+
+
+def _read_plain(file: pq.ParquetFile, names: list[str]) -> NDArray[np.float64]:
+    """Read columns of numbers into one array, row by row, as everybody wants them.
+
+    A few at a time: all of them in Arrow's memory would be the table two more times.
+    """
+    values = np.empty((file.metadata.num_rows, len(names)))
+    for first in range(0, len(names), _COLUMNS):
+        some = names[first : first + _COLUMNS]
+        table = _read_columns(file, some)
+        values[:, first : first + len(some)] = np.column_stack(
+            [table.column(name).to_numpy() for name in some]
+        )
+    return values
+
+
+def _read_columns(file: pq.ParquetFile, names: list[str] | None) -> pa.Table:
+    # Without threads: where none can be started, Arrow waits for them for ever.
+    return file.read(columns=names, use_threads=False)
 
 
 def _read_csv(path: Path) -> Parts:

@@ -46,6 +46,16 @@ def test_a_unit_on_a_large_table_takes_four_times_its_memory_at_most(monkeypatch
         assert left < 0.5 * arrays.X.nbytes
 
 
+def test_a_table_read_from_a_file_is_one_array_that_nobody_copies(tmp_path):
+    written = make_table(500, 10, 20)
+    X = written.X.copy()
+    X.iloc[::7, 20:40] = np.nan
+    path = FeatureTable(X, written.y, written.subjects).write(tmp_path / "table.parquet")
+    table = FeatureTable.read(path)
+    np.testing.assert_array_equal(table.X, X)
+    assert np.shares_memory(TableArrays.of("t", table).X, table.X.to_numpy())
+
+
 @pytest.mark.parametrize("gaps", ["everywhere", "selection"])
 def test_results_do_not_depend_on_how_much_is_kept(gaps, monkeypatch):
     arrays = TableArrays.of("t", make_table(400, 4, 3))
