@@ -11,8 +11,9 @@ import typer
 
 from idfsmec.cli._app import command
 from idfsmec.cli._console import console, say, warnings_as_lines
-from idfsmec.cli._options import AnyPath, check_resamples, check_seed
+from idfsmec.cli._options import AnyPath, DaskOption, check_resamples, check_seed
 from idfsmec.cli._progress import shown
+from idfsmec.cli._run import warn_of_open_cluster
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
@@ -73,6 +74,7 @@ def select(
     resamples: Resamples = 0,
     seed: Seed = 0,
     force: Force = False,
+    dask: DaskOption = None,
 ) -> pd.DataFrame:
     """Rank the features and channels of a table in which channels may be missing.
 
@@ -81,6 +83,7 @@ def select(
         idfsmec select table.parquet -o ranking.csv --k 20
         idfsmec select table.csv --tune --resamples 100
         idfsmec select a.summary b.summary our_table.parquet -o ranking.csv
+        idfsmec select /shared/folder --dask tcp://10.0.0.1:8786
 
     Folders of Parquet files are read a few rows at a time. Summaries and folders
     give the ranking that all rows in one table would give. All halves are solved
@@ -95,7 +98,9 @@ def select(
     if any(path.is_dir() or path.suffix.lower() == ".summary" for path in paths):
         if tune or resamples:
             raise InputError("--tune and --resamples need the rows of all people, in table files.")
-        return _select_by_sums(paths, output, k, lam, gamma)
+        return _select_by_sums(paths, output, k, lam, gamma, dask)
+    if dask is not None:
+        raise InputError("--dask sums up folders of Parquet files: give one.")
     read, path = _read(paths), paths[0]
     with warnings_as_lines(), _naming(path):
         selector = _fit(read, k, lam, gamma, tune)
@@ -134,17 +139,21 @@ def _write(features: pd.DataFrame, output: Path) -> None:
 
 
 def _select_by_sums(
-    paths: list[Path], output: Path, k: int | None, lam: float, gamma: float
+    paths: list[Path], output: Path, k: int | None, lam: float, gamma: float, dask: str | None
 ) -> pd.DataFrame:
     """Rank from sums alone: what summaries have, and what tables are turned into."""
     from idfsmec.selection import IDFSMEC, Summary, channel_frame, ranking_frame, summarise
     from idfsmec.selection.idfsmec.summary import combine
 
+    warn_of_open_cluster(dask)
     parts = []
     with shown("summing up"):
         for path in paths:
             shared = path.suffix.lower() == ".summary"
-            parts.append(Summary.read(path) if shared else summarise(path, min_people=1))
+            there = dask if path.is_dir() else None
+            parts.append(
+                Summary.read(path) if shared else summarise(path, min_people=1, dask=there)
+            )
     whole = combine(parts, [str(path) for path in paths])
     count: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
     with warnings_as_lines(), _naming(paths[0]), shown("ranking"):

@@ -40,15 +40,16 @@ def collect_files(path: Path) -> Collector:
     return collector
 
 
-def collect(files: Sequence[Path]) -> Collector:
-    """Sum up Parquet files with the same columns."""
-    columns = _features_of(files[0])
+def collect(files: Sequence[Path], like: Path | None = None) -> Collector:
+    """Sum up Parquet files with the columns of the first, or of another one."""
+    like = like or files[0]
+    columns = _features_of(like)
     channels = [split_column(column)[0] for column in columns]
-    collector = Collector(columns, channels, settings_of(read_info(files[0])))
+    collector = Collector(columns, channels, settings_of(read_info(like)))
     for file in files:
         if differing := set(columns) ^ set(_features_of(file)):
             raise InputError(
-                f"{file}: has other columns than {files[0].name}, such as {min(differing)}."
+                f"{file}: has other columns than {like.name}, such as {min(differing)}."
             )
         for values, labels, people in _pieces(file, columns):
             try:
@@ -89,7 +90,7 @@ def _pieces(file: Path, columns: list[str]) -> Iterator[tuple[list[Array], NDArr
     try:
         with pq.ParquetFile(file, page_checksum_verification=True) as source:
             for batch in source.iter_batches(most, columns=[*ABOUT, *columns]):
-                people, labels = (_groups(batch.column(name), name) for name in ABOUT)
+                people, labels = (clean_column(batch.column(name), name) for name in ABOUT)
                 places = [batch.schema.get_field_index(name) for name in columns]
                 yield [_numbers(batch.column(place)) for place in places], labels, people
     except InputError as error:
@@ -103,7 +104,7 @@ def _numbers(column: pa.Array) -> Array:
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _groups(column: pa.Array, name: str) -> NDArray:
+def clean_column(column: pa.Array, name: str) -> NDArray:
     """Labels or subjects; each is checked once, however often it comes."""
     coded = column.dictionary_encode()
     each = coded.dictionary.to_pandas()

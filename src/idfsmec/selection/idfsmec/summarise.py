@@ -25,6 +25,7 @@ def summarise(
     min_people: int = MIN_PEOPLE,
     n_folds: int = N_FOLDS,
     labels: Iterable[Any] = (),
+    dask: Any = None,
 ) -> Summary:
     """Sum up a table: all that :class:`idfsmec.IDFSMEC` needs of it, without a row of anybody.
 
@@ -36,7 +37,7 @@ def summarise(
 
     Parameters
     ----------
-    table : FeatureTable or path
+    table : FeatureTable, path or dask.dataframe.DataFrame
         A path may be a table's, or that of a folder of Parquet files, which are then read a few
         rows at a time: only sums need memory, those of every person until the end.
     min_people : int, default=10
@@ -45,6 +46,9 @@ def summarise(
         Folds of people, at most, which the channels are judged by.
     labels : iterable, optional
         Of the whole study, where the table may lack some.
+    dask : str or distributed.Client, optional
+        A Dask scheduler's address or a client, whose workers sum up the files of a path. They and
+        those of a dataframe withhold nothing: ``min_people`` has to be 1.
 
     Returns
     -------
@@ -64,8 +68,24 @@ def summarise(
         raise InputError(f"min_people={min_people}: give 1 or more.", argument="min_people")
     if n_folds not in (1, 2, 4):
         raise InputError(f"n_folds={n_folds}: give 1, 2 or 4.", argument="n_folds")
+    on_frame = hasattr(table, "to_delayed")
+    if dask is not None or on_frame:
+        if min_people > 1 or n_folds < N_NAME_FOLDS or tuple(labels):
+            raise InputError(
+                "Dask workers withhold nothing: give min_people=1, no n_folds and no labels.",
+                argument="min_people",
+            )
+        from idfsmec.selection.idfsmec.on_cluster import summarise_files, summarise_frame
+
+        return summarise_frame(table) if on_frame else summarise_files(_path(table), dask)
     collector = _collected(table)
     return collector.summary(min_people, n_folds, _alike(labels, collector.labels))
+
+
+def _path(table: Any) -> Path:
+    if isinstance(table, FeatureTable):
+        raise InputError("A table in memory needs no cluster: leave dask out.", argument="dask")
+    return Path(table)
 
 
 def _collected(table: FeatureTable | str | PathLike[str]) -> Collector:
