@@ -70,7 +70,7 @@ def summarise(
         raise InputError(f"n_folds={n_folds}: give 1, 2 or 4.", argument="n_folds")
     on_frame = hasattr(table, "to_delayed")
     if dask is not None or on_frame:
-        if min_people > 1 or n_folds < N_NAME_FOLDS or tuple(labels):
+        if min_people > 1 or n_folds < N_FOLDS or tuple(labels):
             raise InputError(
                 "Dask workers withhold nothing: give min_people=1, no n_folds and no labels.",
                 argument="min_people",
