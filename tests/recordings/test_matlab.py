@@ -87,6 +87,32 @@ def test_more_cells_than_the_file_has_room_for_are_refused(write):
         load()  # scipy alone would take 8 GiB
 
 
+FLAGS = np.array([6, 8], "<u4").tobytes()
+SIZES = np.array([5, 8], "<u4").tobytes()
+
+
+@pytest.mark.parametrize(
+    ("tag", "place", "bit", "reason"),
+    [
+        (FLAGS, 9, 3, "4 elements instead of 5"),  # an imaginary part where the next one begins
+        (FLAGS, 4, 3, "has no flags"),
+        (SIZES, 2, 0, "has no sizes"),  # a small element now, of one byte
+        (SIZES, 4, 3, "has no sizes"),  # an empty one
+    ],
+)
+def test_a_flag_or_a_size_that_makes_scipy_crash_is_refused(write, tag, place, bit, reason):
+    fields = [("labels", object), ("X", object), ("name", object)]
+    places = np.array([(1.0, 2.0, "Fp1"), (0.0, 1.5, "Cz")], dtype=fields)
+    path, load = write({"a": places})
+    content = path.read_bytes()
+    at = content.index(tag, content.index(b"labels"))  # of the first field
+    damaged = bytearray(content)
+    damaged[at + place] ^= 1 << bit
+    path.write_bytes(damaged)
+    with pytest.raises(InputError, match=reason):
+        load()
+
+
 FLIP = """
 import sys
 import numpy as np

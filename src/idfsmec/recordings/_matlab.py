@@ -1,9 +1,11 @@
 """MATLAB files, walked through before scipy reads them: damage ends in an error, not a crash.
 
 scipy takes the type of an element as an index into a table without looking whether it is one
-(``read_numeric`` in ``_mio5_utils.pyx``), so that a flipped bit can end the whole process. Here
-every tag of the file is looked at first; signals themselves are skipped, not read. A variable
-that claims more cells than it has room for would have scipy ask for all the memory there is.
+(``read_numeric`` in ``_mio5_utils.pyx``), so that a flipped bit can end the whole process: in a
+type, or in the flags of a variable, which then seems to have an imaginary part where the next
+variable begins. Here every tag of the file is looked at first, and whether each variable has the
+elements of its class; signals themselves are skipped, not read. A variable that claims more cells
+than it has room for would have scipy ask for all the memory there is.
 """
 
 from __future__ import annotations
@@ -22,6 +24,12 @@ _PLAIN = frozenset({1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18})
 _DEEPEST = 64
 # Arrays of these classes hold variables of their own: cells, structures, objects.
 _CONTAINERS = frozenset({1, 2, 3})
+_OPAQUE = 17  # what only MATLAB itself can read; has no sizes
+# How many plain elements a variable of a class begins with: flags, sizes, name, and what follows.
+# Numbers have their real part, text itself, structures the names of their fields, and so on.
+_LEAST = {1: 3, 2: 5, 3: 6, 4: 4, 5: 6, 16: 3, _OPAQUE: 4} | dict.fromkeys(range(6, 16), 4)
+_NUMBERS = frozenset({5, *range(6, 16)})  # those that have an imaginary part where a flag says so
+_COMPLEX = 0x0800
 _HARMLESS = 1 << 20  # so many cells cost little, even of structures without fields
 _CHUNK = 1 << 20
 _LONGEST_HEAD = 256
@@ -146,30 +154,53 @@ def _check_inside(stream: _Plain | _Packed, n_bytes: int, order: str, depth: int
         raise DamagedMatError(f"variables are nested deeper than {_DEEPEST}")
     left = n_bytes
     heads: list[bytes] = []  # flags, then dimensions
+    n_plain, n_inside = 0, 0  # elements in front of the first variable inside, and those variables
     while left > 0:
-        tag = stream.read(8)
-        kind, length = _unpack_tag(tag, order)
+        kind, length = _element_tag(stream, left - 8, order)
         left -= 8
-        if kind >> 16:  # a small element has type, length and value in the tag
-            kind, length = kind & 0xFFFF, 0
-            if kind not in _PLAIN:
-                raise DamagedMatError(f"an element is of kind {kind}")
-            continue
-        if length > left:
-            raise DamagedMatError("an element is longer than its variable")
         if kind == _MATRIX:
+            n_inside += 1
             _check_inside(stream, length, order, depth + 1)
-        elif kind in _PLAIN:
+        else:
+            n_plain += not n_inside
             # Elements begin at multiples of 8; the last one may go without the filling.
-            length = min(-(-length // 8) * 8, left)
+            value, length = length, min(-(-length // 8) * 8, left)
             if len(heads) < 2 and length <= _LONGEST_HEAD:
-                heads.append(stream.read(length))
+                heads.append(stream.read(length)[:value])
                 _check_room(heads, n_bytes, order)
             else:
                 stream.skip(length)
-        else:
-            raise DamagedMatError(f"an element is of kind {kind}")
         left -= length
+    if n_bytes:
+        _check_parts(heads, n_plain, order)
+
+
+def _element_tag(stream: _Plain | _Packed, left: int, order: str) -> tuple[int, int]:
+    """Read kind and length of an element; what a small one holds is in its tag, so its is 0."""
+    kind, length = _unpack_tag(stream.read(8), order)
+    if kind >> 16:  # a small element has type, length and value in the tag
+        kind, length = kind & 0xFFFF, 0
+        if kind == _MATRIX:
+            raise DamagedMatError("a variable has no room in its tag")
+    if kind != _MATRIX and kind not in _PLAIN:
+        raise DamagedMatError(f"an element is of kind {kind}")
+    if length > left:
+        raise DamagedMatError("an element is longer than its variable")
+    return kind, length
+
+
+def _check_parts(heads: list[bytes], n_plain: int, order: str) -> None:
+    """Refuse a variable with fewer elements than its flags have a reader expect."""
+    if len(heads) < 2 or len(heads[0]) != 8:
+        raise DamagedMatError("a variable has no flags")
+    flags = struct.unpack(f"{order}I", heads[0][:4])[0]
+    kind = flags & 0xFF
+    # Two sizes at least: of text without any, scipy makes an array that is not there.
+    if kind != _OPAQUE and (len(heads[1]) < 8 or len(heads[1]) % 4):
+        raise DamagedMatError("a variable has no sizes")
+    least = _LEAST.get(kind, 0) + (kind in _NUMBERS and bool(flags & _COMPLEX))
+    if n_plain < least:
+        raise DamagedMatError(f"a variable has {n_plain} elements instead of {least}")
 
 
 def _check_room(heads: list[bytes], n_bytes: int, order: str) -> None:
