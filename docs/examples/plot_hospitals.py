@@ -70,3 +70,12 @@ wanted = IDFSMEC().fit(without.X, without.y, without.subjects)
 print(
     f"largest difference: {np.abs(IDFSMEC().fit_summaries([left]).scores_ - wanted.scores_).max():.0e}"
 )
+
+# %%
+# The first hospital gets another amplifier, which stretches and shifts what it records. The sums say by how much, so
+# that hospitals can be brought to one location and scale without their rows.
+stretched = FeatureTable(1.8 * a.X + 3, a.y, a.subjects)
+differing = [summarise(stretched, min_people=1), *everything[1:]]
+for harmonize in (False, True):
+    found = IDFSMEC().fit_summaries(differing, harmonize=harmonize)
+    print(f"harmonize={harmonize}: {np.corrcoef(found.scores_, exact.scores_)[0, 1]:.2f}")

@@ -3,10 +3,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from idfsmec import IDFSMEC, StabilitySelector
+from idfsmec import IDFSMEC, StabilitySelector, cli, summarise
 from idfsmec.cli import app
 from idfsmec.table import FeatureTable
 from tests.conftest import make_channels
+from tests.evaluation.cohorts import make_hospitals
 
 runner = CliRunner()
 
@@ -105,3 +106,29 @@ def test_halves_of_the_subjects_say_how_stable_each_feature_is(table, tmp_path):
     said = " ".join(result.output.split())
     assert f"Stability {own.stability_.value:.2f}" in said
     assert f"at least {100 * own.threshold_:.0f} %" in said
+
+
+def test_hospitals_are_made_alike_from_rows_and_from_summaries(tmp_path):
+    wards = make_hospitals(3, shift=4.0, effect=3.0)
+    table = wards.write(tmp_path / "wards.parquet")
+    rows = cli.select(table, tmp_path / "rows.csv", harmonize=True)
+    paths = []
+    for site in ("Bern", "Lund", "Oslo"):
+        own = summarise(wards.take((wards.sites == site).to_numpy()), min_people=1)
+        paths.append(own.write(tmp_path / f"{site}.summary"))
+    sums = cli.select(paths, tmp_path / "sums.csv", harmonize=True)
+    assert set(rows["feature"].head(2)) == set(sums["feature"].head(2)) == {"f1"}
+    asked = ["select", str(paths[0]), "-o", str(tmp_path / "a.csv"), "--harmonize"]
+    alone = runner.invoke(app, asked)
+    assert alone.exit_code == 2
+    assert "two summaries" in alone.stderr
+
+
+def test_tuning_leaves_out_hospitals(tmp_path):
+    table = make_hospitals(3, effect=3.0).write(tmp_path / "wards.parquet")
+    found = cli.select(table, tmp_path / "r.csv", k=2, tune=True, folds="site")
+    assert set(found["channel"].head(2)) == {"E1", "E2"}
+    both = ["select", str(table), "-o", str(tmp_path / "s.csv"), "--tune", "--harmonize"]
+    refused = runner.invoke(app, both)
+    assert refused.exit_code == 2
+    assert "idfsmec benchmark" in refused.stderr

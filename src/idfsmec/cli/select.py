@@ -11,7 +11,14 @@ import typer
 
 from idfsmec.cli._app import command
 from idfsmec.cli._console import console, say, warnings_as_lines
-from idfsmec.cli._options import AnyPath, DaskOption, check_resamples, check_seed
+from idfsmec.cli._options import (
+    AnyPath,
+    DaskOption,
+    HeldOut,
+    HeldOutOption,
+    check_resamples,
+    check_seed,
+)
 from idfsmec.cli._progress import shown
 from idfsmec.cli._run import warn_of_open_cluster
 from idfsmec.errors import InputError
@@ -49,7 +56,7 @@ Tune = Annotated[
     typer.Option(
         "--tune",
         help="Choose lam, gamma and (without --k) the number of features by inner folds that "
-        "keep subjects together.",
+        "keep subjects together, or with --folds site whole hospitals.",
     ),
 ]
 Resamples = Annotated[
@@ -57,6 +64,14 @@ Resamples = Annotated[
     typer.Option(
         help="How stable the ranking is: run on so many random halves of the subjects (even, such "
         "as 100), and add the columns frequency and stable."
+    ),
+]
+Harmonize = Annotated[
+    bool,
+    typer.Option(
+        "--harmonize",
+        help="Bring hospitals to one location and scale first, as ComBat does: the sites of a "
+        "table, or of summaries each one. Warns where site and label are entangled.",
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the halves; nothing else is random.")]
@@ -71,6 +86,8 @@ def select(
     lam: Lam = 1.0,
     gamma: Gamma = 2.0,
     tune: Tune = False,
+    folds: HeldOutOption = HeldOut.subject,
+    harmonize: Harmonize = False,
     resamples: Resamples = 0,
     seed: Seed = 0,
     force: Force = False,
@@ -83,12 +100,14 @@ def select(
         idfsmec select table.parquet -o ranking.csv --k 20
         idfsmec select table.csv --tune --resamples 100
         idfsmec select a.summary b.summary our_table.parquet -o ranking.csv
+        idfsmec select a.summary b.summary --harmonize
         idfsmec select /shared/folder --dask tcp://10.0.0.1:8786
 
     Folders of Parquet files are read a few rows at a time. Summaries and folders
     give the ranking that all rows in one table would give. All halves are solved
     in one batch by one process, so there is no --jobs.
     """
+    from idfsmec.prediction.sites import harmonize_table
     from idfsmec.selection import channel_frame, ranking_frame
 
     paths, output = _paths(tables), Path(output)
@@ -98,12 +117,18 @@ def select(
     if any(path.is_dir() or path.suffix.lower() == ".summary" for path in paths):
         if tune or resamples:
             raise InputError("--tune and --resamples need the rows of all people, in table files.")
-        return _select_by_sums(paths, output, k, lam, gamma, dask)
+        return _select_by_sums(paths, output, k, lam, gamma, dask, harmonize)
     if dask is not None:
         raise InputError("--dask sums up folders of Parquet files: give one.")
+    if harmonize and tune:
+        raise InputError(
+            "--tune holds people out, and --harmonize learns from all: idfsmec benchmark and "
+            "train harmonize inside their folds."
+        )
     read, path = _read(paths), paths[0]
     with warnings_as_lines(), _naming(path):
-        selector = _fit(read, k, lam, gamma, tune)
+        read = harmonize_table(read) if harmonize else read
+        selector = _fit(read, k, lam, gamma, tune, HeldOut(folds))
         features, channels = ranking_frame(selector), channel_frame(selector)
         alive = ~selector.missingness_.set_index("channel")["dead"]
         channels = channels[alive.loc[channels["channel"]].to_numpy()]
@@ -139,10 +164,17 @@ def _write(features: pd.DataFrame, output: Path) -> None:
 
 
 def _select_by_sums(
-    paths: list[Path], output: Path, k: int | None, lam: float, gamma: float, dask: str | None
+    paths: list[Path],
+    output: Path,
+    k: int | None,
+    lam: float,
+    gamma: float,
+    dask: str | None,
+    harmonize: bool,
 ) -> pd.DataFrame:
     """Rank from sums alone: what summaries have, and what tables are turned into."""
     from idfsmec.selection import IDFSMEC, Summary, channel_frame, ranking_frame, summarise
+    from idfsmec.selection.idfsmec.alike import harmonize_summaries
     from idfsmec.selection.idfsmec.summary import combine
 
     warn_of_open_cluster(dask)
@@ -154,9 +186,10 @@ def _select_by_sums(
             parts.append(
                 Summary.read(path) if shared else summarise(path, min_people=1, dask=there)
             )
-    whole = combine(parts, [str(path) for path in paths])
+    named = [str(path) for path in paths]
     count: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
     with warnings_as_lines(), _naming(paths[0]), shown("ranking"):
+        whole = combine(harmonize_summaries(parts, named) if harmonize else parts, named)
         selector = IDFSMEC(lam=lam, gamma=gamma, **count).fit_summaries([whole])
     features, channels = ranking_frame(selector), channel_frame(selector)
     _write(features, output)
@@ -198,7 +231,9 @@ def _naming(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: {error}", argument=getattr(error, "argument", None)) from error
 
 
-def _fit(table: FeatureTable, k: int | None, lam: float, gamma: float, tune: bool) -> IDFSMEC:
+def _fit(
+    table: FeatureTable, k: int | None, lam: float, gamma: float, tune: bool, folds: HeldOut
+) -> IDFSMEC:
     from idfsmec.prediction import ChannelCompleter
     from idfsmec.selection import IDFSMEC, IDFSMECCV
 
@@ -209,6 +244,10 @@ def _fit(table: FeatureTable, k: int | None, lam: float, gamma: float, tune: boo
                 table.X, table.y, groups=table.subjects
             )
     grid: dict[str, Any] = {} if k is None else {"n_features_to_select": [k]}
+    if folds == HeldOut.site:
+        from idfsmec.evaluation import make_folds
+
+        grid["cv"] = make_folds(table.y, table.subjects, "site", sites=table.sites)
     with shown("choosing lam, gamma and the number of features") as progress:
         grid |= {"filler": ChannelCompleter(), "progress": progress}
         search = IDFSMECCV(table.column_channels, **grid)

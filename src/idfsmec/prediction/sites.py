@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -42,6 +43,12 @@ def harmonize_sites(
         return X
     clean = harmonizer.transform(X, sites=_names_or_none(sites, len(X)))
     return pd.DataFrame(clean, index=X.index, columns=X.columns)
+
+
+def harmonize_table(table: FeatureTable) -> FeatureTable:
+    """Give a table whose sites are alike, as learned from all of it: for a ranking, no test."""
+    X = harmonize_sites(learn_sites(table), table.X, table.sites)
+    return replace(table, X=X)
 
 
 def harmonize_new(

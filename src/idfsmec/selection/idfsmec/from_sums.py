@@ -17,6 +17,7 @@ from idfsmec._groups import groups_of
 from idfsmec._parameters import checks_parameters
 from idfsmec.missing.association import association_warning
 from idfsmec.selection._base import RankingSelector, refuse_infinite
+from idfsmec.selection.idfsmec.alike import harmonize_summaries
 from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
 from idfsmec.selection.idfsmec.collect import Collector
 from idfsmec.selection.idfsmec.sum_engine import SumEngine
@@ -27,7 +28,7 @@ class FitsSums(ChannelEstimator, RankingSelector):
     """A selector that learns from sums alone."""
 
     @checks_parameters
-    def fit_summaries(self, summaries: Sequence[Summary]) -> Self:
+    def fit_summaries(self, summaries: Sequence[Summary], *, harmonize: bool = False) -> Self:
         """Rank features and channels from summaries, as if their tables were one.
 
         The ranking is that of ``fit`` on all rows with the people as ``groups``: scores agree to
@@ -37,6 +38,9 @@ class FitsSums(ChannelEstimator, RankingSelector):
         ----------
         summaries : sequence of Summary
             From :func:`idfsmec.summarise`. They may have different channels, and lack classes.
+        harmonize : bool, default=False
+            Bring hospitals, each of which is a summary, to one location and scale first: the
+            ranking is that of all rows after :class:`idfsmec.prediction.SiteHarmonizer`.
 
         Returns
         -------
@@ -57,7 +61,8 @@ class FitsSums(ChannelEstimator, RankingSelector):
         >>> IDFSMEC(n_features_to_select=1).fit_summaries(shared).get_feature_names_out()
         array(['Cz__alpha'], dtype=object)
         """
-        self._fit_sums(combine(list(summaries)))
+        parts = list(summaries)
+        self._fit_sums(combine(harmonize_summaries(parts) if harmonize else parts))
         return self
 
     @checks_parameters
