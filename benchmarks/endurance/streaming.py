@@ -2,8 +2,9 @@
 
 ``python -m benchmarks.endurance.streaming FOLDER N_FILES...`` generates files of 30,000 rows x
 1152 columns (64 channels; 10 % missing for each person) in FOLDER, then reads and ranks the
-first of them, so many at a time as given, each in a process of its own. Delete the folder
-afterwards.
+first of them, so many at a time as given, each in a process of its own. ``--turns FOLDER N_FILES``
+reads and sums up file after file in one process, for machines on which other programs run. Delete
+the folder afterwards.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +58,58 @@ def rank(files: list[Path]) -> None:
     from idfsmec import IDFSMEC
     from idfsmec.selection.idfsmec.stream import collect
 
-    IDFSMEC().fit_summaries([collect(files).summary()])
+    IDFSMEC().fit_summaries([collect(files, files[0]).summary()])
+
+
+def compare(files: list[Path]) -> None:
+    """Read every file and sum it up, in turns: both suffer alike from whatever else runs."""
+    from idfsmec import IDFSMEC
+    from idfsmec.selection.idfsmec.stream import collect
+
+    last = np.array([time.perf_counter(), time.process_time()])
+    spent = {"reading": np.zeros(2), "summing up": np.zeros(2), "ranking": np.zeros(2)}
+
+    def lap(what: str) -> None:
+        nonlocal last
+        now = np.array([time.perf_counter(), time.process_time()])
+        spent[what] += now - last
+        last = now
+
+    def in_turns() -> Iterator[Path]:
+        late = None
+        for number, file in enumerate(files):
+            lap("summing up")
+            # Who comes second finds the file in memory: that is the one, then the other.
+            read([one for one in (late, None if number % 2 else file) if one])
+            late = file if number % 2 else None
+            lap("reading")
+            if number % 5 == 0:
+                _say(files[:number], spent)
+            yield file
+        lap("summing up")
+        read([late] if late else [])
+        lap("reading")
+
+    collector = collect(in_turns(), files[0])
+    IDFSMEC().fit_summaries([collector.summary()])
+    lap("ranking")
+    _say(files, spent)
+
+
+def _say(files: list[Path], spent: dict[str, np.ndarray]) -> None:
+    status = Path("/proc/self/status").read_text().split("\n")
+    now, peak = (
+        next(int(line.split()[1]) / 1024 for line in status if line.startswith(name))
+        for name in ("VmRSS:", "VmHWM:")
+    )
+    times = ", ".join(
+        f"{what} {wall:.1f} s ({cpu:.1f} cpu)" for what, (wall, cpu) in spent.items()
+    )
+    gigabytes = sum(file.stat().st_size for file in files) / 1e9
+    print(
+        f"{len(files)} files, {gigabytes:.1f} GB: {times}; {now:.0f} MiB, peak {peak:.0f}",
+        flush=True,
+    )
 
 
 def main(folder: Path, counts: list[int]) -> None:
@@ -86,7 +139,10 @@ def one(what: str, folder: Path, count: int) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--one":
+    if sys.argv[1] == "--turns":
+        found = sorted(Path(sys.argv[2]).glob("*.parquet"))
+        compare(found[: int(sys.argv[3])])
+    elif sys.argv[1] == "--one":
         one(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))
     else:
         main(Path(sys.argv[1]), [int(count) for count in sys.argv[2:]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -34,15 +34,15 @@ def collect_files(path: Path) -> Collector:
         A file, or a folder whose ``.parquet`` files (in folders below, too) are one table. All
         have the columns of the first.
     """
-    collector = collect(parquet_files(path))
+    files = parquet_files(path)
+    collector = collect(files, files[0])
     if not collector.labels:
         raise InputError(f"{path}: there are no samples in it.")
     return collector
 
 
-def collect(files: Sequence[Path], like: Path | None = None) -> Collector:
-    """Sum up Parquet files with the columns of the first, or of another one."""
-    like = like or files[0]
+def collect(files: Iterable[Path], like: Path) -> Collector:
+    """Sum up Parquet files that have the columns of a certain one."""
     columns = _features_of(like)
     channels = [split_column(column)[0] for column in columns]
     collector = Collector(columns, channels, settings_of(read_info(like)))
