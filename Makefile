@@ -83,13 +83,13 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
 
-# One or a few of them: make bench BENCH="grid fastest" (then the page is left as it is)
+# One or a few of them: make bench BENCH="grid fastest" (the page keeps its other sections)
 BENCH ?=
-BENCH_PAGE := $(if $(BENCH),,--markdown docs/studies/benchmarks.md)
+BENCH_PAGE ?= docs/studies/benchmarks.md
 BENCH_JSON ?= benchmarks/results/latest.json
 
 bench: $(VENV)/.installed-peers
-	$(BIN)/python -m benchmarks $(BENCH) --json $(BENCH_JSON) $(BENCH_PAGE)
+	$(BIN)/python -m benchmarks $(BENCH) --json $(BENCH_JSON) --markdown $(BENCH_PAGE)
 
 bench-compare: $(VENV)/.installed-dev
 	@test -n "$(REF)" || { echo "usage: make bench-compare REF=<revision>"; exit 2; }

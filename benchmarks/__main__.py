@@ -2,7 +2,7 @@
 
 ``python -m benchmarks`` runs those against peers, one after the other; ``python -m benchmarks
 --list`` names all. What they print also goes to ``--markdown FILE``, a page for the docs, and
-their tables as numbers to ``--json FILE``.
+their tables as numbers to ``--json FILE``; both keep what other benchmarks have left there.
 """
 
 from __future__ import annotations

@@ -11,9 +11,10 @@ import platform
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 # What a benchmark draws, as seen from the page.
 _FIGURES = {
@@ -29,11 +30,12 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "mne", "torch")
 
 @dataclass(frozen=True)
 class Section:
-    """All that one benchmark printed, and how long it took."""
+    """All that one benchmark printed, how long it took, and where it ran."""
 
     name: str
     text: str
     seconds: float
+    ran_on: dict[str, str] = field(default_factory=lambda: machine())
 
 
 class _Tee(io.StringIO):
@@ -120,34 +122,61 @@ def _value(cell: str) -> float | str:
 
 
 def write_json(path: Path, sections: list[Section]) -> None:
-    """Machine, and all tables of all benchmarks."""
+    """All tables of all benchmarks, each with its machine; those of others stay as they are."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = {
-        "machine": machine(),
-        "benchmarks": {
-            one.name: {"seconds": round(one.seconds, 1), "tables": tables(one.text)}
-            for one in sections
-        },
+    kept = json.loads(path.read_text("utf-8"))["benchmarks"] if path.exists() else {}
+    new = {
+        one.name: {
+            "machine": one.ran_on,
+            "seconds": round(one.seconds, 1),
+            "tables": tables(one.text),
+        }
+        for one in sections
     }
+    content = {"benchmarks": in_order({**kept, **new})}
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def write_markdown(path: Path, sections: list[Section]) -> None:
-    """A page with everything that was printed."""
+    """A page with everything that was printed; sections of other benchmarks stay as they are."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    about = "; ".join(f"{name} {value}" for name, value in machine().items() if name != "date")
-    parts = [
-        "# Benchmarks, as run\n",
-        "<!-- Written by `make bench`; do not edit. -->\n",
-        f"One run on {machine()['date']} ({about}). `make bench` writes this page anew; [Speed]"
-        "(speed.md) says what to make of it.\n",
+    kept = page_sections(path.read_text("utf-8")) if path.exists() else {}
+    parts = {**kept, **{one.name: _section(one) for one in sections}}
+    path.write_text("\n".join([_HEAD, *in_order(parts).values()]), encoding="utf-8")
+
+
+_HEAD = (
+    "# Benchmarks, as run\n\n<!-- Written by `make bench`; do not edit. -->\n\n"
+    "`make bench` writes this page anew, `make bench BENCH=grid` one section of it; each says when "
+    "and where it ran, and\nits ratios are of one run. [Speed](speed.md) says what to make of it, "
+    "and has the growth with cores up to sixteen and a\nGPU.\n"
+)
+
+
+def page_sections(page: str) -> dict[str, str]:
+    """Sections of a page by the benchmark's name."""
+    parts = re.split(r"^(?=## )", page, flags=re.MULTILINE)[1:]
+    return {part.split("\n", 1)[0].removeprefix("## "): part.rstrip("\n") + "\n" for part in parts}
+
+
+def in_order(parts: dict[str, Any]) -> dict[str, Any]:
+    """Parts in the order of all timings, others after these."""
+    from benchmarks.__main__ import TIMINGS
+
+    names = [*(name for name in TIMINGS if name in parts), *(parts.keys() - set(TIMINGS))]
+    return {name: parts[name] for name in names}
+
+
+def _section(one: Section) -> str:
+    about = "; ".join(f"{name} {value}" for name, value in one.ran_on.items() if name != "date")
+    took = f"{one.seconds:.0f} s on {one.ran_on['date']}"
+    lines = [
+        f"## {one.name}\n",
+        f"`python -m benchmarks {one.name}`, {took} ({about}).\n",
+        *(f"![{shown}]({place})\n" for shown, place in _FIGURES.get(one.name, [])),
+        _as_markdown(_without_boxes(one.text)),
     ]
-    for one in sections:
-        parts.append(f"## {one.name}\n")
-        parts.append(f"`python -m benchmarks {one.name}`, {one.seconds:.0f} s.\n")
-        parts += [f"![{shown}]({place})\n" for shown, place in _FIGURES.get(one.name, [])]
-        parts.append(_as_markdown(_without_boxes(one.text)))
-    path.write_text("\n".join(parts), encoding="utf-8")
+    return "\n".join(lines)
 
 
 def _as_markdown(text: str) -> str:

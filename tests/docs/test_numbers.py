@@ -1,0 +1,63 @@
+"""Numbers of the pages are those that were measured, and the page of timings keeps its parts."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from benchmarks._record import Section, page_sections, tables, write_json, write_markdown
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "studies" / "benchmarks.md"
+NUMBERS = ROOT / "benchmarks" / "results" / "latest.json"
+HERE = {"date": "2026-01-02", "processor": "abacus", "cores": "3"}
+
+
+def against_peers():
+    """Seconds and ratios of 128 channels x 2000 samples, by program, as the page has them."""
+    found = tables(page_sections(PAGE.read_text("utf-8"))["selection"])
+    rows = next(one["rows"] for one in found if one["title"].startswith("Against peers, 128"))
+    return {row["program"]: row for row in rows}
+
+
+def test_the_readme_says_what_the_page_of_timings_says():
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    said = re.search(
+        r"128 channels x 18 features x 2000 samples take (.+?) on two cores; a random forest "
+        r"takes (\d+) times as long, the paper's algorithm taken literally (\d+) times",
+        readme,
+    )
+    assert said, "the sentence about speed has changed: change this test with it"
+    rows = against_peers()
+    words = {"a quarter of a second": 0.25, "a third of a second": 1 / 3,
+             "half a second": 0.5}  # fmt: skip
+    assert words[said[1]] == pytest.approx(rows["IDFSMEC"]["seconds (median)"], rel=0.15)
+    assert int(said[2]) == round(rows["random forest of 300 trees"]["times IDFSMEC"])
+    assert int(said[3]) == round(rows["the paper's algorithm, literally"]["times IDFSMEC"])
+
+
+def test_page_and_numbers_are_of_the_same_runs():
+    sections = page_sections(PAGE.read_text("utf-8"))
+    kept = json.loads(NUMBERS.read_text("utf-8"))["benchmarks"]
+    assert list(sections) == list(kept)
+    for name, text in sections.items():
+        shown, written = tables(text), kept[name]["tables"]
+        assert [one["rows"] for one in shown] == [one["rows"] for one in written], name
+        assert kept[name]["machine"]["date"] in text
+        assert f"cores {kept[name]['machine']['cores']}" in text
+
+
+def test_one_benchmark_leaves_the_others_where_they_are(tmp_path):
+    page, numbers = tmp_path / "page.md", tmp_path / "numbers.json"
+    old = [Section(name, f"## {name} today\n\n| a | b |\n| --- | --- |\n| 1 | x |\n", 2.0, HERE)
+           for name in ("grid", "selection")]  # fmt: skip
+    for write, path in ((write_markdown, page), (write_json, numbers)):
+        write(path, old)
+        before = path.read_text("utf-8")
+        write(path, [Section("grid", "nothing", 1.0, HERE | {"date": "2026-03-04"})])
+        write(path, [old[0]])
+        assert path.read_text("utf-8") == before
+    sections = page_sections(page.read_text("utf-8"))
+    assert list(sections) == ["selection", "grid"]  # in the order of all timings
+    assert "2 s on 2026-01-02 (processor abacus; cores 3)" in sections["grid"]
+    assert tables(sections["grid"]) == [{"title": "grid today", "rows": [{"a": 1.0, "b": "x"}]}]
