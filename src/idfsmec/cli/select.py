@@ -143,6 +143,13 @@ def select(
     return features
 
 
+def _sized(line: dict[Any, Any], size: str) -> str:
+    """Size of an effect, with its interval where there is one: sums have none."""
+    if f"{size}_low" not in line:
+        return f"{line[size]:.2f}"
+    return f"{line[size]:.2f} ({line[f'{size}_low']:.2f} to {line[f'{size}_high']:.2f})"
+
+
 def _paths(tables: AnyPath | Sequence[AnyPath]) -> list[Path]:
     if isinstance(tables, (str, Path)):
         return [Path(tables)]
@@ -313,8 +320,7 @@ def _show(features: pd.DataFrame, channels: pd.DataFrame) -> None:
             f"{line['score']:.4g}",
         ]
         if size is not None:
-            low, high = line[f"{size}_low"], line[f"{size}_high"]
-            cells += [Text(line["direction"]), f"{line[size]:.2f} ({low:.2f} to {high:.2f})"]
+            cells += [Text(line["direction"]), _sized(line, size)]
         if "frequency" in line:
             cells += [f"{100 * line['frequency']:.0f} %", "yes" if line["stable"] else ""]
         best.add_row(*cells)

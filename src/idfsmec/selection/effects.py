@@ -99,6 +99,39 @@ def feature_effects(
     return frame.assign(**found)
 
 
+def effects_of_sums(
+    sums: Sequence[Sums], classes: ArrayLike, names: Sequence[str]
+) -> pd.DataFrame:
+    """What of :func:`feature_effects` follows from sums over people, in any units of the features.
+
+    Parameters
+    ----------
+    sums : sequence of tuple
+        For every class the number of people who have each feature, the sums of their means and of
+        the squares of these.
+    classes, names : array-like
+        Of the classes and of the features.
+
+    Returns
+    -------
+    DataFrame
+        ``feature``, ``n_people``, ``direction`` and ``hedges_g`` or, of more than two classes,
+        ``eta_squared``, without intervals. The AUC needs people.
+    """
+    labels, alone = np.asarray(classes), [(n[None], s[None], q[None]) for n, s, q in sums]
+    if len(sums) == 2:
+        size, name, word = _hedges(alone)[0], "hedges_g", "higher"
+        place = (size > 0).astype(int)
+    else:
+        size, name, word = _eta_squared(alone)[0], "eta_squared", "highest"
+        means = [np.where(n > 0, s / np.maximum(n, 1.0), -np.inf) for n, s, _ in sums]
+        place = np.argmax(means, axis=0)
+    words = np.array([f"{word} in {one}" for one in labels])
+    n_people = sum(n for n, _, _ in sums)
+    frame = pd.DataFrame({"feature": list(names), "n_people": np.asarray(n_people, dtype=int)})
+    return frame.assign(direction=np.where(np.isnan(size), "", words[place]), **{name: size})
+
+
 def _by_person(values: Array, unit: NDArray, target: NDArray) -> tuple[Array, Array]:
     """Mean of every feature over the samples of each unit, and the mean target."""
     _, place, size = np.unique(unit, return_inverse=True, return_counts=True)

@@ -1,5 +1,7 @@
 """Summaries of tables that share no rows give the ranking of all their rows."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec import IDFSMEC, FeatureTable, Summary, summarise
+from idfsmec._groups import name_folds
 from idfsmec.errors import InputError
 
 pytestmark = [
@@ -125,6 +128,58 @@ def test_a_hospital_can_be_taken_away_again():
         (a + b) - summarise(FeatureTable.concat([tables[1], tables[2]]), min_people=1)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_direction_and_size_of_features_follow_from_sums(n_classes):
+    table = cohort(60, missing=0.3)
+    number = table.subjects.str[1:].astype(int) % n_classes
+    table = FeatureTable(table.X, [f"class {one}" for one in number], table.subjects)
+    site = {name: at // 25 for at, name in enumerate(table.subjects.unique())}
+    shared = [summarise(one, min_people=1) for one in by_person(table, site)]
+    found = IDFSMEC().fit_summaries(shared).effects_
+    wanted = IDFSMEC().fit(table.X, table.y, table.subjects).effects_
+    size = "hedges_g" if n_classes == 2 else "eta_squared"
+    assert list(found) == ["feature", "n_people", "direction", size]
+    pd.testing.assert_frame_equal(found, wanted[list(found)], rtol=1e-9)
+
+
+def test_a_file_of_version_1_is_refused_by_name(tmp_path):
+    path = summarise(cohort()).write(tmp_path / "a.summary")
+    with np.load(path, allow_pickle=False) as loaded:
+        parts = dict(loaded)
+    about = parts["about"].tobytes().decode()
+    for version, said in ((1, "summarise its table anew"), (99, "upgrade idfsmec")):
+        other = about.replace('"format_version": 2', f'"format_version": {version}')
+        parts["about"] = np.frombuffer(other.encode(), dtype=np.uint8)
+        with path.open("wb") as file:
+            np.savez(file, **parts)
+        with pytest.raises(InputError, match=rf"format version {version} by .*{said}"):
+            Summary.read(path)
+
+
+def test_no_difference_of_two_deals_is_over_few_people():
+    once = 0
+    for seed in range(4):
+        table = cohort(90, seed, per_person=2, missing=0.1)
+        names = np.array([f"{seed}{one}" for one in table.subjects])
+        summary = summarise(FeatureTable(table.X, table.y, names), min_people=18)
+        folds = name_folds(names, 4, n_deals=2) % summary.n_folds
+        observed = table.observed.to_numpy()
+        for (at, sums), (k, label) in product(enumerate(summary.sums), enumerate(summary.labels)):
+            if np.allclose(sums.sum_mm[0, :, k], sums.sum_mm[1, :, k], rtol=1e-9):
+                once += 1
+                continue
+            mine = observed[:, at] & (table.y == label).to_numpy()
+            for own, others in product(subsets(summary.n_folds), repeat=2):
+                left = set(names[mine & np.isin(folds[0], own)])
+                right = set(names[mine & np.isin(folds[1], others)])
+                assert not 0 < len(left ^ right) < 18
+    assert 0 < once < 32
+
+
+def subsets(n):
+    return [[i for i in range(n) if number >> i & 1] for number in range(2**n)]
+
+
 def test_a_file_gives_the_same_summary_and_a_damaged_one_is_refused(tmp_path):
     summary = summarise(cohort())
     path = summary.write(tmp_path / "a.summary")
@@ -239,8 +294,9 @@ def test_pieces_in_any_order_give_the_ranking_of_all_rows():
 def test_fit_forgets_the_pieces_of_before():
     table, other = cohort(), cohort(seed=5)
     selector = IDFSMEC().partial_fit(other.X, other.y)
-    assert not hasattr(selector, "effects_")
+    assert "auc" not in selector.effects_
     selector.fit(table.X, table.y)
+    assert "auc" in selector.effects_
     selector.partial_fit(table.X, table.y)
     assert_same_ranking(selector, IDFSMEC().fit(table.X, table.y))
 

@@ -110,6 +110,7 @@ class IDFSMEC(FitsSums):
         Direction and size of every feature by person; see
         :func:`idfsmec.selection.feature_effects`. Computed when first asked for, from X as it is
         then; a selector that was pickled before has none, since it does not carry its samples.
+        From sums, without intervals and AUC.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)

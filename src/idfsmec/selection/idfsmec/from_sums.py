@@ -17,6 +17,7 @@ from idfsmec._groups import groups_of
 from idfsmec._parameters import checks_parameters
 from idfsmec.missing.association import association_warning
 from idfsmec.selection._base import RankingSelector, refuse_infinite
+from idfsmec.selection.effects import effects_of_sums
 from idfsmec.selection.idfsmec.alike import harmonize_summaries
 from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
 from idfsmec.selection.idfsmec.collect import Collector
@@ -45,7 +46,7 @@ class FitsSums(ChannelEstimator, RankingSelector):
         Returns
         -------
         self : IDFSMEC
-            Without ``effects_``, which needs people.
+            Its ``effects_`` have neither intervals nor AUC, which need people.
 
         Examples
         --------
@@ -128,7 +129,9 @@ class FitsSums(ChannelEstimator, RankingSelector):
         self.missingness_ = summary.missingness()
         if said := association_warning(self.missingness_):
             warnings.warn(said, UserWarning, stacklevel=5)
-        self.__dict__.pop("effects_", None)
+        self.__dict__["effects_"] = effects_of_sums(
+            summary.feature_sums(), summary.labels, [str(column) for column in summary.columns]
+        )
         self.__dict__.pop("_samples", None)
         weighing = self._hold(fits)
         self._set_ranking(weighing.scores, weighing.order)

@@ -159,6 +159,15 @@ class Summary:
         rest = (self.settings, self.withheld, self.min_people, self.n_tables)
         return Summary(columns, channels, labels, tuple(sums), total, people, seen, have, *rest)
 
+    def feature_sums(self) -> list[tuple[Array, Array, Array]]:
+        """Of every class the people who have each feature, sums of their means and squares."""
+        parts = np.zeros((len(self.labels), 3, len(self.columns)))
+        for one, own in zip(self.sums, self.places, strict=True):
+            parts[:, 0, own] = one.people[0].sum(axis=0)[:, None]
+            parts[:, 1, own] = one.sum_m[0].sum(axis=0)
+            parts[:, 2, own] = np.diagonal(one.sum_mm[0].sum(axis=0), axis1=-2, axis2=-1)
+        return [(n, sums, squares) for n, sums, squares in parts]
+
     def write(self, path: str | PathLike[str]) -> Path:
         """Write to a file, NumPy's ``.npz`` without pickle; `Files` says what is in it.
 
