@@ -90,7 +90,8 @@ def main(n: int = 2000, period: int = 15, seed: int = 0) -> int:
             if not output.exists() and n_kept(output) < before:
                 raise RuntimeError("finished recordings were lost")
         same = output.read_bytes() == peaceful.read_bytes()
-        strangers = [path.name for path in (folder / "out").iterdir() if path != output]
+        beside = sorted(path.name for path in (folder / "out").iterdir())
+        strangers = [name for name in beside if not name.startswith(output.name)]
     print(f"{n} recordings ({seconds:.0f} s undisturbed), {kills.total()} kills: {dict(kills)};")
     print(f"the same bytes: {same}; left beside the table: {strangers or 'nothing'}")
     return int(not same or bool(strangers))
