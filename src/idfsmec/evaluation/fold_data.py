@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from idfsmec._random import derive_seed
 from idfsmec.evaluation.folds import make_folds, most_splits
-from idfsmec.evaluation.harmonizing import learn_sites, sites_of
+from idfsmec.evaluation.harmonizing import learn_sites, make_alike
 from idfsmec.evaluation.parts import Filler
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.site_folds import Fold, split_remaining_sites
@@ -233,7 +233,7 @@ class FoldData:
         if not self.gaps_everywhere:
             testing = testing.untouched()
             train, sites, steps = self._learn(training.untouched(), filler)
-        test = testing.values() if sites is None else _alike(sites, testing)
+        test = make_alike(sites, self.table, testing.values(), testing.places)
         for step in steps:
             _in_place(step, test)
         return Samples(selecting, train, test)
@@ -243,7 +243,7 @@ class FoldData:
     ) -> tuple[Floats, SiteHarmonizer | None, list[Callable[[Floats], Any]]]:
         """Training samples, standardised and perhaps filled, and what was done to them."""
         sites = learn_sites(self.table, rows.values(), rows.places) if self.harmonize else None
-        X = rows.values() if sites is None else _alike(sites, rows)
+        X = make_alike(sites, self.table, rows.values(), rows.places)
         scaling = Scaling.learn(X)
         steps: list[Callable[[Floats], Any]] = [scaling.apply]
         _in_place(scaling.apply, X)
@@ -252,11 +252,6 @@ class FoldData:
             steps.append(filler.build(*about).fit(X).transform)
             _in_place(steps[-1], X)
         return X, sites, steps
-
-
-def _alike(sites: SiteHarmonizer, rows: Rows) -> Floats:
-    """Samples with their sites alike; all at once, for new sites go by all they have."""
-    return sites.transform(rows.values(), sites=sites_of(rows.table)[rows.places])
 
 
 def _in_place(step: Callable[[Floats], Any], X: Floats) -> None:
@@ -296,8 +291,8 @@ class _Loader:
 
     def split(self, train: Rows, test: Rows) -> FoldData:
         """Split as given, with inner folds where they are wanted."""
-        protocol = self.protocol
-        data = FoldData(train, test, protocol.gaps == "everywhere", protocol.harmonize)
+        how = self.protocol.gaps == "everywhere", self.protocol.harmonize
+        data = FoldData(train, test, *how)
         if not self.with_inner:
             return data
         folds = self._inner_folds(train)

@@ -29,6 +29,11 @@ def learn_sites(table: TableArrays, X: Floats, rows: Codes) -> SiteHarmonizer:
     return SiteHarmonizer().fit(X, sites=sites_of(table)[rows])
 
 
+def make_alike(sites: SiteHarmonizer | None, table: TableArrays, X: Floats, rows: Codes) -> Floats:
+    """Samples with their sites alike, if known; all at once, for new sites go by all they have."""
+    return X if sites is None else sites.transform(X, sites=sites_of(table)[rows])
+
+
 def harmonize_whole(table: TableArrays) -> TableArrays:
     """Give a table whose sites are alike, for a ranking of all of it."""
     known = learn_sites(table, table.X, np.arange(table.y.size))
