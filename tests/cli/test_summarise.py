@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from idfsmec import IDFSMEC, FeatureTable
+from idfsmec import IDFSMEC, IDFSMECCV, FeatureTable, summarise
 from idfsmec.cli import app
 from tests.selection.idfsmec.test_summaries import by_person, cohort
 
@@ -42,6 +42,21 @@ def test_summaries_and_tables_give_the_ranking_of_all_rows(hospitals, tmp_path):
     found = pd.read_csv(out)
     names = (found["channel"] + "__" + found["feature"]).tolist()
     assert names == table.X.columns[wanted.ranking_.argsort()].tolist()
+    assert found["score"].to_numpy() == pytest.approx(sorted(wanted.scores_)[::-1], abs=1e-9)
+
+
+def test_lam_is_chosen_from_summaries_and_the_rest_is_said_not_to_be(hospitals, tmp_path):
+    table, paths = hospitals
+    for path in paths:
+        run("summarise", path, "-o", path.with_suffix(".summary"), "--min-people", 1)
+    out = tmp_path / "ranking.csv"
+    done = run("select", *(path.with_suffix(".summary") for path in paths), "-o", out, "--tune")
+    assert done.exit_code == 0, done.output
+    wanted = IDFSMECCV().fit_summaries([summarise(table, min_people=1)])
+    said = " ".join(done.output.split())
+    assert f"people held out chose lam = {wanted.best_params_['lam']}. It cannot judge" in said
+    assert "gamma = 2.0 and the number of features, 10: these were not tuned." in said
+    found = pd.read_csv(out)
     assert found["score"].to_numpy() == pytest.approx(sorted(wanted.scores_)[::-1], abs=1e-9)
 
 
@@ -92,7 +107,9 @@ def test_what_cannot_be_is_refused_in_one_line(hospitals, tmp_path):
     assert refused.exit_code == 2
     said = " ".join(refused.stderr.split())
     assert "different settings: sfreq is 200.0 in the one and 100.0 in the other" in said
-    assert run("select", tmp_path / "a.summary", "--tune").exit_code == 2
+    for rows in (["--resamples", 10], ["--tune", "--folds", "site"]):
+        assert "need the rows" in run("select", tmp_path / "a.summary", *rows).stderr
+    assert run("select", tmp_path / "a.summary", "--tune", "--harmonize").exit_code == 2
     assert run("summarise", a, "-o", tmp_path / "x.npz").exit_code == 2
     assert run("summarise", a, "-o", tmp_path / "x.summary", "--folds", 3).exit_code == 2
     (tmp_path / "empty").mkdir()

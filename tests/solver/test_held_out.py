@@ -12,7 +12,7 @@ from idfsmec.solver import (
     Options,
     Seats,
     clipped_error,
-    held_out_losses,
+    held_out_errors,
     solve_channels,
     table_cells,
 )
@@ -69,12 +69,13 @@ def test_classes_are_judged_as_loops_over_people_judge_them(seed):
     cells = table_cells(X, Seats.of(fold, codes, (3, 2), people), COLUMNS)
     folds, lams = cells.folds(), [0.1, 10.0]
     fits = solve_channels([cells.training(*one) for one in folds], lams, Options())
-    found = held_out_losses(cells, fits)
+    judged = held_out_errors(cells, fits)
+    found, by_fold = judged.losses(), judged.by_fold()
     any_channel = np.any([~np.isnan(X[:, own]).any(axis=1) for own in COLUMNS], axis=0)
     shares = np.bincount(codes[any_channel]) / any_channel.sum()
     for channel, own in enumerate(COLUMNS):
         for lam in range(2):
-            total, count = np.zeros(2), np.zeros(2)
+            total, count = np.zeros((len(folds), 2)), np.zeros((len(folds), 2))
             for at, (deal, one) in enumerate(folds):
                 for k in range(2):
                     rows = (fold[deal] == one) & (codes == k)
@@ -82,9 +83,15 @@ def test_classes_are_judged_as_loops_over_people_judge_them(seed):
                     if met:
                         said = np.array([mean for _, mean in met])
                         error = clipped_error(said.mean(0), said.var(0), np.eye(2)[k]).sum()
-                        total[k] += len(met) * error
-                        count[k] += len(met)
-            assert found[lam, channel] == pytest.approx(total / count @ shares, rel=1e-9)
+                        total[at, k] = len(met) * error
+                        count[at, k] = len(met)
+                if count[at].all():
+                    wanted = pytest.approx(total[at] / count[at] @ shares, rel=1e-9)
+                    assert by_fold[at, lam, channel] == wanted
+                else:
+                    assert by_fold[at, lam, channel] == np.inf
+            wanted = pytest.approx(total.sum(0) / count.sum(0) @ shares, rel=1e-9)
+            assert found[lam, channel] == wanted
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -97,7 +104,7 @@ def test_scores_are_judged_by_plain_squared_errors(weighted):
     cells = table_cells(X, seats, COLUMNS, weights, score)
     folds = cells.folds()
     fits = solve_channels([cells.training(*one) for one in folds], [1.0], Options())
-    found = held_out_losses(cells, fits)
+    found = held_out_errors(cells, fits).losses()
     w = np.ones(score.size) if weights is None else weights
     for channel, own in enumerate(COLUMNS):
         there = ~np.isnan(X[:, own]).any(axis=1)
@@ -119,7 +126,7 @@ def test_a_fold_that_leaves_a_class_without_a_channel_does_not_judge_it():
     one_deal = fold[:1]
     cells = table_cells(X, Seats.of(one_deal, codes, (3, 2), people), COLUMNS)
     fits = solve_channels([cells.training(*one) for one in cells.folds()], [1.0], Options())
-    found = held_out_losses(cells, fits)
+    found = held_out_errors(cells, fits).losses()
     assert np.isinf(found[0, 0])
     assert np.isfinite(found[0, 1])
 
@@ -130,10 +137,10 @@ def test_where_gaps_count_as_samples_at_the_mean_everybody_is_judged():
     options = Options(missing_indicator=False)
     cells = table_cells(X, Seats.of(fold, codes, (3, 2), people), COLUMNS)
     fits = solve_channels([cells.training(*one) for one in cells.folds()], [1.0], options)
-    plain = held_out_losses(cells, fits)[0]
-    filled = held_out_losses(cells, fits, missing_indicator=False)[0]
+    plain = held_out_errors(cells, fits).losses()[0]
+    filled = held_out_errors(cells, fits, missing_indicator=False).losses()[0]
     shares = cells.seen / cells.seen.sum()
     # Nearly everybody is predicted the shares of the classes.
     assert filled[1] == pytest.approx(1 - (shares**2).sum(), abs=0.15)
     assert not np.isclose(plain[1], filled[1])
-    assert_allclose(held_out_losses(cells, fits), plain[None])
+    assert_allclose(held_out_errors(cells, fits).losses(), plain[None])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,7 +27,7 @@ from idfsmec.errors import InputError
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
     import pandas as pd
 
-    from idfsmec.selection import IDFSMEC, StabilitySelector
+    from idfsmec.selection import IDFSMEC, StabilitySelector, Summary
     from idfsmec.table import FeatureTable
 
 SHOWN = 10
@@ -56,7 +57,8 @@ Tune = Annotated[
     typer.Option(
         "--tune",
         help="Choose lam, gamma and (without --k) the number of features by inner folds that "
-        "keep subjects together, or with --folds site whole hospitals.",
+        "keep subjects together, or with --folds site whole hospitals; from summaries and folders "
+        "lam alone.",
     ),
 ]
 Resamples = Annotated[
@@ -114,17 +116,18 @@ def select(
     _check(output, k, force)
     check_resamples(resamples)
     check_seed(seed)
-    if any(path.is_dir() or path.suffix.lower() == ".summary" for path in paths):
-        if tune or resamples:
-            raise InputError("--tune and --resamples need the rows of all people, in table files.")
-        return _select_by_sums(paths, output, k, lam, gamma, dask, harmonize)
-    if dask is not None:
-        raise InputError("--dask sums up folders of Parquet files: give one.")
     if harmonize and tune:
         raise InputError(
             "--tune holds people out, and --harmonize learns from all: idfsmec benchmark and "
             "train harmonize inside their folds."
         )
+    if any(path.is_dir() or path.suffix.lower() == ".summary" for path in paths):
+        if resamples or (tune and HeldOut(folds) == HeldOut.site):
+            raise InputError("--resamples and --folds site need the rows of people, in tables.")
+        fit = partial(_fit_sums, k, lam, gamma, tune)
+        return _select_by_sums(paths, output, fit, dask, harmonize)
+    if dask is not None:
+        raise InputError("--dask sums up folders of Parquet files: give one.")
     read, path = _read(paths), paths[0]
     with warnings_as_lines(), _naming(path):
         read = harmonize_table(read) if harmonize else read
@@ -173,14 +176,12 @@ def _write(features: pd.DataFrame, output: Path) -> None:
 def _select_by_sums(
     paths: list[Path],
     output: Path,
-    k: int | None,
-    lam: float,
-    gamma: float,
+    fit: Callable[[Summary], IDFSMEC],
     dask: str | None,
     harmonize: bool,
 ) -> pd.DataFrame:
     """Rank from sums alone: what summaries have, and what tables are turned into."""
-    from idfsmec.selection import IDFSMEC, Summary, channel_frame, ranking_frame, summarise
+    from idfsmec.selection import Summary, channel_frame, ranking_frame, summarise
     from idfsmec.selection.idfsmec.alike import harmonize_summaries
     from idfsmec.selection.idfsmec.summary import combine
 
@@ -194,10 +195,9 @@ def _select_by_sums(
                 Summary.read(path) if shared else summarise(path, min_people=1, dask=there)
             )
     named = [str(path) for path in paths]
-    count: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
-    with warnings_as_lines(), _naming(paths[0]), shown("ranking"):
+    with warnings_as_lines(), _naming(paths[0]):
         whole = combine(harmonize_summaries(parts, named) if harmonize else parts, named)
-        selector = IDFSMEC(lam=lam, gamma=gamma, **count).fit_summaries([whole])
+        selector = fit(whole)
     features, channels = ranking_frame(selector), channel_frame(selector)
     _write(features, output)
     _show(features, channels)
@@ -209,6 +209,25 @@ def _select_by_sums(
         f"written to {output}."
     )
     return features
+
+
+def _fit_sums(k: int | None, lam: float, gamma: float, tune: bool, whole: Summary) -> IDFSMEC:
+    from idfsmec.selection import IDFSMEC, IDFSMECCV
+
+    if not tune:
+        count: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
+        with shown("ranking"):
+            return IDFSMEC(lam=lam, gamma=gamma, **count).fit_summaries([whole])
+    grid: dict[str, Any] = {} if k is None else {"n_features_to_select": [k]}
+    with shown("choosing lam"):
+        search = IDFSMECCV(**grid).fit_summaries([whole])
+    best = search.best_params_
+    rest = f"gamma = {best['gamma']} and the number of features, {best['n_features_to_select']}"
+    say(
+        f"The loss of channels on people held out chose lam = {best['lam']}. It cannot judge "
+        f"{rest}: these were not tuned."
+    )
+    return search.selector_
 
 
 def _check(output: Path, k: int | None, force: bool) -> None:

@@ -12,7 +12,7 @@ from idfsmec.solver.batch import Solution, solve
 from idfsmec.solver.blocks import Block, blocks, people_sums
 from idfsmec.solver.cells import Cells, table_cells
 from idfsmec.solver.channels import ChannelFits, Options, solve_channels
-from idfsmec.solver.held_out import clipped_error, held_out_losses
+from idfsmec.solver.held_out import HeldOut, clipped_error, held_out_errors
 from idfsmec.solver.moments import Moments, accumulate
 from idfsmec.solver.problem import ChannelProblems, kkt_residuals, objective
 from idfsmec.solver.scaling import Scaling, is_constant, observed_moments
@@ -27,6 +27,7 @@ __all__ = [
     "ChannelFits",
     "ChannelProblems",
     "ChannelSums",
+    "HeldOut",
     "Moments",
     "Options",
     "Scaling",
@@ -39,7 +40,7 @@ __all__ = [
     "channel_weights",
     "clipped_error",
     "fold_moments",
-    "held_out_losses",
+    "held_out_errors",
     "is_constant",
     "kkt_residuals",
     "merge_folds",

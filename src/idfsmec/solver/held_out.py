@@ -13,6 +13,8 @@ clipping keeps one wild value from outweighing everybody else.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
@@ -27,13 +29,47 @@ _SQRT_2PI = np.sqrt(2.0 * np.pi)
 _LEAST, _MOST, _NOBODY = 1e-140, 1e140, 100.0
 
 
-def held_out_losses(cells: Cells, fits: ChannelFits, *, missing_indicator: bool = True) -> Array:
-    """Mean squared error of every channel's regression on the people held out by folds.
+@dataclass(frozen=True)
+class HeldOut:
+    """Squared errors of every channel's regression on the people held out, by fold (K).
+
+    Attributes
+    ----------
+    errors : ndarray of shape (K, n_channels, L, c)
+        Summed over the people of each class, for every redundancy weight.
+    people : ndarray of shape (K, n_channels, c)
+        How many these are.
+    shares : ndarray of shape (c,)
+        Of the classes among all samples, whether these have the channel or another.
+    """
+
+    errors: Array
+    people: Array
+    shares: Array
+
+    def losses(self) -> Array:
+        """Mean over all folds, shape (L, n_channels); infinite where a class has nobody."""
+        return self._mean(self.errors.sum(axis=0), self.people.sum(axis=0))
+
+    def by_fold(self) -> Array:
+        """Mean over each fold, shape (K, L, n_channels); infinite where a class has nobody."""
+        return self._mean(self.errors, self.people)
+
+    def _mean(self, errors: Array, people: Array) -> Array:
+        known = np.asarray(np.all(people > 0, axis=-1))
+        means = errors / np.where(people > 0, people, 1.0)[..., None, :]
+        losses = (means * self.shares).sum(axis=-1)
+        return np.swapaxes(np.where(known[..., None], losses, np.inf), -1, -2)
+
+
+def held_out_errors(cells: Cells, fits: ChannelFits, *, missing_indicator: bool = True) -> HeldOut:
+    """Squared errors of every channel's regression on the people held out by folds.
 
     A person is predicted by the mean of their samples that have the channel and counts once.
     Errors are averaged over the people of a class who have the channel, over all folds of all
-    deals, and the classes are averaged by their shares among all samples, whether these have the
-    channel or another.
+    deals or over one, and the classes are averaged by their shares among all samples. A fold
+    judges a channel if others of all classes, who have it, were in the training part. The error
+    of a score is the plain one.
 
     Parameters
     ----------
@@ -45,33 +81,28 @@ def held_out_losses(cells: Cells, fits: ChannelFits, *, missing_indicator: bool 
 
     Returns
     -------
-    ndarray of shape (L, n_channels)
-        For every redundancy weight. Infinite where a class was never held out while others of it,
-        and of all classes, were in the training part. The error of a score is the plain one.
+    HeldOut
     """
-    n_classes = cells.total.shape[2]
+    folds, n_classes = cells.folds(), cells.total.shape[2]
     n_lams = fits.feature_weights.shape[1]
-    total = np.zeros((cells.n_channels, n_lams, n_classes))
-    count = np.zeros((cells.n_channels, n_classes))
-    for at, (deal, fold) in enumerate(cells.folds()):
+    total = np.zeros((len(folds), cells.n_channels, n_lams, n_classes))
+    count = np.zeros((len(folds), cells.n_channels, n_classes))
+    for at, (deal, fold) in enumerate(folds):
         for group in cells.groups:
             own, sums = group.channels, group.sums
             others = sums.count[:, deal].sum(axis=1) - sums.count[:, deal, fold]
             learned = np.asarray(np.all(others > 0, axis=1))[:, None]
             people = sums.people[:, deal, fold] * learned
             errors = _errors(group, deal, fold, fits, at, cells.score)
-            total[own] += people[:, None, :] * errors
+            total[at, own] = people[:, None, :] * errors
             if not missing_indicator:
                 gaps = (cells.people[deal, fold] - sums.people[:, deal, fold]) * learned
                 share = fits.class_shares[at, own]
                 constant = ((np.eye(n_classes) - share[:, None, :]) ** 2).sum(axis=2)
-                total[own] += (gaps * constant)[:, None, :]
+                total[at, own] += (gaps * constant)[:, None, :]
                 people = people + gaps
-            count[own] += people
-    known = np.asarray(np.all(count > 0, axis=1))
-    means = total / np.where(count > 0, count, 1.0)[:, None, :]
-    shares = cells.seen / max(cells.seen.sum(), 1e-300)
-    return np.where(known[:, None], (means * shares).sum(axis=2), np.inf).T
+            count[at, own] = people
+    return HeldOut(total, count, cells.seen / max(cells.seen.sum(), 1e-300))
 
 
 def _errors(

@@ -7,13 +7,13 @@ So tables that share no rows deal their people alike, and their sums are those o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec._jobs import Processes
-from idfsmec.solver import Cells, ChannelFits, Options, held_out_losses, solve_channels
+from idfsmec.solver import Cells, ChannelFits, HeldOut, Options, held_out_errors, solve_channels
 
 Array = NDArray[np.float64]
 
@@ -44,10 +44,13 @@ class ChannelLosses:
         Infinite for channels that get no weight.
     fallbacks : list of str
         For every fold why the loss is that of the training samples; empty where it is not.
+    held_out : list of HeldOut
+        For every fold the errors on people held out; empty if nobody was.
     """
 
     values: Array
     fallbacks: list[str]
+    held_out: list[HeldOut] = field(default_factory=list)
 
     @classmethod
     def in_sample(cls, solved: ChannelFits) -> ChannelLosses:
@@ -55,16 +58,16 @@ class ChannelLosses:
         return cls(solved.objectives, [""] * len(solved.objectives))
 
     @classmethod
-    def on_others(cls, judged: Sequence[Array], solved: ChannelFits) -> ChannelLosses:
-        """The losses of :func:`judge`, and that on the training samples where nobody judges."""
+    def on_others(cls, judged: list[HeldOut], solved: ChannelFits) -> ChannelLosses:
+        """What :func:`judge` found, and the loss on training samples where nobody judges."""
         values, fallbacks = solved.objectives.copy(), [""] * len(judged)
-        for at, losses in enumerate(judged):
-            usable = np.isfinite(values[at])
+        for at, found in enumerate(judged):
+            usable, losses = np.isfinite(values[at]), found.losses()
             if (usable & np.isfinite(losses)).any():
                 values[at] = np.where(usable, losses, np.inf)
             else:
                 fallbacks[at] = _UNTESTED
-        return cls(values, fallbacks)
+        return cls(values, fallbacks, judged)
 
 
 def n_deals(size: float) -> int:
@@ -77,8 +80,8 @@ def tables_at_a_time(n_channels: int) -> int:
     return max(1, _PROBLEMS // (N_DEALS * N_FOLDS * n_channels))
 
 
-def judge(tables: Sequence[Cells], lams: Sequence[float], options: Options) -> list[Array]:
-    """Losses (L, n_channels) of each table's channels on people held out, solved in one batch.
+def judge(tables: Sequence[Cells], lams: Sequence[float], options: Options) -> list[HeldOut]:
+    """Errors of each table's channels on people held out, solved in one batch.
 
     Parameters
     ----------
@@ -91,12 +94,19 @@ def judge(tables: Sequence[Cells], lams: Sequence[float], options: Options) -> l
     dealt = [cells.first_deals(n_deals(cells.size)) for cells in tables]
     training = [cells.training(*fold) for cells in dealt for fold in cells.folds()]
     if not training:
-        return [np.full((len(lams), cells.n_channels), np.inf) for cells in tables]
+        return [_nobody(cells, len(lams)) for cells in tables]
     fits = solve_channels(training, list(lams), options, Processes.available())
-    losses, first = [], 0
+    found, first = [], 0
     for cells in dealt:
         last = first + len(cells.folds())
         own = fits.tables(slice(first, last))
-        losses.append(held_out_losses(cells, own, missing_indicator=options.missing_indicator))
+        found.append(held_out_errors(cells, own, missing_indicator=options.missing_indicator))
         first = last
-    return losses
+    return found
+
+
+def _nobody(cells: Cells, n_lams: int) -> HeldOut:
+    """Without folds nobody is held out."""
+    n_classes = cells.total.shape[2]
+    shape = (0, cells.n_channels, n_lams, n_classes)
+    return HeldOut(np.zeros(shape), np.zeros((*shape[:2], n_classes)), np.ones(n_classes))

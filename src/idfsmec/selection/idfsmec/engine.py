@@ -36,6 +36,7 @@ from idfsmec.selection.idfsmec.fits import Fits
 from idfsmec.selection.idfsmec.nameless import value_folds
 from idfsmec.solver import (
     Cells,
+    HeldOut,
     Options,
     Seats,
     TableMoments,
@@ -246,7 +247,7 @@ def solve_and_judge(engine: Any, lams: list[float], tables: Iterable[Cells]) -> 
         Seen once, some at a time.
     """
     moments: list[TableMoments] = []
-    judged: list[Array] = []
+    judged: list[HeldOut] = []
     remaining = iter(tables)
     while block := list(islice(remaining, tables_at_a_time(engine.channel_names.size))):
         moments += [cells.whole() for cells in block]

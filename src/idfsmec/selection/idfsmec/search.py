@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -29,7 +29,7 @@ from idfsmec._parameters import (
 )
 from idfsmec.metrics import CRITERIA, SVM_SLOPE
 from idfsmec.progress import Listener, Steps
-from idfsmec.selection._base import RankingSelector, count_features, encode_labels
+from idfsmec.selection._base import encode_labels
 from idfsmec.selection.defaults import (
     CRITERION,
     GAMMAS,
@@ -38,10 +38,10 @@ from idfsmec.selection.defaults import (
     N_INNER_SPLITS,
     SVM_COSTS,
 )
-from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
 from idfsmec.selection.idfsmec.decisions import Decisions
 from idfsmec.selection.idfsmec.engine import GAMMA, LAM
 from idfsmec.selection.idfsmec.estimator import IDFSMEC
+from idfsmec.selection.idfsmec.sum_search import SumSearch, feature_counts
 from idfsmec.selection.linear_svm import LinearSVM
 from idfsmec.selection.split_scorer import Classify, Split, SplitScorer
 from idfsmec.selection.tuning import Tuned, nearest_setting, tune
@@ -50,13 +50,8 @@ from idfsmec.solver import Scaling
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-_OF_THE_SELECTOR = (
-    *("scores_", "ranking_", "support_", "channel_names_"),
-    *("channel_weights_", "feature_weights_", "n_iter_", "missingness_"),
-)
 
-
-class IDFSMECCV(ChannelEstimator, RankingSelector):
+class IDFSMECCV(SumSearch):
     """:class:`IDFSMEC` with ``lam``, ``gamma`` and the number of features chosen by inner folds.
 
     All folds, all ``lams`` and all channels are solved in one batch. A linear SVM on the leading
@@ -65,6 +60,7 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
     ``lam`` and ``gamma`` as :class:`IDFSMEC` has them: 20 features and C = 0.01, or what is
     nearest, unless another pair is better by one standard error over the folds; another ``lam``
     and ``gamma`` have to be by three. :mod:`idfsmec.selection.tuning` is the benchmark's, too.
+    :meth:`fit_summaries` chooses ``lam`` alone, from sums.
 
     Parameters
     ----------
@@ -231,10 +227,8 @@ missingness_, effects_
         default = nearest_setting(settings, IDFSMEC().get_params())
         tuned = self._tune(checked, codes, subjects, splits, rankings, default, steps)
         self._store(tuned, settings)
-        self.selector_ = selector.set_params(**self.best_params_).fit(X, y, groups)
+        self._take_over(selector.set_params(**self.best_params_).fit(X, y, groups))
         steps.end()
-        for name in _OF_THE_SELECTOR:
-            setattr(self, name, getattr(selector, name))
         return self
 
     @property
@@ -310,39 +304,3 @@ missingness_, effects_
             return own, [np.nan], own.slope
         svm = LinearSVM(n_classes, self.class_weight)
         return svm, sorted({float(cost) for cost in self.costs}), SVM_SLOPE
-
-    def _store(self, tuned: Tuned, settings: list[dict[str, float]]) -> None:
-        best = tuned.best
-        params = [
-            {
-                **settings[trial.setting],
-                "n_features_to_select": trial.n_features,
-                **({} if np.isnan(trial.cost) else {"C": trial.cost}),
-            }
-            for trial in tuned.trials
-        ]
-        scores = np.array([trial.scores for trial in tuned.trials])
-        mean = np.array([trial.mean for trial in tuned.trials])
-        self.cv_results_ = {
-            "params": params,
-            **{f"param_{name}": np.array([one[name] for one in params]) for name in params[0]},
-            **{f"split{fold}_test_score": row for fold, row in enumerate(scores.T)},
-            "mean_test_score": mean,
-            "std_test_score": scores.std(axis=1),
-            "rank_test_score": np.array([(mean > one).sum() + 1 for one in mean], dtype=np.int32),
-        }
-        self.best_index_ = next(i for i, one in enumerate(tuned.trials) if one is best)
-        self.best_params_ = {k: v for k, v in params[self.best_index_].items() if k != "C"}
-        self.best_cost_, self.best_score_ = float(best.cost), best.mean
-
-
-def feature_counts(wanted: Iterable[int | float], n_features: int) -> list[int]:
-    """Numbers of features to try, ascending, none beyond what there is.
-
-    Examples
-    --------
-    >>> feature_counts([50, 10, 0.25], 40), feature_counts([50, 100], 40)
-    ([10], [40])
-    """
-    fitting = (one for one in wanted if not isinstance(one, Integral) or one <= n_features)
-    return sorted({count_features(one, n_features) for one in fitting}) or [n_features]

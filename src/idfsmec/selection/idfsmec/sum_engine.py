@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from idfsmec._columns import channel_codes
 from idfsmec._jobs import one_blas_thread
 from idfsmec.errors import InputError
+from idfsmec.selection.idfsmec.channel_loss import judge
 from idfsmec.selection.idfsmec.engine import pose, solve_and_judge, solve_and_weigh
 from idfsmec.selection.idfsmec.fits import Fits
 from idfsmec.selection.idfsmec.summary import Summary
-from idfsmec.solver import Options
+from idfsmec.solver import HeldOut, Options
 
 
 @dataclass(frozen=True)
@@ -72,3 +73,12 @@ class SumEngine:
             if self.channel_loss == "in-sample" or not self.channel_weighting:
                 return solve_and_weigh(self, wanted, [cells.whole()])
             return solve_and_judge(self, wanted, [cells])
+
+    def solve_and_hold_out(self, lams: Sequence[float]) -> tuple[Fits, HeldOut]:
+        """Solve, and tell what channels cost on people held out, whatever weighs them."""
+        fits = self.solve(lams)
+        if fits.losses.held_out:
+            return fits, fits.losses.held_out[0]
+        with one_blas_thread():
+            (held_out,) = judge([self.summary.cells()], lams, self.options)
+        return fits, held_out
