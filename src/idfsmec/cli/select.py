@@ -280,7 +280,7 @@ def _fit(
         search.fit(table.X, table.y, groups=table.subjects)
     best = ", ".join(f"{name} = {value}" for name, value in search.best_params_.items())
     say(
-        f"Inner folds chose {best} (balanced accuracy {search.best_score_:.3f}, "
+        f"Inner folds chose {best} (log loss by person {-search.best_score_:.3f}, "
         "optimistic: the best of the grid)."
     )
     return search.selector_

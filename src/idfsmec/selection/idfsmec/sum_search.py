@@ -53,7 +53,7 @@ class SumSearch(ChannelEstimator, RankingSelector):
         deals. Losses of channels judge neither ``gamma`` (the closer to 1, the more the best
         channel counts, and the smaller their mean) nor the number of features: of ``gammas`` and
         ``n_features_to_select`` those nearest to the defaults of :class:`IDFSMEC` are taken.
-        ``costs``, ``cv``, ``filler``, ``classifier`` and ``scoring`` do nothing here.
+        Parameters of the classification (``costs``, ``cv``, ``filler``, ...) do nothing here.
 
         Parameters
         ----------
