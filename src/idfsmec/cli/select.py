@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from idfsmec.cli._app import command
-from idfsmec.cli._console import console, say, warnings_as_lines
+from idfsmec.cli._console import say, warnings_as_lines
 from idfsmec.cli._options import (
     AnyPath,
     DaskOption,
@@ -21,6 +21,7 @@ from idfsmec.cli._options import (
     check_seed,
 )
 from idfsmec.cli._progress import shown
+from idfsmec.cli._ranking import show_ranking, show_stability
 from idfsmec.cli._run import warn_of_open_cluster
 from idfsmec.errors import InputError
 
@@ -29,10 +30,6 @@ if TYPE_CHECKING:  # at run time when they are needed: --help should not wait fo
 
     from idfsmec.selection import IDFSMEC, StabilitySelector, Summary
     from idfsmec.table import FeatureTable
-
-SHOWN = 10
-# Columns that hold words.
-_WORDS = ("channel", "feature", "stable", "direction")
 
 if TYPE_CHECKING:  # from Python one name, or several
     AnyPaths = AnyPath | Sequence[AnyPath]
@@ -139,18 +136,11 @@ def select(
     if stability is not None:
         features = _add_frequencies(features, read, stability)
     _write(features, output)
-    _show(features, channels)
+    show_ranking(features, channels)
     if stability is not None:
-        _show_stability(stability, int(features["frequency"].notna().sum()))
+        show_stability(stability, int(features["frequency"].notna().sum()))
     say(f"Ranking of {len(features)} features written to {output}.")
     return features
-
-
-def _sized(line: dict[Any, Any], size: str) -> str:
-    """Size of an effect, with its interval where there is one: sums have none."""
-    if f"{size}_low" not in line:
-        return f"{line[size]:.2f}"
-    return f"{line[size]:.2f} ({line[f'{size}_low']:.2f} to {line[f'{size}_high']:.2f})"
 
 
 def _paths(tables: AnyPath | Sequence[AnyPath]) -> list[Path]:
@@ -200,7 +190,7 @@ def _select_by_sums(
         selector = fit(whole)
     features, channels = ranking_frame(selector), channel_frame(selector)
     _write(features, output)
-    _show(features, channels)
+    show_ranking(features, channels)
     people = ", ".join(f"{n} {label}" for label, n in zip(whole.labels, whole.people, strict=True))
     if whole.withheld:
         say(f"{len(whole.withheld)} sums over few people were withheld: {whole.withheld[0]}, ...")
@@ -316,49 +306,3 @@ def _add_frequencies(
     dead = features["channel"].isin(stability.channel_names_[stability.dead_channels_])
     frequency = pd.Series(stability.frequencies_[places]).mask(dead)
     return features.assign(frequency=frequency, stable=stability.support_[places])
-
-
-def _show(features: pd.DataFrame, channels: pd.DataFrame) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    best = Table(title=f"Best {min(SHOWN, len(features))} of {len(features)} features")
-    headings = ["rank", "channel", "feature", "score"]
-    size = next((name for name in ("hedges_g", "eta_squared") if name in features), None)
-    if size is not None:
-        headings += ["direction", size.replace("_", " ")]
-    if "frequency" in features:
-        headings += ["in halves", "stable"]
-    for heading in headings:
-        best.add_column(heading, justify="left" if heading in _WORDS else "right")
-    for line in features.head(SHOWN).to_dict("records"):
-        cells: list[str | Text] = [
-            str(line["rank"]),
-            Text(str(line["channel"])),
-            Text(str(line["feature"])),
-            f"{line['score']:.4g}",
-        ]
-        if size is not None:
-            cells += [Text(line["direction"]), _sized(line, size)]
-        if "frequency" in line:
-            cells += [f"{100 * line['frequency']:.0f} %", "yes" if line["stable"] else ""]
-        best.add_row(*cells)
-    console.print(best)
-    heaviest = Table(title=f"Heaviest {min(SHOWN, len(channels))} of {len(channels)} channels")
-    for heading in ("channel", "weight", "features kept"):
-        heaviest.add_column(heading, justify="left" if heading == "channel" else "right")
-    for row in channels.head(SHOWN).itertuples():
-        heaviest.add_row(Text(str(row.channel)), f"{row.weight:.4f}", str(row.n_selected))
-    console.print(heaviest)
-
-
-def _show_stability(stability: StabilitySelector, of: int) -> None:
-    picked = int(stability.selections_[0].sum())
-    found, agreement = int(stability.support_.sum()), stability.stability_
-    say(
-        f"Of {of} features, the first {picked} were selected on each of {stability.n_resamples} "
-        f"random halves of the subjects. Selected on at least {100 * stability.threshold_:.0f} % "
-        f"of them, and called stable: {found}; at most {stability.max_false:g} is expected by "
-        f"chance. Stability {agreement.value:.2f} ({agreement.low:.2f} to {agreement.high:.2f}, "
-        f"{agreement.verdict})."
-    )
