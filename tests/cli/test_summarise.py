@@ -96,6 +96,20 @@ def test_what_is_in_a_summary_is_said_in_words(hospitals, tmp_path):
     assert "--force" in again.stderr
 
 
+def test_summaries_say_how_often_halves_select_a_feature(hospitals, tmp_path):
+    _, tables = hospitals
+    shared = []
+    for path in tables:
+        shared.append(tmp_path / f"{path.stem}.summary")
+        run("summarise", path, "-o", shared[-1], "--min-people", 1)
+    done = run("select", *shared, "-o", tmp_path / "r.csv", "--resamples", 100)
+    assert done.exit_code == 0, done.output
+    assert "on each of 12 halves" in " ".join(done.output.split())
+    ranking = pd.read_csv(tmp_path / "r.csv")
+    assert ranking["frequency"].between(0, 1).all()
+    assert ranking["frequency"].iloc[0] > ranking["frequency"].iloc[-1]
+
+
 def test_what_cannot_be_is_refused_in_one_line(hospitals, tmp_path):
     _, (a, b, _) = hospitals
     for path, name in ((a, "a"), (b, "b")):
@@ -107,8 +121,8 @@ def test_what_cannot_be_is_refused_in_one_line(hospitals, tmp_path):
     assert refused.exit_code == 2
     said = " ".join(refused.stderr.split())
     assert "different settings: sfreq is 200.0 in the one and 100.0 in the other" in said
-    for rows in (["--resamples", 10], ["--tune", "--folds", "site"]):
-        assert "need the rows" in run("select", tmp_path / "a.summary", *rows).stderr
+    by_site = run("select", tmp_path / "a.summary", "--tune", "--folds", "site")
+    assert "needs the rows" in by_site.stderr
     assert run("select", tmp_path / "a.summary", "--tune", "--harmonize").exit_code == 2
     assert run("summarise", a, "-o", tmp_path / "x.npz").exit_code == 2
     assert run("summarise", a, "-o", tmp_path / "x.summary", "--folds", 3).exit_code == 2

@@ -63,8 +63,9 @@ def show_stability(stability: StabilitySelector, of: int) -> None:
     picked = int(stability.selections_[0].sum())
     found, agreement = int(stability.support_.sum()), stability.stability_
     say(
-        f"Of {of} features, the first {picked} were selected on each of {stability.n_resamples} "
-        f"random halves of the subjects. Selected on at least {100 * stability.threshold_:.0f} % "
+        f"Of {of} features, the first {picked} were selected on each of "
+        f"{len(stability.selections_)} halves of the subjects. Selected on at least "
+        f"{100 * stability.threshold_:.0f} % "
         f"of them, and called stable: {found}; at most {stability.max_false:g} is expected by "
         f"chance. Stability {agreement.value:.2f} ({agreement.low:.2f} to {agreement.high:.2f}, "
         f"{agreement.verdict})."

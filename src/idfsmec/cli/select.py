@@ -119,10 +119,10 @@ def select(
             "train harmonize inside their folds."
         )
     if any(path.is_dir() or path.suffix.lower() == ".summary" for path in paths):
-        if resamples or (tune and HeldOut(folds) == HeldOut.site):
-            raise InputError("--resamples and --folds site need the rows of people, in tables.")
+        if tune and HeldOut(folds) == HeldOut.site:
+            raise InputError("--folds site needs the rows of people, in tables.")
         fit = partial(_fit_sums, k, lam, gamma, tune)
-        return _select_by_sums(paths, output, fit, dask, harmonize)
+        return _select_by_sums(paths, output, fit, dask, harmonize, halves=resamples > 0)
     if dask is not None:
         raise InputError("--dask sums up folders of Parquet files: give one.")
     read, path = _read(paths), paths[0]
@@ -134,7 +134,7 @@ def select(
         channels = channels[alive.loc[channels["channel"]].to_numpy()]
         stability = _resample(read, selector, resamples, seed) if resamples else None
     if stability is not None:
-        features = _add_frequencies(features, read, stability)
+        features = _add_frequencies(features, read.X.columns, stability)
     _write(features, output)
     show_ranking(features, channels)
     if stability is not None:
@@ -169,9 +169,18 @@ def _select_by_sums(
     fit: Callable[[Summary], IDFSMEC],
     dask: str | None,
     harmonize: bool,
+    *,
+    halves: bool,
 ) -> pd.DataFrame:
     """Rank from sums alone: what summaries have, and what tables are turned into."""
-    from idfsmec.selection import Summary, channel_frame, ranking_frame, summarise
+    from idfsmec.selection import (
+        IDFSMEC,
+        StabilitySelector,
+        Summary,
+        channel_frame,
+        ranking_frame,
+        summarise,
+    )
     from idfsmec.selection.idfsmec.alike import harmonize_summaries
     from idfsmec.selection.idfsmec.summary import combine
 
@@ -188,9 +197,15 @@ def _select_by_sums(
     with warnings_as_lines(), _naming(paths[0]):
         whole = combine(harmonize_summaries(parts, named) if harmonize else parts, named)
         selector = fit(whole)
-    features, channels = ranking_frame(selector), channel_frame(selector)
+        features, channels = ranking_frame(selector), channel_frame(selector)
+        stability = StabilitySelector(IDFSMEC(lam=selector.lam, gamma=selector.gamma))
+        if halves:
+            stability.fit_summaries([whole])
+            features = _add_frequencies(features, whole.columns, stability)
     _write(features, output)
     show_ranking(features, channels)
+    if halves:
+        show_stability(stability, int(features["frequency"].notna().sum()))
     people = ", ".join(f"{n} {label}" for label, n in zip(whole.labels, whole.people, strict=True))
     if whole.withheld:
         say(f"{len(whole.withheld)} sums over few people were withheld: {whole.withheld[0]}, ...")
@@ -294,7 +309,7 @@ def _resample(
 
 
 def _add_frequencies(
-    features: pd.DataFrame, table: FeatureTable, stability: StabilitySelector
+    features: pd.DataFrame, names: Sequence[str], stability: StabilitySelector
 ) -> pd.DataFrame:
     """Say of every feature how often halves selected it, and whether that is often enough."""
     import pandas as pd
@@ -302,7 +317,7 @@ def _add_frequencies(
     from idfsmec._columns import join_columns
 
     columns = pd.Index(join_columns(features["channel"], features["feature"]))
-    places = table.X.columns.get_indexer(columns)
+    places = pd.Index(names).get_indexer(columns)
     dead = features["channel"].isin(stability.channel_names_[stability.dead_channels_])
     frequency = pd.Series(stability.frequencies_[places]).mask(dead)
     return features.assign(frequency=frequency, stable=stability.support_[places])

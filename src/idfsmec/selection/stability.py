@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from idfsmec._parameters import (
     number,
 )
 from idfsmec._workers import attend
+from idfsmec.errors import InputError
 from idfsmec.progress import Listener, Steps
 from idfsmec.selection._base import RankingSelector, encode_labels, ranks, refuse_infinite
 from idfsmec.selection.agreement import (
@@ -33,9 +35,9 @@ from idfsmec.selection.agreement import (
     selection_stability,
     smallest_threshold,
 )
-from idfsmec.selection.grid import rank_grid, training_samples
+from idfsmec.selection.halves import complementary_halves, fold_halves, half_ranks
 from idfsmec.selection.idfsmec.estimator import IDFSMEC
-from idfsmec.solver import Scaling
+from idfsmec.selection.idfsmec.summary import Summary, combine
 
 Indices = NDArray[np.intp]
 
@@ -195,9 +197,7 @@ class StabilitySelector(RankingSelector):
         self : StabilitySelector
         """
         if self.n_resamples % 2:
-            raise ValueError(
-                f"n_resamples must be even (halves come in pairs), got {self.n_resamples!r}."
-            )
+            raise ValueError(f"n_resamples must be even, for pairs, got {self.n_resamples!r}.")
         checked, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
         names = getattr(self, "feature_names_in_", np.arange(checked.shape[1]))
         refuse_infinite(type(self).__name__, checked, names)
@@ -210,6 +210,61 @@ class StabilitySelector(RankingSelector):
         )
         rankings = self._rankings(selector, checked, codes, halves, given)
         self._find_dead(checked, codes)
+        self._count(rankings, selector.n_features_to_select)
+        return self
+
+    @checks_parameters
+    def fit_summaries(self, summaries: Sequence[Summary]) -> Self:
+        """Run :class:`IDFSMEC` on halves of the people of summaries: on two of their four folds.
+
+        Sums tell no random halves, but those that folds make: three pairs for each of the two
+        ways in which people were dealt, so that there are twelve halves whatever ``n_resamples``
+        says. That bounds false selections by less than a hundred would. Halves in which a class
+        is missing are left out, with their other half.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary
+            As of :meth:`IDFSMEC.fit_summaries`.
+
+        Returns
+        -------
+        self : StabilitySelector
+
+        Raises
+        ------
+        InputError
+            No folds have people of every class, or the estimator is another one.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from idfsmec import FeatureTable, summarise
+        >>> rng = np.random.default_rng(0)
+        >>> y, names = np.arange(120) % 2, [f"{ch}__{k}" for ch in ("F3", "Cz") for k in "abcde"]
+        >>> X = pd.DataFrame(rng.normal(size=(120, 10)), columns=names)
+        >>> X["F3__d"] += 2 * y
+        >>> table = FeatureTable(X, np.where(y, "MDD", "HC"), [f"s{i}" for i in range(120)])
+        >>> stable = StabilitySelector(n_features_to_select=1).fit_summaries([summarise(table)])
+        >>> stable.get_feature_names_out(), len(stable.selections_)
+        (array(['F3__d'], dtype=object), 12)
+        """
+        whole = combine(list(summaries))
+        self.n_features_in_ = len(whole.columns)
+        self.feature_names_in_ = np.array(whole.columns, dtype=object)
+        self.classes_ = np.array(whole.labels)
+        selector = self._selector(self.n_features_in_)
+        if not isinstance(selector, IDFSMEC) or self.channels is not None:
+            raise InputError("Only IDFSMEC, with the channels of the summaries, needs no rows.")
+        self.channel_names_, self._columns = np.array(whole.channels), whole.places
+        halves = fold_halves(whole.cells())
+        if not halves:
+            raise InputError(
+                "Halves of the people need every class in two folds and in the others."
+            )
+        rankings = selector.rank_cells(whole, halves)
+        seen = np.stack([one.count[0].sum(axis=0) > 0 for one in whole.sums])
+        self.dead_channels_ = seen.sum(axis=1) < 2
         self._count(rankings, selector.n_features_to_select)
         return self
 
@@ -241,11 +296,10 @@ class StabilitySelector(RankingSelector):
         left_out = [halves[place ^ 1] for place in range(len(halves))]
         size = self._batch_size(len(halves), X.shape[1])
         batches = [slice(first, first + size) for first in range(0, len(halves), size)]
-        half_ranks, steps = attend(_half_ranks), Steps("halves", len(halves), self.progress)
+        rank, steps = attend(half_ranks), Steps("halves", len(halves), self.progress)
         found = np.empty((len(halves), X.shape[1]), dtype=np.intp)
         ranked = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(half_ranks)(selector, X, codes, groups, left_out[batch], fill)
-            for batch in batches
+            delayed(rank)(selector, X, codes, groups, left_out[batch], fill) for batch in batches
         )
         for batch, ranks_there in zip(batches, ranked, strict=True):
             found[batch] = ranks_there
@@ -268,7 +322,7 @@ class StabilitySelector(RankingSelector):
 
     def _count(self, rankings: NDArray[np.intp], q: int) -> None:
         dead = self.dead_channels_[channel_codes(self._columns)]
-        n_features, n_pairs = int((~dead).sum()), self.n_resamples // 2
+        n_features, n_pairs = int((~dead).sum()), len(rankings) // 2
         q = min(q, n_features)
         self.selections_ = (rankings <= q) & ~dead
         self.frequencies_ = self.selections_.mean(axis=0)
@@ -292,57 +346,3 @@ class StabilitySelector(RankingSelector):
         self.scores_, self.ranking_ = self.frequencies_, ranks(order)
         # A frequency is a ratio of whole numbers; rounding must not put it below its equal.
         self.support_ = self.frequencies_ >= self.threshold_ - 1e-9
-
-
-def complementary_halves(
-    subjects: NDArray, codes: Indices, n_pairs: int, random_state: np.random.RandomState
-) -> list[Indices]:
-    """Samples of ``2 * n_pairs`` random halves of the subjects, each followed by its rest.
-
-    Each class (of a subject's first sample) is halved on its own; where its number of subjects is
-    odd, the one left over goes to either half with equal chance.
-
-    Examples
-    --------
-    >>> halves = complementary_halves(
-    ...     np.array([7, 7, 8, 8, 9, 5]), np.array([0, 0, 0, 0, 1, 1]), 1,
-    ...     np.random.RandomState(0))
-    >>> sorted(np.concatenate(halves).tolist())
-    [0, 1, 2, 3, 4, 5]
-    """
-    _, first, member = np.unique(subjects, return_index=True, return_inverse=True)
-    label = codes[first]
-    for code in np.unique(codes):
-        if np.sum(label == code) < 2:
-            raise ValueError(
-                f"Halves of the subjects need at least 2 subjects of each class, but class "
-                f"number {code} has {np.sum(label == code)}."
-            )
-    halves = []
-    for _ in range(n_pairs):
-        inside = np.zeros(first.size, dtype=bool)
-        for code in np.unique(label):
-            own = random_state.permutation(np.flatnonzero(label == code))
-            extra = random_state.randint(2) if own.size % 2 else 0
-            inside[own[: own.size // 2 + extra]] = True
-        halves += [np.flatnonzero(inside[member]), np.flatnonzero(~inside[member])]
-    return halves
-
-
-def _half_ranks(
-    selector: BaseEstimator,
-    X: NDArray,
-    codes: Indices,
-    groups: NDArray | None,
-    left_out: list[Indices],
-    fill: bool,
-) -> NDArray[np.intp]:
-    """Ranks on several halves, each given by the samples it leaves out."""
-    if not fill:
-        return rank_grid(selector, X, codes, [{}], held_out=left_out, groups=groups)[:, 0]
-    found = []
-    for kept in training_samples(codes.size, left_out):
-        filled = Scaling.learn(X[kept]).filled(X[kept])
-        own = None if groups is None else groups[kept]
-        found.append(rank_grid(selector, filled, codes[kept], [{}], groups=own)[0, 0])
-    return np.array(found)

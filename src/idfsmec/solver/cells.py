@@ -91,6 +91,25 @@ class Cells:
             people=self.people[:n_deals],
         )
 
+    def only(self, deal: int, folds: Sequence[int]) -> Cells:
+        """The same with the people of some folds of a deal alone.
+
+        Who of them has any channel is not known by fold: all count as if they had one.
+        """
+        groups = []
+        for group in self.groups:
+            own = vars(group.sums)
+            units = {"shift": group.sums.shift, "scale": group.sums.scale}
+            parts = {
+                name: part[:, [deal]][:, :, list(folds)]
+                for name, part in own.items()
+                if name not in units
+            }
+            groups.append(replace(group, sums=ChannelSums(**parts, **units)))
+        total = self.total[[deal]][:, list(folds)]
+        people = self.people[[deal]][:, list(folds)]
+        return Cells(tuple(groups), total, people, total.sum(axis=(0, 1)), self.score)
+
     @property
     def n_channels(self) -> int:
         """Number of channels."""

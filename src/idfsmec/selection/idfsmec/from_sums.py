@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -23,6 +23,7 @@ from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
 from idfsmec.selection.idfsmec.collect import Collector
 from idfsmec.selection.idfsmec.sum_engine import SumEngine
 from idfsmec.selection.idfsmec.summary import Summary, combine
+from idfsmec.solver import Cells
 
 
 class FitsSums(ChannelEstimator, RankingSelector):
@@ -109,6 +110,16 @@ class FitsSums(ChannelEstimator, RankingSelector):
         if len(self._collector.labels) > 1:
             self._fit_sums(self._collector.summary(), named=names is not None)
         return self
+
+    def rank_cells(self, summary: Summary, parts: Sequence[Cells]) -> NDArray[np.intp]:
+        """Rank features on parts of the people of a summary, such as its halves.
+
+        Returns
+        -------
+        ranks : ndarray of shape (n_parts, n_features)
+        """
+        fits = SumEngine.of(summary, **self._options()).solve_each(parts, self.lam)
+        return np.array([fits.weigh(self.gamma, fold=at).ranking for at in range(len(parts))])
 
     def _channel_labels(self, n_features: int, names: Any) -> list[Any]:
         found, columns = channel_columns(self.channels, n_features, names)

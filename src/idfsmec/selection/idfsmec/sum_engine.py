@@ -17,7 +17,7 @@ from idfsmec.selection.idfsmec.channel_loss import judge
 from idfsmec.selection.idfsmec.engine import pose, solve_and_judge, solve_and_weigh
 from idfsmec.selection.idfsmec.fits import Fits
 from idfsmec.selection.idfsmec.summary import Summary
-from idfsmec.solver import HeldOut, Options
+from idfsmec.solver import Cells, HeldOut, Options
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,17 @@ class SumEngine:
 
     def solve(self, lams: Sequence[float]) -> Fits:
         """Solve all channels at every redundancy weight."""
-        wanted, cells = [float(lam) for lam in lams], self.summary.cells()
+        return self._solve([self.summary.cells()], [float(lam) for lam in lams])
+
+    def solve_each(self, tables: Sequence[Cells], lam: float) -> Fits:
+        """Solve all channels of parts of the people, each part by itself."""
+        return self._solve(tables, [float(lam)])
+
+    def _solve(self, tables: Sequence[Cells], lams: list[float]) -> Fits:
         with one_blas_thread():
             if self.channel_loss == "in-sample" or not self.channel_weighting:
-                return solve_and_weigh(self, wanted, [cells.whole()])
-            return solve_and_judge(self, wanted, [cells])
+                return solve_and_weigh(self, lams, [cells.whole() for cells in tables])
+            return solve_and_judge(self, lams, tables)
 
     def solve_and_hold_out(self, lams: Sequence[float]) -> tuple[Fits, HeldOut]:
         """Solve, and tell what channels cost on people held out, whatever weighs them."""
