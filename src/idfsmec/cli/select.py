@@ -134,7 +134,7 @@ def select(
         channels = channels[alive.loc[channels["channel"]].to_numpy()]
         stability = _resample(read, selector, resamples, seed) if resamples else None
     if stability is not None:
-        features = _add_frequencies(features, read.X.columns, stability)
+        features = _add_frequencies(features, list(read.X.columns), stability)
     _write(features, output)
     show_ranking(features, channels)
     if stability is not None:
