@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from idfsmec.errors import InputError
+
 #: Seconds between two looks whether the parent is still there.
 _WATCH = 2.0
 _watched = threading.Event()
@@ -23,6 +25,8 @@ _watched = threading.Event()
 _PATIENCE = 5.0
 #: Bytes of address space below which threads of libraries cost more than they give.
 _TIGHT = 4 << 30
+# With less, libraries end the process where they cannot start a thread, or wait for ever.
+_LEAST = 1 << 30
 
 
 def is_running(process: int) -> bool:
@@ -185,12 +189,21 @@ def spare_address_space() -> None:
 
     OpenBLAS sends itself SIGINT when it cannot start its threads, and every one of them takes tens
     of megabytes. Comes before numpy is imported, or does nothing.
+
+    Raises
+    ------
+    InputError
+        There is too little to import what is needed.
     """
     try:
         import resource  # not on Windows
     except ImportError:
         return
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < _LEAST:
+        raise InputError(
+            f"{limit >> 20} MiB of memory (ulimit -v) are too few: give {_LEAST >> 20} or more"
+        )
     if limit != resource.RLIM_INFINITY and limit < _TIGHT:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         os.environ.setdefault("OMP_NUM_THREADS", "1")

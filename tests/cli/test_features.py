@@ -160,8 +160,8 @@ def test_help_shows_an_example():
 
 KILLED_AFTER_TWO = """
 import os, signal
-from idfsmec.features import run
-write_part, written = run.write_part, []
+from idfsmec.features import _finish
+write_part, written = _finish.write_part, []
 
 def write_and_die(path, features):
     write_part(path, features)
@@ -169,7 +169,7 @@ def write_and_die(path, features):
     if len(written) == 2:
         os.kill(os.getpid(), signal.SIGKILL)
 
-run.write_part = write_and_die
+_finish.write_part = write_and_die
 from idfsmec.cli import app
 app()
 """

@@ -45,7 +45,8 @@ def test_hospitals_with_one_class_stay_in_training():
         {"Bern"},
         {"Lund"},
     ]
-    assert all("Oslo" in site_of(table, arrays, one.subjects_train) for one in data.inner)
+    trained = [arrays.subjects[one.training.places] for one in data.inner]
+    assert all("Oslo" in site_of(table, arrays, one) for one in trained)
 
 
 def test_results_of_folds_by_subject_stay_known():

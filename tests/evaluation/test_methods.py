@@ -130,7 +130,8 @@ class TestRegistering:
         results = run(tmp_path, ["near"])
         picked = {json.loads(text)["n_neighbors"] for text in results.scores["params"]}
         assert picked <= {3, 5}
-        assert results.methods["near"] == {"family": "filter", "label": "near ones"}
+        known = {"family": "filter", "label": "near ones", "classifier": "svm"}
+        assert results.methods["near"] == known
 
     def test_a_name_is_replaced_only_if_that_is_said(self, registries):
         with pytest.raises(InputError, match=r"a method 'mRMR' already; .*overwrite=True"):

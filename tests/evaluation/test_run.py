@@ -160,7 +160,8 @@ def test_the_proposed_method_of_a_comparison_ranks_the_whole_table(tmp_path):
     results = run(tmp_path, methods=["random", mine])
     assert set(results.ranking["method"]) == {"mine"}
     assert results.ranking["channel_weight"].isna().all()
-    assert results.methods["mine"] == {"family": "proposed", "label": "my own"}
+    known = {"family": "proposed", "label": "my own", "classifier": "svm"}
+    assert results.methods["mine"] == known
     assert results.methods["random"]["family"] == "sanity"
 
 

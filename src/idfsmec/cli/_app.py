@@ -110,8 +110,8 @@ def command(
         @functools.wraps(function)
         def run(*args: Any, debug: bool = False, **kwargs: Any) -> None:
             _state["debug"] = _state["debug"] or debug
-            spare_address_space()
             try:
+                spare_address_space()
                 with stopping_on_signals(print_plainly):
                     outcome = function(*args, **kwargs)
             except (typer.Exit, typer.Abort, UsageError):

@@ -185,9 +185,9 @@ class FoldData:
         return self.table.y[self.testing.places]
 
     @property
-    def subjects_train(self) -> Codes:
-        """Who the training samples come from."""
-        return self.table.subjects[self.training.places]
+    def people_train(self) -> NDArray[np.str_]:
+        """Names of who the training samples come from."""
+        return self.table.people[self.training.places]
 
     @property
     def subjects_test(self) -> Codes:

@@ -183,7 +183,7 @@ class _Work:
                 self.data.y_train,
                 self.method.settings,
                 held_out=self.data.held_out,
-                groups=self.data.subjects_train,
+                groups=self.data.people_train,
             )
             return np.broadcast_to(
                 found[:, :, None, :], (*found.shape[:2], len(self.ks), found.shape[2])
@@ -195,7 +195,7 @@ class _Work:
         X = self._selecting(data)
         settings, counts = self.method.settings, self.ks if self.method.depends_on_k else [0]
         asked = [{**one, **_count(k)} for one in settings for k in counts]
-        groups = data.subjects_train
+        groups = data.people_train
         (found,) = rank_grid(self._build(), X, data.y_train, asked, groups=groups)
         by_count = found.reshape(len(settings), len(counts), -1)
         return np.broadcast_to(by_count, (len(settings), len(self.ks), by_count.shape[2]))
@@ -209,7 +209,7 @@ class _Work:
             asked = [{**self.method.settings[setting], **_count(k)} for k in counts]
             selector = self._build()
             began = time.perf_counter()
-            groups = self.data.subjects_train
+            groups = self.data.people_train
             (ranks,) = rank_grid(selector, X, self.data.y_train, asked, groups=groups)
             seconds = (time.perf_counter() - began) / len(counts)
             ranks = np.broadcast_to(ranks, (len(ks), ranks.shape[1]))
@@ -237,7 +237,7 @@ class _Work:
             "random_state": self.seed,
         }
         if "groups" in classifier.takes:
-            options["groups"] = data.subjects_train
+            options["groups"] = data.people_train
         classify = _Classify(classifier, marked, options)
 
         def split() -> Split:  # when it is scored: the next fold may be as large

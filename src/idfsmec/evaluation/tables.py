@@ -35,6 +35,7 @@ class TableArrays:
     X: Floats = field(repr=False)
     y: Codes = field(repr=False)
     subjects: Codes = field(repr=False)
+    people: NDArray[np.str_] = field(repr=False)  # their names, which decide folds of channels
     channel_of: Codes = field(repr=False)
     feature_of: Codes = field(repr=False)
     columns: tuple[str, ...] = field(repr=False)
@@ -54,7 +55,8 @@ class TableArrays:
                 table.channels, montage if isinstance(montage, str) else None
             )
         classes, y = np.unique(table.y.to_numpy(), return_inverse=True)
-        _, subjects = np.unique(table.subjects.astype(str).to_numpy(), return_inverse=True)
+        people = table.subjects.to_numpy().astype(str)
+        _, subjects = np.unique(people, return_inverse=True)
         sites = None
         if table.sites is not None:
             sites = np.unique(table.sites.astype(str).to_numpy(), return_inverse=True)[1]
@@ -66,6 +68,7 @@ class TableArrays:
             X=np.ascontiguousarray(table.X.to_numpy(dtype=np.float64)),
             y=y.astype(np.intp),
             subjects=subjects.astype(np.intp),
+            people=people,
             channel_of=np.array([order[one] for one in table.column_channels], dtype=np.intp),
             feature_of=np.unique(names, return_inverse=True)[1].astype(np.intp),
             columns=tuple(map(str, table.X.columns)),

@@ -176,7 +176,7 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         model = make(
             C=chosen.C, class_weight="balanced", random_state=self.seed, channels=channels
         )
-        extra = {"groups": table.subjects[rows]} if "groups" in classifier.takes else {}
+        extra = {"groups": table.people[rows]} if "groups" in classifier.takes else {}
         how = f"filled by {filler.name}" if filling is not None or marked else "gaps as they are"
         return FittedMethod(
             name=f"{method.name}, {how}, {classifier.name}, {columns.size} features",

@@ -38,7 +38,7 @@ def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -
         scaled = Scaling.learn(table.X).apply(table.X)
         about = (table.channel_of, table.feature_of, table.positions)
         X = method.filling.build(*about).fit_transform(scaled)
-    people = {"groups": table.subjects} if has_fit_parameter(selector, "groups") else {}
+    people = {"groups": table.people} if has_fit_parameter(selector, "groups") else {}
     try:
         selector.fit(X, table.y, **people)
     except _UNFIT as error:
@@ -87,7 +87,7 @@ def resample_whole(
         random_state=seed,
     )
     try:
-        selector.fit(table.X, table.y, groups=table.subjects)
+        selector.fit(table.X, table.y, groups=table.people)
     except _UNFIT as error:
         return {"reason": str(error)}
     n_picked = int(selector.selections_[0].sum())
