@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -152,7 +153,12 @@ def _fix_layout(figure: Figure) -> None:
     """
     engine = figure.get_layout_engine()
     if engine is not None:
-        engine.execute(figure)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            engine.execute(figure)
+        if said:
+            # Some artists know their size only once they were drawn.
+            figure.draw_without_rendering()
     with mpl.rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
         figure.set_layout_engine(None)
 
