@@ -3,10 +3,11 @@
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import pytest
 from matplotlib.colors import to_hex
 
 from idfsmec.evaluation import METHODS, register_method
-from idfsmec.report import plot_accuracy_by_rate, use_style
+from idfsmec.report import plot_accuracy_by_rate, style, use_style
 from idfsmec.report.style import SEQUENTIAL, THEME
 from idfsmec.selection import MRMR
 from tests.report.tidy import by_gid, make_scores, texts
@@ -85,3 +86,13 @@ def test_own_figures_have_the_colours_of_the_report():
         assert not ax.spines["top"].get_visible()
         image = ax.imshow([[0.0, 1.0]])
         assert image.get_cmap().name == SEQUENTIAL.name
+
+
+def test_a_long_note_takes_no_width_from_the_axes():
+    widths = []
+    for note in ("folds of people", "folds of people, tuned by inner folds of them, " * 6):
+        ax = style.make_axes(None, 7.2, 3.0)
+        style.style_axes(ax, "Accuracy", note)
+        ax.figure.draw_without_rendering()
+        widths.append(ax.get_position().width)
+    assert widths[1] == pytest.approx(widths[0], abs=0.01)

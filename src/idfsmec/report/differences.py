@@ -108,7 +108,7 @@ def plot_paired_differences(
     table = paired_differences(scores, main, metric)
     looks, others = method_looks(names, known), [name for name in names if name != main]
     rates = sorted(table["rate"].unique())
-    ax = make_axes(ax, 7.2, 1.9 + len(others) * (0.16 + 0.08 * len(rates)))
+    ax = make_axes(ax, 7.2, 2.3 + len(others) * (0.16 + 0.08 * len(rates)))
     offsets = np.linspace(-0.36, 0.36, len(rates)) if len(rates) > 1 else np.zeros(1)
     limits = _limits(table)
     strengths = np.linspace(0.4, 1, len(rates)) if len(rates) > 1 else np.ones(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from textwrap import wrap
 from typing import Any, Literal, NamedTuple, cast
 
 import matplotlib as mpl
@@ -128,6 +129,9 @@ _COLORS = {
 _MARKERS = "osD^vPX<>phd"
 _DASHED, _DOTTED = (0, (4, 2)), (0, (1, 1.2))
 
+# Characters of a note that fit on an inch of a figure, beside the labels of its rows.
+_NOTE_CHARACTERS = 13
+
 
 class MethodLook(NamedTuple):
     """How a method is written and drawn everywhere."""
@@ -243,7 +247,14 @@ def style_axes(
 
 
 def set_titles(ax: Axes, title: str, note: str) -> None:
-    """Put the bold title over the quiet note, both at the left edge."""
+    """Put the bold title over the quiet note, both at the left edge.
+
+    Lines that are too long for the figure are broken: the layout would take their width from the
+    axes.
+    """
+    figure = cast(Figure, ax.get_figure(root=True))
+    most = int(_NOTE_CHARACTERS * figure.get_figwidth())
+    note = "\n".join("\n".join(wrap(line, most)) for line in note.splitlines())
     lines = note.count("\n") + 1 if note else 0
     ax.set_title(title, loc="left", color=INK, fontsize=11, fontweight="bold", pad=8 + 12 * lines)
     if note:
