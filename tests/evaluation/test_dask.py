@@ -16,6 +16,7 @@ from idfsmec.evaluation import Method, Protocol, accuracy, run
 from idfsmec.evaluation.sanity import AnovaF
 from idfsmec.evaluation.store import Store
 from idfsmec.evaluation.tables import TableArrays
+from tests.clusters import two_workers
 
 from .cohorts import Computed, comparable, make_cohort
 
@@ -64,16 +65,10 @@ class TakesTablesAwayOnce(MisbehavesOnce):
 
 @pytest.fixture(scope="module")
 def cluster():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ports and dashboards of other people's clusters
-        # Dask's memory manager looks every 2 s for copies to drop; here it is always at it.
-        with (
-            dask.config.set({"distributed.scheduler.active-memory-manager.interval": "5ms"}),
-            distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-            ) as cluster,
-        ):
-            yield cluster
+    # Dask's memory manager looks every 2 s for copies to drop; here it is always at it.
+    often = {"distributed.scheduler.active-memory-manager.interval": "5ms"}
+    with dask.config.set(often), two_workers() as cluster:
+        yield cluster
 
 
 def held_by_workers(client):

@@ -4,7 +4,6 @@ import builtins
 import io
 import os
 import signal
-import warnings
 from dataclasses import replace
 from functools import partial
 
@@ -15,6 +14,7 @@ from idfsmec.cli import app
 from idfsmec.errors import InputError, RecordingError
 from idfsmec.features import extract_table, extract_to_file
 from idfsmec.recordings import read_manifest
+from tests.clusters import two_workers
 
 distributed = pytest.importorskip("distributed")
 
@@ -26,12 +26,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def cluster():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ports and dashboards of other people's clusters
-        with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster:
-            yield cluster
+    with two_workers() as cluster:
+        yield cluster
 
 
 def kill_once(load, flag):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
@@ -19,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from idfsmec._parameters import (
     CheckedEstimator,
     Constraints,
-    check_parameters,
     checks_parameters,
     fraction,
     integer,
@@ -140,13 +138,6 @@ class CompleteSelector(RankingSelector):
 
     def _check_input(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray]:
         return check_complete(self, X, y)
-
-    def _with_settings(self, settings: Sequence[Mapping[str, Any]]) -> list[Self]:
-        """Clones with other parameters, checked as :meth:`fit` checks them."""
-        clones = [clone(self).set_params(**one) for one in settings]
-        for one in clones:
-            check_parameters(type(self).__name__, self._parameter_constraints, one.get_params())
-        return clones
 
     @abstractmethod
     def _rank(self, X: NDArray[np.float64], y: NDArray) -> None:

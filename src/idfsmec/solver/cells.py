@@ -5,7 +5,7 @@ The only pass over the samples that a fit with held-out weights needs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from idfsmec.solver.blocks import Source, blocks
 from idfsmec.solver.moments import Moments
 from idfsmec.solver.seats import Seats
-from idfsmec.solver.sums import ChannelSums
+from idfsmec.solver.sums import ADDED, ChannelSums
 from idfsmec.solver.table_moments import Columns, Group, TableMoments
 
 Array = NDArray[np.float64]
@@ -78,15 +78,9 @@ class Cells:
 
     def first_deals(self, n_deals: int) -> Cells:
         """The same with fewer deals."""
-        groups = []
-        for group in self.groups:
-            own = vars(group.sums)
-            units = {"shift": group.sums.shift, "scale": group.sums.scale}
-            parts = {name: part[:, :n_deals] for name, part in own.items() if name not in units}
-            groups.append(replace(group, sums=ChannelSums(**parts, **units)))
         return replace(
             self,
-            groups=tuple(groups),
+            groups=self._picked(lambda sums: sums[:, :n_deals]),
             total=self.total[:n_deals],
             people=self.people[:n_deals],
         )
@@ -96,19 +90,23 @@ class Cells:
 
         Who of them has any channel is not known by fold: all count as if they had one.
         """
-        groups = []
+        own = list(folds)
+        total = self.total[[deal]][:, own]
+        return replace(
+            self,
+            groups=self._picked(lambda sums: sums[:, [deal]][:, :, own]),
+            total=total,
+            people=self.people[[deal]][:, own],
+            seen=total.sum(axis=(0, 1)),
+        )
+
+    def _picked(self, pick: Callable[[Array], Array]) -> tuple[CellGroup, ...]:
+        """The groups with some of their sums, which are by channel, deal, fold and class."""
+        found = []
         for group in self.groups:
-            own = vars(group.sums)
-            units = {"shift": group.sums.shift, "scale": group.sums.scale}
-            parts = {
-                name: part[:, [deal]][:, :, list(folds)]
-                for name, part in own.items()
-                if name not in units
-            }
-            groups.append(replace(group, sums=ChannelSums(**parts, **units)))
-        total = self.total[[deal]][:, list(folds)]
-        people = self.people[[deal]][:, list(folds)]
-        return Cells(tuple(groups), total, people, total.sum(axis=(0, 1)), self.score)
+            parts = {name: pick(getattr(group.sums, name)) for name in ADDED}
+            found.append(replace(group, sums=replace(group.sums, **parts)))
+        return tuple(found)
 
     @property
     def n_channels(self) -> int:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from idfsmec.cli import app
 from idfsmec.errors import InputError
 from idfsmec.selection.idfsmec import stream
 from idfsmec.selection.idfsmec.on_cluster import together
+from tests.clusters import two_workers
 
 distributed = pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
@@ -27,12 +27,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def cluster():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ports and dashboards of other people's clusters
-        with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster:
-            yield cluster
+    with two_workers() as cluster:
+        yield cluster
 
 
 @pytest.fixture

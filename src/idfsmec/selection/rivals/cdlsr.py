@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 from scipy.linalg.lapack import dposv
-from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import _num_samples, check_consistent_length
+from sklearn.utils import check_random_state
 
 from idfsmec._parameters import N_JOBS, Constraints, integer, number
-from idfsmec.selection._base import CompleteSelector, check_complete, count_features, ranks
-from idfsmec.selection.grid import Setting, training_samples
+from idfsmec.selection._base import count_features, ranks
 from idfsmec.selection.rivals._regression import blas_threads_for, one_hot
+from idfsmec.selection.rivals._sharing import SharingSelector
 from idfsmec.solver import Scaling
 
 _RIDGE = 1e-7
@@ -25,7 +23,7 @@ _MIN_ITER = 5
 _CALM_ITER = 3
 
 
-class CDLSR(CompleteSelector):
+class CDLSR(SharingSelector):
     """Top-k least-squares regression by coordinate descent.
 
     Solves ``min ||X W - Y||^2`` with exactly k non-zero rows of W for one-hot classes Y:
@@ -117,36 +115,11 @@ class CDLSR(CompleteSelector):
         self.coef_ = found.coef
         self._set_order(found.order)
 
-    def rank_grid(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        settings: Sequence[Setting],
-        *,
-        held_out: Sequence[NDArray[np.intp]] | None = None,
-        groups: ArrayLike | None = None,
-    ) -> NDArray[np.intp]:
-        """Rank with many settings, such as numbers of features, from one summary of each fold.
-
-        Parameters and result are those of :func:`idfsmec.selection.rank_grid`.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> X, y = load_iris(return_X_y=True)
-        >>> counts = [{"n_features_to_select": k} for k in (1, 2)]
-        >>> CDLSR(random_state=0).rank_grid(X, y, counts)[0]
-        array([[3, 2, 1, 4],
-               [3, 2, 4, 1]])
-        """
-        check_consistent_length(X, y, groups)
-        selectors = self._with_settings(settings)
-        found = []
-        for kept in training_samples(_num_samples(X), held_out):
-            data = (_safe_indexing(part, kept) for part in (X, y))
-            summary = _sum_up(*check_complete(clone(self), *data))
-            found.append([ranks(_search(selector, summary).order) for selector in selectors])
-        return np.array(found)
+    def _rank_alike(
+        self, selectors: Sequence[Self], X: NDArray[np.float64], y: NDArray[np.intp]
+    ) -> list[NDArray[np.intp]]:
+        summary = _sum_up(X, y)
+        return [ranks(_search(one, summary).order) for one in selectors]
 
 
 class _Moments(NamedTuple):

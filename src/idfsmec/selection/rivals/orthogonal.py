@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from idfsmec._parameters import Constraints, integer, number
-from idfsmec.selection._base import CompleteSelector, check_complete, ranks
-from idfsmec.selection.grid import Setting, training_samples
+from idfsmec.selection._base import ranks
 from idfsmec.selection.rivals._regression import blas_threads_for
+from idfsmec.selection.rivals._sharing import SharingSelector
 from idfsmec.solver import ChannelFits, Options, TableMoments, solve_channels, table_moments
 
 
-class _OrthogonalRegression(CompleteSelector):
+class _OrthogonalRegression(SharingSelector):
     """Orthogonal regression on all features, with weights on the simplex.
 
     A subclass has the parameters ``standardize``, ``tol`` and ``max_iter``; ``lam`` is what
@@ -51,41 +48,20 @@ class _OrthogonalRegression(CompleteSelector):
         _warn_if_unsolved(self, self.kkt_residual_)
         self._set_ranking(self.feature_weights_, _order(fits, 0))
 
-    def rank_grid(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        settings: Sequence[Setting],
-        *,
-        held_out: Sequence[NDArray[np.intp]] | None = None,
-        groups: ArrayLike | None = None,
-    ) -> NDArray[np.intp]:
-        """Rank with many settings; weights of redundancy share a fold's moments and the start.
-
-        Parameters and result are those of :func:`idfsmec.selection.rank_grid`.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> X, y = load_wine(return_X_y=True)
-        >>> GRMOR().rank_grid(X, y, [{"lam": 0.01}, {"lam": 100.0}]).shape
-        (1, 2, 13)
-        """
-        check_consistent_length(X, y, groups)
-        selectors = self._with_settings(settings)
+    def _rank_alike(
+        self, selectors: Sequence[Self], X: NDArray[np.float64], y: NDArray[np.intp]
+    ) -> list[NDArray[np.intp]]:
+        """Weights of redundancy share moments and the start."""
+        moments, found = _sum_up(X, y), {}
         alike: dict[tuple[bool, float, int], list[int]] = {}
         for place, one in enumerate(selectors):
             alike.setdefault((one.standardize, one.tol, one.max_iter), []).append(place)
-        found = np.empty((1 if held_out is None else len(held_out), len(selectors)), dtype=object)
-        for fold, kept in enumerate(training_samples(_num_samples(X), held_out)):
-            data = (_safe_indexing(part, kept) for part in (X, y))
-            moments = _sum_up(*check_complete(clone(self), *data))
-            for places in alike.values():
-                fits = _solve(moments, [selectors[place] for place in places])
-                for which, place in enumerate(places):
-                    _warn_if_unsolved(selectors[place], float(fits.kkt_residuals[0, which, 0]))
-                    found[fold, place] = ranks(_order(fits, which))
-        return np.array(found.tolist())
+        for places in alike.values():
+            fits = _solve(moments, [selectors[place] for place in places])
+            for which, place in enumerate(places):
+                _warn_if_unsolved(selectors[place], float(fits.kkt_residuals[0, which, 0]))
+                found[place] = ranks(_order(fits, which))
+        return [found[place] for place in range(len(selectors))]
 
 
 def _warn_if_unsolved(selector: _OrthogonalRegression, residual: float) -> None:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_features, _num_samples, check_consistent_length
 
 from idfsmec._parameters import Constraints, integer, number
-from idfsmec.selection._base import CompleteSelector, check_complete, ranks
-from idfsmec.selection.grid import Setting, training_samples
+from idfsmec.selection._base import ranks
 from idfsmec.selection.rivals._regression import blas_threads_for, one_hot
+from idfsmec.selection.rivals._sharing import SharingSelector
 from idfsmec.solver import Scaling
 
 # Norms are smoothed by this fraction of the largest row of W, or of Y for the residuals, so
@@ -31,7 +28,7 @@ _VANISHED = 1e-6
 _SHRINKING = 0.95
 
 
-class RFS(CompleteSelector):
+class RFS(SharingSelector):
     """Robust feature selection by joint l2,1-norm minimisation.
 
     Solves ``min ||X W - Y||_{2,1} + gamma ||W||_{2,1}`` for one-hot classes Y; the score of a
@@ -118,50 +115,29 @@ class RFS(CompleteSelector):
         self.n_iter_ = len(found.history)
         self._set_ranking(found.scores, found.order)
 
-    def rank_grid(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        settings: Sequence[Setting],
-        *,
-        held_out: Sequence[NDArray[np.intp]] | None = None,
-        groups: ArrayLike | None = None,
-    ) -> NDArray[np.intp]:
-        """Rank with many settings; where X fits Y exactly, smaller penalties are not solved again.
+    def _rank_alike(
+        self, selectors: Sequence[Self], X: NDArray[np.float64], y: NDArray[np.intp]
+    ) -> list[NDArray[np.intp]]:
+        """Where X fits Y exactly, smaller penalties are not solved again.
 
         If W minimises the objective at one gamma and leaves no residuals, then no W' does better
         at a smaller one: it would have to be smaller than W, and would then be better at the first
         gamma too. Features are ranked as at the larger gamma, where a fit of its own may differ
         within ``tol``.
-
-        Parameters and result are those of :func:`idfsmec.selection.rank_grid`.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> X, y = load_iris(return_X_y=True)
-        >>> RFS().rank_grid(X, y, [{"gamma": 0.1}, {"gamma": 10.0}]).shape
-        (1, 2, 4)
         """
-        check_consistent_length(X, y, groups)
-        selectors = self._with_settings(settings)
-        by_gamma = sorted(range(len(selectors)), key=lambda place: -selectors[place].gamma)
-        folds = training_samples(_num_samples(X), held_out)
-        found = np.empty((len(folds), len(selectors), _num_features(X)), dtype=np.intp)
-        for fold, kept in enumerate(folds):
-            data = check_complete(clone(self), *(_safe_indexing(part, kept) for part in (X, y)))
-            exact: dict[tuple[bool, bool, float, int], NDArray[np.intp]] = {}
-            for place in by_gamma:
-                one = selectors[place]
-                alike = (one.center, one.standardize, one.tol, one.max_iter)
-                if alike in exact:
-                    found[fold, place] = exact[alike]
-                    continue
-                solved = _solve(one, *data)
-                found[fold, place] = ranks(solved.order)
-                if solved.exact:
-                    exact[alike] = found[fold, place]
-        return found
+        found = {}
+        exact: dict[tuple[bool, bool, float, int], NDArray[np.intp]] = {}
+        for place in sorted(range(len(selectors)), key=lambda place: -selectors[place].gamma):
+            one = selectors[place]
+            alike = (one.center, one.standardize, one.tol, one.max_iter)
+            if alike in exact:
+                found[place] = exact[alike]
+                continue
+            solved = _solve(one, X, y)
+            found[place] = ranks(solved.order)
+            if solved.exact:
+                exact[alike] = found[place]
+        return [found[place] for place in range(len(selectors))]
 
 
 class _Found(NamedTuple):
