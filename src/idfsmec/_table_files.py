@@ -126,11 +126,14 @@ def read_parts(path: Path) -> Parts:
 def read_info(path: Path) -> dict[str, Any]:
     """Read how a Parquet table was made, without its rows."""
     try:
-        return _check_metadata((pq.read_schema(path).metadata or {}).get(METADATA_KEY)).get(
-            "info", {}
-        )
+        return info_of(pq.read_schema(path))
     except InputError as error:
         raise InputError(f"{path}: {error}") from error.__cause__
+
+
+def info_of(schema: pa.Schema) -> dict[str, Any]:
+    """Tell from the schema of Parquet files how their table was made."""
+    return _check_metadata((schema.metadata or {}).get(METADATA_KEY)).get("info", {})
 
 
 def _read_parquet(path: Path) -> Parts:

@@ -41,7 +41,9 @@ class ChannelEstimator(CheckedEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def _check_samples(self, X: ArrayLike, y: ArrayLike, **how: Any) -> tuple[Array, NDArray]:
+    def _check_samples(
+        self, X: ArrayLike, y: ArrayLike | None, **how: Any
+    ) -> tuple[Array, NDArray]:
         """Give samples as numbers, NaN allowed; learn their number and names."""
         checked, target = validate_data(
             self, X, y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, **how
@@ -57,7 +59,7 @@ class ChannelEstimator(CheckedEstimator):
     def _engine(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None,
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Engine:

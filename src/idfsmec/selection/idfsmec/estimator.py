@@ -17,7 +17,7 @@ from idfsmec.missing.association import association_warning, gaps_by_class
 from idfsmec.selection.effects import feature_effects
 from idfsmec.selection.grid import Setting, rank_each, training_samples
 from idfsmec.selection.idfsmec.engine import table_engine
-from idfsmec.selection.idfsmec.from_sums import FitsSums
+from idfsmec.selection.idfsmec.from_sums import FitsSums, is_stored
 
 # Settings that share the solved channels, or do not change the ranking.
 _SHARED = {"lam", "gamma", "n_features_to_select"}
@@ -170,8 +170,8 @@ class IDFSMEC(FitsSums):
     @checks_parameters
     def fit(
         self,
-        X: ArrayLike,
-        y: ArrayLike,
+        X: Any,
+        y: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
@@ -179,9 +179,12 @@ class IDFSMEC(FitsSums):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features), path or pyarrow.dataset.Dataset
             NaN where a channel is missing. A channel some of whose features are NaN at a sample
-            counts as missing there.
+            counts as missing there. The path of a table, or of a folder of Parquet files, stands
+            for the table, which has labels and people itself. It is read a few rows at a time and
+            summed up, so it may be larger than the memory; ``effects_`` then have neither
+            intervals nor AUC.
         y : array-like of shape (n_samples,)
             Class labels.
         groups : array-like of shape (n_samples,), optional
@@ -195,6 +198,9 @@ class IDFSMEC(FitsSums):
         self : IDFSMEC
         """
         self.__dict__.pop("_collector", None)
+        if is_stored(X):
+            self._fit_stored(X, y, groups, sample_weight)
+            return self
         engine = self._engine(X, y, groups, sample_weight)
         fits = engine.solve([self.lam])
         fits.warn()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +17,7 @@ from sklearn.utils.validation import validate_data
 from idfsmec._columns import channel_columns
 from idfsmec._groups import groups_of
 from idfsmec._parameters import checks_parameters
+from idfsmec.errors import InputError
 from idfsmec.missing.association import association_warning
 from idfsmec.selection._base import RankingSelector, refuse_infinite
 from idfsmec.selection.effects import effects_of_sums
@@ -24,6 +27,12 @@ from idfsmec.selection.idfsmec.collect import Collector
 from idfsmec.selection.idfsmec.sum_engine import SumEngine
 from idfsmec.selection.idfsmec.summary import Summary, combine
 from idfsmec.solver import Cells
+
+
+def is_stored(X: Any) -> bool:
+    """Whether it is the name of a table, or a dataset of Arrow, in place of samples."""
+    arrow = sys.modules.get("pyarrow.dataset")  # who has a dataset has imported it
+    return isinstance(X, str | PathLike) or (arrow is not None and isinstance(X, arrow.Dataset))
 
 
 class FitsSums(ChannelEstimator, RankingSelector):
@@ -111,6 +120,19 @@ class FitsSums(ChannelEstimator, RankingSelector):
             self._fit_sums(self._collector.summary(), named=names is not None)
         return self
 
+    def _fit_stored(self, source: Any, *given: Any) -> None:
+        """Rank a table on the disk, which says itself what is known of its rows."""
+        if any(one is not None for one in given):
+            raise InputError(
+                f"{type(self).__name__} got the name of a table, and besides it y, groups or "
+                "sample_weight: labels and people are columns of the table, and its samples have "
+                "no weights."
+            )
+        from idfsmec.selection.idfsmec.summarise import collected
+
+        channels = None if self.channels is None else np.asarray(self.channels).tolist()
+        self._fit_sums(collected(source, channels).summary(), depth=1)
+
     def rank_cells(self, summary: Summary, parts: Sequence[Cells]) -> NDArray[np.intp]:
         """Rank features on parts of the people of a summary, such as its halves.
 
@@ -128,10 +150,10 @@ class FitsSums(ChannelEstimator, RankingSelector):
             labels[own] = name
         return labels.tolist()
 
-    def _fit_sums(self, summary: Summary, *, named: bool = True) -> None:
+    def _fit_sums(self, summary: Summary, *, named: bool = True, depth: int = 0) -> None:
         engine = SumEngine.of(summary, **self._options())
         fits = engine.solve([self.lam])
-        fits.warn(stacklevel=6)
+        fits.warn(stacklevel=6 + depth)
         self.n_features_in_ = len(summary.columns)
         if named:
             self.feature_names_in_ = np.array(summary.columns, dtype=object)
@@ -139,7 +161,7 @@ class FitsSums(ChannelEstimator, RankingSelector):
         self.channel_names_ = engine.channel_names
         self.missingness_ = summary.missingness()
         if said := association_warning(self.missingness_):
-            warnings.warn(said, UserWarning, stacklevel=5)
+            warnings.warn(said, UserWarning, stacklevel=5 + depth)
         self.__dict__["effects_"] = effects_of_sums(
             summary.feature_sums(), summary.labels, [str(column) for column in summary.columns]
         )

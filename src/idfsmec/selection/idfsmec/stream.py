@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from idfsmec._columns import split_column
 from idfsmec._table_checks import clean_groups
-from idfsmec._table_files import read_info
+from idfsmec._table_files import info_of, read_info
 from idfsmec._table_rows import part_header
 from idfsmec.errors import InputError
 from idfsmec.selection.idfsmec.collect import Collector, settings_of
@@ -23,9 +25,10 @@ Array = NDArray[np.float64]
 # Numbers read at a time: they fit any memory, and are enough to be summed fast.
 _ELEMENTS = 8_000_000
 ABOUT = ("subject", "label")
+Piece = tuple[list[Array], NDArray, NDArray]
 
 
-def collect_files(path: Path) -> Collector:
+def collect_files(path: Path, channels: Sequence[Any] | None = None) -> Collector:
     """Sum up a Parquet table, or a folder of them, a few rows at a time.
 
     Parameters
@@ -33,19 +36,63 @@ def collect_files(path: Path) -> Collector:
     path : Path
         A file, or a folder whose ``.parquet`` files (in folders below, too) are one table. All
         have the columns of the first.
+    channels : sequence, optional
+        The channel of each column; by default what their names say.
     """
     files = parquet_files(path)
-    collector = collect(files, files[0])
+    collector = collect(files, files[0], channels)
     if not collector.labels:
         raise InputError(f"{path}: there are no samples in it.")
     return collector
 
 
-def collect(files: Iterable[Path], like: Path) -> Collector:
+def collect_dataset(dataset: ds.Dataset, channels: Sequence[Any] | None = None) -> Collector:
+    """Sum up a dataset of Arrow, which knows itself where its rows are, a few of them at a time.
+
+    Parameters
+    ----------
+    dataset : pyarrow.dataset.Dataset
+        With the columns of a table; some may be in the names of folders, and rows filtered.
+    channels : sequence, optional
+        The channel of each column; by default what their names say.
+    """
+    columns = list(part_header(dataset.schema.names)[1])
+    collector = Collector(
+        columns, channels_of(columns, channels), settings_of(info_of(dataset.schema))
+    )
+    try:
+        # Read ahead a little: Arrow would hold dozens of pieces.
+        batches = dataset.to_batches(
+            columns=[*ABOUT, *columns],
+            batch_size=_most_rows(columns),
+            batch_readahead=1,
+            fragment_readahead=1,
+        )
+        for batch in batches:
+            if len(batch):
+                collector.add_columns(*_piece(batch, columns))
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"The dataset cannot be read ({error}).") from error
+    if not collector.labels:
+        raise InputError("There are no samples in the dataset.")
+    return collector
+
+
+def channels_of(columns: Sequence[str], given: Sequence[Any] | None = None) -> list[Any]:
+    """Give the channel of each column: those given, or what the names of the columns say."""
+    if given is None:
+        return [split_column(column)[0] for column in columns]
+    if len(given) != len(columns):
+        raise InputError(
+            f"channels has {len(given)} labels for {len(columns)} features.", argument="channels"
+        )
+    return list(given)
+
+
+def collect(files: Iterable[Path], like: Path, channels: Sequence[Any] | None = None) -> Collector:
     """Sum up Parquet files that have the columns of a certain one."""
     columns = _features_of(like)
-    channels = [split_column(column)[0] for column in columns]
-    collector = Collector(columns, channels, settings_of(read_info(like)))
+    collector = Collector(columns, channels_of(columns, channels), settings_of(read_info(like)))
     for file in files:
         if differing := set(columns) ^ set(_features_of(file)):
             raise InputError(
@@ -84,19 +131,27 @@ def _features_of(file: Path) -> list[str]:
         raise InputError(f"{file}: {error}") from None
 
 
-def _pieces(file: Path, columns: list[str]) -> Iterator[tuple[list[Array], NDArray, NDArray]]:
+def _pieces(file: Path, columns: list[str]) -> Iterator[Piece]:
     """Columns of a file, some rows at a time, with labels and people."""
-    most = max(256, _ELEMENTS // len(columns))
+    most = _most_rows(columns)
     try:
         with pq.ParquetFile(file, page_checksum_verification=True) as source:
             for batch in source.iter_batches(most, columns=[*ABOUT, *columns]):
-                people, labels = (clean_column(batch.column(name), name) for name in ABOUT)
-                places = [batch.schema.get_field_index(name) for name in columns]
-                yield [_numbers(batch.column(place)) for place in places], labels, people
+                yield _piece(batch, columns)
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
     except (OSError, pa.ArrowException, ValueError, TypeError) as error:
         raise InputError(f"{file}: not a readable table ({error}).") from error
+
+
+def _most_rows(columns: Sequence[str]) -> int:
+    return max(256, _ELEMENTS // len(columns))
+
+
+def _piece(batch: pa.RecordBatch, columns: Sequence[str]) -> Piece:
+    people, labels = (clean_column(batch.column(name), name) for name in ABOUT)
+    places = [batch.schema.get_field_index(name) for name in columns]
+    return [_numbers(batch.column(place)) for place in places], labels, people
 
 
 def _numbers(column: pa.Array) -> Array:

@@ -7,11 +7,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from pyarrow.dataset import Dataset
+
 from idfsmec._table_files import file_format
 from idfsmec.errors import InputError
+from idfsmec.selection.idfsmec._summary_files import ENDING
 from idfsmec.selection.idfsmec.channel_loss import N_FOLDS
 from idfsmec.selection.idfsmec.collect import Collector, settings_of
-from idfsmec.selection.idfsmec.stream import collect_files
+from idfsmec.selection.idfsmec.stream import channels_of, collect_dataset, collect_files
 from idfsmec.selection.idfsmec.summary import Summary
 from idfsmec.table import FeatureTable
 
@@ -37,9 +40,9 @@ def summarise(
 
     Parameters
     ----------
-    table : FeatureTable, path or dask.dataframe.DataFrame
-        A path may be a table's, or that of a folder of Parquet files, which are then read a few
-        rows at a time: only sums need memory, those of every person until the end.
+    table : FeatureTable, path, pyarrow.dataset.Dataset or dask.dataframe.DataFrame
+        A path may be a table's, or that of a folder of Parquet files. These and datasets are read
+        a few rows at a time: only sums need memory, those of every person until the end.
     min_people : int, default=10
         Sums over fewer people of a class are withheld. 1 withholds nothing.
     n_folds : {1, 2, 4}, default=4
@@ -78,7 +81,7 @@ def summarise(
         from idfsmec.selection.idfsmec.on_cluster import summarise_files, summarise_frame
 
         return summarise_frame(table) if on_frame else summarise_files(_path(table), dask)
-    collector = _collected(table)
+    collector = collected(table)
     return collector.summary(min_people, n_folds, _alike(labels, collector.labels))
 
 
@@ -88,14 +91,27 @@ def _path(table: Any) -> Path:
     return Path(table)
 
 
-def _collected(table: FeatureTable | str | PathLike[str]) -> Collector:
+def collected(table: Any, channels: Sequence[Any] | None = None) -> Collector:
+    """Sum up a table in memory, or one on the disk a few rows at a time.
+
+    Parameters
+    ----------
+    table : FeatureTable, path or pyarrow.dataset.Dataset
+    channels : sequence, optional
+        The channel of each column; by default what their names say.
+    """
+    if isinstance(table, Dataset):
+        return collect_dataset(table, channels)
     if not isinstance(table, FeatureTable):
         path = Path(table)
+        if path.suffix.lower() == ENDING:
+            raise InputError(f"{path}: is a summary, not a table: give it to fit_summaries.")
         if path.is_dir() or (path.is_file() and file_format(path) == "parquet"):
-            return collect_files(path)
+            return collect_files(path, channels)
         table = FeatureTable.read(path)
     settings = settings_of(table.info)
-    collector = Collector(list(table.X.columns), table.column_channels, settings)
+    columns = list(table.X.columns)
+    collector = Collector(columns, channels_of(columns, channels), settings)
     collector.add(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy())
     return collector
 

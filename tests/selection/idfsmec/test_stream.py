@@ -1,0 +1,113 @@
+"""Tables on the disk are ranked as they would be in memory, and read a few rows at a time."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from idfsmec import IDFSMEC, FeatureTable, summarise
+from idfsmec.errors import InputError
+from tests.selection.idfsmec.test_summaries import assert_same_ranking, cohort
+
+pytestmark = pytest.mark.filterwarnings("ignore:Gaps go with the label")
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A table, and its rows in three files of small row groups, with people torn apart."""
+    table = cohort(40)
+    order = np.random.default_rng(0).permutation(len(table))
+    folder = tmp_path / "table"
+    folder.mkdir()
+    for number, piece in enumerate(np.array_split(order, 3)):
+        file = table.take(np.sort(piece)).write(folder / f"part{number}.parquet")
+        pq.write_table(pq.read_table(file), file, row_group_size=13)
+    return table, folder
+
+
+def in_memory(table, **options):
+    return IDFSMEC(**options).fit(table.X, table.y, groups=table.subjects)
+
+
+@pytest.mark.parametrize("kind", [str, Path, ds.dataset])
+def test_a_folder_is_ranked_as_its_table_in_memory(stored, kind):
+    table, folder = stored
+    found, wanted = IDFSMEC().fit(kind(str(folder))), in_memory(table)
+    assert_same_ranking(found, wanted)
+    np.testing.assert_allclose(found.objective_, wanted.objective_, rtol=1e-9)
+    assert found.classes_.tolist() == ["HC", "MDD"]
+    assert found.n_features_in_ == table.X.shape[1]
+    pd.testing.assert_frame_equal(found.missingness_, wanted.missingness_, check_dtype=False)
+
+
+@pytest.mark.parametrize("name", ["table.parquet", "table.csv"])
+def test_a_file_is_ranked_as_its_table_in_memory(tmp_path, name):
+    table = cohort(40)
+    assert_same_ranking(IDFSMEC().fit(table.write(tmp_path / name)), in_memory(table))
+
+
+def test_channels_that_are_given_hold_on_the_disk_too(stored):
+    table, folder = stored
+    channels = ["left"] * 6 + ["right"] * 6
+    found = IDFSMEC(channels=channels).fit(folder)
+    assert found.channel_names_.tolist() == ["left", "right"]
+    assert_same_ranking(found, in_memory(table, channels=channels))
+    with pytest.raises(InputError, match="2 labels for 12 features"):
+        IDFSMEC(channels=["left", "right"]).fit(folder)
+
+
+def test_a_dataset_may_have_labels_in_the_names_of_folders_and_rows_filtered(stored, tmp_path):
+    table, folder = stored
+    kept = table.take(table.subjects.to_numpy() > "s005")
+    parted = tmp_path / "parted"
+    ds.write_dataset(
+        ds.dataset(folder).to_table(),
+        parted,
+        format="parquet",
+        partitioning=ds.partitioning(pa.schema([("label", pa.string())]), flavor="hive"),
+    )
+    dataset = ds.dataset(parted, partitioning="hive").filter(ds.field("subject") > "s005")
+    assert_same_ranking(IDFSMEC().fit(dataset), in_memory(kept))
+    with pytest.raises(InputError, match="no samples in the dataset"):
+        summarise(dataset.filter(ds.field("subject") == "nobody"), min_people=1)
+
+
+def test_a_fit_on_the_disk_forgets_the_samples_of_before(stored):
+    table, folder = stored
+    selector = IDFSMEC().partial_fit(table.X, table.y)
+    assert_same_ranking(selector.fit(folder), in_memory(table))
+    assert "auc" not in selector.effects_
+    assert "auc" in selector.fit(table.X, table.y, groups=table.subjects).effects_
+
+
+def test_what_the_table_has_itself_is_not_given_again(stored):
+    table, folder = stored
+    for more in ({"y": table.y}, {"groups": table.subjects}, {"sample_weight": np.ones(4)}):
+        with pytest.raises(InputError, match="columns of the table"):
+            IDFSMEC().fit(folder, **more)
+
+
+def test_samples_in_memory_need_labels():
+    with pytest.raises(ValueError, match="requires y"):
+        IDFSMEC().fit(np.zeros((4, 2)))
+
+
+def test_what_is_no_table_is_refused_by_name(stored, tmp_path):
+    table, folder = stored
+    with pytest.raises(InputError, match=r"nothing\.parquet"):
+        IDFSMEC().fit(tmp_path / "nothing.parquet")
+    with pytest.raises(InputError, match="fit_summaries"):
+        IDFSMEC().fit(summarise(table).write(tmp_path / "site.summary"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"no \.parquet file"):
+        IDFSMEC().fit(str(tmp_path / "empty"))
+    one_class = table.take((table.y == "HC").to_numpy())
+    with pytest.raises(InputError, match="at least 2 classes"):
+        IDFSMEC().fit(one_class.write(tmp_path / "one.parquet"))
+    FeatureTable(table.X.iloc[:, 1:], table.y, table.subjects).write(folder / "part9.parquet")
+    with pytest.raises(InputError, match=r"part9\.parquet.*F3__theta"):
+        IDFSMEC().fit(folder)
