@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
@@ -149,6 +150,35 @@ def same_rows(own: pd.Index, index: pd.Index, what: str) -> None:
         raise InputError(
             f"The {what} have another index than X: bring them into the same order, then use "
             "reset_index(drop=True) on both."
+        )
+
+
+def warn_of_two_sites(subjects: pd.Series, sites: pd.Series | None, stacklevel: int = 3) -> None:
+    """Say which names are at several sites: one person who was at both, or two of one name.
+
+    Parameters
+    ----------
+    subjects, sites : Series of shape (n_samples,)
+    stacklevel : int
+        As of ``warnings.warn``; the default points at who called the caller.
+    """
+    if sites is None:
+        return
+    pairs = pd.DataFrame({SUBJECT: subjects, SITE: sites}).drop_duplicates()
+    twice = pairs[SUBJECT][pairs[SUBJECT].duplicated()].unique()
+    if len(twice):
+        where = ", ".join(map(repr, pairs[SITE][pairs[SUBJECT] == twice[0]]))
+        who = (
+            f"{twice[0]!r} is"
+            if len(twice) == 1
+            else f"{twice[0]!r} and {len(twice) - 1} more are"
+        )
+        warnings.warn(
+            f"Subject {who} at several sites ({where}): a name is one person, whose "
+            "samples stay together in folds. If these are different people, put the site into "
+            "their names.",
+            UserWarning,
+            stacklevel=stacklevel,
         )
 
 

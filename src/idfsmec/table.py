@@ -20,6 +20,7 @@ from idfsmec._table_checks import (
     clean_groups,
     clean_info,
     same_info,
+    warn_of_two_sites,
 )
 from idfsmec._table_files import Parts, read_parts, write_parts
 from idfsmec._table_html import table_html
@@ -176,12 +177,15 @@ class FeatureTable:
         something about rows, then the features; it may come from :meth:`write`, or from R,
         pandas or a spreadsheet. In CSV files made by hand, subjects are read as text, labels as
         integers where all of them are, and commas, semicolons and tabs all part the cells.
+        Warns of a subject at two sites, who is one person here.
         """
         parts = read_parts(Path(path))
         try:
-            return cls(**parts._asdict())
+            table = cls(**parts._asdict())
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
+        warn_of_two_sites(table.subjects, table.sites)
+        return table
 
     def write(self, path: str | PathLike[str]) -> Path:
         """Write the table to Parquet (``.parquet``) or CSV (``.csv``, ``.csv.gz``).
@@ -282,7 +286,9 @@ class FeatureTable:
         parts = [_parts_of(table) for table in tables]
         if not parts:
             raise InputError("There are no tables to put together.")
-        return cls(**join_parts(parts)._asdict())
+        table = cls(**join_parts(parts)._asdict())
+        warn_of_two_sites(table.subjects, table.sites)
+        return table
 
 
 def _parts_of(table: FeatureTable) -> Parts:

@@ -125,7 +125,9 @@ def select(
         return _select_by_sums(paths, output, fit, dask, harmonize, halves=resamples > 0)
     if dask is not None:
         raise InputError("--dask sums up folders of Parquet files: give one.")
-    read, path = _read(paths), paths[0]
+    path = paths[0]
+    with warnings_as_lines():
+        read = _read(paths)
     with warnings_as_lines(), _naming(path):
         read = harmonize_table(read) if harmonize else read
         selector = _fit(read, k, lam, gamma, tune, HeldOut(folds))
@@ -186,7 +188,7 @@ def _select_by_sums(
 
     warn_of_open_cluster(dask)
     parts = []
-    with shown("summing up"):
+    with warnings_as_lines(), shown("summing up"):
         for path in paths:
             shared = path.suffix.lower() == ".summary"
             there = dask if path.is_dir() else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from idfsmec.cli._app import command
-from idfsmec.cli._console import say
+from idfsmec.cli._console import say, warnings_as_lines
 from idfsmec.cli._options import AnyPath, Names, split_names
 from idfsmec.cli._progress import shown
 from idfsmec.errors import ExistingFileError, InputError
@@ -83,7 +83,7 @@ def summarise(
     check_writable(path)
     if path.exists() and not force:
         raise ExistingFileError(path)
-    with shown("summing up"):
+    with warnings_as_lines(), shown("summing up"):
         found = sum_up(
             source, min_people=min_people, n_folds=folds, labels=split_names(labels) or ()
         )

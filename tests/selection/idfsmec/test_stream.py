@@ -111,3 +111,48 @@ def test_what_is_no_table_is_refused_by_name(stored, tmp_path):
     FeatureTable(table.X.iloc[:, 1:], table.y, table.subjects).write(folder / "part9.parquet")
     with pytest.raises(InputError, match=r"part9\.parquet.*F3__theta"):
         IDFSMEC().fit(folder)
+
+
+def at_sites(table, twice):
+    """The table with people at two sites in turn, and some of them at both."""
+    numbers = table.subjects.str[1:].astype(int)
+    later = table.subjects.duplicated(keep="first")
+    sites = np.where((numbers % 4 < 2) ^ (table.subjects.isin(twice) & later), "Oslo", "Lund")
+    return FeatureTable(table.X, table.y, table.subjects, sites=sites)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_name_at_two_sites_is_one_person_and_named(tmp_path):
+    table = at_sites(cohort(40, missing=0.0), ["s004", "s007"])
+    file = table.write(tmp_path / "table.parquet")
+    said = r"Subject 's004' and 1 more are at several sites \('Oslo', 'Lund'\)"
+    with pytest.warns(UserWarning, match=said):
+        assert FeatureTable.read(file).subjects.nunique() == 40
+    for source in (table, file, tmp_path, ds.dataset(file)):
+        with pytest.warns(UserWarning, match=said):
+            assert summarise(source, min_people=1).people.tolist() == [20, 20]
+    with pytest.warns(UserWarning, match=said):
+        found = IDFSMEC().fit(file)
+    assert_same_ranking(found, in_memory(table))
+    halves = [table.take((table.sites == site).to_numpy()) for site in ("Oslo", "Lund")]
+    with pytest.warns(UserWarning, match=said):
+        FeatureTable.concat(halves)
+
+
+@pytest.mark.filterwarnings("error")
+def test_people_of_one_site_each_are_nothing_to_warn_of(tmp_path):
+    table = at_sites(cohort(40, missing=0.0), [])
+    file = table.write(tmp_path / "table.parquet")
+    assert_same_ranking(IDFSMEC().fit(file), in_memory(FeatureTable.read(file)))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_name_at_two_hospitals_is_in_one_fold_of_both_and_counts_in_each():
+    table = cohort(40, missing=0.0)
+    again = table.take(table.subjects.isin(["s004", "s007"]).to_numpy())
+    ours, theirs = (summarise(one, min_people=1) for one in (table, again))
+    assert (ours + theirs).people.tolist() == [21, 21]
+    seats = [theirs.fold_people[..., k] for k in (0, 1)]
+    for name, seat in zip(("s004", "s007"), seats, strict=True):
+        own = summarise(table.take((table.subjects == name).to_numpy()), min_people=1)
+        assert (own.fold_people.sum(axis=-1) == seat).all()

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from idfsmec._columns import split_column
-from idfsmec._table_checks import clean_groups
+from idfsmec._table_checks import SITE, clean_groups, warn_of_two_sites
 from idfsmec._table_files import info_of, read_info
 from idfsmec._table_rows import part_header
 from idfsmec.errors import InputError
@@ -60,10 +60,11 @@ def collect_dataset(dataset: ds.Dataset, channels: Sequence[Any] | None = None) 
     collector = Collector(
         columns, channels_of(columns, channels), settings_of(info_of(dataset.schema))
     )
+    seen = _Whereabouts(dataset.schema.names)
     try:
         # Read ahead a little: Arrow would hold dozens of pieces.
         batches = dataset.to_batches(
-            columns=[*ABOUT, *columns],
+            columns=[*ABOUT, *seen.column, *columns],
             batch_size=_most_rows(columns),
             batch_readahead=1,
             fragment_readahead=1,
@@ -71,10 +72,12 @@ def collect_dataset(dataset: ds.Dataset, channels: Sequence[Any] | None = None) 
         for batch in batches:
             if len(batch):
                 collector.add_columns(*_piece(batch, columns))
+                seen.note(batch)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"The dataset cannot be read ({error}).") from error
     if not collector.labels:
         raise InputError("There are no samples in the dataset.")
+    seen.warn()
     return collector
 
 
@@ -93,16 +96,18 @@ def collect(files: Iterable[Path], like: Path, channels: Sequence[Any] | None = 
     """Sum up Parquet files that have the columns of a certain one."""
     columns = _features_of(like)
     collector = Collector(columns, channels_of(columns, channels), settings_of(read_info(like)))
+    seen = _Whereabouts(pq.read_schema(like).names)
     for file in files:
         if differing := set(columns) ^ set(_features_of(file)):
             raise InputError(
                 f"{file}: has other columns than {like.name}, such as {min(differing)}."
             )
-        for values, labels, people in _pieces(file, columns):
+        for values, labels, people in _pieces(file, columns, seen):
             try:
                 collector.add_columns(values, labels, people)
             except InputError as error:
                 raise InputError(f"{file}: {error}") from None
+    seen.warn()
     return collector
 
 
@@ -131,17 +136,39 @@ def _features_of(file: Path) -> list[str]:
         raise InputError(f"{file}: {error}") from None
 
 
-def _pieces(file: Path, columns: list[str]) -> Iterator[Piece]:
+def _pieces(file: Path, columns: list[str], seen: _Whereabouts) -> Iterator[Piece]:
     """Columns of a file, some rows at a time, with labels and people."""
     most = _most_rows(columns)
     try:
         with pq.ParquetFile(file, page_checksum_verification=True) as source:
-            for batch in source.iter_batches(most, columns=[*ABOUT, *columns]):
+            wanted = [*ABOUT, *seen.column, *columns]
+            for batch in source.iter_batches(most, columns=wanted):
+                seen.note(batch)
                 yield _piece(batch, columns)
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
     except (OSError, pa.ArrowException, ValueError, TypeError) as error:
         raise InputError(f"{file}: not a readable table ({error}).") from error
+
+
+class _Whereabouts:
+    """Who was at which site, of tables that have a column for it."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.column = [SITE] if SITE in names else []
+        self._pairs = pd.DataFrame(columns=[ABOUT[0], SITE])
+
+    def note(self, batch: pa.RecordBatch) -> None:
+        """Add the people of some rows."""
+        if self.column:
+            own = {name: clean_column(batch.column(name), name) for name in (ABOUT[0], SITE)}
+            new = pd.DataFrame(own, dtype=object).drop_duplicates()
+            self._pairs = pd.concat([self._pairs, new]).drop_duplicates()
+
+    def warn(self) -> None:
+        """Say who was at two."""
+        if self.column:
+            warn_of_two_sites(self._pairs[ABOUT[0]], self._pairs[SITE], stacklevel=7)
 
 
 def _most_rows(columns: Sequence[str]) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyarrow.dataset import Dataset
 
+from idfsmec._table_checks import warn_of_two_sites
 from idfsmec._table_files import file_format
 from idfsmec.errors import InputError
 from idfsmec.selection.idfsmec._summary_files import ENDING
@@ -109,6 +110,8 @@ def collected(table: Any, channels: Sequence[Any] | None = None) -> Collector:
         if path.is_dir() or (path.is_file() and file_format(path) == "parquet"):
             return collect_files(path, channels)
         table = FeatureTable.read(path)
+    else:
+        warn_of_two_sites(table.subjects, table.sites, stacklevel=4)
     settings = settings_of(table.info)
     columns = list(table.X.columns)
     collector = Collector(columns, channels_of(columns, channels), settings)
