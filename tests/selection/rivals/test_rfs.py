@@ -32,7 +32,9 @@ def test_the_objective_never_rises():
 
 @pytest.mark.parametrize("gamma", [0.01, 1.0, 30.0])
 def test_momentum_ends_no_higher_than_plain_reweighting(gamma, monkeypatch):
-    X, y = make_classification(80, 200, n_informative=8, n_redundant=20, random_state=3)
+    X, y = make_classification(
+        80, 200, n_informative=8, n_redundant=20, n_classes=3, random_state=3
+    )
     pushed = RFS(gamma=gamma, standardize=True).fit(X, y)
     monkeypatch.setattr(_Momentum, "advance", _advance_plainly)
     plain = RFS(gamma=gamma, standardize=True).fit(X, y)

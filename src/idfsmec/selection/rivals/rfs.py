@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from idfsmec._parameters import Constraints, integer, number
 from idfsmec.selection._base import ranks
+from idfsmec.selection.rivals._least_deviations import least_deviations
 from idfsmec.selection.rivals._regression import blas_threads_for, one_hot
 from idfsmec.selection.rivals._sharing import SharingSelector
 from idfsmec.solver import Scaling
@@ -26,6 +27,11 @@ _SMOOTH_RESIDUALS = 1e-6
 _VANISHED = 1e-6
 # ... and is left out of the iteration if it also shrinks by at least this factor each time.
 _SHRINKING = 0.95
+# With two classes: how near to the minimum it has to be known to be, as a share of tol, and no
+# nearer than rounding allows; short of the second no more than rounding kept it away.
+_OF_TOL, _LEAST_GAP, _STUCK = 1e-3, 1e-10, 1e-6
+# Rows (-a, a) have this times the norm of a.
+_PER_COLUMN = 2**0.5
 
 
 class RFS(SharingSelector):
@@ -46,7 +52,8 @@ class RFS(SharingSelector):
         Whether to scale features to standard deviation 1 first (implies centring). The penalty
         does not treat features of different units alike: use this unless X is scaled already.
     tol : float, default=1e-5
-        Stop when an iteration lowers the objective by less than this fraction.
+        Stop when an iteration lowers the objective by less than this fraction; with two classes,
+        when the objective is known to be within a thousandth of it of the minimum.
     max_iter : int, default=500
         Most iterations; a warning tells if they did not suffice.
 
@@ -62,14 +69,16 @@ class RFS(SharingSelector):
     coef_ : ndarray of shape (n_features, n_classes)
         W.
     objective_history_ : ndarray of shape (n_iter,)
-        The objective after each iteration.
+        The objective after each iteration, at the best point so far.
     n_iter_ : int
         Number of iterations.
 
     Notes
     -----
-    Iteratively reweighted least squares with momentum. Each step solves a linear system in samples
-    or in features, whichever are fewer, and needs no diagonal matrix of the size of the other.
+    Two classes, centred, make a linear program, which an interior-point method solves. Otherwise:
+    iteratively reweighted least squares with momentum. Each step of both solves a linear system in
+    samples or in features, whichever are fewer, and needs no diagonal matrix of the size of the
+    other.
 
     References
     ----------
@@ -158,12 +167,30 @@ def _solve(selector: RFS, X: NDArray[np.float64], y: NDArray[np.intp]) -> _Found
         scaling = replace(scaling, unit=np.where(constant, np.inf, 1.0))
     if selector.center or selector.standardize:
         X, Y = scaling.apply(X), Y - Y.mean(axis=0)
+    minimise = _minimise_for_two if _is_one_column(Y) else _minimise
     with blas_threads_for(min(X.shape)):
-        coef, entering, history = _minimise(X, Y, selector.gamma, selector.tol, selector.max_iter)
+        coef, entering, history = minimise(X, Y, selector.gamma, selector.tol, selector.max_iter)
     scores = np.linalg.norm(coef, axis=1)
     exact = bool((np.linalg.norm(Y - X @ coef, axis=1) <= _residual_floor(Y)).all())
     scores[constant | (scores <= _VANISHED * scores.max())] = 0
     return _Found(coef, scores, np.lexsort([-entering, -scores, constant]), history, exact)
+
+
+def _is_one_column(Y: NDArray[np.float64]) -> bool:
+    """Whether there are two classes, centred, so that the columns are one another's negatives."""
+    return Y.shape[1] == 2 and np.allclose(Y.sum(axis=1), 0.0, atol=1e-12)
+
+
+def _minimise_for_two(
+    X: NDArray[np.float64], Y: NDArray[np.float64], gamma: float, tol: float, max_iter: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], list[float]]:
+    """As :func:`_minimise`, where rows have one number in effect: a linear program."""
+    tol = max(_OF_TOL * tol, _LEAST_GAP)
+    found = least_deviations(X, Y[:, 1], gamma, tol=tol, max_iter=max_iter)
+    if found.gap > max(tol, _STUCK):
+        _warn_of_iterations(max_iter)
+    coef = np.column_stack([-found.w, found.w])
+    return coef, np.abs(found.pull), [_PER_COLUMN * one for one in found.history]
 
 
 def _residual_floor(Y: NDArray[np.float64]) -> float:
@@ -209,14 +236,18 @@ def _minimise(
             weights.keep(keep)
             X_active = X[:, active]
     else:
-        warnings.warn(
-            f"RFS did not converge in max_iter={max_iter} iterations; the ranking may still "
-            "change. Raise max_iter or tol.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+        _warn_of_iterations(max_iter)
     coef[active] = W
     return coef, 2 * np.linalg.norm(X.T @ dual, axis=1), history
+
+
+def _warn_of_iterations(max_iter: int) -> None:
+    warnings.warn(
+        f"RFS did not converge in max_iter={max_iter} iterations; the ranking may still "
+        "change. Raise max_iter or tol.",
+        ConvergenceWarning,
+        stacklevel=5,
+    )
 
 
 class _Momentum:
