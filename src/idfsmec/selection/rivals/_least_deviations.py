@@ -1,11 +1,11 @@
-"""Least absolute deviations with an absolute penalty: a linear program, by an interior-point method.
+"""Least absolute deviations with an absolute penalty: a linear program, from inside its borders.
 
 With two classes the residuals and the rows of W that RFS sums up have one number each, and norms
-are absolute values. Reweighting creeps towards such a minimum; Newton's method on the conditions of
-the primal and the dual program together (S. Mehrotra, "On the implementation of a primal-dual
-interior point method", SIAM J. Optim. 2, 1992, with the further corrections of J. Gondzio,
-"Multiple centrality corrections in a primal-dual method for linear programming", Comput. Optim.
-Appl. 6, 1996) takes a dozen linear systems to it, and knows how far it is.
+are absolute values. Reweighting creeps towards such a minimum. Newton's method on the conditions
+of the primal and the dual program together takes a dozen linear systems, and knows how far it is
+(S. Mehrotra, "On the implementation of a primal-dual interior point method", SIAM J. Optim. 2,
+1992; J. Gondzio, "Multiple centrality corrections in a primal-dual method for linear programming",
+Comput. Optim. Appl. 6, 1996).
 """
 
 from __future__ import annotations
