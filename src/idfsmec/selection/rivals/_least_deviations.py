@@ -81,7 +81,8 @@ def least_deviations(
     posed = _Posed(X, y, gamma)
     at = posed.start()
     here = best = posed.look(at)
-    history, idle = [], 0
+    history: list[float] = []
+    idle = 0
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         while len(history) < max_iter and best.gap > tol and idle < _IDLE:
             try:
@@ -200,8 +201,9 @@ def _step(posed: _Posed, at: _Point, missing: Floats) -> _Point:
     way = solve(target - products[0] + second[0], target - products[1] - second[1], missing)
     lengths = at.lengths(way)
     for _ in range(_CORRECTIONS):
-        further = (min(1.0, 1.5 * length + 0.1) for length in lengths)
-        pushes = (_correction(one, target) for one in at.moved(way, *further).products)
+        primal, dual = (min(1.0, 1.5 * length + 0.1) for length in lengths)
+        above, below = at.moved(way, primal, dual).products
+        pushes = _correction(above, target), _correction(below, target)
         other = way.plus(solve(*pushes, np.zeros_like(missing)))
         longer = at.lengths(other)
         if sum(longer) < sum(lengths) + _WORTH:
