@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, reject, settings
 from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
@@ -116,10 +116,16 @@ def frames(draw):
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(rows=frames())
+@example(rows=pd.DataFrame({"sex": [" ", ""], "session": ["", None]}))
 def test_whatever_is_known_about_rows_survives_any_file(tmp_path, name, rows):
     X = pd.DataFrame({"Fp1__x": np.arange(len(rows))})
     groups = ["a"] * len(rows)
-    table = FeatureTable(X, groups, groups, rows=rows)
+    try:
+        table = FeatureTable(X, groups, groups, rows=rows)
+    except InputError as error:
+        if "differ only in case" not in str(error):
+            raise
+        reject()  # such as the sessions "1" and "01"
     back = FeatureTable.read(table.write(tmp_path / name))
     assert back.equals(table)
     halves = [table.take([row]) for row in range(len(rows))]

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import mne
 import numpy as np
-from scipy.io import savemat
+from scipy.io import loadmat, savemat
 
 from idfsmec.recordings import simulate_cohort
 
@@ -48,18 +48,9 @@ def write_all(raw: mne.io.BaseRaw, folder: Path) -> None:
     mne.export.export_raw(folder / "set" / "r.set", raw, **options)
     mne.export.export_raw(folder / "vhdr" / "r.vhdr", raw, **options)
     raw.save(folder / "fif" / "r_raw.fif", verbose="error")
-    struct = {
-        "data": "r.fdt",
-        "srate": raw.info["sfreq"],
-        "nbchan": len(raw.ch_names),
-        "pnts": raw.n_times,
-        "trials": 1,
-        "xmin": 0.0,
-        "xmax": raw.times[-1],
-        "chanlocs": np.array([(name,) for name in raw.ch_names], dtype=[("labels", object)]),
-        "event": np.array([(2.0, 1.0)], dtype=[("type", object), ("latency", object)]),
-    }
-    savemat(folder / "fdt" / "r.set", {"EEG": struct})
+    struct = loadmat(folder / "set" / "r.set", simplify_cells=True)
+    fields = {name: field for name, field in struct.items() if not name.startswith("__")}
+    savemat(folder / "fdt" / "r.set", {"EEG": fields | {"data": "r.fdt"}})
     signals = raw.get_data()
     (folder / "fdt" / "r.fdt").write_bytes((signals * 1e6).astype("<f4").T.tobytes())
     many = np.resize(signals * 1e6, (129, raw.n_times))

@@ -53,15 +53,18 @@ def deaf_to_ctrl_c() -> Iterator[None]:
     """Start workers that do not hear Ctrl-C: this process does, and ends them.
 
     A signal that is blocked here stays blocked in the processes that are started meanwhile. The
-    first of them is the one that cleans up after the others; its start ends the blocking, so it
-    comes before.
+    first of them are those that clean up after the others, Python's and joblib's; their start ends
+    the blocking, so they come before.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing import resource_tracker  # not on Windows
 
-    resource_tracker.ensure_running()
+    from joblib.externals.loky.backend import resource_tracker as tracker_of_joblib
+
+    for tracker in (resource_tracker, tracker_of_joblib):
+        tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

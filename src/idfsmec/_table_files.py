@@ -141,20 +141,22 @@ def _read_parquet(path: Path) -> Parts:
         # The file alone: a folder called "session=1" is a name here, not a column.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             metadata = (file.schema_arrow.metadata or {}).get(METADATA_KEY)
+            about = _check_metadata(metadata)
             names, plain = _header(file.schema_arrow)
+            rows, features = part_header(names)
             others = [name for name in names if name not in set(plain)]
             frame = _read_columns(file, others if plain else None).to_pandas(
                 ignore_metadata=True, use_threads=False
             )
             values = _read_plain(file, plain)
+    except InputError:
+        raise
     except MemoryError as error:
         raise InputError(f"needs more memory than there is, or is damaged ({error}).") from error
     except Exception as error:
         # A damaged file makes Arrow raise anything, from OSError to UnicodeDecodeError.
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"not a readable Parquet file ({reason}).") from error
-    about = _check_metadata(metadata)
-    rows, features = part_header(names)
     return Parts(
         pd.DataFrame(values, columns=pd.Index(plain), copy=False) if plain else frame[features],
         frame["label"],

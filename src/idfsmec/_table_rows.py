@@ -95,8 +95,8 @@ def _refuse_unclear(rows: list[str], features: list[str]) -> None:
 def clean_rows(rows: Any, index: pd.Index) -> pd.DataFrame | None:
     """Check what is known about rows and bring it to dtypes that survive any file.
 
-    Text (where a blank cell means that it is not known), int64, float64 or bool. Known columns
-    come first.
+    Text (where a blank cell means that it is not known), int64, float64 or bool; float64 where
+    nothing is known at all. Known columns come first.
 
     Parameters
     ----------
@@ -138,6 +138,8 @@ def _clean_column(column: pd.Series, name: str) -> pd.Series:
         raise InputError(f"rows: column {name!r} must hold numbers, not values of kind {kind!r}.")
     if name in _TEXT or kind not in (*_NUMBERS, "boolean", "empty"):
         text = _as_text(values)
+        if name not in _TEXT and text.isna().all():
+            return text.astype(np.float64)
         if name in (SESSION, CONDITION):
             refuse_alike(text.dropna(), name)
         return text

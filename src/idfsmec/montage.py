@@ -7,11 +7,14 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
-import mne
 import numpy as np
 
 from idfsmec.errors import InputError
+
+if TYPE_CHECKING:
+    import mne
 
 # The 10-20 names of 1958 and what the 10-10 system calls these places since 1991.
 OLD_NAMES = {"T3": "T7", "T4": "T8", "T5": "P7", "T6": "P8"}
@@ -173,6 +176,8 @@ def standard_montage(name: str) -> mne.channels.DigMontage:
     >>> len(standard_montage("biosemi64").ch_names)
     64
     """
+    import mne  # takes a while to load
+
     current = current_montage_name(name)
     if current is not None:
         return mne.channels.make_standard_montage(current)
@@ -195,6 +200,8 @@ def montage_exists(name: str) -> bool:
 
 def current_montage_name(name: str) -> str | None:
     """Translate to the name that the installed MNE has; None if it has none."""
+    import mne
+
     known = mne.channels.get_builtin_montages()
     back = {new: old for old, new in _RENAMED.items()}
     # The new name first: MNE 1.13 takes both, but warns about the old one.

@@ -8,6 +8,7 @@ import pytest
 from idfsmec.errors import RecordingError
 from idfsmec.recordings import Recording
 from idfsmec.recordings.reading import FileLoader, files_of
+from tests.corpus.sound import write_raw
 
 
 def test_a_recording_is_frozen_and_can_be_pickled():
@@ -54,7 +55,7 @@ def test_a_recording_without_files_has_no_fingerprint():
 
 @pytest.mark.parametrize(("real", "called"), [("edf", "bdf"), ("bdf", "edf")])
 def test_a_file_under_the_other_name_is_said_to_be_what_it_is(tmp_path, make_raw, real, called):
-    mne.export.export_raw(tmp_path / f"right.{real}", make_raw(), verbose="error")
+    write_raw(make_raw(), tmp_path / f"right.{real}")
     wrong = (tmp_path / f"right.{real}").rename(tmp_path / f"wrong.{called}")
     with pytest.raises(RecordingError, match=rf"this is {real.upper()}.*Name it \.{real}"):
         FileLoader(wrong)()

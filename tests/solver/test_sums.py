@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -12,6 +12,9 @@ from idfsmec.solver import Cells, ChannelSums, Seats, add_sums, table_cells, tab
 
 COLUMNS = [np.array([0, 1, 2]), np.array([5, 3]), np.array([4, 6])]
 SHAPE = (3, 2)
+# Two orders of adding 80 numbers of size 1 differ by 80 roundings each, which do not become fewer
+# where the numbers cancel to a mean of 1e-5.
+ROUNDING = 2 * 80 * np.finfo(float).eps
 
 
 def samples(seed=0, n=80, offset=0.0):
@@ -44,7 +47,7 @@ def single(cells):
 def assert_same_moments(found, wanted):
     for one, other in zip(found.groups, wanted.groups, strict=True):
         assert_array_equal(one.columns, other.columns)
-        assert_allclose(one.moments.mean, other.moments.mean, rtol=1e-12)
+        assert_allclose(one.moments.mean, other.moments.mean, rtol=1e-12, atol=ROUNDING)
         for part, whole in zip(one.moments.centred(), other.moments.centred(), strict=True):
             assert_allclose(part, whole, rtol=1e-8, atol=1e-8)
         assert_allclose(one.moments.class_count, other.moments.class_count, rtol=1e-12)
@@ -52,6 +55,7 @@ def assert_same_moments(found, wanted):
 
 
 @given(st.integers(0, 2**16), st.sampled_from([0.0, 1e3, -1e5]))
+@example(5258, 0.0)
 def test_the_moments_of_any_folds_are_those_of_their_samples(seed, offset):
     X, fold, codes, people = samples(seed, offset=offset)
     cells = seated(X, fold, codes, people)
