@@ -100,6 +100,23 @@ class ChannelSums:
             part[:, :, k] = 0.0
         return replace(self, **parts)
 
+    def by_samples(self, k: int, products: Array) -> ChannelSums:
+        """The same with people of a class who count by their samples, as many as before in all.
+
+        Parameters
+        ----------
+        k : int
+        products : ndarray of shape (R, F, c, d, d)
+            Of people's means, each as often as the person has samples.
+        """
+        n = self.people[0, :, k].sum()
+        rate = n / self.count[0, :, k].sum() if n else 1.0
+        own = (self.count, self.sum_x, products)
+        parts = {name: getattr(self, name).copy() for name in ("people", "sum_m", "sum_mm")}
+        for part, samples in zip(parts.values(), own, strict=True):
+            part[:, :, k] = rate * samples[:, :, k]
+        return replace(self, **parts)
+
     def in_one_fold(self, k: int, folds: Sequence[int]) -> ChannelSums:
         """The same with all of a class in one fold of each deal."""
         parts = {name: getattr(self, name).copy() for name in ADDED}

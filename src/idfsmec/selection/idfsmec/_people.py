@@ -32,6 +32,12 @@ class Tally:
     met_pairs : ndarray of shape (F, F, n_channels, c)
     everyone : bytes
         The digests of all names, sorted.
+    samples : ndarray of shape (p, n_channels)
+        Of each person, those that have the channel.
+    folds : ndarray of shape (R, p)
+        Of each person, by deal.
+    codes : ndarray of shape (p,)
+        Their classes.
     """
 
     people: Counts
@@ -40,6 +46,9 @@ class Tally:
     people_pairs: Counts
     met_pairs: Counts
     everyone: bytes
+    samples: Counts
+    folds: Indices
+    codes: Indices
 
 
 class People:
@@ -142,4 +151,31 @@ class People:
         met_pairs = met_pairs.swapaxes(2, 3)
         by_deal = [np.stack([part.sum(axis=1), part.sum(axis=0)]) for part in (pairs, met_pairs)]
         everyone = b"".join(sorted({digest for _, digest in self._rows}))
-        return Tally(by_deal[0], have.swapaxes(2, 3), by_deal[1], pairs, met_pairs, everyone)
+        counted = (by_deal[0], have.swapaxes(2, 3), by_deal[1], pairs, met_pairs)
+        return Tally(*counted, everyone, there, folds, codes)
+
+    def by_samples(self, channel: int, like: ChannelSums, places: Indices) -> Array:
+        """Products of people's means, of whom each counts as often as they have samples.
+
+        In a class in which somebody has a single sample they are the products of samples: those of
+        means would tell, by the difference, the few who have more.
+
+        Parameters
+        ----------
+        channel : int
+        like : ChannelSums
+            Of the channel, in whose units they shall be.
+        places : ndarray
+            Says where classes are.
+        """
+        folds, codes = self._seated(places)
+        seats = Seats.of(folds, codes, (N_FOLDS, like.count.shape[-1]))
+        own = self._places[channel]
+        n = self._counts[seats.order, channel].astype(float)[:, None]
+        values = self._sums[seats.order][:, own] + n * (self._about[own] - like.shift)
+        # A mean times the root of its weight: its products have the weight itself.
+        values /= like.scale * np.sqrt(np.where(n > 0, n, 1.0))
+        found = people_sums((n[:, 0] > 0).astype(float)[None], values[None], seats)[2][0]
+        alone = codes[self._counts[: codes.size, channel] == 1]
+        found[:, :, alone] = like.sum_xx[:, :, alone]
+        return found

@@ -167,7 +167,12 @@ class Collector:
         for part in (tally.have, tally.met):
             part[..., own] += alone
         tally.people[..., own] += self._alone
-        told = disclose(tally, sums, total, (self._names, classes), min_people, n_folds)
+
+        def by_samples(channel: int, like: ChannelSums) -> Array:
+            return self._people.by_samples(channel, like, own)
+
+        names = (self._names, classes)
+        told = disclose(tally, sums, total, names, min_people, n_folds, by_samples)
         return Summary(
             self.columns,
             self.channels,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.selection.idfsmec._people import Tally
 from idfsmec.selection.idfsmec.channel_loss import N_DEALS, N_FOLDS
+from idfsmec.selection.idfsmec.differences import hides_samples
 from idfsmec.solver import ChannelSums, merge_folds
 
 Array = NDArray[np.float64]
@@ -20,13 +21,38 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Disclosed:
-    """What may be told, and in words what may not."""
+    """What may be told, and in words what may not.
+
+    Attributes
+    ----------
+    sums, total, people, have
+        As of a :class:`~idfsmec.Summary`.
+    withheld : tuple of str
+    seating : list of dict
+        For every class and channel how its sums are told.
+    """
 
     sums: list[ChannelSums]
     total: Array
     people: Counts
     have: Counts
     withheld: tuple[str, ...]
+    seating: list[list[Seating]]
+
+
+class Seating(NamedTuple):
+    """How the sums of a channel are told for a class: by so many folds of so many deals.
+
+    No folds: withheld. ``by_samples``: people count by their samples.
+    """
+
+    n_folds: int
+    n_deals: int = N_DEALS
+    by_samples: bool = False
+
+
+#: Of a channel (its place, and its sums), products of people who count by their samples.
+BySamples = Callable[[int, ChannelSums], Array]
 
 
 def disclose(
@@ -36,13 +62,15 @@ def disclose(
     names: tuple[Sequence[Any], Sequence[Any]],
     min_people: int,
     n_folds: int,
+    by_samples: BySamples,
 ) -> Disclosed:
     """Withhold sums over fewer than ``min_people`` people of a class.
 
     A class that has fewer is left out. Where a fold would have fewer, there are half as many
     folds. A channel that fewer people of some fold have goes into one fold; if it has fewer even
     so, it is left out. Two deals are two ways to part the same people: where sums of the one less
-    sums of the other would be over fewer people, the second deal is the first again.
+    sums of the other would be over fewer people, the second deal is the first again. Where sums
+    over samples less sums over people's means would be, people count by their samples.
 
     Parameters
     ----------
@@ -53,34 +81,86 @@ def disclose(
     names : tuple
         Of the channels and of the classes.
     min_people, n_folds : int
+    by_samples : callable
     """
     channels, classes = names
-    parts, withheld = list(sums), []
-    people, have, met = (part.copy() for part in (tally.people, tally.have, tally.met))
+    people, withheld = tally.people.copy(), []
     for k, label in enumerate(classes):
         if 0 < people[0, :, k].sum() < min_people:
             withheld.append(f"class {label}, of which there are fewer than {min_people} people")
-            total[..., k], people[..., k], have[..., k], met[..., k] = 0, 0, 0, 0
-            parts = [one.without(k) for one in parts]
+            total[..., k], people[..., k] = 0, 0
     n_folds = _affordable(people, min_people, n_folds)
     firsts = [_first_fold(tally.everyone, n_folds)] * N_DEALS
-    total, people, have, met = (
-        merge_folds(part, n_folds, firsts) for part in (total, people, have, met)
-    )
-    parts = [one.merged(n_folds, firsts) for one in parts]
+    total, people = (merge_folds(part, n_folds, firsts) for part in (total, people))
+    parts, have, seating = list(sums), tally.have[0].sum(axis=0), []
     for k, label in enumerate(classes):
+        gone = not people[..., k].any()
         once = not _far_apart(tally.people_pairs[..., k], n_folds, min_people)
         if once:
             total[1:, :, k], people[1:, :, k] = total[:1, :, k], people[:1, :, k]
-        for at, name in enumerate(channels):
-            if _too_few(met[:, :, at, k], have[:, :, at, k], min_people):
-                parts[at] = parts[at].in_one_fold(k, firsts)
-                if _too_few(met[0, :, at, k].sum(), have[0, :, at, k].sum(), min_people):
-                    withheld.append(f"{name} of class {label}")
-                    parts[at], have[:, :, at, k] = parts[at].without(k), 0
-            elif once or not _far_apart(tally.met_pairs[..., at, k], n_folds, min_people):
-                parts[at] = parts[at].dealt_once(k)
-    return Disclosed(parts, total, people, have[0].sum(axis=0), tuple(withheld))
+        seats = [
+            Seating(0) if gone else _seating(tally, at, k, once, min_people, n_folds)
+            for at in range(len(channels))
+        ]
+        for at, seat in enumerate(seats):
+            parts[at] = _seated(parts[at], k, seat, n_folds, firsts, at, by_samples)
+            have[at, k] *= seat.n_folds > 0
+        withheld += [] if gone else _in_words(seats, channels, label)
+        seating.append(seats)
+    parts = [one.merged(n_folds, firsts) for one in parts]
+    return Disclosed(parts, total, people, have, tuple(withheld), seating)
+
+
+def _seating(tally: Tally, at: int, k: int, once: bool, min_people: int, n_folds: int) -> Seating:
+    """How the sums of a channel can be told for a class."""
+    met, have = (
+        merge_folds(part[:, :, at, k], n_folds, [0] * N_DEALS) for part in (tally.met, tally.have)
+    )
+    folds, deals = n_folds, N_DEALS
+    if _too_few(met, have, min_people):
+        folds = 1
+        if _too_few(met[0].sum(), have[0].sum(), min_people):
+            return Seating(0)
+    elif once or not _far_apart(tally.met_pairs[..., at, k], n_folds, min_people):
+        deals = 1
+    own = (tally.codes == k) & (tally.samples[:, at] > 0)
+    n, seats = tally.samples[own, at], tally.folds[:deals, own] % folds
+    return Seating(folds, deals, not hides_samples(n, seats, folds, min_people))
+
+
+def _seated(
+    sums: ChannelSums,
+    k: int,
+    seat: Seating,
+    n_folds: int,
+    firsts: Sequence[int],
+    at: int,
+    by_samples: BySamples,
+) -> ChannelSums:
+    """The sums of a channel, for a class as they can be told."""
+    if seat.n_folds == 0:
+        return sums.without(k)
+    if seat.by_samples:
+        sums = sums.by_samples(k, by_samples(at, sums))
+    if seat.n_folds < n_folds:
+        return sums.in_one_fold(k, firsts)
+    return sums.dealt_once(k) if seat.n_deals == 1 else sums
+
+
+def _in_words(seats: Sequence[Seating], channels: Sequence[Any], label: Any) -> list[str]:
+    """What is not told of the channels of a class."""
+    said = [
+        f"{name} of class {label}"
+        for seat, name in zip(seats, channels, strict=True)
+        if seat.n_folds == 0
+    ]
+    if alike := sum(seat.by_samples for seat in seats):
+        said.append(
+            f"sums in which each person of class {label} counts once, for {alike} of "
+            f"{len(seats)} channels: people count by their samples there, or those would follow "
+            "who have another number of samples than most"
+        )
+    return said
 
 
 def _first_fold(everyone: bytes, n_folds: int) -> int:

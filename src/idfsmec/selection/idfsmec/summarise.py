@@ -37,7 +37,8 @@ def summarise(
     asking each other, and dealt twice. Where a fold would have fewer than ``min_people`` people of
     a class, the table gets half as many folds; a channel that fewer people of some fold have goes
     into one fold whole; what even so has fewer people is withheld, and named. Where sums of both
-    deals would differ by fewer people, there is one deal.
+    deals would differ by fewer people, there is one deal; where sums over samples less sums over
+    people would be over fewer, people count by their samples.
 
     Parameters
     ----------

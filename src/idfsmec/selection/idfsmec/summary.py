@@ -217,7 +217,8 @@ class Summary:
             + ("; ".join(self.withheld) if self.withheld else "there were none")
             + ".",
             "Where sums of one deal less sums of the other would be over fewer, the second deal "
-            "is the first again.",
+            "is the first again; where sums over samples less sums over people would be, people "
+            "count by their samples.",
             "Feature settings: " + ("; ".join(settings) if settings else "none known") + ".",
             "Not in it: names, rows, values of single people, minima, maxima, dates, files.",
         ]
