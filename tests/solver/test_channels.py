@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from idfsmec.solver import ChannelProblems, Options, solve, solve_channels, table_moments
+from idfsmec.solver import (
+    ChannelProblems,
+    Options,
+    _array,
+    solve,
+    solve_channels,
+    table_moments,
+)
 
 
 def fit_one(X, y, lam):
@@ -118,3 +125,32 @@ def test_little_work_is_not_handed_out():
     pool = Threads(2)
     solve_channels([table_moments(X, y, 2, list(np.arange(60).reshape(6, 10)))], [1.0], pool=pool)
     assert pool.n_blocks == 0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_large_channel_is_solved_as_a_small_one_at_all_redundancy_weights(
+    n_classes, monkeypatch
+):
+    rng = np.random.default_rng(n_classes)
+    y = np.arange(60) % n_classes
+    X = rng.normal(size=(60, 30))
+    X[:, :4] += 0.8 * y[:, None]
+    moments = table_moments(X, y, n_classes, [np.arange(30)])
+    lams, options = [0.0, 1.0, 50.0], Options(tol=1e-6)
+    small = solve_channels([moments, moments], lams, options)
+    monkeypatch.setattr(_array, "_LARGE", 20)
+    large = solve_channels([moments, moments], lams, options)
+    assert_allclose(large.feature_weights, small.feature_weights, atol=1e-5)
+    assert_allclose(large.gains, small.gains, rtol=1e-4, atol=1e-6)
+    assert_allclose(large.objectives, small.objectives, rtol=1e-8)
+    assert_allclose(large.history[[0, -1]], small.history[[0, -1]], rtol=1e-6)
+    assert large.history.shape == (large.n_iter[0, 0].max() + 1, 1)
+
+
+def test_products_with_few_rows_of_large_matrices_are_whole_products(monkeypatch):
+    monkeypatch.setattr(_array, "_LARGE", 10)
+    rng = np.random.default_rng(0)
+    matrices, rows = rng.normal(size=(3, 12, 12)), rng.normal(size=(3, 2, 12))
+    rows[0, :, 2:] = 0.0
+    rows[1] = 0.0
+    assert_allclose(_array.product(rows, matrices), rows @ matrices, atol=1e-14)

@@ -11,7 +11,8 @@ only place that sees samples), :mod:`table_moments`, :mod:`problem` (the objecti
 from idfsmec.solver.batch import Solution, solve
 from idfsmec.solver.blocks import Block, blocks, people_sums
 from idfsmec.solver.cells import Cells, table_cells
-from idfsmec.solver.channels import ChannelFits, Options, solve_channels
+from idfsmec.solver.channels import Options, solve_channels
+from idfsmec.solver.fits import ChannelFits
 from idfsmec.solver.held_out import HeldOut, clipped_error, held_out_errors
 from idfsmec.solver.moments import Moments, accumulate
 from idfsmec.solver.problem import ChannelProblems, kkt_residuals, objective

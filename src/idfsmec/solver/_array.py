@@ -17,6 +17,8 @@ from scipy.sparse.linalg import eigsh
 _dot_of_rows = getattr(np, "vecdot", partial(np.einsum, "bd,bd->b"))
 # Beyond this size all eigenvalues take much longer than the largest one.
 _LARGE = 200
+# Taking rows out of a matrix is worth it if there are so many times more.
+_FEW = 3
 # Matrices whose eigenvalues a device finds at a time.
 _AT_ONCE = 2048
 
@@ -107,6 +109,34 @@ def dot_over_classes(left: Any, right: Any) -> Any:
     return namespace(left).sum(left * right, axis=1)
 
 
+def is_large(matrices: Any) -> bool:
+    """Whether single matrices are worth a look of their own."""
+    return isinstance(matrices, np.ndarray) and matrices.shape[-1] > _LARGE
+
+
+def product(rows: Any, matrices: Any) -> Any:
+    """``rows @ matrices`` of shape (b, c, d): of large matrices only what rows are not 0 for.
+
+    Few features of a large problem have a weight, and reading the others' moments takes longer
+    than anything else.
+
+    Examples
+    --------
+    >>> product(np.array([[[2.0, 0.0]]]), np.array([[[1.0, 3.0], [3.0, 1.0]]]))
+    array([[[2., 6.]]])
+    """
+    if not is_large(matrices):
+        return rows @ matrices
+    found = np.empty(rows.shape)
+    for own, matrix, result in zip(rows, matrices, found, strict=True):
+        some = np.flatnonzero(own.any(axis=0))
+        if _FEW * some.size < matrix.shape[0]:
+            np.matmul(own[:, some], matrix[some], out=result)
+        else:
+            np.matmul(own, matrix, out=result)
+    return found
+
+
 def concat(parts: list[Any]) -> Any:
     """Join along the second axis."""
     if isinstance(parts[0], np.ndarray):
@@ -119,7 +149,7 @@ def solve_twice(matrices: Any, right: Any) -> Any:
 
     Large matrices are factorised once for both.
     """
-    if matrices.shape[-1] <= _LARGE or not isinstance(matrices, np.ndarray):
+    if not is_large(matrices):
         solve = namespace(matrices).linalg.solve
         return solve(matrices, solve(matrices, right))
     found = np.empty_like(right)

@@ -8,15 +8,16 @@ back with weight zero.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec.solver._array import diagonal, to_device, to_numpy
+from idfsmec.solver._array import diagonal, is_large, to_device, to_numpy
 from idfsmec.solver.batch import default_start, solve
+from idfsmec.solver.fits import ChannelFits
 from idfsmec.solver.gpu import has_kernels, solve_on_gpu, suits
 from idfsmec.solver.moments import Moments
 from idfsmec.solver.problem import ChannelProblems, fit_product
@@ -66,70 +67,6 @@ class Options:
     same_path: bool = False
 
 
-@dataclass
-class ChannelFits:
-    """The solved channels of ``F`` tables (folds) at ``L`` redundancy weights.
-
-    Attributes
-    ----------
-    feature_weights : ndarray of shape (F, L, D)
-        theta; zero for constant features and unusable channels.
-    gains : ndarray of shape (F, L, D)
-        What adding the feature alone to its channel's fitted model would take off the loss; -1
-        for features that were left out.
-    objectives : ndarray of shape (F, L, n_channels)
-        U; infinite for unusable channels.
-    kkt_residuals : ndarray of shape (F, L, n_channels)
-    n_iter : ndarray of shape (F, L, n_channels)
-    coefficients : ndarray of shape (F, L, c, D)
-        ``(Theta W)'`` for features as they were given: channel v predicts the class indicators of
-        a sample as ``class_shares + coefficients @ (x - centres)`` over its own features.
-    centres : ndarray of shape (F, D)
-        Mean of every feature over its observed samples.
-    class_shares : ndarray of shape (F, n_channels, c)
-        Share of each class among the samples that have the channel; for a numeric target, its
-        mean there.
-    unusable : list of dict of int to str
-        For every table, why a channel carries nothing.
-    history : ndarray of shape (max(n_iter) + 1, n_channels)
-        U of every channel of the first table at the first redundancy weight, after each iteration;
-        channels that are done keep their value.
-    """
-
-    feature_weights: Array
-    gains: Array
-    objectives: Array
-    kkt_residuals: Array
-    n_iter: NDArray[np.int64]
-    coefficients: Array
-    centres: Array
-    class_shares: Array
-    unusable: list[dict[int, str]]
-    history: Array = field(default_factory=lambda: np.empty((0, 0)))
-
-    @classmethod
-    def empty(cls, n_tables: int, n_lams: int, like: TableMoments) -> ChannelFits:
-        """Nothing solved yet."""
-        n_channels, n_features, n_classes = like.n_channels, like.n_features, like.class_total.size
-        return cls(
-            feature_weights=np.zeros((n_tables, n_lams, n_features)),
-            gains=np.full((n_tables, n_lams, n_features), -1.0),
-            objectives=np.full((n_tables, n_lams, n_channels), np.inf),
-            kkt_residuals=np.zeros((n_tables, n_lams, n_channels)),
-            n_iter=np.zeros((n_tables, n_lams, n_channels), dtype=np.int64),
-            coefficients=np.zeros((n_tables, n_lams, n_classes, n_features)),
-            centres=np.zeros((n_tables, n_features)),
-            class_shares=np.zeros((n_tables, n_channels, n_classes)),
-            unusable=[{} for _ in range(n_tables)],
-            history=np.full((1, n_channels), np.inf),
-        )
-
-    def tables(self, which: slice) -> ChannelFits:
-        """What was found for some of the tables; without the course, which is of the first."""
-        parts = {name: part[which] for name, part in vars(self).items() if name != "history"}
-        return ChannelFits(**parts)
-
-
 @dataclass(frozen=True)
 class _Posed:
     """Problems of one size, with the place each result belongs to."""
@@ -161,6 +98,9 @@ class _Found:
     kkt_residual: Array
     n_iter: NDArray[np.int64]
     history: Array  # of the problems of the first table at the first redundancy weight
+
+
+_FOUND_BY_PROBLEM = ("theta", "coefficients", "gains", "objective", "kkt_residual", "n_iter")
 
 
 def solve_channels(
@@ -299,7 +239,29 @@ def _solve_block(posed: _Posed, lams: Array, options: Options) -> _Found:
     unweighted = ChannelProblems.from_moments(
         *(to_device(part, options.device) for part in (posed.A, posed.P, posed.y2))
     )
-    theta, W = default_start(unweighted)
+    start = default_start(unweighted)
+    solve_some = partial(_solve_weighted, posed, unweighted, start, lams, options)
+    if not is_large(unweighted.A):
+        return solve_some(lam, which)
+    # One by one: side by side nothing is gained but copies of large moments.
+    each = [solve_some(lam[one : one + 1], which[one : one + 1]) for one in range(lam.size)]
+    courses = [one.history for one in each if one.history.size]
+    joined = {
+        name: np.concatenate([getattr(one, name) for one in each]) for name in _FOUND_BY_PROBLEM
+    }
+    return _Found(**joined, history=_side_by_side(courses))
+
+
+def _solve_weighted(
+    posed: _Posed,
+    unweighted: ChannelProblems,
+    start: tuple[Any, Any],
+    lams: Array,
+    options: Options,
+    lam: NDArray[np.intp],
+    which: NDArray[np.intp],
+) -> _Found:
+    """Solve some problems of a block, each at a redundancy weight."""
     weights = to_device(lams[lam] * posed.lam_factor[which], options.device)
     place = to_device(which, options.device)
     problems = unweighted.take(place).weighted(weights)
@@ -307,7 +269,7 @@ def _solve_block(posed: _Posed, lams: Array, options: Options) -> _Found:
     how: dict[str, Any] = {
         "tol": options.tol,
         "max_iter": options.max_iter,
-        "start": (theta[place], W[place]),
+        "start": tuple(part[place] for part in start),
     }
     solution = (
         solve_on_gpu(problems, wanted=first, **how) if suits(problems) else solve(problems, **how)
@@ -323,6 +285,16 @@ def _solve_block(posed: _Posed, lams: Array, options: Options) -> _Found:
         kkt_residual=to_numpy(solution.kkt_residual),
         n_iter=to_numpy(solution.n_iter),
         history=solution.course(first),
+    )
+
+
+def _side_by_side(courses: list[Array]) -> Array:
+    """Courses of problems as columns; those that are done keep their value."""
+    if not courses:
+        return np.empty((0, 0))
+    length = max(len(one) for one in courses)
+    return np.hstack(
+        [np.pad(one, ((0, length - len(one)), (0, 0)), mode="edge") for one in courses]
     )
 
 

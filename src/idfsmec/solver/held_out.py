@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from idfsmec.solver.cells import CellGroup, Cells
-from idfsmec.solver.channels import ChannelFits
+from idfsmec.solver.fits import ChannelFits
 
 Array = NDArray[np.float64]
 

@@ -17,12 +17,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from idfsmec.solver._array import (
     diagonal,
     dot,
     dot_over_classes,
+    is_large,
     largest_eigenvalues,
     namespace,
+    product,
     transpose,
 )
 
@@ -81,18 +85,24 @@ class ChannelProblems:
         )
 
     def take(self, index: Any) -> ChannelProblems:
-        """The problems at ``index``."""
+        """The problems at ``index``; large ones are not copied where all of them are meant."""
+        if is_large(self.A) and isinstance(index, np.ndarray):
+            everyone = np.arange(self.y2.size)
+            if np.array_equal(everyone[index], everyone):
+                return self
         return ChannelProblems(*(part[index] for part in vars(self).values()))
 
 
 def redundancy_product(problems: ChannelProblems, theta: Any) -> Any:
     """``R theta``, shape (b, d)."""
+    if is_large(problems.R):
+        return product(theta[:, None, :], problems.R)[:, 0, :]  # R is symmetric
     return (problems.R @ theta[:, :, None])[:, :, 0]
 
 
 def fit_product(problems: ChannelProblems, theta: Any, W: Any) -> Any:
     """``(A Theta W)'``, shape (b, c, d): the one product with ``A`` an evaluation needs."""
-    return (theta[:, None, :] * W) @ problems.A
+    return product(theta[:, None, :] * W, problems.A)
 
 
 def objective(problems: ChannelProblems, theta: Any, W: Any, R_theta: Any = None) -> Any:
@@ -100,7 +110,7 @@ def objective(problems: ChannelProblems, theta: Any, W: Any, R_theta: Any = None
     if R_theta is None:
         R_theta = redundancy_product(problems, theta)
     weighted = theta[:, None, :] * W
-    fit = dot(weighted, weighted @ problems.A - 2.0 * problems.P)
+    fit = dot(weighted, product(weighted, problems.A) - 2.0 * problems.P)
     return problems.y2 + fit + dot(theta, R_theta)
 
 

@@ -27,6 +27,7 @@ from idfsmec.solver._array import (
     diagonal,
     dot,
     eye,
+    is_large,
     namespace,
     solve_twice,
     to_numpy,
@@ -206,22 +207,50 @@ def _cheap_complement(A: Any, directions: Any, leading: Any, n_wanted: int) -> A
     the signs and the order of features as the problem itself does.
     """
     xp = namespace(A)
-    inside = transpose(directions) @ directions
-    outside = eye(A.shape[-1], A) - inside
-    size = xp.max(diagonal(A), axis=1)[:, None, None]
-    # (I - V V') A (I - V V') with few directions V, without a product of two large matrices.
-    across = transpose(directions) @ (directions @ A)
-    twice = transpose(directions) @ ((directions @ A @ transpose(directions)) @ directions)
-    costs = A - across - transpose(across) + twice
-    costs = costs + size * (inside + _RIDGE * eye(A.shape[-1], A))
-    seeds = concat([leading * xp.abs(leading) ** (k + 1) for k in range(n_wanted)]) @ outside
-    found = transpose(solve_twice(costs, transpose(seeds))) @ outside
+    powers = concat([leading * xp.abs(leading) ** (k + 1) for k in range(n_wanted)])
+    if is_large(A):
+        costs = _costs_outside_in_place(A, directions)
+        seeds = _outside(powers, directions)
+        found = _outside(transpose(solve_twice(costs, transpose(seeds))), directions)
+    else:
+        inside = transpose(directions) @ directions
+        outside = eye(A.shape[-1], A) - inside
+        size = xp.max(diagonal(A), axis=1)[:, None, None]
+        # (I - V V') A (I - V V') with few directions V, without a product of two large matrices.
+        across = transpose(directions) @ (directions @ A)
+        twice = transpose(directions) @ ((directions @ A @ transpose(directions)) @ directions)
+        costs = A - across - transpose(across) + twice
+        costs = costs + size * (inside + _RIDGE * eye(A.shape[-1], A))
+        found = transpose(solve_twice(costs, transpose(powers @ outside))) @ outside
     found = found / (xp.max(xp.abs(found), axis=(1, 2)) + _TINY)[:, None, None]
     _, spread, rows = xp.linalg.svd(found, full_matrices=False)
     usable = spread[:, -1] > 1e-8 * spread[:, 0]
     if not bool(usable.all()):  # no leading direction to speak of
-        rows[~usable] = _cheapest_complement(A[~usable], inside[~usable], n_wanted)
+        inside = transpose(directions[~usable]) @ directions[~usable]
+        rows[~usable] = _cheapest_complement(A[~usable], inside, n_wanted)
     return rows
+
+
+def _outside(rows: Any, directions: Any) -> Any:
+    """What orthonormal directions V leave of rows."""
+    return rows - (rows @ transpose(directions)) @ directions
+
+
+def _costs_outside_in_place(A: Any, directions: Any) -> Any:
+    """Costs outside of few directions V, lifted along them, with one copy of a large A.
+
+    ``A - V V'A - A V V' + V V'A V V' + size (V V' + ridge I)``: the products have one factor V.
+    """
+    size = A.diagonal(axis1=1, axis2=2).max(axis=1)[:, None, None]
+    AV = directions @ A
+    both = AV @ transpose(directions) + size * np.eye(directions.shape[1])
+    costs = A.copy()
+    step = transpose(directions) @ (0.5 * both @ directions - AV)
+    costs += step
+    costs += transpose(step)
+    index = np.arange(A.shape[-1])
+    costs[:, index, index] += _RIDGE * size[:, 0]
+    return costs
 
 
 def _cheapest_complement(A: Any, inside: Any, n_wanted: int) -> Any:

@@ -21,6 +21,8 @@ from idfsmec.solver import Scaling
 _RIDGE = 1e-7
 _MIN_ITER = 5
 _CALM_ITER = 3
+# So many rows that move are followed by a look at all others each time.
+_FEW_MOVES = 4
 
 
 class CDLSR(SharingSelector):
@@ -201,12 +203,12 @@ def _refit(moments: _Moments, support: NDArray[np.intp]) -> tuple[NDArray[np.flo
     """Least squares on the support: rows V (k, c) and the squared error."""
     gram = moments.A[support[:, None], support]
     target = moments.B[support]
-    ridged = gram.copy()
-    ridged.flat[:: support.size + 1] += _RIDGE
-    _, rows, failed = dposv(ridged.T, target, overwrite_a=1)
+    gram.flat[:: support.size + 1] += _RIDGE
+    _, rows, failed = dposv(gram.T, target, overwrite_a=1)
     if failed:
         raise LinAlgError(f"products of features are not positive definite (column {failed})")
-    error = moments.y2 - 2 * np.sum(rows * target) + np.sum(rows * (gram @ rows))
+    # With (gram + ridge) V = target, V' gram V is V' target less the ridge's share.
+    error = moments.y2 - np.vdot(rows, target) - _RIDGE * np.vdot(rows, rows)
     return rows, max(float(error), 0.0)
 
 
@@ -231,33 +233,75 @@ def _exchange(moments: _Moments, support: NDArray[np.intp], rows: NDArray[np.flo
 
     With row j at feature i the squared error is, up to a constant,
     ``s_i = 2 sum_{q != j} A[i, S_q] G[q, j] + A_ii G_jj - 2 B_i . V_j``, where G = V V'.
-    The products for the support at the start come from one matrix product; what features moved
-    since then changed is added per row.
+    Costs for the support at the start come from one matrix product. As long as no row moves they
+    hold for all rows, so that a look at all of them finds the first that does; what it changes is
+    then added to the rows that follow: to all at once if few will move, else to each in its turn.
     """
     A, B, _ = moments
-    G = rows @ rows.T
     k = support.size
+    G = rows @ rows.T
+    own = G.diagonal().copy()
+    G *= 2
+    G.flat[:: k + 1] = 0
     # A is symmetric: its rows, which lie together in memory, stand for its columns.
-    own = A[support]
-    cost = 2 * (G @ own) - 2 * (rows @ B.T)
-    # Row j's own term enters with the diagonal of A instead.
-    cost += (np.diag(A) - 2 * own) * np.diag(G)[:, None]
+    cost = G @ A[support]
+    cost -= (2 * rows) @ B.T
+    cost += own[:, None] * A.diagonal()
+    there = cost[:, support]
+    cost[:, support] = np.inf  # taken, but for a row itself
+    cost[np.arange(k), support] = there.diagonal()
+    best = cost.argmin(axis=1)
+    moving = np.flatnonzero(best != support)
+    if moving.size <= _FEW_MOVES:
+        _move_few(A, G, cost, there, support, best)
+    else:
+        _move_many(A, G, cost, there, support, int(moving[0]))
+
+
+def _move_few(
+    A: NDArray[np.float64],
+    G: NDArray[np.float64],
+    cost: NDArray[np.float64],
+    there: NDArray[np.float64],
+    support: NDArray[np.intp],
+    best: NDArray[np.intp],
+) -> None:
+    """Look at all rows that are left after every move."""
+    first, at_first = 0, support.copy()
+    while (moving := np.flatnonzero(best != support[first:])).size:
+        j = first + int(moving[0])
+        old, new = int(support[j]), int(best[moving[0]])
+        support[j], first = new, j + 1
+        left = cost[first:]
+        left[:, old], left[:, new] = there[first:, j], np.inf
+        shift = A[new] - A[old]
+        left += G[first:, j, None] * shift
+        there[first:] += G[first:, j, None] * shift[at_first]
+        best = left.argmin(axis=1)
+
+
+def _move_many(
+    A: NDArray[np.float64],
+    G: NDArray[np.float64],
+    cost: NDArray[np.float64],
+    there: NDArray[np.float64],
+    support: NDArray[np.intp],
+    first: int,
+) -> None:
+    """Add what moved to each row in its turn."""
+    k = support.size
     moved = np.empty(k, dtype=np.intp)
-    shifts = np.empty((k, A.shape[0]))
+    shifts = np.empty((k - first, A.shape[0]))
     n_moved = 0
-    for j in range(k):
+    for j in range(first, k):
         s = cost[j]
         if n_moved:
             s += G[moved[:n_moved], j] @ shifts[:n_moved]
-        old = support[j]
-        stay = s[old]
-        s[support] = np.inf
-        s[old] = stay
-        new = int(s.argmin())
+        old, new = int(support[j]), int(s.argmin())
         if new != old:
             support[j] = new
+            cost[j + 1 :, old], cost[j + 1 :, new] = there[j + 1 :, j], np.inf
             np.subtract(A[new], A[old], out=shifts[n_moved])
-            shifts[n_moved] *= 2
             moved[n_moved] = j
             n_moved += 1
 
