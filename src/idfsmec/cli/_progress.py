@@ -122,10 +122,8 @@ class _Bars:
 
     def update(self, event: Progress) -> None:
         """Move the task's bar, and add the piece to the digest."""
-        if event.item is None and (remark := _first_remark(self._digest, event)):
+        if remark := _remark(self._digest, event):
             self._live.console.print(remark, markup=False, highlight=False)
-        if self._digest is not None and event.item is not None:
-            self._digest.update(event.item)
         self._bars.update(
             self._task(self._title or event.task),
             completed=event.done,
@@ -145,9 +143,13 @@ class _Bars:
         return self._bars if self._digest is None else Group(self._digest.picture(), self._bars)
 
 
-def _first_remark(digest: Digest | None, event: Progress) -> str | None:
-    """What there is to say when work begins."""
-    return digest.begin(event.plan) if digest is not None and event.plan is not None else None
+def _remark(digest: Digest | None, event: Progress) -> str | None:
+    """What there is to say when work begins, or of the piece that ended."""
+    if digest is None:
+        return None
+    if event.item is not None:
+        return digest.update(event.item)
+    return None if event.plan is None else digest.begin(event.plan)
 
 
 @dataclass
@@ -190,13 +192,9 @@ class _Lines:
             self._logs[name] = _Log(now, event.done, now, event.done)
             if event.total is not None and event.item is None:
                 self._say(f"{name}: {event.total - event.done} of {event.total} to do")
-            if remark := _first_remark(self._digest, event):
-                self._say(f"{name}: {remark}")
         self._last[name] = event
-        if self._digest is not None and event.item is not None:
-            remark = self._digest.update(event.item)
-            if remark:
-                self._say(f"{name}: {remark}")
+        if remark := _remark(self._digest, event):
+            self._say(f"{name}: {remark}")
         if now - self._logs[name].said >= _LOG_EVERY_SECONDS:
             self._report(name, event)
 

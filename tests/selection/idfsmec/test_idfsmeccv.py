@@ -5,8 +5,9 @@ import functools
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import (
     GroupKFold,
     ShuffleSplit,
@@ -120,8 +121,23 @@ def test_the_choice_is_that_of_single_fits(n_classes):
     assert results["mean_test_score"][ours.best_index_] == ours.best_score_
 
 
+class Nearest(ClassifierMixin, BaseEstimator):
+    """The class of the nearest sample; it knows neither probabilities nor decision values."""
+
+    def fit(self, X, y):
+        self.classes_, self.model_ = np.unique(y), KNeighborsClassifier(1).fit(X, y)
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("classifier", [LogisticRegression(), KNeighborsClassifier(3)])
+@pytest.mark.parametrize(
+    "classifier",
+    [LogisticRegression(), KNeighborsClassifier(3), RidgeClassifier(), Nearest()],
+    ids=lambda one: type(one).__name__,
+)
 def test_a_classifier_of_your_own_scores_without_costs(classifier):
     X, y, channels = unequal(2)
     folds = StratifiedKFold(3)

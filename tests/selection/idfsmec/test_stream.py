@@ -113,6 +113,44 @@ def test_what_is_no_table_is_refused_by_name(stored, tmp_path):
         IDFSMEC().fit(folder)
 
 
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda table: table.drop_columns(["label"]), "exactly one column 'label'"),
+        (lambda table: table.slice(0, 0), "there are no samples in it"),
+        (
+            lambda table: table.set_column(0, "subject", pa.nulls(len(table), pa.string())),
+            "The subject is missing in some rows",
+        ),
+        (
+            lambda table: table.set_column(2, "F3__theta", pa.array(["x"] * len(table))),
+            "not a readable table",
+        ),
+    ],
+)
+def test_a_table_that_cannot_be_summed_up_is_refused_by_name(stored, tmp_path, damage, words):
+    table, _ = stored
+    whole = pq.read_table(table.write(tmp_path / "whole.parquet"))
+    path = tmp_path / "damaged.parquet"
+    pq.write_table(damage(whole), path)
+    with pytest.raises(InputError, match=rf"damaged\.parquet: .*{words}"):
+        IDFSMEC().fit(path)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"damaged\.parquet: not a readable Parquet file"):
+        IDFSMEC().fit(path)
+
+
+def test_channels_must_fit_the_columns_of_the_table(stored):
+    with pytest.raises(InputError, match="channels has 1 labels for"):
+        IDFSMEC(channels=["F3"]).fit(stored[1])
+
+
+def test_a_dataset_without_samples_is_refused(stored):
+    dataset = ds.dataset(stored[1]).filter(ds.field("label") == "nobody")
+    with pytest.raises(InputError, match="no samples in the dataset"):
+        IDFSMEC().fit(dataset)
+
+
 def at_sites(table, twice):
     """The table with people at two sites in turn, and some of them at both."""
     numbers = table.subjects.str[1:].astype(int)

@@ -38,7 +38,8 @@ def say_verdict(audit: Audit) -> str:
         )
     eeg, recording = audit.figures.get("eeg"), audit.figures.get(audit.recording)
     if recording is None:
-        known = f"{_listing(_names(audit))} differ between {_groups(audit)}"
+        verb = "differs" if len(_names(audit)) == 1 else "differ"
+        known = f"{_listing(_names(audit))} {verb} between {_groups(audit)}"
         return f"{known[0].upper()}{known[1:]}; there were too few people to hold any out."
     reached = f"{_area(recording)} from {_MODELS[audit.recording]}"
     if eeg is None:

@@ -1,0 +1,125 @@
+"""An audit in words: each finding has its sentence, and no sentence says more than was found."""
+
+import pandas as pd
+import pytest
+
+from idfsmec.evaluation import Audit
+
+FIGURE = {"auc": 0.8, "low": 0.7, "high": 0.9}
+ALIKE = {
+    **FIGURE,
+    "told": True,
+    "n_people": [20, 19],
+    "n_pairs": 40,
+    "recording_auc": 0.55,
+}
+SHUFFLED = {"auc": [0.5, 0.52], "low": 0.4, "high": 0.6}
+
+
+def variables(*names, level=""):
+    rows = [
+        {"variable": name, "level": level, "class": 1, "higher": True, "p_holm": 0.001, **FIGURE}
+        for name in names
+    ]
+    return pd.DataFrame(rows)
+
+
+def summary(level="red", found=("sfreq",), **known):
+    """What an audit with these findings says."""
+    rows = variables(*found, level=known.pop("category", ""))
+    suspects = [] if level in ("green", "grey") else list(found)
+    asked = {"suspects": suspects} | known
+    return Audit(level, ["HC", "MDD"], [20, 21], rows, asked.pop("figures", {}), **asked).summary()
+
+
+BOTH = {"figures": {"eeg": FIGURE, "leader": FIGURE}, "recording": "leader"}
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({"level": "green"}, "None of 1 variables of the recordings tells HC and MDD apart"),
+        ({"level": "grey", "why": "few"}, "With 41 people (20 HC and 21 MDD) no difference"),
+        ({"level": "grey", "why": "undescribed"}, "does not say how recordings were made"),
+        ({}, "Sampling rate differs between HC and MDD; there were too few people to hold"),
+        (
+            {"figures": {"leader": FIGURE}, "recording": "leader"},
+            "tells HC and MDD apart: AUC 0.80 (0.70 to 0.90) from its leading variable alone.",
+        ),
+        ({"level": "amber", **BOTH}, "though not as well as the EEG"),
+        (BOTH, "as far as 41 people can tell"),
+        (BOTH, "It may be the amplifier, not the illness (sampling rate)."),
+        ({"found": ["age", "sex"], **BOTH}, "It may be who was recorded (age and sex)"),
+        (
+            {"found": ["gaps: detected: flat"], **BOTH},
+            "the amplifier or the body and not the brain",
+        ),
+        ({"found": list("abcdef"), **BOTH}, "(a, b, c and 3 more)"),
+    ],
+)
+def test_the_verdict(found, words):
+    assert words in summary(**found)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({}, "Goes with the label: sampling rate, higher in MDD: AUC 0.80 (0.70 to 0.90)"),
+        ({"category": "500"}, "sampling rate (500), more often in MDD"),
+        ({"found": list("abcde")}, ", and 2 more."),
+        ({"unused": ["bdi"]}, "Not looked at, because it may be the illness itself: bdi."),
+        ({"folds": "site", "n_splits": 3}, "one of 3 hospitals left out at a time"),
+        ({"alike": ALIKE}, "(20 HC and 19 MDD, 40 pairs) the EEG has AUC 0.80"),
+        ({"alike": ALIKE}, "above chance; the recording itself has AUC 0.55 there."),
+        ({"alike": ALIKE | {"low": 0.45}}, "which chance would give too"),
+        (
+            {"alike": ALIKE | {"told": False}},
+            "told: only 20 HC and 19 MDD have somebody",
+        ),
+        ({"alike": ALIKE | {"told": False, "n_pairs": 0}}, "cannot be told: nobody has somebody"),
+        (
+            {"regressed": FIGURE | {"variables": ["sfreq"], "low": 0.5}},
+            "With sampling rate regressed out inside the folds the EEG has AUC 0.80 (0.50 to "
+            "0.90), which chance would give too.",
+        ),
+    ],
+)
+def test_what_it_rests_on_and_what_is_left(found, words):
+    assert words in summary(**found)
+
+
+@pytest.mark.parametrize(
+    ("leaks", "words"),
+    [
+        (
+            {"subject": {"roc_auc": 0.7}, "by_sample": {"roc_auc": 0.9}},
+            "0.90 with folds by sample, with people on both sides, which would add +0.20.",
+        ),
+        (
+            {"subject": {"roc_auc": 0.7}, "before": {"roc_auc": 0.71}},
+            "0.71 by choosing features before splitting, which would add as good as nothing.",
+        ),
+        ({"shuffled": SHUFFLED}, "Shuffled labels give AUC 0.51, within what luck gives"),
+        ({"shuffled": SHUFFLED | {"high": 0.5}}, "(AUC 0.51, luck gives 0.40 to 0.50): a leak."),
+        ({"two_names": {"told": False}}, "cannot be told: too few samples each"),
+        ({"two_names": {"told": True, "pairs": []}}, "Nobody looks like one person"),
+        (
+            {"two_names": {"told": True, "pairs": [("s1", "s2", 0.1)]}},
+            "Samples of s1 and s2 are as near to each other's as to their own",
+        ),
+        (
+            {"repeated": {"n_across": 2, "n_repeated": 3, "pairs": [("s1", "s2")]}},
+            "2 rows come again under another name (s1 and s2).",
+        ),
+        ({"repeated": {"n_across": 0, "n_repeated": 3}}, "3 rows come twice, of the same person"),
+        ({"repeated": {"n_across": 0, "n_repeated": 0}}, "No row comes twice."),
+    ],
+)
+def test_leaks(leaks, words):
+    assert words in summary(leaks=leaks)
+
+
+def test_without_findings_there_is_the_verdict_alone():
+    said = summary("green")
+    assert said.splitlines() == [said]
+    assert said.startswith("Nothing known of the recordings goes with the label. ")
