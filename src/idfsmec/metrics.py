@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
 Scores = dict[str, float]
 #: All scores that are reported, by name.
@@ -65,7 +64,10 @@ def score_decisions(
     >>> scores["accuracy"], scores["subject_accuracy"]
     (0.75, 0.666)
     """
-    of_samples = _confusion(y, decisions.argmax(axis=1), decisions.shape[1])
+
+    @functools.cache
+    def of_samples() -> NDArray[np.float64]:
+        return _confusion(y, decisions.argmax(axis=1), decisions.shape[1])
 
     @functools.cache
     def of_subjects() -> NDArray[np.float64]:
@@ -76,9 +78,9 @@ def score_decisions(
         return mean_decisions(decisions, y, subjects)
 
     how: dict[str, Callable[[], float]] = {
-        "accuracy": lambda: _accuracy(of_samples),
-        "balanced_accuracy": lambda: _mean_recall(of_samples),
-        "f1": lambda: _mean_f1(of_samples),
+        "accuracy": lambda: _accuracy(of_samples()),
+        "balanced_accuracy": lambda: _mean_recall(of_samples()),
+        "f1": lambda: _mean_f1(of_samples()),
         "roc_auc": lambda: _mean_auc(decisions, y),
         "subject_accuracy": lambda: _accuracy(of_subjects()),
         "subject_balanced_accuracy": lambda: _mean_recall(of_subjects()),
@@ -124,16 +126,18 @@ def mean_decisions(
         The class that most of a subject's samples have.
     """
     member = np.unique(subjects, return_inverse=True)[1]
-    shape = (int(member.max(initial=-1)) + 1, decisions.shape[1])
-    means, true = np.zeros(shape), np.zeros(shape)
-    np.add.at(means, member, decisions)
-    np.add.at(true, (member, y), 1)
-    return means / np.bincount(member)[:, None], true.argmax(axis=1)
+    counts = np.bincount(member)
+    n_classes = decisions.shape[1]
+    means = np.stack([np.bincount(member, column) for column in decisions.T], axis=1)
+    true = np.bincount(member * n_classes + y, minlength=counts.size * n_classes)
+    return means / counts[:, None], true.reshape(-1, n_classes).argmax(axis=1)
 
 
 def _log_loss(decisions: NDArray[np.float64], y: NDArray[np.intp], slope: float) -> float:
     """Mean over the classes that occur of the mean log loss, with softmax as probabilities."""
-    losses = -log_softmax(slope * decisions, axis=1)[np.arange(y.size), y]
+    odds = slope * decisions
+    odds -= odds.max(axis=1, keepdims=True)
+    losses = np.log(np.exp(odds).sum(axis=1)) - odds[np.arange(y.size), y]
     counts = np.bincount(y)
     sums = np.bincount(y, losses)
     return float((sums[counts > 0] / counts[counts > 0]).mean())

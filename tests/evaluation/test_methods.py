@@ -163,6 +163,8 @@ class TestRegistering:
             Method("k best", SelectKBest())
         with pytest.raises(InputError, match="MRMR has no parameter 'alpha'"):
             Method("x", MRMR(), settings={"alpha": [1, 2]})
+        with pytest.raises(InputError, match="MRMR has no parameter 'n_trees'"):
+            Method("x", MRMR(), inner={"n_trees": 5})
 
     def test_entries_are_read_only(self):
         with pytest.raises(AttributeError):

@@ -10,9 +10,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from idfsmec._random import derive_seed
-from idfsmec.evaluation import FILLERS, Protocol, find_methods, make_folds
+from idfsmec.evaluation import FILLERS, Method, Protocol, find_methods, make_folds
 from idfsmec.evaluation.experiments import with_parts
 from idfsmec.evaluation.fold_data import load_fold
+from idfsmec.evaluation.sanity import AnovaF
 from idfsmec.evaluation.scoring import score_fold
 from idfsmec.evaluation.tables import TableArrays
 from idfsmec.metrics import score_decisions
@@ -87,6 +88,28 @@ def test_inner_folds_choose_k_like_a_search_by_hand():
     assert means[chosen["k"], json.loads(chosen["params"])["C"]] == pytest.approx(
         max(means.values()), abs=1e-4
     )
+
+
+def test_inner_folds_may_rank_more_roughly_than_the_whole_fold():
+    asked = []
+
+    class Counting(AnovaF):
+        def __init__(self, *, n_features_to_select=20, n_trees=100):
+            super().__init__(n_features_to_select=n_features_to_select)
+            self.n_trees = n_trees
+
+        def _rank(self, X, y):
+            asked.append((len(X), self.n_trees))
+            super()._rank(X, y)
+
+    method = Method("rough", Counting(), inner={"n_trees": 5})
+    protocol = Protocol(n_splits=4, ks=[1, 2], n_inner_splits=3)
+    data = load_fold(TableArrays.of("t", make_cohort()), protocol, "random", 0.3, 0, 0, True)
+    score_fold(method, data, protocol, seed=0)
+    assert [n_trees for _, n_trees in asked] == [5, 5, 5, 100]
+    assert asked[-1][0] == data.y_train.size
+    assert method.describe()["inner"] == {"n_trees": 5}
+    assert "inner" not in Method("plain", Counting()).describe()
 
 
 def test_tuning_maximises_what_the_protocol_says():

@@ -209,9 +209,9 @@ class FoldData:
         """Classes of the table."""
         return self.table.n_classes
 
-    def filled(self, filler: Filler) -> Samples:
-        """Fill gaps, learning from training samples only."""
-        about = str(filler.describe())
+    def filled(self, filler: Filler, about: str | None = None) -> Samples:
+        """Fill gaps, learning from training samples only; who asks often says what it is about."""
+        about = about or str(filler.describe())
         return self._shelf.get((self.place, about), self._size, lambda: self._make(filler))
 
     def rest(self) -> None:

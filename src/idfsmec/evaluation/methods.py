@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from idfsmec.errors import InputError
@@ -64,6 +64,9 @@ class Method:
         Whether all features are used, so that there is no k.
     costs : sequence of float, optional
         Values of the classifier's C to try in place of the protocol's.
+    inner : dict, optional
+        Parameters of the selector on inner folds, which only choose a number of features, a cost
+        and a setting: where a rougher ranking does for that, such as one by fewer trees.
     needs : str, optional
         A module without which the method cannot run.
     slow : bool
@@ -88,6 +91,7 @@ class Method:
     depends_on_k: bool = False
     all_features: bool = False
     costs: tuple[float, ...] | None = None
+    inner: dict[str, Any] = field(default_factory=dict)
     needs: str | None = None
     slow: bool = False
 
@@ -112,7 +116,7 @@ class Method:
 
     def _check_parameters(self) -> None:
         known = self.build().get_params()
-        tried = {parameter for setting in self.settings for parameter in setting}
+        tried = {parameter for setting in (*self.settings, self.inner) for parameter in setting}
         for parameter in ("n_features_to_select", *sorted(tried)):
             if parameter not in known:
                 raise InputError(
@@ -198,6 +202,7 @@ class Method:
             "depends_on_k": self.depends_on_k,
             "all_features": self.all_features,
             "costs": self.costs,
+            **({"inner": {key: plain(v) for key, v in self.inner.items()}} if self.inner else {}),
         }
 
 
@@ -339,5 +344,6 @@ _columns = lazily("idfsmec.evaluation.sanity.ColumnOrder")
 _add("all features", _columns, "sanity", all_features=True, costs=(1e-4, 1e-3, 1e-2, 1e-1))
 _add("random", lazily("idfsmec.evaluation.sanity.RandomOrder"), "sanity")
 _add("ANOVA F", lazily("idfsmec.evaluation.sanity.AnovaF"), "sanity")
-_add("random forest", lazily("idfsmec.evaluation.sanity.ForestImportance"), "sanity")
+_forest = lazily("idfsmec.evaluation.sanity.ForestImportance")
+_add("random forest", _forest, "sanity", inner={"n_estimators": 30})
 _add("gradient boosting", _columns, "sanity", all_features=True, classifier="boosting")

@@ -141,7 +141,7 @@ class _Work:
         if self.protocol.tuning == "grid":
             costs = (middle_cost(costs),)
         began = time.perf_counter()
-        ranks = self._rank(self.data)
+        ranks = self._rank(self.data, self._build())
         each = (time.perf_counter() - began) / len(self.method.settings)
         scorer = self._scorer(self.data)
         for setting in range(len(self.method.settings)):
@@ -173,7 +173,7 @@ class _Work:
         of the fold as in those of an inner one: it may share work between inner folds. Not where
         sites are harmonized, which is learned from the samples of each.
         """
-        selector = self._build()
+        selector = self._build(**self.method.inner)
         same = self.method.takes_gaps and selector.get_params().get("standardize", False)
         same = same and not self.protocol.harmonize
         if same and not self.method.depends_on_k:
@@ -188,15 +188,15 @@ class _Work:
             return np.broadcast_to(
                 found[:, :, None, :], (*found.shape[:2], len(self.ks), found.shape[2])
             )
-        return np.stack([self._rank(part) for part in self.data.inner])
+        return np.stack([self._rank(part, selector) for part in self.data.inner])
 
-    def _rank(self, data: FoldData) -> Ranks:
+    def _rank(self, data: FoldData, selector: Any) -> Ranks:
         """Rank the training samples with every setting, for every number of features."""
         X = self._selecting(data)
         settings, counts = self.method.settings, self.ks if self.method.depends_on_k else [0]
         asked = [{**one, **_count(k)} for one in settings for k in counts]
         groups = data.people_train
-        (found,) = rank_grid(self._build(), X, data.y_train, asked, groups=groups)
+        (found,) = rank_grid(selector, X, data.y_train, asked, groups=groups)
         by_count = found.reshape(len(settings), len(counts), -1)
         return np.broadcast_to(by_count, (len(settings), len(self.ks), by_count.shape[2]))
 
@@ -216,11 +216,12 @@ class _Work:
             found.update({k: (own, seconds) for k, own in zip(ks, ranks, strict=True)})
         return {k: found[k] for k in picks}
 
-    def _build(self) -> Any:
+    def _build(self, **parameters: Any) -> Any:
         return self.method.build(
             n_features_to_select=max(self.ks),
             random_state=self.seed,
             channels=self.data.channel_of,
+            **parameters,
         )
 
     def _selecting(self, data: FoldData) -> NDArray[np.float64]:
@@ -240,8 +241,10 @@ class _Work:
             options["groups"] = data.people_train
         classify = _Classify(classifier, marked, options)
 
+        about = str(filler.describe())
+
         def split() -> Split:  # when it is scored: the next fold may be as large
-            filled = data if classifier.takes_gaps or marked else data.filled(filler)
+            filled = data if classifier.takes_gaps or marked else data.filled(filler, about)
             classes = data.y_train, data.y_test
             return Split(filled.train, classes[0], filled.test, classes[1], data.subjects_test)
 

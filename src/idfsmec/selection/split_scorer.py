@@ -80,6 +80,7 @@ class SplitScorer:
         self._metrics = metrics
         self._slope = slope
         self._known: dict[tuple[bytes, float], Scores] = {}
+        self._test: tuple[Codes, Codes] | None = None
         self._last: tuple[bytes, Callable[[float], Array]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -102,14 +103,9 @@ class SplitScorer:
         columns = np.flatnonzero(ranking <= n_features)
         key = (columns.tobytes(), cost)
         if key not in self._known:
-            split = self._get_split()
-            self._known[key] = score_decisions(
-                self.decisions(columns, cost),
-                split.y_test,
-                split.subjects_test,
-                self._metrics,
-                self._slope,
-            )
+            decisions = self.decisions(columns, cost)
+            about = self._about_test()
+            self._known[key] = score_decisions(decisions, *about, self._metrics, self._slope)
         return self._known[key]
 
     def decisions(self, columns: Codes, cost: float) -> Array:
@@ -130,6 +126,13 @@ class SplitScorer:
             )
             return prepared
         return lambda cost: self._classify(train, split.y_train, test, cost, **extra)
+
+    def _about_test(self) -> tuple[Codes, Codes]:
+        """Classes and subjects of the test samples, which are small enough to keep."""
+        if self._test is None:
+            split = self._get_split()
+            self._test = split.y_test, split.subjects_test
+        return self._test
 
     def _get_split(self) -> Split:
         return self._split() if callable(self._split) else self._split
