@@ -28,6 +28,88 @@ def quick():
     return PSNSGA(n_generations=5, random_state=0)
 
 
+class PlainFitness:
+    """The objectives by their definition, sample by sample."""
+
+    def __init__(self, X, y, folds):
+        self.X, self.y, self.folds = X, y, folds
+        self.order = np.argsort(folds, kind="stable")
+
+    def __call__(self, masks):
+        return np.array([self.of_one(mask) for mask in masks])
+
+    def of_one(self, mask):
+        if not mask.any():
+            return np.ones(3)
+        X, y, samples = self.X[:, mask], self.y, range(len(self.y))
+        hit = np.zeros(len(y), dtype=bool)
+        for i in samples:
+            others = [j for j in self.order if self.folds[j] != self.folds[i]]
+            squares = ((X[others] - X[i]) ** 2).sum(axis=1)
+            if others:
+                hit[i] = y[others[np.flatnonzero(squares <= squares.min() + 1e-12)[0]]] == y[i]
+        distance = np.array([np.abs(X - X[i]).sum(axis=1) for i in samples]) / mask.sum()
+        within = np.mean([distance[i, y == y[i]].max() for i in samples])
+        between = np.mean([distance[i, y != y[i]].min() for i in samples])
+        overlap = (1 / (1 + np.exp(-5 * (within - between)))).round(12)
+        error = 1 - np.mean([hit[y == code].mean() for code in np.unique(y)])
+        return np.array([error, mask.mean(), overlap])
+
+
+def plain_search(X, y, seed, *, size, n_generations):
+    """The first front of the search as it is defined: every child is measured when it is made."""
+    rng, seen = np.random.RandomState(seed), set()
+    plain = PlainFitness(X, y, stratified_folds(y, 10, rng))
+
+    def fitness(masks):
+        seen.update(mask.tobytes() for mask in masks)
+        return plain(masks)
+
+    survival = ReferenceSurvival(27, 0.2, rng)
+    population = rng.random_sample((size, X.shape[1])) < 0.5
+    objectives = fitness(population)
+    for _ in range(n_generations):
+        last_front = objectives[fronts(objectives, 0.2)[-1]]
+        crossed = cross(population, rng)
+        children = np.array([mutate(child, rng) for child in crossed])
+        found = fitness(children)
+        for _ in range(3):
+            beaten = np.flatnonzero(beats(last_front, found, 0.2).any(axis=0))
+            if not beaten.size:
+                break
+            children[beaten] = [mutate(child, rng) for child in crossed[beaten]]
+            found[beaten] = fitness(children[beaten])
+        everyone, values = np.concatenate([population, children]), np.vstack([objectives, found])
+        kept = survival.choose(values, size)
+        population, objectives = everyone[kept], values[kept]
+    first = fronts(objectives, 0.2)[0]
+    return population[first], objectives[first], len(seen)
+
+
+def plain_tables():
+    rng = np.random.default_rng(1)
+    yield "wine", *(part[::4] for part in load_wine(return_X_y=True))
+    X, y = rng.normal(size=(60, 25)), rng.integers(0, 2, 60)
+    X[:, :4] += y[:, None]
+    yield "normal", X, y
+    yield "heavy tails", X**3, y
+    yield "whole numbers, many ties", rng.integers(0, 3, size=(50, 9)).astype(float), y[:50]
+    yield "samples twice", np.repeat(X[:25], 2, axis=0), rng.integers(0, 2, 50)
+    yield "three of a class", X[:40], np.where(np.arange(40) < 3, 2, y[:40])
+
+
+@pytest.mark.parametrize("table", list(plain_tables()), ids=lambda table: table[0])
+def test_the_front_is_that_of_a_plain_search(table):
+    _, X, y = table
+    scaled = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    for seed in range(2):
+        front, objectives, n_seen = plain_search(scaled, y, seed, size=8, n_generations=6)
+        found = PSNSGA(population_size=8, n_generations=6, random_state=seed).fit(X, y)
+        np.testing.assert_array_equal(found.front_, front)
+        np.testing.assert_allclose(found.front_objectives_, objectives, rtol=0, atol=2e-12)
+        assert found.n_evaluations_ == n_seen
+
+
 def test_objectives_follow_their_definition(wine):
     X, y = wine
     folds = stratified_folds(y, 10, np.random.RandomState(0))
@@ -49,6 +131,34 @@ def test_objectives_follow_their_definition(wine):
         assert overlap == pytest.approx(1 / (1 + np.exp(-5 * (within - between))))
 
 
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(2, 40),
+    st.integers(1, 12),
+    st.integers(2, 4),
+    st.integers(1, 6),
+    st.sampled_from([1, 3, 1e9]),
+)
+@settings(max_examples=60, deadline=None)
+def test_objectives_are_those_of_their_definition_with_ties_and_odd_folds(
+    seed, n_samples, n_features, n_classes, n_folds, n_values
+):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, n_values, size=(n_samples, n_features), endpoint=True) / n_values
+    y = np.unique(
+        np.append(rng.integers(0, n_classes, n_samples - 2), [0, 1]), return_inverse=True
+    )
+    folds = rng.integers(0, n_folds, n_samples)
+    masks = rng.random((5, n_features)) < 0.5
+    plain = PlainFitness(X, y[1], folds)(masks)
+    found = SubsetFitness(X, y[1], folds)
+    first = found(masks[:2])
+    least = found.bounds(masks)
+    np.testing.assert_allclose(np.vstack([first, found(masks[2:])]), plain, rtol=0, atol=2e-12)
+    np.testing.assert_allclose(least[:, :2], plain[:, :2], rtol=0, atol=1e-12)
+    assert (least[:, 2] <= plain[:, 2] + 2e-12).all()
+
+
 def test_many_subsets_at_once_have_the_objectives_of_each_alone(wine):
     X, y = wine
     folds = np.arange(len(y)) % 10
@@ -67,9 +177,11 @@ def test_a_subset_that_turns_up_again_is_not_computed_again(wine, monkeypatch):
     fitness = SubsetFitness(*wine, np.arange(178) % 10)
     masks = np.eye(13, dtype=bool)[[0, 1, 0, 1, 2]]
     first = fitness(masks)
-    assert fitness.n_evaluations == 3
     monkeypatch.setattr(fitness, "_evaluate", lambda masks: pytest.fail("computed again"))
     np.testing.assert_array_equal(fitness(masks[::-1]), first[::-1])
+    np.testing.assert_array_equal(fitness.bounds(masks), first)
+    fitness.count(masks)
+    assert fitness.n_evaluations == 3
 
 
 def test_folds_are_stratified_even_for_tiny_classes():

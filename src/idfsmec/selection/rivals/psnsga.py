@@ -67,6 +67,10 @@ class PSNSGA(CompleteSelector):
         The subset of the first front with the least error, then the fewest features.
     subset_objectives_ : ndarray of shape (3,)
         Its balanced error, share of features and class overlap.
+    front_ : ndarray of shape (n_subsets, n_features)
+        The subsets of the first front.
+    front_objectives_ : ndarray of shape (n_subsets, 3)
+        Their objectives.
     front_share_ : ndarray of shape (n_features,)
         Share of the first front's subsets that hold the feature.
     n_evaluations_ : int
@@ -129,11 +133,11 @@ class PSNSGA(CompleteSelector):
         with one_blas_thread():
             population, objectives = self._evolve(fitness, rng)
 
-        best_front = fronts(objectives, self.clear_margin)[0]
-        error, size = objectives[best_front, 0], objectives[best_front, 1]
-        best = best_front[np.lexsort([size, error])[0]]
-        self.subset_, self.subset_objectives_ = population[best], objectives[best]
-        self.front_share_ = population[best_front].mean(axis=0)
+        first = fronts(objectives, self.clear_margin)[0]
+        self.front_, self.front_objectives_ = population[first], objectives[first]
+        best = np.lexsort([self.front_objectives_[:, 1], self.front_objectives_[:, 0]])[0]
+        self.subset_, self.subset_objectives_ = self.front_[best], self.front_objectives_[best]
+        self.front_share_ = self.front_.mean(axis=0)
         self.n_evaluations_ = fitness.n_evaluations
         relevance = PairInformation(discretize(X), y).relevance
         self._set_order(np.lexsort([-relevance.round(12), -self.front_share_, constant]))
@@ -142,13 +146,14 @@ class PSNSGA(CompleteSelector):
         self, fitness: SubsetFitness, rng: np.random.RandomState
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Return the last population and its objectives."""
-        n_features = fitness.X.shape[1]
+        n_features = fitness.n_features
         size = self.population_size
         if size is None:
             size = max(20, min(round(n_features / 20), 300))
         survival = ReferenceSurvival(self.n_divisions, self.clear_margin, rng)
         population = rng.random_sample((size, n_features)) < 0.5
         objectives = fitness(population)
+        fitness.count(population)
         for generation in range(1, self.n_generations + 1):
             offspring, found = self._offspring(population, objectives, fitness, rng)
             everyone = np.concatenate([population, offspring])
@@ -184,18 +189,45 @@ class PSNSGA(CompleteSelector):
         fitness: SubsetFitness,
         rng: np.random.RandomState,
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """One child per member; a child the last front beats is mutated anew, thrice at most."""
+        """One child per member; a child the last front beats is mutated anew, thrice at most.
+
+        Separation takes the longest, so that a generation is measured in one go: who is beaten
+        follows from bounds, or is guessed and looked up when all are known. If a guess was
+        wrong, the same is done again, by what is known then.
+        """
         last_front = objectives[fronts(objectives, self.clear_margin)[-1]]
         crossed = cross(population, rng)
+        state = rng.get_state()
+        while True:
+            rng.set_state(state)
+            children, asked, said = self._mutants(crossed, last_front, fitness, rng)
+            sure = said & beaten_by_any(fitness.bounds(asked), last_front, self.clear_margin)
+            fitness(np.concatenate([children, asked[~sure]]))
+            found = beaten_by_any(fitness(asked[~sure]), last_front, self.clear_margin)
+            if np.array_equal(found, said[~sure]):
+                fitness.count(np.concatenate([children, asked]))
+                return children, fitness(children)
+
+    def _mutants(
+        self,
+        crossed: NDArray[np.bool_],
+        last_front: NDArray[np.float64],
+        fitness: SubsetFitness,
+        rng: np.random.RandomState,
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Children by what is likely, and of whom it was asked and said that they are beaten."""
         children = np.array([mutate(child, rng) for child in crossed])
-        found = fitness(children)
+        new, asked, said = np.arange(len(children)), [children[:0]], [np.zeros(0, dtype=bool)]
         for _ in range(_RETRIES):
-            beaten = np.flatnonzero(beaten_by_any(found, last_front, self.clear_margin))
-            if not beaten.size:
+            likely = fitness.likely(children[new])
+            beaten = beaten_by_any(likely, last_front, self.clear_margin)
+            asked.append(children[new])
+            said.append(beaten)
+            new = new[beaten]
+            if not new.size:
                 break
-            children[beaten] = [mutate(child, rng) for child in crossed[beaten]]
-            found[beaten] = fitness(children[beaten])
-        return children, found
+            children[new] = [mutate(child, rng) for child in crossed[new]]
+        return children, np.concatenate(asked), np.concatenate(said)
 
 
 def cross(population: NDArray[np.bool_], rng: np.random.RandomState) -> NDArray[np.bool_]:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 
+from idfsmec.selection.rivals._class_separation import ClassSeparation, InTurn
+from idfsmec.selection.rivals._nearest_error import NearestError
+
 _STEEPNESS = 5.0
 _DIGITS = 12
+# Subsets from which the gap between bound and separation is guessed, and what it is at least.
+_REMEMBERED = 60
+_LEAST_GAP = 1e-6
 
 Floats = NDArray[np.float64]
+Masks = NDArray[np.bool_]
 
 
 class SubsetFitness:
@@ -23,9 +31,7 @@ class SubsetFitness:
     3. 1 / (1 + exp(-5 (within - between))): mean distance to the farthest sample of the same
        class against mean distance to the nearest of another class, Manhattan per feature.
 
-    The empty subset has (1, 1, 1). Distances are sums over features, so those of a sample for many
-    subsets come from one product of its differences to the others with the subsets' masks, and
-    no distances are kept: only the farthest and the nearest count.
+    The empty subset has (1, 1, 1). The third takes the longest; :meth:`bounds` does without.
 
     Parameters
     ----------
@@ -39,11 +45,6 @@ class SubsetFitness:
         Threads that share the samples and the subsets; the objectives are the same for any
         number.
 
-    Attributes
-    ----------
-    n_evaluations : int
-        Subsets computed so far; asking for one again is free.
-
     Examples
     --------
     >>> import numpy as np
@@ -53,8 +54,8 @@ class SubsetFitness:
     array([[0.   , 0.5  , 0.023],
            [1.   , 0.5  , 0.953],
            [0.   , 0.5  , 0.023]])
-    >>> fitness.n_evaluations
-    2
+    >>> fitness.bounds(np.array([[True, True]])).round(3)
+    array([[0.   , 1.   , 0.378]])
     """
 
     def __init__(
@@ -64,106 +65,138 @@ class SubsetFitness:
         folds: NDArray[np.intp],
         n_threads: int = 1,
     ) -> None:
-        self.X = X
+        self.n_features = X.shape[1]
         self._n_threads = n_threads
-        self.n_evaluations = 0
+        self._error = NearestError(X, y, folds)
+        self._separation = ClassSeparation(X, y)
+        self._errors: dict[bytes, float] = {}
         self._memory: dict[bytes, Floats] = {}
-        self._sizes = np.bincount(y)
-        # Samples of a class, or of a fold, side by side: their distances are slices then.
-        by_class, by_fold = np.argsort(y, kind="stable"), np.argsort(folds, kind="stable")
-        self._of_class = X[by_class]
-        self._class_ends = np.repeat(np.cumsum(self._sizes), self._sizes)
-        self._of_fold, self._y_of_fold = X[by_fold], y[by_fold]
-        ends = np.cumsum(np.bincount(folds))
-        self._folds = list(zip([0, *ends[:-1]], ends, strict=True))
+        self._counted: set[bytes] = set()
+        self._bounds: dict[bytes, float] = {}
+        self._gaps = _Gaps()
 
-    def __call__(self, masks: NDArray[np.bool_]) -> Floats:
+    @property
+    def n_evaluations(self) -> int:
+        """Different subsets that were counted."""
+        return len(self._counted)
+
+    def count(self, masks: Masks) -> None:
+        """Count subsets that a search has looked at; one that turns up again counts once."""
+        self._counted.update(subset_keys(masks))
+
+    def __call__(self, masks: Masks) -> Floats:
         """Give the objectives of each mask, shape (n_masks, 3)."""
-        keys = [np.packbits(mask).tobytes() for mask in masks]
+        keys = subset_keys(masks)
         new = {key: place for place, key in enumerate(keys) if key not in self._memory}
         if new:
-            self.n_evaluations += len(new)
             values = self._evaluate(masks[list(new.values())])
             self._memory.update(zip(new, values, strict=True))
-        return np.array([self._memory[key] for key in keys])
+        return np.array([self._memory[key] for key in keys]).reshape(-1, 3)
 
-    def _evaluate(self, masks: NDArray[np.bool_]) -> Floats:
-        sizes = masks.sum(axis=1)
+    def bounds(self, masks: Masks) -> Floats:
+        """Give what the objectives are at least: what is known, or two exactly and a bound.
+
+        Whoever beats the bounds of a subset beats the subset.
+        """
+        return self._without_separation(masks, likely=False)
+
+    def likely(self, masks: Masks) -> Floats:
+        """Give what is known, or two objectives and the third as bounds have been off of late."""
+        return self._without_separation(masks, likely=True)
+
+    def _without_separation(self, masks: Masks, *, likely: bool) -> Floats:
+        keys = subset_keys(masks)
+        found = np.array([self._memory.get(key, np.ones(3)) for key in keys]).reshape(-1, 3)
+        lacking = np.array([key not in self._memory for key in keys], dtype=bool)
+        lacking &= masks.any(axis=1)
+        if lacking.any():
+            some = masks[lacking]
+            sizes = some.sum(axis=1)
+            with self._threads() as in_turn:
+                found[lacking, 0] = self._balanced_errors(some, in_turn)
+            apart = self._least_separations(some)
+            if likely:
+                apart += self._gaps.likely(sizes)
+            found[lacking, 1] = sizes / self.n_features
+            found[lacking, 2] = _overlap(apart).round(_DIGITS)
+        return found
+
+    def _evaluate(self, masks: Masks) -> Floats:
         objectives = np.ones((len(masks), 3))
-        some = np.flatnonzero(sizes)
-        with ThreadPoolExecutor(self._n_threads) if self._n_threads > 1 else nullcontext() as pool:
-            in_turn = pool.map if pool is not None else map
-            objectives[some, 0] = list(in_turn(self._balanced_error, masks[some]))
-            objectives[some, 1] = sizes[some] / masks.shape[1]
-            apart = self._separation(masks[some], in_turn) / sizes[some]
-        # Digits that depend on the order of sums must not decide who beats whom.
-        objectives[some, 2] = (1 / (1 + np.exp(-_STEEPNESS * apart))).round(_DIGITS)
+        some = masks.any(axis=1)
+        if some.any():
+            sizes = masks[some].sum(axis=1)
+            with self._threads() as in_turn:
+                objectives[some, 0] = self._balanced_errors(masks[some], in_turn)
+                least = self._least_separations(masks[some])
+                apart = self._separation.measure(masks[some], in_turn, self._n_threads)
+            self._gaps.add(sizes, apart - least)
+            self._bounds.clear()  # those to come are closer
+            objectives[some, 1] = sizes / self.n_features
+            # Digits that depend on the order of sums must not decide who beats whom.
+            objectives[some, 2] = _overlap(apart).round(_DIGITS)
         return objectives
 
-    def _balanced_error(self, mask: NDArray[np.bool_]) -> float:
-        """1 - mean recall when each sample gets the class of the nearest in another fold."""
-        X = self._of_fold[:, mask]
-        squares = np.einsum("ij,ij->i", X, X)
-        # Of |a - b|^2, what depends on b: its own square, and -2 times the product with a.
-        target = np.column_stack([-2 * X, squares])
-        source = np.column_stack([X, np.ones(len(X))])
-        hit = np.zeros(len(X), dtype=bool)
-        for begin, end in self._folds:
-            if end - begin in (0, len(X)):
-                continue
-            own, rows = source[begin:end], np.arange(end - begin)
-            nearest, least = np.zeros(rows.size, dtype=np.intp), np.full(rows.size, np.inf)
-            for first, last in ((0, begin), (end, len(X))):
-                if first == last:
-                    continue
-                distance = own @ target[first:last].T
-                place = distance.argmin(axis=1)
-                closer = distance[rows, place] < least
-                nearest[closer] = first + place[closer]
-                least[closer] = distance[rows, place][closer]
-            hit[begin:end] = self._y_of_fold[nearest] == self._y_of_fold[begin:end]
-        recall = np.bincount(self._y_of_fold, hit, self._sizes.size) / self._sizes
-        return float(1 - recall.mean())
+    def _least_separations(self, masks: Masks) -> Floats:
+        keys = subset_keys(masks)
+        new = {key: place for place, key in enumerate(keys) if key not in self._bounds}
+        if new:
+            values = self._separation.bound(masks[list(new.values())])
+            self._bounds.update(zip(new, values, strict=True))
+        return np.array([self._bounds[key] for key in keys])
 
-    def _separation(
-        self, masks: NDArray[np.bool_], in_turn: Callable[..., Iterable[tuple[Floats, Floats]]]
-    ) -> Floats:
-        """How much farther the own class reaches than the next class begins, on average."""
-        used = masks.any(axis=0)
-        X = np.ascontiguousarray(self._of_class[:, used])
-        weights = np.ascontiguousarray(masks[:, used].T, dtype=np.float64)
-        shares = [range(part, len(X) - 1, self._n_threads) for part in range(self._n_threads)]
-        parts = list(in_turn(lambda rows: self._extremes(X, weights, rows), shares))
-        within = np.maximum.reduce([far for far, _ in parts])
-        between = np.minimum.reduce([near for _, near in parts])
-        return within.mean(axis=0) - between.mean(axis=0)
+    def _balanced_errors(self, masks: Masks, in_turn: InTurn) -> list[float]:
+        keys = subset_keys(masks)
+        new = {key: place for place, key in enumerate(keys) if key not in self._errors}
+        values = in_turn(self._error, masks[list(new.values())])
+        self._errors.update(zip(new, values, strict=True))
+        return [self._errors[key] for key in keys]
 
-    def _extremes(self, X: Floats, weights: Floats, rows: Iterable[int]) -> tuple[Floats, Floats]:
-        """Farthest of the own class and nearest of the others, from some samples to later ones.
+    @contextmanager
+    def _threads(self) -> Iterator[InTurn]:
+        if self._n_threads == 1:
+            yield map
+            return
+        with ThreadPoolExecutor(self._n_threads) as pool:
+            yield pool.map
 
-        Both ends of a pair take notice, so that each pair is looked at once.
-        """
-        n_samples, n_masks = len(X), weights.shape[1]
-        far, near = np.zeros((n_samples, n_masks)), np.full((n_samples, n_masks), np.inf)
-        larger, distances = np.empty_like(X), np.empty((n_samples, n_masks))
-        totals = X @ weights
-        for row in rows:
-            rest, end = row + 1, self._class_ends[row]
-            # |a - b| = 2 max(a, b) - a - b: one pass over the features instead of two.
-            np.maximum(X[rest:], X[row], out=larger[rest:])
-            found = np.matmul(larger[rest:], weights, out=distances[rest:])
-            found *= 2
-            found -= totals[rest:]
-            found -= totals[row]
-            if rest < end:
-                own = distances[rest:end]
-                np.maximum(far[rest:end], own, out=far[rest:end])
-                np.maximum(far[row], own.max(axis=0), out=far[row])
-            if end < n_samples:
-                other = distances[end:]
-                np.minimum(near[end:], other, out=near[end:])
-                np.minimum(near[row], other.min(axis=0), out=near[row])
-        return far, near
+
+class _Gaps:
+    """How far bounds of the separation have been off: a power of the number of features."""
+
+    def __init__(self) -> None:
+        self._lately: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED)
+
+    def add(self, sizes: NDArray[np.intp], gaps: Floats) -> None:
+        """Take notice of gaps between bounds and what was measured."""
+        sure = np.isfinite(gaps)
+        logs = np.log(sizes[sure]), np.log(np.maximum(gaps[sure], _LEAST_GAP))
+        self._lately.extend(zip(*logs, strict=True))
+
+    def likely(self, sizes: NDArray[np.intp]) -> Floats:
+        """What the gap will be for subsets of these sizes."""
+        if not self._lately:
+            return np.zeros(sizes.size)
+        size, gap = np.array(self._lately).T
+        centred = size - size.mean()
+        power = centred @ gap / max(centred @ centred, 1.0)
+        return np.asarray(np.exp(gap.mean() + power * (np.log(sizes) - size.mean())))
+
+
+def subset_keys(masks: Masks) -> list[bytes]:
+    """Say which masks are the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> len(set(subset_keys(np.array([[True, False], [False, True], [True, False]]))))
+    2
+    """
+    return [row.tobytes() for row in np.packbits(masks, axis=1)]
+
+
+def _overlap(apart: Floats) -> Floats:
+    return np.asarray(1 / (1 + np.exp(-_STEEPNESS * apart)))
 
 
 def stratified_folds(
