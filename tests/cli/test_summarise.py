@@ -139,3 +139,16 @@ def test_a_folder_whose_files_differ_is_refused(hospitals, tmp_path):
     refused = run("select", tmp_path / "data")
     assert refused.exit_code == 2
     assert "b.parquet: has other columns than a.parquet" in " ".join(refused.stderr.split())
+
+
+def test_products_between_channels_are_told_if_asked_for(tmp_path):
+    a = cohort(80, missing=0.1).write(tmp_path / "a.parquet")
+    out = tmp_path / "a.summary"
+    how = ("--between-channels", "--folds", 1, "--min-people", 5)
+    done = run("summarise", a, "-o", out, *how)
+    assert done.exit_code == 0, done.output
+    assert "warning: Withheld: products between channels" in done.stderr
+    assert "Exactly " in run("summarise", out, "--describe").output
+    folder = run("summarise", tmp_path, "-o", tmp_path / "b.summary", *how)
+    assert folder.exit_code == 2
+    assert "whole table in memory" in folder.stderr

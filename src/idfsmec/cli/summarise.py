@@ -38,6 +38,14 @@ Labels = Annotated[
     Names | None,
     typer.Option(help="Labels of the whole study, with commas, where this table lacks some."),
 ]
+Between = Annotated[
+    bool,
+    typer.Option(
+        "--between-channels",
+        help="Also products of two channels, by which channels samples have: for completing "
+        "missing channels. What would follow about few people is withheld.",
+    ),
+]
 Describe = Annotated[
     bool, typer.Option("--describe", help="Print in words all that is in the summary.")
 ]
@@ -51,6 +59,7 @@ def summarise(
     min_people: MinPeople = 10,
     folds: Folds = 4,
     labels: Labels = None,
+    between: Between = False,
     describe: Describe = False,
     force: Force = False,
 ) -> Summary:
@@ -84,9 +93,8 @@ def summarise(
     if path.exists() and not force:
         raise ExistingFileError(path)
     with warnings_as_lines(), shown("summing up"):
-        found = sum_up(
-            source, min_people=min_people, n_folds=folds, labels=split_names(labels) or ()
-        )
+        known = split_names(labels) or ()
+        found = sum_up(source, min_people=min_people, n_folds=folds, labels=known, between=between)
     found.write(path)
     if describe:
         say(found.describe())

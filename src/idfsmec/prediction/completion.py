@@ -5,7 +5,8 @@ The classifier and the regressor stand on it.
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +24,9 @@ from idfsmec._parameters import (
     integer,
     number,
 )
-from idfsmec.prediction.factors import FactorModel, standardised
+from idfsmec.errors import InputError
+from idfsmec.prediction.factors import FactorModel, Products, standardised
+from idfsmec.selection.idfsmec.summary import Summary, combine_products
 from idfsmec.solver import Scaling
 
 Array = NDArray[np.float64]
@@ -156,9 +159,7 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
             channels = np.arange(n_features)
         self.channel_names_, self._columns = channel_columns(channels, n_features, names)
         scaling = Scaling.learn(checked)
-        self._scaling, self.mean_ = scaling, scaling.mean
-        self.scale_ = np.where(scaling.constant, 0.0, scaling.unit)
-        self._never_seen = np.isnan(checked).all(axis=0)
+        self._keep(scaling, np.isnan(checked).all(axis=0))
         values, observed = standardised(checked, self._columns, scaling)
         with one_blas_thread():
             auto = self.n_factors == "auto"
@@ -168,16 +169,54 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
         self.n_iter_ = int(self.max_iter)
         return self
 
+    @checks_parameters
+    def fit_summaries(self, summaries: Sequence[Summary]) -> Self:
+        """Learn what channels have in common from summaries, without a sample of anybody.
+
+        The model is that of :meth:`fit` on the samples whose patterns of channels the summaries
+        tell, up to rounding, if no value is more than 6 standard deviations from the mean (sums
+        cannot take these back). ``n_factors="auto"`` needs samples to restore, and is refused.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary
+            From ``idfsmec.summarise(..., between=True)``. Channels are theirs.
+
+        Returns
+        -------
+        self : ChannelCompleter
+        """
+        whole = combine_products(summaries)
+        if self.n_factors == "auto":
+            raise InputError(
+                "n_factors='auto' restores channels of samples, and summaries have none: give a "
+                "number.",
+                argument="n_factors",
+            )
+        self.n_features_in_ = len(whole.columns)
+        self.feature_names_in_ = np.array(whole.columns, dtype=object)
+        self.channel_names_, self._columns = np.array(whole.channels), whole.places
+        count, scaling, products = standardised_products(whole)
+        self._keep(scaling, count == 0)
+        with one_blas_thread():
+            self.model_ = FactorModel.learn_products(
+                products, channel_codes(self._columns), int(self.n_factors), **self._how()
+            )
+        self.n_factors_ = self.model_.loadings.shape[1]
+        self.n_iter_ = int(self.max_iter)
+        return self
+
+    def _keep(self, scaling: Scaling, never_seen: Mask) -> None:
+        self._scaling, self.mean_ = scaling, scaling.mean
+        self.scale_ = np.where(scaling.constant, 0.0, scaling.unit)
+        self._never_seen = never_seen
+
+    def _how(self) -> dict[str, Any]:
+        return {"ridge": self.ridge, "min_noise": self.min_noise, "n_rounds": self.max_iter}
+
     def _learn(self, values: Array, observed: Mask, n_factors: int) -> FactorModel:
-        return FactorModel.learn(
-            values,
-            observed,
-            channel_codes(self._columns),
-            n_factors,
-            ridge=self.ridge,
-            min_noise=self.min_noise,
-            n_rounds=self.max_iter,
-        )
+        channel = channel_codes(self._columns)
+        return FactorModel.learn(values, observed, channel, n_factors, **self._how())
 
     def _choose(self, values: Array, observed: Mask) -> int:
         """Number of factors that restores channels held out of samples best."""
@@ -246,3 +285,31 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
     def factors(self, X: ArrayLike) -> Array:
         """Posterior means of every sample's factors: ``(n_samples, n_factors_)``."""
         return self._see(X)[1]
+
+
+def standardised_products(summary: Summary) -> tuple[Array, Scaling, list[Products]]:
+    """Of the samples whose patterns are told: their number, their units, products in these.
+
+    Returns
+    -------
+    count : ndarray of shape (n_features,)
+        Samples that have each feature.
+    scaling : Scaling
+    products : list of Products
+    """
+    place = {column: at for at, column in enumerate(summary.columns)}
+    owns = [np.array([place[column] for column in one.columns]) for one in summary.patterns]
+    count, total, squares = np.zeros((3, len(place)))
+    for one, own in zip(summary.patterns, owns, strict=True):
+        count[own] += one.count.sum()
+        total[own] += one.count.sum() * one.shift + one.scale * one.sum_x.sum(axis=0)
+    mean = total / np.maximum(count, 1.0)
+    for one, own in zip(summary.patterns, owns, strict=True):
+        about = one.in_units(mean[own], one.scale).sum_xx.sum(axis=0)
+        squares[own] += np.diagonal(about) * one.scale**2
+    scaling = Scaling.of(mean, np.sqrt(np.maximum(squares, 0.0) / np.maximum(count, 1.0)))
+    products = []
+    for one, own in zip(summary.patterns, owns, strict=True):
+        values = one.in_units(mean[own], scaling.unit[own]).sum_xx.sum(axis=0)
+        products.append(Products(own, float(one.count.sum()), values))
+    return count, scaling, products

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -29,6 +30,14 @@ def standardised(
     values = scaling.apply(X)
     values[~observed[:, channel_codes(columns)]] = 0.0
     return np.clip(values, -FAR, FAR, out=values), observed
+
+
+class Products(NamedTuple):
+    """Products (d, d) of standardised values, over samples that have the same d columns."""
+
+    columns: Indices
+    n: float
+    values: Array
 
 
 @dataclass(frozen=True)
@@ -76,22 +85,85 @@ class FactorModel:
             return cls(model.loadings, np.maximum(noise, min_noise), channel)
         patterns, pattern_of, times = _patterns(observed)
         there = observed.astype(np.float64)
-        tiny = 1e-9  # without a ridge, a channel that nobody has would leave nothing to solve
         for _ in range(n_rounds):
             spread = model._spread(patterns)
             means = _apply(spread[pattern_of], model._evidence(values))
             grams = patterns.T @ (spread * times[:, None, None]).reshape(len(spread), -1)
             grams += there.T @ (means[:, :, None] * means[:, None, :]).reshape(n, -1)
             grams = grams.reshape(-1, n_factors, n_factors)[channel]
-            toward = values.T @ means
-            penalty = (ridge * model.noise + tiny)[:, None, None] * np.eye(n_factors)
-            solved = np.linalg.solve(grams + penalty, toward[:, :, None])
-            loadings = np.asarray(solved[:, :, 0], dtype=np.float64)
-            left = squares - 2 * np.einsum("dq,dq->d", toward, loadings)
-            left += np.einsum("dqr,dq,dr->d", grams, loadings, loadings)
-            noise = np.divide(left, counts, out=np.ones(n_features), where=counts > 0)
-            model = cls(loadings, np.maximum(noise, min_noise), channel)
+            moments = (grams, values.T @ means, squares, counts)
+            model = model._improved(moments, ridge=ridge, min_noise=min_noise)
         return model
+
+    @classmethod
+    def learn_products(
+        cls,
+        products: Sequence[Products],
+        channel: Indices,
+        n_factors: int,
+        *,
+        ridge: float = 1.0,
+        min_noise: float = 0.02,
+        n_rounds: int = 25,
+    ) -> FactorModel:
+        """Learn from products of samples that have the same channels: as :meth:`learn` from them.
+
+        A round asks of samples no more than how many have the same channels, and the products of
+        their values.
+        """
+        n_features = channel.size
+        whole = np.zeros((n_features, n_features))
+        counts, n = np.zeros(n_features), 0.0
+        for one in products:
+            whole[np.ix_(one.columns, one.columns)] += one.values
+            counts[one.columns] += one.n
+            n += one.n
+        squares = np.diagonal(whole).copy()
+        n_factors = min(n_factors, int(n) // 2, int(np.count_nonzero(squares)) // 2)
+        known = counts > 0
+        per_channel = np.zeros(int(channel.max()) + 1)
+        per_channel[channel] = counts
+        share = per_channel.sum() / max(n * np.unique(channel[known]).size, 1.0)
+        model = cls(_leading(whole, n_factors, n, share), np.full(n_features, 0.5), channel)
+        if n_factors == 0:
+            noise = np.divide(squares, counts, out=np.ones(n_features), where=known)
+            return cls(model.loadings, np.maximum(noise, min_noise), channel)
+        patterns = np.zeros((len(products), per_channel.size))
+        for row, one in zip(patterns, products, strict=True):
+            row[channel[one.columns]] = 1.0
+        for _ in range(n_rounds):
+            toward = np.zeros((n_features, n_factors))
+            second = np.zeros((len(products), n_factors, n_factors))
+            for at, (one, spread) in enumerate(
+                zip(products, model._spread(patterns), strict=True)
+            ):
+                own = one.columns
+                expect = (model.loadings[own] / model.noise[own, None]) @ spread
+                found = one.values @ expect
+                toward[own] += found
+                second[at] = one.n * spread + expect.T @ found
+            grams = (patterns.T @ second.reshape(len(second), -1)).reshape(-1, *second.shape[1:])
+            moments = (grams[channel], toward, squares, counts)
+            model = model._improved(moments, ridge=ridge, min_noise=min_noise)
+        return model
+
+    def _improved(
+        self, moments: tuple[Array, Array, Array, NDArray], *, ridge: float, min_noise: float
+    ) -> FactorModel:
+        """Loadings and noise that fit best what is expected of the factors.
+
+        Moments are products of factors for every feature, over those who have it; products of
+        features and factors; squares of the features; and their counts.
+        """
+        grams, toward, squares, counts = moments
+        tiny = 1e-9  # without a ridge, a channel that nobody has would leave nothing to solve
+        penalty = (ridge * self.noise + tiny)[:, None, None] * np.eye(toward.shape[1])
+        solved = np.linalg.solve(grams + penalty, toward[:, :, None])
+        loadings = np.asarray(solved[:, :, 0], dtype=np.float64)
+        left = squares - 2 * np.einsum("dq,dq->d", toward, loadings)
+        left += np.einsum("dqr,dq,dr->d", grams, loadings, loadings)
+        noise = np.divide(left, counts, out=np.ones(squares.size), where=counts > 0)
+        return FactorModel(loadings, np.maximum(noise, min_noise), self.channel)
 
     def posterior(self, values: Array, observed: Mask) -> tuple[Array, Array]:
         """Mean (n, q) and covariance (n, q, q) of every sample's factors, given its channels."""
@@ -131,17 +203,36 @@ def _start(values: Array, observed: Mask, n_factors: int) -> Array:
     n, n_features = values.shape
     if n_factors == 0:
         return np.zeros((n_features, 0))
-    wide = n < n_features
-    gram = values @ values.T if wide else values.T @ values
+    share = float(observed[:, observed.any(axis=0)].mean())
+    if n >= n_features:
+        return _leading(values.T @ values, n_factors, n, share)
+    _, vectors = _largest(values @ values.T, n_factors)
+    return _scaled(values.T @ vectors, n, share)
+
+
+def _leading(products: Array, n_factors: int, n: float, share: float) -> Array:
+    """Leading directions of samples, from their products."""
+    if n_factors == 0:
+        return np.zeros((len(products), 0))
+    sizes, vectors = _largest(products, n_factors)
+    return _scaled(vectors * np.sqrt(np.maximum(sizes, 0.0)), n, share)
+
+
+def _largest(gram: Array, n_factors: int) -> tuple[Array, Array]:
     last = len(gram) - 1
     sizes, vectors = scipy.linalg.eigh(gram, subset_by_index=[last - n_factors + 1, last])
-    loadings = values.T @ vectors if wide else vectors * np.sqrt(np.maximum(sizes, 0.0))
+    return sizes, vectors
+
+
+def _scaled(loadings: Array, n: float, share: float) -> Array:
+    """Directions from the largest on, whose largest loading is positive.
+
+    Zeros in the gaps make them short, by the share of gaps in channels that are known.
+    """
     loadings = loadings[:, ::-1]
     largest = np.abs(loadings).argmax(axis=0)
-    loadings = loadings * np.where(loadings[largest, np.arange(n_factors)] < 0, -1.0, 1.0)
-    # Zeros in the gaps make directions short, by the share of gaps in channels that are known.
-    share = observed[:, observed.any(axis=0)].mean()
-    return np.asarray(loadings / np.sqrt(n * max(float(share), 0.05)))
+    signs = np.where(loadings[largest, np.arange(loadings.shape[1])] < 0, -1.0, 1.0)
+    return np.asarray(loadings * signs / np.sqrt(n * max(share, 0.05)))
 
 
 def _patterns(observed: Mask) -> tuple[Array, Indices, Indices]:

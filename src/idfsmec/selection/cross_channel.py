@@ -9,7 +9,8 @@ when channels are reliable, and is a backup when they are not.
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,13 +18,16 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import has_fit_parameter
 
-from idfsmec._columns import observed_channels
+from idfsmec._columns import channel_codes, observed_channels
 from idfsmec._parameters import Constraints, HasMethods, checks_parameters, integer, number
+from idfsmec.errors import InputError
 from idfsmec.selection._base import RankingSelector
 from idfsmec.selection.idfsmec.engine import Engine, table_engine
 from idfsmec.selection.idfsmec.estimator import IDFSMEC
+from idfsmec.selection.idfsmec.summary import Summary, combine_products
 
 Array = NDArray[np.float64]
+Three = tuple[Array, Array, Array]
 
 # Correlations over few common samples are drawn towards 0 as if by this many samples without any.
 _PRIOR_SAMPLES = 5
@@ -126,22 +130,54 @@ class CrossChannelReranker(RankingSelector):
         -------
         self : CrossChannelReranker
         """
-        plain = IDFSMEC(lam=0.01, gamma=1.1) if self.estimator is None else self.estimator
-        selector = clone(plain)
+        selector = self._selector()
         if self.channels is not None:
             selector.set_params(channels=self.channels)
         given = {"groups": groups} if has_fit_parameter(selector, "groups") else {}
         self.selector_ = selector.fit(X, y, **given)
         engine = table_engine(type(self).__name__, X, y, selector.channels)
+        self._order_anew(lambda first: filled_moments(engine, first))
+        return self
+
+    @checks_parameters
+    def fit_summaries(self, summaries: Sequence[Summary]) -> Self:
+        """Rank features from summaries, as if their tables were one.
+
+        The ranking is that of :meth:`fit` on all rows with the people as ``groups``, if nothing
+        was withheld. What two channels have in common is known from the samples whose patterns of
+        channels are told; of pairs that none of these have it counts as nothing.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary
+            From ``idfsmec.summarise(..., between=True)``.
+
+        Returns
+        -------
+        self : CrossChannelReranker
+        """
+        whole = combine_products(summaries)
+        selector = self._selector()
+        if not hasattr(selector, "fit_summaries"):
+            raise InputError(f"{type(selector).__name__} cannot learn from summaries.")
+        self.selector_ = selector.fit_summaries([whole])
+        self._order_anew(lambda first: summed_moments(whole, first))
+        return self
+
+    def _selector(self) -> Any:
+        plain = IDFSMEC(lam=0.01, gamma=1.1) if self.estimator is None else self.estimator
+        return clone(plain)
+
+    def _order_anew(self, moments: Callable[[NDArray[np.intp]], Three]) -> None:
+        """Order the selector's candidates, of which the moments are known."""
         for name in ("n_features_in_", "feature_names_in_", "classes_", "channel_names_"):
-            if hasattr(selector, name):
-                setattr(self, name, getattr(selector, name))
-        order = np.argsort(selector.ranking_)
+            if hasattr(self.selector_, name):
+                setattr(self, name, getattr(self.selector_, name))
+        order = np.argsort(self.selector_.ranking_)
         first, rest = np.split(order, [int(self.n_candidates)])
-        S, c, self.missing_rates_ = filled_moments(engine, first)
+        S, c, self.missing_rates_ = moments(first)
         S[np.diag_indices_from(S)] += float(self.ridge)
         self._set_order(np.r_[first[forward_order(S, c)], rest])
-        return self
 
 
 def filled_moments(engine: Engine, chosen: NDArray[np.intp]) -> tuple[Array, Array, Array]:
@@ -164,15 +200,48 @@ def filled_moments(engine: Engine, chosen: NDArray[np.intp]) -> tuple[Array, Arr
     there = observed[:, channel].astype(float)
     values = moments.scaling().apply(engine.X)[:, chosen]
     values[there == 0] = 0.0
-    together = there.T @ there
-    R = values.T @ values / (together + _PRIOR_SAMPLES)
-    np.fill_diagonal(R, 1.0)
     share = observed.mean(axis=0)
-    own = share[channel]
-    both = np.where(channel[:, None] == channel, own[:, None], np.outer(own, own))
+    S = _expected(values.T @ values, there.T @ there, share, channel)
     classes = np.eye(engine.n_classes)[engine.target]
     classes = (classes - classes.mean(axis=0)) / classes.std(axis=0)
-    return R * both, values.T @ classes / len(values), 1.0 - share
+    return S, values.T @ classes / len(values), 1.0 - share
+
+
+def summed_moments(summary: Summary, chosen: NDArray[np.intp]) -> Three:
+    """:func:`filled_moments` of a summary: from sums of channels, between them from patterns."""
+    channel_of = channel_codes(summary.places)
+    channel, n_features = channel_of[chosen], len(summary.columns)
+    scaling = summary.cells().whole().scaling()
+    products, together = np.zeros((2, n_features, n_features))
+    by_class = np.zeros((n_features, len(summary.labels)))
+    place = {column: at for at, column in enumerate(summary.columns)}
+    for one in summary.patterns:
+        own = np.array([place[column] for column in one.columns])
+        alike = one.in_units(scaling.mean[own], scaling.unit[own])
+        products[np.ix_(own, own)] += alike.sum_xx.sum(axis=0)
+        together[np.ix_(own, own)] += one.count.sum()
+    for within, own in zip(summary.sums, summary.places, strict=True):  # over all who have them
+        known = within.in_units(scaling.mean[own], scaling.unit[own])
+        products[np.ix_(own, own)] = known.sum_xx[0].sum(axis=(0, 1))
+        together[np.ix_(own, own)] = known.count[0].sum()
+        by_class[own] = known.sum_x[0].sum(axis=0).T
+    total = summary.class_total[0].sum(axis=0)
+    n, there = total.sum(), total > 0
+    shares = total[there] / n
+    share = np.array([one.count[0].sum() for one in summary.sums]) / n
+    pairs = np.ix_(chosen, chosen)
+    S = _expected(products[pairs], together[pairs], share, channel)
+    c = by_class[chosen][:, there]
+    c = (c - c.sum(axis=1, keepdims=True) * shares) / np.sqrt(shares * (1.0 - shares))
+    return S, c / n, 1.0 - share
+
+
+def _expected(products: Array, together: Array, share: Array, channel: NDArray[np.intp]) -> Array:
+    """Covariances expected of filled features, from products over who has both."""
+    R = products / (together + _PRIOR_SAMPLES)
+    np.fill_diagonal(R, 1.0)
+    own = share[channel]
+    return R * np.where(channel[:, None] == channel, own[:, None], np.outer(own, own))
 
 
 def forward_order(S: Array, c: Array) -> NDArray[np.intp]:

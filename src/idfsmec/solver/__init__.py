@@ -5,7 +5,7 @@ only place that sees samples), :mod:`table_moments`, :mod:`problem` (the objecti
 :mod:`steps` (the three updates, those of feature weights, projection and channel weights),
 :mod:`batch` (the loop) and :mod:`newton` (its end), :mod:`channels` (all channels of a table),
 :mod:`sums`, :mod:`seats`, :mod:`blocks` and :mod:`cells` (a table summed up by folds of people),
-:mod:`held_out` (what channels cost on other people).
+:mod:`held_out` (what channels cost on other people), :mod:`patterns` (products between channels).
 """
 
 from idfsmec.solver.batch import Solution, solve
@@ -15,6 +15,7 @@ from idfsmec.solver.channels import Options, solve_channels
 from idfsmec.solver.fits import ChannelFits
 from idfsmec.solver.held_out import HeldOut, clipped_error, held_out_errors
 from idfsmec.solver.moments import Moments, accumulate
+from idfsmec.solver.patterns import PatternSums
 from idfsmec.solver.problem import ChannelProblems, kkt_residuals, objective
 from idfsmec.solver.scaling import Scaling, is_constant, observed_moments
 from idfsmec.solver.seats import Seats
@@ -31,6 +32,7 @@ __all__ = [
     "HeldOut",
     "Moments",
     "Options",
+    "PatternSums",
     "Scaling",
     "Seats",
     "Solution",

@@ -12,47 +12,57 @@ from numpy.testing import assert_allclose
 from idfsmec import FeatureTable, summarise
 
 
-def who_is_in(table, channels, **options):
-    """For every class, channel and sum that is told of it: how much of each person is in it.
+def who_is_in(table, **options):
+    """For every class and channel, and every sum that is told: how much of each sample is in it.
 
-    Sums are linear, and what is told does not depend on values: features that are 1 for one person
-    and 0 for all others show the people behind each sum. Rows of the matrices are sums over
-    samples, then sums over people.
+    Sums are linear, and what is told does not depend on values: features that are 1 for one sample
+    and 0 for all others show the samples behind each sum. There are sums over samples, over people
+    and over patterns of channels.
     """
-    people = table.subjects.unique()
     there = table.observed.to_numpy()
-    X = {}
-    for at, channel in enumerate(channels):
-        for person in people:
-            mine = (table.subjects == person).to_numpy().astype(float)
-            X[f"{channel}__{person}"] = np.where(there[:, at], mine, np.nan)
+    channels, n = table.channels, len(table)
+    X = {
+        f"{channel}__{row}": np.where(there[:, at], np.arange(n) == row, np.nan)
+        for at, channel in enumerate(channels)
+        for row in range(n)
+    }
     marked = FeatureTable(pd.DataFrame(X), table.y, table.subjects)
     summary = summarise(marked, **options)
+    # What is told of patterns depends on the number of columns, so it is asked without the marks.
+    patterns = summarise(table, **options).patterns
     found = {}
     for channel, sums in zip(channels, summary.sums, strict=True):
         for k, label in enumerate(summary.labels):
-            shift, scale = sums.shift, sums.scale
-            samples = sums.sum_x[:, :, k] * scale + sums.count[:, :, k, None] * shift
-            means = sums.sum_m[:, :, k] * scale + sums.people[:, :, k, None] * shift
+            samples = sums.sum_x[:, :, k] * sums.scale + sums.count[:, :, k, None] * sums.shift
+            means = sums.sum_m[:, :, k] * sums.scale + sums.people[:, :, k, None] * sums.shift
+            told = [np.zeros((0, n))]
+            for one in patterns:
+                own = np.isin(table.X.columns, one.columns)
+                if one.people[k] and own[channels.index(channel)]:
+                    mine = (table.X.notna().to_numpy() == own).all(axis=1) & (table.y == label)
+                    assert mine.sum() == one.count[k]
+                    told.append(mine.to_numpy(dtype=float)[None])
             found[label, channel] = [
-                np.unique(np.round(part.reshape(-1, len(people)), 9), axis=0)
-                for part in (samples, means)
+                np.unique(np.round(np.reshape(part, (-1, n)), 9), axis=0)
+                for part in (samples, means, np.concatenate(told))
             ]
     return found
 
 
-def fewest(rows):
+def fewest(rows, subjects):
     """Of all combinations with coefficients -1, 0 and 1, the fewest people one is over."""
-    rows = rows[np.abs(rows).max(axis=1) > 0] if len(rows) else rows
+    rows = rows[np.abs(rows).max(axis=1, initial=0) > 0]
     combined = np.array(list(product((-1, 0, 1), repeat=len(rows)))) @ rows
-    over = (np.abs(combined) > 1e-6).sum(axis=1)
+    whose = np.unique(subjects, return_inverse=True)[1]
+    taking_part = (np.abs(combined) > 1e-6).astype(float) @ np.eye(whose.max() + 1)[whose]
+    over = (taking_part > 0).sum(axis=1)
     return over[over > 0].min(initial=10**6)
 
 
 @st.composite
-def tables(draw):
+def tables(draw, n_people=(8, 22)):
     """People of two classes with one to three samples each, which lack channels in any manner."""
-    n = draw(st.integers(8, 22))
+    n = draw(st.integers(*n_people))
     seed = draw(st.integers(0, 2**16))
     rng = np.random.default_rng(seed)
     per_person = np.where(rng.random(n) < draw(st.sampled_from([0.0, 0.15, 0.5])), 2, 1)
@@ -65,13 +75,41 @@ def tables(draw):
     return FeatureTable(X, labels, [f"{seed}p{i}" for i in people])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(tables(), st.integers(2, 4), st.sampled_from([1, 2]))
 def test_nothing_over_few_people_follows_from_the_sums_of_a_channel(table, min_people, n_folds):
-    found = who_is_in(table, ["F3", "Cz"], min_people=min_people, n_folds=n_folds)
-    for samples, means in found.values():
+    for samples, means, _ in who_is_in(table, min_people=min_people, n_folds=n_folds).values():
         for times in (1, 2, 3):
-            assert fewest(np.concatenate([samples, times * means])) >= min_people
+            told = np.concatenate([samples, times * means])
+            assert fewest(told, table.subjects) >= min_people
+
+
+@pytest.mark.filterwarnings("ignore:Withheld")
+@settings(max_examples=20, deadline=None)
+@given(tables(n_people=(18, 28)), st.integers(2, 4), st.sampled_from([1, 2]))
+def test_nor_from_products_between_channels(table, min_people, n_folds):
+    found = who_is_in(table, min_people=min_people, n_folds=n_folds, between=True)
+    for samples, means, patterns in found.values():
+        for times in (1, 2):
+            told = np.concatenate([samples, times * means, patterns])
+            assert fewest(told, table.subjects) >= min_people
+
+
+@pytest.mark.filterwarnings("ignore:Withheld")
+def test_products_are_told_beside_folds_of_two_deals():
+    rng = np.random.default_rng(1)
+    people = np.arange(60)
+    gaps = np.stack([rng.random(60) < 0.3, np.zeros(60, dtype=bool)], axis=1)
+    X = pd.DataFrame(np.where(gaps, np.nan, 1.0), columns=["F3__a", "Cz__a"])
+    table = FeatureTable(X, np.where(people % 2, "MDD", "HC"), [f"p{i}" for i in people])
+    found = who_is_in(table, min_people=4, n_folds=2, between=True)
+    assert [len(one) for one in found["HC", "Cz"]] == [
+        5,
+        5,
+        2,
+    ]  # folds that are not in use are empty
+    for samples, _, patterns in found.values():  # sums over people are those over samples
+        assert fewest(np.concatenate([samples, patterns]), table.subjects) >= 4
 
 
 def epochs(numbers, seed=0):

@@ -76,4 +76,10 @@ def _mapped(summary: Summary, slope: Array, offset: Array) -> Summary:
         replace(one, shift=slope[own] * one.shift + offset[own], scale=slope[own] * one.scale)
         for one, own in zip(summary.sums, summary.places, strict=True)
     )
-    return replace(summary, sums=sums)
+    place = {column: at for at, column in enumerate(summary.columns)}
+    patterns = []
+    for one in summary.patterns:
+        own = [place[column] for column in one.columns]
+        shift, scale = slope[own] * one.shift + offset[own], slope[own] * one.scale
+        patterns.append(replace(one, shift=shift, scale=scale))
+    return replace(summary, sums=sums, patterns=tuple(patterns))

@@ -15,6 +15,7 @@ from idfsmec._jobs import one_blas_thread
 from idfsmec.errors import InputError
 from idfsmec.selection.idfsmec._people import People
 from idfsmec.selection.idfsmec.channel_loss import N_DEALS, N_FOLDS
+from idfsmec.selection.idfsmec.differences import Seating
 from idfsmec.selection.idfsmec.disclosure import disclose
 from idfsmec.selection.idfsmec.nameless import value_folds
 from idfsmec.selection.idfsmec.summary import Summary
@@ -154,6 +155,12 @@ class Collector:
         self, min_people: int = 1, n_folds: int = N_FOLDS, labels: Iterable[Any] = ()
     ) -> Summary:
         """Give the sums, without those over fewer than ``min_people`` people of a class."""
+        return self.told(min_people, n_folds, labels)[0]
+
+    def told(
+        self, min_people: int, n_folds: int, labels: Iterable[Any]
+    ) -> tuple[Summary, list[list[Seating]]]:
+        """Give the summary, and how the sums are told, for every class and channel."""
         classes = sorted({*self._labels, *labels})
         own = np.array([classes.index(label) for label in self._labels], dtype=np.intp)
         shape = (N_DEALS, N_FOLDS, len(classes))
@@ -173,7 +180,7 @@ class Collector:
 
         names = (self._names, classes)
         told = disclose(tally, sums, total, names, min_people, n_folds, by_samples)
-        return Summary(
+        summary = Summary(
             self.columns,
             self.channels,
             tuple(classes),
@@ -186,6 +193,7 @@ class Collector:
             told.withheld,
             min_people,
         )
+        return summary, told.seating
 
 
 def settings_of(info: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,15 +13,29 @@ one level of the other deal at most. So there are few ways to combine, and all a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from idfsmec.selection.idfsmec.channel_loss import N_DEALS
+
 Counts = NDArray[np.int64]
 Indices = NDArray[np.intp]
+
+
+class Seating(NamedTuple):
+    """How the sums of a channel are told for a class: by so many folds of so many deals.
+
+    No folds: withheld. ``by_samples``: people count by their samples.
+    """
+
+    n_folds: int
+    n_deals: int = N_DEALS
+    by_samples: bool = False
 
 
 def hides_samples(n: Counts, folds: Indices, n_folds: int, min_people: int) -> bool:
@@ -67,7 +81,7 @@ def _off_the_mode(n: Counts, folds: Indices, n_folds: int) -> tuple[Counts, Coun
     sets = (np.arange(2**n_folds)[:, None] >> np.arange(n_folds)) & 1
     blocks = np.einsum("bj,aju->abu", sets, np.einsum("ai,iju->aju", sets, found))
     everyone = blocks.sum(axis=2)
-    return everyone - blocks.max(axis=2), everyone
+    return everyone - blocks.max(axis=2, initial=0), everyone
 
 
 @cache
@@ -102,3 +116,41 @@ def _partitions(n: int) -> Iterator[list[int]]:
         yield [*levels, 1 << (n - 1)]
         for at, level in enumerate(levels):
             yield [*levels[:at], level | 1 << (n - 1), *levels[at + 1 :]]
+
+
+def anchors(
+    groups: Iterable[NDArray[np.bool_]],
+    n: Counts,
+    folds: Indices,
+    seat: Seating,
+    min_people: int,
+) -> bool:
+    """Whether some group has ``min_people`` people in whatever is combined of folds.
+
+    Parameters
+    ----------
+    groups : iterable of bool arrays of shape (p,)
+        Of people.
+    n : ndarray of shape (p,)
+        Samples of each person; 0 for who is not in the sums.
+    folds : ndarray of shape (R, p)
+    seat : Seating
+        How the sums are told.
+    min_people : int
+    """
+    uniform = seat.by_samples or np.unique(n[n > 0]).size == 1
+    if uniform and seat.n_folds == 1:
+        return True  # nothing to combine: one fold, in which all count alike
+    kind = np.zeros_like(n) if uniform else n
+    for group in groups:
+        own = group & (n > 0)
+        seats = folds[: seat.n_deals, own] % seat.n_folds
+        others, everyone = _off_the_mode(kind[own], seats, seat.n_folds)
+        over = everyone if uniform else others
+        if seat.n_deals == 1 or seat.n_folds == 1:
+            least = over[1 << np.arange(seat.n_folds), -1].min()
+        else:
+            least = over.ravel()[_ways(seat.n_folds)].sum(axis=1).min()
+        if least >= min_people:
+            return True
+    return False

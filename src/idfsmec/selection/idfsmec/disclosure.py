@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.selection.idfsmec._people import Tally
 from idfsmec.selection.idfsmec.channel_loss import N_DEALS, N_FOLDS
-from idfsmec.selection.idfsmec.differences import hides_samples
+from idfsmec.selection.idfsmec.differences import Seating, hides_samples
 from idfsmec.solver import ChannelSums, merge_folds
 
 Array = NDArray[np.float64]
@@ -38,17 +38,6 @@ class Disclosed:
     have: Counts
     withheld: tuple[str, ...]
     seating: list[list[Seating]]
-
-
-class Seating(NamedTuple):
-    """How the sums of a channel are told for a class: by so many folds of so many deals.
-
-    No folds: withheld. ``by_samples``: people count by their samples.
-    """
-
-    n_folds: int
-    n_deals: int = N_DEALS
-    by_samples: bool = False
 
 
 #: Of a channel (its place, and its sums), products of people who count by their samples.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from idfsmec._table_checks import warn_of_two_sites
 from idfsmec._table_files import file_format
 from idfsmec.errors import InputError
 from idfsmec.selection.idfsmec._summary_files import ENDING
+from idfsmec.selection.idfsmec.between import between_channels
 from idfsmec.selection.idfsmec.channel_loss import N_FOLDS
 from idfsmec.selection.idfsmec.collect import Collector, settings_of
 from idfsmec.selection.idfsmec.stream import channels_of, collect_dataset, collect_files
@@ -30,6 +33,7 @@ def summarise(
     n_folds: int = N_FOLDS,
     labels: Iterable[Any] = (),
     dask: Any = None,
+    between: bool = False,
 ) -> Summary:
     """Sum up a table: all that :class:`idfsmec.IDFSMEC` needs of it, without a row of anybody.
 
@@ -54,6 +58,12 @@ def summarise(
     dask : str or distributed.Client, optional
         A Dask scheduler's address or a client, whose workers sum up the files of a path. They and
         those of a dataframe withhold nothing: ``min_people`` has to be 1.
+    between : bool, default=False
+        Also products between channels, by which channels samples have: what
+        :meth:`idfsmec.prediction.ChannelCompleter.fit_summaries` and
+        :meth:`idfsmec.selection.CrossChannelReranker.fit_summaries` need. Patterns of channels
+        from which anything over fewer than ``min_people`` people would follow are withheld, with
+        a warning. The table is then read whole.
 
     Returns
     -------
@@ -73,6 +83,7 @@ def summarise(
         raise InputError(f"min_people={min_people}: give 1 or more.", argument="min_people")
     if n_folds not in (1, 2, 4):
         raise InputError(f"n_folds={n_folds}: give 1, 2 or 4.", argument="n_folds")
+    table = _whole(table, dask) if between else table
     on_frame = hasattr(table, "to_delayed")
     if dask is not None or on_frame:
         if min_people > 1 or n_folds < N_FOLDS or tuple(labels):
@@ -84,7 +95,27 @@ def summarise(
 
         return summarise_frame(table) if on_frame else summarise_files(_path(table), dask)
     collector = collected(table)
-    return collector.summary(min_people, n_folds, _alike(labels, collector.labels))
+    wanted = _alike(labels, collector.labels)
+    summary, seating = collector.told(min_people, n_folds, wanted)
+    if between and isinstance(table, FeatureTable):
+        patterns, withheld = between_channels(table, summary, seating)
+        summary = replace(summary, patterns=patterns, withheld=(*summary.withheld, *withheld))
+        if withheld:
+            fewer = "" if summary.n_folds == 1 else "; fewer folds may let more be told"
+            warnings.warn(f"Withheld: {'; '.join(withheld)}{fewer}.", UserWarning, stacklevel=2)
+    return summary
+
+
+def _whole(table: Any, dask: Any) -> FeatureTable:
+    """Give the table in memory: patterns are chosen by all people before they are summed up."""
+    if isinstance(table, FeatureTable):
+        return table
+    if dask is not None or not isinstance(table, str | PathLike) or Path(table).is_dir():
+        raise InputError(
+            "Products between channels need the whole table in memory: give a table or its file.",
+            argument="between",
+        )
+    return FeatureTable.read(table)
 
 
 def _path(table: Any) -> Path:

@@ -18,7 +18,9 @@ from idfsmec._table_checks import same_info
 from idfsmec.errors import InputError
 from idfsmec.missing.association import gaps_of_counts
 from idfsmec.selection.idfsmec import _summary_files as files
-from idfsmec.solver import Cells, ChannelSums, add_sums
+from idfsmec.selection.idfsmec.in_words import in_words
+from idfsmec.solver import Cells, ChannelSums, PatternSums, add_sums
+from idfsmec.solver.patterns import add_patterns, subtract_patterns
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -55,6 +57,9 @@ class Summary:
         How many are too few.
     n_tables : int
         Tables that are summed up.
+    patterns : tuple of PatternSums
+        Sums of samples that have the same channels, with products between channels; none unless
+        they were asked for.
     """
 
     columns: tuple[str, ...]
@@ -69,6 +74,7 @@ class Summary:
     withheld: tuple[str, ...] = ()
     min_people: int = 1
     n_tables: int = 1
+    patterns: tuple[PatternSums, ...] = ()
 
     @cached_property
     def _channel_columns(self) -> tuple[NDArray, list[NDArray[np.intp]]]:
@@ -118,6 +124,10 @@ class Summary:
         own = other.among(self.columns, self.column_channels, self.labels)
         sums = tuple(whole - part for whole, part in zip(self.sums, own.sums, strict=True))
         total = self.class_total - own.class_total
+        try:
+            patterns = subtract_patterns(self.patterns, own.patterns)
+        except KeyError:
+            raise InputError("What is taken away has other patterns of channels.") from None
         if total.min() < 0 or min(one.count.min() for one in sums) < 0:
             raise InputError("What is taken away has more samples: it was never added.")
         return Summary(
@@ -133,6 +143,7 @@ class Summary:
             tuple(one for one in self.withheld if one not in own.withheld),
             self.min_people,
             self.n_tables - own.n_tables,
+            patterns,
         )
 
     def among(
@@ -156,7 +167,8 @@ class Summary:
         seen[classes] = self.seen
         total, people = np.zeros(shape), np.zeros(shape, dtype=np.int64)
         total[..., classes], people[..., classes] = self.class_total, self.fold_people
-        rest = (self.settings, self.withheld, self.min_people, self.n_tables)
+        patterns = tuple(one.among(columns, classes, len(labels)) for one in self.patterns)
+        rest = (self.settings, self.withheld, self.min_people, self.n_tables, patterns)
         return Summary(columns, channels, labels, tuple(sums), total, people, seen, have, *rest)
 
     def feature_sums(self) -> list[tuple[Array, Array, Array]]:
@@ -190,39 +202,7 @@ class Summary:
 
     def describe(self) -> str:
         """Say in words all that is in it."""
-        samples = self.class_total[0].sum(axis=0).astype(int)
-        products = sum(one.shift.size * (one.shift.size + 1) // 2 for one in self.sums)
-        cells = int((self.class_total > 0).sum())
-        settings = [f"{key} = {value}" for key, value in sorted(self.settings.items())]
-        lines = [
-            f"Tables summed up: {self.n_tables}.",
-            *(
-                f"Class {label}: {n} people, {count} samples, of which {seen} have any channel."
-                for label, n, count, seen in zip(
-                    self.labels, self.people, samples, self.seen, strict=True
-                )
-            ),
-            f"Channels: {len(self.channels)} ({', '.join(self.channels)}).",
-            f"Features: {len(self.columns)} columns, with their names.",
-            f"Folds of people, by the SHA-256 of their names, which are not here: {self.n_folds}, "
-            f"in {len(self.class_total)} deals, each of which sends all people to folds.",
-            f"For each of {cells} cells (deal, fold and class): the numbers of people and of "
-            "samples, and for each channel, over the samples that have it: their number, "
-            f"{len(self.columns)} sums of features and {products} sums of products of two "
-            "features of one channel; and as much again over people, each of them the mean of "
-            "their samples.",
-            "For each channel and class: how many people have it in at least half of their "
-            "samples.",
-            f"Sums over fewer than {self.min_people} people of a class are withheld: "
-            + ("; ".join(self.withheld) if self.withheld else "there were none")
-            + ".",
-            "Where sums of one deal less sums of the other would be over fewer, the second deal "
-            "is the first again; where sums over samples less sums over people would be, people "
-            "count by their samples.",
-            "Feature settings: " + ("; ".join(settings) if settings else "none known") + ".",
-            "Not in it: names, rows, values of single people, minima, maxima, dates, files.",
-        ]
-        return "\n".join(lines)
+        return in_words(self)
 
 
 def combine(summaries: Sequence[Summary], names: Sequence[str] | None = None) -> Summary:
@@ -266,7 +246,19 @@ def combine(summaries: Sequence[Summary], names: Sequence[str] | None = None) ->
         tuple(said for one in summaries for said in one.withheld),
         min(one.min_people for one in summaries),
         sum(one.n_tables for one in summaries),
+        add_patterns([one.patterns for one in alike]),
     )
+
+
+def combine_products(summaries: Sequence[Summary]) -> Summary:
+    """Sum up summaries for whoever needs products between channels."""
+    whole = combine(list(summaries))
+    if not whole.patterns:
+        raise InputError(
+            "The summaries have no products between channels: summarise the tables with "
+            "between=True (--between-channels). What would be over too few people is withheld."
+        )
+    return whole
 
 
 def _check(summaries: Sequence[Summary], names: Sequence[str]) -> None:
