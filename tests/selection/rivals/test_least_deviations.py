@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from idfsmec.selection import RFS
-from idfsmec.selection.rivals._least_deviations import least_deviations
+from idfsmec.selection.rivals._least_deviations import _among_all, least_deviations
 
 
 def objective(X, y, w, gamma):
@@ -53,6 +53,22 @@ def test_a_feature_pulls_with_all_its_weight_if_and_only_if_it_is_used():
     assert 2 <= used.sum() < 80
     np.testing.assert_allclose(found.pull[used], np.sign(found.w[used]), atol=1e-5)
     assert np.abs(found.pull[~used]).max() < 1 - 1e-4
+
+
+@pytest.mark.parametrize("gamma", [1.0, 6.0, 12.0, 200.0])
+def test_leaving_features_out_ends_at_the_minimum_of_all(gamma):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 150))
+    y = np.sign(X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=60))
+    found, whole = (solve(X, y, gamma, tol=1e-9) for solve in (least_deviations, solve_for_all))
+    assert found.gap <= 1e-9
+    assert (np.diff(found.history) <= 0).all()
+    np.testing.assert_allclose(found.w, whole.w, atol=1e-6)
+    np.testing.assert_allclose(found.pull, X.T @ found.v / gamma, atol=1e-12)
+
+
+def solve_for_all(X, y, gamma, tol):
+    return _among_all(X, y, gamma, tol, 100)
 
 
 def test_few_steps_leave_a_gap_and_say_so():

@@ -27,6 +27,8 @@ _NEARLY = 0.995
 _CORRECTIONS, _WORTH = 4, 0.05
 # Products of a variable and its slack may lie within these factors of their target.
 _LOW, _HIGH = 0.1, 10.0
+# How near to the minimum it is solved while features are still added.
+_ROUGH = 1e-3
 # After so many steps without a gain rounding allows no more.
 _IDLE = 3
 # Of the mean diagonal, so that columns of mean 0, which leave one direction open, do no harm.
@@ -39,8 +41,10 @@ class Deviations(NamedTuple):
     Attributes
     ----------
     w : ndarray of shape (n_features,)
+    v : ndarray of shape (n_samples,)
+        The dual variables, between -1 and 1.
     pull : ndarray of shape (n_features,)
-        ``X_j' v / gamma`` for the dual variables v: at most 1, and 1 where w is not 0.
+        ``X_j' v / gamma``: at most 1, and 1 where w is not 0.
     history : list of float
         The objective of the best point after each step.
     gap : float
@@ -48,6 +52,7 @@ class Deviations(NamedTuple):
     """
 
     w: Floats
+    v: Floats
     pull: Floats
     history: list[float]
     gap: float
@@ -78,6 +83,41 @@ def least_deviations(
     >>> least_deviations(np.ones((5, 1)), y, 1e-3).w.round(3)
     array([3.])
     """
+    found = _among_few(X, y, gamma, tol, max_iter)
+    return _among_all(X, y, gamma, tol, max_iter) if found is None else found
+
+
+def _among_few(X: Floats, y: Floats, gamma: float, tol: float, max_iter: int) -> Deviations | None:
+    """Solve for the features that pull most; add those that pull too much, while these are few.
+
+    A feature that is left out is as it should be if it pulls by less than 1. None if more than
+    half of the features, or half as many as there are samples, are needed.
+    """
+    few = min(X.shape) // 2
+    pull = np.abs(X.T @ np.sign(y))
+    used = np.zeros(pull.size, dtype=bool)
+    used[np.argsort(-pull, kind="stable")[: few // 2]] = True
+    history: list[float] = []
+    rough = max(tol, _ROUGH)
+    while used.any() and used.sum() <= few and len(history) < max_iter:
+        part = _among_all(X[:, used], y, gamma, rough, max_iter - len(history))
+        history = np.minimum.accumulate([*history, *part.history]).tolist()
+        pull = X.T @ part.v / gamma
+        largest = max(1.0, float(np.abs(pull).max()))
+        gap = 1 - (1 - part.gap) / largest  # v must be shortened to be allowed
+        too_much = ~used & (np.abs(pull) > 1)
+        if rough <= tol and (gap <= tol or not too_much.any()):
+            w = np.zeros(used.size)
+            w[used] = part.w
+            return Deviations(w, part.v / largest, pull / largest, history, gap)
+        if not too_much.any():
+            rough = tol
+        used |= too_much
+    return None
+
+
+def _among_all(X: Floats, y: Floats, gamma: float, tol: float, max_iter: int) -> Deviations:
+    """Solve for all features at once."""
     posed = _Posed(X, y, gamma)
     at = posed.start()
     here = best = posed.look(at)
@@ -94,7 +134,7 @@ def least_deviations(
             if here.gap < best.gap:
                 best, idle = here, 0
             history.append(best.objective)
-    return Deviations(best.w, best.pull, history or [best.objective], best.gap)
+    return Deviations(best.w, best.v, best.pull, history or [best.objective], best.gap)
 
 
 class _Point(NamedTuple):
@@ -155,6 +195,7 @@ class _Here(NamedTuple):
     objective: float
     gap: float
     missing: Floats  # of the residuals
+    v: Floats
 
 
 @dataclass(frozen=True)
@@ -187,7 +228,7 @@ class _Posed:
         largest = max(1.0, float(np.abs(at.v).max()), float(np.abs(pull).max()))
         bound = float(self.y @ at.v) / largest
         gap = (objective - bound) / max(objective, np.finfo(float).tiny)
-        return _Here(w, pull / largest, objective, gap, true - residuals)
+        return _Here(w, pull / largest, objective, gap, true - residuals, at.v / largest)
 
 
 def _step(posed: _Posed, at: _Point, missing: Floats) -> _Point:
