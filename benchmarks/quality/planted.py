@@ -29,7 +29,8 @@ from sklearn.metrics import balanced_accuracy_score
 
 from benchmarks._timing import markdown
 from idfsmec.evaluation import Protocol, accuracy, find_methods
-from idfsmec.evaluation.folds import load_fold, make_folds
+from idfsmec.evaluation.fold_data import load_fold
+from idfsmec.evaluation.folds import make_folds
 from idfsmec.evaluation.tables import TableArrays
 from idfsmec.features import extract_to_file
 from idfsmec.missing import PATTERNS, make_gaps

@@ -66,7 +66,7 @@ def test_of_three_groups_the_highest_is_named(ranking):
 
 def test_the_page_has_direction_size_and_forest(ranking, tmp_path, monkeypatch):
     results = fake_results(two_methods(0.8, 0.7), ranking=ranking)
-    monkeypatch.setattr("idfsmec.report.page.Results.read", lambda _: results)
+    monkeypatch.setattr("idfsmec.evaluation.Results.read", lambda _: results)
     html = write_report(tmp_path).read_text("utf-8")
     assert 'id="effects"' in html
     assert '<span aria-hidden="true">→</span> higher in y</td>' in html

@@ -64,7 +64,7 @@ def test_words_name_what_each_filler_loses(scores):
 def test_the_page_has_a_figure_for_each_method_and_one_for_the_losses(
     scores, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("idfsmec.report.page.Results.read", lambda _: fake_results(scores))
+    monkeypatch.setattr("idfsmec.evaluation.Results.read", lambda _: fake_results(scores))
     html = write_report(tmp_path).read_text("utf-8")
     for slug in ("filling-idfs-mec", "filling-mrmr", "filling-lost"):
         assert f'id="{slug}"' in html

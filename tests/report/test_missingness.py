@@ -32,7 +32,7 @@ def test_a_banner_comes_first_and_says_who_has_the_channel(results):
 def test_the_table_has_only_channels_whose_gaps_go_with_the_label(results, tmp_path, monkeypatch):
     (row,) = summarise(results)["tables"][0]["gaps"]
     assert (row["channel"], row["p_holm"], row["dead"]) == ("F3", 2e-6, False)
-    monkeypatch.setattr("idfsmec.report.page.Results.read", lambda _: results)
+    monkeypatch.setattr("idfsmec.evaluation.Results.read", lambda _: results)
     html = write_report(tmp_path).read_text("utf-8")
     assert "<td>18 of 20 x and 1 of 20 y</td>" in html
 

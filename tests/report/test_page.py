@@ -55,7 +55,7 @@ def test_each_format_of_a_figure_is_drawn_once(results, tmp_path, monkeypatch):
     write_report(tmp_path)
     counts = Counter(map(id, draws))
     assert len(counts) >= 8
-    assert set(counts.values()) == {3}  # the page's, the paper's as lines, the paper's as pixels
+    assert set(counts.values()) == {2}  # as lines, for the page and a paper at once, and as pixels
 
 
 def test_every_figure_says_folds_and_tuning(page):

@@ -172,9 +172,10 @@ def _compare(
 
 
 def _report(out: Path) -> Path:
+    from idfsmec.cli.report import drawing_jobs
     from idfsmec.report import write_report
 
     with shown("5. report", describe=str) as progress:
-        page = write_report(out, overwrite=True, progress=progress)
+        page = write_report(out, overwrite=True, n_jobs=drawing_jobs(), progress=progress)
     say(f"5. Open {page.resolve()} in a browser.")
     return page

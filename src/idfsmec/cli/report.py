@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +37,12 @@ def report(folder: FolderArgument = Path("results"), force: ForceOption = False)
     from idfsmec.report import write_report
 
     with shown("figures", describe=str) as progress:
-        page = write_report(folder, overwrite=force, progress=progress)
+        page = write_report(folder, overwrite=force, n_jobs=drawing_jobs(), progress=progress)
     console.print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)
     return page
+
+
+def drawing_jobs() -> int:
+    """Two processes, where there are two cores and nobody asked for one thread."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return 1 if cores == 1 or os.environ.get("OMP_NUM_THREADS") == "1" else 2

@@ -9,13 +9,13 @@ from .effects import plot_effects
 from .filling import plot_filling, plot_points_lost, points_lost
 from .formatting import describe_protocol
 from .models import plot_calibration, write_model_card
-from .page import write_report
 from .people import write_person_pages
 from .settings import plot_ablation, plot_convergence, plot_sensitivity
 from .sheet import write_reporting_sheet
 from .stability import plot_selection_frequency
 from .style import use_style
 from .summary import summarise
+from .writing import write_report
 
 __all__ = [
     "write_report",

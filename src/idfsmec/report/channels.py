@@ -10,7 +10,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
-from scipy.spatial import Delaunay, QhullError
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
@@ -87,6 +86,8 @@ def _can_be_mapped(places: NDArray[np.float64]) -> bool:
     """Whether there are enough places, none twice, and not all on one ring."""
     if len(places) < _FEWEST_FOR_A_MAP or len(np.unique(places.round(6), axis=0)) < len(places):
         return False
+    from scipy.spatial import Delaunay, QhullError  # for maps alone
+
     try:
         Delaunay(_flatten(places), incremental=True).close()  # as MNE does it
     except QhullError:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import re
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -33,8 +32,12 @@ from idfsmec.report import (
     settings,
     stability,
 )
+from idfsmec.report._helpers import Helpers, Place
+from idfsmec.report._vector import draw_svgs, fix_layout
 from idfsmec.report.style import THEME
 
+#: The folder of figures in one of results.
+FIGURES = "figures"
 #: Of images for a paper.
 _DPI = 300
 
@@ -73,35 +76,62 @@ class Kind:
 
 
 def draw_figures(
-    results: Results, folder: Path, progress: Listener | None = None
-) -> Iterator[Picture]:
-    """Draw what the results allow into ``folder``, one picture (or reason) after the other."""
-    folder.mkdir(parents=True, exist_ok=True)
-    slugs = table_slugs([str(name) for name in results.tables])
-    total = len(slugs) * len(KINDS) + 1
-    for done, (name, kind) in enumerate((name, kind) for name in slugs for kind in KINDS):
+    results: Results,
+    folder: Path,
+    progress: Listener | None = None,
+    helpers: Helpers | None = None,
+) -> list[Picture]:
+    """Draw what the results allow into a folder of theirs: pictures, or reasons in their place.
+
+    Parameters
+    ----------
+    results : Results
+    folder : Path
+        Where they are from; figures go into its :data:`FIGURES`.
+    progress : callable, optional
+        Called before each figure that is drawn here.
+    helpers : Helpers, optional
+        Who draws, too.
+    """
+    (folder / FIGURES).mkdir(parents=True, exist_ok=True)
+    places = [(section, str(name)) for name in results.tables for section in KINDS]
+    places.append((RANKS.section, ""))
+
+    def draw(place: Place, done: int) -> list[dict]:
         if progress:
-            progress(Progress("figures", done, total, f"{kind.section}, {name}"))
-        drawn = kind.draw(results, name)
-        by_pattern = drawn if isinstance(drawn, dict) else {"": drawn}
-        caption = kind.caption
-        if kind.published and name == results.data_set:
-            caption = f"{caption} {kind.published}"
-        for pattern, one in by_pattern.items():
-            slug = "-".join(
-                filter(None, (kind.section, slugs[name], pattern and slugify(pattern)))
-            )
-            if one is not None:
-                yield _picture(Picture(kind.section, name, slug, caption, pattern), one, folder)
+            said = ", ".join(filter(None, place))
+            progress(Progress("figures", done, len(places), said))
+        return [asdict(one) for one in draw_place(results, folder, *place)]
+
+    drawn = (helpers or Helpers(0)).share(str(folder), places, draw)
     if progress:
-        progress(Progress("figures", total - 1, total, "ranks"))
-    caption = (
-        "Methods ranked in every block (a table at a missing rate). Methods joined by a bar have "
-        "mean ranks closer than the critical difference (Nemenyi, 5 %)."
-    )
-    yield _picture(Picture("ranks", "", "ranks", caption), comparison.draw_ranks(results), folder)
-    if progress:
-        progress(Progress("figures", total, total))
+        progress(Progress("figures", len(places), len(places)))
+    return [Picture(**one) for pictures in drawn for one in pictures]
+
+
+def draw_from_folder(folder: str, section: str, name: str) -> list[dict]:
+    """Draw figures of a folder of results in a process that knows nothing else."""
+    return [asdict(one) for one in draw_place(_read(folder), Path(folder), section, name)]
+
+
+@lru_cache(1)
+def _read(folder: str) -> Results:
+    return Results.read(folder)
+
+
+def draw_place(results: Results, folder: Path, section: str, name: str) -> Iterator[Picture]:
+    """Draw what stands in a section for a table: nothing, one, or one for each pattern of gaps."""
+    kind = KINDS.get(section, RANKS)
+    caption = kind.caption
+    if kind.published and name == results.data_set:
+        caption = f"{caption} {kind.published}"
+    table = table_slugs([str(one) for one in results.tables]).get(name, "")
+    drawn = kind.draw(results, name)
+    for pattern, one in (drawn if isinstance(drawn, dict) else {"": drawn}).items():
+        slug = "-".join(filter(None, (section, table, pattern and slugify(pattern))))
+        if one is not None:
+            picture = Picture(section, name, slug, caption, pattern)
+            yield _picture(picture, one, folder / FIGURES)
 
 
 def table_slugs(names: Sequence[str]) -> dict[str, str]:
@@ -129,38 +159,20 @@ def _picture(empty: Picture, drawn: Axes | str, folder: Path) -> Picture:
     figure = cast(Figure, drawn.get_figure(root=True))
     slug = empty.slug
     try:
-        _fix_layout(figure)
+        fix_layout(figure)
         with (
             replacing(folder / f"{slug}.svg", folder / f"{slug}.png") as (drawing, image),
             ThreadPoolExecutor(1) as beside,
         ):
             # Packing pixels needs no interpreter: another core does it while lines are drawn.
             packed = beside.submit(_save_pixels, *_pixels(figure), image)
-            with mpl.rc_context({"svg.hashsalt": slug}):
-                figure.savefig(drawing, facecolor="white", metadata={"Date": None})
-            svg = inline_svg(figure, slug, f"{drawn.get_title(loc='left')}. {empty.caption}")
+            label = f"{drawn.get_title(loc='left')}. {empty.caption}"
+            outlined, plain = draw_svgs(figure, slug)
+            drawing.write_text(outlined, encoding="utf-8")
             packed.result()
     finally:
         plt.close(figure)
-    return replace(empty, svg=svg)
-
-
-def _fix_layout(figure: Figure) -> None:
-    """Find the layout, which is the same for all formats, and leave it alone from here on.
-
-    A figure whose layout engine is "none" still has one, for which each format would be drawn
-    twice.
-    """
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            engine.execute(figure)
-        if said:
-            # Some artists know their size only once they were drawn.
-            figure.draw_without_rendering()
-    with mpl.rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
-        figure.set_layout_engine(None)
+    return replace(empty, svg=inline_svg(plain, label))
 
 
 def _pixels(figure: Figure) -> tuple[bytes, tuple[int, int]]:
@@ -178,16 +190,12 @@ def _save_pixels(pixels: bytes, size: tuple[int, int], path: Path) -> None:
     image.save(path, format="png", dpi=(_DPI, _DPI), compress_level=4)
 
 
-def inline_svg(figure: Any, slug: str, label: str) -> str:
-    """The figure as SVG inside HTML: text stays text, colours follow the page's look.
+def inline_svg(svg: str, label: str) -> str:
+    """A drawing as SVG inside HTML: its colours follow the page's look.
 
     Everything in it was escaped by matplotlib's XML writer, or here: the template takes it as it
     is.
     """
-    buffer = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": f"inline-{slug}"}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     width = float(re.search(r'viewBox="0 0 ([\d.]+)', svg).group(1))  # type: ignore[union-attr]
@@ -212,7 +220,7 @@ def slugify(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower())[:100].strip("-") or "table"
 
 
-KINDS = (
+_KINDS = (
     Kind(
         "channels",
         channels.draw_weights,
@@ -296,4 +304,15 @@ KINDS = (
         settings.draw_convergence,
         "The objective never rises; the dotted line is where it ends.",
     ),
+)
+
+#: By section, in the order in which they are drawn.
+KINDS = {kind.section: kind for kind in _KINDS}
+
+#: Of all tables together.
+RANKS = Kind(
+    "ranks",
+    lambda results, name: comparison.draw_ranks(results),
+    "Methods ranked in every block (a table at a missing rate). Methods joined by a bar have "
+    "mean ranks closer than the critical difference (Nemenyi, 5 %).",
 )

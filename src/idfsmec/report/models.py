@@ -16,6 +16,7 @@ from idfsmec._files import replacing
 from idfsmec.errors import ExistingFileError
 from idfsmec.prediction import Model, SiteHarmonizer
 from idfsmec.prediction.model_files import file_checksum
+from idfsmec.report._vector import draw_svgs, fix_layout
 from idfsmec.report.figures import inline_svg
 from idfsmec.report.formatting import feature_name, listing, metric_name, percent
 from idfsmec.report.page import make_environment
@@ -110,9 +111,11 @@ def _picture(model: Model) -> str | None:
         return None
     figure = cast(Figure, plot_calibration(calibration).get_figure(root=True))
     try:
-        return inline_svg(figure, "calibration", f"Calibration. {_CALIBRATION}")
+        fix_layout(figure)
+        _, plain = draw_svgs(figure, "calibration")
     finally:
         plt.close(figure)
+    return inline_svg(plain, f"Calibration. {_CALIBRATION}")
 
 
 def _about(model: Model, path: Path) -> dict[str, Any]:

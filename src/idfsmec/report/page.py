@@ -6,69 +6,14 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import jinja2
 
 from idfsmec import __version__
-from idfsmec._files import check_writable, replacing
-from idfsmec.errors import ExistingFileError, InputError
-from idfsmec.evaluation import Results
-from idfsmec.progress import Listener
-from idfsmec.report.figures import Picture, draw_figures, slugify
+from idfsmec.report.figures import FIGURES, Picture, slugify
 from idfsmec.report.formatting import percent, points, seconds
 from idfsmec.report.style import THEME
-from idfsmec.report.summary import summarise
-
-PAGE = "report.html"
-FIGURES = "figures"
-
-
-def write_report(
-    folder: str | Path,
-    *,
-    overwrite: bool = False,
-    progress: Listener | None = None,
-) -> Path:
-    """Write ``report.html`` and ``figures/`` into a folder of results.
-
-    Parameters
-    ----------
-    folder : path
-        What :mod:`idfsmec.evaluation` wrote its results into.
-    overwrite : bool, default=False
-        Whether a report that is there is written anew.
-    progress : callable, optional
-        Called with a :class:`idfsmec.progress.Progress` before each figure is drawn; its
-        ``item`` names the figure.
-
-    Returns
-    -------
-    Path
-        The page: one file that needs nothing else, neither network nor ``figures/``.
-
-    Raises
-    ------
-    InputError
-        The folder holds no results, or nothing can be written there.
-    ExistingFileError
-        It holds a report already.
-    """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise InputError(
-            f"there is no folder {folder}; give the one a benchmark wrote its results into"
-        )
-    page = folder / PAGE
-    if page.exists() and not overwrite:
-        raise ExistingFileError(page)
-    check_writable(page, folder / FIGURES / "ranks.svg")
-    results = Results.read(folder)
-    pictures = list(draw_figures(results, folder / FIGURES, progress))
-    with replacing(page) as (beside,):
-        beside.write_text(render_page(summarise(results), pictures), encoding="utf-8")
-    return page
 
 
 def render_page(summary: dict[str, Any], pictures: Sequence[Picture]) -> str:

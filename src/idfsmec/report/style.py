@@ -256,7 +256,10 @@ def set_titles(ax: Axes, title: str, note: str) -> None:
     most = int(_NOTE_CHARACTERS * figure.get_figwidth())
     note = "\n".join("\n".join(wrap(line, most)) for line in note.splitlines())
     lines = note.count("\n") + 1 if note else 0
-    ax.set_title(title, loc="left", color=INK, fontsize=11, fontweight="bold", pad=8 + 12 * lines)
+    ax.set_title(
+        title, loc="left", color=INK, fontsize=11, fontweight="bold", pad=8 + 12 * lines,
+        y=1.0,  # a place that is given is not looked for again in every drawing
+    )  # fmt: skip
     if note:
         ax.annotate(
             note, (0, 1), (0, 7), xycoords="axes fraction", textcoords="offset points",
