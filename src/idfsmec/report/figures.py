@@ -10,7 +10,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 from markupsafe import escape
 from matplotlib.axes import Axes
