@@ -25,16 +25,12 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from scipy import stats
-from sklearn.metrics import balanced_accuracy_score
 
 from benchmarks._timing import markdown
+from benchmarks.quality._classifier import METRICS, score_classifier
 from idfsmec.evaluation import Protocol, accuracy, find_methods
-from idfsmec.evaluation.fold_data import load_fold
-from idfsmec.evaluation.folds import make_folds
-from idfsmec.evaluation.tables import TableArrays
 from idfsmec.features import extract_to_file
 from idfsmec.missing import PATTERNS, make_gaps
-from idfsmec.prediction import IDFSMECClassifier
 from idfsmec.recordings import simulate_cohort
 from idfsmec.selection import IDFSMEC
 from idfsmec.solver import Scaling
@@ -59,8 +55,11 @@ def main() -> None:
     parser.add_argument("--only-ranking", action="store_true")
     parser.add_argument("--classifier", action="store_true", help="IDFSMECClassifier too")
     given = parser.parse_args()
-    cohorts = {f"seed {seed}": _simulate(given, seed) for seed in given.seeds}
-    print(rankings(cohorts, given.pattern))
+    several = Parallel(given.jobs)
+    given.jobs, n_jobs = 1, given.jobs
+    planted = several(delayed(_simulate)(given, seed) for seed in given.seeds)
+    cohorts = {f"seed {seed}": one for seed, one in zip(given.seeds, planted, strict=True)}
+    print(rankings(cohorts, given.pattern, n_jobs))
     print()
     print(heaviest_channels(cohorts, given.pattern))
     if given.only_ranking:
@@ -69,12 +68,12 @@ def main() -> None:
     protocol = Protocol(
         rates=RATES, n_splits=5, ks=(10, 20, 40, 80), gaps=given.gaps, patterns=[given.pattern]
     )
-    results = accuracy(tables, given.out, methods=COMPARED, protocol=protocol, n_jobs=given.jobs)
-    scores = 100 * results.mean_scores().droplevel("pattern")
+    results = accuracy(tables, given.out, methods=COMPARED, protocol=protocol, n_jobs=n_jobs)
+    folds = results.chosen()
     if given.classifier:
-        scores = pd.concat([scores, 100 * by_classifier(tables, protocol, given.jobs)])
+        folds = pd.concat([folds, score_classifier(tables, protocol, n_jobs)])
     print()
-    print(losses(scores))
+    print(losses(folds))
     highs = [bands["balanced_accuracy"]["high"] for bands in results.protocol["chance"].values()]
     print(f"\nGuessing reaches {100 * max(highs):.1f} by luck in one cohort.")
 
@@ -104,13 +103,16 @@ def _simulate(given: argparse.Namespace, seed: int) -> Planted:
     return Planted(table, cohort.informative_features, cohort.informative_channels)
 
 
-def rankings(cohorts: Mapping[str, Planted], pattern: str) -> str:
+def rankings(cohorts: Mapping[str, Planted], pattern: str, n_jobs: int) -> str:
     """How early each method ranks what was planted; means over the cohorts."""
+    tasks = [(rate, cohort) for rate in RATES for cohort in cohorts.values()]
+    ranked = Parallel(n_jobs)(
+        delayed(_rank)(cohort.with_gaps(rate, pattern)) for rate, cohort in tasks
+    )
     found = pd.DataFrame(
         {"missing": rate, "method": method, **early(cohort, ranking)}
-        for rate in RATES
-        for cohort in cohorts.values()
-        for method, ranking in _rank(cohort.with_gaps(rate, pattern)).items()
+        for (rate, cohort), ranks in zip(tasks, ranked, strict=True)
+        for method, ranking in ranks.items()
     )
     means = found.groupby(["missing", "method"], sort=False).mean()
     rows = [
@@ -176,36 +178,12 @@ def heaviest_channels(cohorts: Mapping[str, Planted], pattern: str) -> str:
     )
 
 
-def by_classifier(
-    tables: Mapping[str, FeatureTable], protocol: Protocol, n_jobs: int
-) -> pd.DataFrame:
-    """Score IDFSMECClassifier on the folds and gaps of the comparison, like its mean scores."""
-    scores = Parallel(n_jobs, verbose=1)(  # minutes: says how far it is
-        delayed(_score_classifier)(TableArrays.of(name, table), protocol, rate)
-        for name, table in tables.items()
-        for rate in protocol.rates
-    )
-    index = pd.MultiIndex.from_product([tables, ["IDFSMECClassifier"]], names=["table", "method"])
-    return pd.DataFrame(
-        np.reshape(scores, (len(tables), -1)), index, pd.Index(protocol.rates, name="rate")
-    )
-
-
-def _score_classifier(table: TableArrays, protocol: Protocol, rate: float) -> float:
-    scores = []
-    for seed in protocol.seeds:
-        folds = make_folds(table.y, table.subjects, protocol.folds, protocol.n_splits, seed)
-        for fold, (train, _) in enumerate(folds):
-            data = load_fold(table, protocol, protocol.patterns[0], rate, seed, fold, False)
-            model = IDFSMECClassifier(channels=data.channel_of)
-            model.fit(data.train, data.y_train, groups=table.subjects[train])
-            found = model.predict(data.test)
-            scores.append(balanced_accuracy_score(data.y_test, found))
-    return float(np.mean(scores))
-
-
-def losses(by_rate: pd.DataFrame) -> str:
+def losses(folds: pd.DataFrame) -> str:
     """Mean balanced accuracy by rate, the loss from none to most missing, and differences."""
+    by_rate, areas = (
+        100 * folds.pivot_table(index=["table", "method"], columns="rate", values=metric)
+        for metric in METRICS
+    )
     means = by_rate.groupby("method").mean()
     loss = (by_rate[RATES[0]] - by_rate[RATES[-1]]).unstack("method")
     overall = by_rate.mean(axis=1).unstack("method")
@@ -214,10 +192,11 @@ def losses(by_rate: pd.DataFrame) -> str:
         + [f"{overall[name].mean():.1f}", f"{loss[name].mean():.1f}"]
         + [_interval(overall["IDFS-MEC"] - overall[name])]
         + [_interval(loss[name] - loss["IDFS-MEC"])]
+        + [f"{areas.groupby('method').mean().mean(axis=1)[name]:.1f}"]
         for name in overall.mean().sort_values(ascending=False).index
     ]
     heads = ["method", *(f"{100 * rate:g} %" for rate in RATES), "mean", "loss"]
-    heads += ["IDFS-MEC ahead by", "loses more than IDFS-MEC by"]
+    heads += ["IDFS-MEC ahead by", "loses more than IDFS-MEC by", "area by person"]
     return markdown(heads, rows) + f"\n\nDifferences: 95 % intervals over {len(overall)} cohorts."
 
 

@@ -4,7 +4,8 @@
 package, or that of :mod:`benchmarks.quality.public_table`) and simulates ``--cohorts`` small ones.
 For each method it prints the area under the ROC curve by person, tuned and with 20 features, C =
 0.01 and the selector as it is, the mean of the differences over tables and seeds, and their
-standard error.
+standard error; then, for the tables given, the tuned area by table and rate and how far IDFS-MEC
+is ahead, with ``--classifier`` also of IDFSMECClassifier.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from benchmarks._timing import markdown
+from benchmarks.quality._classifier import score_classifier
 from benchmarks.quality.public_table import read_features
 from idfsmec.evaluation import Method, Protocol, accuracy, find_methods
 from idfsmec.table import FeatureTable
@@ -39,6 +42,7 @@ def main() -> None:
     parser.add_argument("--tuned-by", default=Protocol().tuned_by)
     parser.add_argument("--filler")
     parser.add_argument("--clip", type=float, default=Protocol().clip, help="inf for none")
+    parser.add_argument("--classifier", action="store_true", help="IDFSMECClassifier too")
     parser.add_argument("--jobs", type=int, default=-1)
     given = parser.parse_args()
     protocol = Protocol(
@@ -72,6 +76,12 @@ def main() -> None:
                 )
                 found.append(results.chosen().assign(how=how))
     print(summary(pd.concat(found)))
+    if tables:
+        tuned_folds = found[0]
+        if given.classifier:
+            scored = score_classifier(tables, protocol, given.jobs)
+            tuned_folds = pd.concat([tuned_folds, scored])
+        print(f"\n{by_table(tuned_folds)}")
 
 
 def read_table(path: Path) -> FeatureTable:
@@ -118,6 +128,31 @@ def summary(chosen: pd.DataFrame) -> str:
         for method in dict.fromkeys(chosen["method"])
     ]
     return markdown(["method", "tuned", "default", "difference", "standard error"], rows)
+
+
+def by_table(folds: pd.DataFrame) -> str:
+    """Areas by table and rate, and how far IDFS-MEC is ahead: intervals over seeds."""
+    areas = 100 * folds.pivot_table(
+        index=["method", "seed"], columns=["rate", "table"], values=SCORE, sort=False
+    )
+    means = areas.groupby("method").mean()
+    own, rates = areas.loc["IDFS-MEC"], list(means.columns.unique("rate"))
+    tables = list(means.columns.unique("table"))
+    rows = []
+    for name in means.mean(axis=1).sort_values(ascending=False).index:
+        ahead = own - areas.loc[name]
+        cells = [", ".join(f"{means.loc[name, (r, one)]:.1f}" for r in rates) for one in tables]
+        rows.append([name, *cells, *(_interval(ahead[rate].mean(axis=1)) for rate in rates)])
+    heads = [*tables, *(f"IDFS-MEC ahead at {100 * rate:g} %" for rate in rates)]
+    return markdown(["method", *heads], rows)
+
+
+def _interval(differences: pd.Series) -> str:
+    """Mean over the seeds, and Student's interval."""
+    if not differences.any():
+        return ""
+    low, high = stats.ttest_1samp(differences, 0.0).confidence_interval()
+    return f"{differences.mean():+.1f} ± {(high - low) / 2:.1f}"
 
 
 if __name__ == "__main__":

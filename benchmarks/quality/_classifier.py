@@ -1,0 +1,51 @@
+"""IDFSMECClassifier on the folds and gaps of a comparison, scored as its methods are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+
+from idfsmec.evaluation import Protocol
+from idfsmec.evaluation.fold_data import load_fold
+from idfsmec.evaluation.folds import make_folds
+from idfsmec.evaluation.tables import TableArrays
+from idfsmec.metrics import score_decisions
+from idfsmec.prediction import IDFSMECClassifier
+from idfsmec.table import FeatureTable
+
+NAME = "IDFSMECClassifier"
+METRICS = ("balanced_accuracy", "subject_roc_auc")
+
+
+def score_classifier(
+    tables: Mapping[str, FeatureTable], protocol: Protocol, n_jobs: int
+) -> pd.DataFrame:
+    """Scores at its defaults: a row for each table of two classes, rate, seed and fold."""
+    arrays = [TableArrays.of(name, table) for name, table in tables.items()]
+    rows = Parallel(n_jobs, verbose=1)(  # minutes: says how far it is
+        delayed(_score)(table, protocol, rate, seed, fold)
+        for table in arrays
+        for rate in protocol.rates
+        for seed in protocol.seeds
+        for fold in range(protocol.n_splits)
+    )
+    return pd.DataFrame(rows)
+
+
+def _score(
+    table: TableArrays, protocol: Protocol, rate: float, seed: int, fold: int
+) -> dict[str, object]:
+    folds = make_folds(table.y, table.subjects, protocol.folds, protocol.n_splits, seed)
+    train, test = folds[fold]
+    data = load_fold(table, protocol, protocol.patterns[0], rate, seed, fold, False)
+    model = IDFSMECClassifier(channels=data.channel_of)
+    model.fit(data.train, data.y_train, groups=table.people[train])
+    of_second = model.decision_function(data.test)
+    decisions = np.column_stack([-of_second, of_second])
+    return {
+        "method": NAME, "table": table.name, "rate": rate, "seed": seed, "fold": fold,
+        **score_decisions(decisions, data.y_test, table.subjects[test], METRICS),
+    }  # fmt: skip
