@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import benchmarks
-from benchmarks._record import Section, listening, write_json, write_markdown
+from benchmarks._record import Section, listening, machine, write_json, write_markdown
 
 #: Timings against peers, run by default; the others measure whole comparisons, quality, memory or
 #: survival of kills.
@@ -78,7 +78,7 @@ def run(
     failed = []
     for name in names:
         print(f"# {name}\n", flush=True)
-        began = time.perf_counter()
+        began, ran_on = time.perf_counter(), machine()
         with listening() as heard:
             try:
                 module = importlib.import_module(find_benchmarks()[name])
@@ -86,7 +86,8 @@ def run(
             except Exception as error:  # one benchmark must not cost the others their results
                 print(f"failed: {type(error).__name__}: {error}")
                 failed.append(name)
-        sections.append(Section(name, heard.getvalue(), time.perf_counter() - began))
+        seconds = time.perf_counter() - began
+        sections.append(Section(name, heard.getvalue(), seconds, ran_on))
         print(f"\n({sections[-1].seconds:.0f} s)\n", flush=True)
         if json:
             write_json(json, sections)

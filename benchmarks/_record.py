@@ -30,7 +30,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "mne", "torch")
 
 @dataclass(frozen=True)
 class Section:
-    """All that one benchmark printed, how long it took, and where it ran."""
+    """All that one benchmark printed, how long it took, and where it ran, as it was before."""
 
     name: str
     text: str
@@ -71,10 +71,18 @@ def machine() -> dict[str, str]:
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "processor": _processor(),
-        "cores": str(os.cpu_count()),
+        "cores": _cores(),
+        "load before": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown",
         "system": platform.system(),
         **versions,
     }
+
+
+def _cores() -> str:
+    """How many this process may use, and of how many where it may not use all (``taskset``)."""
+    there = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
+    return str(usable) if usable == there else f"{usable} of {there}"
 
 
 def _processor() -> str:

@@ -1,5 +1,7 @@
 """Numbers of the pages are those that were measured, and the page of timings keeps its parts."""
 
+import ast
+import importlib
 import json
 import re
 from pathlib import Path
@@ -61,3 +63,13 @@ def test_one_benchmark_leaves_the_others_where_they_are(tmp_path):
     assert list(sections) == ["selection", "grid"]  # in the order of all timings
     assert "2 s on 2026-01-02 (processor abacus; cores 3)" in sections["grid"]
     assert tables(sections["grid"]) == [{"title": "grid today", "rows": [{"a": 1.0, "b": "x"}]}]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda p: p.stem)
+def test_what_benchmarks_import_of_the_package_is_there(path):
+    for one in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(one, ast.ImportFrom) and (one.module or "").startswith("idfsmec"):
+            module = importlib.import_module(one.module)
+            for name in one.names:
+                if not hasattr(module, name.name):
+                    importlib.import_module(f"{one.module}.{name.name}")
