@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import matplotlib as mpl
+from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_mixed import MixedModeRenderer
 from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.figure import Figure
@@ -63,7 +64,7 @@ def draw_svgs(figure: Figure, salt: str) -> tuple[str, str]:
         files.outlined.write(_GROUND)
         # Colour bars are pixels among lines.
         renderer = MixedModeRenderer(figure, width, height, dpi, lines)
-        figure.draw(renderer)
+        figure.draw(cast(RendererBase, renderer))
         renderer.finalize()
     return files.outlined.getvalue(), files.plain.getvalue()
 

@@ -64,9 +64,10 @@ def write_report(
 
         check_writable(page, folder / FIGURES / "ranks.svg")
         results = Results.read(folder)
+        summary = summarise(results)
         pictures = draw_figures(results, folder, progress, helpers)
         with replacing(page) as (beside,):
-            beside.write_text(render_page(summarise(results), pictures), encoding="utf-8")
+            beside.write_text(render_page(summary, pictures), encoding="utf-8")
     return page
 
 
