@@ -157,7 +157,7 @@ _HEAD = (
     "# Benchmarks, as run\n\n<!-- Written by `make bench`; do not edit. -->\n\n"
     "`make bench` writes this page anew, `make bench BENCH=grid` one section of it; each says "
     "when and where it ran, and\nits ratios are of one run. [Speed](speed.md) says what to make "
-    "of it, and has the growth with cores up to sixteen and a\nGPU.\n"
+    "of it.\n"
 )
 
 

@@ -114,6 +114,7 @@ class _Helper:
             text=True,
             encoding="utf-8",
             start_new_session=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},  # it has one core
         )
 
     def ask(self, folder: str, place: Place) -> list[dict] | None:
