@@ -1,5 +1,7 @@
 """The command line's common behaviour: version, help, exit codes."""
 
+import errno
+
 import typer
 from typer.testing import CliRunner
 
@@ -78,6 +80,14 @@ def test_used_up_memory_is_said_without_using_more(monkeypatch, capfd):
     said = capfd.readouterr().err
     assert said.startswith("error: out of memory; give fewer --jobs")
     assert "Traceback" not in said
+
+
+def test_too_many_open_files_are_said_also_where_a_library_stumbles_over_them(monkeypatch):
+    stumbled = UnboundLocalError("cannot access local variable 'child_r'")
+    stumbled.__context__ = OSError(errno.EMFILE, "Too many open files")
+    result = run_and_raise(monkeypatch, stumbled)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: too many open files; give fewer --jobs")
 
 
 def test_an_error_of_the_system_names_the_file_not_its_number(monkeypatch):

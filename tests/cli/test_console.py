@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from rich.table import Table
+from rich.text import Text
 
 from idfsmec.cli import _console
 from tests.trust.conftest import make_table
@@ -24,8 +25,10 @@ def test_names_cannot_steer_the_terminal(capsys):
     evil = "Fp1\x1b[2J\x07\x9b31m"
     rows = Table()
     rows.add_column(evil)
-    rows.add_row(evil)
+    for cell in (evil, Text(evil), _console.plain(evil)):
+        rows.add_row(cell)
     _console.console.print(rows)
+    _console.console.print(Text(evil))
     _console.say(evil)
     _console.print_error(evil)
     captured = capsys.readouterr()

@@ -12,11 +12,15 @@ from idfsmec.evaluation.units import UnitOutcome, plan_folds
 from tests.evaluation.cohorts import make_cohort
 
 
-@pytest.fixture(scope="module")
-def unit():
+def unit_of(name):
     arrays = TableArrays.of("clinic", make_cohort())
     protocol = Protocol(metric="accuracy")
-    return next(iter(plan_folds([arrays], [Method("F", AnovaF())], protocol)))
+    return next(iter(plan_folds([arrays], [Method(name, AnovaF())], protocol)))
+
+
+@pytest.fixture(scope="module")
+def unit():
+    return unit_of("F")
 
 
 def ended(*values, chosen=True):
@@ -48,6 +52,15 @@ def test_a_terminal_gets_a_table(unit):
         console.print(means.picture())
     assert "mean accuracy %" in shown.get()
     assert "50.0" in shown.get()
+
+
+def test_a_name_with_brackets_is_no_markup():
+    means = RunningMeans()
+    means.update((unit_of("F [red]"), ended(0.5)))
+    console = Console(width=100)
+    with console.capture() as shown:
+        console.print(means.picture())
+    assert "F [red]" in shown.get()
 
 
 def test_recordings_that_end_before_the_units_have_no_score():

@@ -196,6 +196,34 @@ def test_a_command_that_runs_out_of_memory_says_so_and_ends(small_table, megabyt
     assert len(ended.stderr.splitlines()) == 1
 
 
+FEW_FILES = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
+from idfsmec.cli import app
+app()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_command_that_may_open_few_files_works_or_says_so(study, tmp_path, jobs):
+    out = tmp_path / "table.parquet"
+    command = [sys.executable, "-c", FEW_FILES, "features", str(study), "-o", str(out)]
+    ended = subprocess.run(
+        [*command, "--jobs", str(jobs)],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        timeout=120,
+    )
+    assert "Traceback" not in ended.stderr
+    assert out.exists() == (ended.returncode == 0)
+    if jobs == 1:
+        assert ended.returncode == 0, ended.stderr
+    elif ended.returncode:
+        assert ended.stderr.splitlines()[-1].startswith("error: too many open files")
+
+
 def test_memory_of_a_killed_run_is_swept_and_that_of_a_living_one_is_not(tmp_path, monkeypatch):
     monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path))
     program = (

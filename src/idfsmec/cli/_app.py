@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import inspect
 import re
@@ -178,8 +179,19 @@ def _say_failure(error: Exception) -> None:
     if isinstance(error, MemoryError) or any(said in str(error) for said in _WITHOUT_MEMORY):
         error.__traceback__ = None  # it holds on to what filled the memory
         print_without_memory()
+    elif _lacks_files(error):
+        print_error("too many open files; give fewer --jobs, or allow more (ulimit -n)")
     else:
         _say(error)
+
+
+def _lacks_files(error: BaseException | None) -> bool:
+    """Whether an error, or one that it came from, is that no file can be opened any more."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _words(error: Exception) -> str:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from rich.console import Console
+from rich.segment import Segment
 from rich.text import Text
 
 # Characters that steer a terminal, except line ends and tabs. A channel's name may hold them.
@@ -63,6 +64,11 @@ class _Console(Console):
         """Make a text of a string, for rows of tables too."""
         return super().render_str(visible(text), **options)
 
+    def render(self, *given: Any, **options: Any) -> Iterator[Segment]:
+        """Make pieces of anything else; what rich itself tells the terminal is no text."""
+        for piece in super().render(*given, **options):
+            yield piece if piece.control else piece._replace(text=visible(piece.text))
+
 
 def visible(text: str) -> str:
     r"""Write out the characters that would steer a terminal.
@@ -73,6 +79,17 @@ def visible(text: str) -> str:
     Fp1\x1b[2J
     """
     return text.translate(_CONTROLS)
+
+
+def plain(text: Any, style: str = "") -> Text:
+    r"""Make a text of anything, for a table: brackets are no markup, control characters are seen.
+
+    Examples
+    --------
+    >>> print(plain("[b]Fp1\x1b[2J"))
+    [b]Fp1\x1b[2J
+    """
+    return Text(visible(str(text)), style=style)
 
 
 console = _Console(file=_Stream("stdout"))  # type: ignore[arg-type]

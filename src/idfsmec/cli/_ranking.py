@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from idfsmec.cli._console import console, say
+from idfsmec.cli._console import console, plain, say
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
     import pandas as pd
@@ -33,12 +33,12 @@ def show_ranking(features: pd.DataFrame, channels: pd.DataFrame) -> None:
     for line in features.head(SHOWN).to_dict("records"):
         cells: list[str | Text] = [
             str(line["rank"]),
-            Text(str(line["channel"])),
-            Text(str(line["feature"])),
+            plain(line["channel"]),
+            plain(line["feature"]),
             f"{line['score']:.4g}",
         ]
         if size is not None:
-            cells += [Text(line["direction"]), _sized(line, size)]
+            cells += [plain(line["direction"]), _sized(line, size)]
         if "frequency" in line:
             cells += [f"{100 * line['frequency']:.0f} %", "yes" if line["stable"] else ""]
         best.add_row(*cells)
@@ -47,7 +47,7 @@ def show_ranking(features: pd.DataFrame, channels: pd.DataFrame) -> None:
     for heading in ("channel", "weight", "features kept"):
         heaviest.add_column(heading, justify="left" if heading == "channel" else "right")
     for row in channels.head(SHOWN).itertuples():
-        heaviest.add_row(Text(str(row.channel)), f"{row.weight:.4f}", str(row.n_selected))
+        heaviest.add_row(plain(row.channel), f"{row.weight:.4f}", str(row.n_selected))
     console.print(heaviest)
 
 

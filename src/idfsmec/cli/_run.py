@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from idfsmec.cli._console import error_console
+from idfsmec.cli._console import error_console, plain
 from idfsmec.cli._options import check_seed
 from idfsmec.cli._progress import shown
 from idfsmec.errors import InputError
@@ -190,7 +190,7 @@ class RunningMeans:
             table.add_column(column, justify="right")
         for name, mean in self._means().items():
             failed = str(self._failed[name] or "")
-            table.add_row(name, str(len(self._scores[name])), _percent(mean), failed)
+            table.add_row(plain(name), str(len(self._scores[name])), _percent(mean), failed)
         return table
 
     def sentence(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from idfsmec.cli._console import console, error_console
+from idfsmec.cli._console import console, error_console, plain
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
     from idfsmec.evaluation import Results
@@ -59,7 +59,7 @@ def _print_means(results: Results, experiment: str) -> None:
     for rate in means.columns:
         shown.add_column(f"{100 * rate:g} % {'taken out' if own else 'missing'}", justify="right")
     for where, row in zip(means.index, means.to_numpy(), strict=True):
-        shown.add_row(*(str(part) for part in where), *(f"{100 * v:.1f}" for v in row))
+        shown.add_row(*(plain(part) for part in where), *(f"{100 * v:.1f}" for v in row))
     console.print(shown)
     for table, share in own.items():
         console.print(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from idfsmec.cli._app import command
-from idfsmec.cli._console import console, say
+from idfsmec.cli._console import console, plain, say
 from idfsmec.cli._options import (
     AnyPath,
     HeldOut,
@@ -144,12 +144,11 @@ def audit_tables(
 def show_audit(found: Audit) -> None:
     """Print the verdict, the variables and the sentences."""
     from rich.table import Table
-    from rich.text import Text
 
     from idfsmec.evaluation.auditing.variables import say_variable
 
     verdict, *rest = found.summary().splitlines()
-    console.print(Text(verdict, style=COLOURS[found.level]))
+    console.print(plain(verdict, COLOURS[found.level]))
     if len(found.variables):
         shown = Table(title="What the recording says, against the label (by person)")
         for heading in ("variable", "where", "AUC", "95 % interval", "p", "corrected"):
@@ -159,8 +158,8 @@ def show_audit(found: Audit) -> None:
             level = f" ({row['level']})" if row["level"] else ""
             more = "higher in" if row["higher"] else "lower in"
             shown.add_row(
-                Text(f"{say_variable(row['variable'])}{level}"),
-                Text(f"{more} {found.classes[row['class']]}"),
+                plain(f"{say_variable(row['variable'])}{level}"),
+                plain(f"{more} {found.classes[row['class']]}"),
                 f"{row['auc']:.2f}",
                 f"{row['low']:.2f} to {row['high']:.2f}",
                 f"{row['p']:.2g}",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from idfsmec.cli._app import command
-from idfsmec.cli._console import console, error_console, say, warnings_as_lines
+from idfsmec.cli._console import console, error_console, plain, say, warnings_as_lines
 from idfsmec.cli._options import AnyPath, JobsOption
 from idfsmec.cli._progress import shown
 from idfsmec.cli.features import Failing, OnError
@@ -151,7 +151,6 @@ def _write_pages(model: Model, said: Sequence[Predictions], folder: Path, force:
 
 def _show(frame: pd.DataFrame) -> None:
     from rich.table import Table
-    from rich.text import Text
 
     shown_people = Table(title=f"{min(SHOWN, len(frame))} of {len(frame)} people")
     for heading in ("person", "predicted", "probability", "interval", "channels", "warnings"):
@@ -163,11 +162,11 @@ def _show(frame: pd.DataFrame) -> None:
         there = row["epochs"] > 0
         interval = f"{row['low']:.0%} to {row['high']:.0%}" if row["low"] == row["low"] else ""
         shown_people.add_row(
-            Text(str(row["person"])),
-            Text(str(row["predicted"]) if there else ""),
+            plain(row["person"]),
+            plain(row["predicted"] if there else ""),
             f"{row['probability']:.0%}" if there else "",
             interval,
             f"{row['channels present']:.0%}",
-            Text(row["warnings"]),
+            plain(row["warnings"]),
         )
     console.print(shown_people)
