@@ -1,7 +1,7 @@
 """A real cluster of processes, for tests."""
 
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -12,7 +12,12 @@ def two_workers():
     distributed = pytest.importorskip("distributed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ports and dashboards of other people's clusters
-        with distributed.LocalCluster(
+        cluster = distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster:
+        )
+        try:
             yield cluster
+        finally:
+            # Dask waits five seconds for workers that it has killed, which a busy machine exceeds.
+            with suppress(TimeoutError):
+                cluster.close()

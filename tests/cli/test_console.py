@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import pytest
 from rich.table import Table
@@ -35,6 +36,13 @@ def test_names_cannot_steer_the_terminal(capsys):
     for said in (captured.out, captured.err):
         assert not {"\x1b", "\x07", "\x9b"} & set(said)
         assert r"Fp1\x1b[2J\x07\x9b31m" in said
+
+
+def test_a_warning_is_a_line_and_what_libraries_tell_programmers_is_not(capsys):
+    with _console.warnings_as_lines():
+        warnings.warn("gaps go [with] the label", stacklevel=1)
+        warnings.warn("call another function", DeprecationWarning, stacklevel=1)
+    assert capsys.readouterr().err == "warning: gaps go [with] the label\n"
 
 
 def start(table, out, **streams):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 from dataclasses import replace
 
 import mne
@@ -35,6 +36,17 @@ def test_recordings_of_all_kinds_go_into_one_table(recordings):
     rows = table.subjects.value_counts()
     assert rows.to_dict() == {"s01": 4, "s02": 3, "s03": 2, "s04": 3}
     assert set(table.y[table.subjects == "s02"]) == {"MDD"}
+
+
+def test_what_a_reader_warns_people_of_is_a_note_and_what_programmers_is_not(recordings):
+    def load():
+        warnings.warn("old call", DeprecationWarning, stacklevel=1)
+        warnings.warn("a strange  header", RuntimeWarning, stacklevel=1)
+        return recordings[0].load()
+
+    result = extract_table([replace(recordings[0], load=load), *recordings[1:2]])
+    assert "a strange header" in result.summary()
+    assert "old call" not in result.summary()
 
 
 def test_a_channel_that_a_recording_lacks_is_missing_there(recordings):

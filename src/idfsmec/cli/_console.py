@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -12,6 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
+
+from idfsmec._warnings import heard, texts
 
 # Characters that steer a terminal, except line ends and tabs. A channel's name may hold them.
 _CONTROLS = {
@@ -123,13 +124,11 @@ def print_without_memory() -> None:
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
     """Print what is warned about inside the block when it ends, each text once."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with heard() as said:
         try:
             yield
         finally:
-            texts = dict.fromkeys(" ".join(str(one.message).split()) for one in caught)
-            for text in texts:
+            for text in texts(said):
                 error_console.print(
                     f"warning: {text}", style="yellow", markup=False, soft_wrap=True
                 )

@@ -8,7 +8,6 @@ import json
 import threading
 import time
 import traceback
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from idfsmec._random import derive_seed
 from idfsmec._version import __version__
+from idfsmec._warnings import heard
 from idfsmec.evaluation.fold_data import load_fold
 from idfsmec.evaluation.folds import count_folds
 from idfsmec.evaluation.harmonizing import harmonize_whole
@@ -222,10 +222,9 @@ def run_unit(unit: Unit, table: TableArrays) -> UnitOutcome:
     """
     began = time.perf_counter()
     try:
-        with _one_at_a_time, _threads().limit(limits=1), warnings.catch_warnings(record=True) as w:
-            warnings.simplefilter("always")
+        with _one_at_a_time, _threads().limit(limits=1), heard() as said:
             result = unit.compute(table)
-        result.notes = sorted({f"{one.category.__name__}: {one.message}" for one in w})
+        result.notes = sorted({f"{one.category.__name__}: {one.message}" for one in said})
         return UnitOutcome(unit.key, result, seconds=time.perf_counter() - began)
     except Exception:
         seconds = time.perf_counter() - began

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+from idfsmec._warnings import heard, texts
 from idfsmec.errors import InputError
 from idfsmec.features._parts import ENDING, part_path, read_notes, write_part
 from idfsmec.features.outcomes import RecordingOutcome
@@ -53,8 +53,7 @@ def compute(
     """Compute the features of a recording, unless they are finished under the name they get."""
     name = f"position-{position}{ENDING}"
     # Threads of BLAS split sums differently from run to run; one gives the same bits always.
-    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
-        warnings.simplefilter("always")
+    with heard() as said, threadpool_limits(1):
         try:
             fingerprint = recording.fingerprint()
             if fingerprint is not None:
@@ -67,8 +66,7 @@ def compute(
             mendable = isinstance(error, InputError | OSError)
             text = reason.removeprefix(f"{recording.source}: ")
             return Computed(name, error=text, mendable=mendable, unreadable=_unreadable(recording))
-    said = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
-    return Computed(name, found, tuple(said))
+    return Computed(name, found, tuple(texts(said)))
 
 
 def _unreadable(recording: Recording) -> Path | None:
