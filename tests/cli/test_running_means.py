@@ -35,6 +35,10 @@ def test_means_are_those_of_chosen_rows_and_failures_are_counted_and_named(unit)
     remark = means.update((unit, UnitOutcome("key", error="Traceback\nValueError: no data")))
     assert remark.startswith("failed: table clinic, pattern random")
     assert remark.endswith("ValueError: no data")
+    assert means.sentence() == (
+        "ended: F (0% missing, fold 1, 0.0 s), F (0% missing, fold 1, 0.0 s); 1 failed; "
+        "mean accuracy %: F 60.0"
+    )
     assert means.sentence() == "1 failed; mean accuracy %: F 60.0"
 
 

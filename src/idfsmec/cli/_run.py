@@ -22,6 +22,9 @@ if TYPE_CHECKING:  # at run time when they are needed: --help should not wait fo
     from idfsmec.evaluation.units import Unit, UnitOutcome
     from idfsmec.table import FeatureTable
 
+# From this share of the time on a run says what it would take without the dearest method.
+_MOST = 1 / 3
+
 
 def has_failures(results: Results) -> bool:
     """Whether units failed: their results are missing from the means."""
@@ -137,6 +140,7 @@ class RunningMeans:
         self._metric = ""
         self._failed: dict[str, int] = defaultdict(int)
         self._scores: dict[str, list[float]] = defaultdict(list)
+        self._ended: list[str] = []
 
     def begin(self, plan: Plan) -> str:
         """Say which methods there are, how long it takes, and what to leave out."""
@@ -146,17 +150,20 @@ class RunningMeans:
         word = "unit" if sum(counts.values()) == 1 else "units"
         said = [f"{', '.join(f'{name} {n}' for name, n in counts.items())} {word}"]
         said += [self.left(plan) or "how long is known when the first units have ended"]
-        if plan.slow:
-            names = " and ".join(plan.slow)
-            said += [f"{names} can take minutes a unit and comes last; --methods leaves it out"]
+        name, share = plan.dearest()
+        if len(counts) > 1 and share > _MOST:
+            rest = _duration((1 - share) * plan.seconds_left())
+            said += [f"{share:.0%} of that is {name}; without it, by --methods, about {rest}"]
         return "; ".join(said)
 
     def left(self, plan: Plan) -> str:
         """Time for what is known, and what is not."""
-        if not plan.seconds:
+        if not plan.seconds and not plan.guesses:
             return ""
-        unknown = plan.unknown
+        unknown, guessed = plan.unknown, plan.guessed
         rest = f" and whatever {', '.join(unknown)} will take" if unknown else ""
+        if guessed:
+            rest += ", partly guessed" if plan.seconds else ", by a rough guess"
         return f"about {_duration(plan.seconds_left())} left{rest}"
 
     def update(self, item: Any) -> str | None:
@@ -177,6 +184,7 @@ class RunningMeans:
             values = [row[self._metric] for row in rows if math.isfinite(row[self._metric])]
             if values:
                 self._scores[name].append(math.fsum(values) / len(values))
+        self._ended.append(_words(unit, outcome))
         return None
 
     def picture(self) -> RenderableType:
@@ -194,10 +202,13 @@ class RunningMeans:
         return table
 
     def sentence(self) -> str:
-        """The same in one line."""
+        """The same in one line, with the units that have ended since the last one."""
         means = ", ".join(f"{name} {_percent(mean)}" for name, mean in self._means().items())
-        failed = f"{sum(self._failed.values())} failed"
-        return f"{failed}; mean {self._metric} %: {means}" if self._metric else failed
+        said = [f"ended: {', '.join(self._ended)}"] if self._ended else []
+        said += [f"{sum(self._failed.values())} failed"]
+        said += [f"mean {self._metric} %: {means}"] if self._metric else []
+        self._ended.clear()
+        return "; ".join(said)
 
     def _means(self) -> dict[str, float]:
         names = dict.fromkeys([*self._scores, *self._failed])
@@ -208,6 +219,13 @@ class RunningMeans:
             for name in names
         }
         return dict(sorted(means.items(), key=lambda one: -one[1]))
+
+
+def _words(unit: Unit, outcome: UnitOutcome) -> str:
+    where = unit.coordinates()
+    said = [f"{where['rate']:.0%} missing"] if "rate" in where else []
+    said += [f"fold {where['fold'] + 1}"] if "fold" in where else []
+    return f"{unit.method.name} ({', '.join([*said, f'{outcome.seconds:.1f} s'])})"
 
 
 def _duration(seconds: float) -> str:

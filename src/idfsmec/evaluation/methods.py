@@ -70,8 +70,8 @@ class Method:
     needs : str, optional
         A module without which the method cannot run.
     slow : bool
-        Whether one fold takes minutes on tables of some size. A run does such methods last, and
-        says so when it begins.
+        Whether one fold takes minutes on tables of some size. At each missing rate a run does such
+        methods last.
 
     Examples
     --------

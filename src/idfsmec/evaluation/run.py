@@ -21,7 +21,7 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation.execution import execute
 from idfsmec.evaluation.export import write_files
 from idfsmec.evaluation.folds import make_folds
-from idfsmec.evaluation.forecast import Plan, Stopwatch, in_order
+from idfsmec.evaluation.forecast import Plan, Stopwatch, guess_seconds, in_order
 from idfsmec.evaluation.harmonizing import check_sites, was_harmonized
 from idfsmec.evaluation.methods import METHODS, Method, proposed_method
 from idfsmec.evaluation.parts import Filler
@@ -220,9 +220,10 @@ def do_units(
     todo = {unit.key: unit for unit in units if unit.key not in done}
     if not todo:
         return
-    ordered = in_order(todo.values())
     paces = (store.get_meta("paces") or {}).get(experiment, {})
-    watch = Stopwatch(Plan.of(ordered, n_jobs if dask is None else 0, paces))
+    guesses = guess_seconds(todo.values(), arrays, None if progress is not None else 1.0)
+    ordered = in_order(todo.values(), paces, guesses)
+    watch = Stopwatch(Plan.of(ordered, n_jobs if dask is None else 0, paces, guesses))
     if progress is not None:
         progress(Progress(experiment, 0, len(todo), plan=watch.plan))
     try:
