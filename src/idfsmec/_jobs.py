@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -35,6 +37,18 @@ def keep_freed_arrays() -> None:
 
 
 keep_freed_arrays()
+
+
+def give_back_freed_arrays() -> None:
+    """Give back to the operating system, once, what :func:`keep_freed_arrays` has kept.
+
+    For a process that has read a large table and waits for others from now on. Elsewhere than with
+    the C library of Linux this does nothing.
+    """
+    if arrow := sys.modules.get("pyarrow"):
+        arrow.default_memory_pool().release_unused()
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def available_threads() -> int:

@@ -48,6 +48,17 @@ def is_running(process: int) -> bool:
     return True
 
 
+def can_remove_open_files() -> bool:
+    """Whether a file goes when it is removed although somebody maps it; not on Windows.
+
+    Examples
+    --------
+    >>> can_remove_open_files() == (os.name == "posix")
+    True
+    """
+    return os.name == "posix"
+
+
 @contextmanager
 def deaf_to_ctrl_c() -> Iterator[None]:
     """Start workers that do not hear Ctrl-C: this process does, and ends them.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import joblib
+from joblib.externals.loky import get_reusable_executor
 
 from idfsmec._locks import take_lock
 from idfsmec._system import deaf_to_ctrl_c, end_with, is_running
@@ -32,6 +33,7 @@ def run_in_processes(
     ordered: bool = False,
     queued: str = "2*n_jobs",
     share_from: str | None = None,
+    stay: bool = True,
 ) -> Iterator[Outcome]:
     """Call a function once for each tuple of arguments, and yield what comes back.
 
@@ -48,6 +50,8 @@ def run_in_processes(
         How many tasks are taken in advance, as joblib's ``pre_dispatch``.
     share_from : str, optional
         Arrays from this size on (such as ``"1M"``) reach the workers as memory maps of one copy.
+    stay : bool
+        Whether the workers stay for the next work, with all that they keep in memory.
 
     Examples
     --------
@@ -75,6 +79,8 @@ def run_in_processes(
             yield from outcomes
         finally:
             outcomes.close()
+            if not stay:
+                get_reusable_executor(reuse=True).shutdown()
 
 
 def attend(function: Callable[..., Outcome]) -> Callable[..., Outcome]:
@@ -100,13 +106,19 @@ class _Attended:
 
 
 @contextmanager
-def shared_folder() -> Iterator[Path]:
+def shared_folder(n_bytes: int = 0) -> Iterator[Path]:
     """Give a folder for arrays that processes share, in memory where the system offers that.
 
     It holds people's values: only we may look into it, it is removed at the end, and what killed
     runs of ours have left is removed now.
+
+    Parameters
+    ----------
+    n_bytes : int
+        What will be written into it at once, if that is known. Disk is taken where memory as a
+        folder has less, and 2 GiB.
     """
-    base = _memory()
+    base = _memory(n_bytes)
     _sweep(base)
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
     try:
@@ -119,14 +131,14 @@ def shared_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _memory() -> Path:
+def _memory(n_bytes: int) -> Path:
     """``JOBLIB_TEMP_FOLDER`` where it is set, memory as a folder where there is one, or disk."""
     if wanted := os.environ.get("JOBLIB_TEMP_FOLDER"):
         return Path(wanted)
     memory = Path("/dev/shm")  # noqa: S108 - meant, and the folder in it is our own
-    if memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**31:
-        return memory
-    return Path(tempfile.gettempdir())
+    usable = memory.is_dir() and os.access(memory, os.W_OK)
+    roomy = usable and shutil.disk_usage(memory).free > n_bytes + 2**31
+    return memory if roomy else Path(tempfile.gettempdir())
 
 
 def _sweep(base: Path) -> None:

@@ -1,5 +1,7 @@
 """ChannelCompleter, checked against brute force on every pattern of gaps."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from sklearn.decomposition import FactorAnalysis
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec import ChannelCompleter
+from idfsmec.solver import scaling
 
 N_CHANNELS, N_FEATURES = 6, 4
 CHANNELS = np.repeat([f"E{v + 1}" for v in range(N_CHANNELS)], N_FEATURES)
@@ -237,3 +240,24 @@ def test_says_what_is_wrong_with_a_parameter(wrong):
     (name,) = wrong
     with pytest.raises(ValueError, match=f"'{name}' parameter"):
         ChannelCompleter(CHANNELS, **wrong).fit(X)
+
+
+def test_a_completer_that_may_overwrite_samples_learns_the_same_without_a_copy_of_them(
+    monkeypatch,
+):
+    # The samples are many in relation to what is worked on at a time.
+    monkeypatch.setattr(scaling, "_BLOCK_ELEMENTS", 50_000)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 1)) + rng.normal(size=(6000, 200))
+    X[:, :100][rng.random(6000) < 0.3] = np.nan
+    own, new, peaks, found = X.copy(), X[:99].copy(), [], []
+    for how, samples in (("fit", X), ("fit", X), ("fit_in_place", own)):  # first, imports
+        completer = ChannelCompleter(np.repeat([0, 1], 100), max_iter=2)
+        tracemalloc.start()
+        getattr(completer, how)(samples)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        found.append(completer.transform(new))
+    assert_array_equal(found[2], found[1])
+    assert_array_equal(X[:99], new)
+    assert peaks[2] < peaks[1] - 0.8 * X.nbytes

@@ -47,6 +47,10 @@ def state(process):
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
 
 
+def command_of(process):
+    return Path(f"/proc/{process}/cmdline").read_bytes()
+
+
 def alive(process):
     try:
         return state(process) != "Z"
@@ -250,6 +254,13 @@ def test_memory_of_a_killed_run_is_swept_and_that_of_a_living_one_is_not(tmp_pat
         assert oct(folder.stat().st_mode & 0o777) == "0o700"
     assert not fresh.exists()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_workers_go_with_their_work_where_they_are_told_to():
+    gone = set(run_in_processes(os.getpgid, [(0,)] * 2, 2, stay=False))
+    assert len(gone) == 1  # they were there
+    workers = [one for one in children(os.getpid()) if b"popen_loky" in command_of(one)]
+    assert workers == []
 
 
 def test_processes_give_the_results_of_one_and_leave_no_memory(tmp_path, monkeypatch):

@@ -202,8 +202,9 @@ def benchmark(
     what it touches is computed. idfsmec report OUT makes a page of it.
     """
     from idfsmec._jobs import count_jobs
+    from idfsmec.evaluation.mapped import mapped
 
-    out = Path(out)
+    out, n_jobs = Path(out), count_jobs(jobs)
     refuse_foreign(out, force)
     check_resamples(resamples)
     named = read_tables([tables] if isinstance(tables, (str, Path)) else tables)
@@ -221,25 +222,25 @@ def benchmark(
         "tuning": tuning and str(tuning),
         "harmonize": harmonize or None,
     }
-    with warnings_as_lines():
-        results = run_experiments(
-            [str(one) for one in experiment or [Experiment.accuracy]],
-            named,
-            out,
-            protocol={key: value for key, value in changes.items() if value is not None},
-            methods=split_names(methods),
-            filler=filler,
-            classifier=classifier,
-            n_jobs=count_jobs(jobs),
-            dask=dask,
-            quiet=quiet,
-            force=force,
-        )
-    if resamples:
-        results = add_resampling(out, named, resamples, seed, quiet=quiet, force=force)
-    if audit:
-        n_jobs = count_jobs(jobs)
-        results = audit_tables(out, named, seed, n_jobs, quiet=quiet, force=force)
+    with mapped(named, n_jobs if dask is None else 1) as moved:
+        with warnings_as_lines():
+            results = run_experiments(
+                [str(one) for one in experiment or [Experiment.accuracy]],
+                moved,
+                out,
+                protocol={key: value for key, value in changes.items() if value is not None},
+                methods=split_names(methods),
+                filler=filler,
+                classifier=classifier,
+                n_jobs=n_jobs,
+                dask=dask,
+                quiet=quiet,
+                force=force,
+            )
+        if resamples:
+            results = add_resampling(out, moved, resamples, seed, quiet=quiet, force=force)
+        if audit:
+            results = audit_tables(out, moved, seed, n_jobs, quiet=quiet, force=force)
     summarize(results)
     return results
 

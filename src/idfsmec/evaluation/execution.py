@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from idfsmec._jobs import give_back_freed_arrays
 from idfsmec._workers import run_in_processes
 from idfsmec.evaluation.tables import Arrays
 from idfsmec.evaluation.units import Unit, UnitOutcome, run_unit
 
 #: How often a pool may break without finishing a single unit before we give up.
 _MOST_BREAKS = 3
+#: Bytes of tables from which on workers keep so much of the last folds that they had better go.
+_LARGE = 64 * 2**20
 
 
 class WorkersKilledError(RuntimeError):
@@ -47,12 +50,14 @@ def execute(
 def _in_processes(units: Sequence[Unit], tables: Arrays, n_jobs: int) -> Iterator[UnitOutcome]:
     """Run in processes; tables reach them as memory maps of one file each."""
     left = {unit.key: unit for unit in units}
+    large = sum(table.X.nbytes for table in tables.values()) > _LARGE
     breaks = 0
+    give_back_freed_arrays()  # of reading and describing the tables
     while left:
         tasks = [(unit, tables[unit.table]) for unit in left.values()]
         try:
             for outcome in run_in_processes(
-                run_unit, tasks, min(n_jobs, len(left)), share_from="64K"
+                run_unit, tasks, min(n_jobs, len(left)), share_from="64K", stay=not large
             ):
                 breaks = 0
                 del left[outcome.key]

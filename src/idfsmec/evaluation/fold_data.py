@@ -249,8 +249,16 @@ class FoldData:
         _in_place(scaling.apply, X)
         if filler is not None:
             about = (self.channel_of, self.table.feature_of, self.table.positions)
-            steps.append(filler.build(*about).fit(X).transform)
-            _in_place(steps[-1], X)
+            filling = filler.build(*about)
+            if hasattr(filling, "fit_in_place"):  # made again sooner than kept beside
+                filling.fit_in_place(X)
+                del X
+                X = make_alike(sites, self.table, rows.values(), rows.places)
+                _in_place(scaling.apply, X)
+            else:
+                filling.fit(X)
+            steps.append(filling.transform)
+            _in_place(filling.transform, X)
         return X, sites, steps
 
 

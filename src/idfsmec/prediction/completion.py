@@ -151,6 +151,17 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
         -------
         self : ChannelCompleter
         """
+        return self._fit(X)
+
+    @checks_parameters
+    def fit_in_place(self, X: Array) -> Self:
+        """:meth:`fit` in the memory of X, float64, which is of no use afterwards.
+
+        For whom a second copy of the samples is too much.
+        """
+        return self._fit(X, overwrite=True)
+
+    def _fit(self, X: ArrayLike, overwrite: bool = False) -> Self:
         checked = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         n_features = checked.shape[1]
         names = getattr(self, "feature_names_in_", None)
@@ -160,7 +171,7 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
         self.channel_names_, self._columns = channel_columns(channels, n_features, names)
         scaling = Scaling.learn(checked)
         self._keep(scaling, np.isnan(checked).all(axis=0))
-        values, observed = standardised(checked, self._columns, scaling)
+        values, observed = standardised(checked, self._columns, scaling, overwrite=overwrite)
         with one_blas_thread():
             auto = self.n_factors == "auto"
             n_factors = self._choose(values, observed) if auto else int(self.n_factors)
@@ -262,8 +273,10 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
         ndarray of shape (n_samples, n_features)
         """
         checked, means, _ = self._see(X)
-        expected = means @ (self.model_.loadings * self.scale_[:, None]).T + self.mean_
-        return np.where(np.isnan(checked), expected, checked)
+        expected = means @ (self.model_.loadings * self.scale_[:, None]).T
+        expected += self.mean_
+        np.copyto(expected, checked, where=~np.isnan(checked))
+        return expected
 
     def uncertainty(self, X: ArrayLike) -> Array:
         """Posterior standard deviation of every completed value, in the units of X.

@@ -18,18 +18,32 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
+# Samples standardised at a time.
+_BLOCK_ROWS = 2048
+
 
 def standardised(
-    X: Array, columns: Sequence[Indices], scaling: Scaling, usable: Mask | bool = True
+    X: Array,
+    columns: Sequence[Indices],
+    scaling: Scaling,
+    usable: Mask | bool = True,
+    *,
+    overwrite: bool = False,
 ) -> tuple[Array, Mask]:
     """Values in units of ``scaling``, 0 where the channel is missing; who has which channel.
 
-    Channels that are not usable count as missing. No value is more than 6 units away.
+    Channels that are not usable count as missing. No value is more than 6 units away. With
+    ``overwrite`` they take the place of X.
     """
-    observed = observed_channels(X, columns) & usable
-    values = scaling.apply(X)
-    values[~observed[:, channel_codes(columns)]] = 0.0
-    return np.clip(values, -FAR, FAR, out=values), observed
+    values, channel = X if overwrite else np.empty_like(X), channel_codes(columns)
+    observed = np.empty((len(X), len(columns)), dtype=bool)
+    for first in range(0, len(X), _BLOCK_ROWS):
+        block = slice(first, first + _BLOCK_ROWS)
+        observed[block] = observed_channels(X[block], columns) & usable
+        scaled = scaling.apply(X[block])
+        scaled[~observed[block][:, channel]] = 0.0
+        np.clip(scaled, -FAR, FAR, out=values[block])
+    return values, observed
 
 
 class Products(NamedTuple):

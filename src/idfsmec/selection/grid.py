@@ -101,7 +101,8 @@ def rank_each(
     check_consistent_length(X, y, groups)
     found = []
     for kept in training_samples(_num_samples(X), held_out):
-        data = [_safe_indexing(part, kept) for part in (X, y)]
+        whole = held_out is None  # a table may be large: no copy of all of it
+        data = [part if whole else _safe_indexing(part, kept) for part in (X, y)]
         extra = {}
         if groups is not None and has_fit_parameter(selector, "groups"):
             extra["groups"] = _safe_indexing(groups, kept)

@@ -107,10 +107,12 @@ def blocks(
     columns: Sequence[Columns],
     weights: Array | None = None,
     score: Array | None = None,
+    rows: NDArray[np.intp] | None = None,
 ) -> Iterator[Block]:
     """Read the channels of a table, some at a time; parameters as of ``table_cells``."""
     sizes = np.array([own.size for own in columns])
     order = seats.order
+    places = order if rows is None else rows[order]
     weight = None if weights is None else weights[order]
     for size in np.unique(sizes):
         channels = np.flatnonzero(sizes == size)
@@ -118,7 +120,7 @@ def blocks(
         for first in range(0, channels.size, per_block):
             part = channels[first : first + per_block]
             own = np.stack([columns[int(v)] for v in part])
-            loaded = _loaded(values, order, own)
+            loaded = _loaded(values, places, own)
             yield _block(part, own, loaded, weight, None if score is None else score[order])
 
 

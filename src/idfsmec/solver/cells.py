@@ -178,6 +178,7 @@ def table_cells(
     columns: Sequence[Columns],
     weights: Array | None = None,
     score: Array | None = None,
+    rows: NDArray[np.intp] | None = None,
 ) -> Cells:
     """Sum up a table by folds of people.
 
@@ -194,6 +195,8 @@ def table_cells(
         sample counts by its weight.
     score : ndarray of shape (n,), optional
         The target, if it is a number.
+    rows : ndarray of shape (n,), optional
+        Where the samples are among the values, if these have others too.
 
     Raises
     ------
@@ -211,7 +214,7 @@ def table_cells(
     """
     found: dict[int, list[CellGroup]] = {}
     some = np.zeros(seats.order.size, dtype=bool)
-    for block in blocks(values, seats, columns, weights, score):
+    for block in blocks(values, seats, columns, weights, score, rows):
         some |= (block.there > 0).any(axis=0)
         samples = block.sample_sums(seats)
         people = samples if seats.person_starts is None else block.people_sums(seats)

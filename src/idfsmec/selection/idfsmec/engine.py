@@ -192,9 +192,9 @@ class Engine:
             own = own[self.weights[own] > 0]
             weights = self.weights[own]
             total = float(weights.sum())
-        X = self.X if own.size == self.target.size else self.X[own]
-        target, deals = self.target[own], n_deals(total * X.shape[1])
+        target, deals = self.target[own], n_deals(total * self.X.shape[1])
         if self._people is None:
+            X = self.X if own.size == self.target.size else self.X[own]
             fold = value_folds(X, self.columns, N_FOLDS, deals, weights=weights)
             people = None
         else:
@@ -202,7 +202,7 @@ class Engine:
         score = target if self.n_classes == 1 else None
         codes = target if score is None else np.zeros(own.size, dtype=np.intp)
         seats = Seats.of(fold, codes, (N_FOLDS, self.n_classes), people, score)
-        return table_cells(X, seats, self.columns, weights, score)
+        return table_cells(self.X, seats, self.columns, weights, score, rows=own)
 
     def moments(self, held_out: Sequence[Indices] | None = None) -> list[TableMoments]:
         """Sum up the samples: of every fold those not held out, or once all of them."""
