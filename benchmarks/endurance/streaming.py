@@ -3,8 +3,8 @@
 ``python -m benchmarks.endurance.streaming FOLDER N_FILES...`` generates files of 30,000 rows x
 1152 columns (64 channels; 10 % missing for each person) in FOLDER, then reads and ranks the
 first of them, so many at a time as given, each in a process of its own. ``--turns FOLDER N_FILES``
-reads and sums up file after file in one process, for machines on which other programs run. Delete
-the folder afterwards.
+reads and sums up a few files at a time, in turns, in one process, for machines on which other
+programs run. Delete the folder afterwards.
 """
 
 from __future__ import annotations
@@ -13,36 +13,43 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROWS, CHANNELS, FEATURES, PER_PERSON = 30_000, 64, 18, 60
+#: Files that are read, or summed up, before it is the other's turn.
+PER_TURN = 4
 
 
-def generate(folder: Path, n_files: int) -> None:
+def generate(folder: Path, n_files: int, n_jobs: int = 1) -> None:
     """Write what is not there yet."""
     folder.mkdir(parents=True, exist_ok=True)
+    left = [one for one in range(n_files) if not (folder / f"{one:03}.parquet").exists()]
+    with ProcessPoolExecutor(n_jobs) as pool:
+        list(pool.map(partial(_write, folder), left))
+
+
+def _write(folder: Path, number: int) -> None:
     columns = [f"E{v}__f{j}" for v in range(CHANNELS) for j in range(FEATURES)]
-    for number in range(n_files):
-        path = folder / f"{number:03}.parquet"
-        if path.exists():
-            continue
-        rng = np.random.default_rng(number)
-        person = np.arange(ROWS) // PER_PERSON
-        y = person % 2
-        X = rng.standard_normal((ROWS, len(columns)), dtype=np.float32).astype(np.float64)
-        X[:, ::FEATURES] += 0.3 * y[:, None]
-        gone = rng.random((person.max() + 1, CHANNELS)) < 0.1
-        X[np.repeat(gone[person], FEATURES, axis=1)] = np.nan
-        subjects = [f"p{i + 1000 * number}" for i in person]
-        labels = np.where(y == 1, "MDD", "HC")
-        values = {column: X[:, at] for at, column in enumerate(columns)}
-        table = pa.table({"subject": subjects, "label": labels, **values})
-        pq.write_table(table, path, row_group_size=10_000)
+    rng = np.random.default_rng(number)
+    person = np.arange(ROWS) // PER_PERSON
+    y = person % 2
+    X = rng.standard_normal((ROWS, len(columns)), dtype=np.float32).astype(np.float64)
+    X[:, ::FEATURES] += 0.3 * y[:, None]
+    gone = rng.random((person.max() + 1, CHANNELS)) < 0.1
+    X[np.repeat(gone[person], FEATURES, axis=1)] = np.nan
+    subjects = [f"p{i + 1000 * number}" for i in person]
+    labels = np.where(y == 1, "MDD", "HC")
+    values = {column: X[:, at] for at, column in enumerate(columns)}
+    table = pa.table({"subject": subjects, "label": labels, **values})
+    pq.write_table(table, folder / f"{number:03}.parquet", row_group_size=10_000)
 
 
 def read(files: list[Path]) -> None:
@@ -62,37 +69,29 @@ def rank(files: list[Path]) -> None:
 
 
 def compare(files: list[Path]) -> None:
-    """Read every file and sum it up, in turns: both suffer alike from whatever else runs."""
+    """Read a few files and sum them up, in turns: both suffer alike from whatever else runs."""
     from idfsmec import IDFSMEC
     from idfsmec.selection.idfsmec.stream import collect
 
-    last = np.array([time.perf_counter(), time.process_time()])
     spent = {"reading": np.zeros(2), "summing up": np.zeros(2), "ranking": np.zeros(2)}
+    found = []
 
-    def lap(what: str) -> None:
-        nonlocal last
-        now = np.array([time.perf_counter(), time.process_time()])
-        spent[what] += now - last
-        last = now
+    def timed(what: str, work: Callable[[], Any]) -> None:
+        before = np.array([time.perf_counter(), time.process_time()])
+        work()
+        spent[what] += np.array([time.perf_counter(), time.process_time()]) - before
 
-    def in_turns() -> Iterator[Path]:
-        late = None
-        for number, file in enumerate(files):
-            lap("summing up")
-            # Who comes second finds the file in memory: that is the one, then the other.
-            read([one for one in (late, None if number % 2 else file) if one])
-            late = file if number % 2 else None
-            lap("reading")
-            if number % 5 == 0:
-                _say(files[:number], spent)
-            yield file
-        lap("summing up")
-        read([late] if late else [])
-        lap("reading")
-
-    collector = collect(in_turns(), files[0])
-    IDFSMEC().fit_summaries([collector.summary()])
-    lap("ranking")
+    for first in range(0, len(files), PER_TURN):
+        own = files[first : first + PER_TURN]
+        turns = {
+            "reading": partial(read, own),
+            "summing up": lambda own=own: found.append(collect(own, own[0]).summary()),
+        }
+        # Who comes second finds the files in memory: that is the one, then the other.
+        for what in sorted(turns, reverse=first // PER_TURN % 2 == 1):
+            timed(what, turns[what])
+        _say(files[: first + PER_TURN], spent)
+    timed("ranking", lambda: IDFSMEC().fit_summaries(found))
     _say(files, spent)
 
 

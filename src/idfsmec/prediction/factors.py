@@ -19,7 +19,7 @@ Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 # Samples standardised at a time.
-_BLOCK_ROWS = 2048
+_BLOCK_ROWS = 256
 
 
 def standardised(

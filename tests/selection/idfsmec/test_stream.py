@@ -1,5 +1,6 @@
 """Tables on the disk are ranked as they would be in memory, and read a few rows at a time."""
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from idfsmec import IDFSMEC, FeatureTable, summarise
 from idfsmec.errors import InputError
+from idfsmec.selection.idfsmec import stream
 from tests.selection.idfsmec.test_summaries import assert_same_ranking, cohort
 
 pytestmark = pytest.mark.filterwarnings("ignore:Gaps go with the label")
@@ -194,3 +196,19 @@ def test_a_name_at_two_hospitals_is_in_one_fold_of_both_and_counts_in_each():
     for name, seat in zip(("s004", "s007"), seats, strict=True):
         own = summarise(table.take((table.subjects == name).to_numpy()), min_people=1)
         assert (own.fold_people.sum(axis=-1) == seat).all()
+
+
+def test_many_pieces_are_read_ahead_and_no_thread_is_left_after_an_error(stored, monkeypatch):
+    table, folder = stored
+    monkeypatch.setattr(stream, "_ELEMENTS", 1)  # 256 rows at a time
+    large = FeatureTable.concat([table] * 9)
+    large.write(folder / "part3.parquet")
+    before = threading.active_count()
+    assert_same_ranking(IDFSMEC().fit(folder), in_memory(FeatureTable.concat([table, large])))
+    X = table.X.copy()
+    X.iloc[-1, 0] = np.inf
+    values = {"subject": table.subjects, "label": table.y, **X.reset_index(drop=True)}
+    pq.write_table(pa.table(values), folder / "part4.parquet")
+    with pytest.raises(InputError, match=r"part4.parquet: Column .* contains infinity"):
+        summarise(folder)
+    assert threading.active_count() == before

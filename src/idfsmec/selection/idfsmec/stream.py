@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ Array = NDArray[np.float64]
 _ELEMENTS = 8_000_000
 ABOUT = ("subject", "label")
 Piece = tuple[list[Array], NDArray, NDArray]
+Item = TypeVar("Item")
 
 
 def collect_files(path: Path, channels: Sequence[Any] | None = None) -> Collector:
@@ -97,18 +99,36 @@ def collect(files: Iterable[Path], like: Path, channels: Sequence[Any] | None = 
     columns = _features_of(like)
     collector = Collector(columns, channels_of(columns, channels), settings_of(read_info(like)))
     seen = _Whereabouts(pq.read_schema(like).names)
-    for file in files:
-        if differing := set(columns) ^ set(_features_of(file)):
-            raise InputError(
-                f"{file}: has other columns than {like.name}, such as {min(differing)}."
-            )
-        for values, labels, people in _pieces(file, columns, seen):
-            try:
-                collector.add_columns(values, labels, people)
-            except InputError as error:
-                raise InputError(f"{file}: {error}") from None
+    for file, piece in _ahead(_pieces_of(files, like.name, columns, seen)):
+        try:
+            collector.add_columns(*piece)
+        except InputError as error:
+            raise InputError(f"{file}: {error}") from None
     seen.warn()
     return collector
+
+
+def _pieces_of(
+    files: Iterable[Path], like: str, columns: list[str], seen: _Whereabouts
+) -> Iterator[tuple[Path, Piece]]:
+    """Pieces of files, one after the other, which all have these columns."""
+    for file in files:
+        if differing := set(columns) ^ set(_features_of(file)):
+            raise InputError(f"{file}: has other columns than {like}, such as {min(differing)}.")
+        for piece in _pieces(file, columns, seen):
+            yield file, piece
+
+
+def _ahead(pieces: Iterator[Item]) -> Iterator[Item]:
+    """Have a thread read the next piece while the last one is summed up: both wait for nothing.
+
+    They come in the same order, and one more is in memory.
+    """
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, pieces, None)
+        while (piece := coming.result()) is not None:
+            coming = reader.submit(next, pieces, None)
+            yield piece
 
 
 def parquet_files(path: Path) -> list[Path]:
