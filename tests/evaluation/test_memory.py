@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from idfsmec.evaluation import METHODS, Protocol, fold_data
+from idfsmec.evaluation.shelf import Shelf
 from idfsmec.evaluation.tables import TableArrays
 from idfsmec.evaluation.units import plan_folds
 from idfsmec.solver import scaling
@@ -75,7 +76,7 @@ def test_a_shelf_keeps_the_first_things_that_fit_and_makes_the_others_again():
         made.append(name)
         return name.upper()
 
-    shelf = fold_data.Shelf(100)
+    shelf = Shelf(100)
     for name in "abcabc":
         assert shelf.get(name, 40, lambda name=name: make(name)) == name.upper()
         assert shelf.size <= 100
