@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from idfsmec.cli import _console
+from idfsmec.cli._run import warn_of_open_cluster
 from tests.trust.conftest import make_table
 
 pytestmark = pytest.mark.slow
@@ -43,6 +44,22 @@ def test_a_warning_is_a_line_and_what_libraries_tell_programmers_is_not(capsys):
         warnings.warn("gaps go [with] the label", stacklevel=1)
         warnings.warn("call another function", DeprecationWarning, stacklevel=1)
     assert capsys.readouterr().err == "warning: gaps go [with] the label\n"
+
+
+@pytest.mark.parametrize(
+    ("address", "open_to_all"),
+    [
+        ("tcp://cluster:8786", True),
+        ("10.0.0.7:8786", True),
+        ("tls://cluster:8786", False),
+        ("tcp://127.0.0.1:8786", False),
+        ("localhost:8786", False),
+        (None, False),
+    ],
+)
+def test_a_scheduler_that_obeys_everybody_is_warned_of(address, open_to_all, capsys):
+    warn_of_open_cluster(address)
+    assert ("can read the tables and run programs there" in capsys.readouterr().err) == open_to_all
 
 
 def start(table, out, **streams):

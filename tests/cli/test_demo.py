@@ -113,6 +113,15 @@ def test_the_hook_sees_and_refuses_a_socket(tmp_path):
     assert seen[0][0] == "socket.getaddrinfo"
 
 
+@pytest.mark.parametrize("name", ["file/demo", "a" * 300])
+def test_where_nothing_can_be_written_is_said_before_anything_is_computed(tmp_path, name):
+    (tmp_path / "file").touch()
+    refused = CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path / name)])
+    assert refused.exit_code == 2
+    assert "cannot be written there" in refused.stderr
+    assert "simulating" not in refused.stderr
+
+
 def test_an_earlier_demo_is_kept_unless_forced(tmp_path):
     (tmp_path / "report.html").write_text("mine")
     refused = CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path)])

@@ -81,7 +81,7 @@ def _within_sites(
     """Least squares of complete values on sites and covariates."""
     there = np.unique(member)
     design = np.column_stack([member[:, None] == there, covariates])
-    solution = np.linalg.lstsq(design, X)[0]
+    solution = np.linalg.lstsq(design, X, rcond=None)[0]
     scale = np.sqrt(np.mean((X - design @ solution) ** 2, axis=0))
     scale[scale <= _ROUNDING * np.sqrt(np.mean(X**2, axis=0))] = 0.0
     # Sites count by all their samples: gaps within a site do not move the common location.
