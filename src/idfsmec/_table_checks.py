@@ -21,6 +21,7 @@ GROUPS = (SUBJECT, "label")
 #: Name of the column that says at which hospital a row was recorded.
 SITE = "site"
 RowName = Callable[[int], str]
+_COPIES_LATE = int(pd.__version__.split(".")[0]) >= 3
 
 
 def name_row(position: int) -> str:
@@ -74,7 +75,7 @@ def clean_features(X: pd.DataFrame, name_row: RowName = name_row) -> pd.DataFram
     if len(X) == 0:
         raise InputError("The table has no rows.")
     if all(dtype == np.float64 for dtype in X.dtypes):
-        clean = X.reset_index(drop=True)
+        clean = _copied(X)
     else:
         values = [_as_numbers(X[column], name_row) for column in given]
         clean = pd.DataFrame(np.column_stack(values))
@@ -87,6 +88,13 @@ def clean_features(X: pd.DataFrame, name_row: RowName = name_row) -> pd.DataFram
             "repair the value, or leave it empty if the channel is missing there."
         )
     return clean
+
+
+def _copied(X: pd.DataFrame) -> pd.DataFrame:
+    """Copy numbers row by row, as everybody wants them; pandas 3 does it once somebody writes."""
+    if _COPIES_LATE:
+        return X.reset_index(drop=True)
+    return pd.DataFrame(np.array(X, order="C"), copy=False)
 
 
 def _as_numbers(column: pd.Series, name_row: RowName) -> np.ndarray:
