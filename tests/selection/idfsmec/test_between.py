@@ -196,3 +196,20 @@ def test_a_pattern_of_fewer_samples_than_columns_is_withheld():
     assert "fewer samples of a class" not in summary.describe()
     (few,) = sites_of(cohort(22, missing=0.0, per_person=1), 1)
     assert "fewer samples of a class than columns" in few.describe()
+
+
+def test_a_few_samples_of_rare_patterns_are_left_out_of_all_sums_if_that_tells_more():
+    table = cohort(60, missing=0.0)
+    X = table.X.reset_index(drop=True)
+    X.loc[[4, 17], [column for column in X if column.startswith("T7")]] = np.nan
+    few = FeatureTable(X, table.y, table.subjects)
+    with pytest.warns(UserWarning, match="2 of 180 samples that have rare patterns of channels"):
+        summary = summarise(few, between=True, n_folds=2)
+    kept = few.take(np.setdiff1d(np.arange(180), [4, 17]))
+    wanted = summarise(kept, between=True, n_folds=2)
+    assert len(summary.patterns) == len(wanted.patterns) == 1
+    for one, other in zip(summary.sums, wanted.sums, strict=True):
+        assert_array_equal(one.sum_xx, other.sum_xx)
+    assert_array_equal(summary.class_total, wanted.class_total)
+    assert "samples that have rare patterns" in summary.describe()
+    assert "rare" not in wanted.describe()

@@ -14,6 +14,10 @@ channels, if what follows from them and from the sums of single channels is over
    is over these, or folds take no part in it, and it is over whole patterns.
 
 A person who has samples of several patterns is one of each.
+
+A few samples of rare patterns are enough to break the second rule. Where these are at most a tenth
+of a class, and more is told without them, they are left out of all sums: what is not in any sum
+does not follow from differences.
 """
 
 from __future__ import annotations
@@ -30,6 +34,9 @@ from idfsmec.selection.idfsmec.differences import Seating, anchors
 from idfsmec.selection.idfsmec.summary import Summary
 from idfsmec.solver import PatternSums
 from idfsmec.table import FeatureTable
+
+# So large a share of a class's samples may be left out.
+_RARE = 0.1
 
 Mask = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -70,6 +77,35 @@ class Holders:
         samples = np.zeros((people.size, observed.shape[1]), dtype=np.int64)
         np.add.at(samples, member, observed)
         return cls(patterns, holds, samples, name_folds(people, N_FOLDS, N_DEALS), rows)
+
+    def common(self, widths: Indices, min_people: int) -> Mask:
+        """Patterns of which each has enough people and samples to be told, if all others are."""
+        people, samples = self.holds.sum(axis=1), np.bincount(self.rows)
+        return (people >= min_people) & (samples > self.patterns @ widths)
+
+
+def common_samples(table: FeatureTable, min_people: int) -> Mask:
+    """Which samples do not have a rare pattern of channels, as far as these are few.
+
+    Parameters
+    ----------
+    table : FeatureTable
+    min_people : int
+
+    Returns
+    -------
+    ndarray of bool, shape (n_samples,)
+    """
+    observed, names = table.observed.to_numpy(), table.subjects.astype(str).to_numpy()
+    widths = np.array([table.column_channels.count(channel) for channel in table.channels])
+    kept = np.ones(len(table), dtype=bool)
+    for label in table.y.unique():
+        own = np.flatnonzero((table.y == label).to_numpy())
+        holders = Holders.of(observed[own], names[own])
+        common = holders.common(widths, min_people) | ~holders.patterns.any(axis=1)
+        if not common.all() and (rare := ~common[holders.rows]).mean() <= _RARE:
+            kept[own[rare]] = False
+    return kept
 
 
 def between_channels(
@@ -155,10 +191,10 @@ def tell(holders: Holders, seats: Sequence[Seating], widths: Indices, min_people
     """
     hidden = np.array([seat.n_folds == 0 for seat in seats])
     n_people = holders.holds.sum(axis=1)
-    told = holders.patterns.any(axis=1) & (n_people >= min_people)
-    told &= ~holders.patterns[:, hidden].any(axis=1)
+    told = np.asarray(holders.patterns.any(axis=1))
+    told = told & ~holders.patterns[:, hidden].any(axis=1)
     if min_people > 1:
-        told &= np.bincount(holders.rows, minlength=told.size) > holders.patterns @ widths
+        told = told & holders.common(widths, min_people)
     while min_people > 1:
         for v, seat in enumerate(seats):
             own = told & holders.patterns[:, v]

@@ -9,13 +9,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pyarrow.dataset import Dataset
 
 from idfsmec._table_checks import warn_of_two_sites
 from idfsmec._table_files import file_format
 from idfsmec.errors import InputError
 from idfsmec.selection.idfsmec._summary_files import ENDING
-from idfsmec.selection.idfsmec.between import between_channels
+from idfsmec.selection.idfsmec.between import between_channels, common_samples
 from idfsmec.selection.idfsmec.channel_loss import N_FOLDS
 from idfsmec.selection.idfsmec.collect import Collector, settings_of
 from idfsmec.selection.idfsmec.stream import channels_of, collect_dataset, collect_files
@@ -63,7 +64,8 @@ def summarise(
         :meth:`idfsmec.prediction.ChannelCompleter.fit_summaries` and
         :meth:`idfsmec.selection.CrossChannelReranker.fit_summaries` need. Patterns of channels
         from which anything over fewer than ``min_people`` people would follow are withheld, with
-        a warning. The table is then read whole.
+        a warning; a few samples of rare patterns are left out of all sums if that tells more. The
+        table is then read whole.
 
     Returns
     -------
@@ -83,7 +85,9 @@ def summarise(
         raise InputError(f"min_people={min_people}: give 1 or more.", argument="min_people")
     if n_folds not in (1, 2, 4):
         raise InputError(f"n_folds={n_folds}: give 1, 2 or 4.", argument="n_folds")
-    table = _whole(table, dask) if between else table
+    labels = tuple(labels)
+    if between:
+        return _with_products(_whole(table, dask), min_people, n_folds, labels)
     on_frame = hasattr(table, "to_delayed")
     if dask is not None or on_frame:
         if min_people > 1 or n_folds < N_FOLDS or tuple(labels):
@@ -95,15 +99,41 @@ def summarise(
 
         return summarise_frame(table) if on_frame else summarise_files(_path(table), dask)
     collector = collected(table)
+    return collector.summary(min_people, n_folds, _alike(labels, collector.labels))
+
+
+def _with_products(
+    table: FeatureTable, min_people: int, n_folds: int, labels: Iterable[Any]
+) -> Summary:
+    """Sum up with products between channels; without rare samples, if that tells more."""
+    summary = _products(table, min_people, n_folds, labels)
+    kept = common_samples(table, min_people) if min_people > 1 else np.ones(len(table), dtype=bool)
+    if kept.any() and not kept.all():
+        fewer = _products(table.take(kept), min_people, n_folds, labels)
+        if _n_told(fewer) > _n_told(summary):
+            rare = (
+                f"{(~kept).sum()} of {kept.size} samples that have rare patterns of channels, "
+                "which are in no sum"
+            )
+            summary = replace(fewer, withheld=(*fewer.withheld, rare))
+    if about := [one for one in summary.withheld if "patterns of channels" in one]:
+        folds = "" if summary.n_folds == 1 else "; fewer folds may let more be told"
+        warnings.warn(f"Withheld: {'; '.join(about)}{folds}.", UserWarning, stacklevel=3)
+    return summary
+
+
+def _products(
+    table: FeatureTable, min_people: int, n_folds: int, labels: Iterable[Any]
+) -> Summary:
+    collector = collected(table)
     wanted = _alike(labels, collector.labels)
     summary, seating = collector.told(min_people, n_folds, wanted)
-    if between and isinstance(table, FeatureTable):
-        patterns, withheld = between_channels(table, summary, seating)
-        summary = replace(summary, patterns=patterns, withheld=(*summary.withheld, *withheld))
-        if withheld:
-            fewer = "" if summary.n_folds == 1 else "; fewer folds may let more be told"
-            warnings.warn(f"Withheld: {'; '.join(withheld)}{fewer}.", UserWarning, stacklevel=2)
-    return summary
+    patterns, withheld = between_channels(table, summary, seating)
+    return replace(summary, patterns=patterns, withheld=(*summary.withheld, *withheld))
+
+
+def _n_told(summary: Summary) -> float:
+    return float(sum(one.count.sum() for one in summary.patterns))
 
 
 def _whole(table: Any, dask: Any) -> FeatureTable:
