@@ -28,7 +28,7 @@ class Disclosed:
     sums, total, people, have
         As of a :class:`~idfsmec.Summary`.
     withheld : tuple of str
-    seating : list of dict
+    seating : list of list of Seating
         For every class and channel how its sums are told.
     """
 
