@@ -19,7 +19,7 @@ Indices = NDArray[np.intp]
 
 # Indicator columns per matrix product: enough for BLAS to work well, few enough to waste little
 # when a feature computed ahead is never chosen.
-_COLUMNS_AHEAD = 40
+_COLUMNS_AHEAD = 80
 # Table cells that cost less than another call: few features are all computed at once.
 _CELLS_AHEAD = 2**18
 # Keeps the quotient finite for a feature that shares nothing with those chosen.
