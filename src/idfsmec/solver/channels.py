@@ -208,9 +208,11 @@ def _scaled(moments: Moments, unit: Array, options: Options) -> tuple[Array, Arr
     A, P, y2 = moments.centred()
     seen = np.where(moments.count > 0, moments.count, moments.total)
     weight = moments.total / seen if options.inverse_probability else np.ones_like(seen)
-    A = 0.5 * (A + A.swapaxes(1, 2)) / (unit[:, :, None] * unit[:, None, :])
-    P = P / unit[:, None, :]
-    return A * weight[:, None, None], P * weight[:, None, None], y2 * weight
+    A = A + A.swapaxes(1, 2)  # large for many features: one more array, changed in place
+    A *= 0.5
+    A /= unit[:, :, None] * unit[:, None, :]
+    A *= weight[:, None, None]
+    return A, P / unit[:, None, :] * weight[:, None, None], y2 * weight
 
 
 def _solve_size(
