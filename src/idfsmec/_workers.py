@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +23,9 @@ Outcome = TypeVar("Outcome")
 #: Seconds after which a folder without a lock belongs to nobody.
 _SETTLED = 10.0
 _PREFIX = "idfsmec-shared-"
+#: Memory as a folder, where Linux has also the semaphores of joblib's workers.
+_MEMORY = Path("/dev/shm")  # noqa: S108 - meant, and the folders in it are our own
+_SEMAPHORES = "sem.loky-"
 
 
 def run_in_processes(
@@ -62,7 +65,7 @@ def run_in_processes(
         for task in tasks:
             yield function(*task)
         return
-    with nullcontext() if share_from is None else shared_folder() as folder:
+    with shared_folder() as folder:
         pool = joblib.Parallel(
             n_jobs=n_jobs,
             backend="loky",
@@ -70,11 +73,12 @@ def run_in_processes(
             batch_size=1,
             pre_dispatch=queued,
             max_nbytes=share_from,
-            temp_folder=None if folder is None else str(folder),
+            temp_folder=str(folder),
         )
         attended = attend(function)
         with deaf_to_ctrl_c():
             outcomes = pool(joblib.delayed(attended)(*task) for task in tasks)
+        _write_semaphores(folder)
         try:
             yield from outcomes
         finally:
@@ -135,10 +139,9 @@ def _memory(n_bytes: int) -> Path:
     """``JOBLIB_TEMP_FOLDER`` where it is set, memory as a folder where there is one, or disk."""
     if wanted := os.environ.get("JOBLIB_TEMP_FOLDER"):
         return Path(wanted)
-    memory = Path("/dev/shm")  # noqa: S108 - meant, and the folder in it is our own
-    usable = memory.is_dir() and os.access(memory, os.W_OK)
-    roomy = usable and shutil.disk_usage(memory).free > n_bytes + 2**31
-    return memory if roomy else Path(tempfile.gettempdir())
+    usable = _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK)
+    roomy = usable and shutil.disk_usage(_MEMORY).free > n_bytes + 2**31
+    return _MEMORY if roomy else Path(tempfile.gettempdir())
 
 
 def _sweep(base: Path) -> None:
@@ -151,4 +154,22 @@ def _sweep(base: Path) -> None:
             if not ours or is_running(process) or time.time() - about.st_mtime < _SETTLED:
                 continue
             take_lock(folder / "lock", "in use").close()
+            _remove_semaphores(folder)
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_semaphores(folder: Path) -> None:
+    """Write down the names of the semaphores of our workers, for whoever sweeps.
+
+    They have 32 bytes each and hold nothing of anybody, but a killed run leaves them for ever.
+    Others use such names too, so that only what is written down is known to be ours.
+    """
+    names = [one.name for one in _MEMORY.glob(f"{_SEMAPHORES}{os.getpid()}-*")]
+    (folder / "semaphores").write_text("\n".join(names))
+
+
+def _remove_semaphores(folder: Path) -> None:
+    with suppress(FileNotFoundError):
+        for name in (folder / "semaphores").read_text().split():
+            if name.startswith(_SEMAPHORES) and "/" not in name:
+                (_MEMORY / name).unlink(missing_ok=True)

@@ -58,6 +58,12 @@ def alive(process):
         return False
 
 
+def hear_signals():
+    """What is ignored here, after ``nohup`` or behind ``&``, a child would ignore too."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @contextmanager
 def running(table, out, *, preexec=None):
     """A long benchmark in processes that has finished at least one unit."""
@@ -67,7 +73,7 @@ def running(table, out, *, preexec=None):
         stderr=subprocess.PIPE,
         text=True,
         env=ENVIRONMENT,
-        preexec_fn=preexec or partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=preexec or hear_signals,
     ) as process:
         try:
             assert "to do" in process.stderr.readline()
@@ -254,6 +260,41 @@ def test_memory_of_a_killed_run_is_swept_and_that_of_a_living_one_is_not(tmp_pat
         assert oct(folder.stat().st_mode & 0o777) == "0o700"
     assert not fresh.exists()
     assert list(tmp_path.iterdir()) == []
+
+
+KILLED = """
+import os, signal
+from pathlib import Path
+from idfsmec._workers import run_in_processes
+outcomes = run_in_processes(divmod, [(number, 3) for number in range(99)], 2)
+next(outcomes)
+print(*Path("/dev/shm").glob(f"*{os.getpid()}*"), flush=True)
+os.killpg(0, signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+def test_what_workers_of_a_killed_run_left_in_memory_is_swept_and_nothing_else():
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+    )
+    left = [path for path in map(Path, done.stdout.split()) if path.exists()]
+    (folder,) = (one for one in left if one.is_dir())  # ours: joblib has none beside it
+    semaphores = [one for one in left if one.name.startswith("sem.loky-")]
+    foreign = semaphores[0].with_name(f"{semaphores[0].name}-of-somebody-else")
+    foreign.write_bytes(bytes(32))
+    try:
+        os.utime(folder, (0, 0))
+        with shared_folder():
+            assert [one for one in left if one.exists()] == []
+            assert foreign.exists()
+    finally:
+        foreign.unlink()
 
 
 def test_workers_go_with_their_work_where_they_are_told_to():
