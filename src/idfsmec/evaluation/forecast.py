@@ -21,22 +21,22 @@ Paces = Mapping[str, Mapping[str, float]]
 # What a unit of a default comparison takes on 1650 samples of 19 x 18 features, and to which power
 # of the number of values that grows: docs/studies/speed.md, "A whole comparison".
 _USUAL = {
-    "IDFS-MEC": (1.3, 0.6),
-    "ReliefF": (1.3, 0.9),
-    "mRMR": (0.7, 0.8),
-    "CMIM": (0.8, 0.9),
-    "MRMSR": (0.9, 0.9),
-    "RRCT": (0.8, 0.8),
+    "IDFS-MEC": (1.2, 0.6),
+    "ReliefF": (1.2, 0.9),
+    "mRMR": (0.6, 0.8),
+    "CMIM": (0.8, 0.8),
+    "MRMSR": (0.8, 0.8),
+    "RRCT": (0.6, 0.9),
     "PS-NSGA": (110.0, 1.5),
-    "RFS": (3.0, 1.2),
-    "FSOR": (0.5, 1.6),
-    "GRMOR": (0.6, 1.8),
-    "CD-LSR": (2.1, 0.7),
+    "RFS": (1.8, 1.1),
+    "FSOR": (0.4, 1.5),
+    "GRMOR": (0.6, 1.4),
+    "CD-LSR": (1.7, 0.8),
     "all features": (0.3, 1.2),
     "random": (0.3, 0.3),
     "ANOVA F": (0.3, 0.7),
-    "random forest": (6.8, 0.5),
-    "gradient boosting": (1.3, 0.9),
+    "random forest": (3.2, 0.4),
+    "gradient boosting": (0.9, 0.9),
 }
 _USUAL_VALUES = 1650 * 342
 _USUAL_FITS = 6  # five inner folds and the whole training fold
