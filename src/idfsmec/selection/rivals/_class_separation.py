@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ROUNDING = 2.0**-24  # of one operation in single precision
-# Rows whose distances are looked at together, differences that stay in a core's cache, and subsets
-# that share them.
+# Rows whose distances are looked at together, differences that stay in a core's cache, others in
+# it at least (a product of few rows is a slow one), and subsets that share them.
 _ROWS = 8
-_DIFFERENCES = 2**17
+_DIFFERENCES = 2**18
+_OTHERS = 48
 _SUBSETS = 64
 # Up to so many distances are compared one by one.
 _FEW = 24
@@ -125,18 +126,26 @@ class ClassSeparation:
     ) -> tuple[float, Codes, Codes]:
         """Separation of a subset, and the farthest and nearest of each sample."""
         X = self._X[:, mask]
-        extremes = []
+        means, partners = [], []
         for (sample, partner), sign in ((far, -1.0), (near, 1.0)):
-            apart = X.take(sample, axis=0)
-            apart -= X.take(partner, axis=0)
-            distance = np.abs(apart, out=apart).sum(axis=1)
-            if sample.size > len(X):  # samples come in order, some of them repeatedly
-                order = np.lexsort([sign * distance, sample])
-                first = order[np.flatnonzero(np.diff(sample[order], prepend=-1))]
-                partner, distance = partner[first], distance[first]
-            extremes.append((distance.mean(), partner))
-        (within, farthest), (between, nearest) = extremes
-        return float((within - between) / X.shape[1]), farthest, nearest
+            if sample.size > len(X):
+                partner = _best_partners(X, sample, partner, sign)
+            apart = X.take(partner, axis=0)
+            apart -= X
+            means.append(np.abs(apart, out=apart).sum() / apart.size)
+            partners.append(partner)
+        return float(means[0] - means[1]), partners[0], partners[1]
+
+
+def _best_partners(X: Floats, sample: Codes, partner: Codes, sign: float) -> Codes:
+    """One partner of each sample; samples come in order, some of them repeatedly."""
+    several = np.flatnonzero((np.bincount(sample) > 1)[sample])
+    distance = np.zeros(sample.size)
+    apart = X.take(sample[several], axis=0)
+    apart -= X.take(partner[several], axis=0)
+    distance[several] = sign * np.abs(apart, out=apart).sum(axis=1)
+    order = np.lexsort([distance, sample])
+    return partner[order[np.flatnonzero(np.diff(sample[order], prepend=-1))]]
 
 
 def _different(partners: Sequence[Codes]) -> Ends:
@@ -167,8 +176,10 @@ class _Search:
     def __init__(self, X: Singles, weights: Singles, doubt: Singles) -> None:
         self._X, self._weights, self._doubt = X, weights, doubt
         n_samples, (n_features, n_subsets) = len(X), weights.shape
-        self._step = max(_DIFFERENCES // (_ROWS * max(n_features, 1)), 1)
-        self._differences = np.empty(_ROWS * self._step * n_features, dtype=np.float32)
+        self._together = max(min(_DIFFERENCES // (_OTHERS * n_features), _ROWS), 1)
+        self._step = max(_DIFFERENCES // (self._together * n_features), 1)
+        size = self._together * self._step * n_features
+        self._differences = np.empty(size, dtype=np.float32)
         self._room = np.empty(_ROWS * n_samples * n_subsets, dtype=np.float32)
 
     def look(self, blocks: Sequence[tuple[int, int, int]]) -> tuple[_Extremes, _Extremes]:
@@ -187,16 +198,19 @@ class _Search:
 
     def _distances(self, begin: int, end: int, first: int, last: int, weights: Singles) -> Singles:
         """Distances of shape (rows, others, subsets)."""
-        rows, n_features = self._X[begin:end, None], self._X.shape[1]
-        n_rows, n_others, n_subsets = end - begin, last - first, weights.shape[1]
-        found = self._room[: n_rows * n_others * n_subsets].reshape(n_rows, n_others, n_subsets)
-        for start in range(0, n_others, self._step):
-            others = self._X[None, first + start : min(first + start + self._step, last)]
-            n_here = others.shape[1]
-            apart = self._differences[: n_rows * n_here * n_features]
-            apart = apart.reshape(n_rows, n_here, n_features)
-            np.abs(np.subtract(rows, others, out=apart), out=apart)
-            np.matmul(apart, weights, out=found[:, start : start + n_here])
+        n_features, n_subsets = weights.shape
+        shape = (end - begin, last - first, n_subsets)
+        found = self._room[: shape[0] * shape[1] * n_subsets].reshape(shape)
+        for top in range(0, shape[0], self._together):
+            own = slice(top, min(top + self._together, shape[0]))
+            rows = self._X[begin:end][own, None]
+            for start in range(0, shape[1], self._step):
+                there = slice(start, min(start + self._step, shape[1]))
+                others = self._X[None, first:last][:, there]
+                apart = self._differences[: rows.size * others.shape[1]]
+                apart = apart.reshape(len(rows), others.shape[1], n_features)
+                np.abs(np.subtract(rows, others, out=apart), out=apart)
+                np.matmul(apart, weights, out=found[own, there])
         return found
 
 
