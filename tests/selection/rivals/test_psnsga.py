@@ -13,7 +13,8 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from idfsmec.selection import PSNSGA
-from idfsmec.selection.rivals.psnsga import ReferenceSurvival, beats, cross, fronts, mutate
+from idfsmec.selection.rivals._fronts import ReferenceSurvival, beats, fronts
+from idfsmec.selection.rivals.psnsga import cross, mutate
 from idfsmec.selection.rivals.subset_fitness import SubsetFitness, stratified_folds
 
 
