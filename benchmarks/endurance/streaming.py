@@ -63,7 +63,7 @@ def read(files: list[Path]) -> None:
 def rank(files: list[Path]) -> None:
     """Sum up the files and rank from the sums."""
     from idfsmec import IDFSMEC
-    from idfsmec.selection.idfsmec.stream import collect
+    from idfsmec.summaries.stream import collect
 
     IDFSMEC().fit_summaries([collect(files, files[0]).summary()])
 
@@ -71,7 +71,7 @@ def rank(files: list[Path]) -> None:
 def compare(files: list[Path]) -> None:
     """Read a few files and sum them up, in turns: both suffer alike from whatever else runs."""
     from idfsmec import IDFSMEC
-    from idfsmec.selection.idfsmec.stream import collect
+    from idfsmec.summaries.stream import collect
 
     spent = {"reading": np.zeros(2), "summing up": np.zeros(2), "ranking": np.zeros(2)}
     found = []
@@ -124,7 +124,7 @@ def one(what: str, folder: Path, count: int) -> None:
     """Do one thing, and say how long it took and how much memory."""
     files = sorted(folder.glob("*.parquet"))[:count]
     if what == "rank":
-        import idfsmec.selection.idfsmec.summarise  # noqa: F401 - importing is no reading
+        import idfsmec.summaries.summarise  # noqa: F401 - importing is no reading
     wall, cpu = time.perf_counter(), time.process_time()
     (read if what == "read" else rank)(files)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

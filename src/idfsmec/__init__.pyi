@@ -41,6 +41,9 @@ from . import (
     solver as solver,
 )
 from . import (
+    summaries as summaries,
+)
+from . import (
     table as table,
 )
 from ._version import __version__
@@ -51,10 +54,9 @@ from .selection import (
     CrossChannelReranker,
     IDFSPath,
     StabilitySelector,
-    Summary,
     idfs_path,
-    summarise,
 )
+from .summaries import Summary, summarise
 from .table import FeatureTable
 
 __all__ = [

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from idfsmec import IDFSMEC, IDFSMECCV, FeatureTable, summarise
 from idfsmec.cli import app
-from tests.selection.idfsmec.test_summaries import by_person, cohort
+from tests.summaries.test_summaries import by_person, cohort
 
 pytestmark = pytest.mark.filterwarnings("ignore:Gaps go with the label")
 runner = CliRunner()

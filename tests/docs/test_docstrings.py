@@ -9,7 +9,16 @@ pytestmark = pytest.mark.slow
 
 validate = pytest.importorskip("numpydoc.validate").validate
 
-ROOMS = ["recordings", "missing", "features", "solver", "selection", "prediction", "evaluation"]
+ROOMS = [
+    "recordings",
+    "missing",
+    "features",
+    "solver",
+    "summaries",
+    "selection",
+    "prediction",
+    "evaluation",
+]
 MODULES = ["idfsmec", *(f"idfsmec.{room}" for room in [*ROOMS, "paper", "report", "errors"])]
 #: Form, and agreement with the signature. How much is said is left to the author.
 CHECKS = {

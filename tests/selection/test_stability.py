@@ -14,7 +14,7 @@ from idfsmec.evaluation import METHODS, find_methods
 from idfsmec.selection import IDFSMEC, MRMR, StabilitySelector, stability
 from idfsmec.selection.halves import complementary_halves
 from idfsmec.solver import Scaling
-from tests.selection.idfsmec import test_summaries as sums
+from tests.summaries import test_summaries as sums
 
 
 # The checks' features are all alike informative, so that none is picked on nearly all halves.

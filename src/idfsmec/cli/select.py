@@ -28,7 +28,8 @@ from idfsmec.errors import InputError
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
     import pandas as pd
 
-    from idfsmec.selection import IDFSMEC, StabilitySelector, Summary
+    from idfsmec.selection import IDFSMEC, StabilitySelector
+    from idfsmec.summaries import Summary
     from idfsmec.table import FeatureTable
 
 if TYPE_CHECKING:  # from Python one name, or several
@@ -175,16 +176,8 @@ def _select_by_sums(
     halves: bool,
 ) -> pd.DataFrame:
     """Rank from sums alone: what summaries have, and what tables are turned into."""
-    from idfsmec.selection import (
-        IDFSMEC,
-        StabilitySelector,
-        Summary,
-        channel_frame,
-        ranking_frame,
-        summarise,
-    )
-    from idfsmec.selection.idfsmec.alike import harmonize_summaries
-    from idfsmec.selection.idfsmec.summary import combine
+    from idfsmec.selection import IDFSMEC, StabilitySelector, channel_frame, ranking_frame
+    from idfsmec.summaries import Summary, combine, harmonize_summaries, summarise
 
     warn_of_open_cluster(dask)
     parts = []

@@ -14,7 +14,7 @@ from idfsmec.cli._progress import shown
 from idfsmec.errors import ExistingFileError, InputError
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
-    from idfsmec.selection import Summary
+    from idfsmec.summaries import Summary
 
 ENDING = ".summary"
 
@@ -77,8 +77,8 @@ def summarise(
     Nothing is random, so there is no --seed; one pass over the rows, no --jobs.
     """
     from idfsmec._files import check_writable
-    from idfsmec.selection import Summary
-    from idfsmec.selection import summarise as sum_up
+    from idfsmec.summaries import Summary
+    from idfsmec.summaries import summarise as sum_up
 
     source, path = Path(table), Path(output)
     if source.suffix.lower() == ENDING:

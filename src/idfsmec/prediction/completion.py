@@ -26,8 +26,8 @@ from idfsmec._parameters import (
 )
 from idfsmec.errors import InputError
 from idfsmec.prediction.factors import FactorModel, Products, standardised
-from idfsmec.selection.idfsmec.summary import Summary, combine_products
 from idfsmec.solver import Scaling
+from idfsmec.summaries.summary import Summary, combine_products
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

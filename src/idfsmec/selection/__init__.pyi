@@ -7,8 +7,6 @@ from .grid import GridSelector, rank_grid
 from .idfsmec.estimator import IDFSMEC
 from .idfsmec.path import IDFSPath, idfs_path
 from .idfsmec.search import IDFSMECCV
-from .idfsmec.summarise import summarise
-from .idfsmec.summary import Summary
 from .rivals import (
     CDLSR,
     CMIM,
@@ -29,8 +27,6 @@ __all__ = [
     "IDFSPath",
     "idfs_path",
     "StabilitySelector",
-    "Summary",
-    "summarise",
     "CrossChannelReranker",
     "CDLSR",
     "CMIM",

@@ -24,7 +24,7 @@ from idfsmec.errors import InputError
 from idfsmec.selection._base import RankingSelector
 from idfsmec.selection.idfsmec.engine import Engine, table_engine
 from idfsmec.selection.idfsmec.estimator import IDFSMEC
-from idfsmec.selection.idfsmec.summary import Summary, combine_products
+from idfsmec.summaries.summary import Summary, combine_products
 
 Array = NDArray[np.float64]
 Three = tuple[Array, Array, Array]

@@ -37,7 +37,7 @@ from idfsmec.selection.agreement import (
 )
 from idfsmec.selection.halves import complementary_halves, fold_halves, half_ranks
 from idfsmec.selection.idfsmec.estimator import IDFSMEC
-from idfsmec.selection.idfsmec.summary import Summary, combine
+from idfsmec.summaries.summary import Summary, combine
 
 Indices = NDArray[np.intp]
 

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec import IDFSMEC, StabilitySelector, idfs_path
 from idfsmec._groups import name_folds
-from idfsmec.selection.idfsmec.nameless import value_folds
 from idfsmec.solver import clipped_error
+from idfsmec.summaries.dealing import value_folds
 
 pytestmark = pytest.mark.filterwarnings("ignore:Gaps go with the label")
 

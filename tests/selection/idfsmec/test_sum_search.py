@@ -11,7 +11,7 @@ from idfsmec import IDFSMEC, IDFSMECCV, FeatureTable, summarise
 from idfsmec._groups import name_folds
 from idfsmec.errors import InputError
 from idfsmec.solver import Options, channel_weights, clipped_error, solve_channels, table_moments
-from tests.selection.idfsmec.test_summaries import assert_same_ranking, by_person, cohort
+from tests.summaries.test_summaries import assert_same_ranking, by_person, cohort
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Gaps go with the label"),

@@ -14,14 +14,10 @@ from numpy.typing import NDArray
 
 from idfsmec._jobs import Processes
 from idfsmec.solver import Cells, ChannelFits, HeldOut, Options, held_out_errors, solve_channels
+from idfsmec.summaries.dealing import N_DEALS, N_FOLDS
 
 Array = NDArray[np.float64]
 
-#: Folds of people that judge the channels.
-N_FOLDS = 4
-#: Ways to deal people to folds, all of which judge: who happens to be in a fold with whom counts
-#: less.
-N_DEALS = 2
 # Tables of more numbers (samples x features) are judged by one deal.
 _LARGE = 1_000_000
 # A loss needs less accuracy than the weights of features: at this one losses are off by 2 % at

@@ -24,16 +24,8 @@ from idfsmec._jobs import Processes, one_blas_thread
 from idfsmec._parameters import Constraints, StrOptions, integer, number
 from idfsmec.selection._base import encode_labels, refuse_infinite
 from idfsmec.selection.grid import training_samples
-from idfsmec.selection.idfsmec.channel_loss import (
-    N_DEALS,
-    N_FOLDS,
-    ChannelLosses,
-    judge,
-    n_deals,
-    tables_at_a_time,
-)
+from idfsmec.selection.idfsmec.channel_loss import ChannelLosses, judge, n_deals, tables_at_a_time
 from idfsmec.selection.idfsmec.fits import Fits
-from idfsmec.selection.idfsmec.nameless import value_folds
 from idfsmec.solver import (
     Cells,
     HeldOut,
@@ -45,6 +37,7 @@ from idfsmec.solver import (
     table_cells,
     table_moments,
 )
+from idfsmec.summaries.dealing import N_DEALS, N_FOLDS, value_folds
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -21,12 +21,12 @@ from idfsmec.errors import InputError
 from idfsmec.missing.association import association_warning
 from idfsmec.selection._base import RankingSelector, refuse_infinite
 from idfsmec.selection.effects import effects_of_sums
-from idfsmec.selection.idfsmec.alike import harmonize_summaries
 from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
-from idfsmec.selection.idfsmec.collect import Collector
 from idfsmec.selection.idfsmec.sum_engine import SumEngine
-from idfsmec.selection.idfsmec.summary import Summary, combine
 from idfsmec.solver import Cells
+from idfsmec.summaries.alike import harmonize_summaries
+from idfsmec.summaries.collect import Collector
+from idfsmec.summaries.summary import Summary, combine
 
 
 def is_stored(X: Any) -> bool:
@@ -128,7 +128,7 @@ class FitsSums(ChannelEstimator, RankingSelector):
                 "sample_weight: labels and people are columns of the table, and its samples have "
                 "no weights."
             )
-        from idfsmec.selection.idfsmec.summarise import collected
+        from idfsmec.summaries.summarise import collected
 
         channels = None if self.channels is None else np.asarray(self.channels).tolist()
         self._fit_sums(collected(source, channels).summary(), depth=1)

@@ -16,8 +16,8 @@ from idfsmec.errors import InputError
 from idfsmec.selection.idfsmec.channel_loss import judge
 from idfsmec.selection.idfsmec.engine import pose, solve_and_judge, solve_and_weigh
 from idfsmec.selection.idfsmec.fits import Fits
-from idfsmec.selection.idfsmec.summary import Summary
 from idfsmec.solver import Cells, HeldOut, Options
+from idfsmec.summaries.summary import Summary
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from idfsmec.selection.defaults import USUAL_N_FEATURES
 from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
 from idfsmec.selection.idfsmec.estimator import IDFSMEC
 from idfsmec.selection.idfsmec.sum_engine import SumEngine
-from idfsmec.selection.idfsmec.summary import Summary, combine
 from idfsmec.selection.tuning import Trial, Tuned, nearest_setting
+from idfsmec.summaries.summary import Summary, combine
 
 #: By how many standard errors over the folds another redundancy weight has to be better than
 #: the default.

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec.selection.idfsmec._people import Tally
-from idfsmec.selection.idfsmec.channel_loss import N_DEALS, N_FOLDS
-from idfsmec.selection.idfsmec.differences import Seating, hides_samples
 from idfsmec.solver import ChannelSums, merge_folds
+from idfsmec.summaries._people import Tally
+from idfsmec.summaries.dealing import N_DEALS, N_FOLDS
+from idfsmec.summaries.differences import Seating, hides_samples
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

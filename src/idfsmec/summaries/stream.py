@@ -19,7 +19,7 @@ from idfsmec._table_checks import SITE, clean_groups, warn_of_two_sites
 from idfsmec._table_files import info_of, read_info
 from idfsmec._table_rows import part_header
 from idfsmec.errors import InputError
-from idfsmec.selection.idfsmec.collect import Collector, settings_of
+from idfsmec.summaries.collect import Collector, settings_of
 
 Array = NDArray[np.float64]
 

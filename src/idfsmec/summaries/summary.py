@@ -17,10 +17,10 @@ from idfsmec._columns import SEPARATOR, channel_columns
 from idfsmec._table_checks import same_info
 from idfsmec.errors import InputError
 from idfsmec.missing.association import gaps_of_counts
-from idfsmec.selection.idfsmec import _summary_files as files
-from idfsmec.selection.idfsmec.in_words import in_words
 from idfsmec.solver import Cells, ChannelSums, PatternSums, add_sums
 from idfsmec.solver.patterns import add_patterns, subtract_patterns
+from idfsmec.summaries import _files as files
+from idfsmec.summaries.in_words import in_words
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -15,12 +15,12 @@ from pyarrow.dataset import Dataset
 from idfsmec._table_checks import warn_of_two_sites
 from idfsmec._table_files import file_format
 from idfsmec.errors import InputError
-from idfsmec.selection.idfsmec._summary_files import ENDING
-from idfsmec.selection.idfsmec.between import between_channels, common_samples
-from idfsmec.selection.idfsmec.channel_loss import N_FOLDS
-from idfsmec.selection.idfsmec.collect import Collector, settings_of
-from idfsmec.selection.idfsmec.stream import channels_of, collect_dataset, collect_files
-from idfsmec.selection.idfsmec.summary import Summary
+from idfsmec.summaries._files import ENDING
+from idfsmec.summaries.between import between_channels, common_samples
+from idfsmec.summaries.collect import Collector, settings_of
+from idfsmec.summaries.dealing import N_FOLDS
+from idfsmec.summaries.stream import channels_of, collect_dataset, collect_files
+from idfsmec.summaries.summary import Summary
 from idfsmec.table import FeatureTable
 
 #: Sums over fewer people of a class are withheld.
@@ -95,7 +95,7 @@ def summarise(
                 "Dask workers withhold nothing: give min_people=1, no n_folds and no labels.",
                 argument="min_people",
             )
-        from idfsmec.selection.idfsmec.on_cluster import summarise_files, summarise_frame
+        from idfsmec.summaries.on_cluster import summarise_files, summarise_frame
 
         return summarise_frame(table) if on_frame else summarise_files(_path(table), dask)
     collector = collected(table)

@@ -13,13 +13,12 @@ from idfsmec._columns import channel_columns
 from idfsmec._groups import digest_folds
 from idfsmec._jobs import one_blas_thread
 from idfsmec.errors import InputError
-from idfsmec.selection.idfsmec._people import People
-from idfsmec.selection.idfsmec.channel_loss import N_DEALS, N_FOLDS
-from idfsmec.selection.idfsmec.differences import Seating
-from idfsmec.selection.idfsmec.disclosure import disclose
-from idfsmec.selection.idfsmec.nameless import value_folds
-from idfsmec.selection.idfsmec.summary import Summary
 from idfsmec.solver import ChannelSums, Scaling, Seats, add_sums, blocks
+from idfsmec.summaries._people import People
+from idfsmec.summaries.dealing import N_DEALS, N_FOLDS, value_folds
+from idfsmec.summaries.differences import Seating
+from idfsmec.summaries.disclosure import disclose
+from idfsmec.summaries.summary import Summary
 
 Array = NDArray[np.float64]
 

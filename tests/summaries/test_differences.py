@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from idfsmec import FeatureTable, summarise
-from idfsmec.selection.idfsmec.between import common_samples
+from idfsmec.summaries.between import common_samples
 
 
 def who_is_in(table, **options):

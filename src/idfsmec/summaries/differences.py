@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec.selection.idfsmec.channel_loss import N_DEALS
+from idfsmec.summaries.dealing import N_DEALS
 
 Counts = NDArray[np.int64]
 Indices = NDArray[np.intp]

@@ -9,7 +9,7 @@ from idfsmec._columns import SEPARATOR
 from idfsmec.solver import PatternSums
 
 if TYPE_CHECKING:
-    from idfsmec.selection.idfsmec.summary import Summary
+    from idfsmec.summaries.summary import Summary
 
 
 def in_words(summary: Summary) -> str:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec._groups import digest_folds
-from idfsmec.selection.idfsmec.channel_loss import N_DEALS, N_FOLDS
 from idfsmec.solver import Block, ChannelSums, Seats, add_sums, people_sums
 from idfsmec.solver.scaling import safe_scale
+from idfsmec.summaries.dealing import N_DEALS, N_FOLDS
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]

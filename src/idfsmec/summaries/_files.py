@@ -18,7 +18,7 @@ from idfsmec.errors import InputError
 from idfsmec.solver import ChannelSums, PatternSums
 
 if TYPE_CHECKING:
-    from idfsmec.selection.idfsmec.summary import Summary
+    from idfsmec.summaries.summary import Summary
 
 #: Raised when files of before can no longer be read.
 FORMAT_VERSION = 2

@@ -9,8 +9,8 @@ from idfsmec import FeatureTable, Summary, summarise
 from idfsmec.errors import InputError
 from idfsmec.prediction import ChannelCompleter
 from idfsmec.selection import CrossChannelReranker
-from idfsmec.selection.idfsmec.alike import harmonize_summaries
-from tests.selection.idfsmec.test_summaries import by_person, cohort
+from idfsmec.summaries.alike import harmonize_summaries
+from tests.summaries.test_summaries import by_person, cohort
 
 pytestmark = pytest.mark.filterwarnings("ignore:Gaps go with the label")
 

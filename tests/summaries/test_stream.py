@@ -12,8 +12,8 @@ import pytest
 
 from idfsmec import IDFSMEC, FeatureTable, summarise
 from idfsmec.errors import InputError
-from idfsmec.selection.idfsmec import stream
-from tests.selection.idfsmec.test_summaries import assert_same_ranking, cohort
+from idfsmec.summaries import stream
+from tests.summaries.test_summaries import assert_same_ranking, cohort
 
 pytestmark = pytest.mark.filterwarnings("ignore:Gaps go with the label")
 

@@ -23,9 +23,9 @@ from idfsmec._cluster import ClusterRun, Lost, connected
 from idfsmec._columns import split_column
 from idfsmec._table_rows import part_header
 from idfsmec.errors import InputError
-from idfsmec.selection.idfsmec.collect import Collector
-from idfsmec.selection.idfsmec.stream import ABOUT, clean_column, collect, parquet_files
-from idfsmec.selection.idfsmec.summary import Summary, combine
+from idfsmec.summaries.collect import Collector
+from idfsmec.summaries.stream import ABOUT, clean_column, collect, parquet_files
+from idfsmec.summaries.summary import Summary, combine
 
 #: Pieces summed up by one task, unless people tie more of them together. The same for any
 #: cluster, so that no last digit depends on it.
@@ -38,7 +38,7 @@ def summarise_files(path: Path, dask: Any) -> Summary:
     Parameters
     ----------
     path : Path
-        As in :func:`~idfsmec.selection.idfsmec.stream.collect_files`.
+        As in :func:`~idfsmec.summaries.stream.collect_files`.
     dask : str or distributed.Client
         The address of a scheduler, or a client.
     """

@@ -1,4 +1,4 @@
-"""Samples of nobody in particular: dealt to folds by their values."""
+"""How people are dealt to folds, and samples of nobody in particular: these by their values."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from idfsmec.solver import Scaling
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+#: Folds of people that judge the channels.
+N_FOLDS = 4
+#: Ways to deal people to folds, all of which judge: who happens to be in a fold with whom counts
+#: less.
+N_DEALS = 2
 
 # Samples x features handled at a time: small enough for the processor's cache.
 _BLOCK_ELEMENTS = 100_000

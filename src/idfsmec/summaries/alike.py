@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from idfsmec._entanglement import entanglement_of_counts, say_entanglement
 from idfsmec.errors import InputError
-from idfsmec.selection.idfsmec.summary import Summary, combine
 from idfsmec.solver.sites import site_maps
+from idfsmec.summaries.summary import Summary, combine
 
 Array = NDArray[np.float64]
 

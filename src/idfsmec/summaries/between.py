@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec._groups import name_folds
-from idfsmec.selection.idfsmec.channel_loss import N_DEALS, N_FOLDS
-from idfsmec.selection.idfsmec.differences import Seating, anchors
-from idfsmec.selection.idfsmec.summary import Summary
 from idfsmec.solver import PatternSums
+from idfsmec.summaries.dealing import N_DEALS, N_FOLDS
+from idfsmec.summaries.differences import Seating, anchors
+from idfsmec.summaries.summary import Summary
 from idfsmec.table import FeatureTable
 
 # So large a share of a class's samples may be left out.

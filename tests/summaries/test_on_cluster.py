@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from idfsmec import IDFSMEC, FeatureTable, summarise
 from idfsmec.cli import app
 from idfsmec.errors import InputError
-from idfsmec.selection.idfsmec import stream
-from idfsmec.selection.idfsmec.on_cluster import together
+from idfsmec.summaries import stream
+from idfsmec.summaries.on_cluster import together
 from tests.clusters import two_workers
 
 distributed = pytest.importorskip("distributed")
