@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +26,8 @@ Array = NDArray[np.float64]
 
 # Numbers read at a time: they fit any memory, and are enough to be summed fast.
 _ELEMENTS = 8_000_000
+# Pieces that are read before they are needed.
+_AHEAD = 3
 ABOUT = ("subject", "label")
 Piece = tuple[list[Array], NDArray, NDArray]
 Item = TypeVar("Item")
@@ -120,14 +123,15 @@ def _pieces_of(
 
 
 def _ahead(pieces: Iterator[Item]) -> Iterator[Item]:
-    """Have a thread read the next piece while the last one is summed up: both wait for nothing.
+    """Have a thread read the next pieces while the last one is summed up: both wait for nothing.
 
-    They come in the same order, and one more is in memory.
+    They come in the same order, and a few more are in memory. Some take longer to read than
+    others, since Arrow decodes a whole row group when its first rows are asked for.
     """
     with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, pieces, None)
-        while (piece := coming.result()) is not None:
-            coming = reader.submit(next, pieces, None)
+        coming = deque(reader.submit(next, pieces, None) for _ in range(_AHEAD))
+        while (piece := coming.popleft().result()) is not None:
+            coming.append(reader.submit(next, pieces, None))
             yield piece
 
 
