@@ -136,7 +136,7 @@ def test_a_table_is_sent_once_to_each_worker_however_many_units_there_are(
     monkeypatch.setenv("ARRIVALS", str(tmp_path / "arrivals"))
     monkeypatch.setattr(run, "TableArrays", CountedArrays)
     with distributed.Client(cluster) as client:
-        client.wait_for_workers(2)
+        client.wait_for_workers(2, timeout=120)
         workers = client.run(os.getpid)
         results = accuracy(
             {"one": make_cohort(), "two": make_cohort(seed=1)},

@@ -46,7 +46,7 @@ def test_a_worker_killed_on_the_way_leaves_the_same_bytes(study, tmp_path, clust
     flag = str(tmp_path / "deadly")
     deadly = replace(found[2], load=partial(kill_once, found[2].load, flag))
     with distributed.Client(cluster) as client:
-        client.wait_for_workers(2)
+        client.wait_for_workers(2, timeout=120)
         workers = set(client.scheduler_info()["workers"])
         done = extract_to_file(
             [*found[:2], deadly, found[3]], tmp_path / "there.parquet", dask=client

@@ -63,7 +63,7 @@ def test_a_worker_killed_on_the_way_leaves_the_ranking_of_one_machine(folder, cl
     here = summarise(folder, min_people=1)
     flag = str(tmp_path / "deadly")
     with distributed.Client(cluster) as client:
-        client.wait_for_workers(2)
+        client.wait_for_workers(2, timeout=120)
         client.run(die_once, flag)
         workers = set(client.scheduler_info()["workers"])
         there = summarise(folder, min_people=1, dask=client)
