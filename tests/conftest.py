@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from idfsmec.recordings import simulate_cohort
+from tests.clusters import two_workers
 
 # Whoever changes nothing sees the same examples again; how long one takes says how busy the
 # machine is. For new examples: pytest --hypothesis-profile=searching
@@ -94,3 +95,10 @@ def spoil():
         path.write_bytes(np.random.default_rng(0).bytes(2000))
 
     return do
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A real Dask cluster, where Dask is installed."""
+    with two_workers() as found:
+        yield found

@@ -19,7 +19,8 @@ import pandas as pd
 from benchmarks._data import channel_table
 from benchmarks._timing import markdown
 from idfsmec.evaluation import METHODS, Method, Protocol, accuracy, find_methods
-from idfsmec.evaluation.methods import COMPARED, settings_grid
+from idfsmec.evaluation.method import settings_grid
+from idfsmec.evaluation.methods import COMPARED
 from idfsmec.evaluation.tables import TableArrays
 from idfsmec.evaluation.units import plan_folds, run_unit
 from idfsmec.paper import sensitivity

@@ -14,7 +14,6 @@ from idfsmec.cli import app
 from idfsmec.errors import InputError, RecordingError
 from idfsmec.features import extract_table, extract_to_file
 from idfsmec.recordings import read_manifest
-from tests.clusters import two_workers
 
 distributed = pytest.importorskip("distributed")
 
@@ -22,12 +21,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),
 ]
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with two_workers() as cluster:
-        yield cluster
 
 
 def kill_once(load, flag):

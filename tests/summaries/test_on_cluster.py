@@ -14,7 +14,6 @@ from idfsmec.cli import app
 from idfsmec.errors import InputError
 from idfsmec.summaries import stream
 from idfsmec.summaries.on_cluster import together
-from tests.clusters import two_workers
 
 distributed = pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
@@ -23,12 +22,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),
 ]
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with two_workers() as cluster:
-        yield cluster
 
 
 @pytest.fixture

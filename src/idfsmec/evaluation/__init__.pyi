@@ -6,7 +6,8 @@ from .chance import ChanceBand, chance_band, chance_bands
 from .experiments import accuracy, cost, filling
 from .folds import make_folds
 from .intervals import MeanInterval, compare_folds, corrected_interval
-from .methods import METHODS, Method, find_methods, register_method
+from .method import Method
+from .methods import METHODS, find_methods, register_method
 from .models import train_model
 from .parts import (
     CLASSIFIERS,

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from idfsmec.evaluation.folds import most_splits
-from idfsmec.evaluation.methods import COMPARED, Method, find_methods, proposed_method
+from idfsmec.evaluation.method import Method
+from idfsmec.evaluation.methods import COMPARED, find_methods, proposed_method
 from idfsmec.evaluation.parts import CLASSIFIERS, FILLERS, Classifier, Filler
 from idfsmec.evaluation.protocol import Protocol, protocol_from
 from idfsmec.evaluation.results import Results

@@ -18,26 +18,7 @@ Place = tuple[str, str]
 #: Seconds a unit takes, by table and method.
 Paces = Mapping[str, Mapping[str, float]]
 
-# What a unit of a default comparison takes on 1650 samples of 19 x 18 features, and to which power
-# of the number of values that grows: docs/studies/speed.md, "A whole comparison".
-_USUAL = {
-    "IDFS-MEC": (1.2, 0.6),
-    "ReliefF": (1.2, 0.9),
-    "mRMR": (0.6, 0.8),
-    "CMIM": (0.8, 0.8),
-    "MRMSR": (0.8, 0.8),
-    "RRCT": (0.6, 0.9),
-    "PS-NSGA": (200.0, 2.0),
-    "RFS": (1.8, 1.1),
-    "FSOR": (0.4, 1.5),
-    "GRMOR": (0.6, 1.4),
-    "CD-LSR": (1.7, 0.8),
-    "all features": (0.3, 1.2),
-    "random": (0.3, 0.3),
-    "ANOVA F": (0.3, 0.7),
-    "random forest": (3.2, 0.4),
-    "gradient boosting": (1.3, 0.9),
-}
+# The table of a method's usual seconds (Method.takes).
 _USUAL_VALUES = 1650 * 342
 _USUAL_FITS = 6  # five inner folds and the whole training fold
 # Seconds of the probe on the machine of these figures.
@@ -179,11 +160,11 @@ def guess_seconds(
     slower = probe_machine() if machine is None else machine
     found: dict[Place, float] = {}
     for unit in units:
-        if not isinstance(unit, FoldUnit) or unit.method.name not in _USUAL:
+        if not isinstance(unit, FoldUnit) or unit.method.takes is None:
             continue
         place = (unit.table, unit.method.name)
         if place not in found:
-            seconds, power = _USUAL[unit.method.name]
+            seconds, power = unit.method.takes
             nested = unit.protocol.tuning == "nested"
             fits = 1 + (unit.protocol.n_inner_splits if nested else 0)
             growth = (tables[unit.table].X.size / _USUAL_VALUES) ** power

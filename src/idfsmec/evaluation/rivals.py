@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from idfsmec._jobs import count_jobs
 from idfsmec._random import derive_seed
 from idfsmec.evaluation.fold_data import load_fold
-from idfsmec.evaluation.methods import Method
+from idfsmec.evaluation.method import Method
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.scoring import inner_score
 from idfsmec.evaluation.tables import TableArrays, Tables, name_tables

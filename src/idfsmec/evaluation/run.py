@@ -23,7 +23,8 @@ from idfsmec.evaluation.export import write_files
 from idfsmec.evaluation.folds import make_folds
 from idfsmec.evaluation.forecast import Plan, Stopwatch, guess_seconds, in_order
 from idfsmec.evaluation.harmonizing import check_sites, was_harmonized
-from idfsmec.evaluation.methods import METHODS, Method, proposed_method
+from idfsmec.evaluation.method import Method
+from idfsmec.evaluation.methods import METHODS, proposed_method
 from idfsmec.evaluation.parts import Filler
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.results import (

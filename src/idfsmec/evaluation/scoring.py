@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.evaluation.fold_data import FoldData
-from idfsmec.evaluation.methods import Method
+from idfsmec.evaluation.method import Method
 from idfsmec.evaluation.parts import Classifier
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.unit_result import UnitResult

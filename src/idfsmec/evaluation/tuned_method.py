@@ -22,7 +22,8 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation.experiments import with_parts
 from idfsmec.evaluation.fold_data import load_whole
 from idfsmec.evaluation.harmonizing import learn_sites as learn_codes
-from idfsmec.evaluation.methods import Method, find_methods
+from idfsmec.evaluation.method import Method
+from idfsmec.evaluation.methods import find_methods
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.scoring import Choice, choose
 from idfsmec.evaluation.tables import TableArrays

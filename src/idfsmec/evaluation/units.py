@@ -21,7 +21,7 @@ from idfsmec._warnings import heard
 from idfsmec.evaluation.fold_data import load_fold
 from idfsmec.evaluation.folds import count_folds
 from idfsmec.evaluation.harmonizing import harmonize_whole
-from idfsmec.evaluation.methods import Method
+from idfsmec.evaluation.method import Method
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.scoring import score_fold
 from idfsmec.evaluation.tables import TableArrays

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 from sklearn.utils.validation import has_fit_parameter
 
-from idfsmec.evaluation.methods import Method
+from idfsmec.evaluation.method import Method
 from idfsmec.evaluation.tables import TableArrays
 from idfsmec.selection import StabilitySelector, feature_effects
 from idfsmec.solver.scaling import Scaling

@@ -8,15 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from idfsmec.evaluation.experiments import with_parts
-from idfsmec.evaluation.methods import (
-    METHODS,
-    Classifier,
-    Filler,
-    Method,
-    find_methods,
-    lazily,
-    settings_grid,
-)
+from idfsmec.evaluation.method import Method, settings_grid
+from idfsmec.evaluation.methods import METHODS, find_methods, lazily
+from idfsmec.evaluation.parts import Classifier, Filler
 from idfsmec.evaluation.protocol import Protocol, protocol_from
 from idfsmec.evaluation.results import Results
 from idfsmec.evaluation.run import run_experiment

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Thread
+from typing import TextIO, cast
 
 # A section of the page and the name of a table.
 Place = tuple[str, str]
@@ -119,11 +120,13 @@ class _Helper:
 
     def ask(self, folder: str, place: Place) -> list[dict] | None:
         """Drawn figures; None where there are none, for whatever reason."""
-        asked, answered = self._process.stdin, self._process.stdout
+        asked, answered = (
+            cast(TextIO, pipe) for pipe in (self._process.stdin, self._process.stdout)
+        )
         try:
-            asked.write(json.dumps([folder, *place]) + "\n")  # type: ignore[union-attr]
-            asked.flush()  # type: ignore[union-attr]
-            return json.loads(answered.readline())  # type: ignore[union-attr]
+            asked.write(json.dumps([folder, *place]) + "\n")
+            asked.flush()
+            return json.loads(answered.readline())
         except (OSError, ValueError):  # it has ended
             return None
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from idfsmec.evaluation.auditing.people import People
 from idfsmec.evaluation.fold_data import load_fold
 from idfsmec.evaluation.folds import Fold, make_folds, most_splits
-from idfsmec.evaluation.methods import Method
+from idfsmec.evaluation.method import Method
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.scoring import decide_fold
 from idfsmec.evaluation.tables import TableArrays

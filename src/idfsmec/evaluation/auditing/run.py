@@ -13,7 +13,8 @@ from idfsmec.evaluation.auditing.units import PARTS, AuditUnit, plan_audit
 from idfsmec.evaluation.auditing.variables import encode_variables
 from idfsmec.evaluation.execution import execute
 from idfsmec.evaluation.folds import make_folds
-from idfsmec.evaluation.methods import METHODS, Method, proposed_method
+from idfsmec.evaluation.method import Method
+from idfsmec.evaluation.methods import METHODS, proposed_method
 from idfsmec.evaluation.protocol import Folds
 from idfsmec.evaluation.results import AUDIT_EXPERIMENT, Results
 from idfsmec.evaluation.run import do_units, opened

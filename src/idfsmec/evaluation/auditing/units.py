@@ -28,7 +28,7 @@ from idfsmec.evaluation.auditing.together import (
     propensity,
 )
 from idfsmec.evaluation.auditing.variables import Variables
-from idfsmec.evaluation.methods import Method
+from idfsmec.evaluation.method import Method
 from idfsmec.evaluation.protocol import Folds, Protocol
 from idfsmec.evaluation.statistics import holm
 from idfsmec.evaluation.tables import TableArrays
