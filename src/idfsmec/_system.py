@@ -3,15 +3,17 @@
 Blocked signals, the watch over a parent, the end of a process that is deaf to signals and the
 question whether a process lives need POSIX. On Windows workers hear Ctrl-C themselves and end when
 the pool does, and a file that a killed process left is not swept. That half has not been tried on
-Windows.
+Windows. Copies of a process are made on Linux alone.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -101,6 +103,54 @@ def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_WATCH)
     os._exit(1)
+
+
+def fork(work: Callable[[], None]) -> int:
+    """Start a copy of this process that does some work and ends, however that goes.
+
+    It is deaf to Ctrl-C, says nothing, and takes a warning for an error. Other threads are not in
+    the copy, but what they have locked stays locked there: the work should need nobody else.
+
+    Returns
+    -------
+    int
+        Number of the process, which somebody has to wait for.
+
+    Raises
+    ------
+    OSError
+        This system makes no copies (macOS has them, but its libraries forbid their use).
+    """
+    if sys.platform != "linux":
+        raise OSError("no copies of processes here")
+    numbers = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of other threads: see above
+            process = os.fork()
+        if process == 0:
+            _be_a_copy(work, before)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return process
+
+
+def _be_a_copy(work: Callable[[], None], mask: set[Any]) -> None:
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nowhere, stream)
+        sys.stdout = sys.stderr = os.fdopen(nowhere, "w", encoding="utf-8")
+        warnings.simplefilter("error")
+        work()
+    finally:
+        os._exit(0)  # nothing that this process has begun is ended or flushed twice
 
 
 class Stopped(KeyboardInterrupt):

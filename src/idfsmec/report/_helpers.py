@@ -1,154 +1,130 @@
-"""Processes that draw figures beside this one, and take from the end what nobody has begun.
+"""Copies of this process that draw figures beside it, and take from the end what nobody has begun.
 
-A helper imports for as long as it takes to draw a third of a page. So it is started before this
-process imports anything itself, and this module imports nothing of weight.
+Importing takes as long as drawing a third of a page. A copy has imported and read all that this
+process has, at no cost; where the system makes none (Windows, macOS), this process draws alone.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-import warnings
+import signal
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from threading import Thread
-from typing import TextIO, cast
+from typing import Generic, TypeVar
 
-# A section of the page and the name of a table.
-Place = tuple[str, str]
-# The same modules as here, and none from the folder that the user happens to be in.
-_START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from idfsmec.report._helpers import serve; serve()"
-)
-#: Seconds until a helper has drawn the figure that it is at.
+from idfsmec._system import fork
+
+Place = TypeVar("Place")
+Drawn = TypeVar("Drawn")
+
+#: Seconds after which one who does not answer is given up, and its figure drawn here.
 _PATIENCE = 30.0
 
 
-class Helpers:
-    """Processes that draw figures, as long as the block lasts.
+class Sharing(Generic[Place, Drawn]):
+    """Places at which to draw, shared with helpers, which begin as soon as the block does.
 
     One that cannot start, breaks or has something to say (an error, a warning) does not matter:
     what it was asked for is drawn here, where it can be said.
 
     Parameters
     ----------
-    number : int
+    places : sequence
+        What to draw, in whatever words ``draw`` understands.
+    draw : callable
+        Draws what stands at a place.
+    n_helpers : int
         How many; none is fine.
     """
 
-    def __init__(self, number: int) -> None:
-        self._number = number if sys.executable else 0
-        self._helpers: list[_Helper] = []
+    def __init__(
+        self, places: Sequence[Place], draw: Callable[[Place], Drawn], n_helpers: int
+    ) -> None:
+        self._draw, self._n_helpers, self._n_places = draw, n_helpers, len(places)
+        self._waiting = deque(enumerate(places))
+        self._drawn: dict[int, Drawn] = {}
+        self._helpers: list[_Helper[Place, Drawn]] = []
+        self._asking: list[Thread] = []
 
-    def __enter__(self) -> Helpers:
-        for _ in range(self._number):
+    def __enter__(self) -> Sharing[Place, Drawn]:
+        for _ in range(self._n_helpers):
             with suppress(OSError):
-                self._helpers.append(_Helper())
+                self._helpers.append(_Helper(self._draw))
+        for helper in self._helpers:
+            self._asking.append(Thread(target=self._ask, args=[helper], daemon=True))
+            self._asking[-1].start()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._waiting.clear()
+        for thread in self._asking:
+            thread.join()
         for helper in self._helpers:
             helper.end()
 
-    def share(
-        self, folder: str, places: Sequence[Place], here: Callable[[Place, int], list[dict]]
-    ) -> list[list[dict]]:
-        """Have figures drawn by whoever is free, and return them in the order of their places.
+    def finish(self, say: Callable[[Place, int], None]) -> list[Drawn]:
+        """Draw what nobody has begun, and return all in the order of their places.
 
         Parameters
         ----------
-        folder : str
-            Of the results.
-        places : sequence of Place
-            Of the figures.
-        here : callable
-            Draws those at a place in this process; it is told how many places are done.
+        say : callable
+            Called before each place at which this process draws, with the number that are done.
         """
-        waiting, drawn = deque(enumerate(places)), dict[int, list[dict]]()
+        while len(self._drawn) < self._n_places:
+            if self._waiting:
+                with suppress(IndexError):  # the last was taken just now
+                    number, place = self._waiting.popleft()
+                    say(place, len(self._drawn))
+                    self._drawn[number] = self._draw(place)
+            else:
+                for thread in self._asking:
+                    thread.join()
+        return [self._drawn[number] for number in range(self._n_places)]
 
-        def ask(helper: _Helper) -> None:
-            with suppress(IndexError):  # nothing is left
-                while True:
-                    number, place = waiting.pop()
-                    answer = helper.ask(folder, place)
-                    if answer is None:
-                        waiting.append((number, place))
-                        return
-                    drawn[number] = answer
+    def _ask(self, helper: _Helper[Place, Drawn]) -> None:
+        with suppress(IndexError):  # nothing is left
+            while True:
+                number, place = self._waiting.pop()
+                try:
+                    self._drawn[number] = helper.ask(place)
+                except (OSError, EOFError):
+                    self._waiting.append((number, place))
+                    return
 
-        asking = [Thread(target=ask, args=[helper], daemon=True) for helper in self._helpers]
-        for thread in asking:
-            thread.start()
+
+class _Helper(Generic[Place, Drawn]):
+    """One copy: a place in, what was drawn there out, until nobody can ask any more."""
+
+    def __init__(self, draw: Callable[[Place], Drawn]) -> None:
+        self._line, there = Pipe()
         try:
-            while len(drawn) < len(places):
-                if waiting:
-                    with suppress(IndexError):  # the last was taken just now
-                        number, place = waiting.popleft()
-                        drawn[number] = here(place, len(drawn))
-                else:
-                    for thread in asking:
-                        thread.join()
+            self._process = fork(lambda: self._serve(draw, there))
         finally:
-            waiting.clear()
-            for thread in asking:
-                thread.join()
-        return [drawn[number] for number in range(len(places))]
+            there.close()
 
+    def _serve(self, draw: Callable[[Place], Drawn], line: Connection) -> None:
+        self._line.close()  # the end of whoever asks: it must be gone when that one is
+        while True:
+            line.send([draw(line.recv())])
 
-class _Helper:
-    """One process: a line with a question in, a line with the answer out.
-
-    It is in a session of its own, where it does not hear Ctrl-C, and ends when nobody can ask it
-    any more.
-    """
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(  # noqa: S603 - this Python, and words of our own
-            [sys.executable, "-P", "-c", _START, json.dumps(sys.path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            encoding="utf-8",
-            start_new_session=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},  # it has one core
-        )
-
-    def ask(self, folder: str, place: Place) -> list[dict] | None:
-        """Drawn figures; None where there are none, for whatever reason."""
-        asked, answered = (
-            cast(TextIO, pipe) for pipe in (self._process.stdin, self._process.stdout)
-        )
-        try:
-            asked.write(json.dumps([folder, *place]) + "\n")
-            asked.flush()
-            return json.loads(answered.readline())
-        except (OSError, ValueError):  # it has ended
-            return None
+    def ask(self, place: Place) -> Drawn:
+        """Have it drawn."""
+        self._line.send(place)
+        if not self._line.poll(_PATIENCE):
+            raise TimeoutError
+        (drawn,) = self._line.recv()
+        return drawn
 
     def end(self) -> None:
-        """Let it draw the figure that it is at, and end."""
-        try:
-            self._process.communicate(timeout=_PATIENCE)
-        except (OSError, ValueError, subprocess.TimeoutExpired):
-            self._process.kill()
-            self._process.wait()
-
-
-def serve() -> None:
-    """Draw what is asked for on standard input, until that ends."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what others print is no answer
-    from idfsmec.report.figures import draw_from_folder
-
-    for line in sys.stdin:
-        answer = None
-        with suppress(Exception), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            answer = draw_from_folder(*json.loads(line))
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+        """Let it end, or see to it."""
+        self._line.close()
+        give_up = time.monotonic() + 1.0
+        while os.waitpid(self._process, os.WNOHANG) == (0, 0):
+            if time.monotonic() > give_up:
+                os.kill(self._process, signal.SIGKILL)
+            time.sleep(0.005)

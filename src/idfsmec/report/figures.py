@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -31,7 +31,7 @@ from idfsmec.report import (
     settings,
     stability,
 )
-from idfsmec.report._helpers import Helpers, Place
+from idfsmec.report._helpers import Sharing
 from idfsmec.report._vector import draw_svgs, fix_layout
 from idfsmec.report.style import THEME
 
@@ -74,48 +74,44 @@ class Kind:
     published: str = ""
 
 
-def draw_figures(
-    results: Results,
-    folder: Path,
-    progress: Listener | None = None,
-    helpers: Helpers | None = None,
-) -> list[Picture]:
+@contextmanager
+def drawing(
+    results: Results, folder: Path, n_jobs: int = 1, progress: Listener | None = None
+) -> Iterator[Callable[[], list[Picture]]]:
     """Draw what the results allow into a folder of theirs: pictures, or reasons in their place.
+
+    Gives a function that draws the rest and returns all; other processes begin at once.
 
     Parameters
     ----------
     results : Results
     folder : Path
         Where they are from; figures go into its :data:`FIGURES`.
+    n_jobs : int
+        Processes that draw.
     progress : callable, optional
         Called before each figure that is drawn here.
-    helpers : Helpers, optional
-        Who draws, too.
     """
     (folder / FIGURES).mkdir(parents=True, exist_ok=True)
     places = [(section, str(name)) for name in results.tables for section in KINDS]
     places.append((RANKS.section, ""))
 
-    def draw(place: Place, done: int) -> list[dict]:
+    def draw(place: tuple[str, str]) -> list[Picture]:
+        return list(draw_place(results, folder, *place))
+
+    def say(place: tuple[str, str], done: int) -> None:
         if progress:
-            said = ", ".join(filter(None, place))
+            said = ", ".join(filter(None, place)) or None
             progress(Progress("figures", done, len(places), said))
-        return [asdict(one) for one in draw_place(results, folder, *place)]
 
-    drawn = (helpers or Helpers(0)).share(str(folder), places, draw)
-    if progress:
-        progress(Progress("figures", len(places), len(places)))
-    return [Picture(**one) for pictures in drawn for one in pictures]
+    with Sharing(places, draw, n_jobs - 1) as sharing:
 
+        def finish() -> list[Picture]:
+            drawn = sharing.finish(say)
+            say(("", ""), len(places))
+            return [one for pictures in drawn for one in pictures]
 
-def draw_from_folder(folder: str, section: str, name: str) -> list[dict]:
-    """Draw figures of a folder of results in a process that knows nothing else."""
-    return [asdict(one) for one in draw_place(_read(folder), Path(folder), section, name)]
-
-
-@lru_cache(1)
-def _read(folder: str) -> Results:
-    return Results.read(folder)
+        yield finish
 
 
 def draw_place(results: Results, folder: Path, section: str, name: str) -> Iterator[Picture]:
@@ -186,7 +182,7 @@ def _pixels(figure: Figure) -> tuple[bytes, tuple[int, int]]:
 
 def _save_pixels(pixels: bytes, size: tuple[int, int], path: Path) -> None:
     image = Image.frombuffer("RGBA", size, pixels, "raw", "RGBA", 0, 1).convert("RGB")
-    image.save(path, format="png", dpi=(_DPI, _DPI), compress_level=4)
+    image.save(path, format="png", dpi=(_DPI, _DPI), compress_level=1)
 
 
 def inline_svg(svg: str, label: str) -> str:

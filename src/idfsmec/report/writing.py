@@ -1,12 +1,16 @@
-"""From a folder of results to its report: other processes draw figures beside this one."""
+"""From a folder of results to its report."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from idfsmec._files import check_writable, replacing
 from idfsmec.errors import ExistingFileError, InputError
+from idfsmec.evaluation import Results
 from idfsmec.progress import Listener
-from idfsmec.report._helpers import Helpers
+from idfsmec.report.figures import FIGURES, drawing
+from idfsmec.report.page import render_page
+from idfsmec.report.summary import summarise
 
 PAGE = "report.html"
 
@@ -27,9 +31,8 @@ def write_report(
     overwrite : bool, default=False
         Whether a report that is there is written anew.
     n_jobs : int, default=1
-        Processes that draw. Each further one imports what this one does, so that a second pays
-        and a third only where there are several tables. They know nothing of what was changed in
-        this process, such as matplotlib's settings.
+        Processes that draw, -1 for all cores. The further ones are copies of this one, which
+        Linux makes at no cost; elsewhere this one draws alone.
     progress : callable, optional
         Called with a :class:`idfsmec.progress.Progress` before each figure is drawn; its
         ``item`` names the figure.
@@ -54,20 +57,14 @@ def write_report(
     page = folder / PAGE
     if page.exists() and not overwrite:
         raise ExistingFileError(page)
-    with Helpers(_count(n_jobs) - 1) as helpers:
-        # Helpers import the same meanwhile.
-        from idfsmec._files import check_writable, replacing
-        from idfsmec.evaluation import Results
-        from idfsmec.report.figures import FIGURES, draw_figures
-        from idfsmec.report.page import render_page
-        from idfsmec.report.summary import summarise
-
-        check_writable(page, folder / FIGURES / "ranks.svg")
-        results = Results.read(folder)
+    processes = _count(n_jobs)
+    check_writable(page, folder / FIGURES / "ranks.svg")
+    results = Results.read(folder)
+    with drawing(results, folder, processes, progress) as pictures:
         summary = summarise(results)
-        pictures = draw_figures(results, folder, progress, helpers)
-        with replacing(page) as (beside,):
-            beside.write_text(render_page(summary, pictures), encoding="utf-8")
+        text = render_page(summary, pictures())
+    with replacing(page) as (beside,):
+        beside.write_text(text, encoding="utf-8")
     return page
 
 
