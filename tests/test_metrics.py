@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 from sklearn import metrics
 
-from idfsmec.metrics import CRITERIA, METRICS, majority, score_decisions
+from idfsmec.metrics import CRITERIA, METRICS, majority, score_decisions, score_each
 
 
 @given(n_classes=st.integers(2, 4), n=st.integers(12, 60), seed=st.integers(0, 10**6))
@@ -79,3 +79,15 @@ def test_a_single_score_is_the_same_as_among_all(wanted):
     everything = score_decisions(decisions, y, subjects)
     assert list(everything) == list(METRICS)
     assert score_decisions(decisions, y, subjects, [wanted]) == {wanted: everything[wanted]}
+
+
+@given(n_classes=st.integers(2, 4), seed=st.integers(0, 10**6))
+@settings(max_examples=20)
+def test_many_decisions_are_scored_like_each_of_them(n_classes, seed):
+    rng = np.random.default_rng(seed)
+    y, subjects = rng.integers(0, n_classes, 30), rng.integers(5, 14, 30)
+    decisions = rng.normal(size=(6, 30, n_classes))
+    together = score_each(decisions, y, subjects, CRITERIA, slope=1.5)
+    for one, scores in zip(decisions, together, strict=True):
+        alone = score_decisions(one, y, subjects, CRITERIA, slope=1.5)
+        assert scores == pytest.approx(alone, nan_ok=True, rel=1e-12)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,30 +65,56 @@ def score_decisions(
     >>> scores["accuracy"], scores["subject_accuracy"]
     (0.75, 0.666)
     """
+    return score_each(decisions[None], y, subjects, wanted, slope)[0]
+
+
+def score_each(
+    decisions: NDArray[np.float64],
+    y: NDArray[np.intp],
+    subjects: NDArray[np.intp],
+    wanted: Sequence[str] = METRICS,
+    slope: float = SVM_SLOPE,
+) -> list[Scores]:
+    """Score many decisions about the same samples, each as :func:`score_decisions` does.
+
+    Parameters
+    ----------
+    decisions : ndarray of shape (n_sets, n_samples, n_classes)
+    y, subjects, wanted, slope
+        As there.
+
+    Examples
+    --------
+    >>> decisions = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]])
+    >>> score_each(decisions, np.array([0, 1]), np.array([7, 8]), ["accuracy"])
+    [{'accuracy': 1.0}, {'accuracy': 0.5}]
+    """
+    n_classes = decisions.shape[2]
 
     @functools.cache
-    def of_samples() -> NDArray[np.float64]:
-        return _confusion(y, decisions.argmax(axis=1), decisions.shape[1])
+    def of_samples() -> list[NDArray[np.float64]]:
+        return [_confusion(y, one.argmax(axis=1), n_classes) for one in decisions]
 
     @functools.cache
-    def of_subjects() -> NDArray[np.float64]:
-        return _confusion(*majority(decisions, y, subjects), decisions.shape[1])
+    def of_subjects() -> list[NDArray[np.float64]]:
+        return [_confusion(*majority(one, y, subjects), n_classes) for one in decisions]
 
     @functools.cache
     def means() -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         return mean_decisions(decisions, y, subjects)
 
-    how: dict[str, Callable[[], float]] = {
-        "accuracy": lambda: _accuracy(of_samples()),
-        "balanced_accuracy": lambda: _mean_recall(of_samples()),
-        "f1": lambda: _mean_f1(of_samples()),
-        "roc_auc": lambda: _mean_auc(decisions, y),
-        "subject_accuracy": lambda: _accuracy(of_subjects()),
-        "subject_balanced_accuracy": lambda: _mean_recall(of_subjects()),
-        "subject_roc_auc": lambda: _mean_auc(*means()),
-        "subject_neg_log_loss": lambda: -_log_loss(*means(), slope),
+    how: dict[str, Callable[[], Iterable[float]]] = {
+        "accuracy": lambda: map(_accuracy, of_samples()),
+        "balanced_accuracy": lambda: map(_mean_recall, of_samples()),
+        "f1": lambda: map(_mean_f1, of_samples()),
+        "roc_auc": lambda: (_mean_auc(one, y) for one in decisions),
+        "subject_accuracy": lambda: map(_accuracy, of_subjects()),
+        "subject_balanced_accuracy": lambda: map(_mean_recall, of_subjects()),
+        "subject_roc_auc": lambda: (_mean_auc(one, means()[1]) for one in means()[0]),
+        "subject_neg_log_loss": lambda: (-_log_losses(*means(), slope)).tolist(),
     }
-    return {name: how[name]() for name in wanted}
+    columns = [how[name]() for name in wanted]
+    return [dict(zip(wanted, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def majority(
@@ -118,29 +145,38 @@ def mean_decisions(
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Average the decisions of each subject.
 
+    Parameters
+    ----------
+    decisions : ndarray of shape ([n_sets, ]n_samples, n_classes)
+    y, subjects : ndarray of shape (n_samples,)
+
     Returns
     -------
-    means : ndarray of shape (n_subjects, n_classes)
+    means : ndarray of shape ([n_sets, ]n_subjects, n_classes)
         In the order of the subjects' codes.
     true : ndarray of shape (n_subjects,)
         The class that most of a subject's samples have.
     """
     member = np.unique(subjects, return_inverse=True)[1]
     counts = np.bincount(member)
-    n_classes = decisions.shape[1]
-    means = np.stack([np.bincount(member, column) for column in decisions.T], axis=1)
+    *sets, _, n_classes = decisions.shape
+    # One sum for each set, subject and class.
+    starts = np.arange(math.prod(sets))[:, None, None] * counts.size
+    place = (starts + member[:, None]) * n_classes + np.arange(n_classes)
+    sums = np.bincount(place.ravel(), decisions.ravel()).reshape(*sets, counts.size, n_classes)
     true = np.bincount(member * n_classes + y, minlength=counts.size * n_classes)
-    return means / counts[:, None], true.reshape(-1, n_classes).argmax(axis=1)
+    return sums / counts[:, None], true.reshape(-1, n_classes).argmax(axis=1)
 
 
-def _log_loss(decisions: NDArray[np.float64], y: NDArray[np.intp], slope: float) -> float:
+def _log_losses(
+    decisions: NDArray[np.float64], y: NDArray[np.intp], slope: float
+) -> NDArray[np.float64]:
     """Mean over the classes that occur of the mean log loss, with softmax as probabilities."""
     odds = slope * decisions
-    odds -= odds.max(axis=1, keepdims=True)
-    losses = np.log(np.exp(odds).sum(axis=1)) - odds[np.arange(y.size), y]
+    odds -= odds.max(axis=-1, keepdims=True)
+    losses = np.log(np.exp(odds).sum(axis=-1)) - odds[..., np.arange(y.size), y]
     counts = np.bincount(y)
-    sums = np.bincount(y, losses)
-    return float((sums[counts > 0] / counts[counts > 0]).mean())
+    return np.asarray(losses @ (1.0 / (np.count_nonzero(counts) * counts[y])))
 
 
 def _confusion(true: NDArray, predicted: NDArray, n_classes: int) -> NDArray[np.float64]:

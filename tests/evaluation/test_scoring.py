@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from idfsmec._random import derive_seed
-from idfsmec.evaluation import FILLERS, Method, Protocol, find_methods, make_folds
+from idfsmec.evaluation import CLASSIFIERS, FILLERS, Method, Protocol, find_methods, make_folds
 from idfsmec.evaluation.experiments import with_parts
 from idfsmec.evaluation.fold_data import load_fold
 from idfsmec.evaluation.sanity import AnovaF
@@ -145,3 +146,16 @@ def test_three_classes_are_scored():
     (chosen,) = [row for row in result.rows if row["chosen"]]
     assert chosen["balanced_accuracy"] > 0.5
     assert 0.5 < chosen["roc_auc"] <= 1
+
+
+@pytest.mark.parametrize("filler", ["mean", "indicators"])
+@pytest.mark.parametrize("method", ["ANOVA F", "CD-LSR"])
+def test_a_classifier_asked_for_nested_sets_gives_what_one_asked_for_each_gives(filler, method):
+    protocol = Protocol(n_splits=4, ks=[1, 4, 7], n_inner_splits=3)
+    data = load_fold(TableArrays.of("t", make_cohort()), protocol, "random", 0.4, 0, 0, True)
+    (own,) = with_parts(find_methods([method]), filler)
+    single = replace(own, classifier=replace(CLASSIFIERS["svm"], nested=None))
+    for one, other in zip(
+        *(score_fold(each, data, protocol, seed=0).rows for each in (own, single)), strict=True
+    ):
+        assert one == pytest.approx(other)

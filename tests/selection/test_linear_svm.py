@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from idfsmec.selection import linear_svm
-from idfsmec.selection.linear_svm import NewtonSVM, prepare_svm, svm_decisions
+from idfsmec.selection.linear_svm import nested_svm_decisions, svm_decisions
+from idfsmec.selection.newton_svm import NewtonSVM
 
 
 def problem(n, k, seed, effect=1.0):
@@ -61,7 +62,7 @@ def test_where_newton_does_not_end_liblinear_takes_over(monkeypatch):
     X, y = problem(60, 8, seed=0)
     how = {"n_classes": 2, "C": 0.1, "class_weight": "balanced"}
     ours = svm_decisions(X, y, X, **how)
-    monkeypatch.setattr(NewtonSVM, "fit", lambda *args: None)
+    monkeypatch.setattr(NewtonSVM, "path", lambda self, costs: dict.fromkeys(costs))
     np.testing.assert_allclose(svm_decisions(X, y, X, **how), ours, atol=1e-3)
 
 
@@ -104,9 +105,41 @@ def test_sums_that_are_updated_give_what_sums_made_anew_give(n, k):
         )
 
 
-def test_a_cost_gets_the_same_bits_whatever_was_asked_before():
-    X, y = problem(200, 30, seed=4)
-    how = {"n_classes": 2, "class_weight": "balanced"}
-    decide = prepare_svm(X, y, X, **how)
-    for C in (1.0, 0.001, 0.1, 1.0):
-        assert (decide(C) == svm_decisions(X, y, X, C, **how)).all()
+@given(
+    n=st.integers(4, 80),
+    k=st.integers(2, 60),
+    effect=st.sampled_from([0.0, 1.0, 20.0]),
+    class_weight=st.sampled_from(["balanced", None]),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=60)
+def test_sets_and_costs_asked_together_get_what_each_gets_alone(n, k, effect, class_weight, seed):
+    X, y = problem(n, k, seed, effect)
+    rng = np.random.default_rng(seed)
+    how = {"n_classes": 2, "class_weight": class_weight}
+    costs = [1.0, 1e-4, 0.1, 100.0, 1e-2]
+    pairs = [(int(one), C) for one in {1, k, rng.integers(1, k + 1)} for C in costs]
+    rng.shuffle(pairs)
+    together = nested_svm_decisions(X, y, X, pairs, **how)
+    for (m, C), found in zip(pairs, together, strict=True):
+        alone = svm_decisions(X[:, :m], y, X[:, :m], C, **how)
+        np.testing.assert_allclose(found, alone, rtol=1e-6, atol=1e-8)
+
+
+def test_leading_features_among_more_features_than_samples():
+    X, y = problem(30, 80, seed=5)
+    svm = NewtonSVM(X.T, 2.0 * y - 1, np.ones(30))
+    for k in (3, 30, 31, 80):
+        alone = NewtonSVM(X[:, :k].T, 2.0 * y - 1, np.ones(30)).fit(0.1)
+        np.testing.assert_allclose(svm.leading(k).fit(0.1), alone, rtol=1e-8, atol=1e-10)
+
+
+def test_many_classes_are_asked_together_too():
+    X, y = problem(60, 8, seed=0)[0], np.arange(60) % 3
+    how = {"n_classes": 3, "class_weight": "balanced"}
+    for (k, C), found in zip(
+        pairs := [(8, 0.1), (3, 1.0), (8, 1.0)],
+        nested_svm_decisions(X, y, X, pairs, **how),
+        strict=True,
+    ):
+        assert (found == svm_decisions(X[:, :k], y, X[:, :k], C, **how)).all()

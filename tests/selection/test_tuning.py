@@ -8,7 +8,7 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from idfsmec.metrics import CRITERIA
-from idfsmec.selection.linear_svm import svm_decisions
+from idfsmec.selection.linear_svm import LinearSVM, svm_decisions
 from idfsmec.selection.split_scorer import Split, SplitScorer
 from idfsmec.selection.tuning import MARGIN, PAIR_MARGIN, Trial, nearest_setting, tune
 
@@ -178,10 +178,35 @@ def test_the_default_is_the_setting_nearest_to_a_selectors_own(own, nearest):
     assert nearest_setting(settings, own) == nearest
 
 
-def test_workers_change_nothing():
-    scorers = [SplitScorer(split, SVM, CRITERIA) for split in make_splits()]
-    alone = tune(scorers, make_rankings(), [1, 3])
-    assert tune(scorers, make_rankings(), [1, 3], n_jobs=2) == alone
+@pytest.mark.parametrize("svm", [SVM, LinearSVM(2, "balanced")])
+def test_workers_change_nothing(svm):
+    # Some settings lead to the same sets in other orders.
+    rankings = make_rankings()
+    rankings[:, 3] = np.where(rankings[:, 0] <= 3, 4 - rankings[:, 0], rankings[:, 0])
+
+    def run(n_jobs):
+        scorers = [SplitScorer(split, svm, CRITERIA) for split in make_splits()]
+        return tune(scorers, rankings, [1, 3, 6], n_jobs=n_jobs)
+
+    assert run(2) == run(None)
+
+
+def test_a_classifier_that_is_asked_for_nested_sets_gives_what_single_fits_give():
+    splits, rankings, counts = make_splits(seed=7), make_rankings(seed=8), [1, 2, 5, 8]
+    asked = [(rankings[0, s], k, C) for s in (0, 1) for k in counts for C in COSTS]
+    for split in splits:
+        nested = SplitScorer(split, LinearSVM(2, "balanced"), CRITERIA).score_all(asked)
+        single = SplitScorer(split, SVM, CRITERIA)
+        for one, scores in zip(asked, nested, strict=True):
+            assert scores == pytest.approx(single.scores(*one), abs=1e-9, nan_ok=True)
+
+
+def test_a_set_has_the_same_scores_in_any_order():
+    ranking, turned = np.arange(1, 9), np.array([3, 2, 1, 4, 5, 6, 8, 7])
+    scorer = SplitScorer(make_splits(1)[0], LinearSVM(2, "balanced"), CRITERIA)
+    asked = [(one, k, C) for k in (3, 8) for C in COSTS for one in (ranking, turned)]
+    scores = scorer.score_all(asked)
+    assert scores[::2] == scores[1::2]
 
 
 def test_a_set_of_features_is_fitted_once():

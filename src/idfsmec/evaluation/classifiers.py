@@ -5,7 +5,7 @@ For each, ``make_NAME`` gives a classifier that can be kept, and ``NAME`` trains
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,17 @@ def svm(
     return svm_decisions(train, y, test, n_classes=n_classes, C=C, class_weight=weight)
 
 
-def prepare_svm(
-    train: Floats, y: Codes, test: Floats, *, n_classes: int, **options: Any
-) -> Callable[[float], Floats]:
-    """Give the linear SVM's decisions as a function of C."""
-    return LinearSVM(n_classes, options["class_weight"]).prepare(train, y, test)
+def nested_svm(
+    train: Floats,
+    y: Codes,
+    test: Floats,
+    pairs: Sequence[tuple[int, float]],
+    *,
+    n_classes: int,
+    **options: Any,
+) -> list[Floats]:
+    """Give the linear SVM's decisions for many numbers of leading columns and costs."""
+    return LinearSVM(n_classes, options["class_weight"]).nested(train, y, test, pairs)
 
 
 def make_ridge(*, C: float, class_weight: Any, **_: Any) -> RidgeClassifier:

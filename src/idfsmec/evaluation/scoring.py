@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from idfsmec.evaluation.unit_result import UnitResult
 from idfsmec.metrics import METRICS, Scores
 from idfsmec.prediction.method import GapMarks
 from idfsmec.selection.grid import rank_grid
-from idfsmec.selection.split_scorer import Split, SplitScorer
+from idfsmec.selection.split_scorer import Pairs, Split, SplitScorer
 from idfsmec.selection.tuning import Tuned, middle_cost, tune
 
 #: Ranks with 1 as the best: a setting by number of features by feature.
@@ -110,9 +112,10 @@ class _Work:
             best_k = tuned.n_features
         scorer = self._scorer(self.data)
         timed = self._rank_picks({k: setting for k, (setting, _) in picks.items()})
-        for k, (setting, C) in picks.items():
+        scored = scorer.score_all([(timed[k][0], k, C) for k, (_, C) in picks.items()])
+        for (k, (setting, C)), scores in zip(picks.items(), scored, strict=True):
             ranks, seconds = timed[k]
-            self._add(setting, k, C, scorer.scores(ranks, k, C), ranks, seconds, k == best_k)
+            self._add(setting, k, C, scores, ranks, seconds, k == best_k)
         return self._result
 
     def tune(self, ranks: Ranks) -> Tuned:
@@ -143,12 +146,12 @@ class _Work:
         began = time.perf_counter()
         ranks = self._rank(self.data, self._build())
         each = (time.perf_counter() - began) / len(self.method.settings)
-        scorer = self._scorer(self.data)
-        for setting in range(len(self.method.settings)):
-            for place, k in enumerate(self.ks):
-                own = ranks[setting, place]
-                for C in costs:
-                    self._add(setting, k, C, scorer.scores(own, k, C), own, each)
+        settings = range(len(self.method.settings))
+        tried = list(itertools.product(settings, range(len(self.ks)), costs))
+        asked = [(ranks[setting, place], self.ks[place], C) for setting, place, C in tried]
+        scored = self._scorer(self.data).score_all(asked)
+        for (setting, place, C), scores in zip(tried, scored, strict=True):
+            self._add(setting, self.ks[place], C, scores, ranks[setting, place], each)
         return self._result
 
     def timed(self) -> UnitResult:
@@ -295,23 +298,36 @@ class _Classify:
     marked: bool
     options: dict[str, Any]
 
-    def prepare(
-        self, train: Floats, y: NDArray[np.intp], test: Floats, **extra: Any
-    ) -> Callable[[float], Floats]:
-        """Give the decisions as a function of the cost."""
-        if self.marked:
-            marks = GapMarks.learn(train)
-            train, test = marks.add(train), marks.add(test)
-        data, how = (train, y, test), {**self.options, **extra}
-        if self.classifier.prepare is not None:
-            prepared: Callable[[float], Floats] = self.classifier.prepare(*data, **how)
-            return prepared
-        return lambda C: self.classifier.decide(*data, C=C, **how)
+    @property
+    def nested(self) -> Callable[..., list[Floats]] | None:
+        """How to decide with many numbers of leading columns, where that shares work."""
+        return None if self.classifier.nested is None else self._nested
+
+    def _nested(
+        self, train: Floats, y: NDArray[np.intp], test: Floats, pairs: Pairs, **extra: Any
+    ) -> list[Floats]:
+        nested: Any = self.classifier.nested
+        decide = partial(nested, **self.options, **extra)
+        if not self.marked:
+            return list(decide(train, y, test, pairs))
+        found: dict[tuple[int, float], Floats] = {}
+        for k in dict.fromkeys(k for k, _ in pairs):  # each set marks gaps of channels it has
+            costs = [C for count, C in pairs if count == k]
+            seen = self._mark(train[:, :k], test[:, :k])
+            own = decide(seen[0], y, seen[1], [(seen[0].shape[1], C) for C in costs])
+            found.update(zip([(k, C) for C in costs], own, strict=True))
+        return [found[pair] for pair in pairs]
+
+    def _mark(self, train: Floats, test: Floats) -> tuple[Floats, Floats]:
+        marks = GapMarks.learn(train)
+        return marks.add(train), marks.add(test)
 
     def __call__(
         self, train: Floats, y: NDArray[np.intp], test: Floats, C: float, **extra: Any
     ) -> Floats:
-        return self.prepare(train, y, test, **extra)(C)
+        if self.marked:
+            train, test = self._mark(train, test)
+        return self.classifier.decide(train, y, test, C=C, **self.options, **extra)
 
 
 def _costs(method: Method, protocol: Protocol) -> tuple[float, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec.metrics import METRICS, SVM_SLOPE, Scores, score_decisions
+from idfsmec.metrics import METRICS, SVM_SLOPE, Scores, score_each
 from idfsmec.solver.scaling import FAR
 
 Array = NDArray[np.float64]
@@ -18,6 +18,8 @@ Codes = NDArray[np.intp]
 #: From training samples, their classes, test samples and a cost to decision values, shape
 #: (n_test, n_classes).
 Classify = Callable[..., Array]
+#: Numbers of leading features, each with a cost.
+Pairs = Sequence[tuple[int, float]]
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,13 @@ class SplitScorer:
     Parameters
     ----------
     split : Split, or a function without arguments that gives it
-        A function is called for every set of features: whoever has many splits of large tables
-        need not hold them all.
+        A function is called whenever scores are asked for: whoever has many splits of large
+        tables need not hold them all.
     classify : callable
-        ``(train, y_train, test, C) -> decisions``. If it has a method ``prepare``, then that is
-        called with all but C, and gives a function of C that shares what costs have in common,
-        as :class:`~idfsmec.selection.linear_svm.LinearSVM` does.
+        ``(train, y_train, test, C) -> decisions``. If it has a method ``nested``, then that is
+        called with columns in the order of their ranks and, in place of C, all pairs (number of
+        leading columns, C) that are asked for together, and gives decisions for each, as
+        :class:`~idfsmec.selection.linear_svm.LinearSVM` does.
     metrics : sequence of str
         Which scores are computed, of :data:`idfsmec.metrics.CRITERIA`.
     slope : float
@@ -79,13 +82,9 @@ class SplitScorer:
         self._classify = classify
         self._metrics = metrics
         self._slope = slope
-        self._known: dict[tuple[bytes, float], Scores] = {}
+        #: What has been scored: by columns, and cost.
+        self.known: dict[tuple[bytes, float], Scores] = {}
         self._test: tuple[Codes, Codes] | None = None
-        self._last: tuple[bytes, Callable[[float], Array]] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave what was prepared last to this process."""
-        return {**vars(self), "_last": None}
 
     def scores(self, ranking: Codes, n_features: int, cost: float) -> Scores:
         """Scores of the leading features.
@@ -99,33 +98,61 @@ class SplitScorer:
         cost : float
             Handed to the classifier.
         """
-        # Columns in their own order: the result must not depend on the order inside the set.
-        columns = np.flatnonzero(ranking <= n_features)
-        key = (columns.tobytes(), cost)
-        if key not in self._known:
-            decisions = self.decisions(columns, cost)
+        return self.score_all([(ranking, n_features, cost)])[0]
+
+    def score_all(self, asked: Sequence[tuple[Codes, int, float]]) -> list[Scores]:
+        """Give what :meth:`scores` gives, for many at once; a ranking's sets share work.
+
+        A set of features has the same scores in whatever order its features are ranked: those it
+        was given when it came first. Another order, or other company, would change them by
+        rounding.
+
+        Parameters
+        ----------
+        asked : sequence of (ranking, n_features, cost)
+        """
+        alike: dict[bytes, list[int]] = {}
+        for place, (ranking, _, _) in enumerate(asked):
+            alike.setdefault(ranking.tobytes(), []).append(place)
+        found: dict[int, Scores] = {}
+        for places in alike.values():
+            pairs = [asked[one][1:] for one in places]
+            found.update(zip(places, self._score(asked[places[0]][0], pairs), strict=True))
+        return [found[place] for place in range(len(asked))]
+
+    def _score(self, ranking: Codes, pairs: Pairs) -> list[Scores]:
+        """Score sets of one ranking."""
+        columns = {k: np.flatnonzero(ranking <= k) for k, _ in pairs}
+        keys = {(k, cost): (columns[k].tobytes(), cost) for k, cost in pairs}
+        new = {key: pair for pair, key in keys.items() if key not in self.known}
+        if new:
+            decided = np.stack(self._decide(ranking, columns, list(new.values())))
             about = self._about_test()
-            self._known[key] = score_decisions(decisions, *about, self._metrics, self._slope)
-        return self._known[key]
+            found = score_each(decided, *about, self._metrics, self._slope)
+            self.known.update(zip(new, found, strict=True))
+        return [self.known[keys[pair]] for pair in pairs]
 
     def decisions(self, columns: Codes, cost: float) -> Array:
         """Decision values of the test samples with some of the columns."""
-        key = columns.tobytes()
-        if self._last is None or self._last[0] != key:
-            self._last = key, self._prepare(columns)
-        return self._last[1](cost)
+        split, extra = self._see(columns)
+        return self._classify(split.train, split.y_train, split.test, cost, **extra)
 
-    def _prepare(self, columns: Codes) -> Callable[[float], Array]:
-        """A function of the cost."""
+    def _decide(self, ranking: Codes, columns: dict[int, Codes], pairs: Pairs) -> Sequence[Array]:
+        nested = getattr(self._classify, "nested", None)
+        if nested is None:
+            return [self.decisions(columns[k], cost) for k, cost in pairs]
+        most = columns[max(k for k, _ in pairs)]
+        split, extra = self._see(most[np.argsort(ranking[most], kind="stable")])
+        wanted = [(columns[k].size, cost) for k, cost in pairs]
+        found: Sequence[Array] = nested(split.train, split.y_train, split.test, wanted, **extra)
+        return found
+
+    def _see(self, columns: Codes) -> tuple[Split, dict[str, Any]]:
+        """What the classifier sees of some columns, and what it is told about them."""
         split = self._get_split()
         extra = {} if self._channels is None else {"channels": self._channels[columns]}
-        train, test = self._seen(split.train[:, columns]), self._seen(split.test[:, columns])
-        if hasattr(self._classify, "prepare"):
-            prepared: Callable[[float], Array] = self._classify.prepare(
-                train, split.y_train, test, **extra
-            )
-            return prepared
-        return lambda cost: self._classify(train, split.y_train, test, cost, **extra)
+        seen = (self._seen(part.take(columns, axis=1)) for part in (split.train, split.test))
+        return replace(split, train=next(seen), test=next(seen)), extra
 
     def _about_test(self) -> tuple[Codes, Codes]:
         """Classes and subjects of the test samples, which are small enough to keep."""

@@ -33,6 +33,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from idfsmec._workers import attend
+from idfsmec.metrics import Scores
 from idfsmec.selection.defaults import CRITERION, SVM_COSTS, USUAL_COST, USUAL_N_FEATURES
 from idfsmec.selection.split_scorer import SplitScorer
 
@@ -249,7 +250,8 @@ def _try(
         for scorer, own in zip(scorers, rankings, strict=True)
     )
     by_split = []
-    for values in scored:
+    for scorer, (values, known) in zip(scorers, scored, strict=True):
+        scorer.known.update(known)  # it may have been at work in another process
         by_split.append(values)
         if tell:
             tell()
@@ -266,9 +268,11 @@ def _score(
     costs: Sequence[float],
     metric: str,
     wanted: list[tuple[int, int, int]],
-) -> list[float]:
+) -> tuple[list[float], dict[Any, Scores]]:
+    """Score what is wanted; also give all that the scorer knows."""
     per_count = rankings.shape[1] > 1
-    return [
-        scorer.scores(rankings[setting, count * per_count], n_features[count], costs[cost])[metric]
+    asked = [
+        (rankings[setting, count * per_count], n_features[count], costs[cost])
         for setting, count, cost in wanted
     ]
+    return [scores[metric] for scores in scorer.score_all(asked)], scorer.known
