@@ -14,7 +14,8 @@ from sklearn.decomposition import FactorAnalysis
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec import ChannelCompleter
-from idfsmec.solver import scaling
+from idfsmec.prediction import _expectation, factors
+from idfsmec.solver import Scaling
 
 N_CHANNELS, N_FEATURES = 6, 4
 CHANNELS = np.repeat([f"E{v + 1}" for v in range(N_CHANNELS)], N_FEATURES)
@@ -242,22 +243,75 @@ def test_says_what_is_wrong_with_a_parameter(wrong):
         ChannelCompleter(CHANNELS, **wrong).fit(X)
 
 
-def test_a_completer_that_may_overwrite_samples_learns_the_same_without_a_copy_of_them(
-    monkeypatch,
-):
+def awkward_samples():
+    """With a constant, a wild value, a channel nobody has and parts of others; standardised."""
+    _, X, _ = make_samples(120, missing=0.4)
+    X[~np.isnan(X[:, 5]), 5] = 7.0
+    X[3, 12] = 1e4
+    X[:, 8:12] = np.nan
+    X[::9, 0] = np.nan
+    X[1::9, 1:4] = np.nan
+    return Scaling.learn(X).apply(X)
+
+
+@pytest.mark.parametrize("n_factors", [0, 3, "auto"])
+def test_standardised_samples_are_filled_in_their_place_as_by_fit_and_transform(n_factors):
+    X = awkward_samples()
+    usual = ChannelCompleter(CHANNELS, n_factors=n_factors).fit(X)
+    wanted, new, given = usual.transform(X), X[::-3].copy(), X.copy()
+    completer = ChannelCompleter(CHANNELS, n_factors=n_factors)
+    assert completer.fill_in_place(X) is X
+    assert_allclose(X, wanted, atol=1e-9)
+    there = ~np.isnan(given)
+    assert_array_equal(X[there], given[there])
+    assert_allclose(completer.transform(new), usual.transform(new), atol=1e-9)
+
+
+def test_filling_in_place_takes_no_copy_of_the_samples(monkeypatch):
     # The samples are many in relation to what is worked on at a time.
-    monkeypatch.setattr(scaling, "_BLOCK_ELEMENTS", 50_000)
+    monkeypatch.setattr(_expectation, "_BLOCK_ELEMENTS", 50_000)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 1)) + rng.normal(size=(6000, 200))
     X[:, :100][rng.random(6000) < 0.3] = np.nan
-    own, new, peaks, found = X.copy(), X[:99].copy(), [], []
-    for how, samples in (("fit", X), ("fit", X), ("fit_in_place", own)):  # first, imports
-        completer = ChannelCompleter(np.repeat([0, 1], 100), max_iter=2)
-        tracemalloc.start()
-        getattr(completer, how)(samples)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-        found.append(completer.transform(new))
-    assert_array_equal(found[2], found[1])
-    assert_array_equal(X[:99], new)
-    assert peaks[2] < peaks[1] - 0.8 * X.nbytes
+    completer = ChannelCompleter(np.repeat([0, 1], 100), max_iter=2).fit(X[:50])  # imports
+    tracemalloc.start()
+    completer.fill_in_place(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.4 * X.nbytes
+    assert not np.isnan(X).any()
+
+
+@pytest.mark.parametrize("shape", [(90, 70), (70, 90)])
+def test_iterations_begin_where_a_decomposition_would(shape, monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(shape[0], 3)) @ rng.normal(size=(3, shape[1])) + rng.normal(size=shape)
+    X[:, :10][rng.random(shape[0]) < 0.3] = np.nan
+    channels = np.arange(shape[1]) // 10
+    wanted = ChannelCompleter(channels, n_factors=3).fit_transform(X)
+    monkeypatch.setattr(factors, "_ITERATE_FROM", 1)
+    found = ChannelCompleter(channels, n_factors=3).fit_transform(X)
+    assert np.abs(found - wanted).max() > 0  # another road
+    assert_allclose(found, wanted, atol=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 6), st.integers(1, 5))
+def test_matrices_are_inverted_together_as_one_by_one(seed, size, count):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(count, size, size)) * 10.0 ** rng.integers(-3, 3)
+    matrices = np.eye(size) + root @ root.transpose(0, 2, 1)
+    found = _expectation.inverses(np.moveaxis(matrices, 0, 2).copy())
+    product = matrices @ np.moveaxis(found, 2, 0)
+    assert_allclose(product, np.broadcast_to(np.eye(size), product.shape), atol=1e-6)
+
+
+def test_samples_with_the_same_channels_share_what_is_worked_out():
+    """With many samples of few patterns, and with patterns of their own, factors are the same."""
+    _, few, _ = make_samples(12, missing=0.5)
+    _, other, _ = make_samples(200, missing=0.0, seed=1)
+    many = np.where(np.isnan(few[np.arange(200) % 4]), np.nan, other)
+    completer = ChannelCompleter(CHANNELS, n_factors=3).fit(many)
+    assert _expectation.Patterns(~np.isnan(many)[:, ::N_FEATURES]).rows.shape[0] <= 4
+    alone = np.vstack([completer.factors(many[[row]]) for row in range(8)])
+    assert_allclose(completer.factors(many)[:8], alone, atol=1e-12)

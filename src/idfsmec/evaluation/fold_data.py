@@ -30,8 +30,8 @@ from idfsmec.solver.scaling import Scaling
 
 #: Bytes of arrays that a process keeps between two who ask for them, such as two methods.
 KEPT = 256 * 2**20
-# Rows worked on at a time, in place.
-_BLOCK_ROWS = 2048
+# Rows worked on at a time, in place; where a step is short, numbers that a cache holds.
+_BLOCK_ROWS, _BLOCK_ELEMENTS = 2048, 100_000
 
 
 class Samples(NamedTuple):
@@ -86,8 +86,8 @@ class Rows:
         """Give an array of one's own, NaN where a channel is missing or taken away."""
         X = np.asarray(self.table.X[self.places])
         if self.gone is not None:
-            for block in _blocks(len(X)):
-                X[block][self.gone[block][:, self.table.channel_of]] = np.nan
+            for block in _blocks(len(X), _rows_in_cache(X)):
+                np.copyto(X[block], np.nan, where=self.gone[block][:, self.table.channel_of])
         return X
 
     def _observed(self) -> NDArray[np.bool_]:
@@ -205,30 +205,31 @@ class FoldData:
         X = make_alike(sites, self.table, rows.values(), rows.places)
         scaling = Scaling.learn(X)
         steps: list[Callable[[Floats], Any]] = [scaling.apply]
-        _in_place(scaling.apply, X)
+        _in_place(scaling.apply, X, _rows_in_cache(X))
         if filler is not None:
             about = (self.channel_of, self.table.feature_of, self.table.positions)
             filling = filler.build(*about)
-            if hasattr(filling, "fit_in_place"):  # made again sooner than kept beside
-                filling.fit_in_place(X)
-                del X
-                X = make_alike(sites, self.table, rows.values(), rows.places)
-                _in_place(scaling.apply, X)
-            else:
-                filling.fit(X)
             steps.append(filling.transform)
-            _in_place(filling.transform, X)
+            if hasattr(filling, "fill_in_place"):  # both at once, without another copy
+                X = filling.fill_in_place(X)
+            else:
+                _in_place(filling.fit(X).transform, X)
         return X, sites, steps
 
 
-def _in_place(step: Callable[[Floats], Any], X: Floats) -> None:
+def _in_place(step: Callable[[Floats], Any], X: Floats, rows: int = 0) -> None:
     """Replace samples by what becomes of them, a few at a time."""
-    for block in _blocks(len(X)):
+    for block in _blocks(len(X), rows):
         X[block] = step(X[block])
 
 
-def _blocks(n_rows: int) -> list[slice]:
-    return [slice(first, first + _BLOCK_ROWS) for first in range(0, n_rows, _BLOCK_ROWS)]
+def _blocks(n_rows: int, rows: int = 0) -> list[slice]:
+    rows = rows or _BLOCK_ROWS
+    return [slice(first, first + rows) for first in range(0, n_rows, rows)]
+
+
+def _rows_in_cache(X: Floats) -> int:
+    return max(_BLOCK_ELEMENTS // max(X.shape[1], 1), 16)
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from idfsmec._columns import observed_channels
 from idfsmec._parameters import Constraints, SequenceOf, StrOptions, integer, number
+from idfsmec.prediction._samples import standardised
 from idfsmec.prediction.completion import ChannelCompleter
-from idfsmec.prediction.factors import FactorModel, standardised
+from idfsmec.prediction.factors import FactorModel
 from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
 from idfsmec.selection.idfsmec.engine import Engine
 from idfsmec.selection.idfsmec.fits import Fits

@@ -25,7 +25,9 @@ from idfsmec._parameters import (
     number,
 )
 from idfsmec.errors import InputError
-from idfsmec.prediction.factors import FactorModel, Products, standardised
+from idfsmec.prediction._expectation import blocks
+from idfsmec.prediction._samples import standardised, standardised_products, take_gaps_out
+from idfsmec.prediction.factors import FactorModel
 from idfsmec.solver import Scaling
 from idfsmec.summaries.summary import Summary, combine_products
 
@@ -151,34 +153,61 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
         -------
         self : ChannelCompleter
         """
-        return self._fit(X)
+        checked = self._look_at(X)
+        scaling = Scaling.learn(checked)
+        self._keep(scaling, np.asarray(np.isnan(checked).all(axis=0)))
+        self._learn_from(*standardised(checked, self._columns, scaling))
+        return self
 
     @checks_parameters
-    def fit_in_place(self, X: Array) -> Self:
-        """:meth:`fit` in the memory of X, float64, which is of no use afterwards.
+    def fill_in_place(self, X: Array) -> Array:
+        """:meth:`fit` and :meth:`transform` of samples that are standardised already.
 
-        For whom a second copy of the samples is too much.
+        Neither their units nor their gaps are worked out twice, and there is no second copy of
+        them.
+
+        Parameters
+        ----------
+        X : ndarray of float64, shape (n_samples, n_features)
+            Observed values of every feature have mean 0 and standard deviation 1, or are all 0.
+            Gaps are filled in its memory.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            X.
         """
-        return self._fit(X, overwrite=True)
+        checked = self._look_at(X)
+        never_seen = np.asarray(np.isnan(checked).all(axis=0))
+        observed, changed = take_gaps_out(checked, self._columns)
+        varied = np.asarray(checked.any(axis=0), dtype=np.float64)
+        self._keep(Scaling.of(np.zeros(varied.size), varied), never_seen)
+        self._learn_from(checked, observed)
+        means, channel = self.model_.means(checked, observed), channel_codes(self._columns)
+        for block in blocks(checked):
+            expected = means[block] @ self.model_.loadings.T
+            np.copyto(checked[block], expected, where=~observed[block][:, channel])
+        checked.flat[changed.places] = changed.values
+        return checked
 
-    def _fit(self, X: ArrayLike, overwrite: bool = False) -> Self:
-        checked = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+    def _look_at(self, X: ArrayLike) -> Array:
+        """Check samples, and find out which columns are a channel."""
+        checked: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         n_features = checked.shape[1]
         names = getattr(self, "feature_names_in_", None)
         channels = self.channels
         if channels is None and (names is None or not all(SEPARATOR in name for name in names)):
             channels = np.arange(n_features)
         self.channel_names_, self._columns = channel_columns(channels, n_features, names)
-        scaling = Scaling.learn(checked)
-        self._keep(scaling, np.isnan(checked).all(axis=0))
-        values, observed = standardised(checked, self._columns, scaling, overwrite=overwrite)
+        return checked
+
+    def _learn_from(self, values: Array, observed: Mask) -> None:
         with one_blas_thread():
             auto = self.n_factors == "auto"
             n_factors = self._choose(values, observed) if auto else int(self.n_factors)
             self.model_ = self._learn(values, observed, n_factors)
         self.n_factors_ = self.model_.loadings.shape[1]
         self.n_iter_ = int(self.max_iter)
-        return self
 
     @checks_parameters
     def fit_summaries(self, summaries: Sequence[Summary]) -> Self:
@@ -252,14 +281,13 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
             best, smallest = n_factors, loss
         return best
 
-    def _see(self, X: ArrayLike) -> tuple[Array, Array, Array]:
-        """Samples as given, and mean and covariance of their factors."""
+    def _see(self, X: ArrayLike) -> tuple[Array, Array, Mask]:
+        """Samples as given, as the model sees them, and which channels they have."""
         check_is_fitted(self, "model_")
         checked = validate_data(
             self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
         )
-        values, observed = standardised(checked, self._columns, self._scaling)
-        return (checked, *self.model_.posterior(values, observed))
+        return (checked, *standardised(checked, self._columns, self._scaling))
 
     def transform(self, X: ArrayLike) -> Array:
         """Samples with what is expected in place of NaN; observed values stay as they are.
@@ -272,11 +300,14 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
         -------
         ndarray of shape (n_samples, n_features)
         """
-        checked, means, _ = self._see(X)
-        expected = means @ (self.model_.loadings * self.scale_[:, None]).T
-        expected += self.mean_
-        np.copyto(expected, checked, where=~np.isnan(checked))
-        return expected
+        checked, values, observed = self._see(X)
+        means = self.model_.means(values, observed)
+        loadings = (self.model_.loadings * self.scale_[:, None]).T
+        for block in blocks(values):  # which have been looked at, and become the result
+            expected = np.matmul(means[block], loadings, out=values[block])
+            expected += self.mean_
+            np.copyto(expected, checked[block], where=~np.isnan(checked[block]))
+        return values
 
     def uncertainty(self, X: ArrayLike) -> Array:
         """Posterior standard deviation of every completed value, in the units of X.
@@ -290,39 +321,13 @@ class ChannelCompleter(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator)
         ndarray of shape (n_samples, n_features)
             0 where a value was observed; infinite for a feature never seen in training.
         """
-        checked, _, spread = self._see(X)
+        checked, values, observed = self._see(X)
+        _, spread = self.model_.posterior(values, observed)
         deviation = np.sqrt(self.model_.variances(spread)) * self.scale_
         deviation[:, self._never_seen] = np.inf
         return np.where(np.isnan(checked), deviation, 0.0)
 
     def factors(self, X: ArrayLike) -> Array:
         """Posterior means of every sample's factors: ``(n_samples, n_factors_)``."""
-        return self._see(X)[1]
-
-
-def standardised_products(summary: Summary) -> tuple[Array, Scaling, list[Products]]:
-    """Of the samples whose patterns are told: their number, their units, products in these.
-
-    Returns
-    -------
-    count : ndarray of shape (n_features,)
-        Samples that have each feature.
-    scaling : Scaling
-    products : list of Products
-    """
-    place = {column: at for at, column in enumerate(summary.columns)}
-    owns = [np.array([place[column] for column in one.columns]) for one in summary.patterns]
-    count, total, squares = np.zeros((3, len(place)))
-    for one, own in zip(summary.patterns, owns, strict=True):
-        count[own] += one.count.sum()
-        total[own] += one.count.sum() * one.shift + one.scale * one.sum_x.sum(axis=0)
-    mean = total / np.maximum(count, 1.0)
-    for one, own in zip(summary.patterns, owns, strict=True):
-        about = one.in_units(mean[own], one.scale).sum_xx.sum(axis=0)
-        squares[own] += np.diagonal(about) * one.scale**2
-    scaling = Scaling.of(mean, np.sqrt(np.maximum(squares, 0.0) / np.maximum(count, 1.0)))
-    products = []
-    for one, own in zip(summary.patterns, owns, strict=True):
-        values = one.in_units(mean[own], scaling.unit[own]).sum_xx.sum(axis=0)
-        products.append(Products(own, float(one.count.sum()), values))
-    return count, scaling, products
+        _, values, observed = self._see(X)
+        return self.model_.means(values, observed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,41 +10,23 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackError, eigsh
 
-from idfsmec._columns import channel_codes, observed_channels
-from idfsmec.solver import Scaling
-from idfsmec.solver.scaling import FAR
+from idfsmec.prediction._expectation import (
+    Patterns,
+    apply,
+    factor_moments,
+    inverses,
+    pairs,
+    unfolded,
+)
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-# Samples standardised at a time.
-_BLOCK_ROWS = 256
-
-
-def standardised(
-    X: Array,
-    columns: Sequence[Indices],
-    scaling: Scaling,
-    usable: Mask | bool = True,
-    *,
-    overwrite: bool = False,
-) -> tuple[Array, Mask]:
-    """Values in units of ``scaling``, 0 where the channel is missing; who has which channel.
-
-    Channels that are not usable count as missing. No value is more than 6 units away. With
-    ``overwrite`` they take the place of X.
-    """
-    values, channel = X if overwrite else np.empty_like(X), channel_codes(columns)
-    observed = np.empty((len(X), len(columns)), dtype=bool)
-    for first in range(0, len(X), _BLOCK_ROWS):
-        block = slice(first, first + _BLOCK_ROWS)
-        observed[block] = observed_channels(X[block], columns) & usable
-        scaled = scaling.apply(X[block])
-        scaled[~observed[block][:, channel]] = 0.0
-        np.clip(scaled, -FAR, FAR, out=values[block])
-    return values, observed
+# From this size on, iterations find a few eigenvectors sooner than a decomposition.
+_ITERATE_FROM = 500
 
 
 class Products(NamedTuple):
@@ -97,15 +80,11 @@ class FactorModel:
         if n_factors == 0:
             noise = np.divide(squares, counts, out=np.ones(n_features), where=counts > 0)
             return cls(model.loadings, np.maximum(noise, min_noise), channel)
-        patterns, pattern_of, times = _patterns(observed)
-        there = observed.astype(np.float64)
+        seen = Patterns(observed)
         for _ in range(n_rounds):
-            spread = model._spread(patterns)
-            means = _apply(spread[pattern_of], model._evidence(values))
-            grams = patterns.T @ (spread * times[:, None, None]).reshape(len(spread), -1)
-            grams += there.T @ (means[:, :, None] * means[:, None, :]).reshape(n, -1)
-            grams = grams.reshape(-1, n_factors, n_factors)[channel]
-            moments = (grams, values.T @ means, squares, counts)
+            spread = model._spread(seen.rows)
+            grams, toward = factor_moments(values, seen, model._weights, spread)
+            moments = (grams[channel], toward, squares, counts)
             model = model._improved(moments, ridge=ridge, min_noise=min_noise)
         return model
 
@@ -148,11 +127,10 @@ class FactorModel:
         for _ in range(n_rounds):
             toward = np.zeros((n_features, n_factors))
             second = np.zeros((len(products), n_factors, n_factors))
-            for at, (one, spread) in enumerate(
-                zip(products, model._spread(patterns), strict=True)
-            ):
+            spreads = np.moveaxis(model._spread(patterns), 2, 0)
+            for at, (one, spread) in enumerate(zip(products, spreads, strict=True)):
                 own = one.columns
-                expect = (model.loadings[own] / model.noise[own, None]) @ spread
+                expect = model._weights[own] @ spread
                 found = one.values @ expect
                 toward[own] += found
                 second[at] = one.n * spread + expect.T @ found
@@ -171,24 +149,34 @@ class FactorModel:
         """
         grams, toward, squares, counts = moments
         tiny = 1e-9  # without a ridge, a channel that nobody has would leave nothing to solve
-        penalty = (ridge * self.noise + tiny)[:, None, None] * np.eye(toward.shape[1])
-        solved = np.linalg.solve(grams + penalty, toward[:, :, None])
+        penalty = ridge * self.noise + tiny
+        solved = np.linalg.solve(
+            grams + penalty[:, None, None] * np.eye(toward.shape[1]), toward[:, :, None]
+        )
         loadings = np.asarray(solved[:, :, 0], dtype=np.float64)
-        left = squares - 2 * np.einsum("dq,dq->d", toward, loadings)
-        left += np.einsum("dqr,dq,dr->d", grams, loadings, loadings)
+        # Products of factors times loadings are what the system says: no second use of them.
+        left = squares - np.einsum("dq,dq->d", toward + penalty[:, None] * loadings, loadings)
         noise = np.divide(left, counts, out=np.ones(squares.size), where=counts > 0)
         return FactorModel(loadings, np.maximum(noise, min_noise), self.channel)
 
     def posterior(self, values: Array, observed: Mask) -> tuple[Array, Array]:
         """Mean (n, q) and covariance (n, q, q) of every sample's factors, given its channels."""
-        patterns, pattern_of, _ = _patterns(observed)
-        spread = self._spread(patterns)[pattern_of]
-        return _apply(spread, self._evidence(values)), spread
+        means, spread = self._posterior(values, observed)
+        return means, np.ascontiguousarray(np.moveaxis(spread, 2, 0))
+
+    def means(self, values: Array, observed: Mask) -> Array:
+        """Expected factors (n, q) of every sample, given its channels."""
+        return self._posterior(values, observed)[0]
+
+    def _posterior(self, values: Array, observed: Mask) -> tuple[Array, Array]:
+        seen = Patterns(observed)
+        spread = seen.by_sample(self._spread(seen.rows))
+        return apply(spread, (values @ self._weights).T).T, spread
 
     def complete(self, values: Array, observed: Mask) -> Array:
         """Give ``values`` with what is expected in place of what is missing."""
-        means, _ = self.posterior(values, observed)
-        return np.where(observed[:, self.channel], values, means @ self.loadings.T)
+        expected = self.means(values, observed) @ self.loadings.T
+        return np.where(observed[:, self.channel], values, expected)
 
     def variances(self, spread: Array) -> Array:
         """Variance of every feature where it is missing, from the factors' covariance: (n, D)."""
@@ -201,15 +189,19 @@ class FactorModel:
         first = np.searchsorted(self.channel[order], np.arange(self.channel.max() + 1))
         return np.asarray(np.add.reduceat(per_feature[order], first, axis=0))
 
-    def _evidence(self, values: Array) -> Array:
-        return np.asarray(values @ (self.loadings / self.noise[:, None]))
+    @property
+    def _weights(self) -> Array:
+        """How much each feature says about each factor: (n_features, q)."""
+        return self.loadings / self.noise[:, None]
 
     def _spread(self, patterns: Array) -> Array:
-        """Covariance of the factors for every pattern of channels: (n_patterns, q, q)."""
-        q = self.loadings.shape[1]
-        products = _products(self.loadings) / self.noise[:, None]
-        known = (patterns @ self.per_channel(products)).reshape(len(patterns), q, q)
-        return np.asarray(np.linalg.inv(np.eye(q) + known), dtype=np.float64)
+        """Covariance of the factors for every pattern of channels: (q, q, n_patterns)."""
+        n_factors = self.loadings.shape[1]
+        rows, columns = pairs(n_factors)
+        products = self.loadings[:, rows] * self._weights[:, columns]
+        known = self.per_channel(products).T @ patterns.T
+        known[rows == columns] += 1.0
+        return inverses(unfolded(known, n_factors))
 
 
 def _start(values: Array, observed: Mask, n_factors: int) -> Array:
@@ -233,8 +225,17 @@ def _leading(products: Array, n_factors: int, n: float, share: float) -> Array:
 
 
 def _largest(gram: Array, n_factors: int) -> tuple[Array, Array]:
-    last = len(gram) - 1
-    sizes, vectors = scipy.linalg.eigh(gram, subset_by_index=[last - n_factors + 1, last])
+    """Largest eigenvalues, ascending, with their vectors."""
+    n = len(gram)
+    if n >= _ITERATE_FROM and n_factors <= n // 20:
+        # Any start does that no vector is orthogonal to; the same one each time.
+        start = np.cos(np.arange(n, dtype=np.float64))
+        with contextlib.suppress(ArpackError):
+            sizes, vectors = eigsh(
+                gram, n_factors, which="LA", v0=start, ncv=4 * n_factors, tol=1e-11
+            )
+            return sizes, vectors
+    sizes, vectors = scipy.linalg.eigh(gram, subset_by_index=[n - n_factors, n - 1])
     return sizes, vectors
 
 
@@ -249,21 +250,5 @@ def _scaled(loadings: Array, n: float, share: float) -> Array:
     return np.asarray(loadings * signs / np.sqrt(n * max(share, 0.05)))
 
 
-def _patterns(observed: Mask) -> tuple[Array, Indices, Indices]:
-    """Give the different rows, which of them each sample has, and how often each occurs."""
-    _, first, pattern_of, times = np.unique(
-        np.packbits(observed, axis=1),
-        axis=0,
-        return_index=True,
-        return_inverse=True,
-        return_counts=True,
-    )
-    return observed[first].astype(np.float64), pattern_of.reshape(-1), times
-
-
 def _products(rows: Array) -> Array:
     return (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
-
-
-def _apply(matrices: Array, vectors: Array) -> Array:
-    return np.asarray(np.einsum("nqr,nr->nq", matrices, vectors))
