@@ -138,7 +138,7 @@ _add(
     lazily("idfsmec.selection.RFS", standardize=True),
     "embedded",
     settings={"gamma": (1e-2, 1.0, 1e2)},
-    takes=(1.8, 1.1),
+    takes=(0.9, 0.9),
 )
 _add("FSOR", lazily("idfsmec.selection.FSOR"), "embedded", takes=(0.4, 1.5))
 _add(

@@ -1,38 +1,34 @@
-"""Least absolute deviations with an absolute penalty: a linear program, from inside its borders.
+"""Least absolute deviations with an absolute penalty: a linear program, solved where it is small.
 
 With two classes the residuals and the rows of W that RFS sums up have one number each, and norms
-are absolute values. Reweighting creeps towards such a minimum. Newton's method on the conditions
-of the primal and the dual program together takes a dozen linear systems, and knows how far it is
-(S. Mehrotra, "On the implementation of a primal-dual interior point method", SIAM J. Optim. 2,
-1992; J. Gondzio, "Multiple centrality corrections in a primal-dual method for linear programming",
-Comput. Optim. Appl. 6, 1996).
+are absolute values. Reweighting creeps towards such a minimum. Here one comes near it from inside
+the borders (:mod:`._interior`), among few features where few are needed, and goes on along the
+borders to the corner that it is (:mod:`._corner`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-Floats = NDArray[np.float64]
+from idfsmec.selection.rivals._corner import find_corner
+from idfsmec.selection.rivals._exact_fit import exact_fits
+from idfsmec.selection.rivals._interior import Approach, Posed, approach
 
-# How far towards the border of what is allowed a step goes.
-_NEARLY = 0.995
-# Corrections that are tried on one factorisation, and by how much both step lengths together have
-# to grow for one to be kept.
-_CORRECTIONS, _WORTH = 4, 0.05
-# Products of a variable and its slack may lie within these factors of their target.
-_LOW, _HIGH = 0.1, 10.0
-# How near to the minimum it is solved while features are still added.
-_ROUGH = 1e-3
-# After so many steps without a gain rounding allows no more.
-_IDLE = 3
-# Of the mean diagonal, so that columns of mean 0, which leave one direction open, do no harm.
-_RIDGE = 1e-14
+Floats = NDArray[np.floating]
+Mask = NDArray[np.bool_]
+
+# How near to the minimum it is solved to find the features that are needed, how often, and which
+# count as such: those that pull by so much.
+_ROUGH, _TIMES, _NEARLY = 3e-3, 2, 0.85
+# Where half of the features pull by this much at first, not few of them are needed.
+_HOPELESS = 10
+# How near the corner is found from.
+_NEAR = 3e-5
+# Features that pull by less are not looked at on the way to the corner.
+_POOL = 0.7
 
 
 class Deviations(NamedTuple):
@@ -83,8 +79,11 @@ def least_deviations(
     >>> least_deviations(np.ones((5, 1)), y, 1e-3).w.round(3)
     array([3.])
     """
-    found = _among_few(X, y, gamma, tol, max_iter)
-    return _among_all(X, y, gamma, tol, max_iter) if found is None else found
+    for way in (_among_few, _without_residuals):
+        found = way(X, y, gamma, tol, max_iter)
+        if found is not None:
+            return found
+    return _among_all(X, y, gamma, tol, max_iter)
 
 
 def _among_few(X: Floats, y: Floats, gamma: float, tol: float, max_iter: int) -> Deviations | None:
@@ -95,202 +94,96 @@ def _among_few(X: Floats, y: Floats, gamma: float, tol: float, max_iter: int) ->
     """
     few = min(X.shape) // 2
     pull = np.abs(X.T @ np.sign(y))
+    if few < 2 or np.median(pull) > _HOPELESS * gamma:
+        return None
     used = np.zeros(pull.size, dtype=bool)
     used[np.argsort(-pull, kind="stable")[: few // 2]] = True
     history: list[float] = []
-    rough = max(tol, _ROUGH)
-    while used.any() and used.sum() <= few and len(history) < max_iter:
-        part = _among_all(X[:, used], y, gamma, rough, max_iter - len(history))
+    for _ in range(_TIMES):
+        rough = approach(X[:, used], y, gamma, max(tol, _ROUGH), max_iter - len(history))
+        history = np.minimum.accumulate([*history, *rough.history]).tolist()
+        used = np.abs(X.T @ rough.best.v) > _NEARLY * gamma
+        if not 0 < used.sum() <= few or len(history) >= max_iter:
+            return None
+    while used.sum() <= few and len(history) < max_iter:
+        part, largest = _among_some(X, y, gamma, tol, max_iter - len(history), used)
         history = np.minimum.accumulate([*history, *part.history]).tolist()
-        pull = X.T @ part.v / gamma
-        largest = max(1.0, float(np.abs(pull).max()))
-        gap = 1 - (1 - part.gap) / largest  # v must be shortened to be allowed
-        too_much = ~used & (np.abs(pull) > 1)
-        if rough <= tol and (gap <= tol or not too_much.any()):
-            w = np.zeros(used.size)
-            w[used] = part.w
-            return Deviations(w, part.v / largest, pull / largest, history, gap)
-        if not too_much.any():
-            rough = tol
-        used |= too_much
+        missing = ~used & (np.abs(part.pull) * largest > 1)
+        if part.gap <= tol or not missing.any():
+            return part._replace(history=history)
+        used |= missing
     return None
+
+
+def _without_residuals(
+    X: Floats, y: Floats, gamma: float, tol: float, max_iter: int
+) -> Deviations | None:
+    """Solve among the w that leave no residuals; None if others are better.
+
+    Most of w follows from the rest, and what both sum up to is least where deviations are, in the
+    features of the rest alone. The dual variables tell if residuals would have been worth having.
+    """
+    n_samples, n_features = X.shape
+    if not n_samples < n_features < 2 * n_samples:
+        return None
+    fits = exact_fits(X, y)
+    if fits is None:
+        return None
+    part = _among_all(fits.T, fits.b, 1.0, tol, max_iter)
+    w, v = fits.whole(part.w), fits.dual(gamma * part.v)
+    found, _ = _weigh(X, y, gamma, w, v, [gamma * one for one in part.history])
+    return found if found.gap <= max(tol, 2 * part.gap) else None
 
 
 def _among_all(X: Floats, y: Floats, gamma: float, tol: float, max_iter: int) -> Deviations:
     """Solve for all features at once."""
-    posed = _Posed(X, y, gamma)
-    at = posed.start()
-    here = best = posed.look(at)
-    history: list[float] = []
-    idle = 0
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        while len(history) < max_iter and best.gap > tol and idle < _IDLE:
-            try:
-                at = _step(posed, at, here.missing)
-            except LinAlgError:  # as near as rounding allows
-                break
-            here = posed.look(at)
-            idle += 1
-            if here.gap < best.gap:
-                best, idle = here, 0
-            history.append(best.objective)
-    return Deviations(best.w, best.v, best.pull, history or [best.objective], best.gap)
+    return _among_some(X, y, gamma, tol, max_iter, np.ones(X.shape[1], dtype=bool))[0]
 
 
-class _Point(NamedTuple):
-    """Residuals and w as differences of positive parts, and what the dual leaves of their cost.
-
-    ``u = above - below`` are residuals, then w; ``room_above = c - A'v`` and ``room_below = c +
-    A'v`` with ``A = [I X]`` and c the cost of each.
-    """
-
-    above: Floats
-    below: Floats
-    room_above: Floats
-    room_below: Floats
-    v: Floats
-
-    @property
-    def products(self) -> tuple[Floats, Floats]:
-        """What has to become 0."""
-        return self.above * self.room_above, self.below * self.room_below
-
-    @property
-    def mean_product(self) -> float:
-        total = self.above @ self.room_above + self.below @ self.room_below
-        return float(total) / (2 * self.above.size)
-
-    def moved(self, way: _Way, primal: float, dual: float) -> _Point:
-        return _Point(
-            self.above + primal * way.above,
-            self.below + primal * way.below,
-            self.room_above - dual * way.room,
-            self.room_below + dual * way.room,
-            self.v + dual * way.room[: self.v.size],
-        )
-
-    def lengths(self, way: _Way) -> tuple[float, float]:
-        """How far primal and dual variables may go, at most 1, before one becomes negative."""
-        primal = min((way.above / self.above).min(), (way.below / self.below).min())
-        dual = min((-way.room / self.room_above).min(), (way.room / self.room_below).min())
-        return 1 / max(1.0, -primal), 1 / max(1.0, -dual)
+def _among_some(
+    X: Floats, y: Floats, gamma: float, tol: float, max_iter: int, used: Mask
+) -> tuple[Deviations, float]:
+    """Solve for some features, or for all that the corner needs; and the largest pull of any."""
+    some = X if used.all() else X[:, used]
+    near = approach(some, y, gamma, max(tol, _NEAR), max_iter)
+    history = near.history
+    if tol < near.best.gap <= _NEAR and len(history) < max_iter:
+        corner = _corner(X, y, gamma, used, near, Posed(some, y, gamma).likely(near.at))
+        if corner is not None:
+            found, largest = _weigh(X, y, gamma, *corner, history)
+            if found.gap <= tol:
+                return found, largest
+        near = approach(some, y, gamma, tol, max_iter - len(history), near.at)
+        history = [*history, *near.history]
+    w = np.zeros(used.size)
+    w[used] = near.best.w
+    return _weigh(X, y, gamma, w, near.best.v, history)
 
 
-class _Way(NamedTuple):
-    """A direction: of both parts, and of ``A'v``."""
-
-    above: Floats
-    below: Floats
-    room: Floats
-
-    def plus(self, other: _Way) -> _Way:
-        return _Way(*(a + b for a, b in zip(self, other, strict=True)))
-
-
-class _Here(NamedTuple):
-    """What a point is worth."""
-
-    w: Floats
-    pull: Floats
-    objective: float
-    gap: float
-    missing: Floats  # of the residuals
-    v: Floats
+def _corner(
+    X: Floats, y: Floats, gamma: float, used: Mask, near: Approach, likely: Floats
+) -> tuple[Floats, Floats] | None:
+    """Give w and v of the corner, found among the features that pull by about enough."""
+    pull = np.abs(X.T @ near.best.v) / gamma
+    if (pull[~used] > 1).any():  # the corner of these features is far from that of all
+        return None
+    pool = used | (pull > _POOL)
+    some = X if pool.all() else X[:, pool]
+    corner = find_corner(some, y, gamma, likely, np.flatnonzero(used[pool]))
+    if corner is None:
+        return None
+    w = np.zeros(used.size)
+    w[pool] = corner.w
+    return w, corner.v
 
 
-@dataclass(frozen=True)
-class _Posed:
-    """The problem."""
-
-    X: Floats
-    y: Floats
-    gamma: float
-
-    def start(self) -> _Point:
-        """Begin at w = 0 and v = 0, away from all borders."""
-        n_samples, n_features = self.X.shape
-        size = float(np.abs(self.y).mean())
-        u = np.concatenate([self.y, np.zeros(n_features)])
-        away = np.concatenate(
-            [np.full(n_samples, size), np.full(n_features, size / max(self.gamma, 1.0))]
-        )
-        cost = np.concatenate([np.ones(n_samples), np.full(n_features, self.gamma)])
-        parts = np.maximum(u, 0) + away, np.maximum(-u, 0) + away
-        return _Point(*parts, cost, cost.copy(), np.zeros(n_samples))
-
-    def look(self, at: _Point) -> _Here:
-        """The objective, and how far it can be from the minimum by duality."""
-        u = at.above - at.below
-        residuals, w = u[: self.y.size], u[self.y.size :]
-        true = self.y - self.X @ w
-        objective = float(np.abs(true).sum() + self.gamma * np.abs(w).sum())
-        pull = self.X.T @ at.v / self.gamma
-        largest = max(1.0, float(np.abs(at.v).max()), float(np.abs(pull).max()))
-        bound = float(self.y @ at.v) / largest
-        gap = (objective - bound) / max(objective, np.finfo(float).tiny)
-        return _Here(w, pull / largest, objective, gap, true - residuals, at.v / largest)
-
-
-def _step(posed: _Posed, at: _Point, missing: Floats) -> _Point:
-    """One factorisation: predict, correct, and go as far as one may."""
-    solve = _factorise(posed.X, at)
-    mean, products = at.mean_product, at.products
-    way = solve(-products[0], -products[1], missing)
-    ahead = at.moved(way, *at.lengths(way))
-    target = mean * (ahead.mean_product / mean) ** 3
-    second = way.above * way.room, way.below * way.room
-    way = solve(target - products[0] + second[0], target - products[1] - second[1], missing)
-    lengths = at.lengths(way)
-    for _ in range(_CORRECTIONS):
-        primal, dual = (min(1.0, 1.5 * length + 0.1) for length in lengths)
-        above, below = at.moved(way, primal, dual).products
-        pushes = _correction(above, target), _correction(below, target)
-        other = way.plus(solve(*pushes, np.zeros_like(missing)))
-        longer = at.lengths(other)
-        if sum(longer) < sum(lengths) + _WORTH:
-            break
-        way, lengths = other, longer
-    return at.moved(way, *(one if one == 1.0 else _NEARLY * one for one in lengths))
-
-
-def _correction(products: Floats, target: float) -> Floats:
-    """What brings products that are out of bounds back to them."""
-    wanted = np.clip(products, _LOW * target, _HIGH * target) - products
-    return np.maximum(wanted, -_HIGH * target)
-
-
-def _factorise(X: Floats, at: _Point) -> Callable[[Floats, Floats, Floats], _Way]:
-    """Give the solver of Newton's system: changes of products, and of ``A u``, to a direction.
-
-    The system is in samples or in features, whichever are fewer.
-    """
-    n_samples, n_features = X.shape
-    weights = at.above / at.room_above + at.below / at.room_below
-    by_sample, by_feature = weights[:n_samples], weights[n_samples:]
-    in_samples = n_samples <= n_features
-    if in_samples:
-        scaled = X * np.sqrt(by_feature)
-        system = scaled @ scaled.T
-        system.flat[:: n_samples + 1] += by_sample + _RIDGE * np.trace(system) / n_samples
-    else:
-        scaled = X / np.sqrt(by_sample)[:, None]
-        system = scaled.T @ scaled
-        system.flat[:: n_features + 1] += 1 / by_feature
-    factor = cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)
-
-    def solve(above: Floats, below: Floats, missing: Floats) -> _Way:
-        fixed = above / at.room_above - below / at.room_below
-        rest, own = missing - fixed[:n_samples], fixed[n_samples:]
-        if in_samples:
-            dv = cho_solve(factor, rest - X @ own, check_finite=False)
-            room = np.concatenate([dv, X.T @ dv])
-        else:
-            dw = cho_solve(factor, own / by_feature + X.T @ (rest / by_sample), check_finite=False)
-            room = (np.concatenate([missing - X @ dw, dw]) - fixed) / weights
-        return _Way(
-            (above + at.above * room) / at.room_above,
-            (below - at.below * room) / at.room_below,
-            room,
-        )
-
-    return solve
+def _weigh(
+    X: Floats, y: Floats, gamma: float, w: Floats, v: Floats, history: list[float]
+) -> tuple[Deviations, float]:
+    """What a point is worth among all features, and the largest pull."""
+    objective = float(np.abs(y - X @ w).sum() + gamma * np.abs(w).sum())
+    pull = X.T @ v / gamma
+    largest = max(1.0, float(np.abs(v).max()), float(np.abs(pull).max()))
+    gap = (objective - float(y @ v) / largest) / max(objective, np.finfo(float).tiny)
+    history = np.minimum.accumulate([*history[:-1], min(objective, history[-1])]).tolist()
+    return Deviations(w, v / largest, pull / largest, history, gap), largest

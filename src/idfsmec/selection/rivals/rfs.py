@@ -75,10 +75,11 @@ class RFS(SharingSelector):
 
     Notes
     -----
-    Two classes, centred, make a linear program, which an interior-point method solves. Otherwise:
-    iteratively reweighted least squares with momentum. Each step of both solves a linear system in
-    samples or in features, whichever are fewer, and needs no diagonal matrix of the size of the
-    other.
+    Two classes, centred, make a linear program: an interior-point method comes near its minimum,
+    and moves along its edges end there, exactly. Where it leaves no residuals, it is solved in the
+    features beyond the number of samples. Otherwise: iteratively reweighted least squares with
+    momentum. Each step of both solves a linear system in samples or in features, whichever are
+    fewer, and needs no diagonal matrix of the size of the other.
 
     References
     ----------
