@@ -73,6 +73,14 @@ def test_seconds_are_guessed_by_size_and_machine_for_methods_that_were_timed():
     assert 0.01 < probe_machine() < 1000
 
 
+def test_the_machine_is_probed_only_where_a_guess_depends_on_it(monkeypatch, units):
+    def probe():
+        raise AssertionError("nobody asked how fast the machine is")
+
+    monkeypatch.setattr("idfsmec.evaluation.forecast.probe_machine", probe)
+    assert guess_seconds(units, {"clinic": TableArrays.of("clinic", make_cohort())}) == {}
+
+
 def test_methods_in_the_registry_have_a_guess():
     arrays = TableArrays.of("clinic", make_cohort())
     planned = list(plan_folds([arrays], find_methods(), PROTOCOL))

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from idfsmec._jobs import one_blas_thread
+from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.tables import TableArrays
 from idfsmec.evaluation.units import FoldUnit, Unit, UnitOutcome
 
@@ -22,7 +24,7 @@ Paces = Mapping[str, Mapping[str, float]]
 _USUAL_VALUES = 1650 * 342
 _USUAL_FITS = 6  # five inner folds and the whole training fold
 # Seconds of the probe on the machine of these figures.
-_USUAL_PROBE = 0.0066
+_USUAL_PROBE = 0.0075
 # Methods that take so many times longer than most are dear: the others come first.
 _DEAR = 4.0
 
@@ -157,18 +159,19 @@ def guess_seconds(
     -------
     dict of (table, method) to float
     """
+    places: dict[Place, tuple[Protocol, tuple[float, float]]] = {}
+    for unit in units:
+        if isinstance(unit, FoldUnit) and unit.method.takes is not None:
+            place = (unit.table, unit.method.name)
+            places.setdefault(place, (unit.protocol, unit.method.takes))
+    if not places:
+        return {}
     slower = probe_machine() if machine is None else machine
     found: dict[Place, float] = {}
-    for unit in units:
-        if not isinstance(unit, FoldUnit) or unit.method.takes is None:
-            continue
-        place = (unit.table, unit.method.name)
-        if place not in found:
-            seconds, power = unit.method.takes
-            nested = unit.protocol.tuning == "nested"
-            fits = 1 + (unit.protocol.n_inner_splits if nested else 0)
-            growth = (tables[unit.table].X.size / _USUAL_VALUES) ** power
-            found[place] = slower * seconds * growth * fits / _USUAL_FITS
+    for place, (protocol, (seconds, power)) in places.items():
+        fits = 1 + (protocol.n_inner_splits if protocol.tuning == "nested" else 0)
+        growth = (tables[place[0]].X.size / _USUAL_VALUES) ** power
+        found[place] = slower * seconds * growth * fits / _USUAL_FITS
     return found
 
 
@@ -182,11 +185,12 @@ def probe_machine(n_times: int = 3) -> float:
     """
     A = np.random.default_rng(0).normal(size=(600, 300))
     took = []
-    for _ in range(n_times):
-        began = time.perf_counter()
-        np.linalg.eigvalsh(A.T @ A)
-        np.sort(A, axis=0)
-        took.append(time.perf_counter() - began)
+    with one_blas_thread():  # as in units; threads that wait for busy cores take seconds
+        for _ in range(n_times):
+            began = time.perf_counter()
+            np.linalg.eigvalsh(A.T @ A)
+            np.sort(A, axis=0)
+            took.append(time.perf_counter() - began)
     return statistics.median(took) / _USUAL_PROBE
 
 
