@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 _ROUNDING = 2.0**-24  # of one operation in single precision
-# Rows whose distances are looked at together, differences that stay in a core's cache, others in
-# it at least (a product of few rows is a slow one), and subsets that share them.
+# Rows whose distances are looked at together, copies of a row that are compared in one go, values
+# that stay in a core's cache, and multiplications up to which a product needs no preparation.
 _ROWS = 8
-_DIFFERENCES = 2**18
-_OTHERS = 48
+_COPIES = 16
+_VALUES = 2**18
+_PRODUCT = 10**6
+# Subsets that share the comparisons.
 _SUBSETS = 64
-# Up to so many distances are compared one by one.
-_FEW = 24
+# Farther than any pair, and what is known of a sample that was not compared yet.
+_NO_PAIR = np.float32(3e38)
+_NOTHING_YET = np.float32(1e30)
 # Subsets whose extreme pairs are looked at first.
 _KEPT = 60
 
@@ -31,9 +35,9 @@ Ends = tuple[Codes, Codes]
 class ClassSeparation:
     """Mean distance to the farthest of the own class, less that to the nearest of another.
 
-    Distances are Manhattan's. All pairs are measured for many subsets at once, in single
-    precision, as products of their differences with the subsets' masks; the pairs that rounding
-    leaves as candidates are measured in double precision.
+    Distances are Manhattan's: |a - b| = a + b - 2 min(a, b). All pairs are measured for many
+    subsets at once, in single precision, as products of their minima with the subsets' masks; the
+    pairs that rounding leaves as candidates are measured in double precision.
 
     Looking at some pairs only makes the mean too small. Those that were extreme for subsets
     measured lately are mostly so for the next: they bound it from below, in little time.
@@ -115,11 +119,11 @@ class ClassSeparation:
         self, masks: NDArray[np.bool_], in_turn: InTurn, n_parts: int
     ) -> tuple[list[Ends], list[Ends]]:
         """For each subset the pairs that may be farthest of a class, and nearest of two."""
-        X, weights, doubt = self._single_precision(masks)
+        task = _Task.of(self._single, masks)
         parts = [self._blocks[part::n_parts] for part in range(n_parts)]
-        found = list(in_turn(lambda blocks: _Search(X, weights, doubt).look(blocks), parts))
+        found = list(in_turn(lambda blocks: _Search(task).look(blocks), parts))
         far, near = zip(*found, strict=True)
-        return _merged(far, doubt), _merged(near, doubt)
+        return _merged(far, task.doubt), _merged(near, task.doubt)
 
     def _exactly(
         self, mask: NDArray[np.bool_], far: Ends, near: Ends
@@ -159,7 +163,7 @@ def _mean_least(X: Singles, sample: Codes, partner: Codes, weights: Singles) -> 
     """Mean over samples of the least distance to its partners, for each subset."""
     n_features, n_subsets = weights.shape
     distance = np.empty((sample.size, n_subsets), dtype=np.float32)
-    step = max(_DIFFERENCES // n_features, 1)
+    step = max(_VALUES // n_features, 1)
     for start in range(0, sample.size, step):
         here = slice(start, start + step)
         apart = X.take(sample[here], axis=0)
@@ -170,55 +174,108 @@ def _mean_least(X: Singles, sample: Codes, partner: Codes, weights: Singles) -> 
     return np.asarray(least.mean(axis=0, dtype=np.float64))
 
 
+class _Task(NamedTuple):
+    """Samples with a one behind their values, and rows of zeros behind the last of them.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_samples + _COPIES, n_features + 1)
+        Features that some subset has.
+    weights : ndarray of shape (n_features, n_subsets)
+        Masks.
+    sums : ndarray of shape (n_samples + _COPIES, n_subsets)
+        Of each sample's values in each subset.
+    doubt : ndarray of shape (n_subsets,)
+        How far the difference of two distances can be off.
+    """
+
+    values: Singles
+    weights: Singles
+    sums: Singles
+    doubt: Singles
+
+    @classmethod
+    def of(cls, X: Singles, masks: NDArray[np.bool_]) -> _Task:
+        used, sizes = masks.any(axis=0), masks.sum(axis=1)
+        values = np.zeros((len(X) + _COPIES, np.count_nonzero(used) + 1), dtype=np.float32)
+        np.compress(used, X, axis=1, out=values[: len(X), :-1])
+        weights = np.ascontiguousarray(masks[:, used].T, dtype=np.float32)
+        sums = values[:, :-1] @ weights
+        values[:, -1] = 1
+        # Twice a sum of n minima, each off by a rounding of at most the largest sum of a sample,
+        # and a few more for values, sums and what is added; two distances are compared.
+        doubt = 4 * (sizes + 8) * _ROUNDING * sums.max(axis=0) * 1.01
+        return cls(values, weights, sums, doubt.astype(np.float32))
+
+
 class _Search:
     """Extreme distances of some rows to all later ones, with the pairs that may have them."""
 
-    def __init__(self, X: Singles, weights: Singles, doubt: Singles) -> None:
-        self._X, self._weights, self._doubt = X, weights, doubt
-        n_samples, (n_features, n_subsets) = len(X), weights.shape
-        self._together = max(min(_DIFFERENCES // (_OTHERS * n_features), _ROWS), 1)
-        self._step = max(_DIFFERENCES // (self._together * n_features), 1)
-        size = self._together * self._step * n_features
-        self._differences = np.empty(size, dtype=np.float32)
-        self._room = np.empty(_ROWS * n_samples * n_subsets, dtype=np.float32)
+    def __init__(self, task: _Task) -> None:
+        self._task = task
+        n_rows, n_values = task.values.shape
+        n_subsets = task.doubt.size
+        most = _PRODUCT // (n_values * n_subsets)
+        self._step = min(max(most // _COPIES, 1), 8) * _COPIES
+        self._together = min(max(_VALUES // (self._step * n_values), 1), _ROWS)
+        self._copies = np.empty((self._together, 1, _COPIES * n_values), dtype=np.float32)
+        self._minima = np.empty(self._together * self._step * n_values, dtype=np.float32)
+        self._room = np.empty(_ROWS * n_rows * n_subsets, dtype=np.float32)
+        # The last weights are the sums of the rows at work.
+        lengthened = np.concatenate([-2 * task.weights, np.zeros((1, n_subsets), np.float32)])
+        self._near = np.repeat(lengthened[None], _ROWS, axis=0)
+        self._far = -self._near
 
     def look(self, blocks: Sequence[tuple[int, int, int]]) -> tuple[_Extremes, _Extremes]:
         """Farthest of the own class and nearest of the others for blocks (begin, end, class end).
 
         Both samples of a pair take notice, so that each pair is measured once.
         """
-        n_samples = len(self._X)
-        far, near = (_Extremes(n_samples, self._doubt) for _ in range(2))
+        sums, n_samples = self._task.sums, len(self._task.values) - _COPIES
+        far, near = (_Extremes(len(sums), self._task.doubt) for _ in range(2))
         for begin, end, class_end in blocks:
-            far.add(self._distances(begin, end, begin, class_end, -self._weights), begin, begin)
+            self._far[: end - begin, -1] = -sums[begin:end]
+            apart = self._products(begin, end, begin, class_end, self._far)
+            apart -= sums[begin : begin + apart.shape[1]]
+            apart[:, class_end - begin :] = _NO_PAIR
+            far.add(apart, begin, begin)
             if class_end < n_samples:
-                apart = self._distances(begin, end, class_end, n_samples, self._weights)
+                self._near[: end - begin, -1] = sums[begin:end]
+                apart = self._products(begin, end, class_end, n_samples, self._near)
+                apart += sums[class_end : class_end + apart.shape[1]]
+                apart[:, n_samples - class_end :] = _NO_PAIR
                 near.add(apart, begin, class_end)
         return far, near
 
-    def _distances(self, begin: int, end: int, first: int, last: int, weights: Singles) -> Singles:
-        """Distances of shape (rows, others, subsets)."""
-        n_features, n_subsets = weights.shape
-        shape = (end - begin, last - first, n_subsets)
-        found = self._room[: shape[0] * shape[1] * n_subsets].reshape(shape)
-        for top in range(0, shape[0], self._together):
-            own = slice(top, min(top + self._together, shape[0]))
-            rows = self._X[begin:end][own, None]
-            for start in range(0, shape[1], self._step):
-                there = slice(start, min(start + self._step, shape[1]))
-                others = self._X[None, first:last][:, there]
-                apart = self._differences[: rows.size * others.shape[1]]
-                apart = apart.reshape(len(rows), others.shape[1], n_features)
-                np.abs(np.subtract(rows, others, out=apart), out=apart)
-                np.matmul(apart, weights, out=found[own, there])
+    def _products(self, begin: int, end: int, first: int, last: int, weights: Singles) -> Singles:
+        """Products of minima with weights, shape (rows, others, subsets).
+
+        Others come in whole blocks of _COPIES, so that there may be some more behind the last.
+        """
+        X, n_values = self._task.values, self._task.values.shape[1]
+        n_rows, n_others = end - begin, -(-(last - first) // _COPIES) * _COPIES
+        shape = (n_rows, n_others, weights.shape[2])
+        found = self._room[: n_rows * n_others * shape[2]].reshape(shape)
+        for top in range(0, n_rows, self._together):
+            own = slice(top, min(top + self._together, n_rows))
+            copies = self._copies[: own.stop - top]
+            copies.reshape(len(copies), _COPIES, n_values)[...] = X[begin:end][own, None]
+            for start in range(0, n_others, self._step):
+                there = slice(start, min(start + self._step, n_others))
+                others = X[first + start : first + there.stop].reshape(-1, copies.shape[2])
+                minima = self._minima[: len(copies) * others.size]
+                minima = minima.reshape(len(copies), *others.shape)
+                np.minimum(copies, others, out=minima)
+                minima = minima.reshape(len(copies), -1, n_values)
+                np.matmul(minima, weights[own], out=found[own, there])
         return found
 
 
 class _Extremes:
     """Least distances so far, and the pairs that may have them."""
 
-    def __init__(self, n_samples: int, doubt: Singles) -> None:
-        self.least = np.full((n_samples, doubt.size), np.inf, dtype=np.float32)
+    def __init__(self, n_rows: int, doubt: Singles) -> None:
+        self.least = np.full((n_rows, doubt.size), _NOTHING_YET)
         self.found: list[tuple[Codes, Singles]] = []
         self._doubt = doubt
 
@@ -226,23 +283,19 @@ class _Extremes:
         """Look at distances of rows from `begin` on to others from `first` on."""
         n_rows, n_others, n_subsets = distance.shape
         rows, others = self.least[begin : begin + n_rows], self.least[first : first + n_others]
-        np.minimum(rows, _least_of_others(distance), out=rows)
+        # Several others side by side: an operation on few values takes as long as on many.
+        wide = distance.reshape(n_rows, -1, _COPIES * n_subsets)
+        least = wide.min(axis=1).reshape(n_rows, _COPIES, n_subsets).min(axis=1)
+        np.minimum(rows, least, out=rows)
         np.minimum(others, distance.min(axis=0), out=others)
-        near = distance <= (rows + self._doubt)[:, None]
+        near = wide <= np.tile(rows + self._doubt, _COPIES)[:, None]
+        near = near.reshape(distance.shape)
         near |= distance <= others + self._doubt
         place = near.ravel().nonzero()[0]
         row, rest = np.divmod(place, n_others * n_subsets)
         # One number for row, other and subset.
         codes = (row + begin) * self.least.size + rest + first * n_subsets
         self.found.append((codes, distance.ravel()[place]))
-
-
-def _least_of_others(distance: Singles) -> Singles:
-    """The least over the second axis; halves are compared while they are long, which is faster."""
-    while (size := distance.shape[1]) > _FEW:
-        half = (size + 1) // 2
-        distance = np.minimum(distance[:, :half], distance[:, -half:])
-    return np.asarray(distance.min(axis=1))
 
 
 def _merged(parts: Sequence[_Extremes], doubt: Singles) -> list[Ends]:

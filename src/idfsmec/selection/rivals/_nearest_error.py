@@ -12,7 +12,10 @@ from scipy.spatial.distance import cdist
 _TIE = 1e-12
 _ROUNDING = 2.0**-24  # of one operation in single precision
 # Rows of a product of matrices, at least; most of its result should stay in a core's cache.
+# Products of so many multiplications at most need no preparation.
 _ROWS = 128
+_PRODUCT = 10**6
+_COLUMNS = 16
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -80,7 +83,7 @@ class NearestError:
             rows, split = slice(one.begin, one.end), one.class_end - one.begin
             near = room[: (one.end - one.begin) * (n_samples - one.begin)]
             near = near.reshape(one.end - one.begin, -1)
-            np.matmul(left[:, rows].T, right[:, one.begin :], out=near)
+            _multiply(left[:, rows].T, right[:, one.begin :], near)
             for place in one.same_fold:
                 near[place] = -np.inf
             _take_notice(near[:, :split], own, rows, slice(one.begin, one.class_end))
@@ -99,6 +102,20 @@ class NearestError:
         nearest = distance <= distance.min(axis=1, keepdims=True) + _TIE
         first = np.where(nearest, self._turn, self._turn.size).argmin(axis=1)
         return np.asarray(self._y[first] == self._y[rows])
+
+
+def _multiply(left: Singles, right: Singles, out: Singles) -> None:
+    """Multiply matrices, a few columns at a time."""
+    (n_rows, n_inner), n_columns = left.shape, right.shape[1]
+    width = max(_PRODUCT // (n_rows * n_inner) // _COLUMNS, 1) * _COLUMNS
+    whole = n_columns // width * width
+    blocks = (
+        right[:, :whole].reshape(n_inner, -1, width),
+        out[:, :whole].reshape(n_rows, -1, width),
+    )
+    np.matmul(left, blocks[0].transpose(1, 0, 2), out=blocks[1].transpose(1, 0, 2))
+    if whole < n_columns:
+        np.matmul(left, right[:, whole:], out=out[:, whole:])
 
 
 def _take_notice(near: Singles, best: Singles, rows: slice, columns: slice) -> None:
