@@ -7,7 +7,8 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from idfsmec._jobs import give_back_freed_arrays
-from idfsmec._workers import run_in_processes
+from idfsmec._workers import run_in_processes, shared_folder
+from idfsmec.evaluation.lanes import do_next, make_lanes, tickets
 from idfsmec.evaluation.tables import Arrays
 from idfsmec.evaluation.units import Unit, UnitOutcome, run_unit
 
@@ -54,11 +55,8 @@ def _in_processes(units: Sequence[Unit], tables: Arrays, n_jobs: int) -> Iterato
     breaks = 0
     give_back_freed_arrays()  # of reading and describing the tables
     while left:
-        tasks = [(unit, tables[unit.table]) for unit in left.values()]
         try:
-            for outcome in run_in_processes(
-                run_unit, tasks, min(n_jobs, len(left)), share_from="64K", stay=not large
-            ):
+            for outcome in _once(list(left.values()), tables, min(n_jobs, len(left)), not large):
                 breaks = 0
                 del left[outcome.key]
                 yield outcome
@@ -70,6 +68,17 @@ def _in_processes(units: Sequence[Unit], tables: Arrays, n_jobs: int) -> Iterato
                     f"worker processes were killed {breaks} times in a row; give fewer, such as "
                     f"n_jobs=1, if memory is short ({error})"
                 ) from error
+
+
+def _once(units: Sequence[Unit], tables: Arrays, n_jobs: int, stay: bool) -> Iterator[UnitOutcome]:
+    """Run in processes that keep to their fold; perhaps not all units."""
+    with shared_folder() as folder:
+        taken = folder / "taken"
+        taken.mkdir()
+        tasks = [(run_unit, str(taken), lane, tables) for lane in tickets(make_lanes(units))]
+        for outcome in run_in_processes(do_next, tasks, n_jobs, share_from="64K", stay=stay):
+            if outcome is not None:
+                yield outcome
 
 
 def _on_dask(units: Sequence[Unit], tables: Arrays, dask: Any) -> Iterator[UnitOutcome]:
