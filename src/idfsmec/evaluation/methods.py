@@ -154,7 +154,7 @@ _add(
     "embedded",
     label="CD-LSR (10 starts)",
     depends_on_k=True,
-    takes=(1.7, 0.8),
+    takes=(0.8, 0.8),
 )
 _columns = lazily("idfsmec.evaluation.sanity.ColumnOrder")
 _add(

@@ -4,10 +4,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.datasets import load_wine, make_classification
 
 from idfsmec.selection import CDLSR, rank_grid
 from idfsmec.selection.grid import rank_each
+from idfsmec.selection.rivals import _exchange
+from idfsmec.selection.rivals._exchange import Moments, descend
 
 
 def squared_error(X, y, support):
@@ -113,3 +117,77 @@ def test_a_grid_refuses_what_a_fit_refuses():
         CDLSR().rank_grid(X, y, [{"k": 2}])
     with pytest.raises(ValueError, match="NaN in 1 columns"):
         CDLSR().rank_grid([[np.nan, 1.0], [1.0, 2.0]], [0, 1], [{}])
+
+
+def moments_of(seed, n_features, n_classes):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(60, n_features)) @ rng.normal(size=(n_features, n_features))
+    Z = (Z - Z.mean(axis=0)) / Z.std(axis=0)
+    Y = np.eye(n_classes)[np.arange(60) % n_classes]
+    Y -= Y.mean(axis=0)
+    return Z, Y, Moments.of(Z.T @ Z, Z.T @ Y, float(np.sum(Y**2)))
+
+
+def by_formula(Z, Y, support, V):
+    """One sweep, every error from the samples."""
+    support = support.copy()
+    for j in range(support.size):
+        others = np.delete(support, j)
+        rest = Y - Z[:, others] @ np.delete(V, j, axis=0)
+        free = np.setdiff1d(np.arange(Z.shape[1]), others)
+        errors = ((rest[:, None] - Z[:, free, None] * V[j]) ** 2).sum(axis=(0, 2))
+        support[j] = free[errors.argmin()]
+    return support
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    n_features=st.integers(4, 25),
+    n_classes=st.integers(2, 4),
+    share=st.floats(0.1, 0.9),
+)
+def test_starts_together_or_looked_at_one_by_one_move_as_errors_of_samples_say(
+    seed, n_features, n_classes, share
+):
+    Z, Y, moments = moments_of(seed, n_features, n_classes)
+    k = max(1, int(share * n_features))
+    rng = np.random.default_rng(seed)
+    starts = np.array([rng.permutation(n_features)[:k] for _ in range(3)])
+    descents = [_exchange._Descent(moments, start) for start in starts]
+    expected = [by_formula(Z, Y, one.support, one.rows @ moments.basis) for one in descents]
+    np.testing.assert_array_equal(_exchange._sweep(moments, descents), expected)
+    looked = [_exchange._look(moments, one.support, one.rows) for one in descents]
+    np.testing.assert_array_equal(looked, expected)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10_000), n_classes=st.integers(2, 4))
+def test_a_start_ends_where_it_ends_alone(seed, n_classes):
+    Z, Y, moments = moments_of(seed, 30, n_classes)
+    rng = np.random.default_rng(seed)
+    starts = np.array([rng.permutation(30)[:9] for _ in range(4)])
+    together = descend(moments, starts, 1e-4, 100)
+    for start, end in zip(starts, together, strict=True):
+        (alone,) = descend(moments, start[None], 1e-4, 100)
+        np.testing.assert_array_equal(alone.support, end.support)
+        assert (alone.objective, alone.n_iter) == (end.objective, end.n_iter)
+        fitted = Z[:, end.support] @ end.rows @ moments.basis
+        assert end.objective == pytest.approx(np.sum((Y - fitted) ** 2), rel=1e-9)
+
+
+def test_threads_do_not_change_the_result():
+    X, y = make_classification(120, 40, n_informative=6, n_classes=3, random_state=1)
+    one, three = (
+        CDLSR(n_features_to_select=8, random_state=0, n_jobs=jobs).fit(X, y) for jobs in (1, 3)
+    )
+    np.testing.assert_array_equal(one.objectives_, three.objectives_)
+    np.testing.assert_array_equal(one.coef_, three.coef_)
+
+
+def test_features_that_explain_nothing_stay_where_they_are_or_go_first():
+    A = 4 * np.eye(6)
+    moments = Moments.of(A, np.zeros((6, 2)), 1.0)
+    (end,) = descend(moments, np.array([[4, 2]]), 1e-4, 10)
+    assert end.objective == 1.0
+    np.testing.assert_array_equal(end.rows, np.zeros((2, 1)))

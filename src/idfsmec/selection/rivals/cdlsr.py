@@ -6,23 +6,16 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError
-from scipy.linalg.lapack import dposv
 from sklearn.utils import check_random_state
 
 from idfsmec._parameters import N_JOBS, Constraints, integer, number
 from idfsmec.selection._base import count_features, ranks
+from idfsmec.selection.rivals._exchange import End, Moments, descend
 from idfsmec.selection.rivals._regression import blas_threads_for, one_hot
 from idfsmec.selection.rivals._sharing import SharingSelector
 from idfsmec.solver import Scaling
-
-_RIDGE = 1e-7
-_MIN_ITER = 5
-_CALM_ITER = 3
-# So many rows that move are followed by a look at all others each time.
-_FEW_MOVES = 4
 
 
 class CDLSR(SharingSelector):
@@ -124,18 +117,10 @@ class CDLSR(SharingSelector):
         return [ranks(_search(one, summary).order) for one in selectors]
 
 
-class _Moments(NamedTuple):
-    """A = X'X (D, D), B = X'Y (D, c) and ||Y||^2 of centred data."""
-
-    A: NDArray[np.float64]
-    B: NDArray[np.float64]
-    y2: float
-
-
 class _Summary(NamedTuple):
     """Moments of the features that vary, and which do not."""
 
-    moments: _Moments
+    moments: Moments
     constant: NDArray[np.bool_]
 
 
@@ -147,22 +132,13 @@ def _sum_up(X: NDArray[np.float64], y: NDArray[np.intp]) -> _Summary:
     Y = one_hot(y)
     Y -= Y.mean(axis=0)
     # One array times its own transpose: BLAS then computes half of it and mirrors it.
-    return _Summary(_Moments(Z.T @ Z, Z.T @ Y, float(np.sum(Y**2))), constant)
-
-
-class _Solution(NamedTuple):
-    """A support with its rows of W, the end of one start."""
-
-    support: NDArray[np.intp]
-    rows: NDArray[np.float64]
-    objective: float
-    n_iter: int
+    return _Summary(Moments.of(Z.T @ Z, Z.T @ Y, float(np.sum(Y**2))), constant)
 
 
 class _Found(NamedTuple):
     """The best of all starts and the order of all features that follows from it."""
 
-    best: _Solution
+    best: End
     objectives: NDArray[np.float64]
     coef: NDArray[np.float64]
     order: NDArray[np.intp]
@@ -173,141 +149,32 @@ def _search(selector: CDLSR, summary: _Summary) -> _Found:
     moments, constant = summary
     usable = np.flatnonzero(~constant)
     k = min(count_features(selector.n_features_to_select, constant.size), usable.size)
-    coef = np.zeros((constant.size, moments.B.shape[1]))
+    coef = np.zeros((constant.size, moments.basis.shape[1]))
     gain = np.zeros(constant.size)
     chosen = np.zeros(constant.size, dtype=bool)
     if k:
         with blas_threads_for(k):
-            solutions = _run_starts(selector, moments, k)
+            ends = _run_starts(selector, moments, k)
     else:
-        solutions = [_Solution(usable, coef[usable], moments.y2, 0)]
-    objectives = np.array([solution.objective for solution in solutions])
-    best = solutions[int(np.argmin(objectives))]
+        ends = [End(usable, np.zeros((0, moments.B.shape[1])), moments.y2, 0)]
+    objectives = np.array([end.objective for end in ends])
+    best = ends[int(np.argmin(objectives))]
     support = usable[best.support]
-    coef[support], chosen[support] = best.rows, True
-    gain[usable] = _gain_of_adding(moments, best)
+    coef[support], chosen[support] = best.rows @ moments.basis, True
+    gain[usable] = moments.gain_of_adding(best.support, best.rows)
     norms = np.linalg.norm(coef, axis=1)
     order = np.lexsort([-gain, -norms, ~chosen, constant])
     return _Found(best, objectives, coef, order)
 
 
-def _run_starts(selector: CDLSR, moments: _Moments, k: int) -> list[_Solution]:
+def _run_starts(selector: CDLSR, moments: Moments, k: int) -> list[End]:
+    """All starts, in as many batches as there are threads."""
     rng = check_random_state(selector.random_state)
-    starts = [rng.permutation(moments.A.shape[0])[:k] for _ in range(selector.n_restarts)]
-    return Parallel(n_jobs=selector.n_jobs, prefer="threads")(
-        delayed(_descend)(moments, start, selector.tol, selector.max_iter) for start in starts
+    n_features = moments.B.shape[0]
+    starts = [rng.permutation(n_features)[:k] for _ in range(selector.n_restarts)]
+    n_jobs = min(effective_n_jobs(selector.n_jobs), len(starts))
+    batches = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(descend)(moments, np.array(starts[first::n_jobs]), selector.tol, selector.max_iter)
+        for first in range(n_jobs)
     )
-
-
-def _refit(moments: _Moments, support: NDArray[np.intp]) -> tuple[NDArray[np.float64], float]:
-    """Least squares on the support: rows V (k, c) and the squared error."""
-    gram = moments.A[support[:, None], support]
-    target = moments.B[support]
-    gram.flat[:: support.size + 1] += _RIDGE
-    _, rows, failed = dposv(gram.T, target, overwrite_a=1)
-    if failed:
-        raise LinAlgError(f"products of features are not positive definite (column {failed})")
-    # With (gram + ridge) V = target, V' gram V is V' target less the ridge's share.
-    error = moments.y2 - np.vdot(rows, target) - _RIDGE * np.vdot(rows, rows)
-    return rows, max(float(error), 0.0)
-
-
-def _descend(moments: _Moments, start: NDArray[np.intp], tol: float, max_iter: int) -> _Solution:
-    support = start.copy()
-    rows, objective = _refit(moments, support)
-    changes: list[float] = []
-    for _ in range(max_iter):
-        before = support.copy()
-        _exchange(moments, support, rows)
-        rows, lower = _refit(moments, support)
-        changes.append(abs(objective - lower) / max(objective, np.finfo(float).tiny))
-        objective = lower
-        calm = len(changes) >= _MIN_ITER and max(changes[-_CALM_ITER:]) <= tol
-        if calm or np.array_equal(before, support):
-            break
-    return _Solution(support, rows, objective, len(changes))
-
-
-def _exchange(moments: _Moments, support: NDArray[np.intp], rows: NDArray[np.float64]) -> None:
-    """Move each row of V in turn to the feature where it costs least; change `support`.
-
-    With row j at feature i the squared error is, up to a constant,
-    ``s_i = 2 sum_{q != j} A[i, S_q] G[q, j] + A_ii G_jj - 2 B_i . V_j``, where G = V V'.
-    Costs for the support at the start come from one matrix product. As long as no row moves they
-    hold for all rows, so that a look at all of them finds the first that does; what it changes is
-    then added to the rows that follow: to all at once if few will move, else to each in its turn.
-    """
-    A, B, _ = moments
-    k = support.size
-    G = rows @ rows.T
-    own = G.diagonal().copy()
-    G *= 2
-    G.flat[:: k + 1] = 0
-    # A is symmetric: its rows, which lie together in memory, stand for its columns.
-    cost = G @ A[support]
-    cost -= (2 * rows) @ B.T
-    cost += own[:, None] * A.diagonal()
-    there = cost[:, support]
-    cost[:, support] = np.inf  # taken, but for a row itself
-    cost[np.arange(k), support] = there.diagonal()
-    best = cost.argmin(axis=1)
-    moving = np.flatnonzero(best != support)
-    if moving.size <= _FEW_MOVES:
-        _move_few(A, G, cost, there, support, best)
-    else:
-        _move_many(A, G, cost, there, support, int(moving[0]))
-
-
-def _move_few(
-    A: NDArray[np.float64],
-    G: NDArray[np.float64],
-    cost: NDArray[np.float64],
-    there: NDArray[np.float64],
-    support: NDArray[np.intp],
-    best: NDArray[np.intp],
-) -> None:
-    """Look at all rows that are left after every move."""
-    first, at_first = 0, support.copy()
-    while (moving := np.flatnonzero(best != support[first:])).size:
-        j = first + int(moving[0])
-        old, new = int(support[j]), int(best[moving[0]])
-        support[j], first = new, j + 1
-        left = cost[first:]
-        left[:, old], left[:, new] = there[first:, j], np.inf
-        shift = A[new] - A[old]
-        left += G[first:, j, None] * shift
-        there[first:] += G[first:, j, None] * shift[at_first]
-        best = left.argmin(axis=1)
-
-
-def _move_many(
-    A: NDArray[np.float64],
-    G: NDArray[np.float64],
-    cost: NDArray[np.float64],
-    there: NDArray[np.float64],
-    support: NDArray[np.intp],
-    first: int,
-) -> None:
-    """Add what moved to each row in its turn."""
-    k = support.size
-    moved = np.empty(k, dtype=np.intp)
-    shifts = np.empty((k - first, A.shape[0]))
-    n_moved = 0
-    for j in range(first, k):
-        s = cost[j]
-        if n_moved:
-            s += G[moved[:n_moved], j] @ shifts[:n_moved]
-        old, new = int(support[j]), int(s.argmin())
-        if new != old:
-            support[j] = new
-            cost[j + 1 :, old], cost[j + 1 :, new] = there[j + 1 :, j], np.inf
-            np.subtract(A[new], A[old], out=shifts[n_moved])
-            moved[n_moved] = j
-            n_moved += 1
-
-
-def _gain_of_adding(moments: _Moments, solution: _Solution) -> NDArray[np.float64]:
-    """Squared correlation of each feature with the residuals: what adding it alone would bring."""
-    A, B, _ = moments
-    residual = B - A[solution.support].T @ solution.rows
-    return np.sum(residual**2, axis=1) / np.diag(A)
+    return [batches[place % n_jobs][place // n_jobs] for place in range(len(starts))]
