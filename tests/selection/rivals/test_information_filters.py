@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_wine, make_classification
 
-from idfsmec.selection import CMIM, MRMR, MRMSR
+from idfsmec.selection import CMIM, MRMR, MRMSR, RRCT
 from idfsmec.selection.rivals.mutual_information import PairInformation
 
 
@@ -195,3 +195,27 @@ def test_data_too_large_to_keep_encoded_gives_the_same_tables(monkeypatch, refer
         "idfsmec.selection.rivals.mutual_information._BLOCK_BYTES", 4 * 4 * 200 * 7
     )
     assert MRMSR(n_features_to_select=12).fit(X, y).ranking_.tolist() == expected.tolist()
+
+
+@given(n=st.integers(3, 40), n_values=st.integers(2, 6), seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_many_pairs_at_once_equal_one_at_a_time(n, n_values, seed):
+    rng = np.random.default_rng(seed)
+    codes, y = rng.integers(0, n_values, (n, 7)), rng.integers(0, 3, n)
+    y[:2] = [0, 2]  # a class in between may be empty
+    pairs, some = PairInformation(codes, y), np.array([5, 0, 3])
+    for of in (pairs.between_features, pairs.joint_with_target):
+        single = np.hstack([of([one]) for one in some])
+        np.testing.assert_allclose(of(some), single, atol=1e-12)
+
+
+@pytest.mark.parametrize("selector", [MRMR, CMIM, MRMSR, RRCT])
+@pytest.mark.parametrize("cells", [1, 10**9])
+def test_what_is_computed_ahead_changes_no_choice(monkeypatch, reference, selector, cells):
+    X, y = reference
+    expected = selector(n_features_to_select=12).fit(X, y)
+    monkeypatch.setattr("idfsmec.selection.rivals._forward._COLUMNS_AHEAD", 1)
+    monkeypatch.setattr("idfsmec.selection.rivals._forward._CELLS_AHEAD", cells)
+    found = selector(n_features_to_select=12).fit(X, y)
+    assert found.ranking_.tolist() == expected.ranking_.tolist()
+    np.testing.assert_allclose(found.criterion_, expected.criterion_, atol=1e-12)

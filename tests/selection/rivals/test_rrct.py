@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import pearsonr, rankdata, spearmanr
 from sklearn.datasets import load_diabetes, make_classification
 
@@ -80,3 +82,21 @@ def test_more_features_than_degrees_of_freedom_still_rank():
 def test_refuses_a_target_without_variation():
     with pytest.raises(ValueError, match="only one class"):
         RRCT().fit(np.eye(4), [0.5, 0.5, 0.5, 0.5])
+
+
+@given(decimals=st.sampled_from([0, 1, 8]), seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=20, deadline=None)
+def test_relevance_is_that_of_spearmans_correlation_with_and_without_ties(decimals, seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(30, 4)).round(decimals), rng.permutation(30) % 3
+    X[0] = [7.0, -7.0, 7.0, -7.0]  # no column is constant
+    rho = np.array([spearmanr(column, y)[0] for column in X.T])
+    np.testing.assert_allclose(RRCT().fit(X, y).relevance_, -0.5 * np.log(1 - rho**2), atol=1e-12)
+
+
+def test_samples_stay_as_they_are_in_any_order_of_memory():
+    X, y = make_classification(40, 5, random_state=0)
+    X = np.asfortranarray(X)
+    before = X.copy()
+    RRCT().fit(X, y)
+    np.testing.assert_array_equal(X, before)

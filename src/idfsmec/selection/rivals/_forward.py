@@ -8,11 +8,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 # Criteria closer than this are ties (rounding only): the first column wins.
 _TIE = 1e-12
 _TIE_DECIMALS = 12
+# Columns per matrix product: enough for BLAS to work well, few enough to waste little when a
+# feature computed ahead is never chosen.
+_COLUMNS_AHEAD = 80
+# Numbers that cost less than another call: few features are all computed at once.
+_CELLS_AHEAD = 2**17
+
+
+class TermsAhead:
+    """Terms of all features with the one chosen, computed for likely next choices too.
+
+    One matrix product for several features takes less time than one for each.
+
+    Parameters
+    ----------
+    pairwise : callable
+        From some features to the terms of all features with them, shape (n_features, n_some).
+    table : (int, int)
+        How many numbers the product has: rows in all, and columns for each feature asked for.
+    n_wanted : int
+        How many features will be asked for.
+    """
+
+    def __init__(
+        self, pairwise: Callable[[Indices], Array], table: tuple[int, int], n_wanted: int
+    ) -> None:
+        self._pairwise = pairwise
+        n_rows, n_columns = table
+        self._n_ahead = max(1, _COLUMNS_AHEAD // n_columns, _CELLS_AHEAD // (n_rows * n_columns))
+        self._n_wanted = n_wanted
+        self._known: dict[int, Array] = {}
+
+    def of(self, feature: int, values: Array, left: Mask) -> Array:
+        """Terms of all features with `feature`; each is asked for once.
+
+        Those with the highest values of the ones left are likely next choices.
+        """
+        if feature not in self._known:
+            unknown = left.copy()
+            unknown[list(self._known)] = False
+            likely = np.flatnonzero(unknown)
+            n_more = min(self._n_ahead, self._n_wanted) - 1
+            if likely.size > n_more:
+                nearest = np.argpartition(-values[likely], n_more)[:n_more]
+                likely = likely[np.sort(nearest)]
+            batch = np.concatenate([[feature], likely]).astype(np.intp)
+            self._known.update(zip(batch.tolist(), self._pairwise(batch).T, strict=True))
+        self._n_wanted -= 1
+        return self._known.pop(feature)
 
 
 def forward_search(

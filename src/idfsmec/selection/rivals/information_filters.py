@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -11,17 +10,12 @@ from numpy.typing import NDArray
 
 from idfsmec._parameters import Constraints, StrOptions, integer
 from idfsmec.selection._base import CompleteSelector, count_features
-from idfsmec.selection.rivals._forward import Array, Mask, forward_search
+from idfsmec.selection.rivals._forward import Array, Mask, TermsAhead, forward_search
 from idfsmec.selection.rivals.mutual_information import PairInformation, Strategy, discretize
 from idfsmec.solver import Scaling
 
 Indices = NDArray[np.intp]
 
-# Indicator columns per matrix product: enough for BLAS to work well, few enough to waste little
-# when a feature computed ahead is never chosen.
-_COLUMNS_AHEAD = 80
-# Table cells that cost less than another call: few features are all computed at once.
-_CELLS_AHEAD = 2**18
 # Keeps the quotient finite for a feature that shares nothing with those chosen.
 _NO_REDUNDANCY = 1e-9
 
@@ -42,17 +36,16 @@ class _InformationFilter(CompleteSelector):
     n_bins: int | None
     strategy: Strategy
     _combine: np.ufunc = np.add
-    _with_classes = False
 
     def _rank(self, X: Array, y: Indices) -> None:
         codes = discretize(X, self.n_bins, self.strategy)
         information = PairInformation(codes, y)
         candidates = (np.ptp(codes, axis=0) > 0) & ~Scaling.learn(X).constant
         wanted = min(count_features(self.n_features_to_select, X.shape[1]), int(candidates.sum()))
-        n_columns = information.n_values * (information.n_classes if self._with_classes else 1)
-        terms = _TermsAhead(
+        terms = TermsAhead(
             lambda others: self._pairwise(information, others),
-            (information.n_values * X.shape[1], n_columns),
+            (information.n_values * X.shape[1], information.n_values),
+            wanted,
         )
         combined = np.full(X.shape[1], 0.0 if self._combine is np.add else np.inf)
         n_chosen = 0
@@ -76,30 +69,6 @@ class _InformationFilter(CompleteSelector):
     @abstractmethod
     def _criterion(self, information: PairInformation, combined: Array, n_chosen: int) -> Array:
         """Value of every feature given its combined terms; the highest is chosen next."""
-
-
-class _TermsAhead:
-    """Pairwise terms, computed for the likely next choices too while the data is at hand."""
-
-    def __init__(self, pairwise: Callable[[Indices], Array], table: tuple[int, int]) -> None:
-        self._pairwise = pairwise
-        n_rows, n_columns = table
-        self._n_ahead = max(1, _COLUMNS_AHEAD // n_columns, _CELLS_AHEAD // (n_rows * n_columns))
-        self._known: dict[int, Array] = {}
-
-    def of(self, feature: int, values: Array, left: Mask) -> Array:
-        """Terms of all features with `feature`; each is asked for once."""
-        if feature not in self._known:
-            unknown = left.copy()
-            unknown[list(self._known)] = False
-            likely = np.flatnonzero(unknown)
-            n_more = self._n_ahead - 1
-            if likely.size > n_more:
-                nearest = np.argpartition(-values[likely], n_more)[:n_more]
-                likely = likely[np.sort(nearest)]
-            batch = np.concatenate([[feature], likely]).astype(np.intp)
-            self._known.update(zip(batch.tolist(), self._pairwise(batch).T, strict=True))
-        return self._known.pop(feature)
 
 
 class MRMR(_InformationFilter):
@@ -231,7 +200,6 @@ class CMIM(_InformationFilter):
     }
 
     _combine = np.minimum
-    _with_classes = True
 
     def __init__(
         self,
@@ -300,8 +268,6 @@ class MRMSR(_InformationFilter):
     >>> MRMSR(n_features_to_select=3).fit(X, y).get_support(indices=True)
     array([ 6,  9, 12])
     """
-
-    _with_classes = True
 
     def __init__(
         self,

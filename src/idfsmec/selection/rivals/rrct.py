@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from idfsmec.selection._base import CompleteSelector, count_features
-from idfsmec.selection.rivals._forward import Array, Mask, forward_search
+from idfsmec.selection.rivals._forward import Array, Mask, TermsAhead, forward_search
 from idfsmec.solver import Scaling
 
 # Information of a perfect rank correlation, where the formula is infinite.
 _PERFECT = 1000.0
+# Correlations take little: of more features than so many columns make, most would be for nothing.
+_COLUMNS_PER_FEATURE = 5
 # A variable with less of its variance than this left is explained by the chosen features.
 _EXPLAINED = 1e-10
 
@@ -75,13 +76,16 @@ class RRCT(CompleteSelector):
         candidates = ~Scaling.learn(X).constant
         wanted = min(count_features(self.n_features_to_select, X.shape[1]), int(candidates.sum()))
         ranks = _normalised_ranks(X)
-        correlation = _normalised_ranks(y[:, None])[:, 0] @ ranks
+        correlation = ranks @ _normalised_ranks(y[:, None])[0]
         self.relevance_ = _information(correlation)
         partial = _Partial(correlation, wanted, X.shape[0])
         redundancy = np.zeros(X.shape[1])
+        terms = TermsAhead(
+            lambda others: ranks @ ranks[others].T, (X.shape[1], _COLUMNS_PER_FEATURE), wanted
+        )
 
-        def criterion_after(best: int, *_: Array | Mask) -> Array:
-            with_best = ranks[:, best] @ ranks
+        def criterion_after(best: int, values: Array, left: Mask) -> Array:
+            with_best = terms.of(best, values, left)
             np.add(redundancy, _information(with_best), out=redundancy)
             partial.condition_on(best, with_best)
             given = partial.correlations()
@@ -104,10 +108,23 @@ class RRCT(CompleteSelector):
 
 
 def _normalised_ranks(X: Array) -> Array:
-    """Ranks with mean 0 and norm 1 per column, so that products are Spearman correlations."""
-    ranks = rankdata(X, axis=0)
-    ranks -= ranks.mean(axis=0)
-    norms = np.linalg.norm(ranks, axis=0)
+    """Ranks of each column in a row, with mean 0 and norm 1: products are Spearman correlations.
+
+    Equal values share the mean of their ranks.
+    """
+    ranks = np.array(X.T, order="C")
+    in_order = np.arange(1.0, X.shape[0] + 1)
+    for row in ranks:  # one after the other they stay in a core's cache
+        order = np.argsort(row)
+        values = row[order]
+        starts = np.flatnonzero(values[1:] != values[:-1]) + 1
+        if starts.size + 1 == row.size:
+            row[order] = in_order
+        else:
+            ends = np.concatenate([[0], starts, [row.size]])
+            row[order] = np.repeat(0.5 * (ends[1:] + ends[:-1] + 1), np.diff(ends))
+    ranks -= ranks.mean(axis=1, keepdims=True)
+    norms = np.linalg.norm(ranks, axis=1, keepdims=True)
     return np.divide(ranks, norms, out=np.zeros_like(ranks), where=norms > 0)
 
 
