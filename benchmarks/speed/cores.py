@@ -8,11 +8,12 @@ up to one per core, and parts of the grid with one and with all; ``python -m ben
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import numpy as np
 
 from benchmarks._record import machine
-from benchmarks._timing import markdown
+from benchmarks._timing import markdown, time_in_turns
 from benchmarks.speed.gpu import LAMS, paper_grid, timed
 from idfsmec._jobs import available_threads
 from idfsmec.solver import ChannelFits, TableMoments
@@ -54,13 +55,12 @@ def by_workers(tables: list[TableMoments], most: int) -> str:
 
 
 def by_problems(tables: list[TableMoments], most: int) -> str:
-    """Seconds of parts of the grid; workers are there already."""
+    """Seconds of parts of the grid, in turns; workers are there already."""
     rows = []
     for n_tables in PARTS:
         part = tables[:n_tables]
-        one, all_of_them = (
-            min(timed(part, n_workers=n)[0] for _ in range(REPEATS)) for n in (1, most)
-        )
+        turns = time_in_turns({str(n): partial(timed, part, n_workers=n) for n in (1, most)})
+        one, all_of_them = (turns[str(n)].best for n in (1, most))
         row = [str(problems(part)), f"{one:.2f}", f"{all_of_them:.2f}"]
         rows.append([*row, f"{one / all_of_them:.1f}"])
     return markdown(["problems", "1 worker, s", f"{most} workers, s", "times faster"], rows)

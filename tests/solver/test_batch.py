@@ -5,7 +5,8 @@ import pymanopt
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from idfsmec.solver import ChannelProblems, kkt_residuals, objective, solve
+from idfsmec.solver import ChannelProblems, batch, kkt_residuals, objective, solve
+from idfsmec.solver.batch import Pace
 from idfsmec.solver.steps import start_projection
 
 from .problems import make_problems
@@ -37,6 +38,26 @@ def test_the_objective_never_rises(lam):
         assert (value <= current[index]).all()
         current[index] = value
     assert_array_equal(current, end.objective)
+
+
+def test_whoever_takes_up_iterations_goes_where_they_went(monkeypatch):
+    """As the host does with what a GPU has left."""
+    problems, _, _ = make_problems(b=8, d=10, c=2, lam=0.3)
+    states, finish = [], batch._finish
+
+    def watched(state, *how, **more):
+        states.append(state)
+        return finish(state, *how, **more)
+
+    monkeypatch.setattr(batch, "_finish", watched)
+    end = solve(problems, tol=1e-12, max_iter=60)
+    states.clear()
+    solve(problems, tol=1e-12, max_iter=20)
+    (at,) = states
+    pace = Pace(20, at.theta_before, at.W_before, at.support, at.momentum, at.ease)
+    again = solve(problems, tol=1e-12, max_iter=60, start=(at.theta, at.W), pace=pace)
+    assert_allclose(again.theta, end.theta, rtol=1e-12, atol=1e-12)
+    assert_array_equal(again.n_iter, end.n_iter)
 
 
 @pytest.mark.parametrize("lam", LAMBDAS)

@@ -54,6 +54,20 @@ def test_with_differences_the_sum_of_columns_is_left_to_features_without_weight(
     assert_allclose(np.diff(back_W, axis=1) * theta[:, None], np.diff(W, axis=1) * theta[:, None])
 
 
+@pytest.mark.parametrize("c", [2, 3, 5])
+def test_a_point_that_needs_no_change_comes_back_as_it_is(c):
+    """Its sum is where it costs nothing already, and does not turn: momentum goes on with it."""
+    problems, _, _ = make_problems(b=6, d=14, c=c)
+    theta, W = sparse_point(6, 14, c, n_positive=5)
+    first = Support.of(theta, W, 8, differences=True)
+    theta, W = first.restore(*first.shorten(problems, theta, W)[1:])
+    for size in (6, 8, 14 - c):
+        support = Support.of(theta, W, size, differences=True)
+        assert_allclose(
+            support.restore(*support.shorten(problems, theta, W)[1:])[1], W, atol=1e-12
+        )
+
+
 def test_derivatives_by_the_kept_weights_are_those_of_the_whole_problem():
     problems, _, _ = make_problems(b=4, d=10, c=3, lam=1.0)
     theta, W = sparse_point(4, 10, 3, n_positive=3)

@@ -101,6 +101,29 @@ class Solution:
         return result
 
 
+@dataclass(frozen=True)
+class Pace:
+    """What iterations have come to beside their point, for whoever goes on with them.
+
+    Attributes
+    ----------
+    n_iter : int
+        How many there were: a multiple of :data:`CHECK_EVERY`.
+    theta_before, W_before : arrays
+        The point before.
+    support : array of shape (b, d)
+        Features with positive weight when last looked at.
+    momentum, ease : arrays of shape (b,)
+    """
+
+    n_iter: int
+    theta_before: Any
+    W_before: Any
+    support: Any
+    momentum: Any
+    ease: Any
+
+
 @dataclass
 class _State:
     """The iterates of the problems still in the batch."""
@@ -137,6 +160,7 @@ def solve(
     tol: float = 1e-6,
     max_iter: int = 10_000,
     start: tuple[Any, Any] | None = None,
+    pace: Pace | None = None,
 ) -> Solution:
     """Minimise U over theta and W for every problem of the batch.
 
@@ -149,6 +173,8 @@ def solve(
     max_iter : int, default=10_000
     start : (theta, W), optional
         Where to begin, W orthonormal; by default :func:`default_start`.
+    pace : Pace, optional
+        Go on from there instead of beginning anew.
 
     Examples
     --------
@@ -166,7 +192,9 @@ def solve(
     theta, W, value = state.theta * 1.0, state.W * 1.0, state.value * 1.0
     residual, n_iter = xp.zeros_like(value), xp.zeros_like(value, dtype=xp.int64)
     history = [(state.index, value * unit)]
-    for iteration in range(1, max_iter + 1):
+    if pace is not None:
+        _take_up(state, pace)
+    for iteration in range(1 if pace is None else pace.n_iter + 1, max_iter + 1):
         _iterate(state)
         if iteration % CHECK_EVERY and iteration < max_iter:
             history.append((state.index, state.value * state.unit))
@@ -237,6 +265,12 @@ def _begin(problems: ChannelProblems, unit: Any, theta: Any, W: Any) -> _State:
         momentum=xp.ones_like(problems.y2),
         ease=xp.ones_like(problems.y2),
     )
+
+
+def _take_up(state: _State, pace: Pace) -> None:
+    state.theta_before, state.W_before = pace.theta_before, pace.W_before
+    state.R_theta_before = redundancy_product(state.problems, pace.theta_before)
+    state.support, state.momentum, state.ease = pace.support, pace.momentum, pace.ease
 
 
 def _iterate(state: _State) -> None:

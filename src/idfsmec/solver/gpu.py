@@ -23,6 +23,7 @@ from idfsmec.solver.batch import (
     EASED_TO,
     EASED_TO_FOR_W,
     LONG,
+    Pace,
     Solution,
     solve,
 )
@@ -122,6 +123,14 @@ class _Batch:
                 **options,
             )
 
+    def pace(self, some: Any, n_iter: int) -> Pace:
+        """What the iterations of some problems have come to."""
+        theta_before, W_before = (part[some] for part in self.before)
+        scalars = self.scalars[some]
+        return Pace(
+            n_iter, theta_before, W_before, self.support[some] > 0, scalars[:, 1], scalars[:, 2]
+        )
+
     def _settled(self, active: Any) -> Iterator[tuple[Any, dict[str, int]]]:
         """Problems that Newton's method may end, and what fits the size of their support."""
         d = self.theta.shape[1]
@@ -184,7 +193,8 @@ def solve_on_gpu(
         batch.theta, batch.W, batch.scalars[:, 0] * problems.y2, batch.scalars[:, 3], n_iter, []
     )
     left = active.cpu().numpy()
-    rest = _finish(problems, found, active, tol, max_iter - n_most) if left.size else None
+    pace = batch.pace(active, n_most)
+    rest = _finish(problems, found, active, tol, max_iter, pace) if left.size else None
     found.history.extend(_history(course, n_iter.cpu().numpy(), wanted, left, rest))
     return found
 
@@ -200,19 +210,20 @@ def _begin(problems: ChannelProblems, start: tuple[Any, Any], course: Any) -> _B
 
 
 def _finish(
-    problems: ChannelProblems, found: Solution, left: Any, tol: float, max_iter: int
+    problems: ChannelProblems, found: Solution, left: Any, tol: float, max_iter: int, pace: Pace
 ) -> Solution | None:
     """Go on with what is left, from where it is."""
-    if max_iter <= 0:
+    if max_iter <= pace.n_iter:
         return None
     some, start = problems.take(left), (found.theta[left], found.W[left])
     if left.shape[0] <= _FEW:
         some = ChannelProblems(*(to_numpy(part) for part in vars(some).values()))
         start = tuple(to_numpy(part) for part in start)
-    rest = solve(some, tol=tol, max_iter=max_iter, start=start)
-    for name in ("theta", "W", "objective", "kkt_residual"):
-        getattr(found, name)[left] = to_device(getattr(rest, name), found.theta.device)
-    found.n_iter[left] += to_device(rest.n_iter, left.device).to(left.dtype)
+        pace = Pace(pace.n_iter, *(to_numpy(part) for part in list(vars(pace).values())[1:]))
+    rest = solve(some, tol=tol, max_iter=max_iter, start=start, pace=pace)
+    for name in ("theta", "W", "objective", "kkt_residual", "n_iter"):
+        whole = getattr(found, name)
+        whole[left] = to_device(getattr(rest, name), whole.device).to(whole.dtype)
     return rest
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import helmert
 
-from idfsmec.solver._array import arange, dot, namespace, to_device, transpose, zeros
+from idfsmec.solver._array import arange, concat, dot, namespace, to_device, transpose, zeros
 from idfsmec.solver.problem import ChannelProblems
 
 # The rows of P count as adding up to zero below this share of their size.
@@ -41,16 +41,23 @@ class Support:
     kept : integer array of shape (b, size)
         All features with weight, filled up with others.
     others : integer array of shape (b, d - size)
-    basis : array of shape (b, c, d - size)
+    basis : array of shape (b, n_rows, d - size)
         Orthonormal rows that span the others' part of W (stored transposed, turned).
     turn : array of shape (c, c), optional
-        Takes W to the differences of its rows and, last, their sum, which is left to the others.
+        Takes W to the differences of its rows and, last, their sum, which is left to features
+        without weight.
+    idle : array of shape (b, d), optional
+        Which these are.
+    total : array of shape (b, d), optional
+        The sum's part there.
     """
 
     kept: Any
     others: Any
     basis: Any
     turn: Any = None
+    idle: Any = None
+    total: Any = None
 
     @classmethod
     def of(cls, theta: Any, W: Any, size: int, *, differences: bool) -> Support:
@@ -63,15 +70,17 @@ class Support:
         place = arange(n_features, theta)
         order = xp.argsort(xp.where(theta > 0, place, place + n_features), axis=1)
         kept, others = order[:, :size], order[:, size:]
-        turn = _differences(W) if differences else None
-        if turn is not None:
-            W = turn @ W
-        return cls(kept, others, orthonormal_basis(_columns(W, others)), turn)
+        if not differences:
+            return cls(kept, others, orthonormal_basis(_columns(W, others)))
+        turn, idle = _differences(W), theta <= 0
+        W = turn @ W
+        basis = orthonormal_basis(_columns(W[:, :-1], others))
+        return cls(kept, others, basis, turn, idle, W[:, -1] * idle)
 
     @property
     def _n_rows(self) -> int:
         """Rows of W that are left."""
-        return self.basis.shape[1] - (self.turn is not None)
+        return self.basis.shape[1]
 
     def shorten(
         self, problems: ChannelProblems, theta: Any, W: Any
@@ -87,7 +96,7 @@ class Support:
         short_P[:, :, :size] = _columns(P, self.kept)
         short_W = zeros(short_P.shape, P)
         short_W[:, :, :size] = _columns(W, self.kept)
-        short_W[:, :, size:] = _columns(W, self.others) @ transpose(self.basis[:, :n_rows])
+        short_W[:, :, size:] = _columns(W, self.others) @ transpose(self.basis)
         A, R = (self._short_square(part) for part in (problems.A, problems.R))
         return replace(problems, A=A, P=short_P, R=R), short_theta, short_W
 
@@ -106,14 +115,29 @@ class Support:
         length = size + self.others.shape[1]
         whole_theta = zeros((theta.shape[0], length), theta)
         whole_theta[_rows(self.kept, 1), self.kept] = theta[:, :size]
-        whole_W = zeros((theta.shape[0], self.basis.shape[1], length), W)
-        n_rows = self._n_rows
-        _set_columns(whole_W[:, :n_rows], self.kept, W[:, :, :size])
-        _set_columns(whole_W[:, :n_rows], self.others, W[:, :, size:] @ self.basis[:, :n_rows])
+        rows = zeros((theta.shape[0], self._n_rows, length), W)
+        _set_columns(rows, self.kept, W[:, :, :size])
+        _set_columns(rows, self.others, W[:, :, size:] @ self.basis)
         if self.turn is None:
-            return whole_theta, whole_W
-        _set_columns(whole_W[:, n_rows:], self.others, self.basis[:, n_rows:])
-        return whole_theta, self.turn.T @ whole_W
+            return whole_theta, rows
+        turned = zeros((theta.shape[0], self._n_rows + 1, length), W)
+        turned[:, :-1], turned[:, -1] = rows, self._sum_beside(rows)
+        return whole_theta, self.turn.T @ turned
+
+    def _sum_beside(self, rows: Any) -> Any:
+        """The sum on features without weight, of length one and orthogonal to other rows.
+
+        It keeps its direction as far as it can: whoever goes on from here has momentum.
+        """
+        xp = namespace(rows)
+        order = concat([self.others, self.kept])  # there are always others to take its place
+        free = rows * self.idle[:, None, :]
+        spanned = _columns(concat([free, self.total[:, None, :]]), order)
+        found = orthonormal_basis(spanned)[:, -1]
+        turned = dot(found, spanned[:, -1]) < 0
+        result = zeros(self.total.shape, rows)
+        result[_rows(order, 1), order] = xp.where(turned[:, None], -found, found)
+        return result
 
 
 def orthonormal_basis(M: Any) -> Any:
