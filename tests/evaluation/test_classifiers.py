@@ -92,3 +92,23 @@ def test_lda_without_balance_knows_the_shares_of_the_classes():
     even, uneven = (decide("lda", X, y, X, class_weight=one) for one in ("balanced", None))
     odds = np.diff(np.log(np.bincount(y)))
     assert_allclose(np.diff(uneven, axis=1), np.diff(even, axis=1) + odds)
+
+
+def test_boosting_sees_what_no_line_separates():
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    X[::5, 2] = np.nan
+    y = ((X[:, 0] > 0) == (X[:, 1] > 0)).astype(int)
+    auc = {
+        name: roc_auc_score(y[400:], decide(name, X[:400], y[:400], X[400:])[:, 1])
+        for name in ("boosting", "svm")
+    }
+    assert auc["boosting"] > 0.95
+    assert auc["svm"] < 0.7
+
+
+def test_balance_takes_the_shares_of_the_classes_off_what_boosting_says():
+    X, y = make_samples(gaps=0.2)
+    X, y = X[(y == 1) | (np.arange(120) % 4 == 0)], y[(y == 1) | (np.arange(120) % 4 == 0)]
+    even, uneven = (decide("boosting", X, y, X, class_weight=one) for one in ("balanced", None))
+    odds = np.diff(np.log(np.bincount(y)))
+    assert_allclose(np.diff(uneven, axis=1), np.diff(even, axis=1) + odds)

@@ -175,5 +175,5 @@ _add(
     "sanity",
     all_features=True,
     classifier="boosting",
-    takes=(1.3, 0.9),
+    takes=(0.5, 1.0),
 )
