@@ -155,15 +155,17 @@ def _best_partners(X: Floats, sample: Codes, partner: Codes, sign: float) -> Cod
 def _different(partners: Sequence[Codes]) -> Ends:
     """Each pair of a sample and one of its partners once, in the order of samples."""
     n_samples = partners[0].size
-    codes = np.unique(np.arange(n_samples) * n_samples + np.array(partners))
-    return np.divmod(codes, n_samples)
+    paired = np.zeros((n_samples, n_samples), dtype=bool)
+    paired[np.arange(n_samples), np.array(partners)] = True
+    sample, partner = paired.nonzero()
+    return sample, partner
 
 
 def _mean_least(X: Singles, sample: Codes, partner: Codes, weights: Singles) -> Floats:
     """Mean over samples of the least distance to its partners, for each subset."""
     n_features, n_subsets = weights.shape
     distance = np.empty((sample.size, n_subsets), dtype=np.float32)
-    step = max(_VALUES // n_features, 1)
+    step = max(_PRODUCT // (n_features * n_subsets), _COPIES)
     for start in range(0, sample.size, step):
         here = slice(start, start + step)
         apart = X.take(sample[here], axis=0)

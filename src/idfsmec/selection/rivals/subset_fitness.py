@@ -131,7 +131,6 @@ class SubsetFitness:
                 least = self._least_separations(masks[some])
                 apart = self._separation.measure(masks[some], in_turn, self._n_threads)
             self._gaps.add(sizes, apart - least)
-            self._bounds.clear()  # those to come are closer
             objectives[some, 1] = sizes / self.n_features
             # Digits that depend on the order of sums must not decide who beats whom.
             objectives[some, 2] = _overlap(apart).round(_DIGITS)
