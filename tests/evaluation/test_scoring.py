@@ -150,11 +150,11 @@ def test_three_classes_are_scored():
 
 @pytest.mark.parametrize("filler", ["mean", "indicators"])
 @pytest.mark.parametrize("method", ["ANOVA F", "CD-LSR"])
-def test_a_classifier_asked_for_nested_sets_gives_what_one_asked_for_each_gives(filler, method):
+def test_a_classifier_asked_for_many_sets_gives_what_one_asked_for_each_gives(filler, method):
     protocol = Protocol(n_splits=4, ks=[1, 4, 7], n_inner_splits=3)
     data = load_fold(TableArrays.of("t", make_cohort()), protocol, "random", 0.4, 0, 0, True)
     (own,) = with_parts(find_methods([method]), filler)
-    single = replace(own, classifier=replace(CLASSIFIERS["svm"], nested=None))
+    single = replace(own, classifier=replace(CLASSIFIERS["svm"], many=None))
     for one, other in zip(
         *(score_fold(each, data, protocol, seed=0).rows for each in (own, single)), strict=True
     ):

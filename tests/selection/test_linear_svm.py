@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from idfsmec.selection import linear_svm
-from idfsmec.selection.linear_svm import nested_svm_decisions, svm_decisions
+from idfsmec.selection.linear_svm import many_svm_decisions, svm_decisions
 from idfsmec.selection.newton_svm import NewtonSVM
 
 
@@ -62,7 +62,7 @@ def test_where_newton_does_not_end_liblinear_takes_over(monkeypatch):
     X, y = problem(60, 8, seed=0)
     how = {"n_classes": 2, "C": 0.1, "class_weight": "balanced"}
     ours = svm_decisions(X, y, X, **how)
-    monkeypatch.setattr(NewtonSVM, "path", lambda self, costs: dict.fromkeys(costs))
+    monkeypatch.setattr(NewtonSVM, "path", lambda self, costs, start=None: dict.fromkeys(costs))
     np.testing.assert_allclose(svm_decisions(X, y, X, **how), ours, atol=1e-3)
 
 
@@ -118,11 +118,13 @@ def test_sets_and_costs_asked_together_get_what_each_gets_alone(n, k, effect, cl
     rng = np.random.default_rng(seed)
     how = {"n_classes": 2, "class_weight": class_weight}
     costs = [1.0, 1e-4, 0.1, 100.0, 1e-2]
-    pairs = [(int(one), C) for one in {1, k, rng.integers(1, k + 1)} for C in costs]
-    rng.shuffle(pairs)
-    together = nested_svm_decisions(X, y, X, pairs, **how)
-    for (m, C), found in zip(pairs, together, strict=True):
-        alone = svm_decisions(X[:, :m], y, X[:, :m], C, **how)
+    orders = rng.permuted(np.tile(np.arange(k), (2, 1)), axis=1)
+    sizes = {1, k, int(rng.integers(1, k + 1))}
+    sets = [(order[:m], C) for order in orders for m in sizes for C in costs]
+    sets = [sets[one] for one in rng.permutation(len(sets))]
+    together = many_svm_decisions(X, y, X, sets, **how)
+    for (columns, C), found in zip(sets, together, strict=True):
+        alone = svm_decisions(X[:, columns], y, X[:, columns], C, **how)
         np.testing.assert_allclose(found, alone, rtol=1e-6, atol=1e-8)
 
 
@@ -137,9 +139,22 @@ def test_leading_features_among_more_features_than_samples():
 def test_many_classes_are_asked_together_too():
     X, y = problem(60, 8, seed=0)[0], np.arange(60) % 3
     how = {"n_classes": 3, "class_weight": "balanced"}
-    for (k, C), found in zip(
-        pairs := [(8, 0.1), (3, 1.0), (8, 1.0)],
-        nested_svm_decisions(X, y, X, pairs, **how),
-        strict=True,
-    ):
-        assert (found == svm_decisions(X[:, :k], y, X[:, :k], C, **how)).all()
+    sets = [(np.arange(8), 0.1), (np.array([5, 0, 3]), 1.0), (np.arange(8), 1.0)]
+    for (columns, C), found in zip(sets, many_svm_decisions(X, y, X, sets, **how), strict=True):
+        assert (found == svm_decisions(X[:, columns], y, X[:, columns], C, **how)).all()
+
+
+@given(
+    k=st.integers(2, 30),
+    scale=st.sampled_from([0.0, 1e-3, 1.0, 1e6]),
+    C=st.sampled_from([1e-3, 0.1, 10.0]),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=40)
+def test_the_minimum_is_the_same_from_anywhere(k, scale, C, seed):
+    X, y = problem(60, k, seed)
+    svm = NewtonSVM(X.T, 2.0 * y - 1, np.ones(60))
+    start = scale * np.random.default_rng(seed).normal(size=k)
+    found = svm.path([C, 10 * C], start)
+    for cost, w in found.items():
+        np.testing.assert_allclose(w, svm.fit(cost), rtol=1e-6, atol=1e-8)

@@ -191,7 +191,7 @@ def test_workers_change_nothing(svm):
     assert run(2) == run(None)
 
 
-def test_a_classifier_that_is_asked_for_nested_sets_gives_what_single_fits_give():
+def test_a_classifier_that_is_asked_for_many_sets_gives_what_single_fits_give():
     splits, rankings, counts = make_splits(seed=7), make_rankings(seed=8), [1, 2, 5, 8]
     asked = [(rankings[0, s], k, C) for s in (0, 1) for k in counts for C in COSTS]
     for split in splits:
@@ -234,3 +234,18 @@ def test_of_equals_the_usual_pair_wins_and_what_is_undefined_does_not_count():
     assert tuned.best.mean == 0.5  # of the one split on which an AUC is defined
     nothing = tune(scorers[1:], make_rankings(1), [1, 2], metric="roc_auc")
     assert nothing.best.mean == -np.inf
+
+
+@pytest.mark.parametrize("at_once", [1, 60 * 4])
+def test_sets_too_large_to_be_looked_at_together_get_the_same_scores(monkeypatch, at_once):
+    rankings = make_rankings()[0]
+    asked = [(one, k, C) for one in rankings for k in (1, 3, 8) for C in COSTS]
+
+    def scores():
+        scorer = SplitScorer(make_splits(1)[0], LinearSVM(2, "balanced"), CRITERIA)
+        return scorer.score_all(asked)
+
+    expected = scores()
+    monkeypatch.setattr("idfsmec.selection.split_scorer._AT_ONCE", at_once)
+    for one, other in zip(scores(), expected, strict=True):
+        assert one == pytest.approx(other, abs=1e-9)

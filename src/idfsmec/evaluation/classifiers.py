@@ -35,17 +35,17 @@ def svm(
     return svm_decisions(train, y, test, n_classes=n_classes, C=C, class_weight=weight)
 
 
-def nested_svm(
+def many_svms(
     train: Floats,
     y: Codes,
     test: Floats,
-    pairs: Sequence[tuple[int, float]],
+    sets: Sequence[tuple[Codes, float]],
     *,
     n_classes: int,
     **options: Any,
 ) -> list[Floats]:
-    """Give the linear SVM's decisions for many numbers of leading columns and costs."""
-    return LinearSVM(n_classes, options["class_weight"]).nested(train, y, test, pairs)
+    """Give the linear SVM's decisions for many sets of columns and costs."""
+    return LinearSVM(n_classes, options["class_weight"]).many(train, y, test, sets)
 
 
 def make_ridge(*, C: float, class_weight: Any, **_: Any) -> RidgeClassifier:

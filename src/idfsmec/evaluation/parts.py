@@ -167,10 +167,10 @@ class Classifier:
         ``model(C=..., class_weight=..., random_state=..., channels=...)`` gives a classifier of
         scikit-learn that decides in the same way, so that it can be kept
         (:class:`TunedMethod`); it is fitted with ``groups`` if it ``takes`` them.
-    nested : callable, optional
-        ``nested(train, y, test, pairs, *, n_classes, class_weight, random_state)`` gives a list
-        with the decisions of ``decide`` for each pair (number of leading columns, C), where
-        pairs share work. Columns come in the order of their ranks.
+    many : callable, optional
+        ``many(train, y, test, sets, *, n_classes, class_weight, random_state)`` gives a list with
+        the decisions of ``decide`` for each set (places of columns in the order of their ranks,
+        C), where sets share work.
     """
 
     name: str
@@ -180,7 +180,7 @@ class Classifier:
     slope: float = 2.0
     takes: tuple[Literal["channels", "groups"], ...] = ()
     model: Callable[..., Any] | None = None
-    nested: Callable[..., Any] | None = None
+    many: Callable[..., Any] | None = None
 
     def describe(self) -> dict[str, Any]:
         """What determines its results, as JSON can hold it."""
@@ -233,11 +233,11 @@ def register_classifier(
     slope: float = 2.0,
     takes: tuple[Literal["channels", "groups"], ...] = (),
     model: Callable[..., Any] | None = None,
-    nested: Callable[..., Any] | None = None,
+    many: Callable[..., Any] | None = None,
     overwrite: bool = False,
 ) -> Classifier:
     """Add a classifier; see :class:`Classifier` for what it has to do."""
-    made = Classifier(name, decide, takes_gaps, has_cost, slope, takes, model, nested)
+    made = Classifier(name, decide, takes_gaps, has_cost, slope, takes, model, many)
     return CLASSIFIERS.add(made, overwrite=overwrite)
 
 
@@ -300,7 +300,7 @@ def _add_classifier(name: str, decide: str, **options: Any) -> None:
     register_classifier(name, _Lazily(decide), model=model, **options)
 
 
-_add_classifier("svm", "svm", nested=_Lazily("nested_svm"))
+_add_classifier("svm", "svm", many=_Lazily("many_svms"))
 _add_classifier("ridge", "ridge")
 _add_classifier(
     "idfsmec",

@@ -21,7 +21,8 @@ from idfsmec.evaluation.unit_result import UnitResult
 from idfsmec.metrics import METRICS, Scores
 from idfsmec.prediction.method import GapMarks
 from idfsmec.selection.grid import rank_grid
-from idfsmec.selection.split_scorer import Pairs, Split, SplitScorer
+from idfsmec.selection.linear_svm import Sets
+from idfsmec.selection.split_scorer import Split, SplitScorer
 from idfsmec.selection.tuning import Tuned, middle_cost, tune
 
 #: Ranks with 1 as the best: a setting by number of features by feature.
@@ -299,24 +300,28 @@ class _Classify:
     options: dict[str, Any]
 
     @property
-    def nested(self) -> Callable[..., list[Floats]] | None:
-        """How to decide with many numbers of leading columns, where that shares work."""
-        return None if self.classifier.nested is None else self._nested
+    def many(self) -> Callable[..., list[Floats]] | None:
+        """How to decide with many sets of columns, where that shares work."""
+        return None if self.classifier.many is None else self._many
 
-    def _nested(
-        self, train: Floats, y: NDArray[np.intp], test: Floats, pairs: Pairs, **extra: Any
+    def _many(
+        self, train: Floats, y: NDArray[np.intp], test: Floats, sets: Sets, **extra: Any
     ) -> list[Floats]:
-        nested: Any = self.classifier.nested
-        decide = partial(nested, **self.options, **extra)
+        many: Any = self.classifier.many
+        decide = partial(many, **self.options, **extra)
         if not self.marked:
-            return list(decide(train, y, test, pairs))
-        found: dict[tuple[int, float], Floats] = {}
-        for k in dict.fromkeys(k for k, _ in pairs):  # each set marks gaps of channels it has
-            costs = [C for count, C in pairs if count == k]
-            seen = self._mark(train[:, :k], test[:, :k])
-            own = decide(seen[0], y, seen[1], [(seen[0].shape[1], C) for C in costs])
-            found.update(zip([(k, C) for C in costs], own, strict=True))
-        return [found[pair] for pair in pairs]
+            return list(decide(train, y, test, sets))
+        alike: dict[bytes, list[int]] = {}  # each set marks gaps of channels it has
+        for one, (columns, _) in enumerate(sets):
+            alike.setdefault(columns.tobytes(), []).append(one)
+        found: dict[int, Floats] = {}
+        for places in alike.values():
+            columns = sets[places[0]][0]
+            seen = self._mark(train[:, columns], test[:, columns])
+            every = np.arange(seen[0].shape[1])
+            own = decide(seen[0], y, seen[1], [(every, sets[one][1]) for one in places])
+            found.update(zip(places, own, strict=True))
+        return [found[one] for one in range(len(sets))]
 
     def _mark(self, train: Floats, test: Floats) -> tuple[Floats, Floats]:
         marks = GapMarks.learn(train)

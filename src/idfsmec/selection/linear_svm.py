@@ -15,8 +15,8 @@ from idfsmec.selection.newton_svm import NewtonSVM
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
-#: Numbers of leading columns, each with a cost.
-Pairs = Sequence[tuple[int, float]]
+#: Places of columns, each with a cost.
+Sets = Sequence[tuple[Codes, float]]
 
 #: With systems of more unknowns than this, liblinear's iterations cost less.
 MOST_UNKNOWNS = 2000
@@ -41,71 +41,99 @@ def svm_decisions(
     ndarray of shape (n_test, n_classes)
         A class that training lacks gets a value below all others.
     """
-    pair = (train.shape[1], C)
+    whole = (np.arange(train.shape[1]), C)
     how: dict[str, Any] = {"n_classes": n_classes, "class_weight": class_weight}
-    return nested_svm_decisions(train, y, test, [pair], **how)[0]
+    return many_svm_decisions(train, y, test, [whole], **how)[0]
 
 
-def nested_svm_decisions(
+def many_svm_decisions(
     train: Floats,
     y: Codes,
     test: Floats,
-    pairs: Pairs,
+    sets: Sets,
     *,
     n_classes: int,
     class_weight: str | None,
 ) -> list[Floats]:
-    """Fit an SVM on the leading columns for each of many numbers of columns and costs.
+    """Fit an SVM on each of many sets of columns, with a cost each.
 
     Parameters
     ----------
     train, test : ndarray of shape (n_samples, n_features)
-        The first column is the one that all have.
     y : ndarray of shape (n_train,)
-    pairs : sequence of (n_features, C)
+    sets : sequence of (columns, C)
+        Work is shared by sets that lead another one: that are its first columns, in their order.
     n_classes : int
     class_weight : {"balanced", None}
 
     Returns
     -------
     list of ndarray of shape (n_test, n_classes)
-        For each pair what :func:`svm_decisions` gives, to rounding: what pairs have in common is
-        done once.
+        For each set what :func:`svm_decisions` gives, to rounding.
 
     Examples
     --------
     >>> train = np.array([[-2.0, 0.5], [-1.0, 0.0], [1.0, 0.5], [2.0, 1.0]])
-    >>> how = {"n_classes": 2, "class_weight": None}
-    >>> one, two = nested_svm_decisions(
-    ...     train, np.array([0, 0, 1, 1]), np.array([[3.0, 1.0]]), [(1, 0.01), (2, 0.01)], **how
+    >>> sets = [(np.array([0]), 0.01), (np.array([0, 1]), 0.01)]
+    >>> one, two = many_svm_decisions(
+    ...     train,
+    ...     np.array([0, 0, 1, 1]),
+    ...     np.array([[3.0, 1.0]]),
+    ...     sets,
+    ...     n_classes=2,
+    ...     class_weight=None,
     ... )
     >>> one.round(3), two.round(3)
-    (array([[-0.15,  0.15]]), array([[-0.155,  0.155]]))
+    (array([[-0.15,  0.15]]), array([[-0.157,  0.157]]))
     """
-    costs: dict[int, list[float]] = {}
-    for k, C in pairs:
-        costs.setdefault(k, []).append(C)
-    newton = _newton(train[:, : max(costs, default=0)], y, costs, class_weight)
-    found: dict[tuple[int, float], Floats] = {}
-    for k, wanted in costs.items():
-        fits = newton.leading(k + 1).path(wanted) if newton and _is_small(y.size, k) else {}
-        for C in wanted:
-            w = fits.get(C)
-            if w is not None:
-                values = test[:, :k] @ w[1:] + w[0]
-                found[k, C] = by_class(values, np.arange(2), n_classes)
-            else:
-                data = train[:, :k], y, test[:, :k]
-                found[k, C] = _liblinear(*data, C, n_classes, class_weight)
-    return [found[k, C] for k, C in pairs]
+    found: dict[int, Floats] = {}
+    newton = _newton(train, y, sets, class_weight)
+    # What features weighed in the last set with a cost is where the next set starts.
+    last: dict[float, Floats] = {}
+    for columns, by_size in _chains(sets):
+        rows = np.append(0, 1 + columns)
+        own = newton.of(rows) if newton else None
+        seen = train[:, columns], test[:, columns]
+        for k, places in sorted(by_size.items()):
+            costs = [sets[one][1] for one in places]
+            fits: dict[float, Floats | None] = {}
+            if own and _is_small(y.size, k):
+                start = last.get(min(costs))
+                part = own.leading(k + 1)
+                fits = part.path(costs, None if start is None else start[rows[: k + 1]])
+            for one, C in zip(places, costs, strict=True):
+                w = fits.get(C)
+                if w is None:
+                    data = seen[0][:, :k], y, seen[1][:, :k]
+                    found[one] = _liblinear(*data, C, n_classes, class_weight)
+                else:
+                    values = seen[1][:, :k] @ w[1:] + w[0]
+                    found[one] = by_class(values, np.arange(2), n_classes)
+                    last[C] = np.zeros(train.shape[1] + 1)
+                    last[C][rows[: k + 1]] = w
+    return [found[one] for one in range(len(sets))]
 
 
-def _newton(
-    train: Floats, y: Codes, costs: dict[int, list[float]], class_weight: str | None
-) -> NewtonSVM | None:
-    """Where two classes are there, and few unknowns for some number of columns."""
-    counts = np.bincount(y)
-    if counts.size != 2 or not counts.all() or not any(_is_small(y.size, k) for k in costs):
+def _chains(sets: Sets) -> list[tuple[Codes, dict[int, list[int]]]]:
+    """Longest sets of columns, with the places of those that are its first columns, by size."""
+    sizes = {columns.size for columns, _ in sets}
+    chains: list[tuple[Codes, dict[int, list[int]]]] = []
+    leads: dict[bytes, dict[int, list[int]]] = {}
+    for place in sorted(range(len(sets)), key=lambda one: -sets[one][0].size):
+        columns = sets[place][0]
+        if columns.tobytes() not in leads:
+            chains.append((columns, {}))
+            for size in sizes:
+                if size <= columns.size:
+                    leads.setdefault(columns[:size].tobytes(), chains[-1][1])
+        leads[columns.tobytes()].setdefault(columns.size, []).append(place)
+    return chains
+
+
+def _newton(train: Floats, y: Codes, sets: Sets, class_weight: str | None) -> NewtonSVM | None:
+    """Where two classes are there, and few unknowns for some set."""
+    counts, fewest = np.bincount(y), min(columns.size for columns, _ in sets)
+    if counts.size != 2 or not counts.all() or not _is_small(y.size, fewest):
         return None
     rarity = y.size / (2.0 * counts) if class_weight == "balanced" else np.ones(2)
     columns = np.empty((train.shape[1] + 1, y.size))
@@ -144,12 +172,12 @@ class LinearSVM:
 
     def __call__(self, train: Floats, y: Codes, test: Floats, C: float) -> Floats:
         """Give what :func:`svm_decisions` gives."""
-        return self.nested(train, y, test, [(train.shape[1], C)])[0]
+        return self.many(train, y, test, [(np.arange(train.shape[1]), C)])[0]
 
-    def nested(self, train: Floats, y: Codes, test: Floats, pairs: Pairs) -> list[Floats]:
-        """Give what :func:`nested_svm_decisions` gives."""
+    def many(self, train: Floats, y: Codes, test: Floats, sets: Sets) -> list[Floats]:
+        """Give what :func:`many_svm_decisions` gives."""
         how: dict[str, Any] = {"n_classes": self.n_classes, "class_weight": self.class_weight}
-        return nested_svm_decisions(train, y, test, pairs, **how)
+        return many_svm_decisions(train, y, test, sets, **how)
 
 
 def by_class(values: Floats, classes: NDArray[np.intp], n_classes: int) -> Floats:

@@ -8,8 +8,8 @@ solution of large scale linear SVMs", JMLR 6, 2005). It takes a handful of steps
 A comparison fits hundreds of thousands of SVMs: the leading features of a ranking, ten numbers of
 them, with several costs each. Products of features (of samples, if these are fewer) are formed
 once for all of them, since those of fewer features are a corner of those of more. A cost starts
-from the minimum of the next smaller one, and from one piece to the next only samples that change
-sides are added or taken away.
+from the minimum of the next smaller one, the first from the weights that features had in another
+set, and from one piece to the next only samples that change sides are added or taken away.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dposv
 
 Floats = NDArray[np.float64]
@@ -46,9 +46,11 @@ class NewtonSVM:
     >>> columns = np.array([[1.0, 1.0, 1.0, 1.0], [-2.0, -1.0, 1.0, 2.0], [1.0, 0.0, 2.0, 0.0]])
     >>> svm = NewtonSVM(columns, np.array([-1.0, -1, 1, 1]), np.ones(4))
     >>> svm.fit(10.0).round(3)
-    array([-0.063,  0.929,  0.124])
+    array([-0.317,  0.658,  0.325])
     >>> svm.leading(2).fit(10.0).round(3)
     array([0.   , 0.976])
+    >>> svm.of([0, 2]).fit(10.0).round(3)
+    array([-0.262,  0.354])
     """
 
     def __init__(self, columns: Floats, signs: Floats, weights: Floats) -> None:
@@ -59,8 +61,19 @@ class NewtonSVM:
 
     def leading(self, n_features: int) -> NewtonSVM:
         """Give the SVM of the first features alone, which shares the products of all."""
+        return self._part(self._products, n_features)
+
+    def of(self, features: ArrayLike) -> NewtonSVM:
+        """Give the SVM of some features, in this order."""
+        places = np.asarray(features)
+        if places.size == self._n_features and (np.diff(places) == 1).all():
+            return self
+        rows = self._products.rows[places]
+        return self._part(_Products(rows, self._products.roots), len(rows))
+
+    def _part(self, products: _Products, n_features: int) -> NewtonSVM:
         part = object.__new__(NewtonSVM)
-        part._products, part._n_features = self._products, n_features
+        part._products, part._n_features = products, n_features
         return part
 
     @functools.cached_property
@@ -75,26 +88,36 @@ class NewtonSVM:
         """
         return self.path([C])[C]
 
-    def path(self, costs: Iterable[float]) -> dict[float, Floats | None]:
+    def path(
+        self, costs: Iterable[float], start: Floats | None = None
+    ) -> dict[float, Floats | None]:
         """Give what :meth:`fit` gives for each cost, to rounding; each starts from the one before.
+
+        Parameters
+        ----------
+        costs : iterable of float
+        start : ndarray of shape (n_features,), optional
+            Weights from which the smallest cost starts; any will do, but near ones save steps.
 
         Examples
         --------
         >>> svm = NewtonSVM(np.array([[-2.0, -1.0, 1.0]]), np.array([-1.0, -1, 1]), np.ones(3))
         >>> {C: w.round(3).tolist() for C, w in svm.path([10.0, 0.1]).items()}
-        {0.1: [0.615], 10.0: [0.976]}
+        {0.1: [0.364], 10.0: [0.976]}
         """
         found: dict[float, Floats | None] = {}
-        at: _Point | None = None
+        at = None if start is None else self._pieces.point(start)
         for C in sorted(set(costs)):
-            at = self._descend(C, at)
+            at = self._descend(C, at) or self._descend(C, None)
             found[C] = None if at is None else self._pieces.weights(at.unknowns)
         return found
 
     def _descend(self, C: float, start: _Point | None) -> _Point | None:
-        """Go from a point to the minimum; None if the steps do not end."""
+        """Go from a point, or from 0 if that is lower, to the minimum; None if there is no end."""
         pieces, roots = self._pieces, self._products.roots
-        at = start or _Point(np.zeros(pieces.n_unknowns), np.zeros(roots.size))
+        at = _Point(np.zeros(pieces.n_unknowns), np.zeros(roots.size))
+        if start is not None and self._look(start, C)[1] < self._look(at, C)[1]:
+            at = start
         inside, value = self._look(at, C)
         for _ in range(_MOST_STEPS):
             goal = pieces.minimum(inside, C)
@@ -176,6 +199,10 @@ class _Pieces(ABC):
         """Minimise ``|w|^2 / 2 + C sum_i (r_i - x_i . w)^2`` over samples inside."""
 
     @abstractmethod
+    def point(self, weights: Floats) -> _Point | None:
+        """The point with these weights, or None if it has no unknowns of its own."""
+
+    @abstractmethod
     def margins(self, unknowns: Floats) -> Floats:
         """``x_i . w`` of every sample."""
 
@@ -232,6 +259,10 @@ class _ByFeatures(_Pieces):
         gram += sums[0]
         return gram, sums[1] + (self._products.roots[some] * signs) @ samples
 
+    def point(self, weights: Floats) -> _Point | None:
+        """Weights are the unknowns."""
+        return _Point(weights, self.margins(weights))
+
     def margins(self, unknowns: Floats) -> Floats:
         """``X w``."""
         return unknowns @ self._rows
@@ -260,6 +291,10 @@ class _BySamples(_Pieces):
             self._kernel[np.ix_(inside, inside)], 0.5 / C, self._roots[inside]
         )
         return unknowns
+
+    def point(self, weights: Floats) -> _Point | None:
+        """Weights need not be sums of samples."""
+        return None
 
     def margins(self, unknowns: Floats) -> Floats:
         """``X X' b``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +18,12 @@ Codes = NDArray[np.intp]
 #: From training samples, their classes, test samples and a cost to decision values, shape
 #: (n_test, n_classes).
 Classify = Callable[..., Array]
-#: Numbers of leading features, each with a cost.
-Pairs = Sequence[tuple[int, float]]
+#: A ranking (1 = best), how many of the leading features are used, and a cost.
+Asked = tuple[Codes, int, float]
+
+# Sets are fitted together as long as what is taken of the samples for them, and what is decided,
+# has no more numbers than this.
+_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,9 @@ class SplitScorer:
         A function is called whenever scores are asked for: whoever has many splits of large
         tables need not hold them all.
     classify : callable
-        ``(train, y_train, test, C) -> decisions``. If it has a method ``nested``, then that is
-        called with columns in the order of their ranks and, in place of C, all pairs (number of
-        leading columns, C) that are asked for together, and gives decisions for each, as
+        ``(train, y_train, test, C) -> decisions``. If it has a method ``many``, then that is
+        called with, in place of C, a list of sets (columns in the order of their ranks, C) that
+        are asked for together, and gives a list of decisions, as
         :class:`~idfsmec.selection.linear_svm.LinearSVM` does.
     metrics : sequence of str
         Which scores are computed, of :data:`idfsmec.metrics.CRITERIA`.
@@ -100,8 +104,8 @@ class SplitScorer:
         """
         return self.score_all([(ranking, n_features, cost)])[0]
 
-    def score_all(self, asked: Sequence[tuple[Codes, int, float]]) -> list[Scores]:
-        """Give what :meth:`scores` gives, for many at once; a ranking's sets share work.
+    def score_all(self, asked: Sequence[Asked]) -> list[Scores]:
+        """Give what :meth:`scores` gives, for many at once, which share work.
 
         A set of features has the same scores in whatever order its features are ranked: those it
         was given when it came first. Another order, or other company, would change them by
@@ -111,40 +115,49 @@ class SplitScorer:
         ----------
         asked : sequence of (ranking, n_features, cost)
         """
-        alike: dict[bytes, list[int]] = {}
-        for place, (ranking, _, _) in enumerate(asked):
-            alike.setdefault(ranking.tobytes(), []).append(place)
-        found: dict[int, Scores] = {}
-        for places in alike.values():
-            pairs = [asked[one][1:] for one in places]
-            found.update(zip(places, self._score(asked[places[0]][0], pairs), strict=True))
-        return [found[place] for place in range(len(asked))]
-
-    def _score(self, ranking: Codes, pairs: Pairs) -> list[Scores]:
-        """Score sets of one ranking."""
-        columns = {k: np.flatnonzero(ranking <= k) for k, _ in pairs}
-        keys = {(k, cost): (columns[k].tobytes(), cost) for k, cost in pairs}
-        new = {key: pair for pair, key in keys.items() if key not in self.known}
-        if new:
-            decided = np.stack(self._decide(ranking, columns, list(new.values())))
+        sets = [(np.flatnonzero(ranking <= k), cost) for ranking, k, cost in asked]
+        keys = [(columns.tobytes(), cost) for columns, cost in sets]
+        new = {key: one for one, key in enumerate(keys) if key not in self.known}
+        for some in self._batches([sets[one][0] for one in new.values()]):
+            here = list(new.items())[some]
+            decided = self._decide([(*sets[one], asked[one][0]) for _, one in here])
             about = self._about_test()
-            found = score_each(decided, *about, self._metrics, self._slope)
-            self.known.update(zip(new, found, strict=True))
-        return [self.known[keys[pair]] for pair in pairs]
+            found = score_each(np.stack(decided), *about, self._metrics, self._slope)
+            self.known.update((key, scores) for (key, _), scores in zip(here, found, strict=True))
+        return [self.known[key] for key in keys]
 
     def decisions(self, columns: Codes, cost: float) -> Array:
         """Decision values of the test samples with some of the columns."""
         split, extra = self._see(columns)
         return self._classify(split.train, split.y_train, split.test, cost, **extra)
 
-    def _decide(self, ranking: Codes, columns: dict[int, Codes], pairs: Pairs) -> Sequence[Array]:
-        nested = getattr(self._classify, "nested", None)
-        if nested is None:
-            return [self.decisions(columns[k], cost) for k, cost in pairs]
-        most = columns[max(k for k, _ in pairs)]
-        split, extra = self._see(most[np.argsort(ranking[most], kind="stable")])
-        wanted = [(columns[k].size, cost) for k, cost in pairs]
-        found: Sequence[Array] = nested(split.train, split.y_train, split.test, wanted, **extra)
+    def _batches(self, sets: list[Codes]) -> Iterator[slice]:
+        """Cut sets into parts that are not too large to be looked at together."""
+        if not sets:
+            return
+        split = self._get_split()
+        first, taken = 0, np.zeros(split.train.shape[1], dtype=bool)
+        for one, columns in enumerate(sets):
+            taken[columns] = True
+            size = np.count_nonzero(taken) * len(split.train) + (one - first) * len(split.test)
+            if size > _AT_ONCE and one > first:
+                yield slice(first, one)
+                first, taken = one, np.zeros_like(taken)
+                taken[columns] = True
+        yield slice(first, len(sets))
+
+    def _decide(self, sets: Sequence[tuple[Codes, float, Codes]]) -> Sequence[Array]:
+        """Decide with columns, a cost and a ranking each."""
+        many = getattr(self._classify, "many", None)
+        if many is None:
+            return [self.decisions(columns, cost) for columns, cost, _ in sets]
+        needed = np.unique(np.concatenate([columns for columns, _, _ in sets]))
+        split, extra = self._see(needed)
+        places = [
+            (np.searchsorted(needed, columns[np.argsort(ranking[columns], kind="stable")]), cost)
+            for columns, cost, ranking in sets
+        ]
+        found: Sequence[Array] = many(split.train, split.y_train, split.test, places, **extra)
         return found
 
     def _see(self, columns: Codes) -> tuple[Split, dict[str, Any]]:
