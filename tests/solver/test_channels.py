@@ -147,6 +147,23 @@ def test_a_large_channel_is_solved_as_a_small_one_at_all_redundancy_weights(
     assert large.history.shape == (large.n_iter[0, 0].max() + 1, 1)
 
 
+def test_large_channels_without_redundancy_are_those_of_a_weight_of_zero(monkeypatch):
+    rng = np.random.default_rng(1)
+    y = np.arange(80) % 2
+    X = rng.normal(size=(80, 30))
+    X[:, :4] += 0.8 * y[:, None]
+    moments = table_moments(X, y, 2, [np.arange(30)])
+    small = solve_channels([moments], [0.0], Options(tol=1e-6))
+    monkeypatch.setattr(_array, "_LARGE", 20)
+    alone = solve_channels([moments], [0.0], Options(tol=1e-6))
+    beside = solve_channels([moments], [0.0, 1.0], Options(tol=1e-6))
+    assert_allclose(alone.feature_weights, small.feature_weights, atol=1e-5)
+    assert_allclose(alone.objectives, small.objectives, rtol=1e-8)
+    assert_allclose(alone.feature_weights[0, 0], beside.feature_weights[0, 0], atol=1e-12)
+    assert_allclose(alone.gains[0, 0], beside.gains[0, 0], rtol=1e-9)
+    assert_allclose(alone.kkt_residuals[0, 0], beside.kkt_residuals[0, 0], atol=1e-12)
+
+
 def test_products_with_few_rows_of_large_matrices_are_whole_products(monkeypatch):
     monkeypatch.setattr(_array, "_LARGE", 10)
     rng = np.random.default_rng(0)

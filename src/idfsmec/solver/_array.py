@@ -147,14 +147,16 @@ def concat(parts: list[Any]) -> Any:
 def solve_twice(matrices: Any, right: Any) -> Any:
     """``M^-1 M^-1 right`` for symmetric positive definite matrices M.
 
-    Large matrices are factorised once for both.
+    Large matrices are factorised once for both, from their upper halves.
     """
     if not is_large(matrices):
         solve = namespace(matrices).linalg.solve
         return solve(matrices, solve(matrices, right))
     found = np.empty_like(right)
     for place, (matrix, columns) in enumerate(zip(matrices, right, strict=True)):
-        factor = cho_factor(matrix, check_finite=False)
+        factor = cho_factor(
+            matrix.T, lower=True, check_finite=False
+        )  # in Fortran's order as it is
         once = cho_solve(factor, columns, check_finite=False)
         found[place] = cho_solve(factor, once, check_finite=False)
     return found

@@ -129,11 +129,15 @@ def solve_channels(
             for part in _pose(number, group, table.class_total, options, fits):
                 posed.setdefault(part.columns.shape[1], []).append(part)
     for parts in posed.values():
-        together = _Posed(
-            *(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0]))
-        )
+        together = parts[0] if len(parts) == 1 else _joined(parts)
         _solve_size(together, np.asarray(lams, dtype=float), options, pool, fits)
     return fits
+
+
+def _joined(parts: Sequence[_Posed]) -> _Posed:
+    return _Posed(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0]))
+    )
 
 
 def _pose(
@@ -238,10 +242,11 @@ def _solve_size(
 def _solve_block(posed: _Posed, lams: Array, options: Options) -> _Found:
     lam, which = (part.ravel() for part in np.indices((lams.size, len(posed))))
     # Neither the largest eigenvalues nor the start depend on the redundancy weight.
-    unweighted = ChannelProblems.from_moments(
-        *(to_device(part, options.device) for part in (posed.A, posed.P, posed.y2))
-    )
+    A, P, y2 = (to_device(part, options.device) for part in (posed.A, posed.P, posed.y2))
+    unweighted = ChannelProblems.from_moments(A, P, y2, lam=1.0 if lams.any() else 0.0)
     start = default_start(unweighted)
+    if is_large(unweighted.A):
+        unweighted = unweighted.normalised()  # once for all redundancy weights
     solve_some = partial(_solve_weighted, posed, unweighted, start, lams, options)
     if not is_large(unweighted.A):
         return solve_some(lam, which)
@@ -276,17 +281,18 @@ def _solve_weighted(
     solution = (
         solve_on_gpu(problems, wanted=first, **how) if suits(problems) else solve(problems, **how)
     )
+    unit = posed.y2[which] / to_numpy(problems.y2)
     residual = problems.P - fit_product(problems, solution.theta, solution.W)
     gains = (residual**2).sum(1) / diagonal(problems.A)
     coefficients = to_numpy(solution.theta[:, None, :] * solution.W)
     return _Found(
         theta=to_numpy(solution.theta),
         coefficients=coefficients / posed.unit[which][:, None, :],
-        gains=to_numpy(gains),
-        objective=to_numpy(solution.objective),
+        gains=unit[:, None] * to_numpy(gains),
+        objective=unit * to_numpy(solution.objective),
         kkt_residual=to_numpy(solution.kkt_residual),
         n_iter=to_numpy(solution.n_iter),
-        history=solution.course(first),
+        history=unit[first] * solution.course(first),
     )
 
 

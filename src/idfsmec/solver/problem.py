@@ -55,17 +55,32 @@ class ChannelProblems:
 
     @classmethod
     def from_moments(cls, A: Any, P: Any, y2: Any, lam: Any = 1.0) -> ChannelProblems:
-        """Build the problems; every diagonal entry of ``A`` must be positive."""
+        """Build the problems; every diagonal entry of ``A`` must be positive.
+
+        With a ``lam`` of 0 large problems have no R in memory.
+        """
         xp = namespace(A)
+        if is_large(A) and not np.any(lam):
+            nothing = np.broadcast_to(np.zeros(1), A.shape)
+            return cls(A, P, y2, nothing, largest_eigenvalues(A), np.zeros_like(y2))
         norms = xp.sqrt(diagonal(A))
-        R = (A / norms[:, :, None] / norms[:, None, :]) ** 2
+        R = A / norms[:, :, None]  # large for many features: one more array, changed in place
+        R /= norms[:, None, :]
+        R *= R
         return cls(A, P, y2, R, largest_eigenvalues(A), largest_eigenvalues(R)).weighted(
             xp.zeros_like(y2) + lam
         )
 
     def weighted(self, lam: Any) -> ChannelProblems:
         """The same problems with the redundancy weight multiplied by ``lam``, shape (b,)."""
+        if self.free_of_redundancy:
+            return self
         return replace(self, R=self.R * lam[:, None, None], R_top=self.R_top * lam)
+
+    @property
+    def free_of_redundancy(self) -> bool:
+        """Whether these are large problems whose R is 0, so that nobody need multiply by it."""
+        return is_large(self.A) and not self.R_top.any()
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -74,12 +89,14 @@ class ChannelProblems:
 
     def normalised(self) -> ChannelProblems:
         """The same problems in units of ``y2``, so that tolerances mean the same everywhere."""
+        if is_large(self.A) and (self.y2 == 1).all():
+            return self
         unit = self.y2[:, None, None]
         return ChannelProblems(
             A=self.A / unit,
             P=self.P / unit,
             y2=self.y2 / self.y2,
-            R=self.R / unit,
+            R=self.R if self.free_of_redundancy else self.R / unit,
             A_top=self.A_top / self.y2,
             R_top=self.R_top / self.y2,
         )
@@ -95,6 +112,8 @@ class ChannelProblems:
 
 def redundancy_product(problems: ChannelProblems, theta: Any) -> Any:
     """``R theta``, shape (b, d)."""
+    if problems.free_of_redundancy:
+        return np.zeros_like(theta)
     if is_large(problems.R):
         return product(theta[:, None, :], problems.R)[:, 0, :]  # R is symmetric
     return (problems.R @ theta[:, :, None])[:, :, 0]

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dsyr2k
 
 from idfsmec.solver._array import (
     arange,
@@ -194,8 +195,9 @@ def start_projection(A: Any, P: Any) -> Any:
     for r in np.unique(to_numpy(rank)).tolist():  # asked of a device once, not for each problem
         if r < right.shape[1]:
             chosen = rank == r
+            own = A if is_large(A) and chosen.all() else A[chosen]  # large: no copy
             right[chosen, r:, :] = _cheap_complement(
-                A[chosen], right[chosen, :r, :], right[chosen, :1, :], right.shape[1] - r
+                own, right[chosen, :r, :], right[chosen, :1, :], right.shape[1] - r
             )
     return left @ right
 
@@ -240,14 +242,15 @@ def _costs_outside_in_place(A: Any, directions: Any) -> Any:
     """Costs outside of few directions V, lifted along them, with one copy of a large A.
 
     ``A - V V'A - A V V' + V V'A V V' + size (V V' + ridge I)``: the products have one factor V.
+    Upper halves only.
     """
     size = A.diagonal(axis1=1, axis2=2).max(axis=1)[:, None, None]
     AV = directions @ A
     both = AV @ transpose(directions) + size * np.eye(directions.shape[1])
     costs = A.copy()
-    step = transpose(directions) @ (0.5 * both @ directions - AV)
-    costs += step
-    costs += transpose(step)
+    for one, own, change in zip(costs, directions, 0.5 * both @ directions - AV, strict=True):
+        # Lower in Fortran's order, which LAPACK changes in its place.
+        dsyr2k(1.0, own.T, change.T, beta=1.0, c=one.T, lower=1, overwrite_c=1)
     index = np.arange(A.shape[-1])
     costs[:, index, index] += _RIDGE * size[:, 0]
     return costs
