@@ -108,21 +108,21 @@ _add(
     lazily("idfsmec.selection.IDFSMEC"),
     "proposed",
     settings=settings_grid(lam=LAMS, gamma=GAMMAS),
-    takes=(1.2, 0.6),
+    takes=(0.8, 0.6),
 )
 _add(
     "ReliefF",
     lazily("idfsmec.selection.ReliefF"),
     "filter",
     label="ReliefF (10 neighbours)",
-    takes=(1.2, 0.9),
+    takes=(0.7, 0.9),
 )
 _add(
-    "mRMR", lazily("idfsmec.selection.MRMR"), "filter", label="mRMR (difference)", takes=(0.6, 0.8)
+    "mRMR", lazily("idfsmec.selection.MRMR"), "filter", label="mRMR (difference)", takes=(0.3, 0.9)
 )
-_add("CMIM", lazily("idfsmec.selection.CMIM"), "filter", takes=(0.8, 0.8))
-_add("MRMSR", lazily("idfsmec.selection.MRMSR"), "filter", takes=(0.8, 0.8))
-_add("RRCT", lazily("idfsmec.selection.RRCT"), "filter", takes=(0.6, 0.9))
+_add("CMIM", lazily("idfsmec.selection.CMIM"), "filter", takes=(0.4, 0.9))
+_add("MRMSR", lazily("idfsmec.selection.MRMSR"), "filter", takes=(0.4, 0.9))
+_add("RRCT", lazily("idfsmec.selection.RRCT"), "filter", takes=(0.3, 0.9))
 _add(
     "PS-NSGA",
     lazily("idfsmec.selection.PSNSGA", random_state=0),
