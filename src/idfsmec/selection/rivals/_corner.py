@@ -97,8 +97,9 @@ def _begin(X: Floats, y: Floats, gamma: float, weights: Floats, used: Codes) -> 
     if not 0 < features.size <= candidates.size:
         return None
     scale = 1 / np.sqrt(by_sample[candidates])
-    matrix = np.asfortranarray(X[candidates[:, None], features] * scale[:, None])
-    factor, swaps, failed = dgetrf(matrix, overwrite_a=1)
+    matrix = X.T[features[:, None], candidates]  # transposed it is in Fortran's order
+    matrix *= scale
+    factor, swaps, failed = dgetrf(matrix.T, overwrite_a=1)
     if failed:
         return None
     order = np.arange(count)
@@ -277,14 +278,14 @@ def _signs(values: Floats) -> Floats:
 def _exactly(X: Floats, y: Floats, gamma: float, walk: _Walk) -> Corner | None:
     """Solve for w and v afresh; None if another corner, or another v, may be as good."""
     features, samples, side = walk.features, walk.samples, walk.side
-    matrix = np.asfortranarray(X[samples[:, None], features])
+    matrix = X.T[features[:, None], samples].T
     size = float(np.abs(matrix).sum(axis=0).max())
     factor, swaps, failed = dgetrf(matrix, overwrite_a=1)
     if failed or dgecon(factor, size)[0] < _PIVOT:
         return None
     w, v = np.zeros(X.shape[1]), side.copy()
     w[features] = dgetrs(factor, swaps, y[samples])[0]
-    held = gamma * _signs(w[features]) - X[:, features].T @ side
+    held = gamma * _signs(w[features]) - (X.T @ side)[features]
     v[samples] = dgetrs(factor, swaps, held, trans=1)[0]
     residuals = y - X @ w
     away = np.abs(residuals[side != 0])

@@ -119,8 +119,8 @@ def _approach_in_single(
     posed: Posed, tol: float, max_iter: int
 ) -> tuple[Point | None, list[float]]:
     """Walk in single precision while that gains; give the last good point in double precision."""
-    sizes = (float(np.abs(one).max()) for one in (posed.X, posed.y, posed.gamma))
-    if not all(1 / _LARGE < one < _LARGE for one in sizes):
+    sizes = (max(float(one.max()), -float(one.min())) for one in (posed.X, posed.y))
+    if not all(1 / _LARGE < one < _LARGE for one in (posed.gamma, *sizes)):
         return None, []
     single = Posed(posed.X.astype(np.float32), posed.y.astype(np.float32), posed.gamma)
     at = single.start()

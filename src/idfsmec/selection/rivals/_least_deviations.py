@@ -26,7 +26,7 @@ _ROUGH, _TIMES, _NEARLY = 3e-3, 2, 0.85
 # Where half of the features pull by this much at first, not few of them are needed.
 _HOPELESS = 10
 # How near the corner is found from.
-_NEAR = 3e-5
+_NEAR = 1e-4
 # Features that pull by less are not looked at on the way to the corner.
 _POOL = 0.7
 

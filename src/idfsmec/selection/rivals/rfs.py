@@ -120,7 +120,7 @@ class RFS(SharingSelector):
         self.max_iter = max_iter
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
-        found = _solve(self, X, y)
+        found = _solve(self, _prepare(self, X, y))
         self.coef_, self.objective_history_ = found.coef, np.array(found.history)
         self.n_iter_ = len(found.history)
         self._set_ranking(found.scores, found.order)
@@ -136,6 +136,7 @@ class RFS(SharingSelector):
         within ``tol``.
         """
         found = {}
+        prepared: dict[tuple[bool, bool], _Prepared] = {}
         exact: dict[tuple[bool, bool, float, int], NDArray[np.intp]] = {}
         for place in sorted(range(len(selectors)), key=lambda place: -selectors[place].gamma):
             one = selectors[place]
@@ -143,7 +144,9 @@ class RFS(SharingSelector):
             if alike in exact:
                 found[place] = exact[alike]
                 continue
-            solved = _solve(one, X, y)
+            if alike[:2] not in prepared:
+                prepared[alike[:2]] = _prepare(one, X, y)
+            solved = _solve(one, prepared[alike[:2]])
             found[place] = ranks(solved.order)
             if solved.exact:
                 exact[alike] = found[place]
@@ -160,7 +163,15 @@ class _Found(NamedTuple):
     exact: bool
 
 
-def _solve(selector: RFS, X: NDArray[np.float64], y: NDArray[np.intp]) -> _Found:
+class _Prepared(NamedTuple):
+    """X and Y as they are fitted, and which features are constant."""
+
+    X: NDArray[np.float64]
+    Y: NDArray[np.float64]
+    constant: NDArray[np.bool_]
+
+
+def _prepare(selector: RFS, X: NDArray[np.float64], y: NDArray[np.intp]) -> _Prepared:
     scaling = Scaling.learn(X)
     constant = scaling.constant
     Y = one_hot(y)
@@ -168,6 +179,11 @@ def _solve(selector: RFS, X: NDArray[np.float64], y: NDArray[np.intp]) -> _Found
         scaling = replace(scaling, unit=np.where(constant, np.inf, 1.0))
     if selector.center or selector.standardize:
         X, Y = scaling.apply(X), Y - Y.mean(axis=0)
+    return _Prepared(X, Y, constant)
+
+
+def _solve(selector: RFS, prepared: _Prepared) -> _Found:
+    X, Y, constant = prepared
     minimise = _minimise_for_two if _is_one_column(Y) else _minimise
     with blas_threads_for(min(X.shape)):
         coef, entering, history = minimise(X, Y, selector.gamma, selector.tol, selector.max_iter)
