@@ -191,3 +191,13 @@ def test_features_that_explain_nothing_stay_where_they_are_or_go_first():
     (end,) = descend(moments, np.array([[4, 2]]), 1e-4, 10)
     assert end.objective == 1.0
     np.testing.assert_array_equal(end.rows, np.zeros((2, 1)))
+
+
+def test_of_starts_that_fit_exactly_the_first_counts():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(12, 60)), np.arange(12) % 2
+    many, one = (
+        CDLSR(n_features_to_select=25, n_restarts=n, random_state=4).fit(X, y) for n in (6, 1)
+    )
+    assert many.objectives_.max() < 1e-9
+    np.testing.assert_array_equal(many.ranking_, one.ranking_)

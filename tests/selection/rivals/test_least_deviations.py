@@ -157,7 +157,7 @@ def test_equal_features_share_their_weight():
 @given(
     seed=st.integers(0, 10_000),
     n_samples=st.integers(4, 25),
-    more=st.floats(0.0, 0.99),
+    more=st.floats(0.0, 3.0),
     gamma=st.sampled_from([1e-3, 0.05, 0.5, 2.0]),
     centred=st.booleans(),
 )
@@ -220,3 +220,16 @@ def test_units_do_not_matter(scale):
     X, y = rng.normal(size=(50, 8)), rng.normal(size=50)
     plain, scaled = (least_deviations(X * s, y, 2.0 * s, tol=1e-8) for s in (1.0, scale))
     np.testing.assert_allclose(scaled.w * scale, plain.w, atol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.99, 1.01])
+def test_a_penalty_that_no_feature_outweighs_leaves_none(share):
+    rng = np.random.default_rng(10)
+    X, y = rng.normal(size=(30, 12)), np.sign(rng.normal(size=30))
+    most = np.abs(X.T @ y).max()
+    found = least_deviations(X, y, share * most)
+    assert found.w.any() == (share < 1)
+    assert found.gap <= 1e-6
+    if share > 1:
+        np.testing.assert_allclose(found.pull, X.T @ y / (share * most))
+        assert found.history == [30.0]

@@ -108,3 +108,12 @@ def test_where_features_fit_the_classes_exactly_a_smaller_penalty_has_the_same_m
 def test_a_grid_refuses_what_a_fit_refuses():
     with pytest.raises(ValueError, match="'gamma' parameter of RFS"):
         RFS().rank_grid(np.eye(4), [0, 1, 0, 1], [{"gamma": 0.0}])
+
+
+def test_where_no_feature_has_a_score_they_are_ranked_by_how_near_they_are_to_one():
+    X, y = make_classification(60, 20, n_informative=4, random_state=0)
+    selector = RFS(gamma=1e3, standardize=True).fit(X, y)
+    assert not selector.scores_.any()
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    pull = np.abs(Z.T @ np.sign(y - y.mean()))
+    np.testing.assert_array_equal(np.argsort(selector.ranking_), np.argsort(-pull))

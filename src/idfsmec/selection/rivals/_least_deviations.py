@@ -79,11 +79,21 @@ def least_deviations(
     >>> least_deviations(np.ones((5, 1)), y, 1e-3).w.round(3)
     array([3.])
     """
-    for way in (_among_few, _without_residuals):
+    for way in (_without_weights, _among_few, _without_residuals):
         found = way(X, y, gamma, tol, max_iter)
         if found is not None:
             return found
     return _among_all(X, y, gamma, tol, max_iter)
+
+
+def _without_weights(
+    X: Floats, y: Floats, gamma: float, tol: float, max_iter: int
+) -> Deviations | None:
+    """All w are 0 if no feature pulls enough there; None if one does."""
+    v = np.sign(y)
+    if np.abs(X.T @ v).max() > gamma:
+        return None
+    return _weigh(X, y, gamma, np.zeros(X.shape[1]), v, [np.inf])[0]
 
 
 def _among_few(X: Floats, y: Floats, gamma: float, tol: float, max_iter: int) -> Deviations | None:
@@ -120,12 +130,9 @@ def _without_residuals(
 ) -> Deviations | None:
     """Solve among the w that leave no residuals; None if others are better.
 
-    Most of w follows from the rest, and what both sum up to is least where deviations are, in the
+    Part of w follows from the rest, and what both sum up to is least where deviations are, in the
     features of the rest alone. The dual variables tell if residuals would have been worth having.
     """
-    n_samples, n_features = X.shape
-    if not n_samples < n_features < 2 * n_samples:
-        return None
     fits = exact_fits(X, y)
     if fits is None:
         return None

@@ -17,6 +17,9 @@ from idfsmec.selection.rivals._regression import blas_threads_for, one_hot
 from idfsmec.selection.rivals._sharing import SharingSelector
 from idfsmec.solver import Scaling
 
+# Errors below this share of what there is to explain are rounding.
+_EXACT = 1e-9
+
 
 class CDLSR(SharingSelector):
     """Top-k least-squares regression by coordinate descent.
@@ -158,7 +161,8 @@ def _search(selector: CDLSR, summary: _Summary) -> _Found:
     else:
         ends = [End(usable, np.zeros((0, moments.B.shape[1])), moments.y2, 0)]
     objectives = np.array([end.objective for end in ends])
-    best = ends[int(np.argmin(objectives))]
+    # Of starts that fit exactly, but for rounding, the first counts.
+    best = ends[int(np.argmin(np.maximum(objectives, _EXACT * moments.y2)))]
     support = usable[best.support]
     coef[support], chosen[support] = best.rows @ moments.basis, True
     gain[usable] = moments.gain_of_adding(best.support, best.rows)
