@@ -141,8 +141,9 @@ def descend(moments: Moments, starts: Codes, tol: float, max_iter: int) -> list[
 
     Examples
     --------
-    >>> B = np.array([[-1.0, 1.0], [2.0, -2.0], [0.0, 0.0]])
-    >>> descend(Moments.of(4 * np.eye(3), B, 4.0), np.array([[2], [0]]), 1e-4, 10)[0].support
+    >>> A = np.array([[4.0, 3.0, 0.0], [3.0, 4.0, 0.0], [0.0, 0.0, 4.0]])
+    >>> B = np.array([[1.0, -1.0], [2.0, -2.0], [0.0, 0.0]])
+    >>> descend(Moments.of(A, B, 4.0), np.array([[0]]), 1e-4, 10)[0].support
     array([1])
     """
     descents = [_Descent(moments, start) for start in starts]
