@@ -6,7 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
+from scipy.stats import spearmanr
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import KNNImputer
 from sklearn.neighbors import KNeighborsClassifier
@@ -253,6 +256,29 @@ def test_informed_sanity_lines_find_the_planted_features(tmp_path):
     results = run(tmp_path, ["ANOVA F", "random forest"], make_cohort(effect=3.0))
     for ranking in results.selections["ranking"]:
         assert set(ranking[:2]) == {"E1__f1", "E2__f1"}
+
+
+def test_a_forest_of_trees_that_see_some_samples_ranks_like_one_that_sees_all():
+    rng = np.random.default_rng(0)
+    y = (np.arange(600) % 10 == 0).astype(int)  # few of one class
+    X = rng.normal(size=(600, 30)) + y[:, None] * np.linspace(3.0, 0.0, 30)
+    theirs = RandomForestClassifier(200, class_weight="balanced", random_state=0).fit(X, y)
+    wanted, cut = theirs.feature_importances_, {"random_state": 0, "max_samples": 100}
+    ours, fewer = ForestImportance(**cut), ForestImportance(**cut, n_further=0)
+    assert spearmanr(ours.fit(X, y).scores_, wanted)[0] > 0.9
+    assert set(np.argsort(ours.ranking_)[:4]) <= set(range(8))
+    assert_allclose(ours.scores_.sum(), 200)  # one for each tree
+    assert_allclose(fewer.fit(X, y).scores_.sum(), 100)
+    everyone = ForestImportance(random_state=0).fit(X[::4], y[::4])
+    assert_allclose(everyone.scores_.sum(), 100)
+
+
+def test_a_tree_of_one_sample_tells_nothing_and_huge_numbers_do_no_harm():
+    X, y = np.random.default_rng(0).normal(size=(40, 6)), np.arange(40) % 2
+    nothing = ForestImportance(max_samples=1, n_estimators=5, random_state=0).fit(X, y)
+    assert (nothing.scores_ == 0).all()
+    X[:, 4] = np.where(y == 1, 1e300, -1e300)
+    assert ForestImportance(n_estimators=20, random_state=0).fit(X, y).ranking_[4] == 1
 
 
 def test_anova_puts_constant_features_last():

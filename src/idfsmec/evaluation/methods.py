@@ -163,17 +163,18 @@ _add(
     "sanity",
     all_features=True,
     costs=(1e-4, 1e-3, 1e-2, 1e-1),
-    takes=(0.3, 1.2),
+    takes=(0.2, 1.1),
 )
-_add("random", lazily("idfsmec.evaluation.sanity.RandomOrder"), "sanity", takes=(0.3, 0.3))
-_add("ANOVA F", lazily("idfsmec.evaluation.sanity.AnovaF"), "sanity", takes=(0.3, 0.7))
+_add("random", lazily("idfsmec.evaluation.sanity.RandomOrder"), "sanity", takes=(0.1, 0.3))
+_add("ANOVA F", lazily("idfsmec.evaluation.sanity.AnovaF"), "sanity", takes=(0.15, 0.6))
 _forest = lazily("idfsmec.evaluation.sanity.ForestImportance")
-_add("random forest", _forest, "sanity", inner={"n_estimators": 30}, takes=(3.2, 0.4))
+_few = {"n_estimators": 30, "n_further": 0}
+_add("random forest", _forest, "sanity", inner=_few, takes=(1.1, 0.4))
 _add(
     "gradient boosting",
     _columns,
     "sanity",
     all_features=True,
     classifier="boosting",
-    takes=(0.5, 1.0),
+    takes=(0.5, 0.9),
 )

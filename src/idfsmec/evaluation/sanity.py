@@ -6,9 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import RandomForestClassifier
+from sklearn import config_context
 from sklearn.feature_selection import f_classif
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
 
 from idfsmec._parameters import Constraints, integer
 from idfsmec.selection import CompleteSelector
@@ -16,6 +18,8 @@ from idfsmec.solver.scaling import Scaling
 
 # How many columns ANOVA looks at together.
 _COLUMNS = 64
+# Of a tree, as scikit-learn draws it.
+_LARGEST_SEED = np.iinfo(np.int32).max
 
 
 class ColumnOrder(CompleteSelector):
@@ -63,10 +67,35 @@ class AnovaF(CompleteSelector):
 
 
 class ForestImportance(CompleteSelector):
-    """Order features by the impurity importance of a random forest."""
+    """Order features by the impurity importance of a random forest.
+
+    Each tree sees samples drawn with replacement, as many of one class as of another on average.
+    People have many samples that are alike: some more trees that see a part of them rank as well
+    as trees that see all, in a third of the time (docs/studies/speed.md).
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=20
+    n_estimators : int, default=100
+        Trees.
+    max_samples : int, default=256
+        Samples that a tree draws; as many as there are, if these are fewer.
+    n_further : int, default=100
+        Trees more, where each draws fewer samples than there are.
+    random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(400, 5))
+    >>> y = (X[:, 3] > 0).astype(int)
+    >>> int(ForestImportance(n_estimators=20, random_state=0).fit(X, y).ranking_[3])
+    1
+    """
 
     _parameter_constraints: ClassVar[Constraints] = {
         "n_estimators": [integer(1)],
+        "max_samples": [integer(1)],
+        "n_further": [integer(0)],
         "random_state": ["random_state"],
     }
 
@@ -75,14 +104,32 @@ class ForestImportance(CompleteSelector):
         *,
         n_features_to_select: int | float = 20,
         n_estimators: int = 100,
+        max_samples: int = 256,
+        n_further: int = 100,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.n_further = n_further
         self.random_state = random_state
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
-        forest = RandomForestClassifier(
-            self.n_estimators, class_weight="balanced", random_state=self.random_state
-        )
-        self._set_ranking(forest.fit(X, y).feature_importances_)
+        # Trees and draws are those of RandomForestClassifier(class_weight="balanced"), which takes
+        # as long around small trees as in them.
+        rng = check_random_state(self.random_state)
+        chances = compute_sample_weight("balanced", y)
+        chances /= chances.sum()
+        n_drawn = min(y.size, self.max_samples)
+        n_trees = self.n_estimators + (self.n_further if n_drawn < y.size else 0)
+        far = np.finfo(np.float32).max
+        values = np.clip(X, -far, far).astype(np.float32)  # once, as trees take them
+        importance, tree = np.zeros(X.shape[1]), DecisionTreeClassifier(max_features="sqrt")
+        with config_context(skip_parameter_validation=True):  # the same ones again and again
+            for tree.random_state in [rng.randint(_LARGEST_SEED) for _ in range(n_trees)]:
+                draw = np.random.RandomState(tree.random_state).choice
+                times = np.bincount(draw(y.size, n_drawn, p=chances), minlength=y.size)
+                rows = np.flatnonzero(times)
+                tree.fit(values[rows], y[rows], sample_weight=times[rows], check_input=False)
+                importance += tree.feature_importances_
+        self._set_ranking(importance)
