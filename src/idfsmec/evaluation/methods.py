@@ -138,15 +138,15 @@ _add(
     lazily("idfsmec.selection.RFS", standardize=True),
     "embedded",
     settings={"gamma": (1e-2, 1.0, 1e2)},
-    takes=(0.9, 0.8),
+    takes=(0.8, 0.8),
 )
-_add("FSOR", lazily("idfsmec.selection.FSOR"), "embedded", takes=(0.3, 1.2))
+_add("FSOR", lazily("idfsmec.selection.FSOR"), "embedded", takes=(0.2, 1.3))
 _add(
     "GRMOR",
     lazily("idfsmec.selection.GRMOR"),
     "embedded",
     settings={"lam": (1e-3, 1.0, 1e3)},
-    takes=(0.5, 1.3),
+    takes=(0.4, 1.4),
 )
 _add(
     "CD-LSR",
@@ -154,7 +154,7 @@ _add(
     "embedded",
     label="CD-LSR (10 starts)",
     depends_on_k=True,
-    takes=(0.9, 0.7),
+    takes=(0.8, 0.7),
 )
 _columns = lazily("idfsmec.evaluation.sanity.ColumnOrder")
 _add(
