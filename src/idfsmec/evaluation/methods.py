@@ -130,7 +130,7 @@ _add(
     label="PS-NSGA (1-NN)",
     needs="pymoo",
     slow=True,
-    takes=(200.0, 2.0),
+    takes=(170.0, 1.9),
 )
 # Three values where the lineage has seven: a setting costs a fit per inner fold.
 _add(
