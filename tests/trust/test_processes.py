@@ -268,7 +268,7 @@ from pathlib import Path
 from idfsmec._workers import run_in_processes
 outcomes = run_in_processes(divmod, [(number, 3) for number in range(99)], 2)
 next(outcomes)
-print(*Path("/dev/shm").glob(f"*{os.getpid()}*"), flush=True)
+print(*Path("/dev/shm").glob(f"*-{os.getpid()}-*"), flush=True)
 os.killpg(0, signal.SIGKILL)
 """
 

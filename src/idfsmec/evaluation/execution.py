@@ -56,7 +56,8 @@ def _in_processes(units: Sequence[Unit], tables: Arrays, n_jobs: int) -> Iterato
     give_back_freed_arrays()  # of reading and describing the tables
     while left:
         try:
-            for outcome in _once(list(left.values()), tables, min(n_jobs, len(left)), not large):
+            n_workers = max(2, min(n_jobs, len(left)))  # never here, where nobody looks after it
+            for outcome in _once(list(left.values()), tables, n_workers, not large):
                 breaks = 0
                 del left[outcome.key]
                 yield outcome
@@ -71,7 +72,7 @@ def _in_processes(units: Sequence[Unit], tables: Arrays, n_jobs: int) -> Iterato
 
 
 def _once(units: Sequence[Unit], tables: Arrays, n_jobs: int, stay: bool) -> Iterator[UnitOutcome]:
-    """Run in processes that keep to their fold; perhaps not all units."""
+    """Run in processes that keep to their fold; not all units, if one saw only folds all done."""
     with shared_folder() as folder:
         taken = folder / "taken"
         taken.mkdir()
