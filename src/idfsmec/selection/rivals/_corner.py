@@ -3,8 +3,8 @@
 At a corner as many features have a weight as samples have no residual: these samples are met
 exactly. Where another feature, or a sample that is let go, lowers the objective, one goes along
 that edge, past all kinks that still lower it, to the corner where that ends (I. Barrodale and
-F. Roberts, "An improved algorithm for discrete l1 linear approximation", SIAM J. Numer. Anal. 10,
-1973). From near the minimum it is a dozen such moves.
+F. Roberts, "An improved algorithm for discrete l1 linear approximation", SIAM Journal on Numerical
+Analysis 10, 1973). From near the minimum it is a dozen such moves.
 """
 
 from __future__ import annotations
