@@ -154,9 +154,8 @@ def solve_twice(matrices: Any, right: Any) -> Any:
         return solve(matrices, solve(matrices, right))
     found = np.empty_like(right)
     for place, (matrix, columns) in enumerate(zip(matrices, right, strict=True)):
-        factor = cho_factor(
-            matrix.T, lower=True, check_finite=False
-        )  # in Fortran's order as it is
+        # Transposed it is in Fortran's order, as LAPACK wants it.
+        factor = cho_factor(matrix.T, lower=True, check_finite=False)
         once = cho_solve(factor, columns, check_finite=False)
         found[place] = cho_solve(factor, once, check_finite=False)
     return found
