@@ -13,6 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import KNNImputer
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation import (
@@ -271,6 +272,22 @@ def test_a_forest_of_trees_that_see_some_samples_ranks_like_one_that_sees_all():
     assert_allclose(fewer.fit(X, y).scores_.sum(), 100)
     everyone = ForestImportance(random_state=0).fit(X[::4], y[::4])
     assert_allclose(everyone.scores_.sum(), 100)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_trees_of_the_forest_are_those_of_gini_on_balanced_draws(n_classes):
+    rng = np.random.default_rng(1)
+    y = np.minimum(rng.integers(0, 6, 90), n_classes - 1)
+    X = rng.normal(size=(90, 9)) + y[:, None] * np.linspace(1.0, 0.0, 9)
+    wanted, seeds = np.zeros(9), np.random.RandomState(0)
+    chances = 1 / np.bincount(y)[y] / n_classes
+    for seed in [seeds.randint(np.iinfo(np.int32).max) for _ in range(5)]:
+        rows = np.random.RandomState(seed).choice(90, 90, p=chances)
+        times = np.bincount(rows, minlength=90)
+        tree = DecisionTreeClassifier(max_features="sqrt", random_state=seed)
+        wanted += tree.fit(X, y, sample_weight=times).feature_importances_
+    found = ForestImportance(n_estimators=5, random_state=0).fit(X, y).scores_
+    assert_allclose(found, wanted, atol=0.05)  # rounding chooses among equally good splits
 
 
 def test_a_tree_of_one_sample_tells_nothing_and_huge_numbers_do_no_harm():
