@@ -147,33 +147,36 @@ def by_formula(Z, Y, support, V):
     n_classes=st.integers(2, 4),
     share=st.floats(0.1, 0.9),
 )
-def test_starts_together_or_looked_at_one_by_one_move_as_errors_of_samples_say(
+def test_starts_of_any_length_move_together_as_errors_of_samples_say(
     seed, n_features, n_classes, share
 ):
     Z, Y, moments = moments_of(seed, n_features, n_classes)
-    k = max(1, int(share * n_features))
     rng = np.random.default_rng(seed)
-    starts = np.array([rng.permutation(n_features)[:k] for _ in range(3)])
-    descents = [_exchange._Descent(moments, start) for start in starts]
-    expected = [by_formula(Z, Y, one.support, one.rows @ moments.basis) for one in descents]
-    np.testing.assert_array_equal(_exchange._sweep(moments, descents), expected)
-    looked = [_exchange._look(moments, one.support, one.rows) for one in descents]
-    np.testing.assert_array_equal(looked, expected)
+    sizes = [max(1, int(part * n_features)) for part in (0.1, share, share, 0.9)]
+    starts = [rng.permutation(n_features)[:k] for k in sizes]
+    ends = descend(moments, starts, 0.0, 1)
+    for start, end in zip(starts, ends, strict=True):
+        rows = moments.refit(start).rows
+        expected = by_formula(Z, Y, start, rows @ moments.basis)
+        np.testing.assert_array_equal(end.fit.support, expected)
 
 
 @settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10_000), n_classes=st.integers(2, 4))
-def test_a_start_ends_where_it_ends_alone(seed, n_classes):
+@given(seed=st.integers(0, 10_000), n_classes=st.integers(2, 4), together=st.integers(1, 5))
+def test_a_start_ends_where_it_ends_alone(seed, n_classes, together):
     Z, Y, moments = moments_of(seed, 30, n_classes)
     rng = np.random.default_rng(seed)
-    starts = np.array([rng.permutation(30)[:9] for _ in range(4)])
-    together = descend(moments, starts, 1e-4, 100)
-    for start, end in zip(starts, together, strict=True):
-        (alone,) = descend(moments, start[None], 1e-4, 100)
-        np.testing.assert_array_equal(alone.support, end.support)
-        assert (alone.objective, alone.n_iter) == (end.objective, end.n_iter)
-        fitted = Z[:, end.support] @ end.rows @ moments.basis
-        assert end.objective == pytest.approx(np.sum((Y - fitted) ** 2), rel=1e-9)
+    starts = [rng.permutation(30)[:k] for k in (9, 3, 20, 9)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_exchange, "_NUMBERS", 30 * together)
+        ends = descend(moments, starts, 1e-4, 100)
+    for start, end in zip(starts, ends, strict=True):
+        (alone,) = descend(moments, [start], 1e-4, 100)
+        np.testing.assert_array_equal(alone.fit.support, end.fit.support)
+        assert (alone.fit.error, alone.changes) == (end.fit.error, end.changes)
+        residuals = Y - Z[:, end.fit.support] @ end.fit.rows @ moments.basis
+        assert end.fit.error == pytest.approx(np.sum(residuals**2), rel=1e-9)
+        np.testing.assert_allclose(end.fit.left.T @ moments.basis, -Z.T @ residuals, atol=1e-6)
 
 
 def test_threads_do_not_change_the_result():
@@ -188,9 +191,9 @@ def test_threads_do_not_change_the_result():
 def test_features_that_explain_nothing_stay_where_they_are_or_go_first():
     A = 4 * np.eye(6)
     moments = Moments.of(A, np.zeros((6, 2)), 1.0)
-    (end,) = descend(moments, np.array([[4, 2]]), 1e-4, 10)
-    assert end.objective == 1.0
-    np.testing.assert_array_equal(end.rows, np.zeros((2, 1)))
+    (end,) = descend(moments, [np.array([4, 2])], 1e-4, 10)
+    assert end.fit.error == 1.0
+    np.testing.assert_array_equal(end.fit.rows, np.zeros((2, 1)))
 
 
 def test_of_starts_that_fit_exactly_the_first_counts():

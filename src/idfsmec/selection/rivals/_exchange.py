@@ -8,6 +8,8 @@ brought up to date when a row moves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -18,12 +20,11 @@ from scipy.linalg.lapack import dposv
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-_RIDGE = 1e-7
+_RIDGE, _TINY = 1e-7, np.finfo(float).tiny
 _MIN_ITER = 5
 _CALM_ITER = 3
-# A start of which so few rows moved the last time is looked at in one go, and again after each
-# move.
-_FEW_MOVES = 6
+# Starts that are swept together have so many numbers, which a cache holds.
+_NUMBERS = 60_000
 
 
 class Moments(NamedTuple):
@@ -68,73 +69,70 @@ class Moments(NamedTuple):
         A -= half
         return cls(A, half, B @ basis.T, basis, y2)
 
-    def refit(self, support: Codes) -> tuple[Floats, float]:
-        """Least squares on the support: rows V (k, n_classes - 1) and the squared error."""
-        gram = self.C[support[:, None], support]
+    def refit(self, support: Codes) -> Fit:
+        """Least squares on the support."""
+        of_support = self.C.take(support, axis=0)
+        gram = of_support.take(support, axis=1)
         gram += self.half[support]
-        target = self.B[support]
         gram.flat[:: support.size + 1] += _RIDGE
+        target = self.B[support]
         _, rows, failed = dposv(gram.T, target, overwrite_a=1)
         if failed:
             raise LinAlgError(f"products of features are not positive definite (column {failed})")
+        left = rows.T @ of_support
+        left += rows.sum(axis=0)[:, None] * self.half
+        left -= self.B.T
         # With (gram + ridge) V = target, V' gram V is V' target less the ridge's share.
         error = self.y2 - np.vdot(rows, target) - _RIDGE * np.vdot(rows, rows)
-        return rows, max(float(error), 0.0)
-
-    def left(self, of_support: Floats, rows: Floats) -> Floats:
-        """What a fit leaves of the correlations, R': shape (n_classes - 1, n_features).
-
-        ``of_support`` are the rows of C that belong to the support.
-        """
-        fitted = rows.T @ of_support
-        fitted += rows.sum(axis=0)[:, None] * self.half
-        fitted -= self.B.T
-        return fitted
-
-    def gain_of_adding(self, support: Codes, rows: Floats) -> Floats:
-        """Squared correlation of each feature with the residuals: what adding it alone brings."""
-        return np.sum(self.left(self.C[support], rows) ** 2, axis=0) / (2 * self.half)
+        return Fit(support, rows, left, max(float(error), 0.0))
 
 
-class End(NamedTuple):
-    """A support with its rows of V, the end of one start."""
+class Fit(NamedTuple):
+    """Least squares on some features.
+
+    Attributes
+    ----------
+    support : ndarray of shape (k,)
+    rows : ndarray of shape (k, n_classes - 1)
+        V.
+    left : ndarray of shape (n_classes - 1, n_features)
+        What it leaves of the correlations, R'.
+    error : float
+        Squared.
+    """
 
     support: Codes
     rows: Floats
-    objective: float
-    n_iter: int
+    left: Floats
+    error: float
 
 
-class _Descent:
-    """One start on its way."""
+@dataclass
+class Descent:
+    """One start on its way, or at its end: its fit, and relative changes of the error so far."""
 
-    def __init__(self, moments: Moments, support: Codes) -> None:
-        self.support = support
-        self.rows, self.objective = moments.refit(support)
-        self.changes: list[float] = []
-        self.n_moved = support.size
+    fit: Fit
+    changes: list[float] = field(default_factory=list)
 
     def settle(self, moments: Moments, support: Codes, tol: float) -> bool:
         """Refit after a sweep; whether it is the last."""
-        self.n_moved = int(np.count_nonzero(support != self.support))
-        change = 0.0
-        if self.n_moved:
-            before, self.support = self.objective, support.copy()
-            self.rows, self.objective = moments.refit(self.support)
-            change = abs(before - self.objective) / max(before, np.finfo(float).tiny)
+        before, change = self.fit, 0.0
+        if (support != before.support).any():
+            self.fit = moments.refit(support)
+            change = abs(before.error - self.fit.error) / max(before.error, _TINY)
         self.changes.append(change)
         calm = len(self.changes) >= _MIN_ITER and max(self.changes[-_CALM_ITER:]) <= tol
-        return calm or not self.n_moved
+        return calm or self.fit is before
 
 
-def descend(moments: Moments, starts: Codes, tol: float, max_iter: int) -> list[End]:
+def descend(moments: Moments, starts: Sequence[Codes], tol: float, max_iter: int) -> list[Descent]:
     """Exchange and refit until nothing changes, or little.
 
     Parameters
     ----------
     moments : Moments
-    starts : ndarray of shape (n_starts, k)
-        Features.
+    starts : sequence of ndarrays of shape (k,)
+        Features; numbers of them may differ.
     tol : float
         Relative changes of the objective that count as none.
     max_iter : int
@@ -143,90 +141,59 @@ def descend(moments: Moments, starts: Codes, tol: float, max_iter: int) -> list[
     --------
     >>> A = np.array([[4.0, 3.0, 0.0], [3.0, 4.0, 0.0], [0.0, 0.0, 4.0]])
     >>> B = np.array([[1.0, -1.0], [2.0, -2.0], [0.0, 0.0]])
-    >>> descend(Moments.of(A, B, 4.0), np.array([[0]]), 1e-4, 10)[0].support
+    >>> descend(Moments.of(A, B, 4.0), [np.array([0])], 1e-4, 10)[0].fit.support
     array([1])
     """
-    descents = [_Descent(moments, start) for start in starts]
-    going = descents
+    descents = [Descent(moments.refit(start)) for start in starts]
+    going = sorted(descents, key=lambda one: -one.fit.support.size)
+    together = max(1, _NUMBERS // moments.half.size)
     for _ in range(max_iter):
-        few = [one for one in going if one.n_moved <= _FEW_MOVES]
-        many = [one for one in going if one.n_moved > _FEW_MOVES]
-        supports = [_look(moments, one.support, one.rows) for one in few]
-        if many:
-            supports.extend(_sweep(moments, many))
-        ordered = [*few, *many]
+        parts = [going[first : first + together] for first in range(0, len(going), together)]
         going = [
             one
-            for one, support in zip(ordered, supports, strict=True)
+            for part in parts
+            for one, support in zip(part, _sweep(moments, part), strict=True)
             if not one.settle(moments, support, tol)
         ]
         if not going:
             break
-    return [End(one.support, one.rows, one.objective, len(one.changes)) for one in descents]
+    return descents
 
 
-def _sweep(moments: Moments, descents: list[_Descent]) -> Codes:
-    """Move each row of all starts in turn to the feature where it costs least."""
-    C = moments.C
-    supports = np.array([one.support for one in descents])
-    rows = np.array([one.rows for one in descents])
-    left = np.array([moments.left(C.take(one.support, axis=0), one.rows) for one in descents])
-    per_own, idle = _per_own(rows)
+def _sweep(moments: Moments, descents: list[Descent]) -> list[Codes]:
+    """Move each row of all starts in turn to the feature where it costs least; long ones first."""
+    C, fits = moments.C, [one.fit for one in descents]
+    sizes = np.array([one.support.size for one in fits])
+    # Starts come last: what one row of each needs lies together.
+    supports = np.zeros((sizes[0], sizes.size), dtype=np.intp)
+    rows = np.ones((sizes[0], moments.B.shape[1], sizes.size))
+    left = np.array([one.left for one in fits]).swapaxes(0, 1).copy()
+    taken = np.zeros(left.shape[1:])
+    for place, (support, own_rows, _, _) in enumerate(fits):
+        supports[: support.size, place], rows[: support.size, :, place] = support, own_rows
+        taken[place, support] = np.inf
+    own = np.einsum("jcs,jcs->js", rows, rows)
+    idle = own == 0
     any_idle = idle.any()
-    every = np.arange(len(descents))
-    taken = np.zeros((every.size, C.shape[0]))
-    taken[every[:, None], supports] = np.inf
-    cost, product = np.empty_like(taken), np.empty_like(taken)
-    for j in range(supports.shape[1]):
-        old = supports[:, j]
-        taken[every, old] = 0.0
-        np.subtract(taken, C.take(old, axis=0, out=cost, mode="clip"), out=cost)
-        for part, row in zip(left.swapaxes(0, 1), per_own[:, j].T, strict=True):
-            cost += np.multiply(part, row[:, None], out=product)
+    per_own = rows / np.where(idle, 1.0, own)[:, None]  # so that it need not multiply C
+    every = np.arange(sizes.size)
+    costs, products = np.empty_like(taken), np.empty_like(taken)
+    for j, n_long in enumerate(np.count_nonzero(sizes > np.arange(sizes[0])[:, None], axis=1)):
+        these, cost, product = every[:n_long], costs[:n_long], products[:n_long]
+        old = supports[j, :n_long]
+        taken[these, old] = 0.0
+        np.subtract(taken[:n_long], C.take(old, axis=0, out=cost, mode="clip"), out=cost)
+        for part, row in zip(left, per_own[j], strict=True):
+            cost += np.multiply(part[:n_long], row[:n_long, None], out=product)
         if any_idle:
-            cost[idle[:, j]] = taken[idle[:, j]]
+            cost[idle[j, :n_long]] = taken[:n_long][idle[j, :n_long]]
         new = cost.argmin(axis=1)
-        taken[every, new] = np.inf
+        taken[these, new] = np.inf
         (moved,) = (new != old).nonzero()
         if moved.size:
             shift = C.take(new[moved], axis=0)
             shift -= C.take(old[moved], axis=0)
-            left[moved] += rows[moved, j][:, :, None] * shift[:, None]
-            supports[:, j] = new
-    return supports
-
-
-def _look(moments: Moments, support: Codes, rows: Floats) -> Codes:
-    """Do it for one start of which few rows move: look at all rows, move the first, look again."""
-    C = moments.C
-    support, at_first = support.copy(), support
-    per_own, idle = _per_own(rows)
-    of_support = C.take(support, axis=0)
-    left = moments.left(of_support, rows)
-    # The product of a column and a row is faster this way.
-    cost = per_own * left if rows.shape[1] == 1 else per_own @ left
-    cost -= of_support
-    cost[idle] = 0.0
-    there = cost[:, support]
-    cost[:, support] = np.inf  # taken, but for a row itself
-    cost[np.arange(support.size), support] = there.diagonal()
-    first, best = 0, cost.argmin(axis=1)
-    while (moving := np.flatnonzero(best != support[first:])).size:
-        j = first + int(moving[0])
-        old, new = int(support[j]), int(best[moving[0]])
-        support[j], first = new, j + 1
-        rest = cost[first:]
-        rest[:, old], rest[:, new] = there[first:, j], np.inf
-        products = (per_own[first:] @ rows[j])[:, None]
-        change = C[new] - C[old]
-        rest += products * change
-        there[first:] += products * change[at_first]
-        best = rest.argmin(axis=1)
-    return support
-
-
-def _per_own(rows: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Rows by their squared norms, so that these need not multiply C; and which rows are 0."""
-    own = np.einsum("...c,...c->...", rows, rows)[..., None]
-    idle = own == 0
-    return np.where(idle, 0.0, rows / np.where(idle, 1.0, own)), idle[..., 0]
+            for part, row in zip(left, rows[j], strict=True):
+                part[moved] += row[moved, None] * shift
+            supports[j, :n_long] = new
+    return [supports[:size, place].copy() for place, size in enumerate(sizes)]

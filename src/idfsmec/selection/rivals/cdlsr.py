@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from idfsmec._parameters import N_JOBS, Constraints, integer, number
 from idfsmec.selection._base import count_features, ranks
-from idfsmec.selection.rivals._exchange import End, Moments, descend
+from idfsmec.selection.rivals._exchange import Descent, Fit, Moments, descend
 from idfsmec.selection.rivals._regression import blas_threads_for, one_hot
 from idfsmec.selection.rivals._sharing import SharingSelector
 from idfsmec.solver import Scaling
@@ -107,17 +107,25 @@ class CDLSR(SharingSelector):
         self.n_jobs = n_jobs
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
-        found = _search(self, _sum_up(X, y))
+        (found,) = _search([self], _sum_up(X, y))
         self.objectives_ = found.objectives
-        self.objective_, self.n_iter_ = found.best.objective, found.best.n_iter
+        self.objective_, self.n_iter_ = found.best.fit.error, len(found.best.changes)
         self.coef_ = found.coef
         self._set_order(found.order)
 
     def _rank_alike(
         self, selectors: Sequence[Self], X: NDArray[np.float64], y: NDArray[np.intp]
     ) -> list[NDArray[np.intp]]:
+        """Starts of all selectors go on side by side."""
         summary = _sum_up(X, y)
-        return [ranks(_search(one, summary).order) for one in selectors]
+        alike: dict[tuple[float, int, int | None], list[int]] = {}
+        for place, one in enumerate(selectors):
+            alike.setdefault((one.tol, one.max_iter, one.n_jobs), []).append(place)
+        found: dict[int, _Found] = {}
+        for places in alike.values():
+            each = _search([selectors[place] for place in places], summary)
+            found.update(zip(places, each, strict=True))
+        return [ranks(found[place].order) for place in range(len(selectors))]
 
 
 class _Summary(NamedTuple):
@@ -141,44 +149,54 @@ def _sum_up(X: NDArray[np.float64], y: NDArray[np.intp]) -> _Summary:
 class _Found(NamedTuple):
     """The best of all starts and the order of all features that follows from it."""
 
-    best: End
+    best: Descent
     objectives: NDArray[np.float64]
     coef: NDArray[np.float64]
     order: NDArray[np.intp]
 
 
-def _search(selector: CDLSR, summary: _Summary) -> _Found:
-    """Run all starts and order the features by the best."""
+def _search(selectors: Sequence[CDLSR], summary: _Summary) -> list[_Found]:
+    """Run all starts of selectors that stop alike, and order the features by the best of each."""
+    n_usable = summary.moments.half.size
+    starts: list[list[NDArray[np.intp]]] = []
+    for one in selectors:
+        k = min(count_features(one.n_features_to_select, summary.constant.size), n_usable)
+        rng = check_random_state(one.random_state)
+        starts.append([rng.permutation(n_usable)[:k] for _ in range(one.n_restarts)])
+    ends = iter(_run_starts(selectors[0], summary.moments, [one for own in starts for one in own]))
+    return [_order([next(ends) for _ in own], summary) for own in starts]
+
+
+def _order(ends: list[Descent], summary: _Summary) -> _Found:
+    """Order the features by the best of all starts."""
     moments, constant = summary
     usable = np.flatnonzero(~constant)
-    k = min(count_features(selector.n_features_to_select, constant.size), usable.size)
     coef = np.zeros((constant.size, moments.basis.shape[1]))
     gain = np.zeros(constant.size)
     chosen = np.zeros(constant.size, dtype=bool)
-    if k:
-        with blas_threads_for(k):
-            ends = _run_starts(selector, moments, k)
-    else:
-        ends = [End(usable, np.zeros((0, moments.B.shape[1])), moments.y2, 0)]
-    objectives = np.array([end.objective for end in ends])
+    objectives = np.array([end.fit.error for end in ends])
     # Of starts that fit exactly, but for rounding, the first counts.
     best = ends[int(np.argmin(np.maximum(objectives, _EXACT * moments.y2)))]
-    support = usable[best.support]
-    coef[support], chosen[support] = best.rows @ moments.basis, True
-    gain[usable] = moments.gain_of_adding(best.support, best.rows)
+    support = usable[best.fit.support]
+    coef[support], chosen[support] = best.fit.rows @ moments.basis, True
+    # Squared correlation with the residuals: what adding a feature alone brings.
+    gain[usable] = np.sum(best.fit.left**2, axis=0) / (2 * moments.half)
     norms = np.linalg.norm(coef, axis=1)
     order = np.lexsort([-gain, -norms, ~chosen, constant])
     return _Found(best, objectives, coef, order)
 
 
-def _run_starts(selector: CDLSR, moments: Moments, k: int) -> list[End]:
+def _run_starts(
+    selector: CDLSR, moments: Moments, starts: list[NDArray[np.intp]]
+) -> list[Descent]:
     """All starts, in as many batches as there are threads."""
-    rng = check_random_state(selector.random_state)
-    n_features = moments.B.shape[0]
-    starts = [rng.permutation(n_features)[:k] for _ in range(selector.n_restarts)]
+    if not moments.half.size:  # nothing to choose from
+        nothing = Fit(np.arange(0), moments.B, moments.B.T, moments.y2)
+        return [Descent(nothing) for _ in starts]
     n_jobs = min(effective_n_jobs(selector.n_jobs), len(starts))
-    batches = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(descend)(moments, np.array(starts[first::n_jobs]), selector.tol, selector.max_iter)
-        for first in range(n_jobs)
-    )
+    with blas_threads_for(max(start.size for start in starts)):
+        batches = Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(descend)(moments, starts[first::n_jobs], selector.tol, selector.max_iter)
+            for first in range(n_jobs)
+        )
     return [batches[place % n_jobs][place // n_jobs] for place in range(len(starts))]
