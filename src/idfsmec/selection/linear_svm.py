@@ -93,7 +93,7 @@ def many_svm_decisions(
     for columns, by_size in _chains(sets):
         rows = np.append(0, 1 + columns)
         own = newton.of(rows) if newton else None
-        seen = train[:, columns], test[:, columns]
+        seen = test[:, columns]
         for k, places in sorted(by_size.items()):
             costs = [sets[one][1] for one in places]
             fits: dict[float, Floats | None] = {}
@@ -104,10 +104,10 @@ def many_svm_decisions(
             for one, C in zip(places, costs, strict=True):
                 w = fits.get(C)
                 if w is None:
-                    data = seen[0][:, :k], y, seen[1][:, :k]
+                    data = train[:, columns[:k]], y, seen[:, :k]
                     found[one] = _liblinear(*data, C, n_classes, class_weight)
                 else:
-                    values = seen[1][:, :k] @ w[1:] + w[0]
+                    values = seen[:, :k] @ w[1:] + w[0]
                     found[one] = by_class(values, np.arange(2), n_classes)
                     last[C] = np.zeros(train.shape[1] + 1)
                     last[C][rows[: k + 1]] = w

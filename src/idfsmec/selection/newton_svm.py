@@ -55,9 +55,11 @@ class NewtonSVM:
 
     def __init__(self, columns: Floats, signs: Floats, weights: Floats) -> None:
         # With samples multiplied by the roots r of their weights, losses are (r_i - x_i . w)^2.
-        roots = np.sqrt(weights)
-        self._products = _Products(columns * (signs * roots), roots)
         self._n_features = columns.shape[0]
+        rows = np.empty((self._n_features + 1, columns.shape[1]))
+        np.sqrt(weights, out=rows[0])
+        np.multiply(columns, signs * rows[0], out=rows[1:])
+        self._products = _Products(rows)
 
     def leading(self, n_features: int) -> NewtonSVM:
         """Give the SVM of the first features alone, which shares the products of all."""
@@ -68,8 +70,8 @@ class NewtonSVM:
         places = np.asarray(features)
         if places.size == self._n_features and (np.diff(places) == 1).all():
             return self
-        rows = self._products.rows[places]
-        return self._part(_Products(rows, self._products.roots), len(rows))
+        rows = self._products.rows[np.append(0, places + 1)]
+        return self._part(_Products(rows), places.size)
 
     def _part(self, products: _Products, n_features: int) -> NewtonSVM:
         part = object.__new__(NewtonSVM)
@@ -116,16 +118,16 @@ class NewtonSVM:
         """Go from a point, or from 0 if that is lower, to the minimum; None if there is no end."""
         pieces, roots = self._pieces, self._products.roots
         at = _Point(np.zeros(pieces.n_unknowns), np.zeros(roots.size))
-        if start is not None and self._look(start, C)[1] < self._look(at, C)[1]:
-            at = start
-        inside, value = self._look(at, C)
+        inside, value = roots > 0, C * self._products.square
+        if start is not None and (seen := self._look(start, C))[1] < value:
+            at, (inside, value) = start, seen
         for _ in range(_MOST_STEPS):
             goal = pieces.minimum(inside, C)
             found = self._search(at, _Point(goal, pieces.margins(goal)), C, value)
             if found is None:
                 return None
             at, now, value, whole = found
-            if whole and (now == inside).all():
+            if whole and not np.count_nonzero(now != inside):
                 return at
             inside = now
         return None
@@ -148,7 +150,8 @@ class NewtonSVM:
 
     def _look(self, point: _Point, C: float) -> tuple[Mask, float]:
         """Who is inside the margin, and the loss."""
-        short = np.maximum(self._products.roots - point.margins, 0.0)
+        short = self._products.roots - point.margins
+        np.maximum(short, 0.0, out=short)
         return short > 0, 0.5 * self._pieces.square(point) + C * float(short @ short)
 
 
@@ -164,14 +167,15 @@ class _Products:
 
     Parameters
     ----------
-    rows : ndarray of shape (n_features, n_samples)
-    roots : ndarray of shape (n_samples,)
+    rows : ndarray of shape (1 + n_features, n_samples)
+        The roots first: as one more feature, they are summed up with the others.
     """
 
-    def __init__(self, rows: Floats, roots: Floats) -> None:
-        self.rows, self.roots = rows, roots
+    def __init__(self, rows: Floats) -> None:
+        self.rows, self.roots = rows, rows[0]
+        self.square = float(self.roots @ self.roots)
         # Of more features than samples, products of samples are formed.
-        self._most = min(rows.shape)
+        self._most = 1 + min(rows.shape[0] - 1, rows.shape[1])
 
     @functools.cached_property
     def samples(self) -> Floats:
@@ -179,10 +183,10 @@ class _Products:
         return np.ascontiguousarray(self.rows[: self._most].T)
 
     @functools.cached_property
-    def whole(self) -> tuple[Floats, Floats]:
-        """X'X and X'r of all samples."""
+    def whole(self) -> Floats:
+        """X'X of all samples, beside r'r and X'r."""
         rows = self.rows[: self._most]
-        return rows @ rows.T, rows @ self.roots
+        return rows @ rows.T
 
 
 class _Pieces(ABC):
@@ -221,16 +225,14 @@ class _ByFeatures(_Pieces):
     def __init__(self, products: _Products, n_rows: int) -> None:
         self.n_unknowns = n_rows
         self._products = products
-        self._rows = products.rows[:n_rows]
-        gram, target = products.whole
-        self._whole = gram[:n_rows, :n_rows], target[:n_rows]
+        self._rows = products.rows[1 : n_rows + 1]
+        self._whole = products.whole[: n_rows + 1, : n_rows + 1]
         self._inside, self._sums = np.ones(products.roots.size, dtype=bool), self._whole
 
     def minimum(self, inside: Mask, C: float) -> Floats:
         """Solve for w."""
         self._sum_up(inside)
-        gram, target = self._sums
-        return _solve(gram.copy(), 0.5 / C, target)
+        return _solve(self._sums[1:, 1:].copy(), 0.5 / C, self._sums[0, 1:])
 
     def _sum_up(self, inside: Mask) -> None:
         """X'X and X'r of samples inside, by as few samples as that takes.
@@ -239,25 +241,23 @@ class _ByFeatures(_Pieces):
         what changed, or made anew.
         """
         changed = np.flatnonzero(inside != self._inside)
+        if changed.size == 0:
+            return
         n_inside = int(np.count_nonzero(inside))
         if inside.size - n_inside <= min(changed.size, n_inside):
-            self._sums = self._add(self._whole, np.flatnonzero(~inside), -1.0)
+            outside = self._take(np.flatnonzero(~inside))
+            self._sums = self._whole - outside.T @ outside
         elif changed.size < n_inside:
-            self._sums = self._add(self._sums, changed, np.where(inside[changed], 1.0, -1.0))
+            some = self._take(changed)
+            signs = np.where(inside[changed], 1.0, -1.0)
+            self._sums = self._sums + (some.T * signs) @ some
         else:
-            nothing = np.zeros((self.n_unknowns, self.n_unknowns)), np.zeros(self.n_unknowns)
-            self._sums = self._add(nothing, np.flatnonzero(inside), 1.0)
+            some = self._take(np.flatnonzero(inside))
+            self._sums = some.T @ some
         self._inside = inside
 
-    def _add(
-        self, sums: tuple[Floats, Floats], some: NDArray[np.intp], signs: Floats | float
-    ) -> tuple[Floats, Floats]:
-        if some.size == 0:
-            return sums
-        samples = self._products.samples.take(some, axis=0)[:, : self.n_unknowns]
-        gram = (samples.T * signs) @ samples
-        gram += sums[0]
-        return gram, sums[1] + (self._products.roots[some] * signs) @ samples
+    def _take(self, some: NDArray[np.intp]) -> Floats:
+        return self._products.samples.take(some, axis=0)[:, : self.n_unknowns + 1]
 
     def point(self, weights: Floats) -> _Point | None:
         """Weights are the unknowns."""
@@ -280,7 +280,7 @@ class _BySamples(_Pieces):
     """The unknowns are b, ``w = X'b``: ``(I / 2C + X X') b = r`` over samples inside, else 0."""
 
     def __init__(self, products: _Products, n_rows: int) -> None:
-        self._rows, self._roots = products.rows[:n_rows], products.roots
+        self._rows, self._roots = products.rows[1 : n_rows + 1], products.roots
         self.n_unknowns = products.roots.size
         self._kernel = self._rows.T @ self._rows
 
@@ -311,7 +311,7 @@ class _BySamples(_Pieces):
 
 def _solve(matrix: Floats, ridge: float, target: Floats) -> Floats:
     """Solve ``(matrix + ridge I) x = target`` in place of the matrix, which is symmetric."""
-    matrix.flat[:: matrix.shape[0] + 1] += ridge
+    matrix.reshape(-1)[:: matrix.shape[0] + 1] += ridge
     # Its transpose is itself, in the order that LAPACK works on without a copy.
     _, found, failed = dposv(matrix.T, target, lower=1, overwrite_a=1)
     if failed:
