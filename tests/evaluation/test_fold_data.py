@@ -3,6 +3,7 @@ import pytest
 from sklearn.impute import KNNImputer
 
 from idfsmec._random import derive_seed
+from idfsmec._remembered import is_fixed
 from idfsmec.evaluation import FILLERS, Filler, Protocol, fold_data, make_folds
 from idfsmec.evaluation.fold_data import load_fold
 from idfsmec.evaluation.tables import TableArrays, table_digest
@@ -92,6 +93,13 @@ def test_gaps_for_the_selection_leave_the_classifier_complete_data():
     scaled = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
     assert data.train == pytest.approx(scaled[train])
     assert data.test == pytest.approx(scaled[test])
+
+
+def test_nobody_can_change_the_samples_that_methods_share():
+    data = load(make_cohort())
+    for samples in (data, data.filled(MEAN)):
+        for array in (samples.selecting, samples.train, samples.test):
+            assert is_fixed(array)
 
 
 def test_inner_folds_split_the_training_samples_and_keep_their_gaps():

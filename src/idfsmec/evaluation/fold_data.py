@@ -195,6 +195,8 @@ class FoldData:
         test = make_alike(sites, self.table, testing.values(), testing.places)
         for step in steps:
             _in_place(step, test)
+        for array in (selecting, train, test):
+            array.setflags(write=False)
         return Samples(selecting, train, test)
 
     def _learn(

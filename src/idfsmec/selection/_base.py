@@ -22,6 +22,8 @@ from idfsmec._parameters import (
     fraction,
     integer,
 )
+from idfsmec._remembered import remember
+from idfsmec.solver import Scaling
 
 #: How many features a selector keeps by default; all, if there are fewer.
 DEFAULT_COUNT = 20
@@ -179,6 +181,17 @@ def check_complete(
             "which takes missing channels as they are."
         )
     return checked, encode_labels(labels)[0]
+
+
+def constant_features(X: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Say which features carry nothing, by the one rule for that.
+
+    Examples
+    --------
+    >>> constant_features(np.array([[1.0, 2.0], [1.0, 3.0]]))
+    array([ True, False])
+    """
+    return remember(X, "constant", lambda: Scaling.learn(X).constant)
 
 
 def count_features(wanted: int | float, n_features: int) -> int:

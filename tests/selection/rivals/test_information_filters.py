@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine, make_classification
 
 from idfsmec.selection import CMIM, MRMR, MRMSR, RRCT
@@ -185,6 +186,23 @@ def test_pair_information_equals_plain_counting(seed):
             joint = information(list(zip(columns[f], columns[s], strict=True)), y)
             assert pairs.between_features([s])[f, 0] == pytest.approx(shared, abs=1e-12)
             assert pairs.joint_with_target([s])[f, 0] == pytest.approx(joint, abs=1e-12)
+
+
+@pytest.mark.parametrize("known_bytes", [2**20, 1])
+def test_filters_share_what_they_count_in_samples_that_nobody_can_change(
+    monkeypatch, reference, known_bytes
+):
+    monkeypatch.setattr("idfsmec.selection.rivals.mutual_information._KNOWN_BYTES", known_bytes)
+    X, y = reference
+    shared = X.copy()
+    shared.setflags(write=False)
+    filters = [MRMR(n_features_to_select=12), CMIM(), MRMSR(), MRMR(method="MIQ"), MRMR(n_bins=3)]
+    for own in [*filters, *filters[::-1]]:
+        for labels in (y, y[::-1]):
+            alone, found = clone(own).fit(X, labels), clone(own).fit(shared, labels)
+            assert found.ranking_.tolist() == alone.ranking_.tolist()
+            np.testing.assert_allclose(found.criterion_, alone.criterion_, atol=1e-12)
+            found.relevance_ += 1  # is its own
 
 
 def test_data_too_large_to_keep_encoded_gives_the_same_tables(monkeypatch, reference):

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec._parameters import Constraints, StrOptions, integer
-from idfsmec.selection._base import CompleteSelector, count_features
+from idfsmec._remembered import is_fixed, remember
+from idfsmec.selection._base import CompleteSelector, constant_features, count_features
 from idfsmec.selection.rivals._forward import Array, Mask, TermsAhead, forward_search
 from idfsmec.selection.rivals.mutual_information import PairInformation, Strategy, discretize
-from idfsmec.solver import Scaling
 
 Indices = NDArray[np.intp]
 
@@ -38,9 +38,14 @@ class _InformationFilter(CompleteSelector):
     _combine: np.ufunc = np.add
 
     def _rank(self, X: Array, y: Indices) -> None:
-        codes = discretize(X, self.n_bins, self.strategy)
-        information = PairInformation(codes, y)
-        candidates = (np.ptp(codes, axis=0) > 0) & ~Scaling.learn(X).constant
+        information = remember(
+            X,
+            ("pairs", self.n_bins, self.strategy, y.tobytes()),
+            lambda: PairInformation(
+                discretize(X, self.n_bins, self.strategy), y, keep=is_fixed(X)
+            ),
+        )
+        candidates = information.varied & ~constant_features(X)
         wanted = min(count_features(self.n_features_to_select, X.shape[1]), int(candidates.sum()))
         terms = TermsAhead(
             lambda others: self._pairwise(information, others),
@@ -59,7 +64,8 @@ class _InformationFilter(CompleteSelector):
         order, self.criterion_ = forward_search(
             information.relevance, candidates, wanted, criterion_after
         )
-        self.relevance_ = information.relevance
+        self.relevance_ = information.relevance.copy()
+        information.rest()
         self._set_order(order)
 
     @abstractmethod

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 # block each time, so that memory stays bounded for any number of samples.
 _CACHE_BYTES = 512 * 2**20
 _BLOCK_BYTES = 64 * 2**20
+# Of entropies that are kept for others who ask.
+_KNOWN_BYTES = 8 * 2**20
 
 Strategy = Literal["quantile", "uniform"]
 _Indicators = NDArray[np.float32]
@@ -85,6 +87,9 @@ class PairInformation:
         Discrete features: integers from 0.
     y : ndarray of shape (n_samples,)
         Classes: integers from 0.
+    keep : bool, default=False
+        Whether what was counted is kept for whoever asks next, as much as fits into 8 MiB. Then
+        all is counted by class, which answers both kinds of questions.
 
     Attributes
     ----------
@@ -92,6 +97,8 @@ class PairInformation:
         I(f; y) in nats.
     class_entropy : float
         H(y).
+    varied : ndarray of shape (n_features,)
+        Whether a feature has more than one value.
 
     Examples
     --------
@@ -104,7 +111,9 @@ class PairInformation:
     array([0.693])
     """
 
-    def __init__(self, codes: NDArray[np.integer], y: NDArray[np.integer]) -> None:
+    def __init__(
+        self, codes: NDArray[np.integer], y: NDArray[np.integer], *, keep: bool = False
+    ) -> None:
         self.n_samples, self.n_features = codes.shape
         self.n_values = max(int(codes.max()) + 1, 2)
         self.n_classes = int(np.max(y)) + 1
@@ -114,6 +123,7 @@ class PairInformation:
         self._classes = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
         self._codes = np.ascontiguousarray(codes[by_class].T)
         self._kept: list[tuple[int, _Indicators]] | None = None
+        self._known: dict[int, NDArray[np.float64]] | None = {} if keep else None
         counts = np.arange(self.n_samples + 1)
         self._xlogx = counts * np.log(np.maximum(counts, 1))
         # How often each feature has each value in each class.
@@ -125,24 +135,48 @@ class PairInformation:
             dtype=np.float32,
         )
         self.class_entropy = float(self._entropy_of(sizes[:, None])[0])
-        self.feature_entropy = self._entropy_of(self._counts.sum(axis=0))
+        counts_of_all = self._counts.sum(axis=0)
+        self.varied = np.count_nonzero(counts_of_all, axis=0) > 1
+        self.feature_entropy = self._entropy_of(counts_of_all)
         with_class = self._entropy_of(self._counts)
         self.relevance = self.feature_entropy + self.class_entropy - with_class
 
     def between_features(self, others: NDArray[np.intp] | list[int]) -> NDArray[np.float64]:
         """Give I(f; s) for all f and the s in `others`, shape (n_features, len(others))."""
-        whole, counts = [slice(0, self.n_samples)], self._counts.sum(axis=0, keepdims=True)
-        tables = self._tables(np.asarray(others), whole, counts)
-        joint = np.concatenate([self._entropy_of(own) for own in tables])
+        if self._known is not None:
+            joint = self._entropies(np.asarray(others))[0]
+        else:
+            whole, counts = [slice(0, self.n_samples)], self._counts.sum(axis=0, keepdims=True)
+            tables = self._tables(np.asarray(others), whole, counts)
+            joint = np.concatenate([self._entropy_of(own) for own in tables])
         return self.feature_entropy[:, None] + self.feature_entropy[others] - joint
 
     def joint_with_target(self, others: NDArray[np.intp] | list[int]) -> NDArray[np.float64]:
         """Give I(f, s; y) for all f and the s in `others`, shape (n_features, len(others))."""
+        pairs, with_class = self._entropies(np.asarray(others))
+        return pairs - with_class + self.class_entropy
+
+    def rest(self) -> None:
+        """Keep what was counted, but no indicators, which are large and soon made."""
+        self._kept = None
+
+    def _entropies(self, others: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Give H(f, s) and H(f, s, y) for all f and the s in `others`; count what is not known."""
+        if self._known is None:
+            return self._count(others)
+        if 16 * self.n_features * (len(self._known) + others.size) > _KNOWN_BYTES:
+            self._known.clear()
+        if new := [one for one in others.tolist() if one not in self._known]:
+            found = np.ascontiguousarray(np.moveaxis(self._count(np.array(new)), -1, 0))
+            self._known.update(zip(new, found, strict=True))
+        return np.stack([self._known[one] for one in others.tolist()], axis=-1)
+
+    def _count(self, others: NDArray[np.intp]) -> NDArray[np.float64]:
         found = [
-            self._entropy_of(own.sum(axis=0)) - self._entropy_of(own)
-            for own in self._tables(np.asarray(others), self._classes, self._counts)
+            (self._entropy_of(own.sum(axis=0)), self._entropy_of(own))
+            for own in self._tables(others, self._classes, self._counts)
         ]
-        return np.concatenate(found) + self.class_entropy
+        return np.stack([np.concatenate(part) for part in zip(*found, strict=True)])
 
     def _tables(
         self, others: NDArray[np.intp], parts: list[slice], counts: NDArray[np.float32]

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from idfsmec._jobs import one_blas_thread
 from idfsmec._parameters import N_JOBS, Constraints, integer
-from idfsmec.selection._base import CompleteSelector
+from idfsmec.selection._base import CompleteSelector, constant_features
 from idfsmec.selection.rivals._manhattan import ManhattanNeighbours, Pairs
-from idfsmec.solver import Scaling
 
 # Below so many differences of single values, starting threads costs more than it saves.
 _WORTH_THREADS = 5e7
@@ -86,7 +85,7 @@ class ReliefF(CompleteSelector):
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
         lowest, extent = X.min(axis=0), np.ptp(X, axis=0)
-        constant = Scaling.learn(X).constant
+        constant = constant_features(X)
         # Classes side by side, so that each is a range of rows.
         by_class = np.argsort(y, kind="stable")
         Z = X[by_class]

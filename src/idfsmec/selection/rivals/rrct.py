@@ -7,9 +7,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from idfsmec.selection._base import CompleteSelector, count_features
+from idfsmec.selection._base import CompleteSelector, constant_features, count_features
 from idfsmec.selection.rivals._forward import Array, Mask, TermsAhead, forward_search
-from idfsmec.solver import Scaling
 
 # Information of a perfect rank correlation, where the formula is infinite.
 _PERFECT = 1000.0
@@ -73,7 +72,7 @@ class RRCT(CompleteSelector):
         self.n_features_to_select = n_features_to_select
 
     def _rank(self, X: Array, y: Array) -> None:
-        candidates = ~Scaling.learn(X).constant
+        candidates = ~constant_features(X)
         wanted = min(count_features(self.n_features_to_select, X.shape[1]), int(candidates.sum()))
         ranks = _normalised_ranks(X)
         correlation = ranks @ _normalised_ranks(y[:, None])[0]
