@@ -167,7 +167,8 @@ def test_large_channels_without_redundancy_are_those_of_a_weight_of_zero(monkeyp
 def test_products_with_few_rows_of_large_matrices_are_whole_products(monkeypatch):
     monkeypatch.setattr(_array, "_LARGE", 10)
     rng = np.random.default_rng(0)
-    matrices, rows = rng.normal(size=(3, 12, 12)), rng.normal(size=(3, 2, 12))
-    rows[0, :, 2:] = 0.0
-    rows[1] = 0.0
-    assert_allclose(_array.product(rows, matrices), rows @ matrices, atol=1e-14)
+    matrices, weights = rng.normal(size=(3, 12, 12)), rng.random(size=(3, 12))
+    weights[0, 2:] = 0.0
+    weights[1] = 0.0
+    rows = weights[:, None] * rng.normal(size=(3, 2, 12))
+    assert_allclose(_array.product(rows, matrices, weights), rows @ matrices, atol=1e-14)

@@ -114,27 +114,35 @@ def is_large(matrices: Any) -> bool:
     return isinstance(matrices, np.ndarray) and matrices.shape[-1] > _LARGE
 
 
-def product(rows: Any, matrices: Any) -> Any:
-    """``rows @ matrices`` of shape (b, c, d): of large matrices only what rows are not 0 for.
+def product(rows: Any, matrices: Any, weights: Any) -> Any:
+    """``rows @ matrices`` of shape (b, c, d), where rows are 0 wherever ``weights`` (b, d) are.
 
     Few features of a large problem have a weight, and reading the others' moments takes longer
     than anything else.
 
     Examples
     --------
-    >>> product(np.array([[[2.0, 0.0]]]), np.array([[[1.0, 3.0], [3.0, 1.0]]]))
+    >>> moments = np.array([[[1.0, 3.0], [3.0, 1.0]]])
+    >>> product(np.array([[[2.0, 0.0]]]), moments, np.array([[1.0, 0.0]]))
     array([[[2., 6.]]])
     """
     if not is_large(matrices):
         return rows @ matrices
     found = np.empty(rows.shape)
-    for own, matrix, result in zip(rows, matrices, found, strict=True):
-        some = np.flatnonzero(own.any(axis=0))
+    for own, matrix, weight, result in zip(rows, matrices, weights, found, strict=True):
+        (some,) = weight.nonzero()
         if _FEW * some.size < matrix.shape[0]:
             np.matmul(own[:, some], matrix[some], out=result)
         else:
             np.matmul(own, matrix, out=result)
     return found
+
+
+def at_least(array: Any, least: float) -> Any:
+    """Raise what is below."""
+    if isinstance(array, np.ndarray):
+        return np.maximum(array, least)
+    return namespace(array).clip(array, least, None)
 
 
 def concat(parts: list[Any]) -> Any:
@@ -181,11 +189,26 @@ def largest_eigenvalues(matrices: Any) -> Any:
     return (1.0 + 1e-3) * np.array(tops)
 
 
+def descending(points: Any) -> Any:
+    """Sort each row from the largest on; rows become columns, in which sums of many are faster.
+
+    Examples
+    --------
+    >>> descending(np.array([[1.0, 3.0], [5.0, 2.0]]))
+    array([[3., 5.],
+           [1., 2.]])
+    """
+    if isinstance(points, np.ndarray):
+        return np.ascontiguousarray(np.sort(points, axis=-1)[:, ::-1].T)
+    xp = namespace(points)
+    return xp.flip(xp.sort(points, axis=-1), axis=-1).T
+
+
 def cumulative_sum(array: Any) -> Any:
-    """Cumulative sum along the last axis."""
+    """Cumulative sum along the first axis."""
     if isinstance(array, np.ndarray):
-        return np.cumsum(array, axis=-1)
-    return namespace(array).cumulative_sum(array, axis=-1)
+        return np.cumsum(array, axis=0)
+    return namespace(array).cumulative_sum(array, axis=0)
 
 
 def transpose(array: Any) -> Any:

@@ -17,7 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from idfsmec.solver._array import arange, diagonal, dot_over_classes, namespace, put, to_numpy
+from idfsmec.solver._array import (
+    arange,
+    at_least,
+    diagonal,
+    dot_over_classes,
+    namespace,
+    put,
+    to_numpy,
+)
 from idfsmec.solver.newton import polish
 from idfsmec.solver.problem import (
     ChannelProblems,
@@ -289,12 +297,12 @@ def _iterate(state: _State) -> None:
     W_ahead = state.W + push[:, :, None] * (state.W - state.W_before)
     residual = fit_product(problems, theta, W_ahead) - problems.P
     curvature = w_curvature(problems.A_top, state.A_diagonal, theta)
-    W = w_step(W_ahead, theta, residual, xp.clip(state.ease, EASED_TO_FOR_W, 1.0) * curvature)
+    W = w_step(W_ahead, theta, residual, at_least(state.ease, EASED_TO_FOR_W) * curvature)
 
     R_theta = redundancy_product(problems, theta)
     value = objective(problems, theta, W, R_theta)
     better = value <= state.value
-    eased = xp.clip(EASED_BY * state.ease, EASED_TO, 1.0)
+    eased = at_least(EASED_BY * state.ease, EASED_TO)
     state.theta_before, state.W_before, state.R_theta_before = state.theta, state.W, state.R_theta
     if xp is np and better.all():  # the usual case; asking a device would cost more than it saves
         state.theta, state.W, state.R_theta = theta, W, R_theta

@@ -115,13 +115,13 @@ def redundancy_product(problems: ChannelProblems, theta: Any) -> Any:
     if problems.free_of_redundancy:
         return np.zeros_like(theta)
     if is_large(problems.R):
-        return product(theta[:, None, :], problems.R)[:, 0, :]  # R is symmetric
+        return product(theta[:, None, :], problems.R, theta)[:, 0, :]  # R is symmetric
     return (problems.R @ theta[:, :, None])[:, :, 0]
 
 
 def fit_product(problems: ChannelProblems, theta: Any, W: Any) -> Any:
     """``(A Theta W)'``, shape (b, c, d): the one product with ``A`` an evaluation needs."""
-    return product(theta[:, None, :] * W, problems.A)
+    return product(theta[:, None, :] * W, problems.A, theta)
 
 
 def objective(problems: ChannelProblems, theta: Any, W: Any, R_theta: Any = None) -> Any:
@@ -129,7 +129,7 @@ def objective(problems: ChannelProblems, theta: Any, W: Any, R_theta: Any = None
     if R_theta is None:
         R_theta = redundancy_product(problems, theta)
     weighted = theta[:, None, :] * W
-    fit = dot(weighted, product(weighted, problems.A) - 2.0 * problems.P)
+    fit = dot(weighted, product(weighted, problems.A, theta) - 2.0 * problems.P)
     return problems.y2 + fit + dot(theta, R_theta)
 
 

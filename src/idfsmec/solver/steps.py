@@ -23,8 +23,10 @@ from scipy.linalg.blas import dsyr2k
 
 from idfsmec.solver._array import (
     arange,
+    at_least,
     concat,
     cumulative_sum,
+    descending,
     diagonal,
     dot,
     eye,
@@ -61,12 +63,10 @@ def project_to_simplex(points: Any) -> Any:
     array([[0.  , 0.25, 0.75]])
     """
     xp = namespace(points)
-    descending = -xp.sort(-points, axis=-1)
-    excess = cumulative_sum(descending) - 1.0
-    position = arange(points.shape[-1], points) + 1
-    kept = (descending * position > excess).sum(-1)
-    threshold = excess[arange(points.shape[0], points), kept - 1] / kept
-    return xp.maximum(points - threshold[:, None], xp.zeros_like(points))
+    excess = cumulative_sum(descending(points)) - 1.0
+    # As many of the largest are kept as make the threshold largest.
+    threshold = xp.max(excess / (arange(points.shape[-1], points) + 1)[:, None], axis=0)
+    return at_least(points - threshold[:, None], 0.0)
 
 
 def theta_step(theta: Any, gradient: Any, curvature: Any) -> Any:
