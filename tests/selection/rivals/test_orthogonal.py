@@ -5,8 +5,9 @@ import pytest
 from sklearn.datasets import load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from idfsmec.selection import FSOR, GRMOR, IDFSMEC, rank_grid
+from idfsmec.selection import CDLSR, FSOR, GRMOR, IDFSMEC, rank_grid
 from idfsmec.selection.grid import rank_each
+from idfsmec.selection.rivals import _regression
 
 
 @pytest.fixture(params=["wine", "generated"])
@@ -84,3 +85,24 @@ def test_a_grid_refuses_and_warns_as_a_fit_does(data):
         GRMOR().rank_grid(*data, [{"lam": -1.0}])
     with pytest.warns(ConvergenceWarning, match="GRMOR did not reach"):
         GRMOR().rank_grid(*data, [{"max_iter": 1, "tol": 1e-12}])
+
+
+@pytest.mark.parametrize(("n_features", "n_sums"), [(20, 1), (40, 3)])
+def test_methods_share_the_sums_of_samples_that_nobody_can_change(monkeypatch, n_features, n_sums):
+    X, y = make_classification(30, n_features, random_state=3)
+    selectors = FSOR(), GRMOR(), CDLSR(n_features_to_select=3, random_state=0)
+    alone = [rank_grid(one, X, y, [{}]) for one in selectors]
+    counted = []
+
+    def sum_up(*data):
+        counted.append(data)
+        return table_moments(*data)
+
+    table_moments = _regression.table_moments
+    monkeypatch.setattr(_regression, "table_moments", sum_up)
+    X.setflags(write=False)
+    found = [rank_grid(one, X, y, [{}]) for one in selectors]
+    np.testing.assert_array_equal(found, alone)
+    assert len(counted) == n_sums  # sums that are larger than the samples are not kept
+    rank_grid(FSOR(), X, 1 - y, [{}])
+    assert len(counted) == n_sums + 1

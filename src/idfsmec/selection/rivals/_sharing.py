@@ -47,7 +47,8 @@ class SharingSelector(CompleteSelector):
             check_parameters(type(self).__name__, self._parameter_constraints, one.get_params())
         found = []
         for kept in training_samples(_num_samples(X), held_out):
-            data = (_safe_indexing(part, kept) for part in (X, y))
+            whole = held_out is None  # other methods may know something about these samples
+            data = (part if whole else _safe_indexing(part, kept) for part in (X, y))
             found.append(self._rank_alike(selectors, *check_complete(clone(self), *data)))
         return np.array(found)
 

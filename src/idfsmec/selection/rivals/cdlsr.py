@@ -13,9 +13,8 @@ from sklearn.utils import check_random_state
 from idfsmec._parameters import N_JOBS, Constraints, integer, number
 from idfsmec.selection._base import count_features, ranks
 from idfsmec.selection.rivals._exchange import Descent, Fit, Moments, descend
-from idfsmec.selection.rivals._regression import blas_threads_for, one_hot
+from idfsmec.selection.rivals._regression import blas_threads_for, class_moments
 from idfsmec.selection.rivals._sharing import SharingSelector
-from idfsmec.solver import Scaling
 
 # Errors below this share of what there is to explain are rounding.
 _EXACT = 1e-9
@@ -136,14 +135,16 @@ class _Summary(NamedTuple):
 
 
 def _sum_up(X: NDArray[np.float64], y: NDArray[np.intp]) -> _Summary:
-    scaling = Scaling.learn(X)
-    Z, constant = scaling.apply(X), scaling.constant
+    """Standardise sums, not samples."""
+    sums = class_moments(X, y).groups[0].moments
+    A, P, y2 = (part[0] for part in sums.centred())
+    constant, unit = sums.constant()[0], (sums.std / sums.scale)[0]
     if constant.any():
-        Z = Z[:, ~constant]
-    Y = one_hot(y)
-    Y -= Y.mean(axis=0)
-    # One array times its own transpose: BLAS then computes half of it and mirrors it.
-    return _Summary(Moments.of(Z.T @ Z, Z.T @ Y, float(np.sum(Y**2))), constant)
+        varying = np.flatnonzero(~constant)
+        A, P, unit = A[varying[:, None], varying], P[:, varying], unit[varying]
+    A /= unit
+    A /= unit[:, None]
+    return _Summary(Moments.of(A, (P / unit).T, float(y2)), constant)
 
 
 class _Found(NamedTuple):

@@ -15,9 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from idfsmec._parameters import Constraints, integer, number
 from idfsmec.selection._base import ranks
-from idfsmec.selection.rivals._regression import blas_threads_for
+from idfsmec.selection.rivals._regression import blas_threads_for, class_moments
 from idfsmec.selection.rivals._sharing import SharingSelector
-from idfsmec.solver import ChannelFits, Options, TableMoments, solve_channels, table_moments
+from idfsmec.solver import ChannelFits, Options, TableMoments, solve_channels
 
 
 class _OrthogonalRegression(SharingSelector):
@@ -39,7 +39,7 @@ class _OrthogonalRegression(SharingSelector):
     lam: float = 0.0
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
-        fits = _solve(_sum_up(X, y), [self])
+        fits = _solve(class_moments(X, y), [self])
         self.feature_weights_ = fits.feature_weights[0, 0]
         self.objective_ = float(fits.objectives[0, 0, 0])
         self.objective_history_ = np.minimum.accumulate(fits.history[:, 0])
@@ -52,7 +52,7 @@ class _OrthogonalRegression(SharingSelector):
         self, selectors: Sequence[Self], X: NDArray[np.float64], y: NDArray[np.intp]
     ) -> list[NDArray[np.intp]]:
         """Weights of redundancy share moments and the start."""
-        moments, found = _sum_up(X, y), {}
+        moments, found = class_moments(X, y), {}
         alike: dict[tuple[bool, float, int], list[int]] = {}
         for place, one in enumerate(selectors):
             alike.setdefault((one.standardize, one.tol, one.max_iter), []).append(place)
@@ -72,10 +72,6 @@ def _warn_if_unsolved(selector: _OrthogonalRegression, residual: float) -> None:
             ConvergenceWarning,
             stacklevel=4,
         )
-
-
-def _sum_up(X: NDArray[np.float64], y: NDArray[np.intp]) -> TableMoments:
-    return table_moments(X, y, int(y.max()) + 1, [np.arange(X.shape[1])])
 
 
 def _solve(moments: TableMoments, selectors: Sequence[_OrthogonalRegression]) -> ChannelFits:
