@@ -120,6 +120,7 @@ def add_resampling(
     tables: dict[str, FeatureTable],
     resamples: int,
     seed: int,
+    n_jobs: int | None = None,
     *,
     quiet: bool,
     force: bool = False,
@@ -129,7 +130,13 @@ def add_resampling(
 
     with stop_cleanly(out), shown(quiet=quiet) as progress:
         return evaluation.resampling(
-            tables, out, n_resamples=resamples, seed=seed, progress=progress, overwrite=force
+            tables,
+            out,
+            n_resamples=resamples,
+            seed=seed,
+            n_jobs=n_jobs,
+            progress=progress,
+            overwrite=force,
         )
 
 

@@ -238,7 +238,7 @@ def benchmark(
                 force=force,
             )
         if resamples:
-            results = add_resampling(out, moved, resamples, seed, quiet=quiet, force=force)
+            results = add_resampling(out, moved, resamples, seed, n_jobs, quiet=quiet, force=force)
         if audit:
             results = audit_tables(out, moved, seed, n_jobs, quiet=quiet, force=force)
     summarize(results)

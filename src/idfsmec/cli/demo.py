@@ -165,7 +165,7 @@ def _compare(
         )
     if len(results.failures):
         raise RuntimeError(results.failures.iloc[0]["traceback"].strip().splitlines()[-1])
-    add_resampling(out, {"cohort": table}, size.n_resamples, seed, quiet=False)
+    add_resampling(out, {"cohort": table}, size.n_resamples, seed, jobs, quiet=False)
     audited = audit_tables(out, {"cohort": table}, seed, jobs, quiet=False).audits["cohort"]
     verdict = audited.summary().splitlines()[0]
     say(f"   Is it the illness or the amplifier? {verdict}", prose=True)

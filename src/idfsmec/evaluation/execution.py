@@ -77,7 +77,7 @@ def _once(units: Sequence[Unit], tables: Arrays, n_jobs: int, stay: bool) -> Ite
         taken = folder / "taken"
         taken.mkdir()
         tasks = [(run_unit, str(taken), lane, tables) for lane in tickets(make_lanes(units))]
-        for outcome in run_in_processes(do_next, tasks, n_jobs, share_from="64K", stay=stay):
+        for outcome in run_in_processes(do_next, tasks, n_jobs, share_from="1M", stay=stay):
             if outcome is not None:
                 yield outcome
 

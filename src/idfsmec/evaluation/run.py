@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -48,6 +48,8 @@ from idfsmec.missing import make_gaps
 from idfsmec.progress import Listener, Progress
 from idfsmec.table import FeatureTable
 
+# Values in all halves of a table from which on ranking them takes longer than starting processes.
+_WORTH_PROCESSES = 2e7
 _PACKAGES = ("idfsmec", "numpy", "scipy", "scikit-learn", "pandas", "joblib", "distributed")
 
 
@@ -176,6 +178,8 @@ def resampling(
             )
             for name, table in arrays.items()
         ]
+        if len(units) == 1 and arrays[units[0].table].X.size * n_resamples > _WORTH_PROCESSES:
+            units = [replace(units[0], n_jobs=n_processes)]  # they share its halves
         store.set_plan(RESAMPLING_EXPERIMENT, units, keep=True)
         do_units(store, RESAMPLING_EXPERIMENT, units, arrays, n_processes, None, progress)
     return Results.read(out)

@@ -125,6 +125,7 @@ class ResamplingUnit(Unit):
     harmonize: bool = False
     n_resamples: int = 100
     seed: int = 0
+    n_jobs: int = 1
 
     def coordinates(self) -> dict[str, Any]:
         """Table, method and seed."""
@@ -133,7 +134,8 @@ class ResamplingUnit(Unit):
     def compute(self, table: TableArrays) -> UnitResult:
         """Rank the halves."""
         table = harmonize_whole(table) if self.harmonize else table
-        found = resample_whole(self.method, self.setting, table, self.n_resamples, self.seed)
+        halves = self.n_resamples, self.seed, self.n_jobs
+        found = resample_whole(self.method, self.setting, table, *halves)
         return UnitResult(found=found)
 
 

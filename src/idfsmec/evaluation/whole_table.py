@@ -66,6 +66,7 @@ def resample_whole(
     table: TableArrays,
     n_resamples: int,
     seed: int,
+    n_jobs: int = 1,
 ) -> dict[str, Any]:
     """Rank random halves of a table's subjects; the outcome as JSON can hold it.
 
@@ -85,6 +86,7 @@ def resample_whole(
         n_resamples=n_resamples,
         channels=table.channel_of,
         random_state=seed,
+        n_jobs=n_jobs,
     )
     try:
         selector.fit(table.X, table.y, groups=table.people)
