@@ -48,8 +48,8 @@ def plan(method, table=None):
 @pytest.mark.slow
 def test_a_table_reaches_the_processes_as_a_memory_map_not_with_each_unit(monkeypatch):
     monkeypatch.setattr(execution, "run_unit", say_kind_of_array)
-    units, tables = plan(Method("a", AnovaF()), make_cohort(n_features=50))
-    assert tables["t"].X.nbytes > 64 * 1024
+    units, tables = plan(Method("a", AnovaF()), make_cohort(n_features=800))
+    assert tables["t"].X.nbytes > 2**20
     assert {outcome.error for outcome in execute(units, tables, n_jobs=2)} == {"memmap False"}
 
 
