@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -164,6 +164,9 @@ def resampling(
         raise InputError("no method of the family 'proposed' is registered; name one with method")
     placing = ranking.filling.needs_positions
     arrays = {name: TableArrays.of(name, table, placing) for name, table in named.items()}
+    # Processes share the tables, or the halves of a single large one.
+    size = sum(table.X.size for table in arrays.values()) * n_resamples
+    sharing = n_processes if len(arrays) == 1 and size > _WORTH_PROCESSES else 1
     with opened(out, RESAMPLING_EXPERIMENT, named, overwrite) as store:
         scores = Results.of(store).scores
         _keep_methods(store, [ranking])
@@ -173,13 +176,12 @@ def resampling(
                 ranking,
                 picked_setting(scores, name, ranking.name),
                 was_harmonized(store.get_meta("protocols") or {}),
+                sharing,
                 n_resamples=n_resamples,
                 seed=seed,
             )
             for name, table in arrays.items()
         ]
-        if len(units) == 1 and arrays[units[0].table].X.size * n_resamples > _WORTH_PROCESSES:
-            units = [replace(units[0], n_jobs=n_processes)]  # they share its halves
         store.set_plan(RESAMPLING_EXPERIMENT, units, keep=True)
         do_units(store, RESAMPLING_EXPERIMENT, units, arrays, n_processes, None, progress)
     return Results.read(out)

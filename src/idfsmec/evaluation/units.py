@@ -10,7 +10,7 @@ import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -193,15 +193,20 @@ def plan_ranking(
     method: Method,
     setting: Mapping[str, Any],
     harmonize: bool = False,
+    n_jobs: int = 1,
     **halves: int,
 ) -> RankingUnit | ResamplingUnit:
-    """Plan a whole table's ranking, or with ``n_resamples`` and ``seed`` that of its halves."""
+    """Plan a whole table's ranking, or with ``n_resamples`` and ``seed`` that of its halves.
+
+    Halves may be shared by processes (``n_jobs``), which changes nothing about the result.
+    """
     kind = ResamplingUnit if halves else RankingUnit
     # Neither the settings that were not picked nor the classifier count.
     described = {key: method.describe()[key] for key in ("name", "selector", "filler")}
     options = halves | ({"harmonize": True} if harmonize else {})
     key = unit_key(table, described, kind=kind.__name__, setting=dict(setting), options=options)
-    return kind(key, table.name, table.digest, method.resolve(), setting, harmonize, **halves)
+    unit = kind(key, table.name, table.digest, method.resolve(), setting, harmonize, **halves)
+    return replace(unit, n_jobs=n_jobs) if isinstance(unit, ResamplingUnit) else unit
 
 
 def unit_key(table: TableArrays, method: Mapping[str, Any], **decided_by: Any) -> str:
