@@ -8,6 +8,7 @@ from idfsmec.solver import (
     ChannelProblems,
     Options,
     _array,
+    channels,
     solve,
     solve_channels,
     table_moments,
@@ -145,6 +146,26 @@ def test_a_large_channel_is_solved_as_a_small_one_at_all_redundancy_weights(
     assert_allclose(large.objectives, small.objectives, rtol=1e-8)
     assert_allclose(large.history[[0, -1]], small.history[[0, -1]], rtol=1e-6)
     assert large.history.shape == (large.n_iter[0, 0].max() + 1, 1)
+
+
+@pytest.mark.parametrize("at_once", [2, 4])
+def test_large_channels_are_the_same_to_the_last_bit_few_or_many_at_a_time(at_once, monkeypatch):
+    rng = np.random.default_rng(2)
+    y = np.arange(80) % 2
+    X = rng.normal(size=(80, 30))
+    X[:, :4] += 0.8 * y[:, None]
+    tables = [
+        table_moments(X[some], y[some], 2, [np.arange(30)]) for some in (y < 2, y.cumsum() > 9)
+    ]
+    lams = [1e3, 0.0, 1.0, 1e-3]
+    monkeypatch.setattr(_array, "_LARGE", 20)
+    monkeypatch.setattr(channels, "_BLOCK", 30**2)
+    alone = solve_channels(tables, lams)
+    monkeypatch.setattr(channels, "_BLOCK", at_once * 30**2)
+    together = solve_channels(tables, lams)
+    assert len(np.unique(alone.n_iter)) > 1
+    for name in ("feature_weights", "gains", "objectives", "kkt_residuals", "n_iter", "history"):
+        assert_array_equal(getattr(together, name), getattr(alone, name))
 
 
 def test_large_channels_without_redundancy_are_those_of_a_weight_of_zero(monkeypatch):

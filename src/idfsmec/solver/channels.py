@@ -250,12 +250,20 @@ def _solve_block(posed: _Posed, lams: Array, options: Options) -> _Found:
     solve_some = partial(_solve_weighted, posed, unweighted, start, lams, options)
     if not is_large(unweighted.A):
         return solve_some(lam, which)
-    # One by one: side by side nothing is gained but copies of large moments.
-    each = [solve_some(lam[one : one + 1], which[one : one + 1]) for one in range(lam.size)]
-    courses = [one.history for one in each if one.history.size]
+    # A few at a time that have their moments in common: these are not copied then.
+    at_once = max(1, _BLOCK // posed.A[0].size)
+    parts = [
+        np.flatnonzero(which == one)[first : first + at_once]
+        for one in range(len(posed))
+        for first in range(0, lams.size, at_once)
+    ]
+    each = [solve_some(lam[part], which[part]) for part in parts]
+    back = np.argsort(np.concatenate(parts))
     joined = {
-        name: np.concatenate([getattr(one, name) for one in each]) for name in _FOUND_BY_PROBLEM
+        name: np.concatenate([getattr(one, name) for one in each])[back]
+        for name in _FOUND_BY_PROBLEM
     }
+    courses = [one.history for one in each if one.history.size]
     return _Found(**joined, history=_side_by_side(courses))
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from idfsmec.solver._array import (
     diagonal,
@@ -102,12 +103,22 @@ class ChannelProblems:
         )
 
     def take(self, index: Any) -> ChannelProblems:
-        """The problems at ``index``; large ones are not copied where all of them are meant."""
+        """The problems at ``index``; large moments are not copied where all are meant, or one."""
         if is_large(self.A) and isinstance(index, np.ndarray):
             everyone = np.arange(self.y2.size)
-            if np.array_equal(everyone[index], everyone):
+            places = everyone[index]
+            if np.array_equal(places, everyone):
                 return self
+            some = {name: part[places] for name, part in vars(self).items() if name not in "AR"}
+            return ChannelProblems(A=_shared(self.A, places), R=_shared(self.R, places), **some)
         return ChannelProblems(*(part[index] for part in vars(self).values()))
+
+
+def _shared(matrices: Any, places: NDArray[np.intp]) -> Any:
+    """Matrices at some places, without a copy if it is one for all of them."""
+    if places.size and (matrices.strides[0] == 0 or (places == places[0]).all()):
+        return np.broadcast_to(matrices[places[0]], (places.size, *matrices.shape[1:]))
+    return matrices[places]
 
 
 def redundancy_product(problems: ChannelProblems, theta: Any) -> Any:
