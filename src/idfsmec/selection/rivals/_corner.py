@@ -102,15 +102,26 @@ def _begin(X: Floats, y: Floats, gamma: float, weights: Floats, used: Codes) -> 
     factor, swaps, failed = dgetrf(matrix.T, overwrite_a=1)
     if failed:
         return None
-    order = np.arange(count)
-    for place, other in enumerate(swaps):
-        order[[place, other]] = order[[other, place]]
-    order = order[: features.size]
+    order = order_after(swaps, count)[: features.size]
     unmoved = np.arange(features.size, dtype=swaps.dtype)
     inverse, failed = dgetri(np.asfortranarray(factor[: features.size]), unmoved, overwrite_lu=1)
     if failed:
         return None
     return _Walk.at(X, y, gamma, features, candidates[order], inverse * scale[order])
+
+
+def order_after(swaps: NDArray[np.integer], count: int) -> Codes:
+    """Where rows come from after LAPACK has swapped them.
+
+    Examples
+    --------
+    >>> order_after(np.array([2, 2]), 3)
+    array([2, 0, 1])
+    """
+    order = list(range(count))  # faster than an array, one by one
+    for place, other in enumerate(swaps.tolist()):
+        order[place], order[other] = order[other], order[place]
+    return np.array(order)
 
 
 class _Edge(NamedTuple):

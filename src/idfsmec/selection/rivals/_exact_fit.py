@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dgetrf, dtrtrs
 
+from idfsmec.selection.rivals._corner import order_after
+
 Floats = NDArray[np.floating]
 
 # Pivots below this share of the largest are rounding.
@@ -81,9 +83,7 @@ def exact_fits(X: Floats, y: Floats) -> ExactFits | None:
     rank = n_samples - int(pivots[-1] <= _NO_PIVOT * pivots.max())
     if rank == 0 or not pivots[:rank].min() > _NO_PIVOT * pivots.max():
         return None
-    order = np.arange(n_features)
-    for place, other in enumerate(swaps):
-        order[[place, other]] = order[[other, place]]
+    order = order_after(swaps, n_features)
     square = factor[:rank, :rank]
     T = dtrsm(1.0, square, factor[rank:, :rank], side=1, lower=1, diag=1).T
     b = dtrtrs(square, y[:rank], trans=1)[0]
