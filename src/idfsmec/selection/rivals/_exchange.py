@@ -1,9 +1,9 @@
 """Least squares with exactly k features: starts that exchange one feature at a time, together.
 
 With rows V at the features S of a start, row j at feature i has the squared error, up to a
-constant and a factor of 2, of ``V_j . R_i - |V_j|^2 (A[S_j, i] - A_ii / 2)`` with ``R = A[:, S] V
-- B``: what the fit leaves of the correlations is all that one row has to know of the others. It is
-brought up to date when a row moves.
+constant and a factor of 2, of ``V_j . R_i - |V_j|^2 A[S_j, i]`` with ``R = A[:, S] V - B``, where
+all features have one norm: what the fit leaves of the correlations is all that one row has to know
+of the others. It is brought up to date when a row moves.
 """
 
 from __future__ import annotations
@@ -28,14 +28,12 @@ _NUMBERS = 60_000
 
 
 class Moments(NamedTuple):
-    """Products of centred data.
+    """Products of standardised data.
 
     Attributes
     ----------
-    C : ndarray of shape (n_features, n_features)
-        X'X, less half of its diagonal in each row.
-    half : ndarray of shape (n_features,)
-        Half of the diagonal.
+    A : ndarray of shape (n_features, n_features)
+        X'X.
     B : ndarray of shape (n_features, n_classes - 1)
         X'Y in an orthonormal basis of what columns of Y that sum to 0 span.
     basis : ndarray of shape (n_classes - 1, n_classes)
@@ -43,15 +41,14 @@ class Moments(NamedTuple):
         The squared norm of Y.
     """
 
-    C: Floats
-    half: Floats
+    A: Floats
     B: Floats
     basis: Floats
     y2: float
 
     @classmethod
     def of(cls, A: Floats, B: Floats, y2: float) -> Self:
-        """From X'X, which is changed, X'Y and the squared norm of Y.
+        """From X'X, X'Y and the squared norm of Y.
 
         Examples
         --------
@@ -65,22 +62,18 @@ class Moments(NamedTuple):
         steps = np.tril(np.ones((n_classes - 1, n_classes)))
         steps[np.arange(n_classes - 1), np.arange(1, n_classes)] = -np.arange(1, n_classes)
         basis = steps / np.linalg.norm(steps, axis=1, keepdims=True)
-        half = A.diagonal() / 2
-        A -= half
-        return cls(A, half, B @ basis.T, basis, y2)
+        return cls(A, B @ basis.T, basis, y2)
 
     def refit(self, support: Codes) -> Fit:
         """Least squares on the support."""
-        of_support = self.C.take(support, axis=0)
+        of_support = self.A.take(support, axis=0)
         gram = of_support.take(support, axis=1)
-        gram += self.half[support]
         gram.flat[:: support.size + 1] += _RIDGE
         target = self.B[support]
         _, rows, failed = dposv(gram.T, target, overwrite_a=1)
         if failed:
             raise LinAlgError(f"products of features are not positive definite (column {failed})")
         left = rows.T @ of_support
-        left += rows.sum(axis=0)[:, None] * self.half
         left -= self.B.T
         # With (gram + ridge) V = target, V' gram V is V' target less the ridge's share.
         error = self.y2 - np.vdot(rows, target) - _RIDGE * np.vdot(rows, rows)
@@ -146,7 +139,7 @@ def descend(moments: Moments, starts: Sequence[Codes], tol: float, max_iter: int
     """
     descents = [Descent(moments.refit(start)) for start in starts]
     going = sorted(descents, key=lambda one: -one.fit.support.size)
-    together = max(1, _NUMBERS // moments.half.size)
+    together = max(1, _NUMBERS // len(moments.A))
     for _ in range(max_iter):
         parts = [going[first : first + together] for first in range(0, len(going), together)]
         going = [
@@ -162,7 +155,7 @@ def descend(moments: Moments, starts: Sequence[Codes], tol: float, max_iter: int
 
 def _sweep(moments: Moments, descents: list[Descent]) -> list[Codes]:
     """Move each row of all starts in turn to the feature where it costs least; long ones first."""
-    C, fits = moments.C, [one.fit for one in descents]
+    A, fits = moments.A, [one.fit for one in descents]
     sizes = np.array([one.support.size for one in fits])
     # Starts come last: what one row of each needs lies together.
     supports = np.zeros((sizes[0], sizes.size), dtype=np.intp)
@@ -175,14 +168,14 @@ def _sweep(moments: Moments, descents: list[Descent]) -> list[Codes]:
     own = np.einsum("jcs,jcs->js", rows, rows)
     idle = own == 0
     any_idle = idle.any()
-    per_own = rows / np.where(idle, 1.0, own)[:, None]  # so that it need not multiply C
+    per_own = rows / np.where(idle, 1.0, own)[:, None]  # so that it need not multiply A
     every = np.arange(sizes.size)
     costs, products = np.empty_like(taken), np.empty_like(taken)
     for j, n_long in enumerate(np.count_nonzero(sizes > np.arange(sizes[0])[:, None], axis=1)):
         these, cost, product = every[:n_long], costs[:n_long], products[:n_long]
         old = supports[j, :n_long]
         taken[these, old] = 0.0
-        np.subtract(taken[:n_long], C.take(old, axis=0, out=cost, mode="clip"), out=cost)
+        np.subtract(taken[:n_long], A.take(old, axis=0, out=cost, mode="clip"), out=cost)
         for part, row in zip(left, per_own[j], strict=True):
             cost += np.multiply(part[:n_long], row[:n_long, None], out=product)
         if any_idle:
@@ -191,8 +184,8 @@ def _sweep(moments: Moments, descents: list[Descent]) -> list[Codes]:
         taken[these, new] = np.inf
         (moved,) = (new != old).nonzero()
         if moved.size:
-            shift = C.take(new[moved], axis=0)
-            shift -= C.take(old[moved], axis=0)
+            shift = A.take(new[moved], axis=0)
+            shift -= A.take(old[moved], axis=0)
             for part, row in zip(left, rows[j], strict=True):
                 part[moved] += row[moved, None] * shift
             supports[j, :n_long] = new

@@ -158,7 +158,7 @@ class _Found(NamedTuple):
 
 def _search(selectors: Sequence[CDLSR], summary: _Summary) -> list[_Found]:
     """Run all starts of selectors that stop alike, and order the features by the best of each."""
-    n_usable = summary.moments.half.size
+    n_usable = len(summary.moments.A)
     starts: list[list[NDArray[np.intp]]] = []
     for one in selectors:
         k = min(count_features(one.n_features_to_select, summary.constant.size), n_usable)
@@ -180,8 +180,8 @@ def _order(ends: list[Descent], summary: _Summary) -> _Found:
     best = ends[int(np.argmin(np.maximum(objectives, _EXACT * moments.y2)))]
     support = usable[best.fit.support]
     coef[support], chosen[support] = best.fit.rows @ moments.basis, True
-    # Squared correlation with the residuals: what adding a feature alone brings.
-    gain[usable] = np.sum(best.fit.left**2, axis=0) / (2 * moments.half)
+    # As is the squared correlation with the residuals, so is what adding a feature alone brings.
+    gain[usable] = np.sum(best.fit.left**2, axis=0)
     norms = np.linalg.norm(coef, axis=1)
     order = np.lexsort([-gain, -norms, ~chosen, constant])
     return _Found(best, objectives, coef, order)
@@ -191,7 +191,7 @@ def _run_starts(
     selector: CDLSR, moments: Moments, starts: list[NDArray[np.intp]]
 ) -> list[Descent]:
     """All starts, in as many batches as there are threads."""
-    if not moments.half.size:  # nothing to choose from
+    if not moments.A.size:  # nothing to choose from
         nothing = Fit(np.arange(0), moments.B, moments.B.T, moments.y2)
         return [Descent(nothing) for _ in starts]
     n_jobs = min(effective_n_jobs(selector.n_jobs), len(starts))
