@@ -47,15 +47,23 @@ def test_version_and_help_load_nothing_that_computes(arguments, said):
     assert heavy == []
 
 
-def test_a_report_loads_none_of_what_computed_its_results():
-    asked = "import sys; from idfsmec.report import figures, page, summarise; print(*sys.modules)"
-    loaded = subprocess.run(
+def loaded_by(imports):
+    asked = f"import sys; {imports}; print(*sys.modules)"
+    return subprocess.run(
         [sys.executable, "-c", asked],
         env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
         capture_output=True,
         text=True,
         check=True,
     ).stdout.split()
+
+
+def test_a_sheet_for_a_paper_which_every_benchmark_writes_loads_nothing_that_draws():
+    assert "matplotlib" not in loaded_by("from idfsmec.report import write_reporting_sheet")
+
+
+def test_a_report_loads_none_of_what_computed_its_results():
+    loaded = loaded_by("from idfsmec.report import figures, page, summarise")
     assert "matplotlib.pyplot" in loaded
     assert not {"sklearn", "scipy.stats", "scipy.optimize", "torch"} & set(loaded)
 

@@ -10,11 +10,17 @@ import pandas as pd
 
 from idfsmec.evaluation import Results
 from idfsmec.report.effects import add_arrows
-from idfsmec.report.formatting import listing, metric_name, percent, plain_number, plain_row
+from idfsmec.report.formatting import (
+    experiment_protocol,
+    listing,
+    metric_name,
+    percent,
+    plain_number,
+    plain_row,
+)
 from idfsmec.report.missingness import warn_of_gaps
 from idfsmec.report.scores import (
     chance_of,
-    experiment_protocol,
     experiment_rows,
     intervals,
     lowest_rate,

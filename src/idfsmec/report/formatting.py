@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from idfsmec._columns import split_column
 from idfsmec.errors import InputError
+
+if TYPE_CHECKING:
+    from idfsmec.evaluation import Results
 
 _METRICS = {
     "accuracy": "accuracy",
@@ -34,6 +37,15 @@ _TUNING = {
 def metric_name(metric: str) -> str:
     """Name of a score for readers."""
     return _METRICS.get(metric, metric.replace("_", " "))
+
+
+def experiment_protocol(results: Results, experiment: str) -> dict[str, Any]:
+    """The protocol of one experiment: its own where it was recorded, else the main one."""
+    own = (results.protocol.get("experiments") or {}).get(experiment, {})
+    merged = {**results.protocol, **own}
+    if own.get("seeds"):
+        merged["n_repeats"] = len(own["seeds"])
+    return merged
 
 
 def describe_protocol(protocol: Mapping[str, Any]) -> str:

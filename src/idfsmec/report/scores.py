@@ -10,7 +10,7 @@ import pandas as pd
 
 from idfsmec.evaluation import Results, compare_folds, corrected_interval
 from idfsmec.paper.published import published
-from idfsmec.report.formatting import describe_protocol
+from idfsmec.report.formatting import describe_protocol, experiment_protocol
 from idfsmec.report.style import main_method
 
 UNIT = ["table", "pattern", "rate", "seed", "fold", "method"]
@@ -34,15 +34,6 @@ def table_ranking(results: Results, table: str) -> pd.DataFrame:
     if "table" in ranking:
         ranking = ranking[ranking["table"].astype(str) == table]
     return ranking.sort_values("rank").reset_index(drop=True)
-
-
-def experiment_protocol(results: Results, experiment: str) -> dict[str, Any]:
-    """The protocol of one experiment: its own where it was recorded, else the main one."""
-    own = (results.protocol.get("experiments") or {}).get(experiment, {})
-    merged = {**results.protocol, **own}
-    if own.get("seeds"):
-        merged["n_repeats"] = len(own["seeds"])
-    return merged
 
 
 def protocol_note(results: Results, experiment: str) -> str:

@@ -19,8 +19,7 @@ from idfsmec._files import replacing
 from idfsmec.errors import ExistingFileError
 from idfsmec.evaluation import Results
 from idfsmec.evaluation.auditing.words import TITLES, say_audit
-from idfsmec.report.formatting import describe_protocol, listing, percent
-from idfsmec.report.scores import experiment_protocol
+from idfsmec.report.formatting import describe_protocol, experiment_protocol, listing, percent
 from idfsmec.table import FeatureTable
 
 T, R, C = "TRIPOD+AI", "REFORMS", "COBIDAS-MEEG"

@@ -8,8 +8,8 @@ import pandas as pd
 
 from idfsmec._entanglement import ENTANGLED, entanglement_of_counts
 from idfsmec.evaluation import Results, site_scores
-from idfsmec.report.formatting import listing, percent, plain_row
-from idfsmec.report.scores import experiment_protocol, lowest_rate, proposed_method
+from idfsmec.report.formatting import experiment_protocol, listing, percent, plain_row
+from idfsmec.report.scores import lowest_rate, proposed_method
 from idfsmec.report.style import label_of
 
 HARMONIZED = (

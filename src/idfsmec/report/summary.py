@@ -13,10 +13,15 @@ from idfsmec.report.comparison_words import say_ranks
 from idfsmec.report.cost import cost_table, published_seconds
 from idfsmec.report.effects import SIZES, size_of
 from idfsmec.report.findings import find_warnings, table_findings, whole_ranking
-from idfsmec.report.formatting import listing, metric_name, percent, plain_row
+from idfsmec.report.formatting import (
+    experiment_protocol,
+    listing,
+    metric_name,
+    percent,
+    plain_row,
+)
 from idfsmec.report.missingness import dead_channels, gaps_with_label, missing_share
 from idfsmec.report.scores import (
-    experiment_protocol,
     experiment_rows,
     proposed_method,
     protocol_note,
