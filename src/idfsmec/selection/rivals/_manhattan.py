@@ -1,6 +1,6 @@
 """Nearest neighbours in Manhattan distance: screened on a grid of integers, told apart in double.
 
-Values are rounded to a grid of 2048 levels: 16-bit integers are compared several times as fast as
+Values are rounded to a grid of 1024 levels: 16-bit integers are compared several times as fast as
 doubles. It is known how far rounding moved each sample, and so how well the distance of two is
 known. Where that leaves open who is among the nearest, exact distances decide: a few pairs of
 every sample.
@@ -23,8 +23,8 @@ Indices = NDArray[np.intp]
 Pairs = tuple[Indices, Indices, Floats]
 
 # Sums of so many features with values up to the last level fit into 16 bits.
-_LEVELS = 2047
-_FEATURES_PER_SUM = 32
+_LEVELS = 1023
+_FEATURES_PER_SUM = 64
 # Offsets that one task compares.
 _OFFSETS_PER_TASK = 64
 # Distances searched by one call.
