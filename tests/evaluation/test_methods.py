@@ -104,7 +104,8 @@ class TestBuiltIn:
 
     def test_building_leaves_the_entry_as_it_is(self):
         METHODS["PS-NSGA"].build(random_state=42, n_generations=1)
-        assert METHODS["PS-NSGA"].build().get_params() == PSNSGA(random_state=0).get_params()
+        expected = PSNSGA(random_state=0, max_samples=600).get_params()
+        assert METHODS["PS-NSGA"].build().get_params() == expected
 
     def test_nested_tuning_tries_the_whole_default_grid_of_the_proposed_method(self):
         settings = METHODS["IDFS-MEC"].settings

@@ -2,8 +2,9 @@
 
 import pytest
 
-from idfsmec.evaluation import METHODS, Protocol, accuracy
+from idfsmec.evaluation import METHODS, Method, Protocol, accuracy
 from idfsmec.paper import ABLATIONS, ablation, as_published, sensitivity
+from idfsmec.selection import PSNSGA
 from tests.evaluation.cohorts import Computed, make_cohort
 
 PROTOCOL = Protocol(rates=[0.3], n_splits=3, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
@@ -19,6 +20,14 @@ def test_the_ablation_reuses_the_full_method_of_the_comparison(tmp_path):
     assert set(results.chosen("ablation")["method"]) == set(ABLATIONS)
     assert set(results.chosen("accuracy")["method"]) == {"IDFS-MEC"}
     assert set(results.protocol["experiments"]) == {"accuracy", "ablation"}
+
+
+def test_ps_nsga_as_published_searches_on_all_samples_and_in_inner_folds_as_long():
+    (theirs,) = as_published(["PS-NSGA"])
+    assert theirs.build().max_samples is None
+    assert not theirs.inner
+    mine = Method("PS-NSGA", PSNSGA(max_samples=5), "wrapper")
+    assert as_published([mine]) == [mine]
 
 
 def test_sensitivity_scores_the_whole_grid_and_chooses_nothing(tmp_path):

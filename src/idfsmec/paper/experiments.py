@@ -54,7 +54,9 @@ ABLATIONS = (PROPOSED, *(one.name for one in _ABLATED))
 
 
 def as_published(methods: Iterable[str | Method] | None = None) -> list[Method]:
-    """Find methods by name, IDFS-MEC with the channel loss and the scale of lam of the paper.
+    """Find methods by name, as their papers have them: IDFS-MEC's loss and scale of lam, PS-NSGA.
+
+    PS-NSGA judges subsets by all samples, also in inner folds and there as long.
 
     Parameters
     ----------
@@ -66,9 +68,18 @@ def as_published(methods: Iterable[str | Method] | None = None) -> list[Method]:
     >>> as_published(["IDFS-MEC"])[0].build()
     IDFSMEC(channel_loss='in-sample', lam_scale='paper')
     """
-    theirs = lazily("idfsmec.selection.IDFSMEC", **AS_PUBLISHED)
-    ours = METHODS[PROPOSED]
-    return [replace(one, selector=theirs) if one is ours else one for one in find_methods(methods)]
+    theirs: dict[str, dict[str, Any]] = {
+        PROPOSED: {"selector": lazily("idfsmec.selection.IDFSMEC", **AS_PUBLISHED)},
+        "PS-NSGA": {
+            "selector": lazily("idfsmec.selection.PSNSGA", random_state=0),
+            "inner": {},
+            "takes": (250.0, 1.9),
+        },
+    }
+    return [
+        replace(one, **theirs.get(one.name, {})) if METHODS.get(one.name) is one else one
+        for one in find_methods(methods)
+    ]
 
 
 def ablation(

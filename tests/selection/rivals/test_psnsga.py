@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -15,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from idfsmec.selection import PSNSGA
 from idfsmec.selection.rivals._fronts import ReferenceSurvival, beats, fronts
 from idfsmec.selection.rivals.psnsga import cross, mutate
-from idfsmec.selection.rivals.subset_fitness import SubsetFitness, stratified_folds
+from idfsmec.selection.rivals.subset_fitness import SubsetFitness, draw_by_class, stratified_folds
 
 
 @pytest.fixture
@@ -130,6 +131,23 @@ def test_objectives_follow_their_definition(wine):
         within = np.mean([distance[i, y == y[i]].max() for i in range(len(y))])
         between = np.mean([distance[i, y != y[i]].min() for i in range(len(y))])
         assert overlap == pytest.approx(1 / (1 + np.exp(-5 * (within - between))))
+
+
+@given(
+    sizes=st.lists(st.integers(1, 60), min_size=2, max_size=4),
+    share=st.floats(0, 1),
+    seed=st.integers(0, 99),
+)
+def test_draws_have_each_class_by_its_share(sizes, share, seed):
+    y = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    n_asked = round(share * y.size)
+    drawn = draw_by_class(y, n_asked, np.random.RandomState(seed))
+    assert drawn.size == max(n_asked, len(sizes))
+    assert (np.diff(drawn) > 0).all()
+    counts = np.bincount(y[drawn], minlength=len(sizes))
+    assert (counts >= 1).all()
+    # Rounding up for one class may cost another a sample.
+    assert (np.abs(counts - drawn.size / y.size * np.array(sizes)) <= len(sizes)).all()
 
 
 @given(
@@ -280,6 +298,28 @@ def test_more_generations_are_not_worse():
     few = PSNSGA(n_generations=0, random_state=3).fit(X, y)
     many = PSNSGA(n_generations=10, random_state=3).fit(X, y)
     assert many.subset_objectives_[0] <= few.subset_objectives_[0]
+
+
+def test_few_samples_are_drawn_of_many_and_all_of_few(quick):
+    X, y = load_iris(return_X_y=True)
+    everyone = clone(quick).fit(X, y)
+    same = clone(quick).set_params(max_samples=y.size).fit(X, y)
+    np.testing.assert_array_equal(same.front_, everyone.front_)
+    few = clone(quick).set_params(max_samples=60).fit(X, y)
+    drawn = draw_by_class(y, 60, np.random.RandomState(0))
+    assert np.bincount(y[drawn]).tolist() == [20, 20, 20]
+    again = SubsetFitness(_scaled(X)[drawn], y[drawn], _folds_after_drawing(y))
+    np.testing.assert_array_equal(few.front_objectives_, again(few.front_))
+
+
+def _scaled(X):
+    return (X - X.min(axis=0)) / np.ptp(X, axis=0)
+
+
+def _folds_after_drawing(y):
+    rng = np.random.RandomState(0)
+    drawn = draw_by_class(y, 60, rng)
+    return stratified_folds(y[drawn], 10, rng)
 
 
 def test_the_seed_decides():

@@ -14,7 +14,11 @@ from idfsmec._parameters import N_JOBS, Constraints, integer, number
 from idfsmec.selection._base import CompleteSelector
 from idfsmec.selection.rivals._fronts import ReferenceSurvival, beaten_by_any, fronts
 from idfsmec.selection.rivals.mutual_information import PairInformation, discretize
-from idfsmec.selection.rivals.subset_fitness import SubsetFitness, stratified_folds
+from idfsmec.selection.rivals.subset_fitness import (
+    SubsetFitness,
+    draw_by_class,
+    stratified_folds,
+)
 from idfsmec.solver import Scaling
 
 _N_FOLDS = 10
@@ -45,6 +49,9 @@ class PSNSGA(CompleteSelector):
         Divisions of the reference directions; 27 gives 406 directions.
     clear_margin : float, default=0.2
         Difference in error that decides regardless of the other objectives.
+    max_samples : int or None, default=None
+        Of more samples, so many are drawn to judge subsets by, as many of each class as its share
+        of all: time grows with their square. None: all.
     random_state : int, RandomState instance or None, default=None
         For folds, first population and variation.
     n_jobs : int or None, default=None
@@ -96,6 +103,7 @@ class PSNSGA(CompleteSelector):
         "n_generations": [integer(0)],
         "n_divisions": [integer(1)],
         "clear_margin": [number(0, closed="left")],
+        "max_samples": [integer(2), None],
         "random_state": ["random_state"],
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],
@@ -109,6 +117,7 @@ class PSNSGA(CompleteSelector):
         n_generations: int = 70,
         n_divisions: int = 27,
         clear_margin: float = 0.2,
+        max_samples: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -118,6 +127,7 @@ class PSNSGA(CompleteSelector):
         self.n_generations = n_generations
         self.n_divisions = n_divisions
         self.clear_margin = clear_margin
+        self.max_samples = max_samples
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -128,8 +138,11 @@ class PSNSGA(CompleteSelector):
         extent = np.ptp(X, axis=0)
         constant = Scaling.learn(X).constant
         scaled = (X - X.min(axis=0)) / np.where(constant, 1, extent)
-        folds = stratified_folds(y, _N_FOLDS, rng)
-        fitness = SubsetFitness(scaled, y, folds, effective_n_jobs(self.n_jobs))
+        some = np.arange(y.size)
+        if self.max_samples is not None and y.size > self.max_samples:
+            some = draw_by_class(y, self.max_samples, rng)
+        folds = stratified_folds(y[some], _N_FOLDS, rng)
+        fitness = SubsetFitness(scaled[some], y[some], folds, effective_n_jobs(self.n_jobs))
         with one_blas_thread():
             population, objectives = self._evolve(fitness, rng)
 

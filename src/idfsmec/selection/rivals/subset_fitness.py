@@ -210,8 +210,29 @@ def stratified_folds(
     >>> sorted(folds[:3].tolist()), sorted(folds[3:].tolist())
     ([0, 1, 2], [0, 1, 2])
     """
-    shuffled = rng.permutation(y.size)
-    by_class = shuffled[np.argsort(y[shuffled], kind="stable")]
     folds = np.empty(y.size, dtype=np.intp)
-    folds[by_class] = np.arange(y.size) % n_folds
+    folds[_shuffled_by_class(y, rng)] = np.arange(y.size) % n_folds
     return folds
+
+
+def draw_by_class(
+    y: NDArray[np.intp], n_samples: int, rng: np.random.RandomState
+) -> NDArray[np.intp]:
+    """Draw samples, in their order: the same share of each class, and of each one at least.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1, 2])
+    >>> y[draw_by_class(y, 6, np.random.RandomState(0))]
+    array([0, 0, 0, 1, 1, 2])
+    """
+    by_class, sizes = _shuffled_by_class(y, rng), np.bincount(y)
+    before = np.concatenate([np.arange(size) / size for size in sizes])
+    first = np.argsort(before, kind="stable")[: max(n_samples, sizes.size)]
+    return np.sort(by_class[first])
+
+
+def _shuffled_by_class(y: NDArray[np.intp], rng: np.random.RandomState) -> NDArray[np.intp]:
+    shuffled = rng.permutation(y.size)
+    return shuffled[np.argsort(y[shuffled], kind="stable")]
