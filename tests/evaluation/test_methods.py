@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
 from scipy.stats import spearmanr
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.feature_selection import SelectKBest
+from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.impute import KNNImputer
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -297,6 +297,16 @@ def test_a_tree_of_one_sample_tells_nothing_and_huge_numbers_do_no_harm():
     assert (nothing.scores_ == 0).all()
     X[:, 4] = np.where(y == 1, 1e300, -1e300)
     assert ForestImportance(n_estimators=20, random_state=0).fit(X, y).ranking_[4] == 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_anova_gives_the_f_statistic(n_classes):
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.arange(50) % n_classes)
+    X = rng.normal(size=(50, 7)) * 10.0 ** np.arange(-3, 4) + y[:, None] * [0, 0, 0, 0, 1, 10, 90]
+    assert_allclose(AnovaF().fit(X, y).scores_, f_classif(X, y)[0])
+    X[:, 2] = y  # tells all
+    assert AnovaF().fit(X + 1e6, y).ranking_[2] == 1
 
 
 def test_anova_puts_constant_features_last():

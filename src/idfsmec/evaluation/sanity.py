@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.feature_selection import f_classif
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
@@ -16,8 +15,6 @@ from idfsmec._parameters import Constraints, integer
 from idfsmec.selection import CompleteSelector
 from idfsmec.solver.scaling import Scaling
 
-# How many columns ANOVA looks at together.
-_COLUMNS = 64
 # Of a tree, as scikit-learn draws it.
 _LARGEST_SEED = np.iinfo(np.int32).max
 
@@ -57,13 +54,13 @@ class AnovaF(CompleteSelector):
         self.n_features_to_select = n_features_to_select
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
-        scores = np.full(X.shape[1], -1.0)
-        varied = np.flatnonzero(~Scaling.learn(X).constant)
-        # A few columns at a time, because all are copied.
-        for part in np.array_split(varied, max(1, varied.size // _COLUMNS)):
-            if part.size:
-                scores[part] = np.nan_to_num(f_classif(X[:, part], y)[0], nan=-1.0)
-        self._set_ranking(scores)
+        scaling, sizes = Scaling.learn(X), np.bincount(y)[:, None]
+        # Squares of standardised values sum up to n; those of the classes' means are between them.
+        sums = (np.eye(sizes.size)[:, y] @ X - sizes * scaling.mean) / scaling.unit
+        between = (sums**2 / sizes).sum(axis=0)
+        within = np.maximum(y.size - between, y.size * np.finfo(np.float64).eps)
+        scores = between / within * (y.size - sizes.size) / (sizes.size - 1)
+        self._set_ranking(np.where(scaling.constant, -1.0, np.nan_to_num(scores, nan=-1.0)))
 
 
 class ForestImportance(CompleteSelector):
@@ -129,11 +126,14 @@ class ForestImportance(CompleteSelector):
         importance, tree = np.zeros(X.shape[1]), DecisionTreeRegressor(max_features="sqrt")
         # Parameters and data are sound, and they are the same ones again and again.
         with config_context(skip_parameter_validation=True, assume_finite=True):
-            for tree.random_state in [rng.randint(_LARGEST_SEED) for _ in range(n_trees)]:
-                drawn = np.random.RandomState(tree.random_state).random_sample(n_drawn)
+            tree.random_state = own = np.random.RandomState()
+            for seed in [rng.randint(_LARGEST_SEED) for _ in range(n_trees)]:
+                own.seed(seed)  # making one for each tree takes a hundred times as long
+                drawn = own.random_sample(n_drawn)
                 times = np.bincount(chances.searchsorted(drawn, side="right"), minlength=y.size)
                 # A sample that was not drawn weighs nothing, and trees leave it out.
                 weights = times.astype(np.float64)
+                own.seed(seed)
                 tree.fit(values, indicators, sample_weight=weights, check_input=False)
                 importance += tree.feature_importances_
         self._set_ranking(importance)
