@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 _ROUNDING = 2.0**-24  # of one operation in single precision
 # Rows whose distances are looked at together, copies of a row that are compared in one go, values
 # that stay in a core's cache, and multiplications up to which a product needs no preparation.
-_ROWS = 8
+_ROWS = 16
 _COPIES = 16
 _VALUES = 2**18
 _PRODUCT = 10**6
@@ -149,7 +149,9 @@ def _best_partners(X: Floats, sample: Codes, partner: Codes, sign: float) -> Cod
     apart -= X.take(partner[several], axis=0)
     distance[several] = sign * np.abs(apart, out=apart).sum(axis=1)
     order = np.lexsort([distance, sample])
-    return partner[order[np.flatnonzero(np.diff(sample[order], prepend=-1))]]
+    ordered = sample[order]
+    first = np.append(True, ordered[1:] != ordered[:-1])
+    return partner[order[first]]
 
 
 def _different(partners: Sequence[Codes]) -> Ends:
