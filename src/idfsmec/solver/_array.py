@@ -189,6 +189,13 @@ def largest_eigenvalues(matrices: Any) -> Any:
     return (1.0 + 1e-3) * np.array(tops)
 
 
+def largest(points: Any) -> Any:
+    """Give the largest of each row; of many short rows it is found faster in columns."""
+    if isinstance(points, np.ndarray):
+        return np.ascontiguousarray(points.T).max(axis=0)
+    return namespace(points).max(points, axis=1)
+
+
 def descending(points: Any) -> Any:
     """Sort each row from the largest on; rows become columns, in which sums of many are faster.
 

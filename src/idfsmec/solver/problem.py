@@ -125,9 +125,7 @@ def redundancy_product(problems: ChannelProblems, theta: Any) -> Any:
     """``R theta``, shape (b, d)."""
     if problems.free_of_redundancy:
         return np.zeros_like(theta)
-    if is_large(problems.R):
-        return product(theta[:, None, :], problems.R, theta)[:, 0, :]  # R is symmetric
-    return (problems.R @ theta[:, :, None])[:, :, 0]
+    return product(theta[:, None, :], problems.R, theta)[:, 0, :]  # R is symmetric
 
 
 def fit_product(problems: ChannelProblems, theta: Any, W: Any) -> Any:

@@ -31,6 +31,7 @@ from idfsmec.solver._array import (
     dot,
     eye,
     is_large,
+    largest,
     namespace,
     solve_twice,
     to_numpy,
@@ -170,8 +171,8 @@ def w_step(W: Any, theta: Any, residual: Any, curvature: Any) -> Any:
 def w_curvature(A_top: Any, A_diagonal: Any, theta: Any) -> Any:
     """Upper bound of the largest eigenvalue of ``Theta A Theta``, shape (b,)."""
     xp = namespace(theta)
-    largest = xp.max(theta, axis=1)
-    by_top = A_top * largest * largest
+    top = largest(theta)
+    by_top = A_top * top * top
     by_trace = dot(A_diagonal * theta, theta)
     return (1.0 + MARGIN) * xp.minimum(by_top, by_trace)
 
