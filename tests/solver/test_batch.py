@@ -1,5 +1,7 @@
 """The solver against independent solvers, and its promises."""
 
+from dataclasses import replace
+
 import numpy as np
 import pymanopt
 import pytest
@@ -168,3 +170,21 @@ def test_features_of_very_different_scale_are_solved_too():
         problems.A * scale[:, None] * scale, problems.P * scale, problems.y2, 1.0
     )
     assert (solve(scaled).kkt_residual <= 1e-6).all()
+
+
+def test_problems_that_have_their_moments_in_common_are_solved_as_copies():
+    problems = make_problems(5, 8, seed=3)[0].normalised()
+    lams = np.tile([1e-3, 1.0, 30.0], 5)
+    shared = problems.repeated(3).weighted(lams)
+    copies = problems.take(np.repeat(np.arange(5), 3)).weighted(lams)
+    assert shared.A.shape[0] == 5
+    found, expected = solve(shared), solve(copies)
+    assert len(np.unique(found.n_iter)) > 1
+    assert_allclose(found.theta, expected.theta, atol=1e-9)
+    assert_allclose(found.objective, expected.objective, rtol=1e-12)
+    assert_allclose(shared.diagonal, copies.diagonal)
+    some = np.array([0, 4, 13])
+    for name, part in vars(shared.take(some)).items():
+        assert_allclose(part, getattr(copies, name)[some])
+    in_units = replace(shared, y2=np.repeat([2.0, 3.0, 4.0, 5.0, 6.0], 3)).normalised()
+    assert_allclose(in_units.A[1], shared.A[1] / 3)

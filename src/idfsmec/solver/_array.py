@@ -117,8 +117,8 @@ def is_large(matrices: Any) -> bool:
 def product(rows: Any, matrices: Any, weights: Any) -> Any:
     """``rows @ matrices`` of shape (b, c, d), where rows are 0 wherever ``weights`` (b, d) are.
 
-    Few features of a large problem have a weight, and reading the others' moments takes longer
-    than anything else.
+    Of fewer matrices each serves several problems in a row. Few features of a large problem have a
+    weight, and reading the others' moments takes longer than anything else.
 
     Examples
     --------
@@ -126,6 +126,8 @@ def product(rows: Any, matrices: Any, weights: Any) -> Any:
     >>> product(np.array([[[2.0, 0.0]]]), moments, np.array([[1.0, 0.0]]))
     array([[[2., 6.]]])
     """
+    if rows.shape[0] != matrices.shape[0]:
+        return (rows.reshape(matrices.shape[0], -1, rows.shape[2]) @ matrices).reshape(rows.shape)
     if not is_large(matrices):
         return rows @ matrices
     found = np.empty(rows.shape)

@@ -6,7 +6,7 @@ minimise quadratic models of U whose curvature begins at a bound, which makes th
 and is eased as long as U falls. Where a step would make U rise, the iterate is kept, the momentum
 starts anew and the curvature goes back towards the bound, so U never rises. Problems leave the
 batch when their first-order conditions hold. No problem ever sees another: results do not depend
-on what shares the batch.
+on what shares the batch, but for rounding where it shares A.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import numpy as np
 from idfsmec.solver._array import (
     arange,
     at_least,
-    diagonal,
     dot_over_classes,
     namespace,
     put,
@@ -250,7 +249,8 @@ def default_start(problems: ChannelProblems) -> tuple[Any, Any]:
     """Even feature weights and :func:`~idfsmec.solver.steps.start_projection`."""
     xp = namespace(problems.A)
     theta = xp.full_like(problems.P[:, 0, :], 1.0 / problems.shape[2])
-    return theta, start_projection(problems.A, problems.P)
+    W = start_projection(problems.A, problems.P[:: problems.each])
+    return theta, W if problems.each == 1 else np.repeat(W, problems.each, axis=0)
 
 
 def _begin(problems: ChannelProblems, unit: Any, theta: Any, W: Any) -> _State:
@@ -260,7 +260,7 @@ def _begin(problems: ChannelProblems, unit: Any, theta: Any, W: Any) -> _State:
         index=arange(problems.shape[0], problems.A),
         problems=problems,
         unit=unit,
-        A_diagonal=diagonal(problems.A),
+        A_diagonal=problems.diagonal,
         theta_curvature=theta_curvature(problems),
         theta=theta,
         W=W,

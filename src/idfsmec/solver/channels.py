@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec.solver._array import diagonal, is_large, to_device, to_numpy
+from idfsmec.solver._array import is_large, to_device, to_numpy
 from idfsmec.solver.batch import default_start, solve
 from idfsmec.solver.fits import ChannelFits
 from idfsmec.solver.gpu import has_kernels, solve_on_gpu, suits
@@ -89,7 +89,7 @@ class _Posed:
 
 @dataclass(frozen=True)
 class _Found:
-    """What was found for a block at every redundancy weight; problems first by weight."""
+    """What was found for a block at every redundancy weight; problems by channel first."""
 
     theta: Array
     coefficients: Array
@@ -240,12 +240,12 @@ def _solve_size(
 
 
 def _solve_block(posed: _Posed, lams: Array, options: Options) -> _Found:
-    lam, which = (part.ravel() for part in np.indices((lams.size, len(posed))))
+    which, lam = (part.ravel() for part in np.indices((len(posed), lams.size)))
     # Neither the largest eigenvalues nor the start depend on the redundancy weight.
     A, P, y2 = (to_device(part, options.device) for part in (posed.A, posed.P, posed.y2))
     unweighted = ChannelProblems.from_moments(A, P, y2, lam=1.0 if lams.any() else 0.0)
     start = default_start(unweighted)
-    if is_large(unweighted.A):
+    if options.device is None:
         unweighted = unweighted.normalised()  # once for all redundancy weights
     solve_some = partial(_solve_weighted, posed, unweighted, start, lams, options)
     if not is_large(unweighted.A):
@@ -279,7 +279,10 @@ def _solve_weighted(
     """Solve some problems of a block, each at a redundancy weight."""
     weights = to_device(lams[lam] * posed.lam_factor[which], options.device)
     place = to_device(which, options.device)
-    problems = unweighted.take(place).weighted(weights)
+    if options.device is None and not is_large(unweighted.A):  # all problems at all weights
+        problems = unweighted.repeated(lams.size).weighted(weights)
+    else:
+        problems = unweighted.take(place).weighted(weights)
     first = np.flatnonzero((posed.table[which] == 0) & (lam == 0))
     how: dict[str, Any] = {
         "tol": options.tol,
@@ -291,7 +294,7 @@ def _solve_weighted(
     )
     unit = posed.y2[which] / to_numpy(problems.y2)
     residual = problems.P - fit_product(problems, solution.theta, solution.W)
-    gains = (residual**2).sum(1) / diagonal(problems.A)
+    gains = (residual**2).sum(1) / problems.diagonal
     coefficients = to_numpy(solution.theta[:, None, :] * solution.W)
     return _Found(
         theta=to_numpy(solution.theta),
@@ -315,7 +318,7 @@ def _side_by_side(courses: list[Array]) -> Array:
 
 
 def _store(fits: ChannelFits, posed: _Posed, found: _Found, n_lams: int) -> None:
-    lam, which = (part.ravel() for part in np.indices((n_lams, len(posed))))
+    which, lam = (part.ravel() for part in np.indices((len(posed), n_lams)))
     table, channel = posed.table[which], posed.channel[which]
     where = (table[:, None], lam[:, None], posed.columns[which])
     fits.feature_weights[where] = found.theta

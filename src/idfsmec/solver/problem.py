@@ -39,6 +39,7 @@ class ChannelProblems:
     Attributes
     ----------
     A : array of shape (b, d, d)
+        Or fewer: one for so many problems in a row.
     P : array of shape (b, c, d)
     y2 : array of shape (b,)
     R : array of shape (b, d, d)
@@ -90,17 +91,34 @@ class ChannelProblems:
 
     def normalised(self) -> ChannelProblems:
         """The same problems in units of ``y2``, so that tolerances mean the same everywhere."""
-        if is_large(self.A) and (self.y2 == 1).all():
+        if isinstance(self.A, np.ndarray) and (self.y2 == 1).all():
             return self
         unit = self.y2[:, None, None]
         return ChannelProblems(
-            A=self.A / unit,
+            A=self.A / unit[:: self.each],
             P=self.P / unit,
             y2=self.y2 / self.y2,
             R=self.R if self.free_of_redundancy else self.R / unit,
             A_top=self.A_top / self.y2,
             R_top=self.R_top / self.y2,
         )
+
+    @property
+    def diagonal(self) -> Any:
+        """Diagonal of A, of every problem, shape (b, d)."""
+        own = diagonal(self.A)
+        return own if self.each == 1 else np.repeat(own, self.each, axis=0)
+
+    @property
+    def each(self) -> int:
+        """How many problems in a row have one A."""
+        return self.shape[0] // self.A.shape[0]
+
+    def repeated(self, times: int) -> ChannelProblems:
+        """Every problem so many times in a row; A is there once for all of them."""
+        others = {name: part for name, part in vars(self).items() if name != "A"}
+        many = {name: np.repeat(part, times, axis=0) for name, part in others.items()}
+        return ChannelProblems(A=self.A, **many)
 
     def take(self, index: Any) -> ChannelProblems:
         """The problems at ``index``; large moments are not copied where all are meant, or one."""
@@ -111,7 +129,10 @@ class ChannelProblems:
                 return self
             some = {name: part[places] for name, part in vars(self).items() if name not in "AR"}
             return ChannelProblems(A=_shared(self.A, places), R=_shared(self.R, places), **some)
-        return ChannelProblems(*(part[index] for part in vars(self).values()))
+        some = {name: part[index] for name, part in vars(self).items() if name != "A"}
+        if self.each > 1:
+            index = np.arange(self.shape[0])[index] // self.each
+        return ChannelProblems(A=self.A[index], **some)
 
 
 def _shared(matrices: Any, places: NDArray[np.intp]) -> Any:

@@ -92,7 +92,7 @@ def theta_curvature(problems: ChannelProblems) -> Any:
     longer than 1, and their squares sum to c (d, if there are fewer features than classes).
     """
     xp = namespace(problems.A)
-    by_trace = min(problems.shape[1:]) * xp.max(diagonal(problems.A), axis=1)
+    by_trace = min(problems.shape[1:]) * xp.max(problems.diagonal, axis=1)
     return problems.R_top + xp.minimum(problems.A_top, by_trace)
 
 
