@@ -91,13 +91,16 @@ class Taker:
         return None
 
     def _choose(self) -> tuple[int, int] | None:
-        taken = {path.name for path in Path(self.folder).iterdir()}
-        left = {
-            number: [place for place in range(len(lane.units)) if f"{number}-{place}" not in taken]
-            for number, lane in sorted(self._lanes.items())
-        }
-        if left.get(self._last):
-            return self._last, left[self._last][0]
+        with os.scandir(self.folder) as files:
+            taken = {file.name for file in files}
+
+        def places_left(number: int) -> list[int]:
+            places = range(len(self._lanes[number].units))
+            return [place for place in places if f"{number}-{place}" not in taken]
+
+        if self._last in self._lanes and (places := places_left(self._last)):
+            return self._last, places[0]
+        left = {number: places_left(number) for number in sorted(self._lanes)}
         for number, places in left.items():
             if len(places) == len(self._lanes[number].units):
                 return number, places[0]
