@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dger
 from scipy.linalg.lapack import dgecon, dgetrf, dgetri, dgetrs
 
 Floats = NDArray[np.floating]
@@ -246,7 +247,7 @@ class _Walk:
             return False
         rest = entering.copy()
         rest[leaving] -= 1
-        self.inverse -= rest[:, None] * (self.inverse[leaving] / pivot)
+        self.inverse = _add_product(self.inverse, -1 / pivot, rest, self.inverse[leaving])
         self.features[leaving] = feature
         return True
 
@@ -255,7 +256,7 @@ class _Walk:
         if not abs(pivot) > _PIVOT:
             return False
         row[place] -= 1
-        self.inverse -= (self.inverse[:, place] / pivot)[:, None] * row
+        self.inverse = _add_product(self.inverse, -1 / pivot, self.inverse[:, place], row)
         self.samples[place] = sample
         return True
 
@@ -264,9 +265,9 @@ class _Walk:
         if not abs(pivot) > _PIVOT:
             return False
         column, row = np.append(entering, -1.0), np.append(row, -1.0)
-        grown = column[:, None] * (row / pivot)
-        grown[:-1, :-1] += self.inverse
-        self.inverse = grown
+        grown = np.zeros((row.size, row.size), order="F")
+        grown[:-1, :-1] = self.inverse
+        self.inverse = _add_product(grown, 1 / pivot, column, row)
         self.features = np.append(self.features, feature)
         self.samples = np.append(self.samples, sample)
         return True
@@ -275,11 +276,17 @@ class _Walk:
         pivot = self.inverse[leaving, place]
         if not abs(pivot) > _PIVOT or self.features.size == 1:
             return False
-        less = self.inverse - (self.inverse[:, place] / pivot)[:, None] * self.inverse[leaving]
+        row, column = self.inverse[leaving], self.inverse[:, place]
+        less = _add_product(self.inverse, -1 / pivot, column, row)
         self.inverse = np.delete(np.delete(less, leaving, axis=0), place, axis=1)
         self.features = np.delete(self.features, leaving)
         self.samples = np.delete(self.samples, place)
         return True
+
+
+def _add_product(matrix: Floats, factor: float, column: Floats, row: Floats) -> Floats:
+    """``matrix + factor * column row'``, in the matrix's memory if it is in Fortran's order."""
+    return dger(factor, column.copy(), row.copy(), a=matrix, overwrite_a=1)
 
 
 def _signs(values: Floats) -> Floats:
