@@ -108,7 +108,7 @@ _add(
     lazily("idfsmec.selection.IDFSMEC"),
     "proposed",
     settings=settings_grid(lam=LAMS, gamma=GAMMAS),
-    takes=(0.8, 0.6),
+    takes=(0.7, 0.6),
 )
 _add(
     "ReliefF",
@@ -141,7 +141,7 @@ _add(
     lazily("idfsmec.selection.RFS", standardize=True),
     "embedded",
     settings={"gamma": (1e-2, 1.0, 1e2)},
-    takes=(0.8, 0.8),
+    takes=(0.7, 0.8),
 )
 _add("FSOR", lazily("idfsmec.selection.FSOR"), "embedded", takes=(0.2, 1.3))
 _add(
@@ -149,7 +149,7 @@ _add(
     lazily("idfsmec.selection.GRMOR"),
     "embedded",
     settings={"lam": (1e-3, 1.0, 1e3)},
-    takes=(0.4, 1.4),
+    takes=(0.25, 1.6),
 )
 _add(
     "CD-LSR",
@@ -157,7 +157,7 @@ _add(
     "embedded",
     label="CD-LSR (10 starts)",
     depends_on_k=True,
-    takes=(0.8, 0.7),
+    takes=(0.5, 0.9),
 )
 _columns = lazily("idfsmec.evaluation.sanity.ColumnOrder")
 _add(
