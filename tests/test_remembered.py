@@ -1,16 +1,16 @@
-"""What is known about arrays is kept as long as nobody can change them."""
+"""What is known about arrays is kept if their owner has fixed them, and as long as they are."""
 
 import gc
 
 import numpy as np
 
 from idfsmec import _remembered
-from idfsmec._remembered import is_fixed, remember
+from idfsmec._remembered import fix, is_fixed, remember
 
 
 def fixed(values):
     X = np.array(values)
-    X.setflags(write=False)
+    fix(X)
     return X
 
 
@@ -26,15 +26,26 @@ def test_what_is_known_about_a_fixed_array_is_found_out_once_for_each_name():
     assert asked == ["a", "b"]
 
 
-def test_an_array_that_may_change_is_asked_each_time():
+def test_an_array_that_its_owner_has_only_locked_is_asked_each_time():
     X = np.ones(4)
     view = X[:]
-    view.setflags(write=False)  # but its numbers are those of X
+    view.setflags(write=False)
     for one in (X, view):
+        X.setflags(write=False)
         assert not is_fixed(one)
         before = remember(one, "sum", one.sum)
+        X.setflags(write=True)
         X += 1
         assert remember(one, "sum", one.sum) == before + 4
+
+
+def test_fixing_again_forgets_nothing_and_unlocking_counts():
+    X = fixed([1.0, 2.0])
+    assert remember(X, "sum", X.sum) == 3
+    fix(X)
+    assert remember(X, "sum", lambda: None) == 3
+    X.setflags(write=True)
+    assert not is_fixed(X)
 
 
 def test_nothing_is_left_of_an_array_that_is_gone():

@@ -100,6 +100,7 @@ def test_nobody_can_change_the_samples_that_methods_share():
     for samples in (data, data.filled(MEAN)):
         for array in (samples.selecting, samples.train, samples.test):
             assert is_fixed(array)
+            assert array.flags.owndata
 
 
 def test_inner_folds_split_the_training_samples_and_keep_their_gaps():

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec._random import derive_seed
+from idfsmec._remembered import fix
 from idfsmec.evaluation.folds import make_folds, most_splits
 from idfsmec.evaluation.harmonizing import learn_sites, make_alike
 from idfsmec.evaluation.parts import Filler
@@ -196,7 +197,7 @@ class FoldData:
         for step in steps:
             _in_place(step, test)
         for array in (selecting, train, test):
-            array.setflags(write=False)
+            fix(array)
         return Samples(selecting, train, test)
 
     def _learn(

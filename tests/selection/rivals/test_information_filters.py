@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine, make_classification
 
+from idfsmec._remembered import fix
 from idfsmec.selection import CMIM, MRMR, MRMSR, RRCT
 from idfsmec.selection.rivals.mutual_information import PairInformation
 
@@ -195,7 +196,7 @@ def test_filters_share_what_they_count_in_samples_that_nobody_can_change(
     monkeypatch.setattr("idfsmec.selection.rivals.mutual_information._KNOWN_BYTES", known_bytes)
     X, y = reference
     shared = X.copy()
-    shared.setflags(write=False)
+    fix(shared)
     filters = [MRMR(n_features_to_select=12), CMIM(), MRMSR(), MRMR(method="MIQ"), MRMR(n_bins=3)]
     for own in [*filters, *filters[::-1]]:
         for labels in (y, y[::-1]):

@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
+from idfsmec._remembered import fix
 from idfsmec.selection import CDLSR, FSOR, GRMOR, IDFSMEC, rank_grid
 from idfsmec.selection.grid import rank_each
 from idfsmec.selection.rivals import _regression
@@ -100,7 +101,7 @@ def test_methods_share_the_sums_of_samples_that_nobody_can_change(monkeypatch, n
 
     table_moments = _regression.table_moments
     monkeypatch.setattr(_regression, "table_moments", sum_up)
-    X.setflags(write=False)
+    fix(X)
     found = [rank_grid(one, X, y, [{}]) for one in selectors]
     np.testing.assert_array_equal(found, alone)
     assert len(counted) == n_sums  # sums that are larger than the samples are not kept
