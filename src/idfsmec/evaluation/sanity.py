@@ -55,6 +55,7 @@ class AnovaF(CompleteSelector):
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
         scaling, sizes = Scaling.learn(X), np.bincount(y)[:, None]
+        # As scikit-learn's f_classif, which loses all digits of what varies little far from 0.
         # Squares of standardised values sum up to n; those of the classes' means are between them.
         sums = (np.eye(sizes.size)[:, y] @ X - sizes * scaling.mean) / scaling.unit
         between = (sums**2 / sizes).sum(axis=0)

@@ -10,7 +10,7 @@ import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -205,8 +205,10 @@ def plan_ranking(
     described = {key: method.describe()[key] for key in ("name", "selector", "filler")}
     options = halves | ({"harmonize": True} if harmonize else {})
     key = unit_key(table, described, kind=kind.__name__, setting=dict(setting), options=options)
-    unit = kind(key, table.name, table.digest, method.resolve(), setting, harmonize, **halves)
-    return replace(unit, n_jobs=n_jobs) if isinstance(unit, ResamplingUnit) else unit
+    what = key, table.name, table.digest, method.resolve(), setting, harmonize
+    if not halves:
+        return RankingUnit(*what)
+    return ResamplingUnit(*what, halves["n_resamples"], halves["seed"], n_jobs)
 
 
 def unit_key(table: TableArrays, method: Mapping[str, Any], **decided_by: Any) -> str:

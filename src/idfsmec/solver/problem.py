@@ -127,8 +127,9 @@ class ChannelProblems:
             places = everyone[index]
             if np.array_equal(places, everyone):
                 return self
-            some = {name: part[places] for name, part in vars(self).items() if name not in "AR"}
-            return ChannelProblems(A=_shared(self.A, places), R=_shared(self.R, places), **some)
+            large = {"A": _shared(self.A, places), "R": _shared(self.R, places)}
+            some = {name: part[places] for name, part in vars(self).items() if name not in large}
+            return ChannelProblems(**large, **some)
         some = {name: part[index] for name, part in vars(self).items() if name != "A"}
         if self.each > 1:
             index = np.arange(self.shape[0])[index] // self.each

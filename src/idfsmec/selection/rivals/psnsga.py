@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from idfsmec._jobs import one_blas_thread
 from idfsmec._parameters import N_JOBS, Constraints, integer, number
-from idfsmec.selection._base import CompleteSelector
+from idfsmec.selection._base import CompleteSelector, constant_features
 from idfsmec.selection.rivals._fronts import ReferenceSurvival, beaten_by_any, fronts
 from idfsmec.selection.rivals.mutual_information import PairInformation, discretize
 from idfsmec.selection.rivals.subset_fitness import (
@@ -19,7 +19,6 @@ from idfsmec.selection.rivals.subset_fitness import (
     draw_by_class,
     stratified_folds,
 )
-from idfsmec.solver import Scaling
 
 _N_FOLDS = 10
 _OR_CROSSOVER = 0.1
@@ -136,7 +135,7 @@ class PSNSGA(CompleteSelector):
         _require_pymoo()
         rng = check_random_state(self.random_state)
         extent = np.ptp(X, axis=0)
-        constant = Scaling.learn(X).constant
+        constant = constant_features(X)
         scaled = (X - X.min(axis=0)) / np.where(constant, 1, extent)
         some = np.arange(y.size)
         if self.max_samples is not None and y.size > self.max_samples:
