@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import roc_auc_score
 
@@ -65,33 +64,6 @@ def test_ridge_is_that_of_scikit_learn():
     theirs = RidgeClassifier(alpha=10.0, class_weight="balanced").fit(X[:80], y[:80])
     found = decide("ridge", X[:80], y[:80], X[80:], C=0.1)
     assert_allclose(found[:, 1] - found[:, 0], theirs.decision_function(X[80:]))
-
-
-def test_lda_without_gaps_is_the_usual_one():
-    X, y = make_samples(n=200, gaps=0.0)
-    theirs = LinearDiscriminantAnalysis(solver="lsqr", priors=[0.5, 0.5]).fit(X[:150], y[:150])
-    found = decide("lda", X[:150], y[:150], X[150:], C=1e9)
-    assert_allclose(found[:, 1] - found[:, 0], theirs.decision_function(X[150:]), rtol=1e-5)
-
-
-def test_lda_uses_what_a_sample_has():
-    X, y = make_samples(n=200, gaps=0.0)
-    test = X[150:].copy()
-    test[:, 6:] = np.nan
-    found = decide("lda", X[:150], y[:150], test, C=1e9)
-    there = LinearDiscriminantAnalysis(solver="lsqr", priors=[0.5, 0.5])
-    theirs = there.fit(X[:150, :6], y[:150]).decision_function(test[:, :6])
-    assert_allclose(found[:, 1] - found[:, 0], theirs, rtol=1e-5)
-    nothing = decide("lda", X[:150], y[:150], np.full((1, 12), np.nan))
-    assert_allclose(nothing, np.log(0.5))
-
-
-def test_lda_without_balance_knows_the_shares_of_the_classes():
-    X, y = make_samples(gaps=0.2)
-    X, y = X[(y == 1) | (np.arange(120) % 4 == 0)], y[(y == 1) | (np.arange(120) % 4 == 0)]
-    even, uneven = (decide("lda", X, y, X, class_weight=one) for one in ("balanced", None))
-    odds = np.diff(np.log(np.bincount(y)))
-    assert_allclose(np.diff(uneven, axis=1), np.diff(even, axis=1) + odds)
 
 
 def test_boosting_sees_what_no_line_separates():

@@ -49,7 +49,7 @@ FillerOption = Annotated[
 ClassifierOption = Annotated[
     str | None,
     typer.Option(
-        help="What sees the selected features: svm, ridge, idfsmec, boosting or lda. By default "
+        help="What sees the selected features: svm, ridge, idfsmec or boosting. By default "
         "each method's own.",
         autocompletion=one_of(_classifiers),
     ),

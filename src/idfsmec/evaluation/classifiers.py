@@ -1,4 +1,4 @@
-"""Classifiers by name: linear SVM, ridge, IDFSMECClassifier, boosting on NaN, LDA by pattern.
+"""Classifiers by name: linear SVM, ridge, IDFSMECClassifier, boosting on NaN.
 
 For each, ``make_NAME`` gives a classifier that can be kept, and ``NAME`` trains and asks at once.
 """
@@ -15,7 +15,6 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import LinearSVC
 
 from idfsmec.prediction import IDFSMECClassifier
-from idfsmec.prediction.pattern_lda import PatternLDA
 from idfsmec.selection.linear_svm import LinearSVM, by_class, svm_decisions
 
 Floats = NDArray[np.float64]
@@ -94,14 +93,3 @@ def boosting(train: Floats, y: Codes, test: Floats, *, n_classes: int, **options
         return values
     counts = np.bincount(y, minlength=n_classes)
     return np.asarray(values - np.log(np.where(counts > 0, counts, y.size) / y.size))
-
-
-def make_lda(*, C: float, class_weight: Any, **_: Any) -> PatternLDA:
-    """Shrinkage LDA on the sample's own pattern of channels."""
-    return PatternLDA(C, class_weight)
-
-
-def lda(train: Floats, y: Codes, test: Floats, *, n_classes: int, **options: Any) -> Floats:
-    """Log probabilities of the discriminants of the features that a sample has."""
-    model = make_lda(**options).fit(train, y)
-    return by_class(model.predict_log_proba(test), model.classes_, n_classes)

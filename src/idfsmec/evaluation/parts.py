@@ -311,4 +311,3 @@ _add_classifier(
     takes=("channels", "groups"),
 )
 _add_classifier("boosting", "boosting", takes_gaps=True, has_cost=False, slope=1.0)
-_add_classifier("lda", "lda", takes_gaps=True, slope=1.0)

@@ -32,7 +32,6 @@ TRUSTED_TYPES = (
     "idfsmec.prediction.harmonizer.SiteHarmonizer",
     "idfsmec.prediction.method.FittedMethod",
     "idfsmec.prediction.method.GapMarks",
-    "idfsmec.prediction.pattern_lda.PatternLDA",
     "idfsmec.prediction.scalp.ScalpSplines",
     "idfsmec.solver.scaling.Scaling",
     "numpy.dtype",
