@@ -24,8 +24,7 @@ from idfsmec.evaluation import METHODS, Method, Protocol, accuracy, find_methods
 from idfsmec.evaluation.method import settings_grid
 from idfsmec.evaluation.tables import TableArrays
 from idfsmec.evaluation.units import plan_folds, run_unit
-from idfsmec.paper import sensitivity
-from idfsmec.paper.experiments import PAPER_GAMMAS, PAPER_LAMS
+from idfsmec.paper import PAPER_GAMMAS, PAPER_LAMS, sensitivity
 from idfsmec.table import FeatureTable
 
 N_FOLDS = len(Protocol().rates) * Protocol().n_splits

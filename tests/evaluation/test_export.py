@@ -7,8 +7,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from idfsmec.evaluation import Protocol, Results, accuracy, resampling
-from idfsmec.paper import sensitivity
-from idfsmec.paper.reproduction import write_tables
+from idfsmec.paper import sensitivity, write_tables
 from idfsmec.table import FeatureTable
 
 from .cohorts import make_cohort

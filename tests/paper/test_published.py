@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from idfsmec.paper.published import DATASETS, published, published_value
+from idfsmec.paper import DATASETS, published, published_value
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from idfsmec import paper
 from idfsmec.cli import app
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol
-from idfsmec.paper import published_value, reproduce, reproduction
+from idfsmec.paper import published_value, reproduce
 from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import Computed
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 PROTOCOL = Protocol(rates=[0.3], n_splits=2, ks=[10], svm_costs=[0.1], n_inner_splits=2)
 #: The small data set goes through nested tuning, the large ones through the paper's protocol.
-AS_THE_PAPER = reproduction.PAPER.with_changes(rates=[0.3], n_splits=2, ks=[10], svm_costs=[0.1])
+AS_THE_PAPER = paper.PAPER.with_changes(rates=[0.3], n_splits=2, ks=[10], svm_costs=[0.1])
 PROTOCOLS = {"modma3": PROTOCOL, "modma128": AS_THE_PAPER, "pred-d003": AS_THE_PAPER}
 METHODS = ["IDFS-MEC", "mRMR"]
 #: Channels of the tables; PRED+CT d003 is read without the mastoids.
@@ -115,7 +116,7 @@ def test_the_folder_becomes_a_report(data_set, reproduction_of):
 
 
 def test_the_command_goes_from_a_release_to_a_page_and_goes_on_from_there(tmp_path, monkeypatch):
-    monkeypatch.setitem(reproduction.PROTOCOLS, "honest", PROTOCOL)
+    monkeypatch.setitem(paper.PROTOCOLS, "honest", PROTOCOL)
     root = WRITERS["modma3"](tmp_path / "release")
     command = ["reproduce", "modma3", "--data", str(root), "--out", str(tmp_path / "out")]
     command += ["--methods", "IDFS-MEC", "--jobs", "1", "--quiet"]
@@ -123,7 +124,7 @@ def test_the_command_goes_from_a_release_to_a_page_and_goes_on_from_there(tmp_pa
     assert first.exit_code == 0, first.output
     assert (tmp_path / "out" / "report.html").exists()
     monkeypatch.setattr(
-        "idfsmec.paper.reproduction.find_recordings",
+        "idfsmec.paper.find_recordings",
         lambda *a, **k: pytest.fail("read again"),
     )
     computed = Computed()

@@ -96,8 +96,8 @@ def reproduce(
     """
     from idfsmec._jobs import count_jobs
     from idfsmec.cli.report import one_thread
+    from idfsmec.paper import find_protocol
     from idfsmec.paper import reproduce as run_reproduction
-    from idfsmec.paper.reproduction import find_protocol
     from idfsmec.report import write_report
 
     chosen = find_protocol(str(protocol)).with_changes(seeds=choose_seeds(seed, seeds))

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from idfsmec.evaluation import Results
-from idfsmec.paper.published import SOURCE
 from idfsmec.report.formatting import listing
 from idfsmec.report.formatting import seconds as as_seconds
 from idfsmec.report.scores import (
@@ -131,6 +130,8 @@ def _draw_published(
     there = table.dropna(subset=["published"])
     if there.empty:
         return
+    from idfsmec.paper import SOURCE  # all methods: few figures need it
+
     ax.scatter(
         there["published"], [names.index(m) for m in there["method"]], marker="D",
         s=[(0.8 * size[c]) ** 2 for c in there["n_channels"]], facecolor=PAPER, edgecolor=MUTED,

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from idfsmec.evaluation import Results, compare_folds, corrected_interval
-from idfsmec.paper.published import published
 from idfsmec.report.formatting import describe_protocol, experiment_protocol
 from idfsmec.report.style import main_method
 
@@ -72,6 +71,8 @@ def published_values(results: Results, experiment: str, table: str) -> dict[str,
     """The paper's values by method, where the table is a data set of it that was reproduced."""
     if results.data_set is None or table != results.data_set:
         return {}
+    from idfsmec.paper import published  # all methods and scikit-learn: few reports need them
+
     values = published(experiment)
     own = values[values["data_set"] == results.data_set]
     return {

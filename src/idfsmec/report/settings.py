@@ -13,7 +13,6 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 from numpy.typing import ArrayLike
 
 from idfsmec.evaluation import Results
-from idfsmec.paper.published import SOURCE
 from idfsmec.report.accuracy import draw_chance, score_limits
 from idfsmec.report.formatting import metric_name
 from idfsmec.report.scores import (
@@ -123,6 +122,8 @@ def plot_ablation(
         )  # fmt: skip
     printed = table["published"].to_numpy(dtype=float)
     if np.isfinite(printed).any():
+        from idfsmec.paper import SOURCE  # all methods: few figures need it
+
         ax.plot(
             printed, rows, "D", markerfacecolor=PAPER, markeredgecolor=MUTED, linestyle="none",
             markersize=6, label=f"published ({SOURCE})",
