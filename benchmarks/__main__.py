@@ -25,7 +25,7 @@ TIMINGS = (
     "grid",
     "cores",
     "gpu",
-    "completion",
+    "imputation",
     "features",
     "methods",
     "scaling",

@@ -47,7 +47,7 @@ from . import (
     table as table,
 )
 from ._version import __version__
-from .prediction import ChannelCompleter, IDFSMECClassifier, IDFSMECRegressor
+from .prediction import ChannelImputer, IDFSMECClassifier, IDFSMECRegressor
 from .selection import (
     IDFSMEC,
     IDFSMECCV,
@@ -62,7 +62,7 @@ from .table import FeatureTable
 __all__ = [
     "IDFSMEC",
     "IDFSMECCV",
-    "ChannelCompleter",
+    "ChannelImputer",
     "CrossChannelReranker",
     "FeatureTable",
     "Summary",

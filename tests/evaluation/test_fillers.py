@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.impute import KNNImputer
 
 from idfsmec.evaluation import FILLERS
-from idfsmec.prediction import ChannelCompleter
+from idfsmec.prediction import ChannelImputer
 from tests.prediction.scalp_maps import smooth_maps
 
 
@@ -41,6 +41,6 @@ def test_what_looks_at_other_channels_is_nearer_to_the_truth_than_the_mean(name,
 
 def test_names_stand_for_what_they_say():
     assert isinstance(FILLERS["neighbours"].build(), KNNImputer)
-    assert isinstance(FILLERS["completion"].build(), ChannelCompleter)
+    assert isinstance(FILLERS["completion"].build(), ChannelImputer)
     assert [name for name, one in FILLERS.items() if one.needs_positions] == ["scalp"]
     assert [name for name, one in FILLERS.items() if one.marks_gaps] == ["indicators"]

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from idfsmec import ChannelCompleter, IDFSMECClassifier
+from idfsmec import ChannelImputer, IDFSMECClassifier
 from tests.conftest import make_channels
 
 
@@ -66,7 +66,7 @@ def expected_of(model, completer, row):
 def test_a_gap_gets_the_expected_decision_drawn_to_the_prior_by_its_variance(cohort):
     X, y, channels = cohort
     model = IDFSMECClassifier(channels).fit(X, y)
-    completer = ChannelCompleter(channels).fit(X)
+    completer = ChannelImputer(channels).fit(X)
     wanted = [expected_of(model, completer, row) for row in X]
     assert_allclose(model.decision_function(X), wanted)
 
@@ -79,7 +79,7 @@ def test_the_model_is_the_mean_of_ridge_on_features_by_score_and_on_factors():
     X, y = X[kept], y[kept]
     alphas = [0.1, 3.0]
     model = IDFSMECClassifier(channels, n_factors=2, alphas=alphas).fit(X, y, groups=y)
-    completer = ChannelCompleter(channels, n_factors=2).fit(X)
+    completer = ChannelImputer(channels, n_factors=2).fit(X)
     weight = compute_sample_weight("balanced", y) / y.size  # two people in all
     trusted = (X - X.mean(axis=0)) / X.std(axis=0)
     trusted *= (model.scores_ / model.scores_.mean() + 0.02) ** 0.25

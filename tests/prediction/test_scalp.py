@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec.montage import channel_positions
-from idfsmec.prediction.scalp import ScalpSplines, spherical_splines
+from idfsmec.prediction.imputer import ScalpSplines, spherical_splines
 from tests.prediction.scalp_maps import NAMES, smooth_maps
 
 

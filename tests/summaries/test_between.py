@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec import FeatureTable, Summary, summarise
 from idfsmec.errors import InputError
-from idfsmec.prediction import ChannelCompleter
 from idfsmec.selection import CrossChannelReranker
 from idfsmec.summaries.alike import harmonize_summaries
 from tests.summaries.test_summaries import by_person, cohort
@@ -21,49 +20,6 @@ def sites_of(table, n_sites=3, seed=0, **options):
     site = {name: rng.integers(n_sites) for name in table.subjects.unique()}
     parts = by_person(table, site)
     return [summarise(part, min_people=1, between=True, **options) for part in parts]
-
-
-def assert_same_completer(found, wanted, X):
-    assert_allclose(found.mean_, wanted.mean_, rtol=1e-9)
-    assert_allclose(found.scale_, wanted.scale_, rtol=1e-9)
-    assert_allclose(found.model_.loadings, wanted.model_.loadings, atol=1e-9)
-    assert_allclose(found.model_.noise, wanted.model_.noise, atol=1e-9)
-    assert_allclose(found.transform(X), wanted.transform(X), rtol=1e-9, atol=1e-9)
-    assert_allclose(found.uncertainty(X), wanted.uncertainty(X), rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.2, 0.5])
-@pytest.mark.parametrize("n_factors", [0, 2])
-def test_a_completer_learns_from_summaries_what_it_learns_from_all_rows(missing, n_factors):
-    table = cohort(40, missing=missing)
-    found = ChannelCompleter(n_factors=n_factors).fit_summaries(sites_of(table))
-    wanted = ChannelCompleter(n_factors=n_factors).fit(table.X)
-    assert found.n_factors_ == n_factors
-    assert found.feature_names_in_.tolist() == wanted.feature_names_in_.tolist()
-    assert found.channel_names_.tolist() == wanted.channel_names_.tolist()
-    assert_same_completer(found, wanted, table.X)
-
-
-def test_sites_may_lack_channels_and_have_more_features_than_samples():
-    table = cohort(8, per_person=1, missing=0.1)
-    parts = by_person(table, {name: int(name[1:]) % 2 for name in table.subjects})
-    parts[1] = parts[1].select_channels(["O2", "F3", "Cz"])
-    kinds = [summarise(part, min_people=1, labels=["HC", "MDD"], between=True) for part in parts]
-    joined = FeatureTable.concat(parts)
-    found = ChannelCompleter(n_factors=1).fit_summaries(kinds)
-    wanted = ChannelCompleter(n_factors=1).fit(joined.X)
-    assert found.feature_names_in_.tolist() == wanted.feature_names_in_.tolist()
-    assert_same_completer(found, wanted, joined.X)
-
-
-def test_a_constant_feature_and_a_channel_that_nobody_has_stay_what_they_are():
-    table = cohort(20, missing=0.0)
-    X = table.X.reset_index(drop=True)
-    X["Cz__alpha"] = 3.3
-    X[[column for column in X if column.startswith("T7")]] = np.nan
-    table = FeatureTable(X, table.y, table.subjects)
-    found = ChannelCompleter(n_factors=2).fit_summaries(sites_of(table))
-    assert_same_completer(found, ChannelCompleter(n_factors=2).fit(table.X), table.X)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
@@ -89,7 +45,7 @@ def rows_told(table, summary):
     return np.array([pair in told for pair in pairs])
 
 
-def test_rare_patterns_are_withheld_and_the_completer_learns_from_the_others():
+def test_rare_patterns_are_withheld():
     table = cohort(120, missing=0.15)
     with pytest.warns(UserWarning, match="Withheld: products between channels of class HC for"):
         summary = summarise(table, min_people=8, n_folds=1, between=True)
@@ -98,8 +54,6 @@ def test_rare_patterns_are_withheld_and_the_completer_learns_from_the_others():
     assert all(n == 0 or n >= 8 for one in summary.patterns for n in one.people)
     kept = table.take(told)
     assert sum(one.count.sum() for one in summary.patterns) == len(kept)
-    wanted = ChannelCompleter(n_factors=2).fit(kept.X)
-    assert_same_completer(ChannelCompleter(n_factors=2).fit_summaries([summary]), wanted, table.X)
     said = summary.describe()
     assert "products between channels of class MDD for" in said
     assert "Exactly F3, Cz, O2, T7: " in said
@@ -167,11 +121,7 @@ def test_what_cannot_be_done_is_said(tmp_path):
     table = cohort(30)
     summary = summarise(table, min_people=1)
     with pytest.raises(InputError, match="between=True"):
-        ChannelCompleter().fit_summaries([summary])
-    with pytest.raises(InputError, match="between=True"):
         CrossChannelReranker().fit_summaries([summary])
-    with pytest.raises(InputError, match="give a number"):
-        ChannelCompleter(n_factors="auto").fit_summaries(sites_of(table))
     with pytest.raises(InputError, match="whole table in memory"):
         summarise(tmp_path, between=True)
     path = table.write(tmp_path / "table.parquet")
@@ -183,8 +133,6 @@ def test_values_of_all_sizes_are_summed_up():
     X = pd.DataFrame(table.X.to_numpy() * 1e150, columns=table.X.columns)
     (summary,) = sites_of(FeatureTable(X, table.y, table.subjects), 1)
     assert all(np.isfinite(one.sum_xx).all() for one in summary.patterns)
-    found = ChannelCompleter(n_factors=2).fit_summaries([summary])
-    assert_same_completer(found, ChannelCompleter(n_factors=2).fit(X), X)
 
 
 @pytest.mark.filterwarnings("ignore:Withheld")

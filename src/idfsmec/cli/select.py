@@ -260,7 +260,7 @@ def _naming(path: Path) -> Iterator[None]:
 def _fit(
     table: FeatureTable, k: int | None, lam: float, gamma: float, tune: bool, folds: HeldOut
 ) -> IDFSMEC:
-    from idfsmec.prediction import ChannelCompleter
+    from idfsmec.prediction import ChannelImputer
     from idfsmec.selection import IDFSMEC, IDFSMECCV
 
     if not tune:
@@ -275,7 +275,7 @@ def _fit(
 
         grid["cv"] = make_folds(table.y, table.subjects, "site", sites=table.sites)
     with shown("choosing lam, gamma and the number of features") as progress:
-        grid |= {"filler": ChannelCompleter(), "progress": progress}
+        grid |= {"filler": ChannelImputer(), "progress": progress}
         search = IDFSMECCV(table.column_channels, **grid)
         search.fit(table.X, table.y, groups=table.subjects)
     best = ", ".join(f"{name} = {value}" for name, value in search.best_params_.items())

@@ -290,8 +290,8 @@ class _Lazily:
 
 register_filler("mean", lazily("idfsmec.evaluation.fillers.training_mean"))
 register_filler("neighbours", lazily("idfsmec.evaluation.fillers.neighbours"))
-register_filler("completion", lazily("idfsmec.prediction.ChannelCompleter"))
-register_filler("scalp", lazily("idfsmec.prediction.scalp.ScalpSplines"))
+register_filler("completion", lazily("idfsmec.prediction.ChannelImputer"))
+register_filler("scalp", lazily("idfsmec.prediction.imputer.ScalpSplines"))
 register_filler("indicators", lazily("idfsmec.evaluation.fillers.training_mean"), marks_gaps=True)
 
 

@@ -1,13 +1,13 @@
 from .classifier import IDFSMECClassifier
-from .completion import ChannelCompleter
 from .harmonizer import SiteHarmonizer
+from .imputer import ChannelImputer
 from .model import Model, fit_model
 from .model_files import TRUSTED_TYPES, load_model, save_model
 from .people import PersonPrediction, Predictions, extract_people, predict_people
 from .regressor import IDFSMECRegressor
 
 __all__ = [
-    "ChannelCompleter",
+    "ChannelImputer",
     "IDFSMECClassifier",
     "IDFSMECRegressor",
     "Model",

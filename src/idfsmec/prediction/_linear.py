@@ -18,9 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from idfsmec._columns import observed_channels
 from idfsmec._parameters import Constraints, SequenceOf, StrOptions, integer, number
-from idfsmec.prediction._samples import standardised
-from idfsmec.prediction.completion import ChannelCompleter
-from idfsmec.prediction.factors import FactorModel
+from idfsmec.prediction.imputer import ChannelImputer, FactorModel, standardise_channels
 from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
 from idfsmec.selection.idfsmec.engine import Engine
 from idfsmec.selection.idfsmec.fits import Fits
@@ -67,11 +65,11 @@ class View:
 
     def seen(self, X: Array) -> tuple[Array, Mask]:
         """Distance from the neutral point, 0 where a channel is missing; who has which channel."""
-        return standardised(X, self.columns, self.scaling, self.usable)
+        return standardise_channels(X, self.columns, self.scaling, self.usable)
 
     def complete(self, X: Array) -> Array:
         """What is expected of every feature, as distance from the neutral point."""
-        return self.factors.complete(*self.seen(X))
+        return self.factors.impute(*self.seen(X))
 
     def candidates(
         self, X: Array, wanted: Array, weights: Array, alphas: Sequence[float]
@@ -236,7 +234,7 @@ class CompletedLinear(ChannelEstimator):
         engine, usable = fits.engine, fits.usable(fold)
         X = engine.X[train]
         X = np.where(usable[engine.channel_of], X, np.nan)
-        completer = ChannelCompleter(engine.channel_of, n_factors=self.n_factors).fit(X)
+        completer = ChannelImputer(engine.channel_of, n_factors=self.n_factors).fit(X)
         centre = self._centre(X, engine.target[train], completer.mean_)
         unit = np.where(completer.scale_ > 0, completer.scale_, np.inf)
         scores = fits.weigh(self.gamma, fold=fold).scores

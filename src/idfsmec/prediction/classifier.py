@@ -29,7 +29,7 @@ _SLOPE, _SLOPES = 2.0, (0.1, 20.0)
 class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
     """Classify samples in which channels are missing.
 
-    Missing channels are completed from those that are there (:class:`ChannelCompleter`), and one
+    Missing channels are completed from those that are there (:class:`ChannelImputer`), and one
     linear model decides on the completed sample. It is an average of ridge regressions on the
     classes which see the features, scaled by their scores of :class:`IDFSMEC`, and the factors
     that channels have in common, more or less of each, with more or less penalty: the better a
@@ -43,7 +43,7 @@ class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
         Of :class:`IDFSMEC`. If you expect the effect in few channels, try 0.01 and 1.1: less is
         taken for redundant then, and good channels are trusted more.
     n_factors : int or "auto", default=5
-        Of :class:`ChannelCompleter`.
+        Of :class:`ChannelImputer`.
     alphas : sequence of float, default=(0.01, 0.03, 0.1, 0.3, 1, 3, 10)
         Penalties of the candidates, where a sample's squared norm is 1 on average.
     cv : int, default=5

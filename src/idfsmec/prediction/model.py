@@ -19,8 +19,8 @@ from idfsmec._columns import split_column
 from idfsmec.errors import InputError
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.prediction.classifier import IDFSMECClassifier
-from idfsmec.prediction.completion import ChannelCompleter
 from idfsmec.prediction.harmonizer import SiteHarmonizer
+from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.sites import harmonize_sites, learn_sites
 from idfsmec.table import FeatureTable
 
@@ -42,7 +42,7 @@ class Model:
     ----------
     estimator : classifier
         Fitted; takes NaN where a channel is missing.
-    completer : ChannelCompleter
+    completer : ChannelImputer
         Fitted on the same samples: its factors tell whether somebody is unlike all of them.
     columns : tuple of str
         ``<channel>__<feature>``, in the order in which the estimator takes them.
@@ -63,7 +63,7 @@ class Model:
     """
 
     estimator: Any
-    completer: ChannelCompleter
+    completer: ChannelImputer
     columns: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -157,7 +157,7 @@ def fit_model(table: FeatureTable, estimator: Any = None, *, harmonize: bool = F
         raise InputError(f"all samples have the label {table.y.iloc[0]!r}: there is no choice.")
     fitted, harmonizer = fit_estimator(estimator, table, harmonize=harmonize)
     X = harmonize_sites(harmonizer, table.X, table.sites)
-    completer = ChannelCompleter().fit(X)
+    completer = ChannelImputer().fit(X)
     model = Model(
         fitted,
         completer,

@@ -14,8 +14,8 @@ from typing import Any
 from idfsmec._files import replacing
 from idfsmec._version import __version__
 from idfsmec.errors import ExistingFileError, InputError
-from idfsmec.prediction.completion import ChannelCompleter
 from idfsmec.prediction.harmonizer import SiteHarmonizer
+from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.model import Model
 
 #: How the files of models end.
@@ -27,12 +27,12 @@ FORMAT_VERSION = 1
 TRUSTED_TYPES = (
     "idfsmec.prediction._linear.View",
     "idfsmec.prediction.classifier.IDFSMECClassifier",
-    "idfsmec.prediction.completion.ChannelCompleter",
-    "idfsmec.prediction.factors.FactorModel",
+    "idfsmec.prediction.imputer.ChannelImputer",
+    "idfsmec.prediction.imputer.FactorModel",
     "idfsmec.prediction.harmonizer.SiteHarmonizer",
     "idfsmec.prediction.method.FittedMethod",
     "idfsmec.prediction.method.GapMarks",
-    "idfsmec.prediction.scalp.ScalpSplines",
+    "idfsmec.prediction.imputer.ScalpSplines",
     "idfsmec.solver.scaling.Scaling",
     "numpy.dtype",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
@@ -204,7 +204,7 @@ def _foreign_types(content: bytes) -> list[str]:
 
 
 def _check_parts(model: Model, classes: Sequence[Any]) -> None:
-    if not isinstance(model.completer, ChannelCompleter):
+    if not isinstance(model.completer, ChannelImputer):
         raise TypeError("there is no completer")
     if not isinstance(model.harmonizer, SiteHarmonizer | None):
         raise TypeError("its harmonizer is none")

@@ -38,7 +38,7 @@ class IDFSMECRegressor(RegressorMixin, CompletedLinear, RankingSelector):
     lam, gamma : float
         Of :class:`IDFSMEC`.
     n_factors : int or "auto", default=5
-        Of :class:`ChannelCompleter`.
+        Of :class:`ChannelImputer`.
     alphas : sequence of float, default=(0.01, 0.03, 0.1, 0.3, 1, 3, 10)
         Penalties of the candidates, where a sample's squared norm is 1 on average.
     cv : int, default=5

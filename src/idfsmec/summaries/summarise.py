@@ -61,8 +61,7 @@ def summarise(
         those of a dataframe withhold nothing: ``min_people`` has to be 1.
     between : bool, default=False
         Also products between channels, by which channels samples have: what
-        :meth:`idfsmec.prediction.ChannelCompleter.fit_summaries` and
-        :meth:`idfsmec.selection.CrossChannelReranker.fit_summaries` need. Patterns of channels
+        :meth:`idfsmec.selection.CrossChannelReranker.fit_summaries` needs. Patterns of channels
         from which anything over fewer than ``min_people`` people would follow are withheld, with
         a warning; a few samples of rare patterns are left out of all sums if that tells more. The
         table is then read whole.

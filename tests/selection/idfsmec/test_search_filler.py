@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.impute import SimpleImputer
 
-from idfsmec import IDFSMECCV, ChannelCompleter
+from idfsmec import IDFSMECCV, ChannelImputer
 from idfsmec.missing import make_gaps
 from tests.evaluation.cohorts import make_cohort
 
@@ -16,7 +16,7 @@ def test_a_filler_takes_the_place_of_the_mean():
         for name, filler in {
             "usual": None,
             "zero": SimpleImputer(strategy="constant", fill_value=0.0),
-            "completed": ChannelCompleter(),
+            "completed": ChannelImputer(),
         }.items()
     }
     scores = {name: one.cv_results_["mean_test_score"] for name, one in fits.items()}

@@ -76,7 +76,7 @@ class IDFSMECCV(SumSearch):
         Inner folds. With an integer and ``groups``, folds are stratified and keep groups
         together; there are fewer where a class has too few samples or groups.
     filler : transformer, optional
-        What stands in for missing values, such as ``ChannelCompleter()``, which ``idfsmec select
+        What stands in for missing values, such as ``ChannelImputer()``, which ``idfsmec select
         --tune`` and the benchmark have; fitted on the training part of each fold, with
         ``channels`` set where it has them. By default the training mean.
     classifier : classifier, optional

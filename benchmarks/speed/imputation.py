@@ -1,6 +1,6 @@
-"""Seconds and memory of ChannelCompleter: many samples, many features, few people.
+"""Seconds and memory of ChannelImputer: many samples, many features, few people.
 
-``python -m benchmarks completion`` fits and transforms tables of factors and noise with half of
+``python -m benchmarks imputation`` fits and transforms tables of factors and noise with half of
 the channels missing, and prints the best of the repetitions, beside scikit-learn's nearest
 neighbours where these end soon. Peak memory is what Python allocated during the fit, in sizes of
 the table.
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.impute import KNNImputer
 
 from benchmarks._timing import markdown
-from idfsmec import ChannelCompleter
+from idfsmec import ChannelImputer
 
 #: Samples, channels, features per channel.
 SIZES = ((20_000, 19, 18), (2000, 128, 18), (91, 60, 16))
@@ -59,8 +59,8 @@ def main() -> None:
     rows = []
     for size in SIZES:
         X, channels = table(*size)
-        five = ChannelCompleter(channels)
-        auto = ChannelCompleter(channels, n_factors="auto")
+        five = ChannelImputer(channels)
+        auto = ChannelImputer(channels, n_factors="auto")
         row = [
             f"{seconds(lambda five=five, X=X: five.fit(X)):.2f}",
             f"{seconds(lambda five=five, X=X: five.transform(X)):.2f}",

@@ -1,0 +1,520 @@
+"""Imputation of missing channels: by factors that all channels share, or by splines on the scalp.
+
+:class:`ChannelImputer` learns a factor model ``x = L z + noise`` of all channels together from
+incomplete samples. The classifier and the regressor stand on it. :class:`ScalpSplines` is the
+usual interpolation over the scalp, applied to features.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.linalg import ArpackError, eigsh
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from idfsmec._columns import SEPARATOR, channel_codes, channel_columns, observed_channels
+from idfsmec._jobs import one_blas_thread
+from idfsmec._parameters import (
+    CheckedEstimator,
+    Constraints,
+    StrOptions,
+    checks_parameters,
+    integer,
+    number,
+)
+from idfsmec.solver import Scaling
+from idfsmec.solver.scaling import FAR
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+#: Numbers of factors that "auto" tries, in this order, until one is worse than the one before.
+CANDIDATES = (1, 2, 3, 5, 8, 12, 20)
+# "auto" splits the observed channels of samples into five folds and holds out three of them, one
+# after the other, in at most so many samples.
+_N_FOLDS, _FOLDS_USED, _SAMPLES_USED = 5, 3, 2000
+# Two irrational steps spread samples and channels evenly over the folds.
+_STEPS = (0.7548776662466927, 0.5698402909980532)
+# From this size on, Lanczos iterations find a few eigenvectors sooner than a decomposition.
+_ITERATE_FROM = 500
+
+
+class ChannelImputer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
+    """Impute missing channels of samples from the channels that were recorded.
+
+    What channels have in common is described by a few factors, and every feature has noise of its
+    own: factor analysis of all channels together, learned from incomplete samples. A missing value
+    becomes its expectation given all observed channels of the sample.
+
+    Parameters
+    ----------
+    channels : array-like of shape (n_features,), optional
+        Label per feature: features of a channel go missing together. By default the part of the
+        column name before the last ``"__"``; if the columns have no such names, every feature is
+        a channel of its own.
+    n_factors : int or "auto", default=5
+        Number of factors; never more than half of the samples or of the features that vary. 0
+        imputes the mean. ``"auto"`` takes the number out of 1, 2, 3, 5, 8, 12 and 20 that
+        restores held-out channels of samples best, and stops at the first that is worse than the
+        one before.
+    ridge : float, default=1.0
+        Penalty on the squared loadings: the larger, the closer to the mean are imputed values.
+    min_noise : float, default=0.02
+        The least share of a feature's variance that the factors leave unexplained.
+    max_iter : int, default=25
+        Rounds of expectation-maximisation, which is deterministic.
+
+    Attributes
+    ----------
+    mean_, scale_ : ndarray of shape (n_features,)
+        Mean and standard deviation over observed values; 0 where there are none, and the latter
+        for constant features.
+    model_ : FactorModel
+        ``loadings`` and ``noise`` variance of the standardised features.
+    n_factors_ : int
+        Factors in use.
+    channel_names_ : ndarray of shape (n_channels,)
+        In order of first appearance.
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only if X has string column names.
+
+    Notes
+    -----
+    A channel some of whose features are NaN at a sample counts as missing there: nothing is
+    learned or concluded from the others, but they stay as they are in the output. Values more
+    than 6 standard deviations from the mean count as 6 away, and stay too.
+
+    A sample without any channel gets the mean, and so does a feature that is related to no other.
+    A constant feature gets its constant. A feature never seen in training gets 0, and its
+    uncertainty is infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from idfsmec import ChannelImputer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 1)) + 0.1 * rng.normal(size=(200, 4))
+    >>> X[rng.random(200) < 0.3, :2] = np.nan  # the first channel fell off
+    >>> imputer = ChannelImputer(["F3", "F3", "F4", "F4"]).fit(X)
+    >>> new = [[np.nan, np.nan, 2.0, 2.0]]
+    >>> imputer.transform(new).round()
+    array([[2., 2., 2., 2.]])
+    >>> imputer.uncertainty(new) < [0.5, 0.5, 0.1, 0.1]
+    array([[ True,  True,  True,  True]])
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "channels": ["array-like", None],
+        "n_factors": [integer(0), StrOptions({"auto"})],
+        "ridge": [number(0, closed="left")],
+        "min_noise": [number(0, 1)],
+        "max_iter": [integer(1)],
+    }
+
+    def __init__(
+        self,
+        channels: ArrayLike | None = None,
+        *,
+        n_factors: int | str = 5,
+        ridge: float = 1.0,
+        min_noise: float = 0.02,
+        max_iter: int = 25,
+    ) -> None:
+        self.channels = channels
+        self.n_factors = n_factors
+        self.ridge = ridge
+        self.min_noise = min_noise
+        self.max_iter = max_iter
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @checks_parameters
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Learn what channels have in common.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN where a channel is missing.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : ChannelImputer
+        """
+        checked: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        names, channels = getattr(self, "feature_names_in_", None), self.channels
+        if channels is None and (names is None or not all(SEPARATOR in name for name in names)):
+            channels = np.arange(checked.shape[1])
+        self.channel_names_, self._columns = channel_columns(channels, checked.shape[1], names)
+        self._scaling = Scaling.learn(checked)
+        self.mean_ = self._scaling.mean
+        self.scale_ = np.where(self._scaling.constant, 0.0, self._scaling.unit)
+        self._never_seen = np.isnan(checked).all(axis=0)
+        values, observed = standardise_channels(checked, self._columns, self._scaling)
+        with one_blas_thread():
+            auto = self.n_factors == "auto"
+            n_factors = self._choose(values, observed) if auto else int(self.n_factors)
+            self.model_ = self._learn(values, observed, n_factors)
+        self.n_factors_ = self.model_.loadings.shape[1]
+        self.n_iter_ = int(self.max_iter)
+        return self
+
+    def _learn(self, values: Array, observed: Mask, n_factors: int) -> FactorModel:
+        return FactorModel.learn(
+            values,
+            observed,
+            channel_codes(self._columns),
+            n_factors,
+            ridge=self.ridge,
+            min_noise=self.min_noise,
+            n_rounds=self.max_iter,
+        )
+
+    def _choose(self, values: Array, observed: Mask) -> int:
+        """Choose the number of factors that restores channels held out of samples best."""
+        step = -(-len(values) // _SAMPLES_USED)
+        values, observed = values[::step], observed[::step]
+        channel = channel_codes(self._columns)
+        steps = [step * np.arange(n) for step, n in zip(_STEPS, observed.shape, strict=True)]
+        fold_of = (_N_FOLDS * (np.add.outer(*steps) % 1.0)).astype(np.intp)
+        best, smallest = 0, np.inf
+        for n_factors in CANDIDATES:
+            loss = 0.0
+            for fold in range(_FOLDS_USED):
+                kept = observed & (fold_of != fold)
+                known = np.where(kept[:, channel], values, 0.0)
+                model = self._learn(known, kept, n_factors)
+                if model.loadings.shape[1] < n_factors:  # the table allows no more factors
+                    return best
+                errors = (values - model.impute(known, kept)) ** 2
+                loss += float(errors[(observed & ~kept)[:, channel]].sum())
+            if loss >= smallest:
+                break
+            best, smallest = n_factors, loss
+        return best
+
+    def _standardise(self, X: ArrayLike) -> tuple[Array, Array, Mask]:
+        """Give samples as they are, as the model takes them, and which channels they have."""
+        check_is_fitted(self, "model_")
+        checked = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
+        )
+        return (checked, *standardise_channels(checked, self._columns, self._scaling))
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Replace NaN by its expectation; observed values stay as they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        checked, values, observed = self._standardise(X)
+        loadings = self.model_.loadings * self.scale_[:, None]
+        expected = self.model_.factors(values, observed) @ loadings.T + self.mean_
+        return np.where(np.isnan(checked), expected, checked)
+
+    def uncertainty(self, X: ArrayLike) -> Array:
+        """Posterior standard deviation of every imputed value, in the units of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            0 where a value was observed; infinite for a feature never seen in training.
+        """
+        checked, values, observed = self._standardise(X)
+        _, covariances = self.model_.posterior(values, observed)
+        loadings = self.model_.loadings
+        products = (loadings[:, :, None] * loadings[:, None, :]).reshape(len(loadings), -1)
+        variances = covariances.reshape(len(covariances), -1) @ products.T + self.model_.noise
+        deviations = np.sqrt(variances) * self.scale_
+        deviations[:, self._never_seen] = np.inf
+        return np.where(np.isnan(checked), deviations, 0.0)
+
+    def factors(self, X: ArrayLike) -> Array:
+        """Posterior means of every sample's factors: ``(n_samples, n_factors_)``."""
+        _, values, observed = self._standardise(X)
+        return self.model_.factors(values, observed)
+
+
+def standardise_channels(
+    X: Array, columns: Sequence[Indices], scaling: Scaling, usable: Mask | bool = True
+) -> tuple[Array, Mask]:
+    """Standardise samples, 0 where the channel is missing; say who has which channel.
+
+    Channels that are not usable count as missing. No value is more than 6 units away.
+    """
+    observed = observed_channels(X, columns) & usable
+    values = scaling.apply(X)
+    values[~observed[:, channel_codes(columns)]] = 0.0
+    return np.clip(values, -FAR, FAR, out=values), observed
+
+
+@dataclass(frozen=True)
+class FactorModel:
+    """Standardised features as loadings times factors plus a noise of their own.
+
+    Attributes
+    ----------
+    loadings : ndarray of shape (n_features, n_factors)
+        Of independent factors of variance 1.
+    noise : ndarray of shape (n_features,)
+        Variance that the factors do not explain.
+    channel : ndarray of shape (n_features,)
+        Number of the channel of every feature.
+    """
+
+    loadings: Array
+    noise: Array
+    channel: Indices
+
+    @classmethod
+    def learn(
+        cls,
+        values: Array,
+        observed: Mask,
+        channel: Indices,
+        n_factors: int,
+        *,
+        ridge: float = 1.0,
+        min_noise: float = 0.02,
+        n_rounds: int = 25,
+    ) -> FactorModel:
+        """Learn by expectation-maximisation; no round makes the observed values less probable.
+
+        Values and observed channels are those of :func:`standardise_channels`; the rest is
+        described in :class:`ChannelImputer`.
+        """
+        n, n_features = values.shape
+        squares = np.einsum("nd,nd->d", values, values)
+        counts = observed.sum(axis=0)[channel]
+        n_factors = min(n_factors, n // 2, int(np.count_nonzero(squares)) // 2)
+        model = cls(
+            _leading_directions(values, observed, n_factors), np.full(n_features, 0.5), channel
+        )
+        weights = observed.T.astype(np.float64)
+        for _ in range(n_rounds):
+            means, covariances = model.posterior(values, observed)
+            # Expected products of factors, summed over the samples that have each channel ...
+            moments = covariances + means[:, :, None] * means[:, None, :]
+            grams = weights @ moments.reshape(n, -1)
+            grams = grams.reshape(len(weights), n_factors, n_factors)[channel]
+            # ... and of features and factors: each feature is a ridge regression on the factors.
+            toward = values.T @ means
+            penalty = ridge * model.noise + 1e-9  # a channel nobody has must stay solvable
+            system = grams + penalty[:, None, None] * np.eye(n_factors)
+            loadings = np.linalg.solve(system, toward[:, :, None])[:, :, 0]
+            left = squares - np.einsum("dq,dq->d", toward + penalty[:, None] * loadings, loadings)
+            noise = np.divide(left, counts, out=np.ones(n_features), where=counts > 0)
+            model = cls(loadings, np.maximum(noise, min_noise), channel)
+        return model
+
+    def posterior(self, values: Array, observed: Mask) -> tuple[Array, Array]:
+        """Mean (n, q) and covariance (n, q, q) of every sample's factors, given its channels."""
+        n_factors = self.loadings.shape[1]
+        weights = self.loadings / self.noise[:, None]
+        products = (self.loadings[:, :, None] * weights[:, None, :]).reshape(len(weights), -1)
+        # Samples with the same channels share a covariance.
+        packed = np.packbits(observed, axis=1)
+        _, first, pattern = np.unique(
+            packed.view(f"V{packed.shape[1]}").ravel(), return_index=True, return_inverse=True
+        )
+        precision = observed[first].astype(np.float64) @ self.per_channel(products)
+        precision = precision.reshape(len(first), n_factors, n_factors) + np.eye(n_factors)
+        covariances = np.linalg.inv(precision)[pattern]
+        return np.einsum("nqr,nr->nq", covariances, values @ weights), covariances
+
+    def factors(self, values: Array, observed: Mask) -> Array:
+        """Expected factors (n, q) of every sample, given its channels."""
+        return self.posterior(values, observed)[0]
+
+    def impute(self, values: Array, observed: Mask) -> Array:
+        """Replace the features of missing channels by their expectation."""
+        expected = self.factors(values, observed) @ self.loadings.T
+        return np.where(observed[:, self.channel], values, expected)
+
+    def per_channel(self, per_feature: Array) -> Array:
+        """Sum the rows of features over each channel's features."""
+        order = np.argsort(self.channel, kind="stable")
+        first = np.searchsorted(self.channel[order], np.arange(self.channel.max() + 1))
+        return np.asarray(np.add.reduceat(per_feature[order], first, axis=0))
+
+
+def _leading_directions(values: Array, observed: Mask, n_factors: int) -> Array:
+    """Start from the principal directions of the samples with 0 where channels are missing.
+
+    The largest comes first, and the largest loading of each is positive. The zeros make
+    directions short, by the share of channels that is missing.
+    """
+    n, n_features = values.shape
+    if n_factors == 0:
+        return np.zeros((n_features, 0))
+    wide = n < n_features
+    sizes, vectors = _largest_eigenvectors(
+        values @ values.T if wide else values.T @ values, n_factors
+    )
+    loadings = values.T @ vectors if wide else vectors * np.sqrt(np.maximum(sizes, 0.0))
+    loadings = loadings[:, ::-1]
+    largest = np.abs(loadings).argmax(axis=0)
+    signs = np.where(loadings[largest, np.arange(n_factors)] < 0, -1.0, 1.0)
+    share = float(observed[:, observed.any(axis=0)].mean())
+    return np.asarray(loadings * signs / np.sqrt(n * max(share, 0.05)))
+
+
+def _largest_eigenvectors(gram: Array, count: int) -> tuple[Array, Array]:
+    """Largest eigenvalues, ascending, with their vectors."""
+    n = len(gram)
+    if n >= _ITERATE_FROM and count <= n // 20:
+        start = np.cos(np.arange(n, dtype=np.float64))  # the same each time
+        with contextlib.suppress(ArpackError):
+            sizes, vectors = eigsh(gram, count, which="LA", v0=start, ncv=4 * count, tol=1e-11)
+            return sizes, vectors
+    sizes, vectors = scipy.linalg.eigh(gram, subset_by_index=[n - count, n - 1])
+    return sizes, vectors
+
+
+class ScalpSplines(TransformerMixin, CheckedEstimator):
+    """Impute missing channels from the others of the same sample by splines on a sphere.
+
+    The values of one feature over the electrodes are a map. As is usual for the signal of a bad
+    channel, the map is interpolated by spherical splines (F. Perrin et al., "Spherical splines for
+    scalp potential and current density mapping", 1989). Nothing is learned from other samples.
+
+    Parameters
+    ----------
+    channels, features : array-like of shape (n_features,), optional
+        Which channel each column belongs to, as a row of ``positions``, and which feature it is.
+    positions : array-like of shape (n_channels, 3), optional
+        Directions of the electrodes from the centre of the head. A channel without one (NaN) takes
+        no part and is imputed as 0, and so are samples without any channel; without ``positions``
+        every missing value becomes 0.
+    stiffness : int, default=4
+        Of the splines; 4 is usual.
+    n_terms : int, default=50
+        Legendre polynomials that are summed.
+    regularization : float, default=1e-5
+        Added to the diagonal of the system that is solved.
+
+    Examples
+    --------
+    >>> positions = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0, -1, 0]])
+    >>> splines = ScalpSplines([0, 1, 2, 3], ["power"] * 4, positions)
+    >>> splines.fit_transform([[1.0, 3.0, np.nan, 3.0], [2.0, 2.0, 2.0, np.nan]]).round(2)
+    array([[1.  , 3.  , 2.94, 3.  ],
+           [2.  , 2.  , 2.  , 2.  ]])
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "channels": ["array-like", None],
+        "features": ["array-like", None],
+        "positions": ["array-like", None],
+        "stiffness": [integer(2)],
+        "n_terms": [integer(1)],
+        "regularization": [number(0)],
+    }
+
+    def __init__(
+        self,
+        channels: ArrayLike | None = None,
+        features: ArrayLike | None = None,
+        positions: ArrayLike | None = None,
+        *,
+        stiffness: int = 4,
+        n_terms: int = 50,
+        regularization: float = 1e-5,
+    ) -> None:
+        self.channels = channels
+        self.features = features
+        self.positions = positions
+        self.stiffness = stiffness
+        self.n_terms = n_terms
+        self.regularization = regularization
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @checks_parameters
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Compute the splines between all electrodes."""
+        checked = validate_data(self, X, ensure_all_finite="allow-nan", dtype=np.float64)
+        self._maps: list[Indices] = []
+        if self.positions is None or self.channels is None:
+            return self
+        positions = np.asarray(self.positions, dtype=np.float64)
+        self._channels = np.asarray(self.channels)
+        n_columns = checked.shape[1]
+        features = np.zeros(n_columns) if self.features is None else np.asarray(self.features)
+        known = np.isfinite(positions).all(axis=1)
+        directions = np.where(known[:, None], positions, 0.0)
+        directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-12)
+        self._splines = spherical_splines(directions @ directions.T, self.stiffness, self.n_terms)
+        usable = known[self._channels]
+        self._maps = [np.flatnonzero((features == name) & usable) for name in np.unique(features)]
+        return self
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Impute missing values; observed values stay as they are."""
+        check_is_fitted(self, "_maps")
+        imputed: Array = validate_data(
+            self, X, reset=False, ensure_all_finite="allow-nan", dtype=np.float64, copy=True
+        )
+        for columns in self._maps:
+            missing = np.isnan(imputed[:, columns])
+            patterns, pattern_of = np.unique(missing, axis=0, return_inverse=True)
+            for code, gone in enumerate(patterns):
+                if gone.any() and not gone.all():
+                    rows = np.flatnonzero(pattern_of.ravel() == code)
+                    values = imputed[np.ix_(rows, columns[~gone])]
+                    weights = self._weights(columns[gone], columns[~gone])
+                    imputed[np.ix_(rows, columns[gone])] = values @ weights.T
+        return np.nan_to_num(imputed, copy=False)
+
+    def _weights(self, missing: Indices, observed: Indices) -> Array:
+        """Weights (n_missing, n_observed) of the observed columns for each missing one."""
+        to, from_ = self._channels[missing], self._channels[observed]
+        size = observed.size
+        system = np.ones((size + 1, size + 1))
+        system[:size, :size] = self._splines[np.ix_(from_, from_)]
+        system[range(size), range(size)] += self.regularization
+        system[size, size] = 0.0
+        targets = np.column_stack([self._splines[np.ix_(to, from_)], np.ones(missing.size)])
+        # The system is symmetric: solving for the targets gives the weights of the values.
+        return np.linalg.lstsq(system, targets.T, rcond=None)[0][:size].T
+
+
+def spherical_splines(cosines: Array, stiffness: int = 4, n_terms: int = 50) -> Array:
+    """Sum the Legendre series of a spherical spline, for cosines of the angles between points.
+
+    Examples
+    --------
+    >>> spherical_splines(np.array([[1.0, -1.0]])).round(4)
+    array([[ 0.0152, -0.0147]])
+    """
+    order = np.arange(1, n_terms + 1)
+    factors = (2 * order + 1) / (order * (order + 1)) ** stiffness / (4 * np.pi)
+    return np.polynomial.legendre.legval(np.clip(cosines, -1.0, 1.0), np.append(0.0, factors))
