@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.quality.classifier import source_table
 from idfsmec.evaluation import train_model
-from idfsmec.missing import make_gaps
+from idfsmec.missing import simulate_missing
 from idfsmec.prediction import predict_people
 from idfsmec.prediction._interval import Intervals
 
@@ -30,7 +30,9 @@ def measure(seed: int, missing: float) -> dict[str, float]:
     subjects = table.subjects.to_numpy().astype(int)
     train, asked = table.take(subjects < TRAINED), table.take(subjects >= TRAINED)
     if missing:
-        train, asked = (make_gaps(one, missing, random_state=seed) for one in (train, asked))
+        train, asked = (
+            simulate_missing(one, missing, random_state=seed) for one in (train, asked)
+        )
     model = train_model(train, n_repeats=2, seed=seed)
     people = predict_people(model, asked).people
     first = model.classes[0]

@@ -27,7 +27,7 @@ from sklearn.svm import LinearSVC
 from idfsmec import IDFSMEC
 from idfsmec._columns import channel_codes, channel_columns
 from idfsmec.features import extract_table
-from idfsmec.missing import make_gaps
+from idfsmec.missing import simulate_missing
 from idfsmec.prediction import IDFSMECClassifier
 from idfsmec.recordings import simulate_cohort
 from idfsmec.solver import (
@@ -228,7 +228,7 @@ def compare(table: FeatureTable, rate: float, repetitions: int) -> dict[str, np.
     _, columns = channel_columns(None, table.X.shape[1], list(table.X.columns))
     found: dict[str, list] = {name: [] for name in METHODS}
     for seed in range(repetitions):
-        X = make_gaps(table, rate, random_state=seed).X.to_numpy()
+        X = simulate_missing(table, rate, random_state=seed).X.to_numpy()
         folds = list(StratifiedGroupKFold(5, shuffle=True, random_state=seed).split(X, y, groups))
         for name, classify in METHODS.items():
             found[name].append(

@@ -19,7 +19,7 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.quality.classifier import source_table, tuned
 from idfsmec._columns import channel_codes, channel_columns
-from idfsmec.missing import make_gaps
+from idfsmec.missing import simulate_missing
 from idfsmec.selection import IDFSMEC, CrossChannelReranker, selection_stability
 from idfsmec.solver import Scaling
 from idfsmec.table import FeatureTable
@@ -57,7 +57,7 @@ def compare(table: FeatureTable, rate: float) -> dict[str, str]:
     scores: dict = {}
     chosen: dict = {}
     for seed in range(REPETITIONS):
-        X = make_gaps(table, rate, random_state=seed).X.to_numpy()
+        X = simulate_missing(table, rate, random_state=seed).X.to_numpy()
         folds = StratifiedGroupKFold(5, shuffle=True, random_state=seed)
         for train, test in folds.split(X, y, groups):
             for name, order in orders(X[train], y[train], channel).items():

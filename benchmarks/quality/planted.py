@@ -30,7 +30,7 @@ from benchmarks._timing import markdown
 from benchmarks.quality._classifier import METRICS, score_classifier
 from idfsmec.evaluation import Protocol, accuracy, find_methods
 from idfsmec.features import extract_to_file
-from idfsmec.missing import PATTERNS, make_gaps
+from idfsmec.missing import PATTERNS, simulate_missing
 from idfsmec.recordings import simulate_cohort
 from idfsmec.selection import IDFSMEC
 from idfsmec.solver import Scaling
@@ -88,7 +88,7 @@ class Planted:
 
     def with_gaps(self, rate: float, pattern: str) -> FeatureTable:
         """The table with more channels missing, always the same ones."""
-        return make_gaps(self.table, rate, pattern, random_state=0) if rate else self.table
+        return simulate_missing(self.table, rate, pattern, random_state=0) if rate else self.table
 
 
 def _simulate(given: argparse.Namespace, seed: int) -> Planted:

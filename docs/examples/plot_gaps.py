@@ -2,7 +2,7 @@
 Five ways in which channels go missing
 ======================================
 
-To see how a selector bears gaps, make them on purpose. :func:`~idfsmec.missing.make_gaps` knows five
+To see how a selector bears gaps, make them on purpose. :func:`~idfsmec.missing.simulate_missing` knows five
 patterns at any rate.
 """
 
@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from idfsmec.missing import make_gaps
+from idfsmec.missing import simulate_missing
 from idfsmec.report import use_style
 from idfsmec.table import FeatureTable
 
@@ -31,7 +31,7 @@ table = FeatureTable(
 patterns = ["random", "recording", "burst", "region", "uneven"]
 fig, axes = plt.subplots(1, 5, figsize=(11, 4), sharey=True)
 for ax, pattern in zip(axes, patterns, strict=True):
-    observed = make_gaps(table, 0.3, pattern, random_state=0).observed.to_numpy()
+    observed = simulate_missing(table, 0.3, pattern, random_state=0).observed.to_numpy()
     ax.imshow(observed, aspect="auto", vmin=0, vmax=2, interpolation="nearest")
     ax.hlines(np.arange(11.5, 96, 12), -0.5, 18.5, color="white", linewidth=1.5)
     ax.set(title=f"{pattern}\n{1 - observed.mean():.0%} missing", xlabel="channel")

@@ -124,7 +124,7 @@ def test_gaps_that_go_with_the_label_are_said(tmp_path):
     options = ["--methods", "random", *SMALL, "--resamples", "0"]
     result = runner.invoke(app, ["benchmark", str(path), "--out", str(out), *options])
     assert result.exit_code == 0, result.output + result.stderr
-    assert "table clinic: Gaps go with the label" in result.stderr
+    assert "table clinic: Missing channels are associated with the label" in result.stderr
     assert "E3: 12 of 12 HC, 0 of 12 MDD" in result.stderr
 
 

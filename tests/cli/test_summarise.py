@@ -8,7 +8,7 @@ from idfsmec import IDFSMEC, IDFSMECCV, FeatureTable, summarise
 from idfsmec.cli import app
 from tests.summaries.test_summaries import by_person, cohort
 
-pytestmark = pytest.mark.filterwarnings("ignore:Gaps go with the label")
+pytestmark = pytest.mark.filterwarnings("ignore:Missing channels are associated with the label")
 runner = CliRunner()
 
 

@@ -16,7 +16,7 @@ from idfsmec.evaluation import (
 from idfsmec.evaluation.rivals import best_rival
 from idfsmec.evaluation.sanity import AnovaF
 from idfsmec.features import extract_to_file
-from idfsmec.missing import make_gaps
+from idfsmec.missing import simulate_missing
 from idfsmec.recordings import simulate_cohort
 from idfsmec.selection import IDFSMEC
 from idfsmec.table import FeatureTable
@@ -169,7 +169,7 @@ def strong_cohort(tmp_path_factory):
 @pytest.mark.parametrize("rate", [0.0, 0.3, 0.5])
 def test_what_is_planted_in_recordings_comes_first(strong_cohort, rate):
     cohort, table = strong_cohort
-    gappy = make_gaps(table, rate, random_state=0) if rate else table
+    gappy = simulate_missing(table, rate, random_state=0) if rate else table
     selector = IDFSMEC().fit(gappy.X, table.y)
     heaviest = selector.channel_names_[np.argsort(-selector.channel_weights_)]
     assert set(heaviest[:5]) == set(cohort.informative_channels)

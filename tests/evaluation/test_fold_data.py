@@ -7,7 +7,7 @@ from idfsmec._remembered import is_fixed
 from idfsmec.evaluation import FILLERS, Filler, Protocol, fold_data, make_folds
 from idfsmec.evaluation.fold_data import load_fold
 from idfsmec.evaluation.tables import TableArrays, table_digest
-from idfsmec.missing import make_gaps
+from idfsmec.missing import simulate_missing
 from idfsmec.table import FeatureTable
 
 from .cohorts import make_cohort
@@ -140,7 +140,7 @@ def test_the_digest_knows_values_labels_subjects_and_columns():
         FeatureTable(table.X, table.y[::-1].reset_index(drop=True), table.subjects),
         FeatureTable(table.X, table.y, table.subjects.str.upper()),
         FeatureTable(table.X.rename(columns={"E1__f1": "E1__g1"}), table.y, table.subjects),
-        make_gaps(table, 0.1, random_state=0),
+        simulate_missing(table, 0.1, random_state=0),
     ]
     digests = {table_digest(one) for one in [table, *others]}
     assert len(digests) == 6

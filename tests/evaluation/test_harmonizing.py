@@ -14,7 +14,7 @@ from idfsmec.evaluation.fold_data import load_fold
 from idfsmec.evaluation.folds import make_folds
 from idfsmec.evaluation.tables import TableArrays
 from idfsmec.evaluation.tuned_method import TunedMethod
-from idfsmec.missing import make_gaps
+from idfsmec.missing import simulate_missing
 from idfsmec.prediction import SiteHarmonizer, fit_model, load_model, predict_people, save_model
 from idfsmec.report import summarise
 from idfsmec.solver.scaling import Scaling
@@ -31,7 +31,7 @@ def wards():
 @pytest.mark.parametrize("folds", ["subject", "site"])
 @pytest.mark.parametrize("gaps", ["everywhere", "selection"])
 def test_a_fold_is_harmonized_by_its_training_samples_alone(wards, folds, gaps):
-    table = make_gaps(wards, 0.2, random_state=0)
+    table = simulate_missing(wards, 0.2, random_state=0)
     arrays = TableArrays.of("t", table)
     protocol = ALIKE.with_changes(folds=folds, gaps=gaps)
     data = load_fold(arrays, protocol, "none", 0.0, 0, 1, True)

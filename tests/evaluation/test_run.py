@@ -10,7 +10,7 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation import Method, Protocol, Results, accuracy, cost
 from idfsmec.evaluation.sanity import AnovaF, RandomOrder
 from idfsmec.evaluation.tables import describe_table
-from idfsmec.missing import make_gaps
+from idfsmec.missing import simulate_missing
 from idfsmec.table import FeatureTable
 
 from .cohorts import Computed, comparable, make_cohort
@@ -187,7 +187,7 @@ def test_another_table_under_an_old_name_is_refused_and_old_names_stay(tmp_path,
 
 
 def test_the_folder_holds_everything_a_reader_needs(tmp_path):
-    table = make_gaps(make_cohort(), 0.1, "recording", 0)
+    table = simulate_missing(make_cohort(), 0.1, "recording", 0)
     results = run(tmp_path, tables={"first": table, "second": make_cohort(seed=1)})
     assert_frame_equal(
         pd.read_csv(tmp_path / "results.csv", dtype={"params": str}).drop(columns="seconds"),

@@ -18,7 +18,7 @@ from idfsmec.evaluation.sanity import AnovaF
 from idfsmec.evaluation.scoring import score_fold
 from idfsmec.evaluation.tables import TableArrays
 from idfsmec.metrics import score_decisions
-from idfsmec.missing import make_gaps
+from idfsmec.missing import simulate_missing
 
 from .cohorts import make_cohort
 
@@ -36,7 +36,9 @@ def test_an_outer_score_is_that_of_a_plain_scikit_learn_pipeline():
     protocol = Protocol(n_splits=4, ks=[4], svm_costs=[0.1])
     train, test = make_folds(table.y, table.subjects, n_splits=4)[2]
     seed = derive_seed("gaps", "random", 0.4, 0, 2)
-    here, there = (make_gaps(table.take(rows), 0.4, random_state=seed) for rows in (train, test))
+    here, there = (
+        simulate_missing(table.take(rows), 0.4, random_state=seed) for rows in (train, test)
+    )
     pipeline = make_pipeline(
         StandardScaler(),
         SimpleImputer(),

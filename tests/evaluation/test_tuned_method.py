@@ -7,14 +7,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from idfsmec.errors import InputError
 from idfsmec.evaluation import FILLERS, METHODS, TunedMethod, register_classifier
 from idfsmec.evaluation.parts import CLASSIFIERS
-from idfsmec.missing import make_gaps
+from idfsmec.missing import simulate_missing
 from idfsmec.prediction import fit_model, load_model, predict_people, save_model
 from tests.evaluation.cohorts import make_cohort
 
 
 @pytest.fixture(scope="module")
 def table():
-    return make_gaps(make_cohort(n_subjects=24, effect=2.0), 0.3, random_state=0)
+    return simulate_missing(make_cohort(n_subjects=24, effect=2.0), 0.3, random_state=0)
 
 
 def placed(table):

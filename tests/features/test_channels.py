@@ -12,7 +12,7 @@ from idfsmec.features import FeatureSettings, extract_features, extract_recordin
 from idfsmec.recordings import Recording, prepare_raw, simulate_cohort
 from idfsmec.table import FeatureTable
 
-NO_POPS = dict.fromkeys(("pop", "pop_relative", "pop_relative_eyes", "pop_alone"), np.inf)
+NO_POPS = {"pop": np.inf}
 
 
 @pytest.fixture

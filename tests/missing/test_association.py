@@ -1,4 +1,4 @@
-"""Gaps that go with the label are found, counted by person and tested exactly."""
+"""Missingness associated with the label is found, counted by subject and tested exactly."""
 
 from math import comb
 
@@ -9,20 +9,20 @@ from scipy.stats import fisher_exact
 
 from idfsmec import FeatureTable
 from idfsmec.missing import (
-    association_of_gaps,
     association_warning,
     describe_association,
-    gaps_by_class,
+    missingness_association,
+    missingness_by_class,
 )
 
 
 @pytest.mark.parametrize("have", [(20, 1), (25, 29), (0, 0), (3, 4), (22, 8), (24, 20)])
 def test_two_classes_are_fishers_exact_test(have):
-    people = (25, 29)
-    y = np.repeat([0, 1], people)
-    observed = np.concatenate([np.arange(n) < k for k, n in zip(have, people, strict=True)])
-    frame = gaps_by_class(observed[:, None], y, None, ["22A"])
-    table = [[k, n - k] for k, n in zip(have, people, strict=True)]
+    subjects = (25, 29)
+    y = np.repeat([0, 1], subjects)
+    observed = np.concatenate([np.arange(n) < k for k, n in zip(have, subjects, strict=True)])
+    frame = missingness_by_class(observed[:, None], y, None, ["22A"])
+    table = [[k, n - k] for k, n in zip(have, subjects, strict=True)]
     assert frame["p"][0] == pytest.approx(fisher_exact(table).pvalue)
     assert frame[["have_0", "n_0", "have_1", "n_1"]].iloc[0].tolist() == [have[0], 25, have[1], 29]
 
@@ -31,7 +31,7 @@ def test_three_classes_are_all_tables_with_the_same_margins():
     y = np.repeat(["a", "b", "c"], [4, 5, 6])
     rng = np.random.default_rng(0)
     observed = rng.random(15) < np.array([0.9, 0.5, 0.2]).repeat([4, 5, 6])
-    p = gaps_by_class(observed[:, None], y, None, ["x"])["p"][0]
+    p = missingness_by_class(observed[:, None], y, None, ["x"])["p"][0]
 
     def chance(labels):
         counts = [observed[labels == one].sum() for one in "abc"]
@@ -41,12 +41,12 @@ def test_three_classes_are_all_tables_with_the_same_margins():
     assert p == pytest.approx(np.mean(np.array(draws) <= chance(y)), abs=0.015)
 
 
-def test_a_person_has_a_channel_that_is_there_in_half_of_the_samples():
-    people = np.repeat(np.arange(8), 4)
-    y = (people >= 4).astype(int)
+def test_a_subject_has_a_channel_that_is_there_in_half_of_the_samples():
+    subjects = np.repeat(np.arange(8), 4)
+    y = (subjects >= 4).astype(int)
     observed = np.tile([True, True, False, False], 8)
-    observed[people >= 4] = np.tile([True, False, False, False], 4)
-    frame = gaps_by_class(observed[:, None], y, people, ["Cz"])
+    observed[subjects >= 4] = np.tile([True, False, False, False], 4)
+    frame = missingness_by_class(observed[:, None], y, subjects, ["Cz"])
     assert frame[["have_0", "have_1"]].iloc[0].tolist() == [4, 0]
     assert not frame["dead"][0]  # some samples of both classes have it
     assert frame["p"][0] == pytest.approx(2 / 70)
@@ -58,18 +58,18 @@ def test_holm_counts_the_channels_that_somebody_lacks():
     observed[10:, 0] = False
     observed[:10, 1] = False
     observed[:3, 2] = False
-    frame = gaps_by_class(observed, y, None, list("abcde"))
+    frame = missingness_by_class(observed, y, None, list("abcde"))
     assert frame["p_holm"][0] == pytest.approx(3 * frame["p"][0])
     assert frame["p_holm"][2] == pytest.approx(frame["p"][2])
     assert frame["p_holm"].tolist()[3:] == [1.0, 1.0]
     assert frame["dead"].tolist() == [True, True, False, False, False]
 
 
-def test_the_warning_names_channels_and_people():
+def test_the_warning_names_channels_and_subjects():
     X = pd.DataFrame({"Cz__a": np.ones(54), "22A__a": np.ones(54)})
     X.loc[[*range(20, 25), *range(26, 54)], "22A__a"] = np.nan
     table = FeatureTable(X, ["HC"] * 25 + ["MDD"] * 29, [f"s{i:02}" for i in range(54)])
-    frame = association_of_gaps(table)
+    frame = missingness_association(table)
     assert describe_association(frame) == ["22A: 20 of 25 HC, 1 of 29 MDD"]
     assert "22A: 20 of 25 HC, 1 of 29 MDD" in association_warning(frame)
     assert association_warning(frame[frame["channel"] == "Cz"]) is None

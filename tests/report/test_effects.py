@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from idfsmec.missing import association_of_gaps
+from idfsmec.missing import missingness_association
 from idfsmec.report import plot_effects, summarise, write_report
 from idfsmec.selection import feature_effects
 from tests.report.make_results import simulate
@@ -84,5 +84,5 @@ def test_effects_and_gaps_by_class_are_facts_of_the_run(results):
         assert ranking[name].to_dict() == pytest.approx(own[name].to_dict())
     assert ranking["direction"].to_dict() == own["direction"].to_dict()
     gaps = pd.DataFrame(results.tables["cohort"]["gaps_by_class"])
-    expected = association_of_gaps(table)
+    expected = missingness_association(table)
     pd.testing.assert_frame_equal(gaps[list(expected)], expected)

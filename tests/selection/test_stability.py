@@ -170,7 +170,7 @@ def test_dead_channels_are_left_out_of_counts(cohort):
 
 
 @pytest.mark.filterwarnings("ignore:Channels that carry nothing")
-@pytest.mark.filterwarnings("ignore:Gaps go with the label")
+@pytest.mark.filterwarnings("ignore:Missing channels are associated with the label")
 def test_sites_tell_the_stability_of_all_their_people():
     table = sums.cohort(80, seed=1)
     site = {name: number % 7 % 3 for number, name in enumerate(table.subjects.unique())}
@@ -186,7 +186,7 @@ def test_sites_tell_the_stability_of_all_their_people():
     assert found.expected_false_ <= 1.0
 
 
-@pytest.mark.filterwarnings("ignore:Gaps go with the label")
+@pytest.mark.filterwarnings("ignore:Missing channels are associated with the label")
 def test_halves_of_sums_are_fits_on_the_people_of_two_folds():
     table = sums.cohort(60, seed=2)
     selector = IDFSMEC(channel_loss="in-sample", n_features_to_select=4)

@@ -11,7 +11,7 @@ from idfsmec.selection import CrossChannelReranker
 from idfsmec.summaries.alike import harmonize_summaries
 from tests.summaries.test_summaries import by_person, cohort
 
-pytestmark = pytest.mark.filterwarnings("ignore:Gaps go with the label")
+pytestmark = pytest.mark.filterwarnings("ignore:Missing channels are associated with the label")
 
 
 def sites_of(table, n_sites=3, seed=0, **options):

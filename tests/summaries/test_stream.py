@@ -15,7 +15,7 @@ from idfsmec.errors import InputError
 from idfsmec.summaries import stream
 from tests.summaries.test_summaries import assert_same_ranking, cohort
 
-pytestmark = pytest.mark.filterwarnings("ignore:Gaps go with the label")
+pytestmark = pytest.mark.filterwarnings("ignore:Missing channels are associated with the label")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from idfsmec._groups import name_folds
 from idfsmec.errors import InputError
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:Gaps go with the label"),
+    pytest.mark.filterwarnings("ignore:Missing channels are associated with the label"),
     pytest.mark.filterwarnings("ignore:Channels that carry nothing"),
     pytest.mark.filterwarnings("ignore:Channels are weighed by the loss on the training samples"),
 ]

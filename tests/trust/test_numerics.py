@@ -12,7 +12,7 @@ from tests.conftest import make_channels
 SAID = (
     "Channels that carry nothing",
     "Channels are weighed by the loss on the training samples",
-    "Gaps go with the label",
+    "Missing channels are associated with the label",
 )
 
 

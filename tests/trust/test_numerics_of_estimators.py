@@ -70,7 +70,7 @@ WIDE_SLOWLY = [pytest.param(name, marks=pytest.mark.slow) for name in WIDE]
 SAID = (
     "Channels that carry nothing",
     "Channels are weighed by the loss on the training samples",
-    "Gaps go with the label",
+    "Missing channels are associated with the label",
     "IDFSMEC(CV|Classifier|Regressor) got no groups",
 )
 

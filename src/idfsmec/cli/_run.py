@@ -267,10 +267,10 @@ def stop_cleanly(out: Path) -> Iterator[None]:
 
 def warn_of_gaps(tables: dict[str, FeatureTable]) -> None:
     """Say for which tables having a channel goes with the label."""
-    from idfsmec.missing import association_of_gaps, association_warning
+    from idfsmec.missing import association_warning, missingness_association
 
     for name, table in tables.items():
-        if said := association_warning(association_of_gaps(table)):
+        if said := association_warning(missingness_association(table)):
             error_console.print(
                 f"table {name}: {said}", style="yellow", markup=False, soft_wrap=True
             )

@@ -25,7 +25,7 @@ from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.shelf import Shelf
 from idfsmec.evaluation.site_folds import Fold, split_remaining_sites
 from idfsmec.evaluation.tables import Codes, Floats, TableArrays
-from idfsmec.missing import make_gap_mask
+from idfsmec.missing import simulate_missing_mask
 from idfsmec.prediction import SiteHarmonizer
 from idfsmec.solver.scaling import Scaling
 
@@ -69,11 +69,11 @@ class Rows:
         return Rows(self.table, self.places)
 
     def with_gaps(self, pattern: str, rate: float, seed: int) -> Rows:
-        """Take channels away; see :func:`idfsmec.missing.make_gap_mask`."""
+        """Take channels away; see :func:`idfsmec.missing.simulate_missing_mask`."""
         if rate == 0:
             return self
         before = self._observed()
-        after = make_gap_mask(
+        after = simulate_missing_mask(
             before,
             rate,
             pattern,  # type: ignore[arg-type]

@@ -40,7 +40,7 @@ class Protocol:
     rates : sequence of float
         Shares of the observed channels that are taken away.
     patterns : sequence of str
-        How gaps lie; see :func:`idfsmec.missing.make_gaps`.
+        How gaps lie; see :func:`idfsmec.missing.simulate_missing`.
     seeds : sequence of int
         Repetitions: each has its own folds and gaps.
     ks : sequence of int

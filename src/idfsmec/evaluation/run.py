@@ -44,7 +44,7 @@ from idfsmec.evaluation.tables import (
     table_digest,
 )
 from idfsmec.evaluation.units import Unit, plan_folds, plan_ranking
-from idfsmec.missing import make_gaps
+from idfsmec.missing import simulate_missing
 from idfsmec.progress import Listener, Progress
 from idfsmec.table import FeatureTable
 
@@ -339,6 +339,6 @@ def _check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> Non
             if protocol.harmonize:
                 check_sites(table)
             if "region" in protocol.patterns:
-                make_gaps(table, 0.1, "region", 0)
+                simulate_missing(table, 0.1, "region", 0)
         except InputError as error:
             raise InputError(f"table {name}: {error}", argument=error.argument) from None

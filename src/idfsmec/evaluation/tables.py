@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from idfsmec._columns import split_column
 from idfsmec.errors import InputError
 from idfsmec.evaluation.chance import ChanceBand, chance_bands
-from idfsmec.missing import association_of_gaps
+from idfsmec.missing import missingness_association
 from idfsmec.montage import channel_positions
 from idfsmec.table import FeatureTable
 
@@ -193,7 +193,7 @@ def describe_table(table: FeatureTable) -> dict[str, Any]:
     dict
         ``channels``, ``features``, ``n_samples``, ``n_subjects``, ``n_classes``, ``labels``
         (samples of each), ``share_missing``, ``montage``, ``gaps_by_class`` (see
-        :func:`idfsmec.missing.gaps_by_class`), ``missing_by_recording`` (subjects, channels, and
+        `idfsmec.missing.missingness_by_class`), ``missing_by_recording`` (subjects, channels, and
         the share of samples in which each channel is missing), and where there are sites
         ``sites``: of each, in the order of folds by site, ``site``, ``n_subjects``, ``labels``.
     """
@@ -208,7 +208,7 @@ def describe_table(table: FeatureTable) -> dict[str, Any]:
         "labels": {str(label): int(count) for label, count in labels.items()},
         "share_missing": float(1.0 - table.observed.to_numpy().mean()),
         "montage": table.info.get("montage"),
-        "gaps_by_class": association_of_gaps(table).to_dict("records"),
+        "gaps_by_class": missingness_association(table).to_dict("records"),
         "missing_by_recording": {
             "subjects": [str(subject) for subject in missing.index],
             "channels": [str(channel) for channel in missing.columns],

@@ -16,7 +16,7 @@ from idfsmec.features.epochs import EpochGrid, PreparedEpochs, prepare_epochs, p
 from idfsmec.features.facts import recording_facts
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.features.signals import Signals, read_signals
-from idfsmec.missing import DetectionLimits, Mains, detect_missing, remove_mains
+from idfsmec.missing import DetectionLimits, LineNoise, detect_missing, remove_line_noise
 from idfsmec.recordings import Recording
 
 # MNE keeps volts; everybody else in this field speaks of microvolts.
@@ -86,7 +86,7 @@ def extract_recording(
     """Compute the features of one recording, with the reasons why channels are missing.
 
     1. EEG channels are picked and get their standard names.
-    2. Mains is taken out, where the spectrum shows it.
+    2. Line noise is removed, where the spectrum shows it.
     3. Channels are marked missing in an epoch if ``info["bads"]`` names them, if an annotation
        that begins with ``BAD`` touches the epoch, if the detection finds no EEG in them, or if
        the signal is constant or not finite.
@@ -115,8 +115,8 @@ def extract_recording(
     """
     settings = settings or FeatureSettings()
     recorded = read_signals(data, settings, sfreq=sfreq, ch_names=ch_names, unit=unit)
-    clean, mains = remove_mains(
-        recorded.data, recorded.sfreq, settings.mains, named=recorded.line_freq
+    clean, mains = remove_line_noise(
+        recorded.data, recorded.sfreq, settings.mains, header_freq=recorded.line_freq
     )
     signals = replace(recorded, data=clean)
     causes, hint = _causes(recorded, signals, mains, settings)
@@ -160,13 +160,13 @@ def extract_recording(
     )
 
 
-def _line_amplitude(mains: Mains, signals: Signals) -> float:
+def _line_amplitude(mains: LineNoise, signals: Signals) -> float:
     """Root mean square of mains in the middle channel, in the unit of the features."""
     others = (-1,) if signals.grid is not None else (0, -1)
     return float(np.median(np.sqrt(np.mean(mains.rms**2, axis=others)))) * _scale(signals)
 
 
-def _line_in_epochs(mains: Mains, signals: Signals) -> NDArray[np.float64]:
+def _line_in_epochs(mains: LineNoise, signals: Signals) -> NDArray[np.float64]:
     """Root mean square of mains by epoch and channel."""
     squares = mains.rms**2
     if signals.grid is None:
@@ -187,7 +187,7 @@ def _file_format(data: Any) -> str:
 def _causes(
     recorded: Signals,
     signals: Signals,
-    mains: Mains,
+    mains: LineNoise,
     settings: FeatureSettings,
 ) -> tuple[dict[str, NDArray[np.bool_]], str]:
     """Where channels are missing, by reason, each of shape (n_epochs, n_channels)."""
@@ -200,7 +200,7 @@ def _causes(
         ch_names=signals.names,
         positions=signals.positions,
         typical_amplitude=settings.typical_amplitude / signals.unit,
-        line_freq=signals.line_freq,
+        header_freq=signals.line_freq,
         limits=DetectionLimits.of(settings.limits),
         removed=(signals.as_epochs(), _line_in_epochs(mains, signals)),
     )

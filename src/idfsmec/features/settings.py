@@ -13,7 +13,7 @@ import numpy as np
 
 from idfsmec.errors import InputError
 from idfsmec.features.registry import DEFAULT_FEATURES, FEATURES, Feature, check_name
-from idfsmec.missing import TYPICAL_AMPLITUDE, DetectionLimits, checked_mains
+from idfsmec.missing import TYPICAL_AMPLITUDE, DetectionLimits, check_line_freq
 
 # Part of every cache key: raise it when the same settings give other numbers than before.
 ALGORITHM_VERSION = 4
@@ -21,13 +21,12 @@ ALGORITHM_VERSION = 4
 REFERENCES = ("keep", "average")
 CHANNEL_CHOICES = ("scalp", "all")
 
-_POPS = ("pop", "pop_relative", "pop_relative_eyes", "pop_alone")
 # What tables that say nothing were made with.
 _BEFORE: dict[str, Any] = {
     "mains": "off",
     "channels": "all",
     "reference": "keep",
-    "limits": dict.fromkeys(_POPS, np.inf),
+    "limits": {"pop": np.inf},
 }
 
 DEFAULT_BANDS: Mapping[str, tuple[float, float]] = MappingProxyType(
@@ -69,7 +68,7 @@ class FeatureSettings:
         nothing is shifted in time; None for signals that are filtered already.
     mains : {"auto", "off"}, float or None
         Mains to take out before the band-pass: 50 or 60 Hz and harmonics where the spectrum shows
-        them, a frequency in Hz, or none; see :func:`idfsmec.missing.remove_mains`.
+        them, a frequency in Hz, or none; see :func:`idfsmec.missing.remove_line_noise`.
     channels : {"scalp", "all"} or sequence of str
         Which EEG channels to use: those for which the montage has a place (if it has one for at
         least half of them), all, or those named, in any spelling.
@@ -120,7 +119,7 @@ class FeatureSettings:
         object.__setattr__(self, "features", FEATURES.resolve(self.features))
         bands = {name: _checked_band(name, edges) for name, edges in self.bands.items()}
         object.__setattr__(self, "bands", bands)
-        object.__setattr__(self, "mains", checked_mains(self.mains) or "off")
+        object.__setattr__(self, "mains", check_line_freq(self.mains) or "off")
         object.__setattr__(self, "channels", _checked_channels(self.channels))
         if self.reference not in REFERENCES:
             raise InputError(f"reference is {self.reference!r}; give one of {REFERENCES}.")

@@ -1,4 +1,4 @@
-"""Which channels are missing: detected, read from what EEG people have, made on purpose."""
+"""Missing channels: detected, read from the marks of other tools, and simulated."""
 
 import lazy_loader
 

@@ -1,56 +1,56 @@
-from ._gap_patterns import PATTERNS
-from ._rules import DetectionLimits
-from .apply import mask_features, mask_table
 from .association import (
-    association_of_gaps,
     association_warning,
     describe_association,
-    gaps_by_class,
-    gaps_of_counts,
+    missingness_association,
+    missingness_by_class,
+    missingness_from_counts,
 )
-from .detect import (
+from .detection import (
     TYPICAL_AMPLITUDE,
     Detection,
+    DetectionLimits,
     detect_missing,
     estimate_typical_amplitude,
     unusable,
 )
-from .gaps import make_gap_mask, make_gaps
-from .mains import MAINS_FREQUENCIES, Mains, checked_mains, remove_mains
-from .observed import (
+from .line_noise import LINE_FREQUENCIES, LineNoise, check_line_freq, remove_line_noise
+from .masks import (
     combine_observed,
+    mask_features,
+    mask_table,
     observed_from_annotations,
     observed_from_bads,
     observed_from_channels,
     observed_from_noisy_channels,
     observed_from_reject_log,
 )
+from .patterns import PATTERNS, simulate_missing, simulate_missing_mask
 
 __all__ = [
-    "make_gaps",
-    "make_gap_mask",
+    "LINE_FREQUENCIES",
     "PATTERNS",
-    "detect_missing",
+    "TYPICAL_AMPLITUDE",
     "Detection",
     "DetectionLimits",
-    "TYPICAL_AMPLITUDE",
+    "LineNoise",
+    "association_warning",
+    "check_line_freq",
+    "combine_observed",
+    "describe_association",
+    "detect_missing",
     "estimate_typical_amplitude",
-    "unusable",
-    "remove_mains",
-    "Mains",
-    "MAINS_FREQUENCIES",
-    "checked_mains",
+    "mask_features",
+    "mask_table",
+    "missingness_association",
+    "missingness_by_class",
+    "missingness_from_counts",
     "observed_from_annotations",
     "observed_from_bads",
     "observed_from_channels",
     "observed_from_noisy_channels",
     "observed_from_reject_log",
-    "combine_observed",
-    "association_of_gaps",
-    "association_warning",
-    "describe_association",
-    "gaps_by_class",
-    "gaps_of_counts",
-    "mask_features",
-    "mask_table",
+    "remove_line_noise",
+    "simulate_missing",
+    "simulate_missing_mask",
+    "unusable",
 ]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from idfsmec._columns import SEPARATOR, channel_columns
 from idfsmec._table_checks import same_info
 from idfsmec.errors import InputError
-from idfsmec.missing.association import gaps_of_counts
+from idfsmec.missing.association import missingness_from_counts
 from idfsmec.solver import Cells, ChannelSums, PatternSums, add_sums
 from idfsmec.solver.patterns import add_patterns, subtract_patterns
 from idfsmec.summaries import _files as files
@@ -196,9 +196,9 @@ class Summary:
         return cls(**files.read(Path(path)))
 
     def missingness(self) -> pd.DataFrame:
-        """Who has each channel, by class; see :func:`idfsmec.missing.gaps_by_class`."""
+        """Who has each channel, by class; see :func:`idfsmec.missing.missingness_by_class`."""
         seen = np.stack([one.count[0].sum(axis=0) > 0 for one in self.sums])
-        return gaps_of_counts(self.have, self.people, seen, self.labels, self.channels)
+        return missingness_from_counts(self.have, self.people, seen, self.labels, self.channels)
 
     def describe(self) -> str:
         """Say in words all that is in it."""

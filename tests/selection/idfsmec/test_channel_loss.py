@@ -10,7 +10,7 @@ from idfsmec._groups import name_folds
 from idfsmec.solver import clipped_error
 from idfsmec.summaries.dealing import value_folds
 
-pytestmark = pytest.mark.filterwarnings("ignore:Gaps go with the label")
+pytestmark = pytest.mark.filterwarnings("ignore:Missing channels are associated with the label")
 
 N_CONTROLS, N_PATIENTS = 25, 29
 

@@ -116,7 +116,7 @@ def test_a_never_observed_channel_gets_no_weight_and_ranks_last(incomplete):
     assert np.isfinite(selector.scores_).all()
 
 
-@pytest.mark.filterwarnings("ignore:Gaps go with the label")
+@pytest.mark.filterwarnings("ignore:Missing channels are associated with the label")
 def test_a_channel_observed_for_one_class_only_gets_no_weight(incomplete):
     X, y, channels = incomplete
     X[y == 1, 5:10] = np.nan
@@ -413,7 +413,9 @@ def test_gaps_that_go_with_the_label_are_said(incomplete):
     X, y, channels = incomplete
     X = X.copy()
     X[np.ix_(np.flatnonzero(y == 1)[12:], np.flatnonzero(channels == channels[0]))] = np.nan
-    with pytest.warns(UserWarning, match=rf"Gaps go with the label.*{channels[0]}: \d+ of \d+ 0"):
+    with pytest.warns(
+        UserWarning, match=rf"associated with the label.*{channels[0]}: \d+ of \d+ 0"
+    ):
         selector = fitted(X, y, channels)
     worst = selector.missingness_.set_index("channel").loc[channels[0]]
     assert worst["have_1"] <= 12

@@ -4,12 +4,12 @@ import numpy as np
 from sklearn.impute import SimpleImputer
 
 from idfsmec import IDFSMECCV, ChannelImputer
-from idfsmec.missing import make_gaps
+from idfsmec.missing import simulate_missing
 from tests.evaluation.cohorts import make_cohort
 
 
 def test_a_filler_takes_the_place_of_the_mean():
-    table = make_gaps(make_cohort(n_subjects=12, effect=2.0), 0.4, random_state=0)
+    table = simulate_missing(make_cohort(n_subjects=12, effect=2.0), 0.4, random_state=0)
     how = {"lams": [1.0], "gammas": [2.0], "n_features_to_select": [2, 6], "cv": 2}
     fits = {
         name: IDFSMECCV(filler=filler, **how).fit(table.X, table.y)

@@ -14,7 +14,7 @@ from idfsmec.solver import Options, channel_weights, clipped_error, solve_channe
 from tests.summaries.test_summaries import assert_same_ranking, by_person, cohort
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:Gaps go with the label"),
+    pytest.mark.filterwarnings("ignore:Missing channels are associated with the label"),
     pytest.mark.filterwarnings("ignore:Channels that carry nothing"),
 ]
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from idfsmec._columns import observed_channels
 from idfsmec._parameters import check_parameters, checks_parameters
-from idfsmec.missing.association import association_warning, gaps_by_class
+from idfsmec.missing.association import association_warning, missingness_by_class
 from idfsmec.selection.effects import feature_effects
 from idfsmec.selection.grid import Setting, rank_each, training_samples
 from idfsmec.selection.idfsmec.engine import table_engine
@@ -105,7 +105,7 @@ class IDFSMEC(FitsSums):
         Iterations of the slowest channel.
     missingness_ : DataFrame
         Who has each channel, by class and by person, with an exact test of whether that goes with
-        the label; see :func:`idfsmec.missing.gaps_by_class`. Where it does, ``fit`` warns.
+        the label; see :func:`idfsmec.missing.missingness_by_class`. Where it does, ``fit`` warns.
     effects_ : DataFrame
         Direction and size of every feature by person; see
         :func:`idfsmec.selection.feature_effects`. Computed when first asked for, from X as it is
@@ -204,7 +204,7 @@ class IDFSMEC(FitsSums):
         engine = self._engine(X, y, groups, sample_weight)
         fits = engine.solve([self.lam])
         fits.warn()
-        self.missingness_ = gaps_by_class(
+        self.missingness_ = missingness_by_class(
             observed_channels(engine.X, engine.columns),
             engine.classes[engine.target],
             engine.groups,

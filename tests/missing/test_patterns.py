@@ -1,4 +1,4 @@
-"""Gaps on purpose: the rate is met, and each pattern lies as it says."""
+"""Simulated missing channels: the rate is met, and each pattern lies as it says."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
-from idfsmec.missing import make_gap_mask, make_gaps
+from idfsmec.missing import simulate_missing, simulate_missing_mask
 from idfsmec.montage import angles_between, channel_positions
 from idfsmec.table import FeatureTable
 
@@ -50,9 +50,9 @@ def cases(draw):
 @pytest.mark.parametrize("pattern", PATTERNS)
 @settings(max_examples=150)
 @given(case=cases())
-def test_the_rate_is_met_and_gaps_stay_gaps(pattern, case):
+def test_the_rate_is_met_and_missing_stay_gaps(pattern, case):
     observed, rate, recordings, seed = case
-    after = make_gap_mask(
+    after = simulate_missing_mask(
         observed,
         rate,
         pattern,
@@ -73,7 +73,9 @@ def test_the_rate_is_met_and_gaps_stay_gaps(pattern, case):
 @given(case=cases())
 def test_no_more_samples_are_emptied_than_the_rate_demands(pattern, case):
     observed, rate, _, seed = case
-    after = make_gap_mask(observed, rate, pattern, seed, positions=directions(observed.shape[1]))
+    after = simulate_missing_mask(
+        observed, rate, pattern, seed, positions=directions(observed.shape[1])
+    )
     had_some = observed.any(axis=1)
     emptied = (had_some & ~after.any(axis=1)).sum()
     assert emptied == max(0, had_some.sum() - after.sum())
@@ -83,21 +85,21 @@ def test_no_more_samples_are_emptied_than_the_rate_demands(pattern, case):
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.95])
 def test_a_table_loses_whole_channels_at_the_asked_rate(pattern, rate):
     table = table_of()
-    gappy = make_gaps(table, rate, pattern, random_state=3)
-    missing = ~gappy.observed.to_numpy()
+    incomplete = simulate_missing(table, rate, pattern, random_state=3)
+    missing = ~incomplete.observed.to_numpy()
     assert missing.mean() == pytest.approx(rate, abs=0.01)
     # All features of a channel go together, and what stays is untouched.
-    by_channel = gappy.X.isna().to_numpy().reshape(len(table), len(TEN_TWENTY), 2)
+    by_channel = incomplete.X.isna().to_numpy().reshape(len(table), len(TEN_TWENTY), 2)
     assert (by_channel.all(axis=2) == missing).all()
     assert (by_channel.any(axis=2) == missing).all()
-    assert gappy.X.where(gappy.X.notna(), table.X).equals(table.X)
+    assert incomplete.X.where(incomplete.X.notna(), table.X).equals(table.X)
     assert table.X.notna().all(axis=None)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_a_seed_makes_the_same_gaps_and_another_seed_others(pattern):
+def test_a_seed_makes_the_same_missing_and_another_seed_others(pattern):
     table = table_of()
-    one, again, other = (make_gaps(table, 0.3, pattern, random_state=s) for s in (1, 1, 2))
+    one, again, other = (simulate_missing(table, 0.3, pattern, random_state=s) for s in (1, 1, 2))
     assert one.equals(again)
     assert not one.observed.equals(other.observed)
 
@@ -105,20 +107,20 @@ def test_a_seed_makes_the_same_gaps_and_another_seed_others(pattern):
 def test_a_generator_and_a_randomstate_are_taken_too():
     table = table_of()
     for make in (np.random.default_rng, np.random.RandomState):
-        assert make_gaps(table, 0.2, random_state=make(4)).equals(
-            make_gaps(table, 0.2, random_state=make(4))
+        assert simulate_missing(table, 0.2, random_state=make(4)).equals(
+            simulate_missing(table, 0.2, random_state=make(4))
         )
 
 
 def test_rate_zero_changes_nothing():
     table = table_of()
     for pattern in PATTERNS:
-        assert make_gaps(table, 0.0, pattern, random_state=0).equals(table)
+        assert simulate_missing(table, 0.0, pattern, random_state=0).equals(table)
 
 
-def test_random_gaps_spare_no_channel_and_no_sample():
+def test_random_missing_spare_no_channel_and_no_sample():
     observed = np.ones((4000, 10), dtype=bool)
-    after = make_gap_mask(observed, 0.4, "random", 0)
+    after = simulate_missing_mask(observed, 0.4, "random", 0)
     gone = ~after
     # Binomial spread: 0.4 +- 5 standard errors, for channels and for neighbours in time alike.
     assert np.abs(gone.mean(axis=0) - 0.4).max() < 5 * np.sqrt(0.24 / 4000)
@@ -126,17 +128,17 @@ def test_random_gaps_spare_no_channel_and_no_sample():
     assert together == pytest.approx(0.16, abs=0.01)
 
 
-def test_recording_gaps_take_a_channel_from_all_rows_of_a_subject():
+def test_recording_missing_take_a_channel_from_all_rows_of_a_subject():
     table = table_of(n_subjects=10)
-    gone = ~make_gaps(table, 0.2, "recording", random_state=0).observed
+    gone = ~simulate_missing(table, 0.2, "recording", random_state=0).observed
     share = gone.groupby(table.subjects.to_numpy()).mean().to_numpy()
     assert set(np.unique(share)) == {0.0, 1.0}
 
 
-def test_recording_gaps_take_one_in_part_where_whole_ones_cannot_meet_the_rate():
+def test_recording_missing_take_one_in_part_where_whole_ones_cannot_meet_the_rate():
     observed = np.ones((40, 2), dtype=bool)
     recordings = np.repeat([0, 1], 20)
-    gone = ~make_gap_mask(observed, 0.1, "recording", 0, recordings=recordings)
+    gone = ~simulate_missing_mask(observed, 0.1, "recording", 0, recordings=recordings)
     assert gone.sum() == 8
     (rows, channels) = np.nonzero(gone)
     assert len(set(channels)) == 1
@@ -144,26 +146,28 @@ def test_recording_gaps_take_one_in_part_where_whole_ones_cannot_meet_the_rate()
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.4, 0.6, 0.9])
-def test_burst_gaps_last_to_the_end_of_the_recording(rate):
+def test_burst_missing_last_to_the_end_of_the_recording(rate):
     table = table_of()
-    gone = ~make_gaps(table, rate, "burst", random_state=0).observed
+    gone = ~simulate_missing(table, rate, "burst", random_state=0).observed
     for _, rows in gone.groupby(table.subjects.to_numpy()):
         assert (np.diff(rows.to_numpy().astype(int), axis=0) >= 0).all()
 
 
-def test_burst_gaps_begin_anywhere_in_a_recording():
+def test_burst_missing_begin_anywhere_in_a_recording():
     recordings = np.repeat(np.arange(50), 20)
-    gone = ~make_gap_mask(np.ones((1000, 8), dtype=bool), 0.25, "burst", 0, recordings=recordings)
+    gone = ~simulate_missing_mask(
+        np.ones((1000, 8), dtype=bool), 0.25, "burst", 0, recordings=recordings
+    )
     lengths = gone.reshape(50, 20, 8).sum(axis=1)
     onsets = 20 - lengths[lengths > 0]
     assert set(onsets) == set(range(1, 20))
 
 
 @pytest.mark.parametrize("channels", [TEN_TWENTY, [f"E{i}" for i in range(1, 129)]])
-def test_region_gaps_are_neighbours(channels):
+def test_region_missing_are_neighbours(channels):
     montage = "GSN-HydroCel-128" if channels[0] == "E1" else None
     table = table_of(channels=channels, info={"montage": montage} if montage else None)
-    gone = ~make_gaps(table, 0.1, "region", random_state=0).observed.to_numpy()
+    gone = ~simulate_missing(table, 0.1, "region", random_state=0).observed.to_numpy()
     angles = angles_between(channel_positions(channels, montage))
     sizes = gone.sum(axis=1)
     for row in gone[sizes > 1]:
@@ -176,36 +180,36 @@ def test_region_gaps_are_neighbours(channels):
     assert np.median(sizes[sizes > 0]) == round(np.sqrt(len(channels)))
 
 
-def test_region_gaps_need_places_and_the_error_says_how_to_give_them():
+def test_region_missing_need_places_and_the_error_says_how_to_give_them():
     table = table_of(channels=["A", "B", "C"])
     with pytest.raises(InputError, match=r"A, B, C are neither in the 10-05 system.*montages"):
-        make_gaps(table, 0.2, "region", random_state=0)
+        simulate_missing(table, 0.2, "region", random_state=0)
 
 
-def test_region_gaps_fall_back_on_10_05_names_where_the_montage_is_of_no_use():
-    plain = make_gaps(table_of(), 0.2, "region", random_state=0).observed
+def test_region_missing_fall_back_on_10_05_names_where_the_montage_is_of_no_use():
+    plain = simulate_missing(table_of(), 0.2, "region", random_state=0).observed
     for montage in ("our own cap", ["biosemi64", "biosemi32"], "GSN-HydroCel-128", None):
         table = table_of(info={"montage": montage})
-        assert make_gaps(table, 0.2, "region", random_state=0).observed.equals(plain)
+        assert simulate_missing(table, 0.2, "region", random_state=0).observed.equals(plain)
 
 
-def test_region_gaps_put_up_with_a_channel_without_a_place():
+def test_region_missing_put_up_with_a_channel_without_a_place():
     table = table_of(channels=["Fp1", "Fp2", "CB1", "O1", "O2"])
-    gappy = make_gaps(table, 0.3, "region", random_state=0)
-    assert (~gappy.observed).to_numpy().mean() == pytest.approx(0.3, abs=0.01)
+    incomplete = simulate_missing(table, 0.3, "region", random_state=0)
+    assert (~incomplete.observed).to_numpy().mean() == pytest.approx(0.3, abs=0.01)
 
 
 def test_uneven_rates_differ_between_channels_far_more_than_by_chance():
     observed = np.ones((500, 19), dtype=bool)
-    uneven = (~make_gap_mask(observed, 0.3, "uneven", 0)).mean(axis=0)
-    even = (~make_gap_mask(observed, 0.3, "random", 0)).mean(axis=0)
+    uneven = (~simulate_missing_mask(observed, 0.3, "uneven", 0)).mean(axis=0)
+    even = (~simulate_missing_mask(observed, 0.3, "random", 0)).mean(axis=0)
     assert uneven.std() > 5 * even.std()
     assert uneven.min() < 0.1
     assert uneven.max() > 0.6
 
 
-def test_gaps_are_written_down_in_info():
-    twice = make_gaps(make_gaps(table_of(), 0.1, "burst", 7), 0.2, random_state=8)
+def test_missing_are_written_down_in_info():
+    twice = simulate_missing(simulate_missing(table_of(), 0.1, "burst", 7), 0.2, random_state=8)
     assert list(twice.info["gaps"]) == [
         {"rate": 0.1, "pattern": "burst", "random_state": 7},
         {"rate": 0.2, "pattern": "random", "random_state": 8},
@@ -216,13 +220,13 @@ def test_gaps_are_written_down_in_info():
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0, 1.5, float("nan")])
 def test_an_impossible_rate_is_refused(rate):
-    with pytest.raises(InputError, match="rate of gaps"):
-        make_gaps(table_of(), rate)
+    with pytest.raises(InputError, match="missing rate"):
+        simulate_missing(table_of(), rate)
 
 
 def test_an_unknown_pattern_is_refused_with_the_known_ones():
     with pytest.raises(InputError, match="random, recording, burst, region, uneven"):
-        make_gaps(table_of(), 0.1, "stripes")
+        simulate_missing(table_of(), 0.1, "stripes")
 
 
 @pytest.mark.parametrize(
@@ -236,6 +240,6 @@ def test_an_unknown_pattern_is_refused_with_the_known_ones():
 )
 def test_arrays_that_do_not_fit_are_refused(given, message):
     with pytest.raises(InputError, match=message):
-        make_gap_mask(np.ones((4, 2), dtype=bool), 0.5, **given)
+        simulate_missing_mask(np.ones((4, 2), dtype=bool), 0.5, **given)
     with pytest.raises(InputError, match="axes"):
-        make_gap_mask(np.ones(4, dtype=bool), 0.5)
+        simulate_missing_mask(np.ones(4, dtype=bool), 0.5)

@@ -1,14 +1,16 @@
-"""Which channel is observed in which epoch, read from what EEG people already have."""
+"""Read which channel is observed in which epoch from MNE objects and other marks, and apply it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from idfsmec.errors import InputError
+from idfsmec.table import FeatureTable
 
 if TYPE_CHECKING:
     import autoreject
@@ -30,7 +32,7 @@ def observed_from_bads(
         A manifest's text such as ``"Fp1;F7"``, names, or an MNE object whose ``info["bads"]``
         counts. None, NaN and ``""`` mean no bad channels.
     ch_names : sequence of str
-        The channels to answer for.
+        The channels of the mask.
     n_epochs : int
         The number of epochs.
 
@@ -56,15 +58,18 @@ def observed_from_bads(
 
     info = bads if isinstance(bads, mne.Info) else getattr(bads, "info", None)
     if info is not None:
-        return _all_epochs(set(info["bads"]), ch_names, n_epochs)
-    names = _names(bads)
+        return _all_epochs(info["bads"], ch_names, n_epochs)
+    if bads is None or (isinstance(bads, float) and np.isnan(bads)):
+        bads = ()
+    parts = bads.split(";") if isinstance(bads, str) else bads
+    names = [str(name).strip() for name in parts if str(name).strip()]
     unknown = [name for name in names if name not in set(ch_names)]
     if unknown:
         raise InputError(
             f"bad channel {unknown[0]!r} is not a channel of the recording, which has "
             f"{', '.join(ch_names)}: mend the name or take it out"
         )
-    return _all_epochs(set(names), ch_names, n_epochs)
+    return _all_epochs(names, ch_names, n_epochs)
 
 
 def observed_from_channels(
@@ -114,7 +119,7 @@ def observed_from_annotations(
         are taken as seconds from the first sample. Epochs keep the annotations of the Raw that
         they were cut from, and know their own times.
     ch_names : sequence of str
-        The channels to answer for.
+        The channels of the mask.
     starts : array-like of shape (n_epochs,)
         Where each epoch begins, in seconds from the recording's first sample; not for Epochs.
     duration : float
@@ -140,7 +145,11 @@ def observed_from_annotations(
     import mne
 
     if isinstance(annotations, mne.BaseEpochs):
-        starts, duration = _times(annotations)
+        # Events count the samples of the recording, which was faster where epochs were resampled.
+        sfreq = float(annotations.info["sfreq"])
+        rate = float(getattr(annotations, "_raw_sfreq", sfreq))
+        starts = annotations.events[:, 0] / rate + annotations.times[0]
+        duration = len(annotations.times) / sfreq
         marks = annotations.annotations or ()
     elif starts is None or duration is None:
         raise InputError("starts and duration must be given: they say where the epochs lie")
@@ -151,7 +160,7 @@ def observed_from_annotations(
         marks = annotations.annotations
     first = np.asarray(starts, dtype=float)
     marked = [mark for mark in marks if mark["description"].upper().startswith("BAD")]
-    observed = _all_epochs(set(), ch_names, len(first))
+    observed = _all_epochs((), ch_names, len(first))
     for name in ch_names:
         spans = [
             (mark["onset"], mark["onset"] + mark["duration"])
@@ -177,7 +186,7 @@ def observed_from_reject_log(
     reject_log : autoreject.RejectLog
         ``labels`` says 0 good, 1 bad, 2 bad and interpolated; NaN was not looked at.
     ch_names : sequence of str, optional
-        The channels to answer for, all of the log if left out. Channels the log does not have
+        The channels of the mask, all of the log if left out. Channels the log does not have
         count as observed.
     interpolated : bool
         Whether interpolated channels count as observed. Their signal was made from their
@@ -220,7 +229,7 @@ def observed_from_noisy_channels(
     noisy : pyprep.NoisyChannels
         After ``find_all_bads()`` or some of its parts.
     ch_names : sequence of str
-        The channels to answer for.
+        The channels of the mask.
     n_epochs : int
         The number of epochs; PREP judges whole recordings.
 
@@ -229,17 +238,17 @@ def observed_from_noisy_channels(
     DataFrame of shape (n_epochs, n_channels), bool
         True where observed; columns are ``ch_names``.
     """
-    return _all_epochs({str(name) for name in noisy.get_bads()}, ch_names, n_epochs)
+    return _all_epochs(map(str, noisy.get_bads()), ch_names, n_epochs)
 
 
 def combine_observed(*observed: pd.DataFrame) -> pd.DataFrame:
-    """Join several answers: a channel is observed where none of them says it is missing.
+    """Combine masks: a channel is observed where none of them says it is missing.
 
     Parameters
     ----------
     *observed : DataFrame of shape (n_epochs, n_channels), bool
-        Answers about the same epochs. The result has the channels of all; one that does not
-        speak of a channel has nothing against it.
+        Masks of the same epochs. The result has the channels of all; a mask without a channel
+        has nothing against it.
 
     Returns
     -------
@@ -247,9 +256,9 @@ def combine_observed(*observed: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> one = pd.DataFrame({"Fp1": [True, False]})
-    >>> two = pd.DataFrame({"Fp1": [True, True], "Fp2": [False, True]})
-    >>> combine_observed(one, two)
+    >>> marked = pd.DataFrame({"Fp1": [True, False]})
+    >>> detected = pd.DataFrame({"Fp1": [True, True], "Fp2": [False, True]})
+    >>> combine_observed(marked, detected)
          Fp1    Fp2
     0   True  False
     1  False   True
@@ -258,7 +267,7 @@ def combine_observed(*observed: pd.DataFrame) -> pd.DataFrame:
         raise InputError("there is nothing to combine")
     lengths = {len(frame) for frame in observed}
     if len(lengths) > 1:
-        raise InputError(f"the answers are about different numbers of epochs: {sorted(lengths)}")
+        raise InputError(f"the masks have different numbers of epochs: {sorted(lengths)}")
     channels = list(dict.fromkeys(name for frame in observed for name in frame.columns))
     joint = np.logical_and.reduce(
         [frame.reindex(columns=channels, fill_value=True).to_numpy(bool) for frame in observed]
@@ -266,16 +275,91 @@ def combine_observed(*observed: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(joint, columns=pd.Index(channels))
 
 
-def _names(bads: str | Iterable[str] | Any | None) -> list[str]:
-    if bads is None or (isinstance(bads, float) and np.isnan(bads)):
-        return []
-    parts = bads.split(";") if isinstance(bads, str) else bads
-    return [str(name).strip() for name in parts if str(name).strip()]
+def mask_features(features: np.ndarray, observed: np.ndarray | pd.DataFrame) -> np.ndarray:
+    """Set features to NaN where their channel is not observed.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_samples, n_channels, n_features) or (n_samples, n_channels)
+        Numbers per sample and channel.
+    observed : array-like of shape (n_samples, n_channels), bool
+        False where the channel is missing.
+
+    Returns
+    -------
+    ndarray
+        A new array of float64.
+
+    Examples
+    --------
+    >>> mask_features(np.ones((1, 2, 2)), [[True, False]])
+    array([[[ 1.,  1.],
+            [nan, nan]]])
+    """
+    seen = np.asarray(observed, dtype=bool)
+    values = np.array(features, dtype=float)
+    if values.ndim not in (2, 3) or values.shape[:2] != seen.shape:
+        raise InputError(
+            f"features of shape {values.shape} do not go with observed of shape {seen.shape}: "
+            "the first two axes are samples and channels"
+        )
+    values[~seen] = np.nan
+    return values
 
 
-def _all_epochs(missing: set[str], ch_names: Sequence[str], n_epochs: int) -> pd.DataFrame:
-    here = np.array([name not in missing for name in ch_names], dtype=bool)
-    return pd.DataFrame(np.tile(here, (n_epochs, 1)), columns=pd.Index(list(ch_names)))
+def mask_table(table: FeatureTable, observed: np.ndarray | pd.DataFrame) -> FeatureTable:
+    """Set a table's features to NaN where their channel is not observed.
+
+    What is missing in the table stays missing.
+
+    Parameters
+    ----------
+    table : FeatureTable
+        The features.
+    observed : DataFrame or ndarray of shape (n_samples, n_channels), bool
+        A DataFrame's columns are channels; channels of the table that it does not have are left
+        alone. An array's columns are ``table.channels``.
+
+    Returns
+    -------
+    FeatureTable
+        A new table.
+
+    Examples
+    --------
+    >>> X = pd.DataFrame({"Fp1__mean": [1.0, 2.0], "Fp2__mean": [3.0, 4.0]})
+    >>> table = FeatureTable(X, ["HC", "MDD"], ["a", "b"])
+    >>> mask_table(table, pd.DataFrame({"Fp2": [True, False]})).X
+             Fp1__mean  Fp2__mean
+    subject
+    a              1.0        3.0
+    b              2.0        NaN
+    """
+    channels = table.channels
+    if not isinstance(observed, pd.DataFrame):
+        array = np.asarray(observed, dtype=bool)
+        if array.ndim != 2 or array.shape[1] != len(channels):
+            raise InputError(
+                f"observed has the shape {array.shape}; the table has {len(table)} samples and "
+                f"{len(channels)} channels"
+            )
+        observed = pd.DataFrame(array, columns=pd.Index(channels))
+    if len(observed) != len(table):
+        raise InputError(f"observed has {len(observed)} rows, the table {len(table)} samples")
+    unknown = [name for name in observed.columns if name not in set(channels)]
+    if unknown:
+        raise InputError(f"the table has no channel {unknown[0]!r}")
+    seen = observed.reindex(columns=channels, fill_value=True).to_numpy(bool)
+    index = {channel: i for i, channel in enumerate(channels)}
+    values = table.X.to_numpy(dtype=float, copy=True)
+    values[~seen[:, [index[channel] for channel in table.column_channels]]] = np.nan
+    return replace(table, X=pd.DataFrame(values, columns=table.X.columns))
+
+
+def _all_epochs(missing: Iterable[str], ch_names: Sequence[str], n_epochs: int) -> pd.DataFrame:
+    """Return the mask of channels that are missing in the whole recording."""
+    observed = ~np.isin(np.array(ch_names, dtype=object), list(missing))
+    return pd.DataFrame(np.tile(observed, (n_epochs, 1)), columns=pd.Index(list(ch_names)))
 
 
 def _coverage(
@@ -295,11 +379,3 @@ def _coverage(
         covered += np.clip(overlap, 0.0, None)
         reached = max(reached, end)
     return covered, touched
-
-
-def _times(epochs: mne.BaseEpochs) -> tuple[np.ndarray, float]:
-    """Where MNE's epochs begin on the clock of their annotations, and how long they are."""
-    sfreq = float(epochs.info["sfreq"])
-    # Events count the samples of the recording, which was faster where epochs were resampled.
-    rate = float(getattr(epochs, "_raw_sfreq", sfreq))
-    return epochs.events[:, 0] / rate + epochs.times[0], len(epochs.times) / sfreq
