@@ -17,6 +17,7 @@ __all__ = [
     "InputError",
     "RecordingError",
     "UnexpectedRecordingError",
+    "WorkerError",
 ]
 
 
@@ -122,3 +123,9 @@ class UnexpectedRecordingError(RuntimeError):
         super().__init__(message)
         self.source = source
         self.argument = argument
+
+
+class WorkerError(RuntimeError):
+    """Work in other processes or on a cluster cannot go on: a task ends them, or they are gone."""
+
+    argument = "n_jobs"

@@ -1,0 +1,467 @@
+"""Run tasks in parallel through joblib, on this machine or on a Dask cluster.
+
+joblib does the work. This module adds what joblib leaves out: workers end with their parent and
+leave Ctrl-C to it, tasks that were lost with a worker are run again, and what workers share is
+removed even after a kill.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import itertools
+import os
+import pkgutil
+import shutil
+import signal
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import scipy.linalg  # noqa: F401  (the controller below limits only libraries that are loaded)
+from joblib.parallel import get_active_backend
+from threadpoolctl import ThreadpoolController
+
+from idfsmec._version import __version__
+from idfsmec.errors import ArgumentError, InputError, WorkerError
+
+# Looking up the BLAS libraries of the process takes longer than a small fit: once, at import.
+_BLAS = ThreadpoolController()
+# glibc keeps freed memory up to the size of the largest array that it has seen freed; fetching it
+# page by page each time took a third of the time of some computations.
+np.empty(31 * 2**20, dtype=np.uint8)
+#: How many workers a task may take down.
+_MOST_DEATHS = 3
+#: Seconds between two looks whether the parent is still there.
+_WATCH = 1.0
+#: Arrays of so many bytes reach workers as memory maps of one copy.
+_SHARED_FROM = 100_000
+_PREFIX = "idfsmec-shared-"
+_watched = threading.Event()
+
+
+def available_threads() -> int:
+    """Return ``OMP_NUM_THREADS`` where it is set, as in joblib's workers; otherwise all cores.
+
+    Examples
+    --------
+    >>> available_threads() >= 1
+    True
+    """
+    setting = os.environ.get("OMP_NUM_THREADS", "")
+    return int(setting) if setting.isdigit() and int(setting) > 0 else joblib.cpu_count()
+
+
+def count_jobs(n_jobs: int | None) -> int:
+    """Return how many processes a number of jobs means, the way joblib counts.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        So many; -1 is one per core, -2 one fewer, and so on, but at least 1. None: one per core.
+
+    Raises
+    ------
+    ArgumentError
+        It is 0, or not a whole number.
+
+    Examples
+    --------
+    >>> count_jobs(3), count_jobs(-1) == count_jobs(None) == joblib.cpu_count()
+    (3, True)
+    """
+    if n_jobs is None:
+        return joblib.cpu_count()
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ArgumentError(
+            f"n_jobs={n_jobs!r}: give 1 or more, or -1 for one per core", argument="n_jobs"
+        )
+    return int(n_jobs) if n_jobs > 0 else max(joblib.cpu_count() + 1 + int(n_jobs), 1)
+
+
+def one_blas_thread() -> AbstractContextManager:
+    """Limit BLAS to one thread: small matrices gain nothing, and more changes the last digits."""
+    return _BLAS.limit(limits=1, user_api="blas")
+
+
+def run_tasks(
+    function: Callable[[Any], Any], tasks: Iterable[Any], *, n_jobs: int = 1, dask: Any = None
+) -> Iterator[tuple[int, Any]]:
+    """Call a function with each task, and yield results with their tasks' positions.
+
+    Parameters
+    ----------
+    function : callable
+        Called with one task, with one BLAS thread; it starts no further workers. Large arrays
+        that it holds (``functools.partial``) reach processes as read-only memory maps of one
+        copy, and a Dask cluster once. What it raises ends the run and is raised here.
+    tasks : iterable
+        Taken as workers get free, not before.
+    n_jobs : int
+        Processes; with 1 everything is done here, in order. Not used on a cluster.
+    dask : str or distributed.Client, optional
+        A Dask scheduler's address or a client. Without it a cluster given by
+        ``joblib.parallel_config("dask")`` is used, or any other backend named there.
+
+    Yields
+    ------
+    (int, object)
+        Position of a task and what the function returned, as soon as it is there.
+
+    Raises
+    ------
+    WorkerError
+        A task has ended three workers, each of which did nothing else.
+
+    Examples
+    --------
+    >>> sorted(run_tasks(abs, [-3, 2, -1], n_jobs=1))
+    [(0, 3), (1, 2), (2, 1)]
+    """
+    n_jobs = count_jobs(n_jobs)
+    if isinstance(tasks, Sized):
+        n_jobs = min(n_jobs, len(tasks))
+    backend = get_active_backend()[0]
+    if dask is not None:
+        with _connected(dask) as client:
+            yield from _on_dask(function, tasks, client)
+    elif hasattr(backend, "client"):
+        yield from _on_dask(function, tasks, backend.client)
+    elif n_jobs <= 1:
+        for index, task in enumerate(tasks):
+            with one_blas_thread():
+                result = function(task)
+            yield index, result
+    elif type(backend).__name__ in ("LokyBackend", "SequentialBackend"):
+        yield from _in_processes(function, tasks, n_jobs)
+    else:
+        pool = joblib.Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
+        calls = (joblib.delayed(_call)(function, *numbered) for numbered in enumerate(tasks))
+        yield from pool(calls)
+
+
+@contextmanager
+def dask_backend(dask: Any) -> Iterator[None]:
+    """Have joblib use a Dask cluster inside the block, or end in one clear line.
+
+    Parameters
+    ----------
+    dask : str or distributed.Client
+        The address of a scheduler (``tcp://...``) or a client.
+
+    Raises
+    ------
+    InputError
+        No scheduler answers, it has no workers, or ``distributed`` is not installed.
+    """
+    with _connected(dask) as client, joblib.parallel_config("dask", client=client):
+        yield
+
+
+def _call(
+    function: Callable[[Any], Any], index: int, task: Any, parent: int | None = None
+) -> tuple[int, Any]:
+    """Do a task in a worker."""
+    if parent is not None:
+        _end_with(parent)
+    with joblib.parallel_config("sequential"), one_blas_thread():
+        return index, function(task)
+
+
+def _in_processes(
+    function: Callable[[Any], Any], tasks: Iterable[Any], n_jobs: int
+) -> Iterator[tuple[int, Any]]:
+    """Run tasks in processes; after a worker's death those under way are run one at a time.
+
+    Most workers die because memory is short, and one process needs the least; and a task that
+    takes down every worker is known for it.
+    """
+    waiting = enumerate(tasks)
+    under_way: dict[int, Any] = {}
+    broken = True
+    while broken:
+        try:
+            with closing(_outcomes(function, waiting, under_way, n_jobs)) as outcomes:
+                yield from outcomes
+            broken = False
+        except BrokenProcessPool:
+            pass
+        for index, task in list(under_way.items()):
+            yield index, _alone(function, index, task)
+            del under_way[index]
+
+
+def _alone(function: Callable[[Any], Any], index: int, task: Any) -> Any:
+    """Run a task while no other one is run, again if its worker dies."""
+    for _ in range(_MOST_DEATHS):
+        try:
+            ((_, result),) = _outcomes(function, [(index, task)], {}, 2)
+            return result
+        except BrokenProcessPool as error:
+            last = error
+    parts = task if isinstance(task, tuple) else (task,)
+    names = [str(part) for part in parts if isinstance(part, (str, int, Path))]
+    raise WorkerError(
+        f"{', '.join([f'task {index + 1}', *names])}: ended {_MOST_DEATHS} worker processes, "
+        "mostly a sign that memory is short; give fewer, such as n_jobs=1"
+    ) from last
+
+
+def _outcomes(
+    function: Callable[[Any], Any],
+    numbered: Iterable[tuple[int, Any]],
+    under_way: dict[int, Any],
+    n_jobs: int,
+) -> Generator[tuple[int, Any], None, None]:
+    """Run numbered tasks in joblib's processes, which stay for the next run."""
+
+    def calls() -> Iterator[Any]:
+        for index, task in numbered:
+            under_way[index] = task
+            yield joblib.delayed(_call)(function, index, task, os.getpid())
+
+    with joblib.parallel_config("loky", inner_max_num_threads=1):
+        pool = joblib.Parallel(
+            n_jobs,
+            return_as="generator_unordered",
+            batch_size=1,
+            pre_dispatch="n_jobs",  # nothing is begun after a consumer has stopped its tasks
+            max_nbytes=_SHARED_FROM,
+            temp_folder=str(_shared_folder()),
+        )
+    with _deaf_to_ctrl_c():
+        outcomes = pool(calls())
+    try:
+        for index, result in outcomes:
+            del under_way[index]
+            yield index, result
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of joblib, about tasks that it ends
+            outcomes.close()
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Start workers that do not hear Ctrl-C: this process does, and ends them.
+
+    A signal that is blocked here stays blocked in the processes that are started meanwhile. The
+    start of Python's and joblib's resource trackers would end the blocking, so they come before.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    from joblib.externals.loky.backend import resource_tracker as loky_tracker
+
+    for tracker in (resource_tracker, loky_tracker):
+        tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with(parent: int) -> None:
+    """Have this worker end soon after its parent has, and leave Ctrl-C to that one."""
+    if os.name != "posix" or os.getpid() == parent or _watched.is_set():
+        return
+    _watched.set()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@functools.cache
+def _shared_folder() -> Path:
+    """Make this process's folder for arrays that workers share, and remove those of dead ones.
+
+    They hold participants' values: nobody else may read them. joblib removes what it wrote when
+    this process ends, also by a kill; only if all its helpers were killed too something stays,
+    for the next run to remove. A folder belongs to a living process as long as that holds a lock.
+    """
+    base = _shared_base()
+    if os.name != "posix":
+        return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+    for folder in base.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if folder.stat().st_uid == os.getuid():
+                lock = _lock_folder(folder)
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+        with suppress(OSError):  # another process may take it for a dead one's before the lock
+            lock = _lock_folder(folder)
+            folder.stat()
+            break
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _shared_base() -> Path:
+    """Return ``JOBLIB_TEMP_FOLDER``, else Linux's folder in memory if it has room, else disk."""
+    if setting := os.environ.get("JOBLIB_TEMP_FOLDER"):
+        return Path(setting)
+    memory = Path("/dev/shm")  # noqa: S108 - meant, and the folders in it are our own
+    usable = memory.is_dir() and os.access(memory, os.W_OK)
+    roomy = usable and shutil.disk_usage(memory).free > 2**31
+    return memory if roomy else Path(tempfile.gettempdir())
+
+
+def _lock_folder(folder: Path) -> int:
+    """Lock a folder as long as this process lives; fails if another one holds it."""
+    import fcntl  # not on Windows
+
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(number)
+        raise
+    return number
+
+
+@contextmanager
+def _connected(dask: Any) -> Iterator[Any]:
+    """Give a client: the one that is given, or one for the address of a scheduler."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise InputError(
+            f'a Dask cluster needs the package "distributed" ({error}); install idfsmec[dask]'
+        ) from None
+    if isinstance(dask, distributed.Client):
+        yield dask
+        return
+    if str(dask).startswith("tls://"):
+        _check_certificates(dask, distributed.Security().get_tls_config_for_role("client"))
+    try:
+        client = distributed.Client(dask, timeout="15s")
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise InputError(
+            f"no Dask scheduler answers at {dask!r} ({error}); start one with `dask scheduler` "
+            "and workers with `dask worker tcp://... --nthreads 1`"
+        ) from None
+    try:
+        yield client
+    finally:
+        client.close(timeout=10)  # a scheduler that is gone does not answer
+
+
+def _check_certificates(address: str, settings: dict[str, Any]) -> None:
+    """Refuse ``tls://`` without certificates, which Dask keeps in its own configuration."""
+    for name, key in (("ca_file", "CA_FILE"), ("cert", "CLIENT__CERT"), ("key", "CLIENT__KEY")):
+        variable = f"DASK_DISTRIBUTED__COMM__TLS__{key}"
+        file = settings[name]
+        if not file:
+            raise InputError(
+                f"{address} needs certificates: set {variable} to a PEM file, or "
+                "distributed.comm.tls in Dask's configuration"
+            )
+        if "\n" not in file and not Path(file).is_file():
+            raise InputError(f"{file}: there is no such file; {variable} names it")
+
+
+def _on_dask(
+    function: Callable[[Any], Any], tasks: Iterable[Any], client: Any
+) -> Iterator[tuple[int, Any]]:
+    """Run tasks on a cluster, which runs again what it loses with a worker.
+
+    Not by ``joblib.Parallel``: with joblib 1.6 a task that takes down its workers is waited for
+    without end, and a scheduler that dies hands out results that are none.
+    """
+    import distributed
+
+    _check_workers(client)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # large data are meant to be sent, once
+        # As a task, so that it is made again should the only worker that holds it die.
+        shared = client.submit(_identity, function, pure=False)
+    waiting = enumerate(tasks)
+    under_way: dict[Any, int] = {}
+    completed = distributed.as_completed(raise_errors=False)
+    try:
+        while True:
+            room = max(sum(client.nthreads().values()), 1) - len(under_way)
+            for index, task in itertools.islice(waiting, max(room, 0)):
+                future = client.submit(_call, shared, index, task, pure=False)
+                under_way[future] = index
+                completed.add(future)
+            if not under_way:
+                return
+            future = _next_completed(completed, client)
+            index = under_way.pop(future)
+            _check_future(future, index)
+            yield future.result()
+    finally:
+        if client.status == "running":
+            client.cancel([*under_way, shared])
+
+
+def _identity(function: Any) -> Any:
+    return function
+
+
+def _next_completed(completed: Any, client: Any) -> Any:
+    """Wait for a future, but no longer than there is a scheduler."""
+    future = None
+    while client.status == "running" and future is None:
+        if completed.has_ready():
+            future = next(completed)
+        else:
+            time.sleep(0.02)
+    if client.status != "running":
+        raise WorkerError(
+            "the Dask scheduler is gone. What is finished is kept: start scheduler and workers "
+            "again and give the same command to go on"
+        )
+    return future
+
+
+def _check_workers(client: Any) -> None:
+    """Refuse workers that lack this package or have another version; wait for the first one."""
+    client.wait_for_workers(1)
+    try:
+        versions = client.run(pkgutil.resolve_name, "idfsmec._version:__version__")
+    except (ImportError, AttributeError) as error:
+        raise _cannot_load(error) from None
+    for version in set(versions.values()) - {__version__}:
+        raise _cannot_load(f"a worker has idfsmec {version}")
+
+
+def _check_future(future: Any, index: int) -> None:
+    """Refuse a future that a cluster could not even begin, or has lost."""
+    error = future.exception() if future.status == "error" else None
+    for cause in (error, getattr(error, "__cause__", None)):
+        if isinstance(cause, (ImportError, AttributeError)):
+            raise _cannot_load(cause) from None
+    if future.status in ("cancelled", "lost") or type(error).__name__ == "KilledWorker":
+        raise WorkerError(
+            f"task {index + 1}: the Dask cluster lost it ({error or future.status}); give workers "
+            "more memory"
+        )
+
+
+def _cannot_load(reason: object) -> InputError:
+    return InputError(
+        f"the Dask cluster cannot load what it is sent ({reason}); install idfsmec {__version__}, "
+        "and the modules of your own methods, where scheduler and workers run"
+    )
