@@ -136,7 +136,7 @@ def test_a_site_never_seen_goes_by_its_own_samples_or_stays():
     harmonizer = SiteHarmonizer(empirical_bayes=False).fit(X[~new], sites=SITES[~new])
     own = harmonizer.transform(X[new], sites=SITES[new])
     assert_allclose(np.nanmean(own, axis=0), location(X[~new], SITES[~new]), atol=1e-9)
-    harmonizer.set_params(unseen="nothing")
+    harmonizer.set_params(unseen="keep")
     assert_array_equal(harmonizer.transform(X[new], sites=SITES[new]), X[new])
 
 
@@ -200,9 +200,7 @@ def test_the_index_carries_sites_through_pipelines():
     X += 20 * (SITES == "Oslo")[:, None] * rng.choice([-1, 1], (1, 4))
     order = rng.permutation(SITES.size)
     frame = pd.DataFrame(X[order], index=pd.Index(SITES[order], name="site"))
-    pipeline = make_pipeline(
-        SiteHarmonizer(unseen="nothing"), SimpleImputer(), LogisticRegression()
-    )
+    pipeline = make_pipeline(SiteHarmonizer(unseen="keep"), SimpleImputer(), LogisticRegression())
     assert cross_val_score(pipeline, frame, y[order]).mean() > 0.7
 
 
@@ -214,3 +212,98 @@ def test_metadata_routing_hands_on_sites():
         routed = pipeline.transform(X, sites=SITES)
     own = SiteHarmonizer().fit_transform(X, sites=SITES)
     assert_allclose(routed, SimpleImputer().fit_transform(own))
+
+
+def confounded(seed=0, shares=(0.2, 0.5, 0.8), effect=2.0):
+    """Controls and patients, of whom each site has another share; the effect is the same."""
+    rng = np.random.default_rng(seed)
+    sites = np.repeat(["Bern", "Lund", "Oslo"], 100)
+    y = np.where(np.tile(np.arange(100), 3) < 100 * np.repeat(shares, 100), "MDD", "HC")
+    X = rng.normal(size=(300, 6)) + effect * (y == "MDD")[:, None]
+    shift, stretch = rng.normal(0, 5, (3, 6)), rng.uniform(0.5, 2, (3, 6))
+    place = np.repeat(np.arange(3), 100)
+    return X * stretch[place] + shift[place], y, sites
+
+
+def test_with_a_reference_controls_of_all_sites_are_alike_and_the_difference_stays():
+    X, y, sites = confounded()
+    X[::9, 0] = np.nan
+    harmonizer = SiteHarmonizer(reference="HC", empirical_bayes=False)
+    clean = harmonizer.fit_transform(X, y, sites=sites)
+    controls, patients = (
+        np.array([np.nanmean(clean[(sites == s) & (y == k)], axis=0) for s in np.unique(sites)])
+        for k in ("HC", "MDD")
+    )
+    assert_allclose(controls, np.broadcast_to(controls[0], controls.shape), atol=1e-9)
+    away = (patients - controls) / harmonizer.scale_
+    assert np.abs(away.mean(axis=1) - 2).max() < 0.4
+    plain = SiteHarmonizer(empirical_bayes=False).fit(X, sites=sites)
+    kept = plain.transform(X, sites=sites) / plain.scale_
+    plain_away = [np.nanmean(kept[(sites == s) & (y == "HC")], axis=0) for s in ("Bern", "Oslo")]
+    assert (plain_away[0] - plain_away[1] > 0.5).all()  # controls beside many patients sink
+
+
+def test_a_reference_learns_from_the_samples_of_its_class_alone():
+    X, y, sites = confounded()
+    harmonizer = SiteHarmonizer(reference="HC").fit(X, y, sites=sites)
+    alone = SiteHarmonizer().fit(X[y == "HC"], sites=sites[y == "HC"])
+    for name in ("shift_", "stretch_", "mean_", "scale_"):
+        assert_allclose(getattr(harmonizer, name), getattr(alone, name))
+    age = np.random.default_rng(1).normal(size=300)
+    harmonizer.fit(X, y, sites=sites, covariates=age)
+    alone.fit(X[y == "HC"], sites=sites[y == "HC"], covariates=age[y == "HC"])
+    assert_allclose(harmonizer.coef_, alone.coef_)
+
+
+def test_labels_that_are_numbers_can_be_the_reference():
+    X, y, sites = confounded()
+    by_name = SiteHarmonizer(reference="HC").fit(X, y, sites=sites)
+    by_code = SiteHarmonizer(reference=0).fit(X, (y == "MDD").astype(int), sites=sites)
+    assert_array_equal(by_name.shift_, by_code.shift_)
+
+
+@pytest.mark.parametrize("unseen", ["keep", "all"])
+def test_a_site_without_enough_controls_is_named_and_left_or_goes_by_all_its_samples(unseen):
+    X, y, sites = confounded(shares=(0.5, 0.96, 0.5))
+    harmonizer = SiteHarmonizer(reference="HC", unseen=unseen)
+    with pytest.warns(UserWarning, match=rf"'HC': Lund \(4\); they are .*unseen='{unseen}'"):
+        harmonizer.fit(X, y, sites=sites)
+    others = (sites != "Lund") & (y == "HC")
+    two = SiteHarmonizer().fit(X[others], sites=sites[others])
+    assert_allclose(harmonizer.mean_, two.mean_)
+    clean, lund = harmonizer.transform(X, sites=sites), sites == "Lund"
+    assert_allclose(clean[~lund], two.transform(X[~lund], sites=sites[~lund]))
+    wanted = X[lund] if unseen == "keep" else two.transform(X[lund], sites=sites[lund])
+    assert_allclose(clean[lund], wanted)
+    # One sample of it in a test fold gets the same as all of them.
+    assert_allclose(harmonizer.transform(X[lund][:1], sites=sites[lund][:1]), clean[lund][:1])
+
+
+def test_one_site_with_controls_is_left_as_it_is():
+    X, y, sites = confounded(shares=(0.5, 1.0, 1.0))
+    with pytest.warns(UserWarning, match=r"Lund \(0\), Oslo \(0\)"):
+        harmonizer = SiteHarmonizer(reference="HC", unseen="keep").fit(X, y, sites=sites)
+    assert_array_equal(harmonizer.transform(X, sites=sites), X)
+
+
+def test_says_what_a_reference_needs():
+    X, y, sites = confounded()
+    with pytest.raises(ArgumentError, match="needs y"):
+        SiteHarmonizer(reference="HC").fit(X, sites=sites)
+    with pytest.raises(ArgumentError, match=r"'healthy'; the labels are 'HC', 'MDD'"):
+        SiteHarmonizer(reference="healthy").fit(X, y, sites=sites)
+    with pytest.raises(ArgumentError, match=r"y has shape \(10,\) for 300"):
+        SiteHarmonizer(reference="HC").fit(X, y[:10], sites=sites)
+    with pytest.raises(ArgumentError, match="every site has fewer than 90"):
+        SiteHarmonizer(reference="HC", min_samples=90).fit(X, y, sites=sites)
+
+
+def test_the_reference_reaches_a_pipeline_and_a_site_never_seen_needs_no_label():
+    X, y, sites = confounded()
+    frame = pd.DataFrame(X, index=pd.Index(sites, name="site"))
+    pipeline = make_pipeline(SiteHarmonizer(reference="HC"), LogisticRegression())
+    new = sites == "Oslo"
+    pipeline.fit(frame[~new], y[~new])
+    assert pipeline.score(frame[~new], y[~new]) > 0.9
+    known = pipeline[0].transform(frame[new])
+    assert np.abs(known.mean(axis=0) - pipeline[0].mean_).max() < 0.5 * pipeline[0].scale_.max()

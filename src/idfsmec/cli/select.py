@@ -107,7 +107,7 @@ def select(
     give the ranking that all rows in one table would give. All halves are solved
     in one batch by one process, so there is no --jobs.
     """
-    from idfsmec.prediction.sites import harmonize_table
+    from idfsmec.prediction.harmonizer import harmonize_table
     from idfsmec.selection import channel_frame, ranking_frame
 
     paths, output = _paths(tables), Path(output)

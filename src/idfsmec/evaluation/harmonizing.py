@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from idfsmec._entanglement import entanglement, say_entanglement
 from idfsmec.errors import InputError
 from idfsmec.evaluation.tables import TableArrays
-from idfsmec.prediction.harmonizer import SiteHarmonizer
-from idfsmec.prediction.sites import refuse_one_site
+from idfsmec.prediction.harmonizer import SiteHarmonizer, refuse_one_site
 from idfsmec.table import FeatureTable
 
 Floats = NDArray[np.float64]

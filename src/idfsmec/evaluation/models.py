@@ -18,8 +18,8 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation.folds import Fold, make_folds, most_splits
 from idfsmec.evaluation.performance import SHARES, HeldOutPeople, measure
 from idfsmec.evaluation.protocol import Folds
+from idfsmec.prediction.harmonizer import harmonize_sites
 from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
-from idfsmec.prediction.sites import harmonize_sites
 from idfsmec.progress import Listener, Progress
 from idfsmec.table import FeatureTable
 

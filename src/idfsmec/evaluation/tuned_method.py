@@ -28,8 +28,8 @@ from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.scoring import Choice, choose
 from idfsmec.evaluation.tables import TableArrays
 from idfsmec.metrics import mean_decisions
+from idfsmec.prediction.harmonizer import harmonize_sites, learn_sites
 from idfsmec.prediction.method import FittedMethod, GapMarks, calibrate
-from idfsmec.prediction.sites import harmonize_sites, learn_sites
 from idfsmec.solver import Scaling
 from idfsmec.table import FeatureTable
 

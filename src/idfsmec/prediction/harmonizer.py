@@ -1,11 +1,13 @@
-"""SiteHarmonizer: take out what hospitals add to features, learned from samples with gaps."""
+"""SiteHarmonizer: bring the features of all sites to one location and scale, as ComBat does."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags, check_array
@@ -21,30 +23,42 @@ from idfsmec._parameters import (
     integer,
 )
 from idfsmec._table_checks import SITE
-from idfsmec.errors import ArgumentError
-from idfsmec.solver.sites import SiteModel, site_effects
+from idfsmec.errors import ArgumentError, InputError
+from idfsmec.solver.sites import common_location, site_effects, site_moments
+from idfsmec.table import FeatureTable
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+#: Site of all samples of a table that names no sites.
+UNNAMED_SITE = "(not named)"
 
 
 class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
     """Bring the features of all sites to one location and one scale, as ComBat does.
 
-    Each site shifts and stretches each feature. Both are estimated from the values that were
-    observed, drawn towards what the site does to all features (empirical Bayes), and taken out.
-    What covariates explain stays.
+    Each site shifts and stretches each feature. Both are estimated from the observed values, drawn
+    towards what the site does to all features (empirical Bayes), and taken out. What covariates
+    explain stays.
 
     Parameters
     ----------
+    reference : label, optional
+        Learn location and scale of every site from the samples of this class only, such as
+        ``"HC"``, and apply them to all samples. Without, all samples count, and where sites differ
+        in their share of patients, part of the difference between classes is taken out with the
+        sites. `fit` needs `y`; `transform` never uses labels.
     empirical_bayes : bool, default=True
         Draw the shifts of a site towards their mean over features, and its stretches likewise:
         the fewer values, the more. False takes a site's own means and variances as they are.
-    unseen : {"own", "nothing"}, default="own"
-        What becomes of samples of a site that `fit` has not seen. ``"own"`` estimates the site's
-        effects from the samples given to `transform`, without labels, so that what a sample
-        becomes depends on who comes with it. ``"nothing"`` leaves them as they are.
-    min_own : int, default=10
-        An unseen site with fewer samples is left as it is, with a warning.
+    unseen : {"all", "keep"}, default="all"
+        How to treat a site that `fit` has not seen, or of which it has seen fewer than
+        `min_samples` samples of the reference class. ``"all"`` estimates its effects from all its
+        samples, without labels: for an unseen site from those given to `transform`, so that the
+        result for a sample depends on the others given with it. ``"keep"`` leaves it as it is.
+    min_samples : int, default=10
+        An unseen site with fewer samples is left as it is, with a warning. A site with fewer
+        samples of the reference class is not learned from, with a warning.
     require_sites : bool, default=True
         Refuse data without sites. False leaves them as they are.
 
@@ -53,7 +67,8 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
     sites_ : ndarray of shape (n_sites,)
     shift_, stretch_ : ndarray of shape (n_sites, n_features)
         What each site adds to a feature, and what it multiplies deviations by, in units of
-        ``scale_``. Where a site has no value of a feature, what is expected of it.
+        ``scale_``. Where a site has no value of a feature, what is expected of it. 0 and 1 for a
+        site that is left as it is.
     mean_, scale_ : ndarray of shape (n_features,)
         Location over all sites where covariates are 0, and standard deviation within sites.
     coef_ : ndarray of shape (n_covariates, n_features)
@@ -65,14 +80,15 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
     Warns
     -----
     UserWarning
-        A quarter or more of the difference between classes lies between sites (sites explain
-        that much of the labels' variance): harmonizing takes it out with what sites do.
+        Without a reference: a quarter or more of the difference between classes lies between
+        sites (sites explain that much of the labels' variance), and harmonizing takes it out. With
+        one: sites have too few samples of the reference class; each is named.
 
     Notes
     -----
     The model is that of Johnson, Li and Rabinovic (Biostatistics 8, 2007), as used for measures of
     the brain by Fortin et al. (NeuroImage 167, 2018). Missing values stay missing. A feature that
-    does not vary within sites is left as it is. Every sample counts the same: a person with many
+    does not vary within sites is left as it is. Every sample counts the same: a subject with many
     epochs counts as often.
 
     Sites are those given, or else the level ``"site"`` of the index of a DataFrame, which reaches
@@ -97,23 +113,26 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
+        "reference": [object],
         "empirical_bayes": ["boolean"],
-        "unseen": [StrOptions({"own", "nothing"})],
-        "min_own": [integer(2)],
+        "unseen": [StrOptions({"all", "keep"})],
+        "min_samples": [integer(2)],
         "require_sites": ["boolean"],
     }
 
     def __init__(
         self,
         *,
+        reference: Any = None,
         empirical_bayes: bool = True,
-        unseen: str = "own",
-        min_own: int = 10,
+        unseen: str = "all",
+        min_samples: int = 10,
         require_sites: bool = True,
     ) -> None:
+        self.reference = reference
         self.empirical_bayes = empirical_bayes
         self.unseen = unseen
-        self.min_own = min_own
+        self.min_samples = min_samples
         self.require_sites = require_sites
 
     def __sklearn_tags__(self) -> Tags:
@@ -137,12 +156,13 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         X : array-like of shape (n_samples, n_features)
             NaN where a value is missing.
         y : array-like of shape (n_samples,), optional
-            Labels. Nothing is learned from them; they only tell whether to warn.
+            Labels. Without `reference` nothing is learned from them; they only tell whether to
+            warn.
         sites : array-like of shape (n_samples,), optional
             By default the level ``"site"`` of the index of `X`.
         covariates : array-like of shape (n_samples, n_covariates), optional
             Numbers whose effect is kept, such as age, or 0 and 1 for a category. `transform` needs
-            them too, so they must be known of new people.
+            them too, so they must be known of new subjects.
 
         Returns
         -------
@@ -151,21 +171,39 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         values = np.asarray(
             validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         )
-        names = self._sites(X, sites, len(values))
-        self.sites_, member = np.unique(names, return_inverse=True)
-        _warn_if_entangled(member, y)
-        extra = _covariates(covariates, len(values))
-        if extra.shape[1]:
-            _refuse_collinear(member, extra)
-        model = SiteModel.learn(values, member, extra)
-        residuals = model.standardise(values, extra)
-        effects = [
-            site_effects(residuals[member == site], self.empirical_bayes)
-            for site in range(self.sites_.size)
-        ]
-        self.shift_ = np.array([shift for shift, _ in effects])
-        self.stretch_ = np.sqrt([variance for _, variance in effects])
-        self.mean_, self.scale_, self.coef_ = model
+        self.sites_, member = np.unique(
+            self._site_names(X, sites, len(values)), return_inverse=True
+        )
+        n_sites = self.sites_.size
+        numbers = _check_covariates(covariates, len(values))
+        if numbers.shape[1]:
+            _refuse_collinear(member, numbers)
+        learned = np.ones(n_sites, dtype=bool)
+        rows = np.ones(len(values), dtype=bool)
+        if self.reference is None:
+            _warn_of_confounding(member, y)
+        else:
+            rows = self._reference_samples(y, len(values))
+            learned = np.bincount(member[rows], minlength=n_sites) >= self.min_samples
+            self._check_reference(member[rows], learned)
+            rows &= learned[member]
+        self.coef_ = _covariate_effects(values[rows], member[rows], numbers[rows])
+        explained = numbers @ self.coef_
+        moments = site_moments((values - explained)[rows], member[rows], n_sites)
+        shares = np.bincount(member[rows], minlength=n_sites)
+        self.mean_, self.scale_ = common_location(*moments, shares)
+        self.shift_ = np.zeros((n_sites, values.shape[1]))
+        self.stretch_ = np.ones_like(self.shift_)
+        residuals = self._residuals(values, numbers)
+        for site in range(n_sites):
+            samples = member == site
+            if learned[site] and learned.sum() > 1:  # one site has nothing to be brought to
+                effects = self._effects(residuals[samples & rows])
+            elif not learned[site] and self.unseen == "all":
+                effects = self._effects(residuals[samples])
+            else:
+                continue
+            self.shift_[site], self.stretch_[site] = effects
         return self
 
     def transform(
@@ -195,25 +233,36 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         values = np.asarray(
             validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         )
-        names = self._sites(X, sites, len(values))
-        extra = _covariates(covariates, len(values))
-        if extra.shape[1] != len(self.coef_):
+        names = self._site_names(X, sites, len(values))
+        numbers = _check_covariates(covariates, len(values))
+        if numbers.shape[1] != len(self.coef_):
             raise ArgumentError(
-                f"covariates has {extra.shape[1]} columns where fit had {len(self.coef_)}: give "
+                f"covariates has {numbers.shape[1]} columns where fit had {len(self.coef_)}: give "
                 "the same.",
                 argument="covariates",
             )
-        model = SiteModel(self.mean_, self.scale_, self.coef_)
-        residuals = model.standardise(values, extra)
-        clean = values.copy()
-        known = {name: place for place, name in enumerate(self.sites_.tolist())}
+        residuals = self._residuals(values, numbers)
+        harmonized = values.copy()
+        known = {name: site for site, name in enumerate(self.sites_.tolist())}
         for name in np.unique(names).tolist():
             rows = np.flatnonzero(names == name)
-            effects = self._effects(known.get(name), residuals[rows], name)
-            if effects is not None:
-                moved = (residuals[rows] - effects[0]) / effects[1]
-                clean[rows] += self.scale_ * (moved - residuals[rows])
-        return clean
+            if name in known:
+                shift, stretch = self.shift_[known[name]], self.stretch_[known[name]]
+            elif self.unseen == "keep":
+                continue
+            elif rows.size < self.min_samples:
+                warnings.warn(
+                    f"site {name} was not seen in fit and has {rows.size} samples: left as it "
+                    f"is. Give at least {self.min_samples} (min_samples) at once.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+                continue
+            else:
+                shift, stretch = self._effects(residuals[rows])
+            moved = (residuals[rows] - shift) / stretch
+            harmonized[rows] += self.scale_ * (moved - residuals[rows])
+        return harmonized
 
     def fit_transform(
         self,
@@ -237,28 +286,57 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         fitted = self.fit(X, y, sites=sites, covariates=covariates)
         return fitted.transform(X, sites=sites, covariates=covariates)
 
-    def _effects(
-        self, place: int | None, residuals: Array, name: object
-    ) -> tuple[Array, Array] | None:
-        """Shift and stretch of a site, or None if it is left as it is."""
-        if self.sites_.size == 1 and place is not None:
-            return None  # one site has nothing to be brought to
-        if place is not None:
-            return self.shift_[place], self.stretch_[place]
-        if self.unseen == "nothing":
-            return None
-        if len(residuals) < self.min_own:
-            warnings.warn(
-                f"site {name} was not seen in fit and has {len(residuals)} samples: left as it "
-                f"is. Give at least {self.min_own} (min_own) at once.",
-                UserWarning,
-                stacklevel=3,
-            )
-            return None
-        shift, variance = site_effects(residuals, self.empirical_bayes)
+    def _residuals(self, values: Array, numbers: Array) -> Array:
+        """Deviations from the common location in units of the scale; 0 where that is 0."""
+        unit = np.where(self.scale_ > 0, self.scale_, 1.0)
+        residuals = (values - self.mean_ - numbers @ self.coef_) / unit
+        return np.where((self.scale_ > 0) | np.isnan(values), residuals, 0.0)
+
+    def _effects(self, residuals: Array) -> tuple[Array, Array]:
+        """Shift and stretch of a site with these samples."""
+        moments = site_moments(residuals, np.zeros(len(residuals), dtype=np.intp), 1)
+        shift, variance = site_effects(*(part[0] for part in moments), self.empirical_bayes)
         return shift, np.sqrt(variance)
 
-    def _sites(self, X: Any, sites: ArrayLike | None, n_samples: int) -> NDArray:
+    def _reference_samples(self, y: ArrayLike | None, n_samples: int) -> NDArray[np.bool_]:
+        if y is None:
+            raise ArgumentError(
+                f"reference={self.reference!r} needs y: location and scale are learned from that "
+                "class.",
+                argument="y",
+            )
+        labels = np.asarray(y)
+        if labels.shape != (n_samples,):
+            raise ArgumentError(
+                f"y has shape {labels.shape} for {n_samples} samples.", argument="y"
+            )
+        rows = np.array([label == self.reference for label in labels.tolist()], dtype=bool)
+        if not rows.any():
+            known = ", ".join(map(repr, np.unique(labels).tolist()[:10]))
+            raise ArgumentError(
+                f"no sample has the label reference={self.reference!r}; the labels are {known}.",
+                argument="reference",
+            )
+        return rows
+
+    def _check_reference(self, member: Codes, learned: NDArray[np.bool_]) -> None:
+        """Name sites with too few samples of the reference class; refuse if all have too few."""
+        if learned.all():
+            return
+        counts = np.bincount(member, minlength=learned.size)
+        few = ", ".join(f"{self.sites_[k]} ({counts[k]})" for k in np.flatnonzero(~learned))
+        what = f"fewer than {self.min_samples} (min_samples) samples of class {self.reference!r}"
+        if not learned.any():
+            raise ArgumentError(f"every site has {what}: {few}.", argument="reference")
+        done = (
+            "they are left as they are (unseen='keep')."
+            if self.unseen == "keep"
+            else "they are harmonized by all their samples, which takes out what distinguishes "
+            "their patients (unseen='all'); unseen='keep' leaves them as they are."
+        )
+        warnings.warn(f"Sites with {what}: {few}; {done}", UserWarning, stacklevel=4)
+
+    def _site_names(self, X: Any, sites: ArrayLike | None, n_samples: int) -> NDArray:
         if sites is not None:
             names = np.asarray(sites)
             if names.shape != (n_samples,):
@@ -278,7 +356,7 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         return np.zeros(n_samples, dtype=np.intp)
 
 
-def _covariates(covariates: ArrayLike | None, n_samples: int) -> Array:
+def _check_covariates(covariates: ArrayLike | None, n_samples: int) -> Array:
     if covariates is None:
         return np.empty((n_samples, 0))
     given = np.asarray(covariates)
@@ -291,7 +369,7 @@ def _covariates(covariates: ArrayLike | None, n_samples: int) -> Array:
     return checked
 
 
-def _refuse_collinear(member: NDArray[np.intp], covariates: Array) -> None:
+def _refuse_collinear(member: Codes, covariates: Array) -> None:
     design = np.column_stack([member[:, None] == np.unique(member), covariates])
     if np.linalg.matrix_rank(design) < design.shape[1]:
         raise ArgumentError(
@@ -301,12 +379,99 @@ def _refuse_collinear(member: NDArray[np.intp], covariates: Array) -> None:
         )
 
 
-def _warn_if_entangled(member: NDArray[np.intp], y: ArrayLike | None) -> None:
+def _covariate_effects(X: Array, member: Codes, covariates: Array) -> Array:
+    """Least squares within sites, of features with the same missing values at once."""
+    coef = np.zeros((covariates.shape[1], X.shape[1]))
+    if not covariates.shape[1]:
+        return coef
+    patterns, pattern_of = np.unique(~np.isnan(X), axis=1, return_inverse=True)
+    for code in range(patterns.shape[1]):
+        rows, columns = np.flatnonzero(patterns[:, code]), np.flatnonzero(pattern_of == code)
+        if rows.size:
+            sites = np.unique(member[rows])
+            design = np.column_stack([member[rows, None] == sites, covariates[rows]])
+            solution = np.linalg.lstsq(design, X[np.ix_(rows, columns)], rcond=None)[0]
+            coef[:, columns] = solution[sites.size :]
+    return coef
+
+
+def _warn_of_confounding(member: Codes, y: ArrayLike | None) -> None:
     if y is None or not member.any():
         return
     labels = np.asarray(y)
     if type_of_target(labels) not in {"binary", "multiclass"} or np.unique(labels).size < 2:
         return
     check_consistent_length(member, labels)
-    if said := say_entanglement(entanglement(member, labels)):
-        warnings.warn(said, UserWarning, stacklevel=4)
+    if message := say_entanglement(entanglement(member, labels)):
+        warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def refuse_one_site(table: FeatureTable) -> pd.Series:
+    """Give the sites of a table that has two or more; others cannot be harmonized."""
+    if table.sites is None or table.sites.nunique() < 2:
+        there = "no column 'site'" if table.sites is None else "one site alone"
+        raise InputError(
+            f"to harmonize sites there must be at least two, and the table has {there}; name the "
+            "hospital of each recording in the manifest's column 'site', or do not harmonize",
+            argument="harmonize",
+        )
+    return table.sites
+
+
+def learn_sites(table: FeatureTable, reference: Any = None) -> SiteHarmonizer:
+    """Learn what the sites of a table do; there must be two at least."""
+    sites = refuse_one_site(table).astype(str).to_numpy(dtype=str)
+    return SiteHarmonizer(reference=reference).fit(table.X, table.y.to_numpy(), sites=sites)
+
+
+def harmonize_sites(
+    harmonizer: SiteHarmonizer | None, X: pd.DataFrame, sites: pd.Series | None
+) -> pd.DataFrame:
+    """Take out of samples what their sites do; samples without sites are of one unseen site."""
+    if harmonizer is None:
+        return X
+    harmonized = harmonizer.transform(X, sites=_names_of(sites, len(X)))
+    return pd.DataFrame(harmonized, index=X.index, columns=X.columns)
+
+
+def harmonize_table(table: FeatureTable, reference: Any = None) -> FeatureTable:
+    """Harmonize a table by all of its samples: for a ranking, not for a test."""
+    return replace(table, X=harmonize_sites(learn_sites(table, reference), table.X, table.sites))
+
+
+def harmonize_new(
+    harmonizer: SiteHarmonizer | None, X: pd.DataFrame, sites: pd.Series | None
+) -> tuple[pd.DataFrame, list[str]]:
+    """Harmonize subjects who were not in training, with notes on sites never seen."""
+    if harmonizer is None:
+        return X, []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the notes say it
+        harmonized = harmonize_sites(harmonizer, X, sites)
+    notes = []
+    if sites is None:
+        notes.append("no sites are named: all subjects count as those of one new site")
+    names, counts = np.unique(_names_of(sites, len(X)), return_counts=True)
+    for name, count in zip(names.tolist(), counts.tolist(), strict=True):
+        if name in harmonizer.sites_.tolist():
+            continue
+        where = "the new site" if name == UNNAMED_SITE else f"site {name}, not in training,"
+        if harmonizer.unseen == "keep":
+            notes.append(f"{where} is left as it is")
+        elif count < harmonizer.min_samples:
+            notes.append(
+                f"{where} is left as it is: it has {count} samples, and {harmonizer.min_samples} "
+                "are needed to bring it to the location and scale of the others"
+            )
+        else:
+            notes.append(
+                f"{where} is brought to the location and scale of the others by its own {count} "
+                "samples; if its subjects are all of one class, what they have in common is lost"
+            )
+    return harmonized, notes
+
+
+def _names_of(sites: pd.Series | None, n_samples: int) -> NDArray[np.str_]:
+    if sites is None:
+        return np.full(n_samples, UNNAMED_SITE)
+    return sites.astype(str).to_numpy(dtype=str)

@@ -19,9 +19,8 @@ from idfsmec._columns import split_column
 from idfsmec.errors import InputError
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.prediction.classifier import IDFSMECClassifier
-from idfsmec.prediction.harmonizer import SiteHarmonizer
+from idfsmec.prediction.harmonizer import SiteHarmonizer, harmonize_sites, learn_sites
 from idfsmec.prediction.imputer import ChannelImputer
-from idfsmec.prediction.sites import harmonize_sites, learn_sites
 from idfsmec.table import FeatureTable
 
 Array = NDArray[np.float64]

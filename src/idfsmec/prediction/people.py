@@ -18,8 +18,8 @@ from idfsmec.errors import InputError
 from idfsmec.features import extract_table
 from idfsmec.montage import standard_name
 from idfsmec.prediction._interval import Intervals
+from idfsmec.prediction.harmonizer import harmonize_new
 from idfsmec.prediction.model import Model
-from idfsmec.prediction.sites import harmonize_new
 from idfsmec.progress import Listener
 from idfsmec.recordings import Recording
 from idfsmec.recordings.reading import FileLoader, files_of

@@ -186,10 +186,14 @@ def model_facts(model: Model) -> list[tuple[str, str]]:
 
 
 def _say_sites(harmonizer: SiteHarmonizer) -> str:
+    names = listing(harmonizer.sites_.tolist(), most=10)
+    learned = "" if harmonizer.reference is None else f", learned from {harmonizer.reference} only"
+    if harmonizer.unseen == "keep":
+        return f"{names}, brought to one location and scale{learned}; others stay as they are"
     return (
-        f"{listing(harmonizer.sites_.tolist(), most=10)}, brought to one location and scale; a "
-        f"hospital never seen goes by its own samples, if {harmonizer.min_own} or more come at "
-        "once, and stays as it is otherwise"
+        f"{names}, brought to one location and scale{learned}; a hospital never seen goes by its "
+        f"own samples, if {harmonizer.min_samples} or more come at once, and stays as it is "
+        "otherwise"
     )
 
 

@@ -1,12 +1,10 @@
-"""What sites do to features: least squares within sites, and empirical Bayes over features.
+"""Location and scale of sites: one model of all sites, and empirical Bayes over features.
 
-Without covariates all of it follows from counts, means and squares of each site, so that it can be
-had from sums as well as from samples.
+Everything follows from the count, the mean and the squares about the mean of every site and
+feature, so that samples and sums of sites give the same.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,141 +13,104 @@ Array = NDArray[np.float64]
 
 # Iterations end when nothing changes by more than this, or after so many.
 _TOLERANCE, _MAX_ITER = 1e-10, 1000
-# Residuals below this share of the largest value are rounding.
+# Deviations below this share of the values are rounding.
 _ROUNDING = 1e-10
 
 
-class SiteModel(NamedTuple):
-    """Features of an average site: location, deviation within sites, effects of covariates."""
-
-    mean: Array
-    scale: Array  # 0 for features that do not vary within sites
-    coef: Array  # covariates x features
-
-    @classmethod
-    def learn(cls, X: Array, member: NDArray[np.intp], covariates: Array) -> SiteModel:
-        """Fit each feature on the samples that have it; features with the same gaps at once."""
-        n_features, n_covariates = X.shape[1], covariates.shape[1]
-        model = cls(
-            np.zeros(n_features), np.zeros(n_features), np.zeros((n_covariates, n_features))
-        )
-        shares = np.bincount(member) / member.size
-        present = ~np.isnan(X)
-        patterns, kind = np.unique(present, axis=1, return_inverse=True)
-        for number in range(patterns.shape[1]):
-            rows, columns = np.flatnonzero(patterns[:, number]), np.flatnonzero(kind == number)
-            if rows.size:
-                fitted = _within_sites(
-                    X[np.ix_(rows, columns)], member[rows], covariates[rows], shares
-                )
-                model.mean[columns], model.scale[columns], model.coef[:, columns] = fitted
-        return model
-
-    @classmethod
-    def of_moments(cls, count: Array, mean: Array, squares: Array, shares: Array) -> SiteModel:
-        """The same without covariates, from what is known of each site.
-
-        Parameters
-        ----------
-        count, mean, squares : ndarray of shape (n_sites, n_features)
-            Values there are, their mean, and the sum of their squares about it.
-        shares : ndarray of shape (n_sites,)
-            Samples of each site, whatever features they have.
-        """
-        some = count > 0
-        weights = np.where(some, np.asarray(shares)[:, None], 0.0)
-        total, n = weights.sum(axis=0), count.sum(axis=0)
-        centre = np.sum(weights * np.where(some, mean, 0.0), axis=0) / np.where(
-            total > 0, total, 1
-        )
-        within, present = np.where(some, squares, 0.0), np.where(n > 0, n, 1)
-        scale = np.sqrt(within.sum(axis=0) / present)
-        size = np.sqrt(np.sum(within + count * np.where(some, mean, 0.0) ** 2, axis=0) / present)
-        scale[scale <= _ROUNDING * size] = 0.0
-        return cls(centre, scale, np.zeros((0, n.size)))
-
-    def standardise(self, X: Array, covariates: Array) -> Array:
-        """Give what the model does not explain, in units of the scale; 0 where that is 0."""
-        unit = np.where(self.scale > 0, self.scale, 1.0)
-        residuals = (X - self.mean - covariates @ self.coef) / unit
-        return np.where((self.scale > 0) | np.isnan(X), residuals, 0.0)
-
-
-def _within_sites(
-    X: Array, member: NDArray[np.intp], covariates: Array, shares: Array
-) -> SiteModel:
-    """Least squares of complete values on sites and covariates."""
-    there = np.unique(member)
-    design = np.column_stack([member[:, None] == there, covariates])
-    solution = np.linalg.lstsq(design, X, rcond=None)[0]
-    scale = np.sqrt(np.mean((X - design @ solution) ** 2, axis=0))
-    scale[scale <= _ROUNDING * np.sqrt(np.mean(X**2, axis=0))] = 0.0
-    # Sites count by all their samples: gaps within a site do not move the common location.
-    mean = np.average(solution[: there.size], axis=0, weights=shares[there])
-    return SiteModel(mean, scale, solution[there.size :])
-
-
-def site_effects(residuals: Array, empirical_bayes: bool) -> tuple[Array, Array]:
-    """Give the shift and the variance of one site, by feature.
+def site_moments(X: Array, member: NDArray[np.intp], n_sites: int) -> tuple[Array, Array, Array]:
+    """Count, mean and squares about the mean of every site's observed values.
 
     Parameters
     ----------
-    residuals : ndarray of shape (n_samples, n_features)
-        Of the site, standardised; NaN where missing, 0 throughout for features that do not vary.
-    empirical_bayes : bool
-        Whether features lend each other strength: shifts are normal around their mean, variances
-        inverse gamma, both with the moments found. It needs two features with two values each.
+    X : ndarray of shape (n_samples, n_features)
+        NaN where missing.
+    member : ndarray of shape (n_samples,)
+        Number of the site of every sample.
+    n_sites : int
+
+    Returns
+    -------
+    count, mean, squares : ndarray of shape (n_sites, n_features)
     """
-    n = np.sum(~np.isnan(residuals), axis=0).astype(np.float64)
-    total = np.nansum(residuals, axis=0)
-    shift = np.divide(total, n, out=np.zeros(n.size), where=n > 0)
-    squares = np.nansum((residuals - shift) ** 2, axis=0)
-    return effects_of_moments(n, shift, squares, empirical_bayes)
+    count, mean, squares = np.zeros((3, n_sites, X.shape[1]))
+    for site in range(n_sites):
+        samples = X[member == site]
+        count[site] = np.sum(~np.isnan(samples), axis=0)
+        mean[site] = np.nansum(samples, axis=0) / np.maximum(count[site], 1)
+        squares[site] = np.nansum((samples - mean[site]) ** 2, axis=0)
+    return count, mean, squares
 
 
-def effects_of_moments(
-    n: Array, shift: Array, squares: Array, empirical_bayes: bool = True
+def common_location(
+    count: Array, mean: Array, squares: Array, shares: Array
 ) -> tuple[Array, Array]:
-    """Give the same from counts, means and squares about the means of standardised residuals."""
-    variance = np.divide(squares, n - 1, out=np.ones(n.size), where=n > 1)
-    varies = (n > 1) & (variance > (_ROUNDING * (1 + np.abs(shift))) ** 2)
+    """Mean over sites, and standard deviation within sites, of every feature.
+
+    Parameters
+    ----------
+    count, mean, squares : ndarray of shape (n_sites, n_features)
+        As of :func:`site_moments`.
+    shares : ndarray of shape (n_sites,)
+        Weights of the sites: all their samples, so that missing values do not move the location.
+
+    Returns
+    -------
+    location, scale : ndarray of shape (n_features,)
+        The scale is 0 for a feature that does not vary within sites.
+    """
+    weights = np.where(count > 0, np.asarray(shares, dtype=np.float64)[:, None], 0.0)
+    total, n = weights.sum(axis=0), np.maximum(count.sum(axis=0), 1)
+    location = np.sum(weights * mean, axis=0) / np.where(total > 0, total, 1.0)
+    scale = np.sqrt(squares.sum(axis=0) / n)
+    size = np.sqrt(np.sum(squares + count * mean**2, axis=0) / n)
+    return location, np.where(scale > _ROUNDING * size, scale, 0.0)
+
+
+def site_effects(
+    count: Array, mean: Array, squares: Array, empirical_bayes: bool = True
+) -> tuple[Array, Array]:
+    """Shift and variance of every feature at one site, in units of the common scale.
+
+    Parameters
+    ----------
+    count, mean, squares : ndarray of shape (n_features,)
+        Moments of the site's deviations from the common location, standardised.
+    empirical_bayes : bool
+        Draw shifts (normal) and variances (inverse gamma) towards those of the other features. It
+        needs two features with two values each.
+    """
+    variance = np.divide(squares, count - 1, out=np.ones(count.size), where=count > 1)
+    varies = (count > 1) & (variance > (_ROUNDING * (1 + np.abs(mean))) ** 2)
     variance[~varies] = 1.0
     if not empirical_bayes or varies.sum() < 2:
-        return shift, variance
-    return _shrunk(n, shift, squares, variance, varies)
-
-
-def _shrunk(
-    n: Array, own: Array, squares: Array, variance: Array, varies: NDArray[np.bool_]
-) -> tuple[Array, Array]:
-    """Posterior means of shift and variance, each given the other, until they agree."""
-    centre, spread = own[varies].mean(), own[varies].var(ddof=1)
-    mean, about = variance[varies].mean(), variance[varies].var(ddof=1)
-    alike = about <= 1e-12 * mean**2  # then every feature has the same variance
-    shape = np.inf if alike else mean**2 / about + 2
-    shift, moved = own, variance
-    for _ in range(_MAX_ITER):
-        before = shift, moved
-        shift = (spread * n * own + moved * centre) / (spread * n + moved)
-        around = squares + n * (own - shift) ** 2
-        moved = (
-            np.full(n.size, mean)
-            if alike
-            else (around / 2 + mean * (shape - 1)) / (n / 2 + shape - 1)
+        return mean, variance
+    centre, spread = mean[varies].mean(), mean[varies].var(ddof=1)
+    prior, about = variance[varies].mean(), variance[varies].var(ddof=1)
+    equal = about <= 1e-12 * prior**2  # every feature has the same variance
+    shape = np.inf if equal else prior**2 / about + 2
+    shift = mean
+    for _ in range(_MAX_ITER):  # each posterior mean given the other
+        before = shift, variance
+        shift = (spread * count * mean + variance * centre) / (spread * count + variance)
+        around = squares + count * (mean - shift) ** 2
+        variance = (
+            np.full(count.size, prior)
+            if equal
+            else (around / 2 + prior * (shape - 1)) / (count / 2 + shape - 1)
         )
-        change = max(np.abs(shift - before[0]).max(), np.abs(moved / before[1] - 1).max())
+        change = max(np.abs(shift - before[0]).max(), np.abs(variance / before[1] - 1).max())
         if change <= _TOLERANCE:
             break
-    return shift, moved
+    return shift, variance
 
 
 def site_maps(count: Array, mean: Array, squares: Array, shares: Array) -> tuple[Array, Array]:
-    """What brings each site to one location and scale: values become ``slope * x + offset``.
+    """Maps that bring each site to one location and scale: x becomes ``slope * x + offset``.
 
     Parameters
     ----------
     count, mean, squares, shares
-        As in :meth:`SiteModel.of_moments`.
+        As of :func:`common_location`.
 
     Returns
     -------
@@ -163,14 +124,18 @@ def site_maps(count: Array, mean: Array, squares: Array, shares: Array) -> tuple
     array([[2.5, 2.6, 2.7],
            [2.5, 2.6, 2.7]])
     """
-    model = SiteModel.of_moments(count, mean, squares, shares)
-    varies, unit = model.scale > 0, np.where(model.scale > 0, model.scale, 1.0)
+    mean, squares = np.where(count > 0, mean, 0.0), np.where(count > 0, squares, 0.0)
+    location, scale = common_location(count, mean, squares, shares)
+    varies, unit = scale > 0, np.where(scale > 0, scale, 1.0)
     slope, offset = np.ones_like(mean), np.zeros_like(mean)
     for site, n in enumerate(count):
-        own = np.where(varies & (n > 0), (mean[site] - model.mean) / unit, 0.0)
-        spread = np.where(varies & (n > 0), squares[site] / unit**2, 0.0)
-        shift, variance = effects_of_moments(n, own, spread)
+        seen = varies & (n > 0)
+        shift, variance = site_effects(
+            n,
+            np.where(seen, (mean[site] - location) / unit, 0.0),
+            np.where(seen, squares[site] / unit**2, 0.0),
+        )
         rate = 1 / np.sqrt(variance)
         slope[site] = np.where(varies, rate, 1.0)
-        offset[site] = np.where(varies, model.mean - rate * (model.mean + unit * shift), 0.0)
+        offset[site] = np.where(varies, location - rate * (location + unit * shift), 0.0)
     return slope, offset
