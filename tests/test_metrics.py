@@ -2,10 +2,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.special import softmax
 from sklearn import metrics
 
-from idfsmec.metrics import CRITERIA, METRICS, majority, score_decisions, score_each
+from idfsmec.metrics import (
+    CRITERIA,
+    METRICS,
+    auc,
+    auc_difference,
+    auc_from_ranks,
+    auc_interval,
+    corrected_interval,
+    holm,
+    majority,
+    score_decisions,
+    score_each,
+    wilson_interval,
+)
 
 
 @given(n_classes=st.integers(2, 4), n=st.integers(12, 60), seed=st.integers(0, 10**6))
@@ -91,3 +105,147 @@ def test_many_decisions_are_scored_like_each_of_them(n_classes, seed):
     for one, scores in zip(decisions, together, strict=True):
         alone = score_decisions(one, y, subjects, CRITERIA, slope=1.5)
         assert scores == pytest.approx(alone, nan_ok=True, rel=1e-12)
+
+
+@given(st.integers(0, 10_000), st.integers(2, 3))
+@settings(max_examples=30)
+def test_aucs_from_values_and_from_ranks_are_those_of_scikit_learn(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    y = np.r_[np.arange(n_classes), rng.integers(0, n_classes, 20)]
+    values = rng.integers(0, 5, (y.size, 3)).astype(float)
+    member = (y == np.arange(n_classes)[:, None]).astype(float)
+    (by_rank,) = auc_from_ranks(stats.rankdata(values, axis=0), member[None])
+    for k in range(n_classes):
+        for column in range(3):
+            expected = metrics.roc_auc_score(y == k, values[:, column])
+            assert by_rank[k, column] == pytest.approx(expected)
+            assert auc(values[:, column], y == k) == pytest.approx(expected)
+
+
+class TestAucInterval:
+    @given(st.floats(0, 1), st.integers(1, 200), st.integers(1, 200))
+    @settings(max_examples=60)
+    def test_it_holds_its_auc_and_turns_with_it(self, value, n_in, n_out):
+        low, high = auc_interval(value, n_in, n_out)
+        assert 0 <= low <= value <= high <= 1
+        turned = auc_interval(1 - value, n_in, n_out)
+        assert turned == pytest.approx((1 - high, 1 - low), abs=1e-9)
+
+    def test_it_holds_the_truth_as_often_as_it_says(self):
+        rng = np.random.default_rng(0)
+        truth, hits = 0.9213, 0  # chance that N(2, 1) is above N(0, 1)
+        for _ in range(400):
+            values = np.r_[rng.normal(size=15), rng.normal(2.0, 1.0, 15)]
+            low, high = auc_interval(auc(values, np.repeat([False, True], 15)), 15, 15)
+            hits += low <= truth <= high
+        assert hits / 400 > 0.92
+
+    def test_that_of_the_best_of_several_holds_its_truth(self):
+        rng = np.random.default_rng(1)
+        plain = hits = 0
+        for _ in range(400):  # three that tell nothing: the best of them looks like something
+            best = max(auc(rng.normal(size=40), np.repeat([False, True], 20)) for _ in range(3))
+            low, high = auc_interval(best, 20, 20, n_looks=3)
+            hits += low <= 0.5 <= high
+            low, high = auc_interval(best, 20, 20)
+            plain += low <= 0.5 <= high
+        assert plain / 400 < 0.95 <= hits / 400
+
+    def test_an_undefined_auc_has_none(self):
+        assert np.isnan(auc_interval(np.nan, 3, 3)).all()
+        assert np.isnan(auc_interval(0.5, 0, 3)).all()
+
+
+def test_the_difference_of_two_aucs_is_theirs_and_its_interval_holds_it():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    good, bad = np.eye(3)[y] + rng.normal(size=(60, 3)), rng.normal(size=(60, 3))
+    difference, low, high = auc_difference(good, bad, y)
+    aucs = [score_decisions(one, y, np.arange(60), ["roc_auc"])["roc_auc"] for one in (good, bad)]
+    assert difference == pytest.approx(aucs[0] - aucs[1])
+    assert 0 < low < difference < high
+    assert auc_difference(good, good, y) == (0.0, 0.0, 0.0)
+
+
+@given(n=st.integers(1, 50), data=st.data())
+def test_wilsons_interval_is_that_of_scipy(n, data):
+    hits = data.draw(st.integers(0, n))
+    expected = stats.binomtest(hits, n).proportion_ci(method="wilson")
+    assert wilson_interval(hits, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_a_level_lies_between_0_and_1():
+    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+        wilson_interval(1, 2, level=95)
+
+
+class TestCorrectedInterval:
+    def test_a_hand_computed_example_agrees(self):
+        # mean 0.8, variance 0.00625, factor 1/5 + 1/4 = 0.45, t(0.975, 4) = 2.776445
+        found = corrected_interval([0.80, 0.75, 0.85, 0.70, 0.90], n_train=80, n_test=20)
+        assert found.mean == pytest.approx(0.8)
+        assert found.standard_error == pytest.approx(np.sqrt(0.45 * 0.00625))
+        assert found.high - found.mean == pytest.approx(2.776445 * np.sqrt(0.0028125), rel=1e-6)
+        assert found.mean - found.low == pytest.approx(found.high - found.mean)
+
+    def test_without_a_test_set_to_speak_of_it_is_students_interval(self):
+        scores = np.random.default_rng(0).normal(size=30)
+        found = corrected_interval(scores, n_train=1e12, n_test=1e-3)
+        low, high = stats.t.interval(0.95, 29, scores.mean(), stats.sem(scores))
+        assert (found.low, found.high) == pytest.approx((low, high))
+
+    def test_repetitions_do_not_shrink_the_interval_to_nothing(self):
+        rng = np.random.default_rng(1)
+        few = corrected_interval(rng.normal(size=10), 90, 10)
+        many = corrected_interval(rng.normal(size=100_000), 90, 10)
+        assert many.standard_error == pytest.approx(np.sqrt(1 / 9), rel=0.02)
+        assert many.standard_error > 0.4 * few.standard_error
+
+    def test_covers_the_truth_where_the_plain_interval_does_not(self):
+        """Simulated 10-fold results whose folds correlate by 1/10, as the correction assumes."""
+        rng = np.random.default_rng(2)
+        n_runs, n_folds = 2000, 10
+        shared = rng.normal(size=(n_runs, 1)) * np.sqrt(0.1)
+        scores = shared + rng.normal(size=(n_runs, n_folds)) * np.sqrt(0.9)
+        corrected, plain = 0, 0
+        for run in scores:
+            found = corrected_interval(run, 90, 10)
+            corrected += found.low <= 0 <= found.high
+            simple = corrected_interval(run, 1e12, 1e-3)
+            plain += simple.low <= 0 <= simple.high
+        assert 0.93 < corrected / n_runs < 0.97
+        assert plain / n_runs < 0.9
+
+    def test_one_value_has_no_interval(self):
+        found = corrected_interval([0.7], 90, 10)
+        assert found.mean == 0.7
+        assert np.isnan([found.low, found.high]).all()
+
+    @pytest.mark.parametrize("values", [[], [np.nan, 0.5], [[0.5]]])
+    def test_refuses_what_is_no_list_of_numbers(self, values):
+        with pytest.raises(ValueError, match="at least one finite number"):
+            corrected_interval(values, 90, 10)
+
+    def test_refuses_an_empty_training_set(self):
+        with pytest.raises(ValueError, match="n_train"):
+            corrected_interval([0.5, 0.6], 0, 10)
+
+
+class TestHolm:
+    def test_a_hand_computed_example_agrees(self):
+        # sorted .005 .01 .03 .04 times 4 3 2 1 = .02 .03 .06 .04, then the running maximum
+        assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+    @given(st.lists(st.floats(0, 1), max_size=8))
+    def test_it_agrees_with_the_definition(self, p_values):
+        p = np.array(p_values)
+        adjusted = holm(p)
+        for i in range(p.size):
+            smaller = [j for j in range(p.size) if (p[j], j) <= (p[i], i)]
+            steps = [(p.size - sum((p[k], k) < (p[j], j) for k in range(p.size))) * p[j]
+                     for j in smaller]  # fmt: skip
+            assert adjusted[i] == pytest.approx(min(1, max(steps)))
+
+    def test_refuses_what_is_no_probability(self):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            holm([0.5, np.nan])

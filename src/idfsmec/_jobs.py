@@ -4,43 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import multiprocessing
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
-import joblib
-import numpy as np
-import scipy.linalg  # noqa: F401  (so must SciPy's)
-from threadpoolctl import ThreadpoolController
-
+from idfsmec._parallel import available_threads, count_jobs, one_blas_thread
 from idfsmec._workers import run_in_processes
-from idfsmec.errors import ArgumentError
 
-# Looking up the BLAS libraries of the process takes longer than a small fit: once, at import.
-_BLAS = ThreadpoolController()
-
-
-def keep_freed_arrays() -> None:
-    """Have freed arrays used again instead of going back to the operating system.
-
-    The C library of Linux hands arrays back when they are freed and fetches them page by page
-    when the next one is allocated, which took a third of the time of some computations. It keeps
-    whatever is smaller than the largest array it has seen freed, up to 32 MiB. So it is shown one,
-    which costs nothing because nobody writes to it. Elsewhere this does nothing.
-    """
-    np.empty(31 * 2**20, dtype=np.uint8)
-
-
-keep_freed_arrays()
+__all__ = ["available_threads", "count_jobs", "one_blas_thread"]
 
 
 def give_back_freed_arrays() -> None:
-    """Give back to the operating system, once, what :func:`keep_freed_arrays` has kept.
+    """Give back to the operating system, once, what the C library has kept.
 
     For a process that has read a large table and waits for others from now on. Elsewhere than with
     the C library of Linux this does nothing.
@@ -49,50 +27,6 @@ def give_back_freed_arrays() -> None:
         arrow.default_memory_pool().release_unused()
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def available_threads() -> int:
-    """``OMP_NUM_THREADS`` where it is set, as in joblib's workers; otherwise all cores.
-
-    Examples
-    --------
-    >>> available_threads() >= 1
-    True
-    """
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return int(wanted) if wanted.isdigit() and int(wanted) > 0 else joblib.cpu_count()
-
-
-def count_jobs(n_jobs: int | None) -> int:
-    """Say how many processes a number of jobs means, the way joblib counts.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        So many; -1 is one per core, -2 one fewer, and so on, but at least 1. None: one per core.
-
-    Raises
-    ------
-    ArgumentError
-        It is 0, or not a whole number.
-
-    Examples
-    --------
-    >>> count_jobs(3), count_jobs(-1) == count_jobs(None) == joblib.cpu_count()
-    (3, True)
-    """
-    if n_jobs is None:
-        return joblib.cpu_count()
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
-        raise ArgumentError(
-            f"n_jobs={n_jobs!r}: give 1 or more, or -1 for one per core", argument="n_jobs"
-        )
-    return int(n_jobs) if n_jobs > 0 else max(joblib.cpu_count() + 1 + int(n_jobs), 1)
-
-
-def one_blas_thread() -> AbstractContextManager:
-    """Limit BLAS to one thread: small matrices gain nothing, and more changes the last digits."""
-    return _BLAS.limit(limits=1, user_api="blas")
 
 
 @dataclass(frozen=True)

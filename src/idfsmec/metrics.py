@@ -1,15 +1,18 @@
-"""Scores of predictions: per sample, and per subject by most or by the mean of its samples."""
+"""Scores of predictions by sample and by subject, with their intervals and Holm's correction."""
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 Scores = dict[str, float]
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
 #: All scores that are reported, by name.
 METRICS = (
     "accuracy",
@@ -27,9 +30,9 @@ SVM_SLOPE = 2.0
 
 
 def score_decisions(
-    decisions: NDArray[np.float64],
-    y: NDArray[np.intp],
-    subjects: NDArray[np.intp],
+    decisions: Floats,
+    y: Codes,
+    subjects: Codes,
     wanted: Sequence[str] = METRICS,
     slope: float = SVM_SLOPE,
 ) -> Scores:
@@ -65,13 +68,30 @@ def score_decisions(
     >>> scores["accuracy"], scores["subject_accuracy"]
     (0.75, 0.666)
     """
-    return score_each(decisions[None], y, subjects, wanted, slope)[0]
+    by_sample = decisions.argmax(axis=1)
+    by_majority: Any = None
+    by_mean: Any = None
+    if {"subject_accuracy", "subject_balanced_accuracy"} & set(wanted):
+        by_majority = majority(decisions, y, subjects)
+    if {"subject_roc_auc", "subject_neg_log_loss"} & set(wanted):
+        by_mean = mean_decisions(decisions, y, subjects)
+    compute: dict[str, Callable[[], float]] = {
+        "accuracy": lambda: float((y == by_sample).mean()),
+        "balanced_accuracy": lambda: balanced_accuracy(y, by_sample),
+        "f1": lambda: _mean_f1(y, by_sample),
+        "roc_auc": lambda: _mean_auc(decisions, y),
+        "subject_accuracy": lambda: float(np.equal(*by_majority).mean()),
+        "subject_balanced_accuracy": lambda: balanced_accuracy(*by_majority),
+        "subject_roc_auc": lambda: _mean_auc(*by_mean),
+        "subject_neg_log_loss": lambda: -_log_loss(*by_mean, slope=slope),
+    }
+    return {name: compute[name]() for name in wanted}
 
 
 def score_each(
-    decisions: NDArray[np.float64],
-    y: NDArray[np.intp],
-    subjects: NDArray[np.intp],
+    decisions: Floats,
+    y: Codes,
+    subjects: Codes,
     wanted: Sequence[str] = METRICS,
     slope: float = SVM_SLOPE,
 ) -> list[Scores]:
@@ -89,37 +109,10 @@ def score_each(
     >>> score_each(decisions, np.array([0, 1]), np.array([7, 8]), ["accuracy"])
     [{'accuracy': 1.0}, {'accuracy': 0.5}]
     """
-    n_classes = decisions.shape[2]
-
-    @functools.cache
-    def of_samples() -> list[NDArray[np.float64]]:
-        return [_confusion(y, one.argmax(axis=1), n_classes) for one in decisions]
-
-    @functools.cache
-    def of_subjects() -> list[NDArray[np.float64]]:
-        return [_confusion(*majority(one, y, subjects), n_classes) for one in decisions]
-
-    @functools.cache
-    def means() -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        return mean_decisions(decisions, y, subjects)
-
-    how: dict[str, Callable[[], Iterable[float]]] = {
-        "accuracy": lambda: map(_accuracy, of_samples()),
-        "balanced_accuracy": lambda: map(_mean_recall, of_samples()),
-        "f1": lambda: map(_mean_f1, of_samples()),
-        "roc_auc": lambda: (_mean_auc(one, y) for one in decisions),
-        "subject_accuracy": lambda: map(_accuracy, of_subjects()),
-        "subject_balanced_accuracy": lambda: map(_mean_recall, of_subjects()),
-        "subject_roc_auc": lambda: (_mean_auc(one, means()[1]) for one in means()[0]),
-        "subject_neg_log_loss": lambda: (-_log_losses(*means(), slope)).tolist(),
-    }
-    columns = [how[name]() for name in wanted]
-    return [dict(zip(wanted, row, strict=True)) for row in zip(*columns, strict=True)]
+    return [score_decisions(one, y, subjects, wanted, slope) for one in decisions]
 
 
-def majority(
-    decisions: NDArray[np.float64], y: NDArray[np.intp], subjects: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def majority(decisions: Floats, y: Codes, subjects: Codes) -> tuple[Codes, Codes]:
     """Decide per subject: most samples win; of equally many, the larger sum of decisions.
 
     Returns
@@ -140,9 +133,7 @@ def majority(
     return true.argmax(axis=1), np.where(leading, strength, -np.inf).argmax(axis=1)
 
 
-def mean_decisions(
-    decisions: NDArray[np.float64], y: NDArray[np.intp], subjects: NDArray[np.intp]
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def mean_decisions(decisions: Floats, y: Codes, subjects: Codes) -> tuple[Floats, Codes]:
     """Average the decisions of each subject.
 
     Parameters
@@ -158,62 +149,326 @@ def mean_decisions(
         The class that most of a subject's samples have.
     """
     member = np.unique(subjects, return_inverse=True)[1]
-    counts = np.bincount(member)
     *sets, _, n_classes = decisions.shape
-    # One sum for each set, subject and class.
-    starts = np.arange(math.prod(sets))[:, None, None] * counts.size
-    place = (starts + member[:, None]) * n_classes + np.arange(n_classes)
-    sums = np.bincount(place.ravel(), decisions.ravel()).reshape(*sets, counts.size, n_classes)
+    counts = np.bincount(member)
+    sums = np.zeros((counts.size, *sets, n_classes))
+    np.add.at(sums, member, np.moveaxis(decisions, -2, 0))
     true = np.bincount(member * n_classes + y, minlength=counts.size * n_classes)
-    return sums / counts[:, None], true.reshape(-1, n_classes).argmax(axis=1)
+    means = np.moveaxis(sums, 0, -2) / counts[:, None]
+    return means, true.reshape(-1, n_classes).argmax(axis=1)
 
 
-def _log_losses(
-    decisions: NDArray[np.float64], y: NDArray[np.intp], slope: float
-) -> NDArray[np.float64]:
+def balanced_accuracy(true: Codes, predicted: Codes) -> float:
+    """Return the mean recall over the classes that occur.
+
+    Examples
+    --------
+    >>> balanced_accuracy(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]))
+    0.833
+    """
+    return float(np.mean([(predicted[true == k] == k).mean() for k in np.unique(true)]))
+
+
+def _mean_f1(true: Codes, predicted: Codes) -> float:
+    scores = []
+    for k in np.union1d(true, predicted):
+        both = (true == k).sum() + (predicted == k).sum()
+        scores.append(2 * ((true == k) & (predicted == k)).sum() / both)
+    return float(np.mean(scores))
+
+
+def _log_loss(decisions: Floats, y: Codes, *, slope: float) -> float:
     """Mean over the classes that occur of the mean log loss, with softmax as probabilities."""
-    odds = slope * decisions
-    odds -= odds.max(axis=-1, keepdims=True)
-    losses = np.log(np.exp(odds).sum(axis=-1)) - odds[..., np.arange(y.size), y]
-    counts = np.bincount(y)
-    return np.asarray(losses @ (1.0 / (np.count_nonzero(counts) * counts[y])))
+    log_odds = slope * decisions
+    losses = special.logsumexp(log_odds, axis=1) - log_odds[np.arange(y.size), y]
+    return float(np.mean([losses[y == k].mean() for k in np.unique(y)]))
 
 
-def _confusion(true: NDArray, predicted: NDArray, n_classes: int) -> NDArray[np.float64]:
-    counts = np.bincount(true * n_classes + predicted, minlength=n_classes**2)
-    return counts.reshape(n_classes, n_classes).astype(float)
-
-
-def _accuracy(confusion: NDArray[np.float64]) -> float:
-    return float(np.trace(confusion) / confusion.sum())
-
-
-def _mean_recall(confusion: NDArray[np.float64]) -> float:
-    there = confusion.sum(axis=1) > 0
-    return float((np.diag(confusion)[there] / confusion.sum(axis=1)[there]).mean())
-
-
-def _mean_f1(confusion: NDArray[np.float64]) -> float:
-    both = confusion.sum(axis=0) + confusion.sum(axis=1)
-    there = both > 0
-    return float((2 * np.diag(confusion)[there] / both[there]).mean())
-
-
-def _mean_auc(decisions: NDArray[np.float64], y: NDArray[np.intp]) -> float:
+def _mean_auc(decisions: Floats, y: Codes) -> float:
     n_classes = decisions.shape[1]
     if n_classes == 2:
-        return _auc(decisions[:, 1] - decisions[:, 0], y == 1)
-    return float(np.mean([_auc(decisions[:, c], y == c) for c in range(n_classes)]))
+        return auc(decisions[:, 1] - decisions[:, 0], y == 1)
+    return float(np.mean([auc(decisions[:, k], y == k) for k in range(n_classes)]))
 
 
-def _auc(values: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
-    n_positive, n = int(positive.sum()), positive.size
-    if n_positive in (0, n):
+def auc(values: Floats, positive: NDArray[np.bool_]) -> float:
+    """Return the area under the ROC curve: the share of pairs in the right order, ties half.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples,)
+    positive : ndarray of bool of shape (n_samples,)
+        Who should have the higher values.
+
+    Returns
+    -------
+    float
+        NaN if a class is absent or a value is NaN.
+
+    Examples
+    --------
+    >>> auc(np.array([0.1, 0.4, 0.4, 0.8]), np.array([False, False, True, True]))
+    0.875
+    """
+    inside, outside = values[positive], np.sort(values[~positive])
+    if not (inside.size and outside.size) or np.isnan(values).any():
         return float("nan")
-    if np.isnan(values).any():
-        return float("nan")
-    others, own = np.sort(values[~positive]), values[positive]
-    below = (
-        np.searchsorted(others, own, "left").sum() + np.searchsorted(others, own, "right").sum()
-    )
-    return float(below / 2 / (n_positive * (n - n_positive)))
+    won = sum(np.searchsorted(outside, inside, side).sum() for side in ("left", "right"))
+    return float(won / 2 / (inside.size * outside.size))
+
+
+def auc_from_ranks(ranks: Floats, member: Floats) -> Floats:
+    """Return the AUC of each column for many labellings at once, from ranks.
+
+    Parameters
+    ----------
+    ranks : ndarray of shape (n_subjects, n_columns)
+        Within each column, ties sharing their mean rank.
+    member : ndarray of shape (n_labellings, n_classes, n_subjects)
+        1 where a subject is of the class, which is held against the rest.
+
+    Returns
+    -------
+    ndarray of shape (n_labellings, n_classes, n_columns)
+
+    Examples
+    --------
+    >>> auc_from_ranks(np.array([[1.0], [2.5], [2.5], [4.0]]), np.array([[[0.0, 0, 1, 1]]]))
+    array([[[0.875]]])
+    """
+    inside = member.sum(axis=-1, keepdims=True)
+    above = member @ ranks - inside * (inside + 1) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(above / (inside * (member.shape[-1] - inside)))
+
+
+def auc_interval(
+    value: float, n_positive: int, n_negative: int, n_looks: int = 1, level: float = 0.95
+) -> tuple[float, float]:
+    """Return a confidence interval of an AUC, by Newcombe's fifth method [1]_.
+
+    It inverts a score test with the variance of Hanley and McNeil, so that an AUC of 1 among few
+    subjects has an interval of some length, where resampling gives none.
+
+    Parameters
+    ----------
+    value : float
+        The AUC.
+    n_positive, n_negative : int
+        Subjects of the class and of the rest.
+    n_looks : int, default=1
+        Where the best of several AUCs is picked, of how many: the interval then holds for
+        whichever it is (Bonferroni).
+    level : float, default=0.95
+
+    Returns
+    -------
+    low, high : float
+        NaN where the AUC is undefined.
+
+    References
+    ----------
+    .. [1] Newcombe, "Confidence intervals for an effect size measure based on the Mann-Whitney
+       statistic. Part 2", Statistics in Medicine 25, 559-573, 2006.
+
+    Examples
+    --------
+    >>> low, high = auc_interval(1.0, 4, 4)
+    >>> round(low, 2), high
+    (0.58, 1.0)
+    """
+    check_level(level)
+    if not (np.isfinite(value) and n_positive and n_negative):
+        return float("nan"), float("nan")
+    extra = (n_positive + n_negative) / 2 - 1
+    z = float(special.ndtri(1 - (1 - level) / 2 / n_looks))
+
+    def is_beyond(theta: float) -> bool:
+        spread = 1 + extra * ((1 - theta) / (2 - theta) + theta / (1 + theta))
+        variance = theta * (1 - theta) * spread / (n_positive * n_negative)
+        return bool((value - theta) ** 2 > z**2 * variance)
+
+    limits = []
+    for bound in (0.0, 1.0):
+        near, far = float(value), bound
+        for _ in range(60 if near != far else 0):  # bisection
+            middle = (near + far) / 2
+            near, far = (near, middle) if is_beyond(middle) else (middle, far)
+        limits.append((near + far) / 2)
+    return limits[0], limits[1]
+
+
+def auc_difference(
+    decisions: Floats, others: Floats, y: Codes, *, n_resamples: int = 1000, seed: int = 0
+) -> tuple[float, float, float]:
+    """Return the difference of two AUCs of the same subjects, with its 95 % interval.
+
+    Subjects are drawn anew within their classes, the same for both.
+
+    Parameters
+    ----------
+    decisions, others : ndarray of shape (n_subjects, n_classes)
+        Held-out decisions, one row per subject.
+    y : ndarray of shape (n_subjects,)
+        Classes, 0 ... n_classes - 1.
+    n_resamples : int, default=1000
+        At most; fewer for many subjects.
+    seed : int, default=0
+
+    Returns
+    -------
+    difference, low, high : float
+        AUC of ``decisions`` minus that of ``others``, each the mean over one class against the
+        rest.
+
+    Examples
+    --------
+    >>> y = np.array([0, 0, 0, 1, 1, 1])
+    >>> auc_difference(np.eye(2)[y], np.zeros((6, 2)), y)
+    (0.5, 0.5, 0.5)
+    """
+    n_resamples = int(np.clip(2e7 / y.size**2, 100, n_resamples))
+    drawn = draw_within_classes(y, n_resamples, np.random.default_rng(seed))
+    differences = np.zeros(n_resamples)
+    n_classes = decisions.shape[1]
+    for k in range(n_classes):
+        inside, outside = drawn[:, y == k], drawn[:, y != k]
+        apart = pairs_in_order(decisions, y, k) - pairs_in_order(others, y, k)
+        n_pairs = inside.sum(axis=1) * outside.sum(axis=1)
+        differences += ((inside @ apart) * outside).sum(axis=1) / n_pairs / n_classes
+    low, high = np.quantile(differences, [0.025, 0.975])
+    return _mean_auc(decisions, y) - _mean_auc(others, y), float(low), float(high)
+
+
+def draw_within_classes(y: Codes, n_resamples: int, rng: np.random.Generator) -> Floats:
+    """Draw subjects anew within their classes: how often each, of shape (n_resamples, n)."""
+    counts = np.zeros((n_resamples, y.size))
+    for k in np.unique(y):
+        members = np.flatnonzero(y == k)
+        shares = np.full(members.size, 1 / members.size)
+        counts[:, members] = rng.multinomial(members.size, shares, n_resamples)
+    return counts
+
+
+def pairs_in_order(decisions: Floats, y: Codes, k: int) -> Floats:
+    """Compare subjects of class k with all others: 1 where above, 1/2 where level, 0 below.
+
+    Of shape (n of the class, n of the rest), each in the order of ``y``.
+    """
+    values = decisions[:, k]
+    if decisions.shape[1] == 2:
+        values = values - decisions[:, 1 - k]
+    inside, outside = values[y == k, None], values[y != k]
+    return np.asarray((inside > outside) + 0.5 * (inside == outside))
+
+
+@dataclass(frozen=True, slots=True)
+class MeanInterval:
+    """A mean with its confidence interval; ``low`` and ``high`` are NaN for a single value."""
+
+    mean: float
+    low: float
+    high: float
+    standard_error: float
+    n: int
+
+
+def corrected_interval(
+    values: ArrayLike, n_train: float, n_test: float, *, level: float = 0.95
+) -> MeanInterval:
+    """Mean over folds and repetitions, with an interval that knows the folds overlap.
+
+    Training sets of different folds share samples, so the plain variance of the mean is far too
+    small. Nadeau and Bengio replace ``1 / J`` by ``1 / J + n_test / n_train`` [1]_; for repeated
+    k-fold cross-validation that is ``1 / (k r) + 1 / (k - 1)`` [2]_. To compare two methods,
+    give the differences of their values fold by fold.
+
+    Parameters
+    ----------
+    values : array-like of shape (J,)
+        One score per fold and repetition.
+    n_train, n_test : float
+        Samples (or subjects) a fold trains and tests on, on average.
+    level : float, default=0.95
+        Coverage of the interval.
+
+    Returns
+    -------
+    MeanInterval
+
+    References
+    ----------
+    .. [1] Nadeau, Bengio, "Inference for the generalization error", Machine Learning 52, 2003.
+    .. [2] Bouckaert, Frank, "Evaluating the replicability of significance tests for comparing
+       learning algorithms", PAKDD 2004.
+
+    Examples
+    --------
+    >>> found = corrected_interval([0.80, 0.75, 0.85, 0.70, 0.90], n_train=80, n_test=20)
+    >>> round(found.mean, 3), round(found.low, 3), round(found.high, 3)
+    (0.8, 0.653, 0.947)
+    """
+    scores = np.asarray(values, dtype=float)
+    if scores.ndim != 1 or scores.size == 0 or not np.isfinite(scores).all():
+        raise ValueError("values must be a list of at least one finite number.")
+    check_level(level)
+    if not n_train > 0 or not n_test > 0:
+        raise ValueError(
+            f"n_train and n_test must be positive, got n_train={n_train}, n_test={n_test}."
+        )
+    mean = float(scores.mean())
+    if scores.size == 1:
+        return MeanInterval(mean, np.nan, np.nan, np.nan, 1)
+    error = float(np.sqrt((1 / scores.size + n_test / n_train) * scores.var(ddof=1)))
+    half = float(special.stdtrit(scores.size - 1, (1 + level) / 2)) * error
+    return MeanInterval(mean, mean - half, mean + half, error, scores.size)
+
+
+def wilson_interval(hits: float, n: float, level: float = 0.95) -> tuple[float, float]:
+    """Interval of a share of n by Wilson's score; hits may be a mean over repetitions.
+
+    Examples
+    --------
+    >>> low, high = wilson_interval(9, 10)
+    >>> round(low, 2), round(high, 2)
+    (0.6, 0.98)
+    """
+    check_level(level)
+    z = float(special.ndtri((1 + level) / 2))
+    share, extra = hits / n, z**2 / n
+    centre = (share + extra / 2) / (1 + extra)
+    half = z * np.sqrt(share * (1 - share) / n + extra / (4 * n)) / (1 + extra)
+    return max(float(centre - half), 0.0), min(float(centre + half), 1.0)
+
+
+def check_level(level: float, name: str = "level") -> None:
+    """Refuse what is no level of confidence or of a test."""
+    if not 0 < level < 1:
+        raise ValueError(f"{name} must lie between 0 and 1, got {level}.")
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    """Adjust p-values so that the chance of any false alarm stays at the level (Holm 1979).
+
+    Parameters
+    ----------
+    p_values : array-like of shape (m,)
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        In the order given; never below the p-value itself, at most 1.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03, 0.005])
+    array([0.03, 0.06, 0.06, 0.02])
+    """
+    p = np.asarray(p_values, dtype=float)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+        raise ValueError("p_values must be a list of numbers between 0 and 1.")
+    order = np.argsort(p, kind="stable")
+    steps = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(steps, 1)
+    return adjusted
