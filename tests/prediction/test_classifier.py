@@ -1,4 +1,4 @@
-"""IDFSMECClassifier: a linear model of completed samples, and votes of the channels."""
+"""IDFSMECClassifier: a linear model of imputed samples, and votes of the channels."""
 
 import numpy as np
 import pandas as pd
@@ -50,10 +50,10 @@ def test_what_stands_in_a_partly_missing_channel_does_not_matter(cohort):
     )
 
 
-def expected_of(model, completer, row):
+def expected_decision(model, imputer, row):
     """Decision on a sample with gaps, by brute force on the normal distribution."""
-    loadings, unit = completer.model_.loadings, completer.scale_
-    covariance = (loadings @ loadings.T + np.diag(completer.model_.noise)) * np.outer(unit, unit)
+    loadings, unit = imputer.model_.loadings, imputer.scale_
+    covariance = (loadings @ loadings.T + np.diag(imputer.model_.noise)) * np.outer(unit, unit)
     gap, there = np.isnan(row), ~np.isnan(row)
     turn = covariance[np.ix_(gap, there)] @ np.linalg.inv(covariance[np.ix_(there, there)])
     away = np.where(there, row - model.centre_, 0.0)
@@ -66,8 +66,8 @@ def expected_of(model, completer, row):
 def test_a_gap_gets_the_expected_decision_drawn_to_the_prior_by_its_variance(cohort):
     X, y, channels = cohort
     model = IDFSMECClassifier(channels).fit(X, y)
-    completer = ChannelImputer(channels).fit(X)
-    wanted = [expected_of(model, completer, row) for row in X]
+    imputer = ChannelImputer(channels).fit(X)
+    wanted = [expected_decision(model, imputer, row) for row in X]
     assert_allclose(model.decision_function(X), wanted)
 
 
@@ -79,12 +79,12 @@ def test_the_model_is_the_mean_of_ridge_on_features_by_score_and_on_factors():
     X, y = X[kept], y[kept]
     alphas = [0.1, 3.0]
     model = IDFSMECClassifier(channels, n_factors=2, alphas=alphas).fit(X, y, groups=y)
-    completer = ChannelImputer(channels, n_factors=2).fit(X)
+    imputer = ChannelImputer(channels, n_factors=2).fit(X)
     weight = compute_sample_weight("balanced", y) / y.size  # two people in all
     trusted = (X - X.mean(axis=0)) / X.std(axis=0)
     trusted *= (model.scores_ / model.scores_.mean() + 0.02) ** 0.25
     parts = []
-    for one in (trusted, completer.factors(X)):
+    for one in (trusted, imputer.factors(X)):
         off = one - np.average(one, axis=0, weights=weight)
         parts.append(off / np.sqrt(np.sum(weight[:, None] * off**2) / weight.sum()))
     said = []

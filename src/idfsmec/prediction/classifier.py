@@ -1,39 +1,294 @@
-"""IDFSMECClassifier: classes of incomplete samples, from the channels that are there."""
+"""IDFSMECClassifier, and the linear model of imputed samples that it shares with the regressor.
+
+The model is linear in a complete sample, and missing channels are replaced by their expectation.
+So an incomplete sample gets the decision expected of it, and every channel its part in that.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from idfsmec._columns import observed_channels
 from idfsmec._groups import warn_of_split_people
 from idfsmec._jobs import one_blas_thread
-from idfsmec._parameters import Constraints, StrOptions, checks_parameters
-from idfsmec.prediction._linear import ALPHAS, CompletedLinear, Folds, View, person_codes
+from idfsmec._parameters import (
+    Constraints,
+    SequenceOf,
+    StrOptions,
+    checks_parameters,
+    integer,
+    number,
+)
+from idfsmec.prediction.imputer import ChannelImputer, FactorModel, standardise_channels
+from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
+from idfsmec.selection.idfsmec.engine import Engine
+from idfsmec.selection.idfsmec.fits import Fits
+from idfsmec.solver import Scaling
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+Folds = list[tuple[Indices, Indices]]
 
-# Log odds per unit of the linear model, which is to say -1 or 1: without people to learn it from,
-# and the bounds within which it is learned.
+#: Penalties tried by default, in units where a sample's squared norm is 1 on average.
+ALPHAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+# Shares of the variance that the factors are given beside the features.
+_SHARES = (0.0, 0.25, 0.5, 0.75, 0.95)
+# How much a feature is trusted: (score / mean score + floor) ** power. A feature that repeats
+# another has score 0, yet it stands in when the other's channel is missing.
+_FLOOR, _POWER = 0.02, 0.25
+# A candidate that is worse by this share of the target's variance counts 1/e of the best one.
+_TEMPERATURE = 0.05
+# Log odds per unit of the linear model, whose targets are -1 and 1: without held-out subjects, and
+# the bounds within which it is learned.
 _SLOPE, _SLOPES = 2.0, (0.1, 20.0)
 
 
-class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
+@dataclass(frozen=True)
+class View:
+    """Samples as the linear model sees them, learned from a training part.
+
+    Attributes
+    ----------
+    columns : sequence of integer arrays
+        The columns of each channel.
+    usable : ndarray of bool, shape (n_channels,)
+        Channels that carry information; the others count as missing.
+    scaling : Scaling
+        Where each feature is neutral, and its unit.
+    factors : FactorModel
+    trust : ndarray of shape (n_features,)
+        How freely each feature may be used; 0 for those that carry nothing.
+    """
+
+    columns: Sequence[Indices]
+    usable: Mask
+    scaling: Scaling
+    factors: FactorModel
+    trust: Array
+
+    def _standardise(self, X: Array) -> tuple[Array, Mask]:
+        """Distance from the neutral point, 0 where missing; which channels samples have."""
+        return standardise_channels(X, self.columns, self.scaling, self.usable)
+
+    def impute(self, X: Array) -> Array:
+        """Distance of every feature from the neutral point, expected where it is missing."""
+        return self.factors.impute(*self._standardise(X))
+
+    def candidates(
+        self, X: Array, targets: Array, weights: Array, alphas: Sequence[float]
+    ) -> Array:
+        """Coefficients (n_candidates, D, c) for every share of the factors and every penalty.
+
+        The factors' means are linear in an imputed sample, so a model of them and of the features
+        is one of the features, with another penalty. One decomposition serves all.
+        """
+        Z, root = self.impute(X), np.sqrt(weights)[:, None]
+        Z = (Z - np.average(Z, axis=0, weights=weights)) * root
+        targets = (targets - np.average(targets, axis=0, weights=weights)) * root
+        model, q = self.factors, self.factors.loadings.shape[1]
+        precise = model.loadings / model.noise[:, None]
+        to_factors = precise @ np.linalg.inv(np.eye(q) + model.loadings.T @ precise)
+        left, stretch, right = _thin_svd(Z * self.trust)
+        means, toward = left.T @ (Z @ to_factors), left.T @ targets
+        own, common = np.sum(stretch**2), np.sum(means**2)
+        coefs = []
+        for share in _SHARES:
+            b = share * weights.sum() / common if common > 0 else 0.0
+            a = (1 - share * (b > 0)) * weights.sum() / own if own > 0 else 0.0
+            for alpha in alphas:
+                shrink = 1 / (a * stretch**2 + alpha)[:, None]
+                inner = np.eye(q) + b * means.T @ (shrink * means)
+                turn = np.linalg.solve(inner, b * means.T @ (shrink * toward))
+                weighed = shrink * (toward - means @ turn)
+                by_feature = a * self.trust[:, None] * (right.T @ (stretch[:, None] * weighed))
+                coefs.append(by_feature + b * to_factors @ (means.T @ weighed))
+        return np.array(coefs)
+
+    def decide(self, X: Array, coef: Array) -> tuple[Array, Array]:
+        """Decisions (n, c), and their variance because of what is missing."""
+        values, observed = self._standardise(X)
+        _, covariances = self.factors.posterior(values, observed)
+        noise, toward = self._of_missing(observed, coef)
+        common = np.einsum("ncq,nqr,ncr->nc", toward, covariances, toward, optimize=True)
+        return self.factors.impute(values, observed) @ coef, noise + common
+
+    def votes(self, X: Array, coef: Array) -> Array:
+        """Part of each channel in the decision: (n, n_channels, c); NaN where it is missing.
+
+        A channel speaks for itself and for what is expected of missing channels because of it.
+        """
+        values, observed = self._standardise(X)
+        _, covariances = self.factors.posterior(values, observed)
+        _, toward = self._of_missing(observed, coef)
+        precise = self.factors.loadings / self.factors.noise[:, None]
+        parts = np.hstack([coef, precise])
+        per_channel = np.stack([values[:, own] @ parts[own] for own in self.columns], axis=1)
+        votes, evidence = np.split(per_channel, [coef.shape[1]], axis=2)
+        votes = votes + np.einsum("ncq,nqr,nvr->nvc", toward, covariances, evidence, optimize=True)
+        votes[~observed_channels(X, self.columns)] = np.nan
+        return np.asarray(votes)
+
+    def _of_missing(self, observed: Mask, coef: Array) -> tuple[Array, Array]:
+        """Of the decision on missing channels: noise (n, c), and loadings (n, c, q)."""
+        model, (_, c) = self.factors, coef.shape
+        missing = (~observed).astype(np.float64)
+        noise = missing @ model.per_channel(coef**2 * model.noise[:, None])
+        products = (coef[:, :, None] * model.loadings[:, None, :]).reshape(len(coef), -1)
+        toward = missing @ model.per_channel(products)
+        return noise, toward.reshape(len(missing), c, model.loadings.shape[1])
+
+    def warn_of_empty(self, X: Array, answer: str) -> None:
+        """Warn of samples that have no usable channel, and say what they get."""
+        empty = ~np.any(observed_channels(X, self.columns)[:, self.usable], axis=1)
+        if empty.any():
+            warnings.warn(
+                f"{int(empty.sum())} of {empty.size} samples have no channel that carried "
+                f"something in training; they get {answer}.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+def _thin_svd(A: Array) -> tuple[Array, Array, Array]:
+    """Singular value decomposition without zero values, by the smaller side."""
+    wide = A.shape[0] < A.shape[1]
+    sizes, vectors = scipy.linalg.eigh(A @ A.T if wide else A.T @ A)
+    kept = sizes > 1e-12 * max(sizes[-1], 1e-300)
+    stretch, vectors = np.sqrt(sizes[kept]), vectors[:, kept]
+    if wide:
+        return vectors, stretch, (vectors / stretch).T @ A
+    return A @ (vectors / stretch), stretch, vectors.T
+
+
+class ImputedLinear(ChannelEstimator):
+    """Learn one penalised linear model of imputed samples; base of classifier and regressor.
+
+    A subclass says where a feature is neutral (:meth:`_centre`).
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_factors": [integer(0), StrOptions({"auto"})],
+        "alphas": [SequenceOf(number(0))],
+        "cv": [integer(2)],
+    }
+
+    n_factors: int | str
+    alphas: Sequence[float]
+    cv: int
+
+    def _centre(self, X: Array, targets: NDArray, mean: Array) -> Array:
+        raise NotImplementedError
+
+    def _learn(
+        self,
+        fits: Fits,
+        folds: Folds,
+        subjects: Indices,
+        targets: Array,
+        weights: Array,
+        subject_weights: Array,
+    ) -> list[tuple[View, Array, Indices]]:
+        """Learn the average of all candidates, weighed by their loss on held-out subjects.
+
+        Parameters
+        ----------
+        fits : Fits
+            Of all samples.
+        folds : list of (train, test)
+            Subjects are not split.
+        subjects : ndarray of shape (n_samples,)
+            Number of every sample's subject: 0, 1, ...
+        targets : ndarray of shape (n_samples, c)
+        weights, subject_weights : ndarray
+            Of the samples in the model and of the subjects in the loss.
+
+        Returns
+        -------
+        list of (view, coef, test)
+            The same average learned without each fold's held-out samples.
+        """
+        engine, n = fits.engine, len(subjects)
+        # The samples of one subject together weigh as one.
+        weights = weights * (subject_weights.size / weights.sum())
+        errors = np.zeros((n, len(_SHARES) * len(self.alphas) + 1, targets.shape[1]))
+        learned = []
+        without = engine.solve([self.lam], [test for _, test in folds]) if folds else fits
+        for fold, (train, test) in enumerate(folds):
+            view = self._view_of(without, fold, train)
+            coefs = view.candidates(engine.X[train], targets[train], weights[train], self.alphas)
+            mean = np.average(targets[train], axis=0, weights=weights[train])
+            errors[test] = (mean - targets[test])[:, None]
+            errors[test, 1:] += np.tensordot(view.impute(engine.X[test]), coefs, axes=(1, 1))
+            learned.append((view, coefs, test))
+        loss = np.square(_subject_means(errors, subjects)).sum(axis=2).T @ subject_weights
+        # The first is the loss of the mean alone.
+        loss = loss[1:] / max(loss[0], 1e-300)
+        share = np.exp(-(loss - loss.min()) / _TEMPERATURE)
+        share /= share.sum()
+        self._view = self._view_of(fits, 0, np.arange(n))
+        coefs = self._view.candidates(engine.X, targets, weights, self.alphas)
+        self._coef = np.tensordot(share, coefs, axes=1)
+        return [(view, np.tensordot(share, coefs, axes=1), test) for view, coefs, test in learned]
+
+    def _view_of(self, fits: Fits, fold: int, train: Indices) -> View:
+        """Learn to see samples from the training part of a fold."""
+        engine, usable = fits.engine, fits.usable(fold)
+        X = np.where(usable[engine.channel_of], engine.X[train], np.nan)
+        imputer = ChannelImputer(engine.channel_of, n_factors=self.n_factors).fit(X)
+        centre = self._centre(X, engine.target[train], imputer.mean_)
+        unit = np.where(imputer.scale_ > 0, imputer.scale_, np.inf)
+        scores = fits.weigh(self.gamma, fold=fold).scores
+        trust = (scores / max(scores.mean(), 1e-300) + _FLOOR) ** _POWER
+        trust[np.isinf(unit) | ~usable[engine.channel_of]] = 0.0
+        return View(engine.columns, usable, Scaling(centre, unit), imputer.model_, trust)
+
+    def _check(self, X: ArrayLike) -> Array:
+        check_is_fitted(self, "coef_")
+        return np.asarray(
+            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        )
+
+
+def subject_codes(engine: Engine, *labels: NDArray) -> Indices:
+    """Number the subjects of samples; samples with different labels count as different ones."""
+    n = len(engine.X)
+    codes = np.unique(
+        np.arange(n) if engine.groups is None else engine.groups, return_inverse=True
+    )[1]
+    for label in labels:
+        codes = np.unique(np.stack([codes, label]), axis=1, return_inverse=True)[1].reshape(-1)
+    return codes.astype(np.intp)
+
+
+def _subject_means(values: Array, subjects: Indices) -> Array:
+    counts = np.bincount(subjects)
+    sums = np.zeros((counts.size, *values.shape[1:]))
+    np.add.at(sums, subjects, values)
+    return sums / counts[:, None, None]
+
+
+class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
     """Classify samples in which channels are missing.
 
-    Missing channels are completed from those that are there (:class:`ChannelImputer`), and one
-    linear model decides on the completed sample. It is an average of ridge regressions on the
+    Missing channels are imputed from those that are there (:class:`ChannelImputer`), and one
+    linear model decides on the imputed sample. It is an average of ridge regressions on the
     classes which see the features, scaled by their scores of :class:`IDFSMEC`, and the factors
     that channels have in common, more or less of each, with more or less penalty: the better a
-    candidate predicts people who were held out, the more it counts.
+    candidate predicts held-out subjects, the more it counts.
 
     Parameters
     ----------
@@ -47,8 +302,8 @@ class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
     alphas : sequence of float, default=(0.01, 0.03, 0.1, 0.3, 1, 3, 10)
         Penalties of the candidates, where a sample's squared norm is 1 on average.
     cv : int, default=5
-        Number of inner folds; fewer where a class has fewer people. Without any, candidates count
-        alike.
+        Number of inner folds; fewer where a class has fewer subjects. Without any, candidates
+        count alike.
     class_weight : dict, "balanced" or None, default="balanced"
         As in ``LogisticRegression``. ``"balanced"``: each class is as probable as any other.
     tol, max_iter, device
@@ -59,11 +314,11 @@ class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
     classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (1 or n_classes, n_features)
         Of the features as given: ``(x - centre_) @ coef_.T + intercept_`` is the decision on a
-        sample without a gap. For two classes, in favour of ``classes_[1]``.
+        complete sample. For two classes, in favour of ``classes_[1]``.
     centre_ : ndarray of shape (n_features,)
         The mean of the classes' means, where a feature speaks for no class.
     intercept_ : ndarray of shape (1 or n_classes,)
-        Logarithm of ``class_prior_`` (for two classes, of their ratio): what is said before any
+        Logarithm of ``class_prior_`` (for two classes, of their ratio): the decision before any
         channel has voted.
     class_prior_ : ndarray of shape (n_classes,)
         Share of each class in training after ``class_weight``: the answer for a sample without
@@ -78,7 +333,7 @@ class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
 
     Notes
     -----
-    Probabilities are calibrated on people who were held out: the log odds grow with the linear
+    Probabilities are calibrated on held-out subjects: the log odds grow with the linear
     model at the rate at which those were right. What is not known of a sample draws them towards
     ``class_prior_``, by the variance that the decision has because of the missing channels.
 
@@ -129,7 +384,7 @@ class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
 
     @checks_parameters
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Learn to complete and to decide.
+        """Learn to impute and to decide.
 
         Parameters
         ----------
@@ -139,8 +394,8 @@ class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
             Class labels.
         groups : array-like of shape (n_samples,), optional
             Subject of every sample; inner folds keep subjects together. By default an index of X
-            named "subject"; with neither, every sample is somebody else, and a warning says once
-            that people may be split.
+            named "subject"; with neither, every sample is a subject of its own, and a warning
+            says once that subjects may be split.
 
         Returns
         -------
@@ -150,28 +405,26 @@ class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
         if engine.groups is None:
             warn_of_split_people(type(self).__name__, stacklevel=4)
         codes, n_classes = engine.target, engine.n_classes
-        subjects = person_codes(engine)
-        people = person_codes(engine, codes)
-        class_of = np.zeros(people.max() + 1, dtype=np.intp)
-        class_of[people] = codes
+        # Somebody with samples of two classes counts as two subjects.
+        subjects = subject_codes(engine, codes)
+        class_of = np.zeros(subjects.max() + 1, dtype=np.intp)
+        class_of[subjects] = codes
         weights = compute_sample_weight(self.class_weight, self.classes_[codes])
-        of_people = compute_sample_weight(self.class_weight, self.classes_[class_of])
+        subject_weights = compute_sample_weight(self.class_weight, self.classes_[class_of])
         prior = np.bincount(codes, weights, minlength=n_classes)
         self.class_prior_ = prior / prior.sum()
-        wanted = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
+        self.intercept_ = np.log(np.maximum(self.class_prior_, 1e-300))
+        targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         if n_classes == 2:
-            wanted = wanted[:, 1:]
+            targets, self.intercept_ = targets[:, 1:], np.diff(self.intercept_)
         with one_blas_thread():
             fits = engine.solve([self.lam])
             fits.warn()
             weighing = self._hold(fits)
             self.scores_, self.ranking_ = weighing.scores, weighing.ranking
-            folds = self._inner_folds(engine.X, codes, subjects)
-            found = self._learn(fits, folds, people, wanted, weights, of_people)
-            self.intercept_ = np.log(np.maximum(self.class_prior_, 1e-300))
-            if n_classes == 2:
-                self.intercept_ = np.diff(self.intercept_)
-            self._coef *= self._calibrate(engine.X, found, people, class_of, of_people)
+            folds = self._inner_folds(engine.X, codes, subject_codes(engine))
+            learned = self._learn(fits, folds, subjects, targets, weights, subject_weights)
+            self._coef *= self._calibrate(engine.X, learned, subjects, class_of, subject_weights)
         self.centre_ = self._view.scaling.mean
         self.coef_ = self._coef.T / self._view.scaling.unit
         return self
@@ -183,7 +436,7 @@ class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
             return []
         folds = StratifiedGroupKFold(n_folds).split(X, codes, subjects)
         # Subjects who have samples of several classes may take all of one class with them.
-        return [one for one in folds if np.unique(codes[one[0]]).size == len(classes)]
+        return [fold for fold in folds if np.unique(codes[fold[0]]).size == len(classes)]
 
     def _centre(self, X: Array, targets: NDArray, mean: Array) -> Array:
         parts = [X[targets == k] for k in range(self.classes_.size)]
@@ -195,45 +448,44 @@ class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
     def _calibrate(
         self,
         X: Array,
-        found: list[tuple[View, Array, Indices]],
-        people: Indices,
+        learned: list[tuple[View, Array, Indices]],
+        subjects: Indices,
         class_of: Indices,
-        of_people: Array,
+        subject_weights: Array,
     ) -> float:
-        """Log odds per unit of the linear model: the most probable on held-out people.
+        """Log odds per unit of the linear model: the most probable on held-out subjects.
 
-        Every person counts once. As Platt does, one imagined person more of every class keeps
+        Every subject counts once. As Platt does, one imagined subject more of every class keeps
         probabilities away from 0 and 1.
         """
-        if not found:
+        if not learned:
             return _SLOPE
-        samples = np.concatenate([test for _, _, test in found])
-        said = np.concatenate([view.complete(X[test]) @ coef for view, coef, test in found])
-        unsure = np.concatenate([view.variance(X[test], coef) for view, coef, test in found])
-        who = people[samples]
-        n_classes, sizes = self.classes_.size, np.bincount(class_of)
-        aim = np.eye(n_classes)[class_of]
-        aim = ((aim + 1 / sizes[class_of, None]) / (1 + n_classes / sizes[class_of, None]))[who]
-        weights = (of_people / np.maximum(np.bincount(who, minlength=of_people.size), 1))[who]
+        samples = np.concatenate([test for _, _, test in learned])
+        parts = [view.decide(X[test], coef) for view, coef, test in learned]
+        decisions, variances = (np.concatenate(part) for part in zip(*parts, strict=True))
+        member = subjects[samples]
+        n_classes, sizes = self.classes_.size, np.bincount(class_of)[class_of, None]
+        aim = ((np.eye(n_classes)[class_of] + 1 / sizes) / (1 + n_classes / sizes))[member]
+        counts = np.bincount(member, minlength=subject_weights.size)
+        weights = (subject_weights / np.maximum(counts, 1))[member]
 
         def loss(log_slope: float) -> float:
             slope = np.exp(log_slope)
-            told = self._odds(slope * said, slope**2 * unsure)
-            return -float(weights @ np.sum(aim * log_softmax(told, axis=1), axis=1))
+            odds = self._odds(slope * decisions, slope**2 * variances)
+            return -float(weights @ np.sum(aim * log_softmax(odds, axis=1), axis=1))
 
         best = minimize_scalar(loss, bounds=np.log(_SLOPES), method="bounded")
         return float(np.exp(best.x))
 
-    def _odds(self, said: Array, variance: Array) -> Array:
-        """Unnormalised log probabilities (n, n_classes) of votes, drawn to the prior."""
-        told = self.intercept_ + said * _certainty(variance)
-        return np.column_stack([np.zeros(len(told)), told]) if told.shape[1] == 1 else told
+    def _odds(self, decisions: Array, variances: Array) -> Array:
+        """Unnormalised log probabilities (n, n_classes), drawn to the prior by the variance."""
+        odds = self.intercept_ + decisions * _certainty(variances)
+        return np.column_stack([np.zeros(len(odds)), odds]) if odds.shape[1] == 1 else odds
 
     def _decide(self, X: ArrayLike) -> Array:
         checked = self._check(X)
-        self._view.without_any(checked, "the classes' shares in training")
-        said = self._view.complete(checked) @ self._coef
-        return self._odds(said, self._view.variance(checked, self._coef))
+        self._view.warn_of_empty(checked, "the classes' shares in training")
+        return self._odds(*self._view.decide(checked, self._coef))
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Logarithm of the odds, or of each class's probability up to a constant.
@@ -255,7 +507,7 @@ class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
         """What each channel adds to the decision; NaN where it is missing.
 
         A channel speaks for its own features and for those of missing channels as far as they
-        were completed because of it.
+        were imputed because of it.
 
         Parameters
         ----------
@@ -268,7 +520,7 @@ class IDFSMECClassifier(ClassifierMixin, CompletedLinear):
         """
         checked = self._check(X)
         votes = self._view.votes(checked, self._coef)
-        votes *= _certainty(self._view.variance(checked, self._coef))[:, None]
+        votes *= _certainty(self._view.decide(checked, self._coef)[1])[:, None]
         return votes[:, :, 0] if self.classes_.size == 2 else votes
 
     def predict_proba(self, X: ArrayLike) -> Array:

@@ -25,7 +25,7 @@ FORMAT_VERSION = 1
 #: Types that a model file may hold, besides those that skops itself trusts: plain containers,
 #: NumPy's arrays, scikit-learn's estimators. Whatever else a file names is refused.
 TRUSTED_TYPES = (
-    "idfsmec.prediction._linear.View",
+    "idfsmec.prediction.classifier.View",
     "idfsmec.prediction.classifier.IDFSMECClassifier",
     "idfsmec.prediction.imputer.ChannelImputer",
     "idfsmec.prediction.imputer.FactorModel",

@@ -1,4 +1,4 @@
-"""IDFSMECRegressor: features and channels that go with a score, and the score from them."""
+"""IDFSMECRegressor: rank features and channels by a score, and predict the score."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.model_selection import GroupKFold
 from idfsmec._groups import groups_of, warn_of_split_people
 from idfsmec._jobs import one_blas_thread
 from idfsmec._parameters import checks_parameters
-from idfsmec.prediction._linear import ALPHAS, CompletedLinear, person_codes
+from idfsmec.prediction.classifier import ALPHAS, ImputedLinear, subject_codes
 from idfsmec.selection import RankingSelector
 from idfsmec.selection.idfsmec.engine import Engine
 from idfsmec.solver import is_constant
@@ -21,13 +21,13 @@ from idfsmec.solver import is_constant
 Array = NDArray[np.float64]
 
 
-class IDFSMECRegressor(RegressorMixin, CompletedLinear, RankingSelector):
+class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
     """:class:`IDFSMEC` for a continuous score, such as BDI or PHQ-9, and its prediction.
 
     The target of every channel's regression is the standardised score in place of the one-hot
     labels; all else is as in :class:`IDFSMEC`. Prediction is as in :class:`IDFSMECClassifier`:
-    one linear model of completed samples, the average of candidates by their squared error on
-    people who were held out.
+    one linear model of imputed samples, the average of candidates by their squared error on
+    held-out subjects.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class IDFSMECRegressor(RegressorMixin, CompletedLinear, RankingSelector):
     alphas : sequence of float, default=(0.01, 0.03, 0.1, 0.3, 1, 3, 10)
         Penalties of the candidates, where a sample's squared norm is 1 on average.
     cv : int, default=5
-        Number of inner folds; fewer where there are fewer people.
+        Number of inner folds; fewer where there are fewer subjects.
     tol, max_iter, device
         Of :class:`IDFSMEC`.
 
@@ -54,7 +54,7 @@ class IDFSMECRegressor(RegressorMixin, CompletedLinear, RankingSelector):
         As of :class:`IDFSMEC`.
     coef_ : ndarray of shape (n_features,)
         Of the features as given: ``(x - centre_) @ coef_ + intercept_`` is the prediction for a
-        sample without a gap.
+        complete sample.
     centre_ : ndarray of shape (n_features,)
         Mean of each feature.
     intercept_ : float
@@ -110,8 +110,8 @@ class IDFSMECRegressor(RegressorMixin, CompletedLinear, RankingSelector):
             The score.
         groups : array-like of shape (n_samples,), optional
             Subject of every sample; inner folds keep subjects together. By default an index of X
-            named "subject"; with neither, every sample is somebody else, and a warning says once
-            that people may be split.
+            named "subject"; with neither, every sample is a subject of its own, and a warning
+            says once that subjects may be split.
 
         Returns
         -------
@@ -121,17 +121,17 @@ class IDFSMECRegressor(RegressorMixin, CompletedLinear, RankingSelector):
         if engine.groups is None:
             warn_of_split_people(type(self).__name__, stacklevel=4)
         n = engine.target.size
-        people = person_codes(engine)
-        n_people = int(people.max()) + 1
-        n_folds = min(self.cv, n_people)
+        subjects = subject_codes(engine)
+        n_subjects = int(subjects.max()) + 1
+        n_folds = min(self.cv, n_subjects)
         with one_blas_thread():
             fits = engine.solve([self.lam])
             fits.warn()
             weighing = self._hold(fits)
             self._set_ranking(weighing.scores, weighing.order)
-            folds = list(GroupKFold(n_folds).split(engine.X, groups=people)) if n_folds > 1 else []
-            ones = np.ones(n_people)
-            self._learn(fits, folds, people, engine.target[:, None], np.ones(n), ones)
+            splits = GroupKFold(n_folds).split(engine.X, groups=subjects) if n_folds > 1 else ()
+            targets, ones = engine.target[:, None], np.ones(n_subjects)
+            self._learn(fits, list(splits), subjects, targets, np.ones(n), ones)
         self._coef *= self._target_std
         self.centre_ = self._view.scaling.mean
         self.coef_ = self._coef[:, 0] / self._view.scaling.unit
@@ -171,8 +171,8 @@ class IDFSMECRegressor(RegressorMixin, CompletedLinear, RankingSelector):
         ndarray of shape (n_samples,)
         """
         checked = self._check(X)
-        self._view.without_any(checked, "the mean score of training")
-        return np.asarray(self._view.complete(checked) @ self._coef[:, 0] + self.intercept_)
+        self._view.warn_of_empty(checked, "the mean score of training")
+        return np.asarray(self._view.impute(checked) @ self._coef[:, 0] + self.intercept_)
 
     def channel_votes(self, X: ArrayLike) -> Array:
         """What each channel adds to the prediction, (n_samples, n_channels); NaN where missing.
