@@ -1,0 +1,205 @@
+"""The names of the package that the golden files need: whoever renames something mends it here.
+
+Expected values keep the names of revision 144077f. `RENAMED` leads from today's names of columns,
+keys, files and values to those; `OPTIONS` and `FILES` from 144077f's to today's.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+from typer.testing import CliRunner
+
+from idfsmec import FeatureTable
+from idfsmec.cli import app
+from idfsmec.evaluation import (
+    Protocol,
+    Results,
+    accuracy,
+    audit,
+    chance_bands,
+    compare_folds,
+    compare_pairs,
+    compare_ranks,
+    corrected_interval,
+    holm,
+    make_folds,
+    recording_variables,
+    selection_stability,
+    train_model,
+)
+from idfsmec.features import FeatureSettings, compute_features, extract_recording
+from idfsmec.metrics import score_decisions
+from idfsmec.missing import association_of_gaps as missingness_association
+from idfsmec.missing import (
+    combine_observed,
+    estimate_typical_amplitude,
+    observed_from_annotations,
+    observed_from_bads,
+)
+from idfsmec.missing import detect_missing as _detect_missing
+from idfsmec.missing import make_gaps as simulate_missing
+from idfsmec.missing import remove_mains as _remove_line_noise
+from idfsmec.paper import published_value
+from idfsmec.paper import reproduce as _reproduce
+from idfsmec.prediction import ChannelCompleter as ChannelImputer
+from idfsmec.prediction import (
+    IDFSMECClassifier,
+    IDFSMECRegressor,
+    SiteHarmonizer,
+    fit_model,
+    load_model,
+    save_model,
+)
+from idfsmec.prediction import predict_people as _predict_subjects
+from idfsmec.recordings import find_duplicates, read_manifest, simulate_cohort
+from idfsmec.selection import (
+    CDLSR,
+    CMIM,
+    FSOR,
+    GRMOR,
+    IDFSMEC,
+    IDFSMECCV,
+    MRMR,
+    MRMSR,
+    PSNSGA,
+    RFS,
+    RRCT,
+    ReliefF,
+    StabilitySelector,
+    channel_frame,
+    feature_effects,
+    idfs_path,
+    ranking_frame,
+)
+
+__all__ = [
+    "CDLSR",
+    "CMIM",
+    "FSOR",
+    "GRMOR",
+    "IDFSMEC",
+    "IDFSMECCV",
+    "MRMR",
+    "MRMSR",
+    "PSNSGA",
+    "RFS",
+    "RRCT",
+    "ChannelImputer",
+    "FeatureSettings",
+    "FeatureTable",
+    "IDFSMECClassifier",
+    "IDFSMECRegressor",
+    "Protocol",
+    "ReliefF",
+    "Results",
+    "SiteHarmonizer",
+    "StabilitySelector",
+    "accuracy",
+    "audit",
+    "chance_bands",
+    "channel_frame",
+    "combine_observed",
+    "compare_folds",
+    "compare_pairs",
+    "compare_ranks",
+    "compute_features",
+    "corrected_interval",
+    "detect_missing",
+    "estimate_typical_amplitude",
+    "extract_recording",
+    "feature_effects",
+    "find_duplicates",
+    "fit_model",
+    "holm",
+    "idfs_path",
+    "load_model",
+    "make_folds",
+    "missingness_association",
+    "observed_from_annotations",
+    "observed_from_bads",
+    "published_value",
+    "ranking_frame",
+    "read_manifest",
+    "recording_variables",
+    "save_model",
+    "score_decisions",
+    "selection_stability",
+    "simulate_cohort",
+    "simulate_missing",
+    "train_model",
+]
+
+#: Today's name of a column, key, file or value -> its name at 144077f, in all cases.
+RENAMED: dict[str, str] = {}
+#: The same in single cases, where one name has several old ones: case -> names.
+RENAMED_IN: dict[str, dict[str, str]] = {}
+#: Word of a command at 144077f -> today's, for `run`; None leaves the word out.
+OPTIONS: dict[str, str | None] = {}
+#: Name of a file at 144077f -> today's, for files that cases read.
+FILES: dict[str, str] = {}
+
+
+def old_names(case):
+    return RENAMED | RENAMED_IN.get(case, {})
+
+
+def run(command, *words):
+    """Run a command in this process; gives its exit code, what it printed and the error lines."""
+    words = [OPTIONS.get(str(word), str(word)) for word in words]
+    words = [word for word in words if word is not None]
+    ended = CliRunner().invoke(app, [command, *words], terminal_width=200)
+    return ended.exit_code, ended.stdout, ended.stderr
+
+
+def detect_missing(epochs, sfreq=None, *, ch_names=None, line_freq=None, remove="auto"):
+    """``line_freq`` is what a header says, ``remove`` what is taken out before."""
+    return _detect_missing(epochs, sfreq, ch_names=ch_names, line_freq=line_freq, mains=remove)
+
+
+def remove_line_noise(data, sfreq, line_freq="auto"):
+    """Clean data, lines of every channel and the frequency."""
+    clean, found = _remove_line_noise(data, sfreq, line_freq)
+    return clean, found.lines, found.frequency
+
+
+def predict_subjects(model, table):
+    """A frame with one row per subject."""
+    return _predict_subjects(model, table).frame
+
+
+def path_of(name):
+    return FILES.get(name, name)
+
+
+def read_csv(path, case=""):
+    """Read an exported file, with the columns of 144077f; ``case`` as in `RENAMED_IN`."""
+    return pd.read_csv(path).rename(columns=old_names(case))
+
+
+def read_audit(folder, name):
+    """The audit of a table in a folder of results, with the keys of 144077f."""
+
+    def old(value):
+        if isinstance(value, dict):
+            return {old_names("audit").get(key, key): old(entry) for key, entry in value.items()}
+        return [old(entry) for entry in value] if isinstance(value, list) else value
+
+    return old(json.loads((Path(folder) / "audit.json").read_text())[name])
+
+
+def reproduce(data_set, data, out, protocol, methods):
+    return _reproduce(
+        data_set, data, out, protocol=Protocol(**protocol), methods=methods, n_jobs=1
+    )
+
+
+def make_small_demo(n_subjects, seconds, rates, n_splits, ks, methods, n_channels, n_resamples):
+    """Have ``demo --quick`` compute as little as this; gives what undoes it."""
+    demo = sys.modules["idfsmec.cli.demo"]
+    before = demo.QUICK
+    demo.QUICK = demo.Size(
+        n_subjects, seconds, rates, n_splits, ks, methods, n_channels, n_resamples
+    )
+    return lambda: setattr(demo, "QUICK", before)
