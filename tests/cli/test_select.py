@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from idfsmec import IDFSMEC, StabilitySelector, cli, summarise
+from idfsmec import IDFSMEC, StabilitySelector, cli
 from idfsmec.cli import app
 from idfsmec.table import FeatureTable
 from tests.conftest import make_channels
@@ -108,20 +108,11 @@ def test_halves_of_the_subjects_say_how_stable_each_feature_is(table, tmp_path):
     assert f"at least {100 * own.threshold_:.0f} %" in said
 
 
-def test_hospitals_are_made_alike_from_rows_and_from_summaries(tmp_path):
+def test_hospitals_are_made_alike_from_rows(tmp_path):
     wards = make_hospitals(3, shift=4.0, effect=3.0)
     table = wards.write(tmp_path / "wards.parquet")
     rows = cli.select(table, tmp_path / "rows.csv", harmonize=True)
-    paths = []
-    for site in ("Bern", "Lund", "Oslo"):
-        own = summarise(wards.take((wards.sites == site).to_numpy()), min_people=1)
-        paths.append(own.write(tmp_path / f"{site}.summary"))
-    sums = cli.select(paths, tmp_path / "sums.csv", harmonize=True)
-    assert set(rows["feature"].head(2)) == set(sums["feature"].head(2)) == {"f1"}
-    asked = ["select", str(paths[0]), "-o", str(tmp_path / "a.csv"), "--harmonize"]
-    alone = runner.invoke(app, asked)
-    assert alone.exit_code == 2
-    assert "two summaries" in alone.stderr
+    assert set(rows["feature"].head(2)) == {"f1"}
 
 
 def test_tuning_leaves_out_hospitals(tmp_path):

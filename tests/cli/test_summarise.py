@@ -1,10 +1,10 @@
-"""Hospitals write summaries; whoever has them ranks as if the rows were there."""
+"""No summary is written in this version; a folder of tables is ranked by its sums."""
 
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from idfsmec import IDFSMEC, IDFSMECCV, FeatureTable, summarise
+from idfsmec import FeatureTable
 from idfsmec.cli import app
 from tests.summaries.test_summaries import by_person, cohort
 
@@ -27,39 +27,6 @@ def hospitals(tmp_path):
     return table, paths
 
 
-def test_summaries_and_tables_give_the_ranking_of_all_rows(hospitals, tmp_path):
-    table, (a, b, c) = hospitals
-    for path in (a, b):
-        done = run("summarise", path, "-o", path.with_suffix(".summary"), "--min-people", 1)
-        assert done.exit_code == 0, done.output
-    out = tmp_path / "ranking.csv"
-    mixed = [a.with_suffix(".summary"), b.with_suffix(".summary"), c]
-    done = run("select", *mixed, "-o", out, "--k", 5)
-    assert done.exit_code == 0, done.output
-    assert "60 HC, 60 MDD of 3 tables" in " ".join(done.output.split())
-    wanted = IDFSMEC(n_features_to_select=5)
-    wanted.fit(table.X, table.y, table.subjects)
-    found = pd.read_csv(out)
-    names = (found["channel"] + "__" + found["feature"]).tolist()
-    assert names == table.X.columns[wanted.ranking_.argsort()].tolist()
-    assert found["score"].to_numpy() == pytest.approx(sorted(wanted.scores_)[::-1], abs=1e-9)
-
-
-def test_lam_is_chosen_from_summaries_and_the_rest_is_said_not_to_be(hospitals, tmp_path):
-    table, paths = hospitals
-    for path in paths:
-        run("summarise", path, "-o", path.with_suffix(".summary"), "--min-people", 1)
-    out = tmp_path / "ranking.csv"
-    done = run("select", *(path.with_suffix(".summary") for path in paths), "-o", out, "--tune")
-    assert done.exit_code == 0, done.output
-    wanted = IDFSMECCV().fit_summaries([summarise(table, min_people=1)])
-    said = " ".join(done.output.split())
-    assert f"people held out chose lam = {wanted.best_params_['lam']}. It cannot judge" in said
-    assert "gamma = 2.0 and the number of features, 10: these were not tuned." in said
-    found = pd.read_csv(out)
-    assert found["score"].to_numpy() == pytest.approx(sorted(wanted.scores_)[::-1], abs=1e-9)
-
-
 def test_a_folder_of_files_is_one_table(hospitals, tmp_path):
     _, paths = hospitals
     for number, path in enumerate(paths):
@@ -78,58 +45,6 @@ def test_a_folder_of_files_is_one_table(hospitals, tmp_path):
     pd.testing.assert_frame_equal(by_sums, by_rows[list(by_sums)], rtol=0, atol=1e-9)
 
 
-def test_what_is_in_a_summary_is_said_in_words(hospitals, tmp_path):
-    _, (a, *_) = hospitals
-    out = tmp_path / "a.summary"
-    done = run("summarise", a, "-o", out, "--describe")
-    assert done.exit_code == 0, done.output
-    for said in (
-        "Class HC: 15 people, 45 samples, of which 45 have any channel.",
-        "fewer than 10 people",
-        "Not in it: names",
-    ):
-        assert said in done.output
-    assert run("summarise", out, "--describe").output in done.output
-    assert run("summarise", out).exit_code == 2
-    again = run("summarise", a, "-o", out)
-    assert again.exit_code == 2
-    assert "--force" in again.stderr
-
-
-def test_summaries_say_how_often_halves_select_a_feature(hospitals, tmp_path):
-    _, tables = hospitals
-    shared = []
-    for path in tables:
-        shared.append(tmp_path / f"{path.stem}.summary")
-        run("summarise", path, "-o", shared[-1], "--min-people", 1)
-    done = run("select", *shared, "-o", tmp_path / "r.csv", "--resamples", 100)
-    assert done.exit_code == 0, done.output
-    assert "on each of 12 halves" in " ".join(done.output.split())
-    ranking = pd.read_csv(tmp_path / "r.csv")
-    assert ranking["frequency"].between(0, 1).all()
-    assert ranking["frequency"].iloc[0] > ranking["frequency"].iloc[-1]
-
-
-def test_what_cannot_be_is_refused_in_one_line(hospitals, tmp_path):
-    _, (a, b, _) = hospitals
-    for path, name in ((a, "a"), (b, "b")):
-        read = FeatureTable.read(path)
-        other = FeatureTable(read.X, read.y, read.subjects, {"sfreq": 100.0 * (1 + (name == "b"))})
-        other.write(path)
-        run("summarise", path, "-o", tmp_path / f"{name}.summary")
-    refused = run("select", tmp_path / "a.summary", tmp_path / "b.summary")
-    assert refused.exit_code == 2
-    said = " ".join(refused.stderr.split())
-    assert "different settings: sfreq is 200.0 in the one and 100.0 in the other" in said
-    by_site = run("select", tmp_path / "a.summary", "--tune", "--folds", "site")
-    assert "needs the rows" in by_site.stderr
-    assert run("select", tmp_path / "a.summary", "--tune", "--harmonize").exit_code == 2
-    assert run("summarise", a, "-o", tmp_path / "x.npz").exit_code == 2
-    assert run("summarise", a, "-o", tmp_path / "x.summary", "--folds", 3).exit_code == 2
-    (tmp_path / "empty").mkdir()
-    assert "no .parquet file" in run("select", tmp_path / "empty").stderr
-
-
 def test_a_folder_whose_files_differ_is_refused(hospitals, tmp_path):
     _, (a, b, _) = hospitals
     FeatureTable.read(b).select_channels(["F3"]).write(b)
@@ -141,14 +56,24 @@ def test_a_folder_whose_files_differ_is_refused(hospitals, tmp_path):
     assert "b.parquet: has other columns than a.parquet" in " ".join(refused.stderr.split())
 
 
-def test_products_between_channels_are_told_if_asked_for(tmp_path):
-    a = cohort(80, missing=0.1).write(tmp_path / "a.parquet")
-    out = tmp_path / "a.summary"
-    how = ("--between-channels", "--folds", 1, "--min-people", 5)
-    done = run("summarise", a, "-o", out, *how)
-    assert done.exit_code == 0, done.output
-    assert "warning: Withheld: products between channels" in done.stderr
-    assert "Exactly " in run("summarise", out, "--describe").output
-    folder = run("summarise", tmp_path, "-o", tmp_path / "b.summary", *how)
-    assert folder.exit_code == 2
-    assert "whole table in memory" in folder.stderr
+def test_no_summary_is_written_and_the_reason_is_said(hospitals, tmp_path):
+    _, (a, *_) = hospitals
+    for more in ((), ("--describe",), ("--force",)):
+        refused = run("summarise", a, "-o", tmp_path / "a.summary", *more)
+        assert refused.exit_code == 2
+        said = " ".join(refused.stderr.split())
+        assert "a.summary: is not written" in said
+        assert "a summary file of this version can reveal single participants" in said
+    assert not (tmp_path / "a.summary").exists()
+
+
+def test_what_cannot_be_is_refused_in_one_line(tmp_path):
+    summary = tmp_path / "a.summary"
+    summary.write_bytes(b"PK nothing")
+    assert run("summarise", summary).exit_code == 2
+    assert "not a readable summary" in run("summarise", summary, "--describe").stderr
+    by_site = run("select", summary, "--tune", "--folds", "site")
+    assert "needs the rows" in by_site.stderr
+    assert run("select", summary, "--tune", "--harmonize").exit_code == 2
+    (tmp_path / "empty").mkdir()
+    assert "no .parquet file" in run("select", tmp_path / "empty").stderr

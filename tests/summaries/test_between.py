@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from idfsmec import FeatureTable, Summary, summarise
+from idfsmec import FeatureTable, summarise
 from idfsmec.errors import InputError
 from idfsmec.selection import CrossChannelReranker
 from idfsmec.summaries.alike import harmonize_summaries
@@ -83,28 +83,6 @@ def test_a_hospital_is_taken_away_with_its_products():
     plain = summarise(cohort(20, seed=3), min_people=1)
     with pytest.raises(InputError, match="other patterns of channels"):
         (first + plain) - second
-
-
-def test_a_file_keeps_them_and_one_without_is_of_the_version_of_before(tmp_path):
-    (summary,) = sites_of(cohort(30), 1)
-    path = summary.write(tmp_path / "a.summary")
-    again = Summary.read(path)
-    assert again.describe() == summary.describe()
-    for one, other in zip(summary.patterns, again.patterns, strict=True):
-        assert one.columns == other.columns
-        assert_array_equal(one.sum_xx, other.sum_xx)
-    with np.load(path, allow_pickle=False) as loaded:
-        parts = dict(loaded)
-    assert b'"format_version": 3' in parts["about"].tobytes()
-    parts["pattern_sum_xx"] = parts["pattern_sum_xx"] + 1
-    with path.open("wb") as file:
-        np.savez(file, **parts)
-    with pytest.raises(InputError, match="checksum does not fit"):
-        Summary.read(path)
-    plain = summarise(cohort(30), min_people=1).write(tmp_path / "b.summary")
-    with np.load(plain, allow_pickle=False) as loaded:
-        assert b'"format_version": 2' in loaded["about"].tobytes()
-        assert not [name for name in loaded if name.startswith("pattern")]
 
 
 def test_hospitals_made_alike_have_products_made_alike():

@@ -102,8 +102,9 @@ def test_what_is_no_table_is_refused_by_name(stored, tmp_path):
     table, folder = stored
     with pytest.raises(InputError, match=r"nothing\.parquet"):
         IDFSMEC().fit(tmp_path / "nothing.parquet")
+    (tmp_path / "site.summary").touch()
     with pytest.raises(InputError, match="fit_summaries"):
-        IDFSMEC().fit(summarise(table).write(tmp_path / "site.summary"))
+        IDFSMEC().fit(tmp_path / "site.summary")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"no \.parquet file"):
         IDFSMEC().fit(str(tmp_path / "empty"))

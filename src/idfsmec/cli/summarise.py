@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from idfsmec.cli._app import command
-from idfsmec.cli._console import say, warnings_as_lines
-from idfsmec.cli._options import AnyPath, Names, split_names
-from idfsmec.cli._progress import shown
-from idfsmec.errors import ExistingFileError, InputError
+from idfsmec.cli._console import say
+from idfsmec.cli._options import AnyPath, Names
+from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
     from idfsmec.summaries import Summary
@@ -74,11 +73,11 @@ def summarise(
     A summary holds counts, sums and products by channel, class and fold of
     people. No names, no rows, no minima and maxima.
 
-    Nothing is random, so there is no --seed; one pass over the rows, no --jobs.
+    This version writes none: a file can reveal single participants. Nothing is
+    random, so there is no --seed; one pass over the rows, no --jobs.
     """
-    from idfsmec._files import check_writable
     from idfsmec.summaries import Summary
-    from idfsmec.summaries import summarise as sum_up
+    from idfsmec.summaries._files import NOT_WRITTEN
 
     source, path = Path(table), Path(output)
     if source.suffix.lower() == ENDING:
@@ -87,23 +86,4 @@ def summarise(
         found = Summary.read(source)
         say(found.describe())
         return found
-    if path.suffix.lower() != ENDING:
-        raise InputError(f"{path}: give the summary a name that ends in {ENDING}.")
-    check_writable(path)
-    if path.exists() and not force:
-        raise ExistingFileError(path)
-    with warnings_as_lines(), shown("summing up"):
-        known = split_names(labels) or ()
-        found = sum_up(source, min_people=min_people, n_folds=folds, labels=known, between=between)
-    found.write(path)
-    if describe:
-        say(found.describe())
-    elif found.withheld:
-        say(f"Withheld, because fewer than {min_people} people have it: {_list(found.withheld)}.")
-    people = ", ".join(f"{n} {k}" for k, n in zip(found.labels, found.people, strict=True))
-    say(f"Summary of {people} written to {path}. See what is in it with --describe.")
-    return found
-
-
-def _list(names: tuple[str, ...]) -> str:
-    return "; ".join(names[:10]) + (f"; and {len(names) - 10} more" if len(names) > 10 else "")
+    raise InputError(f"{path}: is not written. {NOT_WRITTEN}")

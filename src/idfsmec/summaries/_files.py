@@ -12,18 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec._columns import channel_columns
-from idfsmec._files import replacing
-from idfsmec._version import __version__
 from idfsmec.errors import InputError
 from idfsmec.solver import ChannelSums, PatternSums
 
 if TYPE_CHECKING:
-    from idfsmec.summaries.summary import Summary
+    pass
 
 #: Raised when files of before can no longer be read.
 FORMAT_VERSION = 2
 #: Of files that have products between channels besides.
 WITH_PATTERNS = 3
+#: Why no file is written.
+NOT_WRITTEN = (
+    "a summary file of this version can reveal single participants; wait for the next version. "
+    "In Python summarise() works as before, as long as the summary stays where its table is."
+)
 #: How the files end.
 ENDING = ".summary"
 _MOST_BYTES = 2**31  # unpacked; no study has as many
@@ -39,62 +42,10 @@ _OF_PATTERNS = (
 )
 
 
-def write(path: Path, summary: Summary) -> None:
-    """Write a summary."""
-    places = np.concatenate(summary.places)
-    order = np.argsort(places)
-    sums = summary.sums
-    about = {
-        "format": "idfsmec summary",
-        "format_version": WITH_PATTERNS if summary.patterns else FORMAT_VERSION,
-        "idfsmec": __version__,
-        **{name: list(getattr(summary, name)) for name in _WORDS},
-        "settings": dict(summary.settings),
-        "min_people": summary.min_people,
-        "n_tables": summary.n_tables,
-    }
-    arrays = {
-        "class_total": summary.class_total,
-        "fold_people": summary.fold_people,
-        "seen": summary.seen,
-        "have": summary.have,
-        "shift": np.concatenate([one.shift for one in sums])[order],
-        "scale": np.concatenate([one.scale for one in sums])[order],
-    }
-    for name in ("count", "people"):
-        arrays[name] = np.stack([getattr(one, name) for one in sums])
-    for name in ("sum_x", "sum_m"):
-        arrays[name] = np.concatenate([getattr(one, name) for one in sums], axis=-1)[..., order]
-    for name in _PRODUCTS:
-        arrays[name] = np.concatenate([_half(getattr(one, name)) for one in sums], axis=-1)
-    if summary.patterns:
-        arrays |= _pattern_arrays(summary)
-    text = np.frombuffer(json.dumps(about, sort_keys=True).encode(), dtype=np.uint8)
-    digest = np.frombuffer(_checksum(text, arrays).encode(), dtype=np.uint8)
-    contents: dict[str, Any] = {"about": text, "checksum": digest, **arrays}
-    with replacing(path) as (beside,), beside.open("wb") as file:
-        np.savez_compressed(file, **contents)
-
-
-def _pattern_arrays(summary: Summary) -> dict[str, NDArray]:
-    """Patterns of channels one behind the other."""
-    one_of = summary.patterns
-    there = [np.isin(summary.columns, one.columns) for one in one_of]
-    arrays = {
-        "pattern_columns": np.stack(there),
-        "pattern_people": np.stack([one.people for one in one_of]),
-        "pattern_count": np.stack([one.count for one in one_of]),
-    }
-    for name in ("shift", "scale", "sum_x"):
-        arrays[f"pattern_{name}"] = np.concatenate([getattr(one, name) for one in one_of], axis=-1)
-    arrays["pattern_sum_xx"] = np.concatenate([_half(one.sum_xx) for one in one_of], axis=-1)
-    return arrays
-
-
 def _pattern_parts(
     columns: tuple[str, ...], arrays: dict[str, NDArray]
 ) -> tuple[PatternSums, ...]:
-    """What :func:`_pattern_arrays` put together."""
+    """Patterns of channels, which stand one behind the other."""
     found, first, first_product = [], 0, 0
     for at, there in enumerate(arrays["pattern_columns"]):
         names = tuple(np.array(columns, dtype=object)[there].tolist())
@@ -111,13 +62,8 @@ def _pattern_parts(
     return tuple(found)
 
 
-def _half(products: NDArray) -> NDArray:
-    """Products of each pair of features once, (..., d, d) to (..., d (d + 1) / 2)."""
-    return products[(..., *np.triu_indices(products.shape[-1]))]
-
-
 def _whole(half: NDArray, size: int) -> NDArray:
-    """What :func:`_half` halved."""
+    """Whole products of their upper halves."""
     products = np.zeros((*half.shape[:-1], size, size))
     above, beside = np.triu_indices(size)
     products[..., above, beside] = half

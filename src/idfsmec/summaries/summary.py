@@ -181,14 +181,14 @@ class Summary:
         return [(n, sums, squares) for n, sums, squares in parts]
 
     def write(self, path: str | PathLike[str]) -> Path:
-        """Write to a file, NumPy's ``.npz`` without pickle; `Files` says what is in it.
+        """Refuse to write a file.
 
-        Returns
-        -------
-        Path
+        Raises
+        ------
+        InputError
+            Always: a file of this version can reveal single participants.
         """
-        files.write(Path(path), self)
-        return Path(path)
+        raise InputError(f"{path}: is not written. {files.NOT_WRITTEN}")
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Summary:
