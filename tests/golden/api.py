@@ -31,7 +31,6 @@ from idfsmec.evaluation import (
 )
 from idfsmec.features import FeatureSettings, compute_features, extract_recording
 from idfsmec.metrics import score_decisions
-from idfsmec.missing import association_of_gaps as missingness_association
 from idfsmec.missing import (
     combine_observed,
     estimate_typical_amplitude,
@@ -39,11 +38,12 @@ from idfsmec.missing import (
     observed_from_bads,
 )
 from idfsmec.missing import detect_missing as _detect_missing
-from idfsmec.missing import make_gaps as simulate_missing
-from idfsmec.missing import remove_mains as _remove_line_noise
+from idfsmec.missing import missingness_association as missingness_association
+from idfsmec.missing import remove_line_noise as _remove_line_noise
+from idfsmec.missing import simulate_missing as simulate_missing
 from idfsmec.paper import published_value
 from idfsmec.paper import reproduce as _reproduce
-from idfsmec.prediction import ChannelCompleter as ChannelImputer
+from idfsmec.prediction import ChannelImputer as ChannelImputer
 from idfsmec.prediction import (
     IDFSMECClassifier,
     IDFSMECRegressor,
@@ -155,7 +155,8 @@ def run(command, *words):
 
 def detect_missing(epochs, sfreq=None, *, ch_names=None, line_freq=None, remove="auto"):
     """``line_freq`` is what a header says, ``remove`` what is taken out before."""
-    return _detect_missing(epochs, sfreq, ch_names=ch_names, line_freq=line_freq, mains=remove)
+    how = {"line_freq": remove, "header_freq": line_freq}
+    return _detect_missing(epochs, sfreq, ch_names=ch_names, **how)
 
 
 def remove_line_noise(data, sfreq, line_freq="auto"):
