@@ -57,7 +57,7 @@ def selection() -> Iterator[tuple[str, Program]]:
     yield "classifier of 19 channels", lambda: classifier.fit(small, labels).predict(small)
 
 
-def rivals() -> Iterator[tuple[str, Program]]:
+def baselines() -> Iterator[tuple[str, Program]]:
     """The comparison methods that end within a second."""
     X, y, _ = channel_table(19, n_samples=500, missing=0.0)
     for name in ("CDLSR", "CMIM", "FSOR", "MRMR", "MRMSR", "RFS", "RRCT", "ReliefF"):
@@ -111,7 +111,7 @@ def start() -> Iterator[tuple[str, Program]]:
 def main() -> None:
     """Print the seconds of all workloads that this revision has."""
     seconds = {}
-    for room in (selection, rivals, features, evaluation, start):
+    for room in (selection, baselines, features, evaluation, start):
         try:
             for name, program in room():
                 seconds[name] = min(processor_seconds(program) for _ in range(1 + REPEATS))

@@ -7,7 +7,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from idfsmec import IDFSMEC
-from idfsmec.selection import RFS, CompleteSelector, CrossChannelReranker, RankingSelector, rivals
+from idfsmec.selection import (
+    RFS,
+    CompleteSelector,
+    CrossChannelReranker,
+    RankingSelector,
+    baselines,
+)
 
 
 class Backwards(CompleteSelector):
@@ -26,7 +32,7 @@ def data(n_features):
 
 @pytest.mark.parametrize(
     "selector",
-    [IDFSMEC, CrossChannelReranker, *(getattr(rivals, name) for name in rivals.__all__)],
+    [IDFSMEC, CrossChannelReranker, *(getattr(baselines, name) for name in baselines.__all__)],
 )
 def test_20_features_are_kept_unless_asked_otherwise(selector):
     assert issubclass(selector, RankingSelector)

@@ -1,13 +1,6 @@
 from ._base import CompleteSelector, RankingSelector
 from .agreement import Stability, selection_stability
-from .cross_channel import CrossChannelReranker
-from .effects import feature_effects
-from .frames import channel_frame, ranking_frame
-from .grid import GridSelector, rank_grid
-from .idfsmec.estimator import IDFSMEC
-from .idfsmec.path import IDFSPath, idfs_path
-from .idfsmec.search import IDFSMECCV
-from .rivals import (
+from .baselines import (
     CDLSR,
     CMIM,
     FSOR,
@@ -17,8 +10,16 @@ from .rivals import (
     PSNSGA,
     RFS,
     RRCT,
+    GroupLasso,
     ReliefF,
 )
+from .cross_channel import CrossChannelReranker
+from .effects import feature_effects
+from .frames import channel_frame, ranking_frame
+from .grid import GridSelector, rank_grid
+from .idfsmec.estimator import IDFSMEC
+from .idfsmec.path import IDFSPath, idfs_path
+from .idfsmec.search import IDFSMECCV
 from .stability import StabilitySelector
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "CMIM",
     "FSOR",
     "GRMOR",
+    "GroupLasso",
     "MRMR",
     "MRMSR",
     "PSNSGA",

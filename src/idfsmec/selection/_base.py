@@ -22,7 +22,6 @@ from idfsmec._parameters import (
     fraction,
     integer,
 )
-from idfsmec._remembered import remember
 from idfsmec.solver import Scaling
 
 #: How many features a selector keeps by default; all, if there are fewer.
@@ -191,7 +190,45 @@ def constant_features(X: NDArray[np.float64]) -> NDArray[np.bool_]:
     >>> constant_features(np.array([[1.0, 2.0], [1.0, 3.0]]))
     array([ True, False])
     """
-    return remember(X, "constant", lambda: Scaling.learn(X).constant)
+    return Scaling.learn(X).constant
+
+
+def regression_data(
+    X: NDArray[np.float64], y: NDArray[np.intp], *, scale: bool = True
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Centre features and one-hot classes, for methods that regress the classes on the features.
+
+    Returns
+    -------
+    Z : ndarray of shape (n_samples, n_features)
+        Features about their means, in standard deviations if ``scale``; 0 where constant.
+    Y : ndarray of shape (n_samples, n_classes)
+    constant : ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> Z, Y, constant = regression_data(np.array([[1.0, 2.0], [5.0, 2.0]]), np.array([0, 1]))
+    >>> Z.tolist(), Y.tolist(), constant.tolist()
+    ([[-1.0, 0.0], [1.0, 0.0]], [[0.5, -0.5], [-0.5, 0.5]], [False, True])
+    """
+    scaling = Scaling.learn(X)
+    constant = scaling.constant
+    if not scale:
+        scaling = Scaling(scaling.mean, np.where(constant, np.inf, 1.0))
+    Y = one_hot(y)
+    return scaling.apply(X), Y - Y.mean(axis=0), constant
+
+
+def one_hot(codes: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Turn class codes into 0/1 columns, shape (n_samples, n_classes).
+
+    Examples
+    --------
+    >>> one_hot(np.array([1, 0]))
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    return np.eye(int(codes.max()) + 1)[codes]
 
 
 def count_features(wanted: int | float, n_features: int) -> int:

@@ -1,4 +1,4 @@
-"""What all ten comparison methods promise."""
+"""What all baselines promise."""
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from idfsmec.selection import (
     PSNSGA,
     RFS,
     RRCT,
+    GroupLasso,
     ReliefF,
 )
 
@@ -34,12 +35,14 @@ ALL = [
     FSOR(),
     GRMOR(),
     CDLSR(n_restarts=3, random_state=0),
+    GroupLasso(),
 ]
 
 each_method = pytest.mark.parametrize("method", ALL, ids=lambda method: type(method).__name__)
 
 
-@parametrize_with_checks(ALL)
+# CMIM and MRMSR share MRMR's base class, FSOR that of GRMOR.
+@parametrize_with_checks([one for one in ALL if not isinstance(one, CMIM | MRMSR | FSOR)])
 def test_keeps_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -64,8 +67,8 @@ def check_total_order(selector, n_features):
 @each_method
 @pytest.mark.parametrize(
     ("n_samples", "n_features", "n_classes"),
-    [(60, 8, 2), (20, 50, 3), (4, 5, 2), (40, 1, 2), (60, 12, 10), (20, 15, 10)],
-    ids=["plain", "wide", "two per class", "one feature", "ten classes", "ten pairs"],
+    [(20, 50, 3), (4, 5, 2), (40, 1, 2), (60, 12, 10)],
+    ids=["wide", "two per class", "one feature", "ten classes"],
 )
 def test_gives_a_total_order_that_scores_agree_with(method, n_samples, n_features, n_classes):
     X, y = problem(n_samples, n_features, n_classes)
@@ -161,10 +164,13 @@ def test_does_not_depend_on_the_names_or_kind_of_labels(method):
     assert as_text.ranking_.tolist() == clone(method).fit(X, y).ranking_.tolist()
 
 
-@pytest.mark.parametrize("method", [ReliefF(), CDLSR(random_state=0)], ids=["ReliefF", "CDLSR"])
-def test_any_number_of_threads_gives_identical_scores(method, monkeypatch):
-    monkeypatch.setattr("idfsmec.selection.rivals.relieff._WORTH_THREADS", 0)
-    X, y = make_classification(150, 30, n_informative=6, n_classes=3, random_state=1)
+@pytest.mark.parametrize(
+    "method",
+    [ReliefF(), CDLSR(random_state=0), PSNSGA(n_generations=2, random_state=0)],
+    ids=lambda method: type(method).__name__,
+)
+def test_any_number_of_threads_gives_identical_scores(method):
+    X, y = make_classification(600, 10, n_informative=6, n_classes=3, random_state=1)
     one = clone(method).set_params(n_jobs=1).fit(X, y)
     two = clone(method).set_params(n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(one.scores_, two.scores_)

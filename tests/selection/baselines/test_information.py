@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine, make_classification
 
-from idfsmec._remembered import fix
-from idfsmec.selection import CMIM, MRMR, MRMSR, RRCT
-from idfsmec.selection.rivals.mutual_information import PairInformation
+from idfsmec.selection import CMIM, MRMR, MRMSR
+from idfsmec.selection.baselines.information import discretize
 
 
 # Brute force: plain counting, no code shared with the package.
@@ -174,67 +172,52 @@ def test_supervised_similarity_lies_within_0_and_1_and_is_1_with_a_copy(seed, n_
 
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=20, deadline=None)
-def test_pair_information_equals_plain_counting(seed):
+def test_criteria_after_one_choice_equal_plain_counting(seed):
     rng = np.random.default_rng(seed)
-    codes, y = rng.integers(0, 4, (25, 3)), rng.integers(0, 3, 25)
+    codes, y = rng.integers(0, 4, (25, 4)), rng.integers(0, 3, 25)
     y[:3] = [0, 1, 2]
-    pairs = PairInformation(codes, y)
     columns = codes.T.tolist()
-    for f in range(3):
-        assert pairs.relevance[f] == pytest.approx(information(columns[f], y), abs=1e-12)
-        for s in range(3):
-            shared = information(columns[f], columns[s])
-            joint = information(list(zip(columns[f], columns[s], strict=True)), y)
-            assert pairs.between_features([s])[f, 0] == pytest.approx(shared, abs=1e-12)
-            assert pairs.joint_with_target([s])[f, 0] == pytest.approx(joint, abs=1e-12)
+    shared = MRMR(n_features_to_select=1, n_bins=None).fit(codes, y)
+    given_chosen = CMIM(n_features_to_select=1, n_bins=None, variant="B").fit(codes, y)
+    (chosen,) = order(shared, 1)
+    for f in range(4):
+        relevance = information(columns[f], y)
+        assert shared.relevance_[f] == pytest.approx(relevance, abs=1e-12)
+        if f != chosen:
+            expected = relevance - information(columns[f], columns[chosen])
+            assert shared.criterion_[f] == pytest.approx(expected, abs=1e-12)
+            expected = conditional_information(columns[f], y, columns[chosen])
+            assert given_chosen.criterion_[f] == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("known_bytes", [2**20, 1])
-def test_filters_share_what_they_count_in_samples_that_nobody_can_change(
-    monkeypatch, reference, known_bytes
-):
-    monkeypatch.setattr("idfsmec.selection.rivals.mutual_information._KNOWN_BYTES", known_bytes)
-    X, y = reference
-    shared = X.copy()
-    fix(shared)
-    filters = [MRMR(n_features_to_select=12), CMIM(), MRMSR(), MRMR(method="MIQ"), MRMR(n_bins=3)]
-    for own in [*filters, *filters[::-1]]:
-        for labels in (y, y[::-1]):
-            alone, found = clone(own).fit(X, labels), clone(own).fit(shared, labels)
-            assert found.ranking_.tolist() == alone.ranking_.tolist()
-            np.testing.assert_allclose(found.criterion_, alone.criterion_, atol=1e-12)
-            found.relevance_ += 1  # is its own
+def test_many_values_are_counted_a_few_features_at_a_time():
+    X, y = make_classification(300, 30, random_state=0)
+    selector = MRMSR(n_features_to_select=5, n_bins=None).fit(X, y)
+    np.testing.assert_allclose(selector.relevance_, entropy(y))  # every value occurs once
 
 
-def test_data_too_large_to_keep_encoded_gives_the_same_tables(monkeypatch, reference):
-    X, y = reference
-    expected = MRMSR(n_features_to_select=12).fit(X, y).ranking_
-    monkeypatch.setattr("idfsmec.selection.rivals.mutual_information._CACHE_BYTES", 0)
-    monkeypatch.setattr(
-        "idfsmec.selection.rivals.mutual_information._BLOCK_BYTES", 4 * 4 * 200 * 7
-    )
-    assert MRMSR(n_features_to_select=12).fit(X, y).ranking_.tolist() == expected.tolist()
+def test_quantile_bins_are_those_of_numpy():
+    X, _ = load_breast_cancer(return_X_y=True)
+    # Columns with repeated quantiles but many values are cut as numpy says, too.
+    np.testing.assert_array_equal(discretize(X), quantile_codes(X))
 
 
-@given(n=st.integers(3, 40), n_values=st.integers(2, 6), seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
-def test_many_pairs_at_once_equal_one_at_a_time(n, n_values, seed):
-    rng = np.random.default_rng(seed)
-    codes, y = rng.integers(0, n_values, (n, 7)), rng.integers(0, 3, n)
-    y[:2] = [0, 2]  # a class in between may be empty
-    pairs, some = PairInformation(codes, y), np.array([5, 0, 3])
-    for of in (pairs.between_features, pairs.joint_with_target):
-        single = np.hstack([of([one]) for one in some])
-        np.testing.assert_allclose(of(some), single, atol=1e-12)
+def test_uniform_bins_have_equal_width():
+    X = np.array([[0.0], [0.19], [0.21], [0.5], [0.99], [1.0]])
+    assert discretize(X, strategy="uniform").ravel().tolist() == [0, 0, 1, 2, 4, 4]
 
 
-@pytest.mark.parametrize("selector", [MRMR, CMIM, MRMSR, RRCT])
-@pytest.mark.parametrize("cells", [1, 10**9])
-def test_what_is_computed_ahead_changes_no_choice(monkeypatch, reference, selector, cells):
-    X, y = reference
-    expected = selector(n_features_to_select=12).fit(X, y)
-    monkeypatch.setattr("idfsmec.selection.rivals._forward._COLUMNS_AHEAD", 1)
-    monkeypatch.setattr("idfsmec.selection.rivals._forward._CELLS_AHEAD", cells)
-    found = selector(n_features_to_select=12).fit(X, y)
-    assert found.ranking_.tolist() == expected.ranking_.tolist()
-    np.testing.assert_allclose(found.criterion_, expected.criterion_, atol=1e-12)
+def test_a_rare_value_of_a_two_valued_column_keeps_its_own_code():
+    X = np.zeros((100, 1))
+    X[:3] = 1.0
+    assert np.bincount(discretize(X).ravel()).tolist() == [97, 3]
+
+
+def test_without_bins_every_value_is_a_code():
+    X = np.array([[3.0, -1.0], [7.0, -1.0], [3.0, 2.5]])
+    assert discretize(X, n_bins=None).tolist() == [[0, 0], [1, 0], [0, 1]]
+
+
+def test_a_constant_column_has_one_code():
+    assert np.ptp(discretize(np.full((10, 1), 0.1))) == 0
+    assert np.ptp(discretize(np.full((10, 1), 0.1), strategy="uniform")) == 0

@@ -5,9 +5,7 @@ import pytest
 from sklearn.datasets import load_wine, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from idfsmec.selection import RFS, rank_grid
-from idfsmec.selection.grid import rank_each
-from idfsmec.selection.rivals.rfs import _Momentum
+from idfsmec.selection import RFS
 
 
 def objective(X, Y, W, gamma):
@@ -28,23 +26,6 @@ def test_the_objective_never_rises():
     selector = RFS().fit(*load_wine(return_X_y=True))
     assert (np.diff(selector.objective_history_) < 0).all()
     assert selector.n_iter_ == selector.objective_history_.size
-
-
-@pytest.mark.parametrize("gamma", [0.01, 1.0, 30.0])
-def test_momentum_ends_no_higher_than_plain_reweighting(gamma, monkeypatch):
-    X, y = make_classification(
-        80, 200, n_informative=8, n_redundant=20, n_classes=3, random_state=3
-    )
-    pushed = RFS(gamma=gamma, standardize=True).fit(X, y)
-    monkeypatch.setattr(_Momentum, "advance", _advance_plainly)
-    plain = RFS(gamma=gamma, standardize=True).fit(X, y)
-    assert pushed.objective_history_[-1] <= plain.objective_history_[-1] * (1 + 1e-5)
-    assert pushed.n_iter_ < plain.n_iter_
-    assert (np.diff(pushed.objective_history_) < 0).all()
-
-
-def _advance_plainly(weights, features, samples):
-    weights.features, weights.samples = weights._plain = features, samples
 
 
 @pytest.mark.parametrize("gamma", [0.3, 3.0])
@@ -83,31 +64,11 @@ def test_too_few_iterations_are_told():
         RFS(max_iter=2).fit(*load_wine(return_X_y=True))
 
 
-def test_a_grid_over_folds_ranks_as_separate_fits():
-    X, y = make_classification(120, 30, n_informative=6, n_classes=3, random_state=1)
-    X[:, [4, 17]] = 3.0
-    settings = [{"gamma": gamma} for gamma in (0.01, 1.0, 30.0)]
-    settings += [{"gamma": 2.0, "standardize": True}, {"center": False}, {"tol": 0.1}]
-    held_out = [np.arange(0, 120, 3), np.arange(1, 120, 3)]
-    found = rank_grid(RFS(), X, y, settings, held_out=held_out)
-    np.testing.assert_array_equal(found, rank_each(RFS(), X, y, settings, held_out=held_out))
-    assert set(found[:, :, [4, 17]].ravel()) == {29, 30}
-
-
 def test_where_features_fit_the_classes_exactly_a_smaller_penalty_has_the_same_minimiser():
     X, y = make_classification(40, 150, n_informative=8, random_state=3)
     how = {"standardize": True, "tol": 1e-9, "max_iter": 5000}
     large, small = (RFS(gamma=gamma, **how).fit(X, y) for gamma in (0.1, 1e-3))
     np.testing.assert_allclose(small.coef_, large.coef_, atol=1e-3 * np.abs(large.coef_).max())
-    found = RFS(**how).rank_grid(X, y, [{"gamma": 1e-3}, {"gamma": 1e3}, {"gamma": 0.1}])[0]
-    np.testing.assert_array_equal(found[0], found[2])
-    np.testing.assert_array_equal(found[2], large.ranking_)
-    assert (found[0] != found[1]).any()
-
-
-def test_a_grid_refuses_what_a_fit_refuses():
-    with pytest.raises(ValueError, match="'gamma' parameter of RFS"):
-        RFS().rank_grid(np.eye(4), [0, 1, 0, 1], [{"gamma": 0.0}])
 
 
 def test_where_no_feature_has_a_score_they_are_ranked_by_how_near_they_are_to_one():

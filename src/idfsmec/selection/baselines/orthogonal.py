@@ -6,25 +6,22 @@ Both are IDFS-MEC with one channel of all features and nothing missing, and shar
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from idfsmec._parameters import Constraints, integer, number
-from idfsmec.selection._base import ranks
-from idfsmec.selection.rivals._regression import blas_threads_for, class_moments
-from idfsmec.selection.rivals._sharing import SharingSelector
-from idfsmec.solver import ChannelFits, Options, TableMoments, solve_channels
+from idfsmec.selection._base import CompleteSelector, regression_data
+from idfsmec.solver import ChannelProblems, solve
 
 
-class _OrthogonalRegression(SharingSelector):
+class _OrthogonalRegression(CompleteSelector):
     """Orthogonal regression on all features, with weights on the simplex.
 
-    A subclass has the parameters ``standardize``, ``tol`` and ``max_iter``; ``lam`` is what
-    redundancy weighs.
+    A subclass has the parameters ``standardize``, ``tol`` and ``max_iter``; ``lam`` is the weight
+    of redundancy.
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
@@ -39,55 +36,46 @@ class _OrthogonalRegression(SharingSelector):
     lam: float = 0.0
 
     def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
-        fits = _solve(class_moments(X, y), [self])
-        self.feature_weights_ = fits.feature_weights[0, 0]
-        self.objective_ = float(fits.objectives[0, 0, 0])
-        self.objective_history_ = np.minimum.accumulate(fits.history[:, 0])
-        self.kkt_residual_ = float(fits.kkt_residuals[0, 0, 0])
-        self.n_iter_ = int(fits.n_iter.max())
-        _warn_if_unsolved(self, self.kkt_residual_)
-        self._set_ranking(self.feature_weights_, _order(fits, 0))
+        Z, Y, constant = regression_data(X, y, scale=self.standardize)
+        Z = Z[:, ~constant]
+        self.feature_weights_ = np.zeros(X.shape[1])
+        self.objective_ = float(np.sum(Y**2))
+        self.objective_history_ = np.array([self.objective_])
+        self.kkt_residual_, self.n_iter_ = 0.0, 0
+        gains = np.full(X.shape[1], -1.0)
+        if Z.size:
+            self._solve(Z, Y, ~constant, gains)
+        # Features by weight; those without one by what adding each alone would gain.
+        self._set_ranking(self.feature_weights_, np.lexsort((-gains, -self.feature_weights_)))
 
-    def _rank_alike(
-        self, selectors: Sequence[Self], X: NDArray[np.float64], y: NDArray[np.intp]
-    ) -> list[NDArray[np.intp]]:
-        """Weights of redundancy share moments and the start."""
-        moments, found = class_moments(X, y), {}
-        alike: dict[tuple[bool, float, int], list[int]] = {}
-        for place, one in enumerate(selectors):
-            alike.setdefault((one.standardize, one.tol, one.max_iter), []).append(place)
-        for places in alike.values():
-            fits = _solve(moments, [selectors[place] for place in places])
-            for which, place in enumerate(places):
-                _warn_if_unsolved(selectors[place], float(fits.kkt_residuals[0, which, 0]))
-                found[place] = ranks(_order(fits, which))
-        return [found[place] for place in range(len(selectors))]
-
-
-def _warn_if_unsolved(selector: _OrthogonalRegression, residual: float) -> None:
-    if residual > selector.tol:
-        warnings.warn(
-            f"{type(selector).__name__} did not reach tol={selector.tol} in {selector.max_iter} "
-            f"iterations (residual {residual:.1e}). Raise max_iter or tol.",
-            ConvergenceWarning,
-            stacklevel=4,
+    def _solve(
+        self,
+        Z: NDArray[np.float64],
+        Y: NDArray[np.float64],
+        varying: NDArray[np.bool_],
+        gains: NDArray[np.float64],
+    ) -> None:
+        """Solve for the features that vary; set their weights and gains."""
+        A, P = Z.T @ Z, Y.T @ Z
+        problem = ChannelProblems.from_moments(
+            A[None], P[None], np.array([self.objective_]), lam=float(self.lam)
         )
-
-
-def _solve(moments: TableMoments, selectors: Sequence[_OrthogonalRegression]) -> ChannelFits:
-    """Solve for selectors that differ in nothing but the weight of redundancy."""
-    first = selectors[0]
-    options = Options(
-        standardize=bool(first.standardize), tol=float(first.tol), max_iter=int(first.max_iter)
-    )
-    with blas_threads_for(moments.n_features):
-        return solve_channels([moments], [float(one.lam) for one in selectors], options)
-
-
-def _order(fits: ChannelFits, which: int) -> NDArray[np.intp]:
-    """Features by weight; those without one by what adding each alone would gain."""
-    # lexsort takes its last key first; features that were left out have gain -1.
-    return np.lexsort((-fits.gains[0, which], -fits.feature_weights[0, which]))
+        solution = solve(problem, tol=float(self.tol), max_iter=int(self.max_iter))
+        self.feature_weights_[varying] = solution.theta[0]
+        self.objective_ = float(solution.objective[0])
+        course = [float(values[0]) for _, values in solution.history]
+        self.objective_history_ = np.minimum.accumulate(course)
+        self.kkt_residual_ = float(solution.kkt_residual[0])
+        self.n_iter_ = int(solution.n_iter[0])
+        if self.kkt_residual_ > self.tol:
+            warnings.warn(
+                f"{type(self).__name__} did not reach tol={self.tol} in {self.max_iter} "
+                f"iterations (residual {self.kkt_residual_:.1e}). Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        residual = P - (solution.theta[0] * solution.W[0]) @ A
+        gains[varying] = np.sum(residual**2, axis=0) / np.diagonal(A)
 
 
 class FSOR(_OrthogonalRegression):

@@ -77,12 +77,9 @@ def test_scale_and_unit_of_a_feature_do_not_matter():
     )
 
 
-def test_a_distance_matrix_too_large_to_keep_gives_the_same_scores(monkeypatch):
-    X, y = make_classification(120, 10, random_state=0)
-    expected = ReliefF().fit(X, y).scores_
-    monkeypatch.setattr("idfsmec.selection.rivals._manhattan._MATRIX_BYTES", 0)
-    monkeypatch.setattr("idfsmec.selection.rivals._manhattan._DISTANCES_PER_SEARCH", 120 * 7)
-    np.testing.assert_allclose(ReliefF().fit(X, y).scores_, expected, atol=1e-14)
+def test_samples_that_do_not_fit_into_one_chunk_give_the_same_scores():
+    X, y = make_classification(700, 4, n_redundant=0, random_state=0)
+    np.testing.assert_allclose(ReliefF().fit(X, y).scores_, by_definition(X, y), atol=1e-13)
 
 
 def test_a_class_of_one_sample_has_no_hits_and_does_no_harm():
@@ -91,28 +88,15 @@ def test_a_class_of_one_sample_has_no_hits_and_does_no_harm():
     np.testing.assert_allclose(ReliefF().fit(X, y).scores_, by_definition(X, y), atol=1e-13)
 
 
-@pytest.mark.parametrize("n_jobs", [2, 3, -1])
-def test_the_number_of_threads_changes_no_digit(monkeypatch, n_jobs):
-    X, y = make_classification(160, 40, n_informative=6, n_classes=3, random_state=0)
-    expected = ReliefF().fit(X, y).scores_
-    monkeypatch.setattr("idfsmec.selection.rivals.relieff._WORTH_THREADS", 0)
-    monkeypatch.setattr("idfsmec.selection.rivals._manhattan._OFFSETS_PER_TASK", 7)
-    monkeypatch.setattr("idfsmec.selection.rivals._manhattan._DISTANCES_PER_SEARCH", 2**12)
-    threaded = ReliefF(n_jobs=n_jobs).fit(X, y).scores_
-    np.testing.assert_array_equal(threaded, expected)
-
-
 @given(
     n=st.integers(6, 40),
-    n_features=st.sampled_from([1, 3, 31, 32, 33, 70]),
+    n_features=st.sampled_from([1, 3, 70]),
     k=st.integers(1, 4),
     decimals=st.sampled_from([1, 4, 16]),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=60)
-def test_screening_finds_the_neighbours_that_exact_distances_give(
-    n, n_features, k, decimals, seed
-):
+@settings(max_examples=30)
+def test_equals_the_definition_for_any_shape(n, n_features, k, decimals, seed):
     rng = np.random.default_rng(seed)
     X = rng.random((n, n_features)).round(decimals)
     X[:2] = [[0.0], [1.0]]
@@ -120,14 +104,6 @@ def test_screening_finds_the_neighbours_that_exact_distances_give(
     np.testing.assert_allclose(
         ReliefF(n_neighbors=k).fit(X, y).scores_, by_definition(X, y, k), atol=1e-12
     )
-
-
-@pytest.mark.parametrize("levels", [1, 3, 50])
-def test_a_grid_too_coarse_to_tell_neighbours_apart_changes_no_score(monkeypatch, levels):
-    X, y = make_classification(101, 40, n_informative=6, n_classes=3, random_state=0)
-    expected = by_definition(X, y)
-    monkeypatch.setattr("idfsmec.selection.rivals._manhattan._LEVELS", levels)
-    np.testing.assert_allclose(ReliefF().fit(X, y).scores_, expected, atol=1e-13)
 
 
 def test_a_column_of_rounding_noise_changes_nothing():

@@ -1,0 +1,519 @@
+"""mRMR, CMIM, MRMSR and RRCT: forward search by what features tell about the classes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+from sklearn.utils import gen_batches
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import column_or_1d
+
+from idfsmec._parameters import Constraints, StrOptions, integer
+from idfsmec.selection._base import CompleteSelector, constant_features, count_features
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.integer]
+Strategy = Literal["quantile", "uniform"]
+
+# Criteria closer than this are ties (rounding only): the first column wins.
+_TIE, _TIE_DECIMALS = 1e-12, 12
+# Numbers in the contingency tables, or samples of the features, that are counted together.
+_COUNTED_TOGETHER = 2**21
+# Keeps the quotient finite for a feature that shares nothing with those chosen.
+_NO_REDUNDANCY = 1e-9
+# Information of a perfect rank correlation, where the formula is infinite.
+_PERFECT = 1000.0
+# A variable with less of its variance than this left is explained by the chosen features.
+_EXPLAINED = 1e-10
+
+
+class _ForwardFilter(CompleteSelector):
+    """A filter that adds one feature at a time, by a criterion given those chosen before."""
+
+    def _search(
+        self,
+        relevance: Array,
+        candidates: NDArray[np.bool_],
+        criterion_after: Callable[[int], Array],
+    ) -> None:
+        """Choose features one by one, then order the rest by the last criterion.
+
+        The first choice is by relevance, the next by what ``criterion_after`` the feature just
+        chosen gives. Features that are no candidates come last.
+        """
+        self.relevance_, self.criterion_ = relevance, relevance.copy()
+        values, left, chosen = relevance, candidates.copy(), []
+        for _ in range(count_features(self.n_features_to_select, relevance.size)):
+            if not left.any():
+                break
+            open_values = np.where(left, values, -np.inf)
+            best = int(np.argmax(open_values >= open_values.max() - _TIE))
+            self.criterion_[best] = values[best]
+            chosen.append(best)
+            left[best] = False
+            if left.any():
+                values = criterion_after(best)
+        self.criterion_[left] = values[left]
+        rest = np.flatnonzero(left)
+        rest = rest[np.argsort(-np.round(values[rest], _TIE_DECIMALS), kind="stable")]
+        order = np.concatenate([chosen, rest, np.flatnonzero(~candidates)])
+        self._set_order(order.astype(np.intp))
+
+
+def discretize(
+    X: Array, n_bins: int | None = 5, strategy: Strategy = "quantile"
+) -> NDArray[np.intp]:
+    """Cut every column into bins that hold equally many samples, or that have equal width.
+
+    With "quantile", a column with no more than ``n_bins`` different values keeps them as they are:
+    its quantiles would coincide and hide rare values. Without ``n_bins`` every value is a bin.
+
+    Examples
+    --------
+    >>> discretize(np.arange(6.0)[:, None], n_bins=3).T
+    array([[0, 0, 1, 1, 2, 2]])
+    """
+    codes = np.empty(X.shape, dtype=np.intp)
+    inner = np.linspace(0, 1, (n_bins or 1) + 1)[1:-1]
+    for column, own in zip(X.T, codes.T, strict=True):
+        values = np.unique(column)
+        if n_bins is None or (strategy == "quantile" and values.size <= n_bins):
+            own[:] = np.searchsorted(values, column)
+        elif strategy == "quantile":
+            own[:] = np.digitize(column, np.quantile(column, inner))
+        else:
+            own[:] = np.digitize(column, values[0] + inner * (values[-1] - values[0]))
+    return codes
+
+
+class DiscreteFeatures:
+    """Entropies in nats of discrete features and classes, both integers from 0.
+
+    ``entropy`` is H(f) of every feature, ``class_entropy`` H(y) and ``relevance`` I(f; y).
+    """
+
+    def __init__(self, codes: Codes, y: Codes) -> None:
+        self._codes = np.ascontiguousarray(codes.T)
+        self._y = y
+        counts = np.arange(y.size + 1)
+        self._xlogx = counts * np.log(np.maximum(counts, 1))
+        self.entropy = self._joint_entropy(np.zeros_like(y))
+        self.class_entropy = float(np.log(y.size) - self._xlogx[np.bincount(y)].sum() / y.size)
+        self.relevance = self.entropy + self.class_entropy - self._joint_entropy(y)
+
+    def shared_with(self, chosen: int) -> Array:
+        """Give I(f; s) for all features f and the chosen s."""
+        return self.entropy + self.entropy[chosen] - self._joint_entropy(self._codes[chosen])
+
+    def joint_relevance(self, chosen: int) -> Array:
+        """Give I(f, s; y) for all features f and the chosen s."""
+        pairs = self._joint_entropy(self._codes[chosen])
+        with_class = self._codes[chosen] * (self._y.max() + 1) + self._y
+        return pairs + self.class_entropy - self._joint_entropy(with_class)
+
+    def _joint_entropy(self, other: Codes) -> Array:
+        """Give H(f, other) for all features f, from counts of their joint values."""
+        width = (self._codes.max() + 1) * (other.max() + 1)
+        step = max(1, _COUNTED_TOGETHER // max(int(width), other.size))
+        entropies = []
+        for some in gen_batches(len(self._codes), step):
+            joint = self._codes[some] * (other.max() + 1) + other
+            joint += width * np.arange(len(joint))[:, None]
+            counts = np.bincount(joint.ravel(), minlength=width * len(joint))
+            sums = self._xlogx[counts].reshape(len(joint), -1).sum(axis=1)
+            entropies.append(np.log(other.size) - sums / other.size)
+        return np.concatenate(entropies)
+
+
+class _InformationFilter(_ForwardFilter):
+    """A forward filter by a term for each pair of a feature with those chosen before.
+
+    A subclass gives the terms with a chosen feature (:meth:`_terms`), how terms over the chosen
+    features are combined (:attr:`_combine`) and the criterion that follows (:meth:`_criterion`).
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_bins": [integer(2, 255), None],
+        "strategy": [StrOptions({"quantile", "uniform"})],
+    }
+
+    n_bins: int | None
+    strategy: Strategy
+    _combine: np.ufunc = np.add
+
+    def _rank(self, X: Array, y: NDArray[np.intp]) -> None:
+        codes = discretize(X, self.n_bins, self.strategy)
+        features = DiscreteFeatures(codes, y)
+        combined = np.full(X.shape[1], 0.0 if self._combine is np.add else np.inf)
+        n_chosen = 0
+
+        def criterion_after(chosen: int) -> Array:
+            nonlocal combined, n_chosen
+            combined = self._combine(combined, self._terms(features, chosen))
+            n_chosen += 1
+            return self._criterion(features, combined, n_chosen)
+
+        varied = (np.ptp(codes, axis=0) > 0) & ~constant_features(X)
+        self._search(features.relevance, varied, criterion_after)
+
+    @abstractmethod
+    def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
+        """Terms of all features with the chosen one."""
+
+    @abstractmethod
+    def _criterion(self, features: DiscreteFeatures, combined: Array, n_chosen: int) -> Array:
+        """Value of every feature given its combined terms; the highest is chosen next."""
+
+
+class MRMR(_InformationFilter):
+    """Minimum redundancy, maximum relevance.
+
+    The first feature has the highest mutual information with the classes, I(f; y). Each next
+    one maximises I(f; y) minus (MID) or divided by (MIQ) its mean mutual information with the
+    features chosen so far.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction. The search
+        goes on until so many are chosen; the other features follow in the order of the criterion
+        after the last step.
+    method : {"MID", "MIQ"}, default="MID"
+        Difference or quotient.
+    n_bins : int or None, default=5
+        Bins per feature; None if X is discrete already.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        Bins with equally many samples, or of equal width.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        From 1 (ranked first) in equal steps to 1 / n_features.
+    ranking_ : ndarray of shape (n_features,)
+        1 is the best feature. Features with a single value (bin) come last.
+    support_ : ndarray of shape (n_features,)
+        Mask of the features that are kept.
+    criterion_ : ndarray of shape (n_features,)
+        The criterion when the feature was chosen, or after the last step if it was not.
+    relevance_ : ndarray of shape (n_features,)
+        I(f; y) in nats.
+
+    References
+    ----------
+    H. Peng, F. Long, C. Ding, "Feature selection based on mutual information: criteria of
+    max-dependency, max-relevance, and min-redundancy", IEEE TPAMI 27(8), 2005.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> MRMR(n_features_to_select=3, strategy="uniform").fit(X, y).get_support(indices=True)
+    array([21, 23, 27])
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "method": [StrOptions({"MID", "MIQ"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_features_to_select: int | float = 20,
+        method: Literal["MID", "MIQ"] = "MID",
+        n_bins: int | None = 5,
+        strategy: Strategy = "quantile",
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.method = method
+        self.n_bins = n_bins
+        self.strategy = strategy
+
+    def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
+        return features.shared_with(chosen)
+
+    def _criterion(self, features: DiscreteFeatures, combined: Array, n_chosen: int) -> Array:
+        redundancy = combined / n_chosen
+        if self.method == "MID":
+            return features.relevance - redundancy
+        return features.relevance / (np.maximum(redundancy, 0) + _NO_REDUNDANCY)
+
+
+class CMIM(_InformationFilter):
+    """Conditional mutual information maximisation.
+
+    The first feature has the highest mutual information with the classes, I(f; y). Each next
+    one maximises the smallest of I(f; y) and I(f; y | s) over the features s chosen so far.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction. The search
+        goes on until so many are chosen; the other features follow in the order of the criterion
+        after the last step.
+    variant : {"A", "B"}, default="A"
+        "A" is Fleuret's criterion. "B" leaves I(f; y) out of the minimum, as some packages do.
+    n_bins : int or None, default=5
+        Bins per feature; None if X is discrete already.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        Bins with equally many samples, or of equal width.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        From 1 (ranked first) in equal steps to 1 / n_features.
+    ranking_ : ndarray of shape (n_features,)
+        1 is the best feature. Features with a single value (bin) come last.
+    support_ : ndarray of shape (n_features,)
+        Mask of the features that are kept.
+    criterion_ : ndarray of shape (n_features,)
+        The criterion when the feature was chosen, or after the last step if it was not.
+    relevance_ : ndarray of shape (n_features,)
+        I(f; y) in nats.
+
+    Notes
+    -----
+    Fleuret's lazy evaluation skips tables that cannot change the choice. Here all tables of a
+    newly chosen feature are counted at once, which gives the remaining features their order as
+    well; the choice is the same.
+
+    References
+    ----------
+    F. Fleuret, "Fast binary feature selection with conditional mutual information", Journal of
+    Machine Learning Research 5, 2004.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> CMIM(n_features_to_select=3).fit(X, y).get_support(indices=True)
+    array([ 0,  6, 12])
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "variant": [StrOptions({"A", "B"})],
+    }
+
+    _combine = np.minimum
+
+    def __init__(
+        self,
+        *,
+        n_features_to_select: int | float = 20,
+        variant: Literal["A", "B"] = "A",
+        n_bins: int | None = 5,
+        strategy: Strategy = "quantile",
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.variant = variant
+        self.n_bins = n_bins
+        self.strategy = strategy
+
+    def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
+        # I(f; y | s) by the chain rule.
+        return features.joint_relevance(chosen) - features.relevance[chosen]
+
+    def _criterion(self, features: DiscreteFeatures, combined: Array, n_chosen: int) -> Array:
+        if self.variant == "B":
+            return combined
+        return np.minimum(features.relevance, combined)
+
+
+class MRMSR(_InformationFilter):
+    """Maximum relevance, minimum supervised redundancy.
+
+    Relevance is R_i = I(f_i; y) / H(y). Two features are alike to the degree that neither adds
+    to what the other tells about the classes,
+    S_ij = 1 - [I(f_i; y | f_j) + I(f_j; y | f_i)] / (2 H(y)), between 0 and 1. The first
+    feature has the highest R; each next one maximises R_i minus its mean S with those chosen.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction. The search
+        goes on until so many are chosen; the other features follow in the order of the criterion
+        after the last step.
+    n_bins : int or None, default=5
+        Bins per feature; None if X is discrete already.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        Bins with equally many samples, or of equal width.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        From 1 (ranked first) in equal steps to 1 / n_features.
+    ranking_ : ndarray of shape (n_features,)
+        1 is the best feature. Features with a single value (bin) come last.
+    support_ : ndarray of shape (n_features,)
+        Mask of the features that are kept.
+    criterion_ : ndarray of shape (n_features,)
+        The criterion when the feature was chosen, or after the last step if it was not.
+    relevance_ : ndarray of shape (n_features,)
+        I(f; y) in nats.
+
+    References
+    ----------
+    Yadi Wang et al., "Feature selection with maximal relevance and minimal supervised
+    redundancy", IEEE Transactions on Cybernetics.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> MRMSR(n_features_to_select=3).fit(X, y).get_support(indices=True)
+    array([ 6,  9, 12])
+    """
+
+    def __init__(
+        self,
+        *,
+        n_features_to_select: int | float = 20,
+        n_bins: int | None = 5,
+        strategy: Strategy = "quantile",
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.n_bins = n_bins
+        self.strategy = strategy
+
+    def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
+        relevance = features.relevance
+        # I(f; y | s) + I(s; y | f) = 2 I(f, s; y) - I(f; y) - I(s; y): one table per pair.
+        added = 2 * features.joint_relevance(chosen) - relevance - relevance[chosen]
+        return 1 - added / (2 * features.class_entropy)
+
+    def _criterion(self, features: DiscreteFeatures, combined: Array, n_chosen: int) -> Array:
+        return features.relevance / features.class_entropy - combined / n_chosen
+
+
+class RRCT(_ForwardFilter):
+    """Relevance, redundancy and complementarity trade-off.
+
+    A Spearman correlation r counts as information -0.5 ln(1 - r^2). The first feature has the
+    most information on y. Each next one maximises its information on y, minus its mean
+    information on the chosen features, plus (or minus) that of its partial correlation with y
+    given the chosen features: plus if knowing them strengthens the correlation.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction. The search
+        goes on until so many are chosen; the other features follow in the order of the criterion
+        after the last step.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        From 1 (ranked first) in equal steps to 1 / n_features.
+    ranking_ : ndarray of shape (n_features,)
+        1 is the best feature. Constant features come last.
+    support_ : ndarray of shape (n_features,)
+        Mask of the features that are kept.
+    criterion_ : ndarray of shape (n_features,)
+        The criterion when the feature was chosen, or after the last step if it was not.
+    relevance_ : ndarray of shape (n_features,)
+        Information of each feature on y.
+
+    Notes
+    -----
+    y may be class labels or a continuous target. Classes are ranked by their labels: with more
+    than two, name them so that their order means something.
+
+    All variables are ranked, centred and normalised once; partial correlations follow from a
+    Gram-Schmidt step per chosen feature, which needs the correlations with that feature only.
+    They stop counting when the chosen features leave no degree of freedom (n_samples - 2).
+
+    References
+    ----------
+    A. Tsanas, "Relevance, redundancy, and complementarity trade-off (RRCT): a principled,
+    generic, robust feature-selection tool", Patterns 3(5), 100471, 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> RRCT(n_features_to_select=3).fit(X, y).get_support(indices=True)
+    array([1, 2, 8])
+    """
+
+    def __init__(self, *, n_features_to_select: int | float = 20) -> None:
+        self.n_features_to_select = n_features_to_select
+
+    def _rank(self, X: Array, y: Array) -> None:
+        ranks = _normalised_ranks(X)
+        correlation = _normalised_ranks(y[:, None]).T[0] @ ranks
+        relevance = _information(correlation)
+        partial = _PartialCorrelations(correlation, X.shape[0])
+        redundancy = np.zeros(X.shape[1])
+        n_chosen = 0
+
+        def criterion_after(chosen: int) -> Array:
+            nonlocal redundancy, n_chosen
+            with_chosen = ranks[:, chosen] @ ranks
+            redundancy, n_chosen = redundancy + _information(with_chosen), n_chosen + 1
+            given = partial.condition_on(chosen, with_chosen)
+            complement = np.sign(given) * np.sign(given - correlation) * _information(given)
+            return relevance - redundancy / n_chosen + complement
+
+        self._search(relevance, ~constant_features(X), criterion_after)
+
+    def _check_input(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+        if y is not None and type_of_target(y) == "continuous":
+            target = column_or_1d(y, dtype=np.float64)
+            # Any labels do for validating X; a target of one value has no ranks to explain.
+            X, _ = super()._check_input(X, np.unique(target, return_inverse=True)[1])
+            return X, target
+        X, codes = super()._check_input(X, y)
+        return X, codes.astype(np.float64)
+
+
+def _normalised_ranks(X: Array) -> Array:
+    """Ranks of each column with mean 0 and norm 1: products are Spearman correlations."""
+    ranks = rankdata(X, axis=0)
+    ranks -= ranks.mean(axis=0)
+    norms = np.linalg.norm(ranks, axis=0)
+    return np.divide(ranks, norms, out=np.zeros_like(ranks), where=norms > 0)
+
+
+def _information(correlation: Array) -> Array:
+    """-0.5 ln(1 - r^2), finite for a perfect correlation."""
+    rest = 1 - np.square(correlation)
+    # Rounding must not turn a perfect correlation into a merely strong one.
+    perfect = rest <= 4 * np.finfo(float).eps
+    return np.where(perfect, _PERFECT, -0.5 * np.log(np.where(perfect, 1.0, rest)))
+
+
+class _PartialCorrelations:
+    """Partial correlations of all features with y given a growing set of chosen features."""
+
+    def __init__(self, correlation: Array, n_samples: int) -> None:
+        self._with_target = correlation.copy()
+        self._feature_left = np.ones_like(correlation)
+        self._target_left = 1.0
+        self._n_free = n_samples - 2
+        self._loadings = np.empty((0, correlation.size))
+
+    def condition_on(self, chosen: int, with_chosen: Array) -> Array:
+        """Give them after a Gram-Schmidt step along the chosen feature.
+
+        0 where undefined or without a degree of freedom; ``with_chosen`` are the correlations of
+        all features with the chosen one.
+        """
+        self._n_free -= 1
+        left = self._feature_left[chosen]
+        if left > _EXPLAINED and self._n_free > 0:
+            before = self._loadings
+            loading = (with_chosen - before[:, chosen] @ before) / np.sqrt(left)
+            target_loading = self._with_target[chosen] / np.sqrt(left)
+            self._loadings = np.vstack([before, loading])
+            self._with_target = self._with_target - loading * target_loading
+            self._feature_left = self._feature_left - loading**2
+            self._target_left -= target_loading**2
+        defined = self._feature_left > _EXPLAINED
+        if self._n_free <= 0 or self._target_left <= _EXPLAINED:
+            return np.zeros_like(self._with_target)
+        scale = np.sqrt(np.where(defined, self._feature_left, np.inf) * self._target_left)
+        return np.clip(self._with_target / scale, -1.0, 1.0)
