@@ -47,7 +47,7 @@ class RFS(CompleteSelector):
     standardize : bool, default=False
         Whether to scale features to standard deviation 1 first (implies centring). The penalty
         does not treat features of different units alike: use this unless X is scaled already.
-    tol : float, default=1e-5
+    tol : float, default=1e-6
         Stop when an iteration lowers the objective by less than this fraction.
     max_iter : int, default=500
         Most iterations; a warning tells if they did not suffice.
@@ -101,7 +101,7 @@ class RFS(CompleteSelector):
         gamma: float = 1.0,
         center: bool = True,
         standardize: bool = False,
-        tol: float = 1e-5,
+        tol: float = 1e-6,
         max_iter: int = 500,
     ) -> None:
         self.n_features_to_select = n_features_to_select
