@@ -88,7 +88,7 @@ def hospital(
 ) -> list[Recording]:
     """People of both groups, all recorded with the hospital's amplifier."""
     gain, noise, mains = 2 ** rng.uniform([-1, -1, -2], [1, 1.5, 2])
-    amplifier = None if same else {"gain": gain, "noise": noise, "mains": mains}
+    amplifier = None if same else {"gain": gain, "noise": noise, "line": mains}
     found = []
     for share, group in ((0.0, "control"), (1.0, "depressed")):
         # By the share, it is the controls' amplifier, or that of the depressed.

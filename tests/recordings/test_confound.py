@@ -36,9 +36,9 @@ def test_controls_and_brains_stay_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("confound", "low", "high"), [({"mains": 20.0}, 49, 51), ({"noise": 20.0}, 80, 120)]
+    ("confound", "low", "high"), [({"line": 20.0}, 49, 51), ({"noise": 20.0}, 80, 120)]
 )
-def test_more_mains_and_more_noise(confound, low, high):
+def test_more_line_noise_and_more_sensor_noise(confound, low, high):
     powers = [one.compute_psd(fmin=low, fmax=high, verbose="error").get_data() for one in
               both(confound)]  # fmt: skip
     assert powers[1].mean() > 5 * powers[0].mean()

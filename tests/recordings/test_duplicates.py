@@ -36,7 +36,7 @@ def test_files_that_differ_in_size_or_at_an_end_are_not_read_through(record, mon
     def refuse(path):
         raise AssertionError(f"{path} was read")
 
-    monkeypatch.setattr("idfsmec.recordings.duplicates.hash_file", refuse)
+    monkeypatch.setattr("idfsmec.recordings.recording.hash_file", refuse)
     assert find_duplicates(recordings) == []
 
 

@@ -11,7 +11,7 @@ from scipy.signal import welch
 from idfsmec.errors import InputError
 from idfsmec.montage import angles_between, channel_positions
 from idfsmec.recordings import simulate_cohort
-from idfsmec.recordings.simulate.brain import BETWEEN_SUBJECT_SD
+from idfsmec.recordings.simulate import BETWEEN_SUBJECT_SD
 
 TEN_TWENTY = [
     *("Fp1", "Fp2", "F7", "F3", "Fz", "F4", "F8", "T7", "C3", "Cz"),
@@ -300,7 +300,7 @@ def line_share(signal):
         ({"n_channels": 20}, "3, 19, 64, 128"),
         ({"n_channels": "biosemi65"}, "no montage named 'biosemi65'"),
         ({"n_subjects": 0}, "n_subjects"),
-        ({"sfreq": 100}, "cannot hold mains"),
+        ({"sfreq": 100}, "cannot hold line noise"),
         ({"duration": 0.5}, "at least 2 s"),
         ({"detached": 1.2}, "probability"),
         ({"detachment_kinds": ["loose"]}, "loose"),

@@ -85,6 +85,6 @@ def feature_names() -> list[str]:
 
 def label_rules() -> list[str]:
     """Rules for the labels of PRED+CT d003."""
-    from idfsmec.recordings.releases.pred import LABEL_RULES
+    from idfsmec.recordings.datasets.pred import LABEL_RULES
 
     return list(LABEL_RULES)

@@ -15,7 +15,7 @@ from idfsmec.features.epochs import EpochGrid, epoch_grid
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.missing import observed_from_annotations, observed_from_bads
 from idfsmec.montage import plan_channels
-from idfsmec.recordings import Recording, channel_plan, find_joints
+from idfsmec.recordings import Recording, channel_plan, find_boundaries
 
 if TYPE_CHECKING:
     import mne
@@ -138,7 +138,7 @@ def _from_mne(
         kept = _without_filling(measured, grid.duration)
         annotated = observed_from_annotations(kept, own, grid.starts, grid.duration)
         marked = _marks(bads, annotated)
-        marked["across an interruption"] = _across(find_joints(measured), grid, len(own))
+        marked["across an interruption"] = _across(find_boundaries(measured), grid, len(own))
         return Signals(data, grid=grid, marked=marked, **about)
     if not measured.preload:  # else its events would still hold the epochs that reading drops
         measured = measured.copy().load_data()
@@ -193,12 +193,12 @@ def _without_filling(raw: mne.io.BaseRaw, epoch: float) -> mne.Annotations:
     return marks
 
 
-def _across(joints: NDArray[np.float64], grid: EpochGrid, n_channels: int) -> Mask:
+def _across(boundaries: NDArray[np.float64], grid: EpochGrid, n_channels: int) -> Mask:
     """Epochs that hold signal from both sides of a joint."""
     begins = grid.starts[:, np.newaxis]
     # Half a sample: a joint on the border of two epochs is in neither.
     slack = 0.5 / grid.rate
-    inside = (joints > begins + slack) & (joints < begins + grid.duration - slack)
+    inside = (boundaries > begins + slack) & (boundaries < begins + grid.duration - slack)
     return np.repeat(inside.any(axis=1, keepdims=True), n_channels, axis=1)
 
 

@@ -1,12 +1,10 @@
 from .bids import read_bids
-from .duplicates import check_duplicates, find_duplicates
-from .joints import find_joints
+from .datasets.modma import read_modma3, read_modma128
+from .datasets.pred import read_pred_d003
 from .manifest import read_manifest
-from .prepare import channel_plan, montage_name, prepare_raw
-from .recording import Recording
-from .releases.modma import read_modma3, read_modma128
-from .releases.pred import read_pred_d003
-from .simulate.cohort import SimulatedCohort, simulate_cohort
+from .reading import channel_plan, find_boundaries, montage_name, prepare_raw
+from .recording import Recording, check_duplicates, find_duplicates
+from .simulate import SimulatedCohort, simulate_cohort
 from .sources import DATA_SETS, find_recordings
 
 __all__ = [
@@ -15,8 +13,8 @@ __all__ = [
     "SimulatedCohort",
     "channel_plan",
     "check_duplicates",
+    "find_boundaries",
     "find_duplicates",
-    "find_joints",
     "find_recordings",
     "montage_name",
     "prepare_raw",

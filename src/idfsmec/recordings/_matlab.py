@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import struct
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -77,10 +78,17 @@ def check_elements(path: Path) -> None:
             end = file.tell() + n_bytes
             if end > size:
                 raise DamagedMatError("it is cut short")
-            if kind == _COMPRESSED:
-                _check_packed(file, n_bytes, order)
-            elif kind == _MATRIX:
+            if kind == _MATRIX:
                 _check_inside(_Plain(file, size), n_bytes, order, depth=1)
+            elif kind == _COMPRESSED:
+                packed = _Packed(file, n_bytes)
+                try:
+                    kind, length = _unpack_tag(packed.read(8), order)
+                    if kind != _MATRIX:
+                        raise DamagedMatError(f"a compressed variable is of kind {kind}")
+                    _check_inside(packed, length, order, depth=1)
+                except zlib.error as error:
+                    raise DamagedMatError(f"a compressed variable is damaged: {error}") from error
             else:
                 raise DamagedMatError(f"a variable is of kind {kind}")
             file.seek(end)
@@ -109,43 +117,23 @@ class _Packed:
         self._unpack = zlib.decompressobj()
 
     def read(self, n: int) -> bytes:
-        pieces = []
-        while n > 0:
-            piece = self._some(min(n, _CHUNK))
-            if not piece:
-                break
-            pieces.append(piece)
-            n -= len(piece)
-        return b"".join(pieces)
+        return b"".join(self._pieces(n))
 
     def skip(self, n: int) -> None:
-        while n > 0:
-            piece = self._some(min(n, _CHUNK))
-            if not piece:
-                raise DamagedMatError("a compressed variable is cut short")
-            n -= len(piece)
+        if sum(map(len, self._pieces(n))) < n:
+            raise DamagedMatError("a compressed variable is cut short")
 
-    def _some(self, most: int) -> bytes:
-        while not self._unpack.eof:
+    def _pieces(self, n: int) -> Iterator[bytes]:
+        while n > 0 and not self._unpack.eof:
             packed = self._unpack.unconsumed_tail
             if not packed:
                 packed = self._file.read(min(self._left, _CHUNK))
                 self._left -= len(packed)
-            piece = self._unpack.decompress(packed, most)
-            if piece or not packed:
-                return piece
-        return b""
-
-
-def _check_packed(file: BinaryIO, n_bytes: int, order: str) -> None:
-    inside = _Packed(file, n_bytes)
-    try:
-        kind, length = _unpack_tag(inside.read(8), order)
-        if kind != _MATRIX:
-            raise DamagedMatError(f"a compressed variable is of kind {kind}")
-        _check_inside(inside, length, order, depth=1)
-    except zlib.error as error:
-        raise DamagedMatError(f"a compressed variable is damaged: {error}") from error
+            piece = self._unpack.decompress(packed, min(n, _CHUNK))
+            if not (piece or packed):
+                return
+            n -= len(piece)
+            yield piece
 
 
 def _check_inside(stream: _Plain | _Packed, n_bytes: int, order: str, depth: int) -> None:
@@ -156,8 +144,16 @@ def _check_inside(stream: _Plain | _Packed, n_bytes: int, order: str, depth: int
     heads: list[bytes] = []  # flags, then dimensions
     n_plain, n_inside = 0, 0  # elements in front of the first variable inside, and those variables
     while left > 0:
-        kind, length = _element_tag(stream, left - 8, order)
+        kind, length = _unpack_tag(stream.read(8), order)
         left -= 8
+        if kind >> 16:  # a small element has type, length and value in the tag
+            kind, length = kind & 0xFFFF, 0
+            if kind == _MATRIX:
+                raise DamagedMatError("a variable has no room in its tag")
+        if kind != _MATRIX and kind not in _PLAIN:
+            raise DamagedMatError(f"an element is of kind {kind}")
+        if length > left:
+            raise DamagedMatError("an element is longer than its variable")
         if kind == _MATRIX:
             n_inside += 1
             _check_inside(stream, length, order, depth + 1)
@@ -173,20 +169,6 @@ def _check_inside(stream: _Plain | _Packed, n_bytes: int, order: str, depth: int
         left -= length
     if n_bytes:
         _check_parts(heads, n_plain, order)
-
-
-def _element_tag(stream: _Plain | _Packed, left: int, order: str) -> tuple[int, int]:
-    """Read kind and length of an element; what a small one holds is in its tag, so its is 0."""
-    kind, length = _unpack_tag(stream.read(8), order)
-    if kind >> 16:  # a small element has type, length and value in the tag
-        kind, length = kind & 0xFFFF, 0
-        if kind == _MATRIX:
-            raise DamagedMatError("a variable has no room in its tag")
-    if kind != _MATRIX and kind not in _PLAIN:
-        raise DamagedMatError(f"an element is of kind {kind}")
-    if length > left:
-        raise DamagedMatError("an element is longer than its variable")
-    return kind, length
 
 
 def _check_parts(heads: list[bytes], n_plain: int, order: str) -> None:

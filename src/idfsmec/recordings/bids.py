@@ -1,4 +1,4 @@
-"""BIDS trees: recordings where BIDS puts them, labels from participants.tsv."""
+"""Read BIDS trees: recordings where BIDS puts them, labels from participants.tsv."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idfsmec.errors import InputError
-from idfsmec.recordings._tables import read_tsv
+from idfsmec.recordings.manifest import read_tsv
 from idfsmec.recordings.reading import files_of, is_special, load_raw
 from idfsmec.recordings.recording import Recording, check_spelling
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 LABEL_COLUMNS = ("label", "group", "diagnosis", "dx")
 ENDINGS = (".edf", ".bdf", ".vhdr", ".set", ".fif")
-_MISSING = ("", "n/a", "na", "nan")
 
 LabelRule = Mapping[str, str] | Callable[[Mapping[str, str]], str | None]
 
@@ -64,60 +63,77 @@ def read_bids(
         read_bids("ds003478", label="BDI", task="Rest",
                   rule=lambda line: "high" if float(line["BDI"]) >= 13 else "low")
     """
-    _need_mne_bids()
-    root = Path(root)
-    table = root / "participants.tsv"
-    people = _read_tsv(table)
-    column = _label_column(table, people, label)
-    recordings: list[Recording] = []
-    lines: list[dict[str, str]] = []
-    unlabelled: set[str] = set()
-    for path in _find_files(root):
-        entities = _entities(path)
-        if task is not None and entities.get("task", "").casefold() != task.casefold():
-            continue
-        subject = entities["sub"]
-        line = people.get(f"sub-{subject}")
-        if line is None:
-            raise InputError(f"{table}: there is no line for sub-{subject}, of {path}. Add one.")
-        found = _apply_rule(rule, line, column, table)
-        if found is None:
-            unlabelled.add(subject)
-            continue
-        recordings.append(_recording(root, path, entities, subject, found))
-        lines.append(line)
-    check_spelling(recordings, str(table))
-    recordings = _with_details(recordings, lines, column if rule is None else "", table)
-    return _finish(recordings, unlabelled, table, column, task)
-
-
-def _need_mne_bids() -> None:
     try:
         import mne_bids  # noqa: F401 - only to see whether it is there
     except ImportError as error:
         raise InputError(
             "Reading BIDS needs mne-bids, which is not installed: pip install 'idfsmec[bids]'."
         ) from error
-
-
-def _finish(
-    recordings: list[Recording], unlabelled: set[str], table: Path, column: str, task: str | None
-) -> list[Recording]:
-    """Refuse an empty result and say who was left out."""
+    root = Path(root)
+    table = root / "participants.tsv"
+    participants = _read_participants(table)
+    column = _label_column(table, list(next(iter(participants.values()))), label)
+    recordings: list[Recording] = []
+    unlabelled: set[str] = set()
+    for path in _find_files(root):
+        # sub-01_ses-a_task-rest_eeg.edf -> {'sub': '01', 'ses': 'a', 'task': 'rest'}
+        entities = dict(re.findall(r"([a-z]+)-([a-zA-Z0-9]+)_", path.name))
+        if task is not None and entities.get("task", "").casefold() != task.casefold():
+            continue
+        subject = entities["sub"]
+        line = participants.get(f"sub-{subject}")
+        if line is None:
+            raise InputError(f"{table}: there is no line for sub-{subject}, of {path}. Add one.")
+        value = _apply_rule(rule, line, column, table)
+        if value is None:
+            unlabelled.add(subject)
+            continue
+        known = {name: "" if _is_missing(cell) else cell for name, cell in line.items()}
+        left_out = ("participant_id", column if rule is None else "", *_site_columns(line))
+        # The list of channels beside a recording says which are bad.
+        channels = path.with_name(re.sub(r"_eeg\.[a-z]+$", "_channels.tsv", path.name, flags=re.I))
+        condition = "_".join(f"{k}-{entities[k]}" for k in ("task", "acq", "run") if k in entities)
+        recordings.append(
+            Recording(
+                subject,
+                value,
+                _LoadBids(root, path),
+                str(path),
+                session=entities.get("ses"),
+                condition=condition or None,
+                files=(*files_of(path), *([channels] if channels.is_file() else [])),
+                site=next((known[name] for name in _site_columns(line)), "") or None,
+                details={n: cell for n, cell in known.items() if n and n not in left_out},
+            )
+        )
+    sites = {recording.site for recording in recordings}
+    if None in sites and len(sites) > 1:
+        warnings.warn(
+            f"{table}: the column of sites is left out, because it has no value for everybody.",
+            stacklevel=2,
+        )
+        recordings = [replace(recording, site=None) for recording in recordings]
+    check_spelling(recordings, str(table))
     if not recordings:
         of_task = "" if task is None else f" of task {task!r}"
-        raise InputError(
-            f"{table.parent}: no EEG recording{of_task} with a label in column {column!r}."
-        )
+        raise InputError(f"{root}: no EEG recording{of_task} with a label in column {column!r}.")
     if unlabelled:
         names = ", ".join(f"sub-{subject}" for subject in sorted(unlabelled))
         warnings.warn(
-            f"{table}: left out for want of a label in column {column!r}: {names}.", stacklevel=3
+            f"{table}: left out for want of a label in column {column!r}: {names}.", stacklevel=2
         )
     return recordings
 
 
-def _read_tsv(path: Path) -> dict[str, dict[str, str]]:
+def _is_missing(cell: str) -> bool:
+    return cell.casefold() in ("", "n/a", "na", "nan")
+
+
+def _site_columns(line: Mapping[str, str]) -> list[str]:
+    return [name for name in line if name.casefold() == "site"]
+
+
+def _read_participants(path: Path) -> dict[str, dict[str, str]]:
     """Read participants.tsv as lines by participant."""
     if is_special(path):
         raise InputError(f"{path}: is a pipe or a device, not a file. Put the file in its place.")
@@ -129,21 +145,22 @@ def _read_tsv(path: Path) -> dict[str, dict[str, str]]:
     rows = read_tsv(path)
     if not rows or "participant_id" not in rows[0]:
         raise InputError(f"{path}: needs lines and a column 'participant_id', parted by tabs.")
-    people: dict[str, dict[str, str]] = {}
+    participants: dict[str, dict[str, str]] = {}
     for row in rows:
         subject = f"sub-{row['participant_id'].removeprefix('sub-')}"
-        if people.setdefault(subject, row) != row:
+        if participants.setdefault(subject, row) != row:
             raise InputError(f"{path}: {subject} has two lines that differ. Keep one of them.")
-    return people
+    return participants
 
 
-def _label_column(table: Path, people: dict[str, dict[str, str]], label: str | None) -> str:
-    columns = list(next(iter(people.values())))
-    if label is not None and label not in columns:
-        raise InputError(f"{table}: no column {label!r}; there are {', '.join(columns)}.")
-    for column in (label,) if label is not None else LABEL_COLUMNS:
+def _label_column(table: Path, columns: list[str], label: str | None) -> str:
+    if label is not None:
+        if label not in columns:
+            raise InputError(f"{table}: no column {label!r}; there are {', '.join(columns)}.")
+        return label
+    for column in LABEL_COLUMNS:
         for name in columns:
-            if name == column or (label is None and name.casefold() == column):
+            if name.casefold() == column:
                 return name
     raise InputError(
         f"{table}: which column holds the labels? There are {', '.join(columns)}: name one "
@@ -155,18 +172,18 @@ def _apply_rule(
     rule: LabelRule | None, line: dict[str, str], column: str, table: Path
 ) -> str | None:
     value = line[column]
-    if value.casefold() in _MISSING:
+    if _is_missing(value):
         return None
     if rule is None:
         return value
     if isinstance(rule, Mapping):
         return rule.get(value)
     try:
-        found = rule(line)
+        label = rule(line)
     except Exception as error:
-        who = line["participant_id"]
-        raise InputError(f"{table}: the rule fails for {who} ({error!r}).") from error
-    return None if found is None else str(found)
+        subject = line["participant_id"]
+        raise InputError(f"{table}: the rule fails for {subject} ({error!r}).") from error
+    return None if label is None else str(label)
 
 
 def _find_files(root: Path) -> list[Path]:
@@ -184,68 +201,6 @@ def _find_files(root: Path) -> list[Path]:
     return sorted(files)
 
 
-def _entities(path: Path) -> dict[str, str]:
-    """Take a BIDS file name apart.
-
-    Examples
-    --------
-    >>> _entities(Path("sub-01_ses-a_task-rest_eeg.edf"))
-    {'sub': '01', 'ses': 'a', 'task': 'rest'}
-    """
-    return dict(re.findall(r"([a-z]+)-([a-zA-Z0-9]+)_", path.name))
-
-
-def _recording(
-    root: Path, path: Path, entities: dict[str, str], subject: str, label: str
-) -> Recording:
-    rest = [f"{key}-{entities[key]}" for key in ("task", "acq", "run") if key in entities]
-    return Recording(
-        subject,
-        label,
-        _LoadBids(root, path),
-        str(path),
-        session=entities.get("ses"),
-        condition="_".join(rest) or None,
-        files=(*files_of(path), *_sidecars(path)),
-    )
-
-
-def _with_details(
-    recordings: list[Recording], lines: list[dict[str, str]], column: str, table: Path
-) -> list[Recording]:
-    """Add what participants.tsv says besides the label."""
-    known = [
-        {name: "" if cell.casefold() in _MISSING else cell for name, cell in line.items()}
-        for line in lines
-    ]
-    sites = [next((one[name] for name in one if name.casefold() == "site"), "") for one in known]
-    if any(sites) and not all(sites):
-        warnings.warn(
-            f"{table}: the column of sites is left out, because it has no value for everybody.",
-            stacklevel=3,
-        )
-        sites = [""] * len(sites)
-    left_out = ("participant_id", column)
-    return [
-        replace(
-            recording,
-            site=site or None,
-            details={
-                name: cell
-                for name, cell in one.items()
-                if name and name not in left_out and name.casefold() != "site"
-            },
-        )
-        for recording, one, site in zip(recordings, known, sites, strict=True)
-    ]
-
-
-def _sidecars(path: Path) -> tuple[Path, ...]:
-    """Find the list of channels beside a recording: it says which are bad."""
-    channels = path.with_name(re.sub(r"_eeg\.[a-z]+$", "_channels.tsv", path.name, flags=re.I))
-    return (channels,) if channels.is_file() else ()
-
-
 @dataclass(frozen=True)
 class _LoadBids:
     """Loads a recording of a BIDS tree with what its sidecar files say; can be pickled."""
@@ -256,16 +211,14 @@ class _LoadBids:
     def __call__(self) -> mne.io.BaseRaw:
         return load_raw(self.path, self._read)
 
-    def _check_sidecars(self) -> None:
-        """Refuse pipes and devices in the folders in which mne-bids looks for sidecar files."""
-        inside = (one for one in self.path.parents if one.is_relative_to(self.root))
-        for special in (one for folder in inside for one in folder.iterdir() if is_special(one)):
-            raise InputError(f"{special}: is a pipe or a device, not a file. Take it away.")
-
     def _read(self) -> mne.io.BaseRaw:
         import mne_bids
 
-        self._check_sidecars()
+        # In these folders mne-bids looks for sidecar files.
+        for folder in self.path.parents:
+            for path in folder.iterdir() if folder.is_relative_to(self.root) else ():
+                if is_special(path):
+                    raise InputError(f"{path}: is a pipe or a device, not a file. Take it away.")
         where = mne_bids.get_bids_path_from_fname(self.path, verbose="ERROR")
         where.update(root=self.root)
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""What a user names (a manifest, a BIDS tree, a data set) becomes a list of recordings."""
+"""Find recordings by what a user names: a manifest, a BIDS tree, or a data set."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from idfsmec._names import same_name
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.recordings.bids import read_bids
+from idfsmec.recordings.datasets.modma import read_modma3, read_modma128
+from idfsmec.recordings.datasets.pred import read_pred_d003
 from idfsmec.recordings.manifest import read_manifest
 from idfsmec.recordings.recording import Recording
-from idfsmec.recordings.releases.modma import read_modma3, read_modma128
-from idfsmec.recordings.releases.pred import read_pred_d003
 
 DATA_SETS: dict[str, Callable[..., list[Recording]]] = {
     "modma3": read_modma3,
@@ -85,7 +85,7 @@ def find_recordings(
         options = {k: v for k, v in given.items() if v is not None and k != "condition"}
         if not wanted:
             return reader(data, **options)
-        return [one for each in wanted for one in reader(data, condition=each, **options)]
+        return [found for name in wanted for found in reader(data, condition=name, **options)]
     if data is not None:
         raise ArgumentError(
             f"data={fspath(data)!r}: goes with {', '.join(DATA_SETS)}, not with {name!r}.",
@@ -109,24 +109,22 @@ def _of_conditions(
     """Keep the recordings of some conditions, and refuse one that nobody was recorded in."""
     if not wanted:
         return recordings
-    ways = [_ways_to_say(recording.condition) for recording in recordings]
+    # A condition is found as a whole, and by the parts that BIDS has.
+    spellings = [
+        {same_name(part) for part in condition.split("_") if "-" in part} | {same_name(condition)}
+        if condition
+        else set()
+        for condition in (recording.condition for recording in recordings)
+    ]
     for condition in wanted:
-        if not any(same_name(condition) in way for way in ways):
-            there = dict.fromkeys(one.condition for one in recordings if one.condition)
+        if not any(same_name(condition) in names for names in spellings):
+            there = dict.fromkeys(found.condition for found in recordings if found.condition)
             raise ArgumentError(
                 f"condition={condition!r}: {name} has {', '.join(there) or 'no conditions'}.",
                 argument="condition",
             )
     asked = {same_name(condition) for condition in wanted}
-    return [one for one, way in zip(recordings, ways, strict=True) if asked & way]
-
-
-def _ways_to_say(condition: str | None) -> set[str]:
-    """Names under which a condition is found: as a whole, and by the parts that BIDS has."""
-    if condition is None:
-        return set()
-    parts = [part for part in condition.split("_") if "-" in part]
-    return {same_name(one) for one in (condition, *parts)}
+    return [found for found, names in zip(recordings, spellings, strict=True) if asked & names]
 
 
 def _refuse_others(given: dict[str, str | None], allowed: set[str], what: str) -> None:

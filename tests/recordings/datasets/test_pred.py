@@ -10,7 +10,7 @@ from scipy.io import savemat
 
 from idfsmec.errors import InputError
 from idfsmec.recordings import channel_plan, find_duplicates, find_recordings, read_pred_d003
-from idfsmec.recordings.releases.pred import LABEL_RULES
+from idfsmec.recordings.datasets.pred import LABEL_RULES
 
 # fmt: off
 EEG = [

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ import numpy as np
 
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.recordings._matlab import load_mat
-from idfsmec.recordings._tables import details_of, load_sheet, need_columns
+from idfsmec.recordings.manifest import details_of, read_sheet
 from idfsmec.recordings.reading import load_raw
 from idfsmec.recordings.recording import Recording
 
@@ -114,13 +115,28 @@ def _find_files(root: Path, folder: str, pattern: str) -> list[Path]:
 def _recordings(
     files: Iterable[Path], variant: str, loader: Callable[[Path], Callable[[], mne.io.BaseRaw]]
 ) -> list[Recording]:
-    labels: dict[Path, _SubjectTable] = {}
+    read_once = cache(_read_subject_table)
     recordings = []
     for path in files:
-        if path.parent not in labels:
-            labels[path.parent] = _table_labels(path.parent)
-        subject = _subject_of(path)
-        label = _label_of(subject, labels[path.parent], path)
+        table, labels, details = read_once(path.parent)
+        subject = path.name[:8]  # the only part of a name that is regular
+        if not re.fullmatch(r"[0-9]{8}", subject):
+            raise InputError(
+                f"{path}: the name does not begin with a subject number of eight digits, such as "
+                "02010002. Rename the file, or move it away if it is no recording."
+            )
+        by_number, in_table = _GROUPS.get(subject[:4]), labels.get(subject)
+        if in_table and by_number and in_table != by_number:
+            raise InputError(
+                f"{path}: subject {subject} is {in_table} in {table}, but {by_number} by its "
+                "number. Correct the table or the name of the file."
+            )
+        label = in_table or by_number
+        if label is None:
+            raise InputError(
+                f"{path}: subject {subject} is not in the subject table, and its number does not "
+                "begin with 0201, 0202 or 0203."
+            )
         recordings.append(
             Recording(
                 subject,
@@ -129,65 +145,28 @@ def _recordings(
                 str(path),
                 files=(path,),
                 variant=variant,
-                details=labels[path.parent].details.get(subject, {}),
+                details=details.get(subject, {}),
             )
         )
     return recordings
 
 
-def _subject_of(path: Path) -> str:
-    """Take the subject from the first eight characters, the only part that is regular."""
-    number = path.name[:8]
-    if not re.fullmatch(r"[0-9]{8}", number):
-        raise InputError(
-            f"{path}: the name does not begin with a subject number of eight digits, such as "
-            "02010002. Rename the file, or move it away if it is no recording."
-        )
-    return number
-
-
-@dataclass(frozen=True)
-class _SubjectTable:
-    """Who is depressed, and which file says so."""
-
-    path: Path | None = None
-    labels: dict[str, str] = field(default_factory=dict)
-    details: dict[str, dict[str, str]] = field(default_factory=dict)
-
-
-def _label_of(subject: str, table: _SubjectTable, path: Path) -> str:
-    by_number, in_table = _GROUPS.get(subject[:4]), table.labels.get(subject)
-    if in_table and by_number and in_table != by_number:
-        raise InputError(
-            f"{path}: subject {subject} is {in_table} in {table.path}, but {by_number} by its "
-            "number. Correct the table or the name of the file."
-        )
-    label = in_table or by_number
-    if label is None:
-        raise InputError(
-            f"{path}: subject {subject} is not in the subject table, and its number does not "
-            "begin with 0201, 0202 or 0203."
-        )
-    return label
-
-
-def _table_labels(folder: Path) -> _SubjectTable:
-    """Read who is depressed from the subject table, where there is one."""
-    for place in (folder, folder.parent):
-        tables = sorted(place.glob(f"subjects_information_{folder.name}*.xlsx"))
-        tables = tables or (
-            sorted(place.glob("subjects_information_*.xlsx")) if place == folder else []
-        )
-        if tables:
-            return _read_subject_table(tables[0])
-    return _SubjectTable()
-
-
-def _read_subject_table(path: Path) -> _SubjectTable:
-    frame = load_sheet(path)
-    need_columns(frame, ("subject id", "type"), path)
+def _read_subject_table(
+    folder: Path,
+) -> tuple[Path | None, dict[str, str], dict[str, dict[str, str]]]:
+    """Read labels and details by subject from the table of a folder, where there is one."""
+    patterns = (
+        (folder, f"subjects_information_{folder.name}*.xlsx"),
+        (folder, "subjects_information_*.xlsx"),
+        (folder.parent, f"subjects_information_{folder.name}*.xlsx"),
+    )
+    tables = [path for place, pattern in patterns for path in sorted(place.glob(pattern))]
     labels: dict[str, str] = {}
     details: dict[str, dict[str, str]] = {}
+    if not tables:
+        return None, labels, details
+    path = tables[0]
+    frame = read_sheet(path, ("subject id", "type"))
     for row, cells in enumerate(frame.to_dict("records")):
         number, kind = cells["subject id"], cells["type"]
         if not number:
@@ -204,7 +183,7 @@ def _read_subject_table(path: Path) -> _SubjectTable:
             )
         labels[subject] = kind.upper()
         details[subject] = details_of(cells, ("subject id", "type"))
-    return _SubjectTable(path, labels, details)
+    return path, labels, details
 
 
 @dataclass(frozen=True)
@@ -228,13 +207,15 @@ class _LoadText:
             raise InputError(
                 f"{self.path}: has {counts.shape[1]} columns instead of 3 (Fp1, Fpz, Fp2)."
             )
-        holes = counts.isna().any(axis=1).to_numpy()
-        if holes.any():
-            raise InputError(f"{self.path}, line {holes.argmax() + 1}: fewer than 3 numbers.")
-        wild = ~np.isfinite(counts.to_numpy()).all(axis=1)
-        if wild.any():
-            raise InputError(f"{self.path}, line {wild.argmax() + 1}: a number is not finite.")
-        return _as_raw(counts.to_numpy().T * self.unit, ["Fp1", "Fpz", "Fp2"], SFREQ)
+        values = counts.to_numpy()
+        for bad, reason in (
+            (np.isnan(values), "fewer than 3 numbers"),
+            (np.isinf(values), "a number is not finite"),
+        ):
+            if bad.any():
+                line = bad.any(axis=1).argmax() + 1
+                raise InputError(f"{self.path}, line {line}: {reason}.")
+        return _as_raw(values.T * self.unit, ["Fp1", "Fpz", "Fp2"], SFREQ)
 
 
 @dataclass(frozen=True)
@@ -249,44 +230,38 @@ class _LoadMatrix:
 
     def _read(self) -> mne.io.BaseRaw:
         variables = load_mat(self.path)
-        signals = _only_matrix(variables, self.path).astype(np.float64) * self.unit
+        # The one matrix with 129 rows; its name differs from file to file.
+        matrices = [
+            value
+            for name, value in variables.items()
+            if isinstance(value, np.ndarray)
+            and value.dtype.kind in "iuf"
+            and value.ndim == 2
+            and value.shape[0] == 129
+            and value.shape[1] > 0
+            and not name.startswith(("Impedances", "samplingRate", "DIN"))
+        ]
+        if len(matrices) != 1:
+            shapes = ", ".join(
+                f"{name} {getattr(value, 'shape', ())}"
+                for name, value in variables.items()
+                if not name.startswith("__")
+            )
+            raise InputError(
+                f"{self.path}: needs exactly one matrix with 129 rows, has {len(matrices)}. "
+                f"Variables: {shapes}."
+            )
+        given = np.ravel(variables.get("samplingRate", SFREQ))
+        rate = float(given[0]) if given.size == 1 and given.dtype.kind in "iuf" else 0.0
+        if not (np.isfinite(rate) and rate > 0):
+            raise InputError(
+                f"{self.path}: samplingRate is {given.tolist()}, not one number above 0."
+            )
+        signals = matrices[0].astype(np.float64) * self.unit
         names = [f"E{number}" for number in range(1, 129)]
         if np.ptp(signals[128]) > 0:
             names.append("Cz")  # somebody changed the reference: now Cz holds a signal
-        return _as_raw(signals[: len(names)], names, _sampling_rate(variables, self.path))
-
-
-def _sampling_rate(variables: dict[str, np.ndarray], path: Path) -> float:
-    given = np.ravel(variables.get("samplingRate", SFREQ))
-    rate = float(given[0]) if given.size == 1 and given.dtype.kind in "iuf" else 0.0
-    if not (np.isfinite(rate) and rate > 0):
-        raise InputError(f"{path}: samplingRate is {given.tolist()}, not one number above 0.")
-    return rate
-
-
-def _only_matrix(variables: dict[str, np.ndarray], path: Path) -> np.ndarray:
-    """Pick the one matrix with 129 rows; its name differs from file to file."""
-    found = {
-        name: value
-        for name, value in variables.items()
-        if isinstance(value, np.ndarray)
-        and value.dtype.kind in "iuf"
-        and value.ndim == 2
-        and value.shape[0] == 129
-        and value.shape[1] > 0
-        and not name.startswith(("Impedances", "samplingRate", "DIN"))
-    }
-    if len(found) != 1:
-        shapes = {
-            name: getattr(value, "shape", ())
-            for name, value in variables.items()
-            if not name.startswith("__")
-        }
-        raise InputError(
-            f"{path}: needs exactly one matrix with 129 rows, has {len(found)}. "
-            f"Variables: {', '.join(f'{name} {shape}' for name, shape in shapes.items())}."
-        )
-    return next(iter(found.values()))
+        return _as_raw(signals[: len(names)], names, rate)
 
 
 def _as_raw(signals: np.ndarray, names: list[str], sfreq: float) -> mne.io.BaseRaw:

@@ -1,11 +1,11 @@
-"""Interruptions: files that hold pieces of a recording lose the epochs across the joints."""
+"""Interruptions: files that hold pieces of a recording lose the epochs across the boundaries."""
 
 import mne
 import numpy as np
 import pytest
 
 from idfsmec.features import FeatureSettings, extract_recording
-from idfsmec.recordings import find_joints, read_manifest, simulate_cohort
+from idfsmec.recordings import find_boundaries, read_manifest, simulate_cohort
 
 SFREQ = 250
 
@@ -49,25 +49,25 @@ def write_discontinuous(path, raw, onsets, kind=b"EDF+D"):
 
 
 @pytest.mark.parametrize(("name", "kind"), [("s.edf", b"EDF+D"), ("s.bdf", b"BDF+D")])
-def test_the_epoch_across_the_gap_of_a_discontinuous_file_goes(tmp_path, raw, name, kind):
+def test_the_epoch_across_the_pause_of_a_discontinuous_file_goes(tmp_path, raw, name, kind):
     write_discontinuous(tmp_path / name, raw, [*range(25), *range(1025, 1060)], kind)
     (tmp_path / "study.csv").write_text(f"path,subject,label\n{name},s1,HC\n")
     [recording] = read_manifest(tmp_path / "study.csv")
-    assert find_joints(recording.load()).tolist() == [25.0]
+    assert find_boundaries(recording.load()).tolist() == [25.0]
     found = extract_recording(recording)
     assert found.X.index.tolist() == [0, 10, 30, 40, 50]
     assert set(found.reasons["across an interruption"].values()) == {1}
     own = mne.io.read_raw(tmp_path / name, verbose="error")
     assert extract_recording(own).X.equals(found.X)
-    assert find_joints(own.copy().crop(6, 40)).tolist() == [19.0]
+    assert find_boundaries(own.copy().crop(6, 40)).tolist() == [19.0]
 
 
-def test_a_gap_between_two_epochs_costs_none(tmp_path, raw):
+def test_a_pause_between_two_epochs_costs_none(tmp_path, raw):
     path = tmp_path / "s.edf"
     write_discontinuous(path, raw, [*range(30), *range(90, 120)])
     assert extract_recording(mne.io.read_raw(path, verbose="error")).n_rows == 6
     write_discontinuous(path, raw, list(range(60)))
-    assert find_joints(mne.io.read_raw(path, verbose="error")).size == 0
+    assert find_boundaries(mne.io.read_raw(path, verbose="error")).size == 0
 
 
 def test_overlapping_epochs_lose_all_that_hold_both_sides(tmp_path, raw):
@@ -77,18 +77,19 @@ def test_overlapping_epochs_lose_all_that_hold_both_sides(tmp_path, raw):
     assert sorted(set(range(0, 55, 5)) - set(found.X.index)) == [20]
 
 
-def test_a_damaged_header_is_no_joint(tmp_path):
-    from idfsmec.recordings.joints import file_joints
-
-    damaged = tmp_path / "s.edf"
-    damaged.write_bytes(b"0".ljust(192) + b"EDF+D" + b"x" * 500)
-    assert file_joints(damaged) == []
-    assert file_joints(tmp_path / "none.edf") == []
+def test_a_damaged_header_and_a_lost_file_are_no_boundaries(tmp_path, raw):
+    path = tmp_path / "s.edf"
+    write_discontinuous(path, raw, [*range(25), *range(1025, 1060)])
+    read = mne.io.read_raw(path, verbose="error")
+    path.write_bytes(b"0".ljust(192) + b"EDF+D" + b"x" * 500)
+    assert find_boundaries(read).size == 0
+    path.unlink()
+    assert find_boundaries(read).size == 0
 
 
 def test_pieces_put_together_by_mne_are_known(raw):
     both = mne.concatenate_raws([raw.copy().crop(0, 25 - 1 / SFREQ), raw.copy()], verbose="error")
-    assert find_joints(both).tolist() == [25.0]
+    assert find_boundaries(both).tolist() == [25.0]
     found = extract_recording(both)
     assert 20.0 not in found.X.index
     assert found.n_rows == found.n_epochs - 1
@@ -106,18 +107,18 @@ def test_skips_of_fif_files_are_bad(tmp_path, raw):
 
 @pytest.mark.parametrize("word", ["boundary", "New Segment/", "EDGE boundary"])
 @pytest.mark.parametrize("date", [None, 1_000_000_000])
-def test_marks_of_other_programs_are_joints(raw, word, date):
+def test_marks_of_other_programs_are_boundaries(raw, word, date):
     joined = raw.copy().set_meas_date(date)
     joined.set_annotations(mne.Annotations([0.0, 34.0], [0.0, 0.0], [word, word]))
-    assert find_joints(joined).tolist() == [34.0]
+    assert find_boundaries(joined).tolist() == [34.0]
     assert extract_recording(joined).X.index.tolist() == [0, 10, 20, 40, 50]
-    assert find_joints(joined.copy().crop(12)).tolist() == [22.0]
+    assert find_boundaries(joined.copy().crop(12)).tolist() == [22.0]
 
 
-def test_boundaries_of_eeglab_files_are_joints(tmp_path, raw):
+def test_boundaries_of_eeglab_files_are_found(tmp_path, raw):
     joined = raw.copy()
     joined.set_annotations(mne.Annotations([34.0], [0.004], ["boundary"]))
     mne.export.export_raw(tmp_path / "s.set", joined, verbose="error")
     read = mne.io.read_raw(tmp_path / "s.set", verbose="error")
-    assert find_joints(read) == pytest.approx([34.0], abs=0.005)
+    assert find_boundaries(read) == pytest.approx([34.0], abs=0.005)
     assert 30.0 not in extract_recording(read).X.index

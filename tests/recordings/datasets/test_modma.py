@@ -9,7 +9,7 @@ from scipy.io import savemat
 
 from idfsmec.errors import InputError
 from idfsmec.recordings import montage_name, read_modma3, read_modma128
-from idfsmec.recordings.releases.modma import VOLTS_PER_COUNT
+from idfsmec.recordings.datasets.modma import VOLTS_PER_COUNT
 
 FOLDER_3 = "EEG_3channels_resting_lanzhou_2015"
 FOLDER_128 = "EEG_128channels_resting_lanzhou_2015"

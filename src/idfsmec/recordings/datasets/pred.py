@@ -1,0 +1,395 @@
+"""PRED+CT d003, resting EEG of students with low and high depression scores, as released.
+
+J. F. Cavanagh et al., Multiple dissociations between comorbid depression and anxiety on reward
+and punishment processing, Computational Psychiatry 3, 1-17 (2019). Released twice: as MATLAB
+files by PRED+CT, and as a BIDS tree by OpenNeuro (ds003478, CC0).
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from idfsmec.errors import ArgumentError, InputError
+from idfsmec.recordings._matlab import load_mat
+from idfsmec.recordings.manifest import details_of, need_columns, read_sheet, read_tsv
+from idfsmec.recordings.reading import files_of, load_raw
+from idfsmec.recordings.recording import Recording
+
+if TYPE_CHECKING:
+    import mne
+
+_MAT_NAME = re.compile(r"([0-9]+)_Depression_REST\.mat", re.IGNORECASE)
+_SET_NAME = re.compile(r"(sub-[0-9]+)_task-Rest_run-0*([0-9]+)_eeg\.set", re.IGNORECASE)
+_SHEET = "Data_4_Import_REST.xlsx"
+
+DEPRESSED = "depressed"
+CONTROL = "control"
+
+# A block is a minute of triggers, one every half second (1-6) and every two seconds (11-16).
+CONDITIONS: dict[str, frozenset[int]] = {
+    "eyes-open": frozenset({2, 4, 6, 12, 14, 16}),
+    "eyes-closed": frozenset({1, 3, 5, 11, 13, 15}),
+}
+_LONGEST_PAUSE = 3.0
+_TRIGGER_STEP = 0.5
+
+CURRENT, PAST, WITHOUT, NO_INTERVIEW = 1, 2, 50, 99
+# The two releases write the outcome of the interview in their own ways.
+_OUTCOMES = {
+    "current mdd": CURRENT,
+    "past mdd": PAST,
+    "do not meet criterion for current or past mdd": WITHOUT,
+    "no interview": NO_INTERVIEW,
+}
+
+
+@dataclass(frozen=True)
+class _Participant:
+    """What the releases say about one subject that labels depend on."""
+
+    number: str
+    bdi: float | None
+    interview: float | None
+    details: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+
+def _by_score(least: float, most: float) -> Callable[[_Participant], str | None]:
+    """Depressed from a BDI of ``least`` on, control below ``most``."""
+
+    def rule(subject: _Participant) -> str | None:
+        if subject.bdi is None or most <= subject.bdi < least:
+            return None
+        return DEPRESSED if subject.bdi >= least else CONTROL
+
+    return rule
+
+
+def _by_interview(*outcomes: int) -> Callable[[_Participant], str | None]:
+    """Depressed by interview; control by a low score, for which nobody was interviewed."""
+
+    def rule(subject: _Participant) -> str | None:
+        if subject.interview in outcomes:
+            return DEPRESSED
+        low = subject.bdi is not None and subject.bdi < 8
+        return CONTROL if subject.interview == NO_INTERVIEW and low else None
+
+    return rule
+
+
+_ABOVE_13 = np.nextafter(13.0, 14.0)
+#: Who is depressed and who control, by name; None for who is neither.
+LABEL_RULES: dict[str, Callable[[_Participant], str | None]] = {
+    "bdi13": _by_score(13.0, 13.0),
+    "bdi-above-13": _by_score(_ABOVE_13, _ABOVE_13),
+    "bdi-extremes": _by_score(_ABOVE_13, 8.0),
+    "scid": _by_interview(CURRENT),
+    "scid-lifetime": _by_interview(CURRENT, PAST),
+}
+
+
+def read_pred_d003(
+    root: str | PathLike[str],
+    *,
+    labels: str = "bdi13",
+    condition: str | None = None,
+    runs: Collection[int] = (1,),
+    exclude: Collection[str] = ("544",),
+) -> list[Recording]:
+    """Name the recordings of PRED+CT d003 (64 channels, 500 Hz, 122 subjects).
+
+    Parameters
+    ----------
+    root : path-like
+        A copy of ds003478 (with ``participants.tsv``), or the PRED+CT release (the folder of
+        ``<number>_Depression_REST.mat`` or one above it, with ``Data_4_Import_REST.xlsx``).
+        Subjects have the numbers of the original, 507 ... 628, in both.
+    labels : str
+        Who is ``"depressed"`` and who ``"control"``; subjects that are neither are left out.
+
+        - ``"bdi13"``: BDI of 13 or more, against the rest (46 and 75 subjects)
+        - ``"bdi-above-13"``: BDI above 13, against the rest (45 and 76)
+        - ``"bdi-extremes"``: BDI above 13, against below 8 (45 and 75)
+        - ``"scid"``: current depression by interview, against BDI below 8 without interview
+        - ``"scid-lifetime"``: current or past depression, against the same
+    condition : {"eyes-open", "eyes-closed"}, optional
+        Keep only the minutes with eyes open or closed, joined. By default all is kept.
+    runs : collection of int
+        The first run came right after the electrodes were put on, the second an hour later.
+        The PRED+CT release has only the first.
+    exclude : collection of str
+        Subjects to leave out. The authors never used 544, whose score was unstable; some
+        papers also leave out 571 and 572.
+
+    Returns
+    -------
+    list of Recording
+    """
+    root = Path(root)
+    if condition is not None and condition not in CONDITIONS:
+        raise ArgumentError(
+            f"condition={condition!r}: use one of {', '.join(CONDITIONS)}, or None.",
+            argument="condition",
+        )
+    if labels not in LABEL_RULES:
+        raise ArgumentError(
+            f"labels={labels!r}: use one of {', '.join(LABEL_RULES)}.", argument="labels"
+        )
+    rule = LABEL_RULES[labels]
+    left_out = {str(number) for number in exclude}
+    if not root.is_dir():
+        raise InputError(f"{root}: there is no such folder.")
+    is_bids = (root / "participants.tsv").is_file()
+    subjects, found = _find_bids(root) if is_bids else _find_matlab(root)
+    recordings = []
+    for path, subject, run in found:
+        label = rule(subject)
+        if label is None or subject.number in left_out or run not in runs:
+            continue
+        recordings.append(
+            Recording(
+                subject.number,
+                label,
+                _LoadPred(path, condition),
+                str(path),
+                session=f"run-{run}",
+                condition=condition,
+                files=files_of(path),
+                variant=condition or "",
+                details=subject.details,
+            )
+        )
+    if not recordings:
+        raise InputError(
+            f"{root}: no recording of run {', '.join(map(str, runs))} has a label by the rule "
+            f"{labels!r}. Look at the table of subjects (participants.tsv or {_SHEET})."
+        )
+    here = {subject.number for _, subject, _ in found} | left_out
+    absent = [s.number for s in subjects if rule(s) is not None and s.number not in here]
+    if absent:
+        rest = f" and {len(absent) - 10} more" if len(absent) > 10 else ""
+        warnings.warn(
+            f"{root}: there is no recording of these subjects, who have a label by the rule "
+            f"{labels!r}: {', '.join(absent[:10])}{rest}.",
+            stacklevel=2,
+        )
+    return recordings
+
+
+# All subjects; and file, subject and run of all recordings.
+_Release = tuple[Collection[_Participant], list[tuple[Path, _Participant, int]]]
+
+
+def _find_bids(root: Path) -> _Release:
+    table = root / "participants.tsv"
+    rows = read_tsv(table)
+    columns = list(rows[0]) if rows else []
+    need_columns(columns, ("participant_id", "Original_ID", "BDI", "SCID"), table)
+    subjects: dict[str, _Participant] = {}
+    for row in rows:
+        details = details_of(row, ("participant_id", "Original_ID"))
+        key = row["participant_id"].lower()
+        _add(subjects, key, row["Original_ID"], row["BDI"], row["SCID"], details, table)
+    # An annexed file that was never fetched is a link to nothing: as absent as if it were not.
+    files = [path for path in sorted(root.glob("sub-*/eeg/*_eeg.set")) if path.exists()]
+    found = [
+        (path, _look_up(subjects, match.group(1).lower(), path, table), int(match.group(2)))
+        for path, match in ((path, _SET_NAME.fullmatch(path.name)) for path in files)
+        if match
+    ]
+    if not found:
+        raise InputError(
+            f"{root}: participants.tsv lists {len(subjects)} subjects, but the recordings are not "
+            "there (sub-*/eeg/sub-*_task-Rest_run-*_eeg.set and .fdt). Download them into this "
+            "folder; a DataLad clone needs `datalad get sub-*/eeg`."
+        )
+    return subjects.values(), found
+
+
+def _find_matlab(root: Path) -> _Release:
+    files = sorted(root.rglob("*_Depression_REST.mat"))
+    if not files:
+        raise InputError(
+            f"{root}: neither ds003478 (no participants.tsv) nor the PRED+CT release (no "
+            "<number>_Depression_REST.mat). Give the folder of one of them."
+        )
+    places = [folder / _SHEET for folder in (root, *files[0].parents[:3])]
+    sheets = [path for path in places if path.is_file()] or sorted(root.rglob(_SHEET))
+    if not sheets:
+        raise InputError(f"{root}: the table of subjects, {_SHEET}, is missing. Put it there.")
+    sheet = sheets[0]
+    subjects: dict[str, _Participant] = {}
+    frame = read_sheet(sheet, ("id", "mdd", "bdi"), "Depression Rest")
+    for row in frame.to_dict("records"):
+        if number := row["id"].removesuffix(".0"):
+            details = details_of(row, ("id",))
+            _add(subjects, number, number, row["bdi"], row["mdd"], details, sheet)
+    found = [
+        (path, _look_up(subjects, match.group(1), path, sheet), 1)
+        for path, match in ((path, _MAT_NAME.fullmatch(path.name)) for path in files)
+        if match
+    ]
+    return subjects.values(), found
+
+
+def _add(
+    subjects: dict[str, _Participant],
+    key: str,
+    number: str,
+    bdi: str,
+    interview: str,
+    details: dict[str, str],
+    path: Path,
+) -> None:
+    code = _parse_number(interview)
+    outcome = code if code in _OUTCOMES.values() else _OUTCOMES.get(interview.casefold())
+    subject = _Participant(number, _parse_number(bdi), outcome, details)
+    if subjects.setdefault(key, subject) != subject:
+        raise InputError(f"{path}: subject {key} has two lines that differ. Keep one of them.")
+
+
+def _look_up(subjects: dict[str, _Participant], key: str, path: Path, table: Path) -> _Participant:
+    if key not in subjects:
+        raise InputError(f"{path}: subject {key} is not in {table}. Add a line for it there.")
+    return subjects[key]
+
+
+def _parse_number(text: str) -> float | None:
+    """Read a number; None where the cell says that there is none.
+
+    Examples
+    --------
+    >>> _parse_number("13"), _parse_number("NaN"), _parse_number("n/a")
+    (13.0, None, None)
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if number == number else None
+
+
+@dataclass(frozen=True)
+class _LoadPred:
+    """Loads a recording of either release, whole or one condition of it."""
+
+    path: Path
+    condition: str | None
+
+    def __call__(self) -> mne.io.BaseRaw:
+        return load_raw(self.path, self._read, cut=self._cut)
+
+    def _read(self) -> mne.io.BaseRaw:
+        import mne
+
+        if self.path.suffix.lower() == ".set":
+            return mne.io.read_raw_eeglab(self.path, verbose="ERROR")
+        return _read_struct(self.path)
+
+    def _cut(self, raw: mne.io.BaseRaw) -> mne.io.BaseRaw:
+        """Keep the spans of the condition and join them.
+
+        MNE marks the boundaries as ``BAD boundary`` and ``EDGE boundary``, so that filters do not
+        run over them and epochs across them can be dropped.
+        """
+        import mne
+
+        if self.condition is None:
+            return raw
+        end = raw.times[-1]
+        marks = [
+            (float(mark["onset"]) - raw.first_time, mark["description"])
+            for mark in raw.annotations
+        ]
+        spans = [
+            (max(start, 0.0), min(stop, end))
+            for start, stop in _condition_spans(marks, self.condition)
+            if start < end and stop - start > _TRIGGER_STEP
+        ]
+        if not spans:
+            raise InputError(
+                f"{self.path}: no trigger of condition {self.condition!r} found. Leave the "
+                "condition out to use the whole recording."
+            )
+        parts = [raw.copy().crop(start, stop, include_tmax=False) for start, stop in spans]
+        return mne.concatenate_raws(parts, verbose="ERROR")
+
+
+def _condition_spans(
+    marks: Iterable[tuple[float, str]], condition: str
+) -> list[tuple[float, float]]:
+    """Find when a condition begins and ends, in seconds, from (onset, description).
+
+    A span goes on as long as triggers of its condition follow one another within three
+    seconds; a trigger of the other condition or a boundary ends it.
+
+    Examples
+    --------
+    >>> onsets, triggers = [1.0, 1.5, 2.0, 9.0, 9.5], ["2", "12", "2", "1", "1"]
+    >>> _condition_spans(zip(onsets, triggers), "eyes-open")
+    [(1.0, 2.5)]
+    """
+    wanted = CONDITIONS[condition]
+    other = frozenset().union(*CONDITIONS.values()) - wanted
+    spans: list[tuple[float, float]] = []
+    going_on = False
+    for onset, description in sorted(marks):
+        number = _parse_number(description)
+        if number in other or description.casefold().endswith("boundary"):
+            if going_on:
+                spans[-1] = (spans[-1][0], min(spans[-1][1], onset))
+            going_on = False
+        elif number in wanted:
+            if going_on and onset - spans[-1][1] <= _LONGEST_PAUSE - _TRIGGER_STEP:
+                spans[-1] = (spans[-1][0], onset + _TRIGGER_STEP)
+            else:
+                spans.append((onset, onset + _TRIGGER_STEP))
+            going_on = True
+    return spans
+
+
+def _read_struct(path: Path) -> mne.io.BaseRaw:
+    """Read an EEGLAB structure that was saved as an ordinary MATLAB variable."""
+    import mne
+
+    def as_list(value: Any) -> list[Any]:
+        """Undo MATLAB's habit of giving a list of one as the thing itself."""
+        return [value] if isinstance(value, dict) else list(value)
+
+    eeg: Any = load_mat(path, simplify_cells=True, variable_names=["EEG"]).get("EEG")
+    for name in ("data", "srate", "chanlocs"):
+        if not isinstance(eeg, dict) or name not in eeg:
+            raise InputError(f"{path}: holds no EEGLAB structure 'EEG' with a field {name!r}.")
+    signals = np.atleast_2d(np.asarray(eeg["data"], dtype=np.float64)) * 1e-6  # from microvolts
+    names = [str(channel["labels"]) for channel in as_list(eeg["chanlocs"])]
+    if signals.ndim != 2 or len(names) != len(signals):
+        raise InputError(
+            f"{path}: {len(names)} channel names for signals of shape {signals.shape}."
+        )
+    sfreq = float(eeg["srate"])
+    raw = mne.io.RawArray(signals, mne.create_info(names, sfreq, "eeg"), verbose="ERROR")
+    events = as_list(eeg.get("event", []))
+    onsets = [(float(event["latency"]) - 1) / sfreq for event in events]  # MATLAB counts from 1
+    descriptions = [_event_name(event["type"]) for event in events]
+    raw.set_annotations(mne.Annotations(onsets, 0.0, descriptions), verbose="ERROR")
+    return raw
+
+
+def _event_name(kind: Any) -> str:
+    """Write the type of an event as text; numbers without decimals.
+
+    Examples
+    --------
+    >>> _event_name(11.0), _event_name("keyboard0"), _event_name(17)
+    ('11', 'keyboard0', '17')
+    """
+    if isinstance(kind, float | np.floating) and float(kind).is_integer():
+        return str(int(kind))
+    return str(kind).strip() or "unnamed"

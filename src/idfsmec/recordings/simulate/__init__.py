@@ -1,1 +1,0 @@
-"""Resting-EEG cohorts with a known group effect, artefacts and detached electrodes."""
