@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from idfsmec._names import same_name
 from idfsmec.errors import InputError
 from idfsmec.evaluation import accuracy
 from idfsmec.recordings import read_manifest
 from idfsmec.table import FeatureTable
+from idfsmec.table.columns import same_name
 
 PAIRS = [
     ("s01", "S01"),

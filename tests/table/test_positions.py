@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
-from idfsmec.montage import (
+from idfsmec.table.positions import (
     angles_between,
     channel_positions,
     choose_montage,

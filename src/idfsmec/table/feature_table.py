@@ -1,10 +1,11 @@
-"""FeatureTable: samples by channel features, the one thing handed from room to room."""
+"""FeatureTable: features of EEG channels by sample, with labels, subjects and sites."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,22 +13,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec._columns import split_column
-from idfsmec._table_checks import (
+from idfsmec.errors import InputError
+from idfsmec.table.checks import (
+    CONDITION,
+    LABEL,
     SITE,
     SUBJECT,
     clean_features,
     clean_groups,
     clean_info,
+    clean_reasons,
+    clean_rows,
     same_info,
     warn_of_two_sites,
 )
-from idfsmec._table_files import Parts, read_parts, write_parts
-from idfsmec._table_html import table_html
-from idfsmec._table_join import join_parts, recordings_left
-from idfsmec._table_reasons import clean_reasons
-from idfsmec._table_rows import clean_rows
-from idfsmec.errors import InputError
+from idfsmec.table.columns import split_column
+from idfsmec.table.files import read_table, write_table
+from idfsmec.table.join import join_tables, recordings_left
 
 __all__ = ["FeatureTable"]
 
@@ -97,11 +99,11 @@ class FeatureTable:
     def __post_init__(self) -> None:
         X = clean_features(self.X)
         index = self.X.index
-        subjects = clean_groups(self.subjects, "subject", index)
+        subjects = clean_groups(self.subjects, SUBJECT, index)
         X.index = pd.Index(subjects, name=SUBJECT)
         for name, value in {
             "X": X,
-            "y": clean_groups(self.y, "label", index),
+            "y": clean_groups(self.y, LABEL, index),
             "subjects": subjects,
             "info": clean_info(self.info),
             "sites": None if self.sites is None else clean_groups(self.sites, SITE, index),
@@ -154,7 +156,7 @@ class FeatureTable:
         )
 
     def _repr_html_(self) -> str:
-        return table_html(self)
+        return _table_html(self)
 
     def equals(self, other: object) -> bool:
         """Whether another table is the same in everything; NaN equals NaN."""
@@ -177,11 +179,11 @@ class FeatureTable:
         something about rows, then the features; it may come from :meth:`write`, or from R,
         pandas or a spreadsheet. In CSV files made by hand, subjects are read as text, labels as
         integers where all of them are, and commas, semicolons and tabs all part the cells.
-        Warns of a subject at two sites, who is one person here.
+        Warns of a subject at two sites, who is one subject here.
         """
-        parts = read_parts(Path(path))
+        parts = read_table(Path(path))
         try:
-            table = cls(**parts._asdict())
+            table = cls(**parts)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         warn_of_two_sites(table.subjects, table.sites)
@@ -201,8 +203,67 @@ class FeatureTable:
             Where the table is now.
         """
         path = Path(path)
-        write_parts(path, _parts_of(self))
+        write_table(path, self)
         return path
+
+    def frame_about_rows(self) -> pd.DataFrame:
+        """Return subject, label, site and what else is known, one row per sample."""
+        about = pd.DataFrame({SUBJECT: self.subjects, LABEL: self.y})
+        if self.sites is not None:
+            about[SITE] = self.sites
+        return about if self.rows is None else pd.concat([about, self.rows], axis=1)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one DataFrame: subject, label, site, what is known about rows, then features.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> FeatureTable(pd.DataFrame({"O2__alpha": [0.1, 0.3]}), [0, 1], ["a", "b"]).to_frame()
+          subject  label  O2__alpha
+        0       a      0        0.1
+        1       b      1        0.3
+        """
+        return pd.concat([self.frame_about_rows(), self.X.reset_index(drop=True)], axis=1)
+
+    def __getitem__(self, column: str) -> pd.Series:
+        """Return one feature, indexed by subject, such as ``table["O2__alpha"]``."""
+        _refuse_unknown([column], list(self.X.columns), "column")
+        return self.X[column]
+
+    def by_subject(self) -> FeatureTable:
+        """Return a table with one row per subject: the means of the samples that have a channel.
+
+        A subject with samples of several labels or sites has a row for each. Of what is known
+        about rows, what is the same in all samples of a row stays, such as age and sex.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> X = pd.DataFrame({"O2__alpha": [0.1, 0.3, 0.5]})
+        >>> FeatureTable(X, [0, 0, 1], ["a", "a", "b"]).by_subject().X
+                 O2__alpha
+        subject
+        a              0.2
+        b              0.5
+        """
+        about = self.frame_about_rows()
+        keys = [about[name] for name in (SUBJECT, LABEL, SITE) if name in about]
+        groups = about.groupby(keys, sort=False)
+        first = groups.head(1).index
+        means = self.X.reset_index(drop=True).groupby(keys, sort=False).mean()
+        rows = None
+        if self.rows is not None:
+            alike = groups[list(self.rows)].nunique(dropna=False).le(1).all()
+            rows = self.rows.loc[first, alike[alike].index].reset_index(drop=True)
+        return FeatureTable(
+            means.reset_index(drop=True),
+            self.y[first].reset_index(drop=True),
+            self.subjects[first].reset_index(drop=True),
+            self.info,
+            sites=None if self.sites is None else self.sites[first].reset_index(drop=True),
+            rows=rows,
+        )
 
     def take(self, rows: Sequence[int] | Sequence[bool] | np.ndarray) -> FeatureTable:
         """Keep some samples, given by their positions or by a mask."""
@@ -210,20 +271,13 @@ class FeatureTable:
         if chosen.size == 0:
             raise InputError("No samples are left.")
         about: dict[str, Any] = {
-            name: None if part is None else part.iloc[chosen].reset_index(drop=True)
-            for name, part in self._about().items()
+            name: getattr(self, name) for name in ("y", "subjects", "sites", "rows")
         }
+        for name, part in about.items():
+            if part is not None:
+                about[name] = part.iloc[chosen].reset_index(drop=True)
         info = recordings_left(self.info, about["rows"], about["subjects"])
         return replace(self, X=self.X.iloc[chosen], info=info, **about)
-
-    def _about(self) -> dict[str, Any]:
-        """What has one entry per sample, besides the features."""
-        return {
-            "y": self.y,
-            "subjects": self.subjects,
-            "sites": self.sites,
-            "rows": self.rows,
-        }
 
     def select_channels(self, channels: Iterable[str]) -> FeatureTable:
         """Keep some channels, in the order given.
@@ -259,7 +313,7 @@ class FeatureTable:
         """Keep the samples of some conditions, by ``rows["condition"]``; rows stay in order."""
         wanted = _each_once(conditions, "condition")
         rows = pd.DataFrame() if self.rows is None else self.rows
-        known = rows.get("condition", pd.Series([None] * len(self)))
+        known = rows.get(CONDITION, pd.Series([None] * len(self)))
         _refuse_unknown(wanted, known.dropna().unique().tolist(), "condition")
         return self.take(known.isin(wanted).to_numpy())
 
@@ -275,29 +329,24 @@ class FeatureTable:
         Examples
         --------
         >>> import pandas as pd
-        >>> one = FeatureTable(pd.DataFrame({"Fp1__mean": [0.1]}), ["HC"], ["a"])
-        >>> two = FeatureTable(pd.DataFrame({"Fp2__mean": [0.3]}), ["MDD"], ["b"])
-        >>> FeatureTable.concat([one, two]).X
+        >>> first = FeatureTable(pd.DataFrame({"Fp1__mean": [0.1]}), ["HC"], ["a"])
+        >>> second = FeatureTable(pd.DataFrame({"Fp2__mean": [0.3]}), ["MDD"], ["b"])
+        >>> FeatureTable.concat([first, second]).X
                  Fp1__mean  Fp2__mean
         subject
         a              0.1        NaN
         b              NaN        0.3
         """
-        parts = [_parts_of(table) for table in tables]
-        if not parts:
+        tables = list(tables)
+        if not tables:
             raise InputError("There are no tables to put together.")
-        table = cls(**join_parts(parts)._asdict())
+        table = cls(**join_tables(tables))
         warn_of_two_sites(table.subjects, table.sites)
         return table
 
 
-def _parts_of(table: FeatureTable) -> Parts:
-    info = dict(table.info)
-    return Parts(table.X, table.y, table.subjects, info, table.sites, table.rows, table.reasons)
-
-
-def _same(one: pd.Series | pd.DataFrame | None, other: Any) -> bool:
-    return other is None if one is None else bool(one.equals(other))
+def _same(part: pd.Series | pd.DataFrame | None, other: Any) -> bool:
+    return other is None if part is None else bool(part.equals(other))
 
 
 def _each_once(names: Iterable[Any], what: str) -> list[Any]:
@@ -309,6 +358,53 @@ def _each_once(names: Iterable[Any], what: str) -> list[Any]:
 def _refuse_unknown(wanted: list[Any], known: list[Any], what: str) -> None:
     for name in wanted:
         if name not in known:
-            near = get_close_matches(str(name), [str(one) for one in known], n=1)
+            near = get_close_matches(str(name), [str(value) for value in known], n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise InputError(f"The table has no {what} {name!r}.{hint}")
+
+
+# Rows and columns of the map in notebooks; larger tables are shown by their first ones.
+_MOST_SUBJECTS, _MOST_CHANNELS = 60, 128
+_CELL, _WIDEST_CELL, _WIDTH = 6, 30, 240  # few channels get wide cells
+
+
+def _table_html(table: FeatureTable) -> str:
+    """Show a table in a notebook: no scripts, and all names escaped."""
+    counts = table.y.value_counts()
+    facts = {
+        "samples": len(table.X),
+        "subjects": table.subjects.nunique(),
+        "labels": ", ".join(f"{escape(str(label))} {count}" for label, count in counts.items()),
+        **({} if table.sites is None else {"sites": table.sites.nunique()}),
+        "channels": len(table.channels),
+        "features per channel": len(table.features),
+        "channel-samples missing": f"{1 - table.observed.to_numpy().mean():.1%}",
+    }
+    rows = "".join(
+        f"<tr><th style='text-align:left'>{name}</th><td style='text-align:left'>{value}</td></tr>"
+        for name, value in facts.items()
+    )
+    return f"<div><b>FeatureTable</b><table>{rows}</table>{_missing_map(table)}</div>"
+
+
+def _missing_map(table: FeatureTable) -> str:
+    """Draw subjects by channels as small squares: the darker, the more of it is missing."""
+    shares = (~table.observed).groupby(table.subjects.to_numpy(), sort=False).mean()
+    if not shares.to_numpy().any():
+        return ""
+    shown = shares.iloc[:_MOST_SUBJECTS, :_MOST_CHANNELS]
+    width = max(_CELL, min(_WIDEST_CELL, _WIDTH // shown.shape[1]))
+    squares = "".join(
+        f"<rect x='{width * column}' y='{_CELL * row}' width='{width}' height='{_CELL}' "
+        f"fill='#c2410c' fill-opacity='{share:.2f}'><title>{escape(str(shown.index[row]))}, "
+        f"{escape(str(shown.columns[column]))}: {share:.0%} missing</title></rect>"
+        for row, values in enumerate(shown.to_numpy())
+        for column, share in enumerate(values)
+        if share > 0
+    )
+    cut = "" if shown.shape == shares.shape else " (the first ones)"
+    return (
+        f"<div>Missing, subjects by channels{cut}</div>"
+        f"<svg width='{width * shown.shape[1]}' height='{_CELL * shown.shape[0]}' role='img' "
+        f"aria-label='missing channels' style='background:#8881'>{squares}</svg>"
+    )

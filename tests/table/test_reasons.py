@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from idfsmec._names import same_name
 from idfsmec.errors import InputError
 from idfsmec.features import extract_table, extract_to_file
 from idfsmec.recordings import read_manifest
 from idfsmec.table import FeatureTable
+from idfsmec.table.columns import same_name
 
 COLUMNS = ["recording", "epoch", "channel", "reason"]
 

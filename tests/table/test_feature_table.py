@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from idfsmec._names import same_name
 from idfsmec.errors import InputError
 from idfsmec.table import FeatureTable
+from idfsmec.table.columns import same_name
 
 FORMATS = ["table.parquet", "table.csv", "table.csv.gz"]
 
@@ -299,7 +299,7 @@ def test_the_format_version_is_in_the_metadata(table, tmp_path):
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv"])
 def test_a_file_of_a_newer_format_is_refused(table, tmp_path, name, monkeypatch):
-    monkeypatch.setattr("idfsmec._table_files.FORMAT_VERSION", 99)
+    monkeypatch.setattr("idfsmec.table.files.FORMAT_VERSION", 99)
     path = FeatureTable(table.X, table.y, table.subjects, sites=["Bern"] * 4).write(
         tmp_path / name
     )
@@ -592,7 +592,7 @@ def test_concat_refuses_labels_of_different_types_and_nothing_at_all(table):
 
 def test_importing_the_table_does_not_wait_for_mne():
     code = "import sys, idfsmec.table; sys.exit('mne' in sys.modules)"
-    path = {"PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+    path = {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     assert subprocess.run([sys.executable, "-c", code], env=path, check=False).returncode == 0
 
 
@@ -632,3 +632,35 @@ def test_subjects_travel_with_the_features(table):
     assert again.equals(table)
     part = table.take([3, 0])
     assert part.X.index.tolist() == part.subjects.tolist() == table.subjects[[3, 0]].tolist()
+
+
+# --- other shapes -------------------------------------------------------------------------
+
+
+def test_a_frame_has_what_is_known_about_samples_then_the_features(table):
+    frame = table.to_frame()
+    assert frame.columns.tolist() == ["subject", "label", *table.X.columns]
+    assert frame["subject"].tolist() == table.subjects.tolist()
+    assert frame.index.equals(pd.RangeIndex(4))
+    with_sites = FeatureTable(table.X, table.y, table.subjects, sites=["Bern"] * 4)
+    assert with_sites.to_frame().columns.tolist()[:3] == ["subject", "label", "site"]
+
+
+def test_a_feature_is_taken_by_its_column(table):
+    assert table["Cz__mean"].equals(table.X["Cz__mean"])
+    with pytest.raises(InputError, match=r"no column 'Cz__men'. Did you mean 'Cz__mean'"):
+        table["Cz__men"]
+
+
+def test_a_table_by_subject_has_the_means_of_the_samples_that_have_a_channel(table):
+    rows = pd.DataFrame({"age": [30, 30, 40, 50], "epoch": [0, 1, 0, 0]})
+    given = FeatureTable(table.X, table.y, table.subjects, sites=["Bern"] * 4, rows=rows)
+    by_subject = given.by_subject()
+    assert by_subject.subjects.tolist() == ["02010002", "02020008", "02030002"]
+    assert by_subject.y.tolist() == ["MDD", "HC", "HC"]
+    assert by_subject.sites.tolist() == ["Bern"] * 3
+    assert by_subject.rows.columns.tolist() == ["age"]
+    assert by_subject["Fp1__mean"].tolist()[0] == pytest.approx(0.15)
+    assert by_subject["Fp1__ap_alpha"].tolist()[0] == 1e-13  # of the one that has it
+    assert by_subject.observed["Fp1"].tolist() == [True, False, True]
+    assert table.by_subject().rows is None

@@ -1,0 +1,3 @@
+from .feature_table import FeatureTable
+
+__all__ = ["FeatureTable"]

@@ -1,0 +1,189 @@
+"""Names of columns, ``<channel>__<feature>``, and names that only look different."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from idfsmec.errors import InputError
+
+SEPARATOR = "__"
+# In front of digits, but not behind a point: 0.05 and 0.5 are two doses.
+_LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")
+
+
+def join_column(channel: object, feature: object) -> str:
+    """Name the column of a channel's feature.
+
+    Examples
+    --------
+    >>> join_column("Fp1", "ap_alpha")
+    'Fp1__ap_alpha'
+    """
+    return f"{channel}{SEPARATOR}{feature}"
+
+
+def join_columns(channels: Iterable[object], features: Iterable[object]) -> list[str]:
+    """Name the columns of channels and features side by side.
+
+    Examples
+    --------
+    >>> join_columns(["Fp1", "Cz"], ["mean", "nsi"])
+    ['Fp1__mean', 'Cz__nsi']
+    """
+    return [join_column(*pair) for pair in zip(channels, features, strict=True)]
+
+
+def split_column(column: str) -> tuple[str, str]:
+    """Split a column name at its last ``__`` into channel and feature.
+
+    Examples
+    --------
+    >>> split_column("Fp1__ap_alpha")
+    ('Fp1', 'ap_alpha')
+    >>> split_column("left__Fp1__mean")
+    ('left__Fp1', 'mean')
+    """
+    channel, separator, feature = column.rpartition(SEPARATOR)
+    if not (separator and channel and feature):
+        raise InputError(
+            f"Column {column!r} is not of the form '<channel>{SEPARATOR}<feature>' "
+            f"(such as 'Fp1{SEPARATOR}ap_alpha'): rename it, or drop it if it is no feature."
+        )
+    return channel, feature
+
+
+def channel_columns(
+    channels: ArrayLike | None, n_features: int, feature_names: Sequence[str] | None
+) -> tuple[NDArray, list[NDArray[np.intp]]]:
+    """Group columns by channel, channels in order of first appearance.
+
+    Parameters
+    ----------
+    channels : array-like of shape (n_features,) or None
+        Label per feature. None: the part of the column name before the last ``"__"``; without
+        such names, all features form one channel.
+    n_features : int
+    feature_names : sequence of str or None
+
+    Returns
+    -------
+    names : ndarray of shape (n_channels,)
+    columns : list of integer arrays
+
+    Examples
+    --------
+    >>> names, columns = channel_columns(None, 3, ["Fp1__mean", "Fp2__mean", "Fp1__hoc"])
+    >>> names.tolist(), [indices.tolist() for indices in columns]
+    (['Fp1', 'Fp2'], [[0, 2], [1]])
+    """
+    if channels is not None:
+        labels = np.asarray(channels)
+        if labels.shape != (n_features,):
+            raise ValueError(
+                f"channels must give one label for each of the {n_features} features, "
+                f"but has shape {labels.shape}."
+            )
+    elif feature_names is not None and all(SEPARATOR in str(name) for name in feature_names):
+        labels = np.array([str(name).rpartition(SEPARATOR)[0] for name in feature_names])
+    else:
+        labels = np.full(n_features, "all features")
+    names, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    columns = [np.flatnonzero(codes == code) for code in order]
+    return names[order], columns
+
+
+def channel_codes(columns: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+    """Return the number of every feature's channel, from the columns of every channel.
+
+    Examples
+    --------
+    >>> channel_codes([np.array([0, 2]), np.array([1])])
+    array([0, 1, 0])
+    """
+    codes = np.empty(sum(indices.size for indices in columns), dtype=np.intp)
+    for code, indices in enumerate(columns):
+        codes[indices] = code
+    return codes
+
+
+def observed_channels(
+    X: NDArray[np.float64], columns: Sequence[NDArray[np.intp]]
+) -> NDArray[np.bool_]:
+    """Return which channels each sample has: none of their features is NaN.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_samples, n_channels)
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 2.0, np.nan], [np.nan, 2.0, 3.0]])
+    >>> observed_channels(X, [np.array([0, 1]), np.array([2])])
+    array([[ True, False],
+           [False,  True]])
+    """
+    present = ~np.isnan(X)
+    return np.stack([present[:, indices].all(axis=1) for indices in columns], axis=1)
+
+
+def fold(text: str) -> str:
+    """Write text in plain signs and small letters, for comparing.
+
+    Examples
+    --------
+    >>> fold(" Education（years） ")
+    'education(years)'
+    """
+    return unicodedata.normalize("NFKC", text).strip().casefold()
+
+
+def same_name(text: str) -> str:
+    """Return what names that differ only in case, width, blanks and zeros have in common.
+
+    Examples
+    --------
+    >>> same_name("S007") == same_name("ｓ7"), same_name("10") == same_name("1")
+    (True, False)
+    """
+    return _LEADING_ZEROS.sub("", " ".join(fold(text).split()))
+
+
+def refuse_alike(names: Iterable[str], what: str, where: str = "") -> None:
+    """Refuse two spellings of what must be one name.
+
+    Parameters
+    ----------
+    names : iterable of str
+        A mapping says of each where it stands.
+    what : str
+        What they name, such as "subject".
+    where : str
+        The beginning of the message, such as a file's name.
+
+    Examples
+    --------
+    >>> refuse_alike(["s01", "S01"], "subject")
+    Traceback (most recent call last):
+    idfsmec.errors.InputError: The subjects 's01' and 'S01' differ only in case, width, blanks or
+    leading zeros: spell them alike if they are one, or rename one of them.
+    """
+
+    def quote(name: str) -> str:
+        return f"{name!r} ({names[name]})" if isinstance(names, Mapping) else repr(name)
+
+    seen: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        first = seen.setdefault(same_name(name), name)
+        if first != name:
+            begin = f"{where}: the" if where else "The"
+            raise InputError(
+                f"{begin} {what}s {quote(first)} and {quote(name)} differ only in case, width, "
+                "blanks or leading zeros: spell them alike if they are one, or rename one of "
+                "them."
+            )

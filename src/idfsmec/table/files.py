@@ -1,0 +1,368 @@
+"""Feature tables as files: Parquet or CSV, written whole or not at all.
+
+A table has the columns subject, label, optionally site and others about rows, then the features.
+What a format has no place for stands beside it: ``<file name>.info.json`` (of CSV: how the table
+was made, and dtypes) and ``<file name>.reasons.tsv.gz`` (why channels are missing).
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import re
+import warnings
+import zlib
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from idfsmec._files import replacing
+from idfsmec.errors import InputError
+from idfsmec.table.checks import (
+    CHANNEL,
+    EPOCH,
+    GROUPS,
+    KNOWN,
+    LABEL,
+    REASON,
+    RECORDING,
+    SITE,
+    SUBJECT,
+    clean_features,
+    clean_groups,
+    infer_column,
+    part_header,
+)
+
+if TYPE_CHECKING:
+    from idfsmec.table.feature_table import FeatureTable
+
+FORMAT_VERSION = 2
+METADATA_KEY = b"idfsmec"
+
+
+def file_format(path: Path) -> str:
+    """Tell from a file's name how it is, or will be, written.
+
+    Examples
+    --------
+    >>> file_format(Path("table.parquet")), file_format(Path("table.csv.gz"))
+    ('parquet', 'csv')
+    """
+    name = path.name.lower()
+    if name.endswith((".csv", ".csv.gz")):
+        return "csv"
+    if name.endswith((".parquet", ".pq")) or not path.suffix:
+        return "parquet"
+    raise InputError(f"{path}: a feature table ends in .parquet, .csv or .csv.gz.")
+
+
+def sidecar_path(path: Path) -> Path:
+    """Name the file beside a CSV table that keeps its ``info`` and dtypes."""
+    return path.with_name(path.name + ".info.json")
+
+
+def reasons_path(path: Path) -> Path:
+    """Name the file beside a table that says why channels are missing."""
+    return path.with_name(path.name + ".reasons.tsv.gz")
+
+
+def files_beside(path: Path) -> list[Path]:
+    """Name the files that may be written beside a table."""
+    return [*([sidecar_path(path)] if file_format(path) == "csv" else []), reasons_path(path)]
+
+
+def write_table(path: Path, table: FeatureTable) -> None:
+    """Write a table and what is known about its rows."""
+    about = table.frame_about_rows()
+    frame = pd.concat([about, table.X.reset_index(drop=True)], axis=1)
+    # A table with nothing that version 1 lacks can be read by those who know version 1 only.
+    version = 1 if about.shape[1] == len(GROUPS) else FORMAT_VERSION
+    metadata: dict[str, Any] = {"format_version": version, "info": table.info}
+    beside: dict[Path, bytes] = {}
+    if table.reasons is not None:
+        packed = _pack_reasons(table.reasons)
+        beside[reasons_path(path)] = packed
+        metadata["reasons"] = hashlib.sha256(packed).hexdigest()
+    is_csv = file_format(path) == "csv"
+    if is_csv:
+        metadata["dtypes"] = {str(name): _kind_of(about[name]) for name in about}
+        beside[sidecar_path(path)] = json.dumps(metadata, indent=2).encode()
+    arrow = pa.Table.from_pandas(frame, preserve_index=False)
+    with replacing(*beside, path) as temporaries:
+        for temporary, content in zip(temporaries, beside.values(), strict=False):
+            temporary.write_bytes(content)
+        if is_csv:
+            _write_csv(temporaries[-1], arrow)
+        else:
+            embedded = {**arrow.schema.metadata, METADATA_KEY: json.dumps(metadata).encode()}
+            arrow = arrow.replace_schema_metadata(embedded)
+            # With checksums: a flipped bit is found when the table is read.
+            pq.write_table(arrow, temporaries[-1], write_page_checksum=True)
+    if table.reasons is None:
+        reasons_path(path).unlink(missing_ok=True)  # of a table that is no more
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """Read the parts of a table that :func:`write_table` wrote, or that was made by hand."""
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file.")
+    try:
+        return _read_parquet(path) if file_format(path) == "parquet" else _read_csv(path)
+    except InputError as error:
+        message = str(error)
+        raise InputError(message if message.startswith(str(path)) else f"{path}: {message}") from (
+            error.__cause__
+        )
+
+
+def read_info(path: Path) -> dict[str, Any]:
+    """Read how a Parquet table was made, without its rows."""
+    try:
+        return info_of(pq.read_schema(path))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error.__cause__
+
+
+def info_of(schema: pa.Schema) -> dict[str, Any]:
+    """Tell from the schema of Parquet files how their table was made."""
+    return _parse_metadata((schema.metadata or {}).get(METADATA_KEY)).get("info", {})
+
+
+def _parse_metadata(text: bytes | None) -> dict[str, Any]:
+    """Parse the metadata of a table file; a table made by hand has none."""
+    if text is None:
+        return {}
+    try:
+        metadata = json.loads(text)
+        version = int(metadata["format_version"])
+        if not all(isinstance(metadata.get(key, {}), dict) for key in ("info", "dtypes")):
+            raise TypeError("info and dtypes are mappings")
+        if not all(isinstance(kind, str) for kind in metadata.get("dtypes", {}).values()):
+            raise TypeError("dtypes are words")
+    except Exception as error:
+        # json.loads gives anything, down to RecursionError and infinite numbers.
+        raise InputError("the metadata written by idfsmec is damaged.") from error
+    if version > FORMAT_VERSION:
+        raise InputError(
+            f"written in format version {version} by a newer idfsmec, and this one reads up to "
+            f"{FORMAT_VERSION}: upgrade idfsmec."
+        )
+    return metadata
+
+
+def _read_parquet(path: Path) -> dict[str, Any]:
+    try:
+        # The file alone: a folder called "session=1" is a name here, not a column.
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            schema = file.schema_arrow
+            metadata = _parse_metadata((schema.metadata or {}).get(METADATA_KEY))
+            # Without threads: where none can be started, Arrow waits for them for ever.
+            arrow = file.read(use_threads=False)
+            index = (schema.pandas_metadata or {}).get("index_columns", [])
+            named = (*GROUPS, SITE, *KNOWN)  # what the index of pandas tells about rows stays
+            dropped = [name for name in index if isinstance(name, str) and name not in named]
+            rows, features = part_header([n for n in schema.names if n not in dropped])
+            frame = arrow.to_pandas(ignore_metadata=True, use_threads=False)
+    except InputError:
+        raise
+    except MemoryError as error:
+        raise InputError(f"needs more memory than there is, or is damaged ({error}).") from error
+    except Exception as error:
+        # A damaged file makes Arrow raise anything, from OSError to UnicodeDecodeError.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"not a readable Parquet file ({reason}).") from error
+    return {
+        "X": frame[features],
+        "y": frame[LABEL],
+        "subjects": frame[SUBJECT],
+        "info": metadata.get("info", {}),
+        "sites": frame.get(SITE),
+        "rows": frame[rows] if rows else None,
+        "reasons": _read_reasons(path, metadata.get("reasons")),
+    }
+
+
+# --- reasons ------------------------------------------------------------------------------
+
+
+def _pack_reasons(reasons: pd.DataFrame) -> bytes:
+    """Write reasons as text parted by tabs, packed; the same reasons give the same bytes."""
+    text = reasons.to_csv(sep="\t", index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    return gzip.compress(text.encode(), 6, mtime=0)
+
+
+def _read_reasons(path: Path, digest: Any) -> pd.DataFrame | None:
+    """Read the reasons beside a table, if they are those that it was written with."""
+    file = reasons_path(path)
+    if digest is None or not file.is_file():
+        return None
+    packed = file.read_bytes()
+    if hashlib.sha256(packed).hexdigest() != digest:
+        warnings.warn(
+            f"{file}: was not written with {path.name} or is damaged, and is left aside.",
+            stacklevel=2,
+        )
+        return None
+    return pd.read_csv(
+        io.BytesIO(gzip.decompress(packed)),
+        sep="\t",
+        dtype={EPOCH: np.int64, RECORDING: str, CHANNEL: str, REASON: str},
+        keep_default_na=False,
+    )
+
+
+# --- CSV ----------------------------------------------------------------------------------
+
+# What pandas, R, Julia and spreadsheets write where a number is missing.
+_NULLS = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "missing"]
+
+
+def _is_gzipped(path: Path) -> bool:
+    return path.name.lower().endswith(".gz")
+
+
+def _write_csv(path: Path, table: pa.Table) -> None:
+    """Write CSV, gzipped if the name says so: the shortest digits that read back the same."""
+    with path.open("wb") as file:
+        if not _is_gzipped(path):
+            pa_csv.write_csv(table, file)
+            return
+        # Neither name nor time goes into the file: the same table gives the same bytes.
+        with gzip.GzipFile("", "wb", 6, fileobj=file, mtime=0) as packed:
+            pa_csv.write_csv(table, packed)
+
+
+def _read_csv(path: Path) -> dict[str, Any]:
+    sidecar = sidecar_path(path)
+    metadata = _parse_metadata(sidecar.read_bytes() if sidecar.is_file() else None)
+    kinds = metadata.get("dtypes", {})
+    try:
+        separator, decimal, named = _sniff(path)
+        rows, features = part_header(named)
+        groups = [*GROUPS, *(name for name in (SITE,) if name in named)]
+        frame = _parse(path, separator, decimal, [*groups, *rows], features, not metadata)
+    except (
+        *(UnicodeDecodeError, EOFError, OSError, zlib.error, csv.Error, pa.ArrowException),
+    ) as error:
+        raise InputError(f"not a readable CSV file ({error}).") from error
+    X = clean_features(frame.loc[:, features], _name_line)
+    about = {
+        name: _restore(clean_groups(frame[name], name, frame.index, _name_line), kinds.get(name))
+        for name in groups
+    }
+    known = {name: _restore(frame[name], kinds.get(name)) for name in rows}
+    return {
+        "X": X,
+        "y": about[LABEL],
+        "subjects": about[SUBJECT],
+        "info": metadata.get("info", {}),
+        "sites": about.get(SITE),
+        "rows": pd.DataFrame(known) if rows else None,
+        "reasons": _read_reasons(path, metadata.get("reasons")),
+    }
+
+
+def _name_line(row: int) -> str:
+    return f"line {row + 2}"
+
+
+def _sniff(path: Path) -> tuple[str, str, list[str]]:
+    """Find out a CSV file's separator, decimal sign and columns."""
+    opened = gzip.open if _is_gzipped(path) else open
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        head = file.readline()
+        file.seek(0)
+        separator = max(",;\t", key=head.count)
+        reader = csv.reader(file, delimiter=separator)
+        columns = next(reader, [])
+        decimal = "."
+        if separator != ",":  # the sign of the first number that has one; rows may begin empty
+            for cell in chain.from_iterable(islice(reader, 1000)):
+                if match := re.fullmatch(r"-?\d+([.,])\d+([eE][+-]?\d+)?", cell):
+                    decimal = match[1]
+                    break
+    # R's write.csv and pandas' to_csv put row names into a first column without a name.
+    return separator, decimal, columns[1:] if columns and columns[0] == "" else columns
+
+
+def _parse(
+    path: Path, separator: str, decimal: str, about: list[str], features: list[str], by_hand: bool
+) -> pd.DataFrame:
+    """Parse a CSV file strictly: a line with too few or too many cells is refused.
+
+    In a table made by hand a bare ``NA`` among subjects and labels is a missing value; in one of
+    ours it is a name.
+    """
+
+    def parse(feature_type: pa.DataType) -> pd.DataFrame:
+        types = dict.fromkeys(features, feature_type) | dict.fromkeys(about, pa.string())
+        options = pa_csv.ConvertOptions(
+            column_types=types,
+            null_values=_NULLS,
+            strings_can_be_null=by_hand,
+            quoted_strings_can_be_null=False,
+            decimal_point=decimal,
+            include_columns=[*about, *features],
+        )
+        layout = pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+        packing = "gzip" if _is_gzipped(path) else None
+        with pa.input_stream(str(path), compression=packing) as stream:
+            return pa_csv.read_csv(
+                stream, parse_options=layout, convert_options=options
+            ).to_pandas()
+
+    try:
+        return parse(pa.float64())
+    except pa.ArrowInvalid:
+        text = parse(pa.string())  # say which cell it is, if it is a cell
+        for column in features:
+            cells = text[column].where(~text[column].isin(_NULLS)).dropna()
+            numbers = pd.to_numeric(cells.str.replace(decimal, "."), errors="coerce")
+            for row, cell in cells[numbers.isna()].items():
+                raise InputError(
+                    f"Column {column!r} holds {cell!r} in {_name_line(row)}, which is no "
+                    "number: features are numbers, and a missing channel is an empty cell."
+                ) from None
+        raise
+
+
+def _kind_of(series: pd.Series) -> str:
+    """Name the dtype of a column about rows for the sidecar of a CSV file."""
+    return {"int64": "integer", "float64": "number", "bool": "boolean"}.get(
+        str(series.dtype), "text"
+    )
+
+
+def _restore(text: pd.Series, kind: str | None) -> pd.Series:
+    """Turn the text of a CSV column back into what the sidecar says it was.
+
+    Without a sidecar, labels that are all plain integers are integers; subjects and sites stay
+    text, because the zeros in front of ``02010002`` are part of the name. What else is known
+    about rows becomes numbers where all of it is.
+    """
+    if kind is None and text.name not in (*GROUPS, SITE):
+        return infer_column([None if pd.isna(cell) else cell for cell in text], str(text.name))
+    whole = r"-?(0|[1-9][0-9]{0,17})(\.0)?"  # pandas writes 1.0 where labels were floats
+    if kind is None and text.name == LABEL and text.str.fullmatch(whole).all():
+        text, kind = text.str.removesuffix(".0"), "integer"
+    try:
+        if kind == "boolean":
+            return text.map({"true": True, "false": False}.__getitem__).astype(bool)
+        if kind == "number":
+            return text.replace("", None).astype(np.float64)
+        return text.astype(np.int64) if kind == "integer" else text
+    except (TypeError, ValueError, KeyError) as error:
+        raise InputError(
+            f"the column {text.name!r} does not hold the {kind} values that the .info.json file "
+            "beside the table says it holds: delete that file if the table was changed by hand."
+        ) from error

@@ -1,0 +1,340 @@
+"""Electrode names and places: dirty names become 10-20/10-05, names become directions."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from idfsmec.errors import InputError
+
+if TYPE_CHECKING:
+    import mne
+
+# The 10-20 names of 1958 and what the 10-10 system calls these places since 1991.
+OLD_NAMES = {"T3": "T7", "T4": "T8", "T5": "P7", "T6": "P8"}
+# Cerebellar sites of 64-channel caps: real EEG, but in no standard montage.
+EXTRA_NAMES = ("CB1", "CB2")
+EARS_AND_MASTOIDS = ("A1", "A2", "M1", "M2")
+
+_PREFIX = re.compile(r"^EEG[\s:_.-]*(?=\D)", re.IGNORECASE)
+# One electrode against a common or far-away reference; "Fp1-F7" is a difference of two sites.
+_REFERENCE = re.compile(
+    r"[\s]*[-_:/][\s]*(LE|RE|LER|LINK(ED)?|REF|COM|AVG?|AVE|AVERAGE|CAR|AR|[AM][12]|A1A2|M1M2|"
+    r"A1\+A2|M1\+M2)$",
+    re.IGNORECASE,
+)
+_NOT_EEG = re.compile(
+    r"EOG|ECG|EKG|EMG|^[HV]EO[GLRUD]?|^[LR]OC$|^CHIN|"  # eyes, heart, muscles
+    r"^(REF|GND|GROUND|COM|CMS|DRL|VREF|LE|RE)$|"  # references
+    r"STATUS|TRIG|^STI[M ]?\s*\d*$|EVENT|MARKER|ANNOTATION|^DIN\s?_?\d+$|PHOTIC|COUNTER|"
+    r"RESP|NASAL|AIRFLOW|THOR|ABDO|SPO2|SAO2|^PR$|PULSE|PLETH|PPG|GSR|^EDA|SNORE|"
+    r"TEMP(ERATURE)?$|^ACC|GYRO|^(EXG|EXT|AUX|DC|BIP|ERG|MISC)\s?_?\d*$|^(IBI|BURSTS|SUPPR)$|"
+    r"BATTERY|TIMESTAMP|IMPEDANCE|^PACKET",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class ChannelPlan:
+    """What becomes of each channel of a recording.
+
+    Parameters
+    ----------
+    renamed : dict
+        Every channel that is kept, from its name in the file to its new name.
+    dropped : dict
+        Every channel that is not kept, with the reason.
+    """
+
+    renamed: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """Only those of ``renamed`` that got another name."""
+        return {old: new for old, new in self.renamed.items() if old != new}
+
+
+@cache
+def _standard_names() -> dict[str, str]:
+    """Map folded 10-05 names to the way they are written."""
+    names = standard_montage(_TEMPLATE).ch_names
+    usable = [name for name in (*names, *EXTRA_NAMES) if name not in OLD_NAMES]
+    return {name.casefold(): name for name in usable}
+
+
+def standard_name(name: str) -> str | None:
+    """Give the 10-20/10-05 name that a channel name stands for, or None if there is doubt.
+
+    Examples
+    --------
+    >>> standard_name("EEG Fp1-LE"), standard_name("FP1."), standard_name("T3")
+    ('Fp1', 'Fp1', 'T7')
+    >>> standard_name("Fp1-F7") is None  # bipolar: no single place
+    True
+    """
+    site = _site(name)
+    return _standard_names().get(OLD_NAMES.get(site.upper(), site).casefold())
+
+
+def _site(name: str) -> str:
+    """Strip a name of what amplifiers put around it: prefix, reference, dots, blanks."""
+    text = unicodedata.normalize("NFKC", name).strip(" \t._")
+    return _REFERENCE.sub("", _PREFIX.sub("", text)).strip(" \t._")
+
+
+def plan_channels(names: Iterable[str], types: Iterable[str] | None = None) -> ChannelPlan:
+    """Decide which channels are EEG and what they are called.
+
+    Dropped are channels that are not of type EEG, those named after eyes, heart, muscles,
+    triggers and other sensors, and the ears and mastoids (``A1``, ``A2``, ``M1``, ``M2``,
+    ``A2-A1``), which serve as reference and so hold no signal of their own. ``A1`` and
+    ``A2`` stay where ``A3`` is there too: then they are sites of a BioSemi cap.
+
+    Where two channels claim one standard name, the one that is already written so gets it and
+    the others keep their own names; nothing is lost and nothing is there twice.
+
+    Parameters
+    ----------
+    names : iterable of str of shape (n_channels,)
+    types : iterable of str of shape (n_channels,), optional
+        MNE channel types; by default all are ``"eeg"``. A ``"misc"`` channel with a standard
+        name counts as EEG.
+
+    Examples
+    --------
+    >>> plan = plan_channels(["EEG Fp1-LE", "T3", "Fp1-F7", "EKG", "A2-A1"])
+    >>> plan.renamed
+    {'EEG Fp1-LE': 'Fp1', 'T3': 'T7', 'Fp1-F7': 'Fp1-F7'}
+    >>> plan.dropped
+    {'EKG': 'no EEG by its name', 'A2-A1': 'ear or mastoid'}
+    """
+    names = list(names)
+    types = ["eeg"] * len(names) if types is None else list(types)
+    biosemi = {"A1", "A2", "A3", "A4"} <= set(names)
+    plan = ChannelPlan()
+    claims: dict[str, list[str]] = {}
+    for name, kind in zip(names, types, strict=True):
+        wanted = None if biosemi and re.fullmatch(r"[A-H]\d+", name) else standard_name(name)
+        reason = _reason_to_drop(name, wanted, kind)
+        if reason:
+            plan.dropped[name] = reason
+            continue
+        plan.renamed[name] = wanted or name
+        claims.setdefault(wanted or name, []).append(name)
+    for wanted, claimants in claims.items():
+        if len(claimants) > 1:
+            for name in claimants:
+                plan.renamed[name] = name
+            # "FP1" and "Fp1" stay apart; "FP1" alone beside "EEG Fp1-LE" may be called Fp1.
+            spelt = [name for name in claimants if name.casefold() == wanted.casefold()]
+            if len(spelt) == 1:
+                plan.renamed[spelt[0]] = wanted
+    return plan
+
+
+def _reason_to_drop(name: str, wanted: str | None, kind: str) -> str | None:
+    if kind != "eeg" and not (kind == "misc" and wanted):
+        return f"of type {kind}"
+    if wanted in EARS_AND_MASTOIDS:
+        return "ear or mastoid"
+    if wanted is None and (_NOT_EEG.search(_site(name)) or not _site(name)):
+        return "no EEG by its name"
+    return None
+
+
+#: MNE 1.13 renamed its ``standard_*`` montages; either name is understood with either version.
+_RENAMED = {"standard_1005": "colin27_1005", "standard_1020": "colin27_1020"}
+_TEMPLATE = "standard_1005"
+
+
+def standard_montage(name: str) -> mne.channels.DigMontage:
+    """Make one of MNE's built-in montages, by its old or its new name.
+
+    Parameters
+    ----------
+    name : str
+        For example ``"standard_1005"`` or ``"GSN-HydroCel-128"``.
+
+    Returns
+    -------
+    DigMontage
+
+    Raises
+    ------
+    InputError
+        There is no such montage.
+
+    Examples
+    --------
+    >>> len(standard_montage("biosemi64").ch_names)
+    64
+    """
+    import mne  # takes a while to load
+
+    current = current_montage_name(name)
+    if current is not None:
+        return mne.channels.make_standard_montage(current)
+    raise InputError(
+        f"there is no montage named {name!r}; use one of mne.channels.get_builtin_montages(), "
+        "such as 'standard_1005', 'biosemi64' or 'GSN-HydroCel-128'"
+    )
+
+
+def montage_exists(name: str) -> bool:
+    """Say whether MNE has a built-in montage of this old or new name.
+
+    Examples
+    --------
+    >>> montage_exists("standard_1020"), montage_exists("my cap")
+    (True, False)
+    """
+    return current_montage_name(name) is not None
+
+
+def current_montage_name(name: str) -> str | None:
+    """Translate to the name that the installed MNE has; None if it has none."""
+    import mne
+
+    known = mne.channels.get_builtin_montages()
+    back = {new: old for old, new in _RENAMED.items()}
+    # The new name first: MNE 1.13 takes both, but warns about the old one.
+    candidates = (_RENAMED.get(name, name), back.get(name, name))
+    return next((candidate for candidate in candidates if candidate in known), None)
+
+
+@cache
+def standard_montage_name() -> str:
+    """Name the 10-05 template of the MNE at hand (MNE 1.13 gave it a new name)."""
+    return current_montage_name("standard_1005") or "standard_1005"
+
+
+# Nets and caps that number their sensors.
+_OTHER_MONTAGES = (
+    "GSN-HydroCel-32",
+    "GSN-HydroCel-64_1.0",
+    "GSN-HydroCel-65_1.0",
+    "GSN-HydroCel-128",
+    "GSN-HydroCel-129",
+    "GSN-HydroCel-256",
+    "GSN-HydroCel-257",
+    "biosemi128",
+    "biosemi160",
+    "biosemi256",
+)
+
+
+@cache
+def _sensors(montage: str) -> frozenset[str]:
+    return frozenset(standard_montage(montage).ch_names)
+
+
+def choose_montage(names: Iterable[str]) -> str | None:
+    """Name the built-in montage that places these channels, or None if none does.
+
+    The nets and caps that number their sensors are taken where nine in ten names and two in
+    three sensors fit; otherwise 10-05 is taken as soon as it knows one of the names.
+
+    Examples
+    --------
+    >>> choose_montage([f"E{i}" for i in range(1, 129)])
+    'GSN-HydroCel-128'
+    """
+    wanted = set(names)
+    fitting = []
+    for montage in _OTHER_MONTAGES:
+        sensors = _sensors(montage)
+        common = len(wanted & sensors)
+        if common >= 0.9 * len(wanted) and common >= 2 / 3 * len(sensors):
+            fitting.append((common, -len(sensors), montage))
+    if fitting:
+        return max(fitting)[-1]  # most of the names, and of these the smallest
+    standard = set(_standard_names().values()) - {*EARS_AND_MASTOIDS, *EXTRA_NAMES}
+    return standard_montage_name() if wanted & standard else None
+
+
+def channel_positions(
+    names: Sequence[str], montage: str | mne.channels.DigMontage | None = None
+) -> np.ndarray:
+    """Give the direction of each electrode as seen from the middle of the head.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Channel names; capital letters do not matter.
+    montage : str, DigMontage or None
+        Where the positions come from; None takes the 10-05 system.
+
+    Returns
+    -------
+    ndarray of shape (n_channels, 3)
+        Unit vectors (right, front, up); a row of NaN for a channel the montage does not have.
+
+    Examples
+    --------
+    >>> right, front, up = channel_positions(["Fp2"])[0]
+    >>> bool(right > 0), bool(front > 0.8)
+    (True, True)
+    """
+    if montage is None or isinstance(montage, str):
+        directions = _directions_by_name(montage or _TEMPLATE)
+    else:
+        directions = _directions(montage)
+    nowhere = np.full(3, np.nan)
+    return np.array([directions.get(str(name).upper(), nowhere) for name in names]).reshape(-1, 3)
+
+
+def angles_between(positions: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
+    """Give the angles between electrodes in degrees.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n, 3)
+        Unit vectors, as from :func:`channel_positions`.
+    others : ndarray of shape (m, 3), optional
+        The same electrodes when left out.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+
+    Examples
+    --------
+    >>> angles = angles_between(channel_positions(["Fp1", "Fp2", "O2"]))
+    >>> bool(angles[0, 1] < angles[0, 2])
+    True
+    """
+    cosines = positions @ (positions if others is None else others).T
+    return np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
+
+
+@lru_cache(maxsize=8)
+def _directions_by_name(name: str) -> dict[str, np.ndarray]:
+    return _directions(standard_montage(name))
+
+
+def _directions(montage: mne.channels.DigMontage) -> dict[str, np.ndarray]:
+    """Map upper-case names to unit vectors from the centre of the sphere that fits best."""
+    places = montage.get_positions()["ch_pos"]
+    points = np.array(list(places.values()), dtype=float)
+    from_centre = points - _sphere_centre(points)
+    lengths = np.linalg.norm(from_centre, axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        units = from_centre / lengths
+    return {name.upper(): unit for name, unit in zip(places, units, strict=True)}
+
+
+def _sphere_centre(points: np.ndarray) -> np.ndarray:
+    """Fit ``|x - c|^2 = r^2`` by linear least squares; too few electrodes: the origin."""
+    finite = points[np.isfinite(points).all(axis=1)]
+    if len(finite) < 16:  # a handful of frontal electrodes does not tell where the centre is
+        return np.zeros(3)
+    design = np.column_stack([2 * finite, np.ones(len(finite))])
+    solution, *_ = np.linalg.lstsq(design, (finite**2).sum(axis=1), rcond=None)
+    return solution[:3]
