@@ -328,9 +328,9 @@ def _parse(
         for column in features:
             cells = text[column].where(~text[column].isin(_NULLS)).dropna()
             numbers = pd.to_numeric(cells.str.replace(decimal, "."), errors="coerce")
-            for row, cell in cells[numbers.isna()].items():
+            for row in cells.index[numbers.isna()].tolist():
                 raise InputError(
-                    f"Column {column!r} holds {cell!r} in {_name_line(row)}, which is no "
+                    f"Column {column!r} holds {cells[row]!r} in {_name_line(row)}, which is no "
                     "number: features are numbers, and a missing channel is an empty cell."
                 ) from None
         raise
