@@ -16,8 +16,8 @@ import numpy as np
 from benchmarks.quality.classifier import source_table
 from idfsmec.evaluation import train_model
 from idfsmec.missing import simulate_missing
-from idfsmec.prediction import predict_people
-from idfsmec.prediction._interval import Intervals
+from idfsmec.prediction import predict_subjects
+from idfsmec.prediction.subjects import Intervals
 
 TRAINED, ASKED, GROUP = 80, 1000, 100
 SEEDS = range(501, 505)
@@ -34,7 +34,7 @@ def measure(seed: int, missing: float) -> dict[str, float]:
             simulate_missing(one, missing, random_state=seed) for one in (train, asked)
         )
     model = train_model(train, n_repeats=2, seed=seed)
-    people = predict_people(model, asked).people
+    people = predict_subjects(model, asked).subjects
     first = model.classes[0]
     given = np.array([one.probabilities[model.classes[1]] for one in people])
     flip = np.array([one.predicted == first for one in people])[:, None]
@@ -42,7 +42,7 @@ def measure(seed: int, missing: float) -> dict[str, float]:
     alone = Intervals(None, 0.95)
     epochs = np.array([alone.of(np.array(one.epochs), 0, 1.0) for one in people])
     ours, epochs = (np.where(flip, 1 - one[:, ::-1], one) for one in (ours, epochs))
-    true = np.array([int(one.person) % 2 for one in people])
+    true = np.array([int(one.subject) % 2 for one in people])
     found = {"held": [], "epochs alone": [], "off": []}
     for rows in np.array_split(np.argsort(given), ASKED // GROUP):
         frequency = true[rows].mean()

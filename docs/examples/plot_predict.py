@@ -17,7 +17,7 @@ import pandas as pd
 
 from idfsmec.evaluation import train_model
 from idfsmec.features import extract_table
-from idfsmec.prediction import extract_people, predict_people
+from idfsmec.prediction import extract_subjects, predict_subjects
 from idfsmec.recordings import simulate_cohort
 from idfsmec.report import plot_calibration
 
@@ -46,18 +46,18 @@ def half(load):
 
 others = simulate_cohort(10, 64, duration=30, effect_size=1.5, random_state=1)
 recordings = [replace(one, load=partial(half, one.load)) for one in others.recordings]
-said = predict_people(model, extract_people(model, recordings))
+said = predict_subjects(model, extract_subjects(model, recordings))
 print(*said.notes, sep="\n")
 
 # %%
 # One row per person: the probability with its interval, the share of channels there, the
 # channels that spoke loudest, and a warning where somebody is unlike the training data.
 frame = said.frame.assign(truth=[one.label for one in recordings])
-frame[["person", "truth", "predicted", "probability", "low", "high", "loudest channels"]].round(2)
+frame[["subject", "truth", "predicted", "probability", "low", "high", "strongest channels"]].round(2)
 
 # %%
 # The same people with the whole cap: how much does half of it change?
-whole = predict_people(model, extract_people(model, others.recordings)).frame
+whole = predict_subjects(model, extract_subjects(model, others.recordings)).frame
 fig, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
 for label, own in frame.groupby("truth"):
     ax.scatter(

@@ -61,7 +61,7 @@ def test_predict_writes_a_table_and_pages(model, newcomers, tmp_path):
     )
     assert result.exit_code == 0, result.output
     frame = pd.read_csv(tmp_path / "p.csv")
-    assert frame["person"].tolist() == [f"s0{i}" for i in range(6)]
+    assert frame["subject"].tolist() == [f"s0{i}" for i in range(6)]
     assert frame["predicted"].isin(["HC", "MDD"]).all()
     assert frame["probability"].between(0.5, 1).all()
     assert sorted(one.name for one in (tmp_path / "pages").iterdir()) == [
@@ -90,7 +90,7 @@ def test_any_method_can_be_trained(folder, model, newcomers, tmp_path):
     assert result.exit_code == 0, result.output
     assert "ANOVA F, filled by completion, ridge" in (tmp_path / "ridge.md").read_text()
     frame = cli.predict(path, [newcomers], tmp_path / "p.csv")
-    assert frame["loudest channels"].str.contains("E1").all()
+    assert frame["strongest channels"].str.contains("E1").all()
     for words, line in (
         (("--classifier", "ridge"), "name it with --method"),
         (("--method", "mRMS"), "there is no method 'mRMS'; choose from IDFS-MEC"),
@@ -128,7 +128,7 @@ def test_names_of_people_are_only_text(model, newcomers, tmp_path):
     nasty = ["=1+1", "<script>alert(1)</script>"]
     path = FeatureTable(table.X, table.y, nasty).write(tmp_path / "nasty.csv")
     cli.predict(model, [path], tmp_path / "p.csv", pages=tmp_path / "pages")
-    assert pd.read_csv(tmp_path / "p.csv")["person"][0] == "'=1+1"
+    assert pd.read_csv(tmp_path / "p.csv")["subject"][0] == "'=1+1"
     pages = [one.read_text() for one in (tmp_path / "pages").iterdir()]
     assert len(pages) == 2
     assert not any("<script" in page for page in pages)
@@ -142,15 +142,15 @@ def test_recordings_of_several_formats(tmp_path, raws):
     for file in files:
         write(raws[file.name].copy(), file)
     frame = cli.predict(tmp_path / "model.skops", files, tmp_path / "p.csv")
-    assert frame["person"].tolist() == ["s01", "s02_raw", "s03"]
+    assert frame["subject"].tolist() == ["s01", "s02_raw", "s03"]
     assert frame["epochs"].tolist() == [4, 3, 2]
     (tmp_path / "torn.edf").write_bytes((tmp_path / "s01.edf").read_bytes()[:300])
     both = ("predict", tmp_path / "model.skops", tmp_path / "torn.edf", files[0])
     assert run(*both, "-o", tmp_path / "r.csv").exit_code == 2
     skipped = run(*both, "-o", tmp_path / "r.csv", "--on-error", "skip")
     assert skipped.exit_code == 0, skipped.output
-    assert "torn.edf: nothing is said about it" in skipped.stderr
-    assert pd.read_csv(tmp_path / "r.csv")["person"].tolist() == ["s01"]
+    assert "torn.edf: there is no prediction for it" in skipped.stderr
+    assert pd.read_csv(tmp_path / "r.csv")["subject"].tolist() == ["s01"]
     missing = run("predict", tmp_path / "model.skops", "absent.edf", "-o", tmp_path / "q.csv")
     assert missing.exit_code == 2
     assert "absent.edf: there is no such file" in missing.stderr
@@ -169,7 +169,7 @@ def test_hospitals_are_left_out_harmonized_and_known_to_the_model(tmp_path):
     new = FeatureTable(wards.X + 9, wards.y, wards.subjects)
     said = run("predict", model, new.write(tmp_path / "new.csv"), "-o", tmp_path / "p.csv")
     assert said.exit_code == 0, said.output + said.stderr
-    assert "one new hospital" in said.stderr
+    assert "one new site" in said.stderr
 
 
 @pytest.mark.parametrize("option", [["--folds", "site"], ["--harmonize"]])

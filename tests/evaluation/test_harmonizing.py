@@ -15,7 +15,7 @@ from idfsmec.evaluation.folds import make_folds
 from idfsmec.evaluation.tables import TableArrays
 from idfsmec.evaluation.tuned_method import TunedMethod
 from idfsmec.missing import simulate_missing
-from idfsmec.prediction import SiteHarmonizer, fit_model, load_model, predict_people, save_model
+from idfsmec.prediction import SiteHarmonizer, fit_model, load_model, predict_subjects, save_model
 from idfsmec.report import summarise
 from idfsmec.solver.scaling import Scaling
 from tests.evaluation.cohorts import make_cohort, make_hospitals
@@ -111,8 +111,8 @@ def model(wards):
 
 def right(model, table):
     truth = table.y.groupby(table.subjects).first()
-    said = predict_people(model, table)
-    return np.mean([one.predicted == truth[one.person] for one in said.people]), said.notes
+    said = predict_subjects(model, table)
+    return np.mean([one.predicted == truth[one.subject] for one in said.subjects]), said.notes
 
 
 @pytest.mark.slow

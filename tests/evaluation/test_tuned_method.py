@@ -8,7 +8,7 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation import FILLERS, METHODS, TunedMethod, register_classifier
 from idfsmec.evaluation.parts import CLASSIFIERS
 from idfsmec.missing import simulate_missing
-from idfsmec.prediction import fit_model, load_model, predict_people, save_model
+from idfsmec.prediction import fit_model, load_model, predict_subjects, save_model
 from tests.evaluation.cohorts import make_cohort
 
 
@@ -27,10 +27,10 @@ def placed(table):
 def check(table, tmp_path, **parts):
     model = fit_model(table, TunedMethod(**parts))
     again = load_model(save_model(model, tmp_path / "model.skops"))
-    said = predict_people(again, table)
-    assert said.frame.equals(predict_people(model, table).frame)
+    said = predict_subjects(again, table)
+    assert said.frame.equals(predict_subjects(model, table).frame)
     truth = table.y.groupby(table.subjects).first()
-    right = [one.predicted == truth[one.person] for one in said.people]
+    right = [one.predicted == truth[one.subject] for one in said.subjects]
     assert np.mean(right) > 0.8
     assert again.kind == model.kind
     return again, said
@@ -45,9 +45,9 @@ def test_every_classifier_can_be_kept(name, table, tmp_path):
     model, said = check(table, tmp_path, method="ANOVA F", classifier=name)
     assert name in model.kind
     linear = name in ("svm", "ridge", "idfsmec")
-    assert bool(said.people[0].votes) == linear
+    assert bool(said.subjects[0].votes) == linear
     if linear:
-        assert next(iter(said.people[0].votes)) in ("E1", "E2")
+        assert next(iter(said.subjects[0].votes)) in ("E1", "E2")
 
 
 @pytest.mark.parametrize("name", list(FILLERS))

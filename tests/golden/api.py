@@ -43,8 +43,8 @@ from idfsmec.missing import remove_line_noise as _remove_line_noise
 from idfsmec.missing import simulate_missing as simulate_missing
 from idfsmec.paper import published_value
 from idfsmec.paper import reproduce as _reproduce
-from idfsmec.prediction import ChannelImputer as ChannelImputer
 from idfsmec.prediction import (
+    ChannelImputer,
     IDFSMECClassifier,
     IDFSMECRegressor,
     SiteHarmonizer,
@@ -52,7 +52,7 @@ from idfsmec.prediction import (
     load_model,
     save_model,
 )
-from idfsmec.prediction import predict_people as _predict_subjects
+from idfsmec.prediction import predict_subjects as _predict_subjects
 from idfsmec.recordings import find_duplicates, read_manifest, simulate_cohort
 from idfsmec.selection import (
     CDLSR,
@@ -134,7 +134,13 @@ __all__ = [
 #: Today's name of a column, key, file or value -> its name at 144077f, in all cases.
 RENAMED: dict[str, str] = {}
 #: The same in single cases, where one name has several old ones: case -> names.
-RENAMED_IN: dict[str, dict[str, str]] = {}
+RENAMED_IN: dict[str, dict[str, str]] = {
+    "predictions": {
+        "subject": "person",
+        "strongest channels": "loudest channels",
+        "training subjects nearer": "training people nearer",
+    },
+}
 #: Word of a command at 144077f -> today's, for `run`; None leaves the word out.
 OPTIONS: dict[str, str | None] = {}
 #: Name of a file at 144077f -> today's, for files that cases read.

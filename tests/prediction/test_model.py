@@ -15,9 +15,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from skops import io as skops_io
 
+from idfsmec import __version__
 from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.features import FeatureSettings
-from idfsmec.prediction import fit_model, load_model, predict_people, save_model
+from idfsmec.prediction import (
+    TRUSTED_TYPES,
+    fit_model,
+    load_model,
+    predict_subjects,
+    save_model,
+)
 from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import make_cohort
 
@@ -57,7 +64,7 @@ def test_a_model_read_again_says_the_same(small_model, model_file, cohort_table)
     assert again.classes == ["HC", "MDD"]
     assert_array_equal(again.distances(cohort_table.X), small_model.distances(cohort_table.X))
     assert again.versions["scikit-learn"]
-    before, after = (predict_people(one, cohort_table).frame for one in (small_model, again))
+    before, after = (predict_subjects(one, cohort_table).frame for one in (small_model, again))
     assert before.equals(after)
 
 
@@ -77,9 +84,9 @@ def test_pipelines_of_scikit_learn_can_be_kept(tmp_path, cohort_table):
     steps = (SimpleImputer(), StandardScaler(), LogisticRegression())
     model = fit_model(cohort_table, make_pipeline(*steps))
     again = load_model(save_model(model, tmp_path / "model.skops"))
-    said = predict_people(again, cohort_table)
-    assert said.people[0].votes == {}
-    assert said.frame.equals(predict_people(model, cohort_table).frame)
+    said = predict_subjects(again, cohort_table)
+    assert said.subjects[0].votes == {}
+    assert said.frame.equals(predict_subjects(model, cohort_table).frame)
 
 
 def test_labels_that_are_numbers_stay_numbers(tmp_path):
@@ -111,8 +118,9 @@ def test_an_estimator_that_would_be_refused_later_is_refused_now(tmp_path, cohor
 
 def test_types_that_are_not_listed_are_refused_by_name(monkeypatch, tmp_path, cohort_table):
     path = tmp_path / "model.skops"
+    own = f"{Bystander.__module__}.Bystander"
     with monkeypatch.context() as lenient:
-        lenient.setattr("idfsmec.prediction.model_files._foreign_types", lambda content: [])
+        lenient.setattr("idfsmec.prediction.model.TRUSTED_TYPES", (*TRUSTED_TYPES, own))
         save_model(fit_model(cohort_table, Bystander()), path)
     with pytest.raises(InputError, match=r"model\.skops: refused, .*test_model\.Bystander"):
         load_model(path)
@@ -123,7 +131,7 @@ def test_a_changed_file_is_refused(model_file, name):
     content = members(model_file)
     name = next(one for one in content if one.endswith(".npy")) if name == "an array" else name
     if name == "idfsmec.json":
-        change_about(model_file, data={"n_people": 10_000})
+        change_about(model_file, data={"n_subjects": 10_000})
     else:
         changed = bytearray(content[name])
         changed[-3] ^= 1
@@ -136,8 +144,8 @@ def test_a_file_of_another_version_is_refused(model_file):
     change_about(model_file, idfsmec="9.2.1")
     with pytest.raises(InputError, match=r"made by idfsmec 9\.2\.1, this is"):
         load_model(model_file)
-    change_about(model_file, idfsmec="0.1.0", format=99)
-    with pytest.raises(InputError, match="Train it again"):
+    change_about(model_file, idfsmec=__version__, format=1)
+    with pytest.raises(InputError, match=r"format 1 and 2\)\. Train it again"):
         load_model(model_file)
 
 

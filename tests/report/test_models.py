@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from idfsmec.errors import ExistingFileError
 from idfsmec.evaluation import train_model
-from idfsmec.prediction import fit_model, predict_people, save_model
+from idfsmec.prediction import fit_model, predict_subjects, save_model
 from idfsmec.report import plot_calibration, write_model_card, write_person_pages
 from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import make_cohort
@@ -67,24 +67,24 @@ def test_names_are_only_text(tmp_path):
     markdown, page = card_of(model, tmp_path)
     assert "<img" not in page
     assert not re.search(r"(?<!\\)<img", markdown)
-    pages = write_person_pages(model, predict_people(model, nasty), tmp_path / "pages")
+    pages = write_person_pages(model, predict_subjects(model, nasty), tmp_path / "pages")
     assert not any("<img" in one.read_text() for one in pages)
 
 
 def test_people_of_one_name_get_pages_of_their_own(model, tmp_path):
-    said = predict_people(model, make_cohort(n_subjects=3))
+    said = predict_subjects(model, make_cohort(n_subjects=3))
     alike = [
-        replace(one, person=name)
-        for one, name in zip(said.people, ["A b", "a-b", "a_b"], strict=True)
+        replace(one, subject=name)
+        for one, name in zip(said.subjects, ["A b", "a-b", "a_b"], strict=True)
     ]
-    pages = write_person_pages(model, replace(said, people=tuple(alike)), tmp_path)
+    pages = write_person_pages(model, replace(said, subjects=tuple(alike)), tmp_path)
     assert [one.name for one in pages] == ["a-b.html", "a-b-2.html", "a-b-3.html"]
     with pytest.raises(ExistingFileError):
-        write_person_pages(model, replace(said, people=tuple(alike)), tmp_path)
+        write_person_pages(model, replace(said, subjects=tuple(alike)), tmp_path)
 
 
 def test_a_page_says_how_it_went_with_people_alike(model, tmp_path):
-    said = predict_people(model, make_cohort(n_subjects=2))
+    said = predict_subjects(model, make_cohort(n_subjects=2))
     text = write_person_pages(model, said, tmp_path)[0].read_text()
     assert re.search(r"\d+ of the 24 training people had|none of the training people", text)
 

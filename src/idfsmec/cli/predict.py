@@ -106,7 +106,7 @@ def _tables(
 ) -> list[tuple[str, FeatureTable]]:
     """Tables as they are, and one of all recordings, each with its name for messages."""
     from idfsmec._jobs import count_jobs
-    from idfsmec.prediction import extract_people
+    from idfsmec.prediction import extract_subjects
     from idfsmec.table import FeatureTable
 
     tables = [one for one in sources if one.name.lower().endswith(_TABLES)]
@@ -114,7 +114,7 @@ def _tables(
     found = [(str(one), FeatureTable.read(one)) for one in tables]
     if files:
         with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:
-            made = extract_people(
+            made = extract_subjects(
                 model,
                 files,
                 n_jobs=count_jobs(jobs),
@@ -126,10 +126,10 @@ def _tables(
 
 
 def _ask(model: Model, name: str, table: FeatureTable) -> Predictions:
-    from idfsmec.prediction import predict_people
+    from idfsmec.prediction import predict_subjects
 
     try:
-        return predict_people(model, table)
+        return predict_subjects(model, table)
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
 
@@ -145,7 +145,7 @@ def _write_pages(model: Model, said: Sequence[Predictions], folder: Path, force:
     from idfsmec.report import write_person_pages
 
     notes = dict.fromkeys(note for one in said for note in one.notes)
-    everybody = Predictions(tuple(p for one in said for p in one.people), tuple(notes))
+    everybody = Predictions(tuple(p for one in said for p in one.subjects), tuple(notes))
     write_person_pages(model, everybody, folder, overwrite=force)
 
 
@@ -153,7 +153,7 @@ def _show(frame: pd.DataFrame) -> None:
     from rich.table import Table
 
     shown_people = Table(title=f"{min(SHOWN, len(frame))} of {len(frame)} people")
-    for heading in ("person", "predicted", "probability", "interval", "channels", "warnings"):
+    for heading in ("subject", "predicted", "probability", "interval", "channels", "warnings"):
         shown_people.add_column(
             heading,
             justify="right" if heading in ("probability", "interval", "channels") else "left",
@@ -162,7 +162,7 @@ def _show(frame: pd.DataFrame) -> None:
         there = row["epochs"] > 0
         interval = f"{row['low']:.0%} to {row['high']:.0%}" if row["low"] == row["low"] else ""
         shown_people.add_row(
-            plain(row["person"]),
+            plain(row["subject"]),
             plain(row["predicted"] if there else ""),
             f"{row['probability']:.0%}" if there else "",
             interval,

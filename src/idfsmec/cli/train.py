@@ -138,7 +138,7 @@ def train(
 def _check_output(output: Path, force: bool) -> Path:
     """Refuse before the work what could not be written after it."""
     from idfsmec._files import check_writable
-    from idfsmec.prediction.model_files import check_model_path
+    from idfsmec.prediction.model import check_model_path
     from idfsmec.report.models import card_paths
 
     check_writable(output, *card_paths(output))

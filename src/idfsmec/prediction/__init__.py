@@ -1,4 +1,4 @@
-"""Predict from incomplete samples: a classifier and a regressor that need no filling."""
+"""Predict from incomplete samples: a classifier and a regressor that need no imputation first."""
 
 import lazy_loader
 

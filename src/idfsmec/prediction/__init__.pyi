@@ -1,23 +1,22 @@
 from .classifier import IDFSMECClassifier
 from .harmonizer import SiteHarmonizer
 from .imputer import ChannelImputer
-from .model import Model, fit_model
-from .model_files import TRUSTED_TYPES, load_model, save_model
-from .people import PersonPrediction, Predictions, extract_people, predict_people
+from .model import TRUSTED_TYPES, Model, fit_model, load_model, save_model
 from .regressor import IDFSMECRegressor
+from .subjects import Predictions, SubjectPrediction, extract_subjects, predict_subjects
 
 __all__ = [
     "ChannelImputer",
     "IDFSMECClassifier",
     "IDFSMECRegressor",
     "Model",
-    "PersonPrediction",
     "Predictions",
     "SiteHarmonizer",
+    "SubjectPrediction",
     "TRUSTED_TYPES",
-    "extract_people",
+    "extract_subjects",
     "fit_model",
     "load_model",
-    "predict_people",
+    "predict_subjects",
     "save_model",
 ]

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from idfsmec._files import replacing
 from idfsmec.errors import ExistingFileError
 from idfsmec.prediction import Model, SiteHarmonizer
-from idfsmec.prediction.model_files import file_checksum
+from idfsmec.prediction.model import file_checksum
 from idfsmec.report._vector import draw_svgs, fix_layout
 from idfsmec.report.figures import inline_svg
 from idfsmec.report.formatting import feature_name, listing, metric_name, percent
@@ -128,7 +128,7 @@ def _about(model: Model, path: Path) -> dict[str, Any]:
         "brand": "idfsmec model card",
         "title": path.stem,
         "chips": [
-            f"{data.get('n_people')} people",
+            f"{data.get('n_subjects')} people",
             f"{len(model.channels)} channels",
             " / ".join(map(str, model.classes)),
         ],
@@ -164,7 +164,7 @@ def _headline(model: Model) -> str:
 def model_facts(model: Model) -> list[tuple[str, str]]:
     """On whom and how it was fitted, as names and values."""
     data, settings = model.data, model.settings
-    people = data.get("people", {})
+    people = data.get("subjects", {})
     facts = [
         ("people", ", ".join(f"{label}: {count}" for label, count in people.items())),
         ("samples", f"{data.get('n_samples')}"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from idfsmec._files import replacing
 from idfsmec.errors import ExistingFileError
-from idfsmec.prediction import Model, PersonPrediction, Predictions
+from idfsmec.prediction import Model, Predictions, SubjectPrediction
 from idfsmec.report.figures import slugify
 from idfsmec.report.formatting import metric_name, percent
 from idfsmec.report.models import USE, make_bars, model_facts
@@ -47,13 +47,13 @@ def write_person_pages(
         In the order of the people.
     """
     folder = Path(folder)
-    pages = _page_names(folder, [one.person for one in predictions.people])
+    pages = _page_names(folder, [one.subject for one in predictions.subjects])
     for page in pages:
         if page.exists() and not overwrite:
             raise ExistingFileError(page)
     template = make_environment().get_template("person.html")
     notes = [_sentence(one) for one in predictions.notes]
-    for page, person in zip(pages, predictions.people, strict=True):
+    for page, person in zip(pages, predictions.subjects, strict=True):
         text = template.render(**_about_person(model, person), notes=notes)
         with replacing(page) as (beside,):
             beside.write_text(text, encoding="utf-8")
@@ -70,7 +70,7 @@ def _page_names(folder: Path, people: Iterable[str]) -> list[Path]:
     return [folder / f"{name}.html" for name in names]
 
 
-def _about_person(model: Model, person: PersonPrediction) -> dict[str, Any]:
+def _about_person(model: Model, person: SubjectPrediction) -> dict[str, Any]:
     said = person.predicted is not None
     headline = "Nothing could be said."
     if said:
@@ -80,7 +80,7 @@ def _about_person(model: Model, person: PersonPrediction) -> dict[str, Any]:
     votes = dict(list(person.votes.items())[:_MOST_VOTES])
     return {
         "brand": "idfsmec prediction",
-        "title": person.person,
+        "title": person.subject,
         "chips": [f"{len(person.epochs)} epochs", f"{percent(person.share_present)} of channels"],
         "headline": headline,
         "use": USE,
@@ -119,7 +119,7 @@ def _measured(one: Mapping[str, float]) -> str:
     )
 
 
-def _similar(model: Model, person: PersonPrediction) -> str:
+def _similar(model: Model, person: SubjectPrediction) -> str:
     """How it went with training people of similar probability when they were held out."""
     held_out = model.performance.get("held_out")
     if not held_out:

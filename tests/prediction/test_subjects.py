@@ -1,12 +1,14 @@
-"""People a model has not seen: other caps, other spellings, too little, and too far away."""
+"""Subjects a model has not seen: other caps, other spellings, doubts, and intervals."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 
 from idfsmec.errors import InputError
 from idfsmec.features import extract_table
-from idfsmec.prediction import extract_people, fit_model, predict_people
+from idfsmec.prediction import extract_subjects, fit_model, predict_subjects
+from idfsmec.prediction.subjects import Intervals
 from idfsmec.recordings import simulate_cohort
 from idfsmec.table import FeatureTable
 from tests.conftest import write
@@ -26,10 +28,10 @@ def renamed(table, names):
     return FeatureTable(table.X.set_axis(columns, axis=1), table.y, table.subjects)
 
 
-def test_people_are_told_apart(small_model, newcomers):
-    frame = predict_people(small_model, newcomers).frame
+def test_subjects_are_told_apart(small_model, newcomers):
+    frame = predict_subjects(small_model, newcomers).frame
     true = newcomers.y.groupby(newcomers.subjects).first()
-    assert (frame.set_index("person")["predicted"] == true).mean() >= 0.9
+    assert (frame.set_index("subject")["predicted"] == true).mean() >= 0.9
     total = frame["probability of HC"] + frame["probability of MDD"]
     np.testing.assert_allclose(total, 1.0)
     assert (frame["low"] <= frame["probability"]).all()
@@ -39,19 +41,19 @@ def test_people_are_told_apart(small_model, newcomers):
 
 
 def test_the_channels_that_tell_the_groups_apart_speak_loudest(small_model, newcomers):
-    people = predict_people(small_model, newcomers).people
-    first = [next(iter(one.votes)) for one in people]
+    subjects = predict_subjects(small_model, newcomers).subjects
+    first = [next(iter(one.votes)) for one in subjects]
     assert set(first) <= {"E1", "E2"}
-    assert np.mean([next(iter(one.votes.values())) > 0 for one in people]) >= 0.9
+    assert np.mean([next(iter(one.votes.values())) > 0 for one in subjects]) >= 0.9
 
 
 def test_fewer_other_and_reordered_channels_are_handled(small_model, newcomers):
     other = renamed(newcomers.select_channels(["E4", "E1", "E3"]), {"E3": "X9"})
-    said = predict_people(small_model, other)
-    assert said.people[0].share_present == 0.5
+    said = predict_subjects(small_model, other)
+    assert said.subjects[0].share_present == 0.5
     assert any("does not know, ignored: X9" in note for note in said.notes)
     assert any("not there: E2, E3" in note for note in said.notes)
-    assert set(said.people[0].votes) == {"E1", "E4"}
+    assert set(said.subjects[0].votes) == {"E1", "E4"}
 
 
 def test_spellings_of_standard_names_are_matched():
@@ -59,25 +61,25 @@ def test_spellings_of_standard_names_are_matched():
     spelt = {"F3": "EEG F3-LE", "T7": "T3", "Pz": "PZ.", "O2": "O2"}
     table = renamed(make_cohort(effect=3.0), names)
     model = fit_model(table)
-    said = predict_people(model, renamed(table, spelt))
+    said = predict_subjects(model, renamed(table, spelt))
     assert "T3 is T7" in said.notes[0]
-    assert said.frame.equals(predict_people(model, table).frame)
+    assert said.frame.equals(predict_subjects(model, table).frame)
 
 
 def test_no_common_channel_or_feature_is_refused(small_model, newcomers):
     with pytest.raises(InputError, match="no common channel: the model has E1, E2"):
-        predict_people(small_model, renamed(newcomers, {f"E{i}": f"X{i}" for i in range(1, 5)}))
+        predict_subjects(small_model, renamed(newcomers, {f"E{i}": f"X{i}" for i in range(1, 5)}))
     alien = newcomers.X.set_axis([f"{name}x" for name in newcomers.X.columns], axis=1)
     with pytest.raises(InputError, match="no common feature: the model has f1, f2, f3, the table"):
-        predict_people(small_model, FeatureTable(alien, newcomers.y, newcomers.subjects))
+        predict_subjects(small_model, FeatureTable(alien, newcomers.y, newcomers.subjects))
 
 
 def test_whoever_has_nothing_gets_no_answer(small_model, newcomers):
     X = newcomers.X.copy()
     X.loc["s03"] = np.nan
-    frame = predict_people(
+    frame = predict_subjects(
         small_model, FeatureTable(X, newcomers.y, newcomers.subjects)
-    ).frame.set_index("person")
+    ).frame.set_index("subject")
     assert frame.loc["s03", "epochs"] == 0
     assert "no channel" in frame.loc["s03", "warnings"]
     assert pd.isna(frame.loc["s03", "probability"])
@@ -86,18 +88,18 @@ def test_whoever_has_nothing_gets_no_answer(small_model, newcomers):
 
 
 def test_one_epoch_has_no_interval(small_model, newcomers):
-    person = predict_people(small_model, newcomers.take([0])).people[0]
-    assert np.isnan(person.low)
-    assert np.isnan(person.high)
+    subject = predict_subjects(small_model, newcomers.take([0])).subjects[0]
+    assert np.isnan(subject.low)
+    assert np.isnan(subject.high)
 
 
 def test_too_little_and_too_far_away_is_warned_about(small_model, newcomers):
-    calm = predict_people(small_model, newcomers).people
+    calm = predict_subjects(small_model, newcomers).subjects
     assert sum(bool(one.warnings) for one in calm) <= 2
-    little = predict_people(small_model, newcomers.select_channels(["E3"])).people[0]
+    little = predict_subjects(small_model, newcomers.select_channels(["E3"])).subjects[0]
     assert any("only 25% of the model's channels" in one for one in little.warnings)
     volts = FeatureTable(newcomers.X * 1e3, newcomers.y, newcomers.subjects)
-    far = predict_people(small_model, volts).people
+    far = predict_subjects(small_model, volts).subjects
     assert all("unlike the training data" in one.warnings[0] for one in far)
     assert all(one.nearer == 1.0 for one in far)
 
@@ -107,7 +109,7 @@ def test_other_settings_are_noted(newcomers):
         return FeatureTable(newcomers.X, newcomers.y, newcomers.subjects, info)
 
     model = fit_model(with_info(epoch=10.0, sfreq=250.0))
-    said = predict_people(model, with_info(epoch=4.0, sfreq=250.0))
+    said = predict_subjects(model, with_info(epoch=4.0, sfreq=250.0))
     assert said.notes == (
         "the table's features were computed otherwise than the model's: epoch 4.0 instead of 10.0",
     )
@@ -121,14 +123,68 @@ def test_files_get_the_features_of_the_training_data(tmp_path, raws):
     for name in ("s01.edf", "s02_raw.fif"):
         write(raws[name].copy(), tmp_path / name)
         files.append(tmp_path / name)
-    table = extract_people(model, files)
+    table = extract_subjects(model, files)
     assert table.subjects.unique().tolist() == ["s01", "s02_raw"]
-    first, second = predict_people(model, table).people
+    first, second = predict_subjects(model, table).subjects
     assert first.share_present > second.share_present >= 0.8  # Fz and Pz are not there
     with pytest.raises(InputError, match="no such file"):
-        extract_people(model, [tmp_path / "absent.edf"])
+        extract_subjects(model, [tmp_path / "absent.edf"])
 
 
 def test_recordings_need_a_table_made_here(small_model, tmp_path):
     with pytest.raises(InputError, match="does not say how its features were computed"):
-        extract_people(small_model, [tmp_path / "s01.edf"])
+        extract_subjects(small_model, [tmp_path / "s01.edf"])
+
+
+def make_held_out(n, seed, slope=1.0, shift=0.0, prior=(0.5, 0.5)):
+    """Probabilities of subjects; they are true with ``slope`` and ``shift`` on its log odds."""
+    rng = np.random.default_rng(seed)
+    said = expit(1.5 * rng.normal(size=n))
+    true = (rng.random(n) < expit(shift + slope * np.log(said / (1 - said)))).astype(int)
+    left = np.column_stack([1 - said, said])
+    return {"true": true, "prior": list(prior), "shares": [1.0], "left": [left.tolist()]}
+
+
+@pytest.mark.parametrize(("slope", "shift"), [(1.0, 0.0), (0.5, 0.0), (1.0, 0.7)])
+def test_the_true_frequency_is_in_nine_of_ten_or_more(slope, shift):
+    inside = []
+    for seed in range(60):
+        held_out = make_held_out(80, seed, slope, shift)
+        held_out["prior"] = (np.bincount(held_out["true"]) / 80).tolist()
+        intervals = Intervals(held_out, 0.95)
+        for p in (0.1, 0.3, 0.5, 0.7, 0.9):
+            low, high = intervals.of(np.full(4, p), 1, 1.0)
+            assert low <= p <= high
+            inside.append(low <= expit(shift + slope * np.log(p / (1 - p))) <= high)
+    assert 0.9 <= np.mean(inside) <= 1.0
+
+
+def test_more_subjects_make_it_narrower_and_few_channels_wider():
+    few, many = (
+        Intervals(make_held_out(n, 0), 0.95).of(np.full(4, 0.8), 1, 1.0) for n in (30, 600)
+    )
+    assert few[1] - few[0] > 2 * (many[1] - many[0])
+    held_out = make_held_out(200, 0)
+    guessed = np.random.default_rng(1).permutation(held_out["left"][0]).tolist()
+    held_out |= {"shares": [1.0, 0.25], "left": [*held_out["left"], guessed]}
+    intervals = Intervals(held_out, 0.95)
+    assert intervals.of(np.array([0.9]), 1, 0.9)[0] > 0.7
+    assert intervals.of(np.array([0.9]), 1, 0.3)[0] < 0.65
+
+
+def test_a_rare_class_counts_as_the_models_prior_says():
+    held_out = make_held_out(400, 0)
+    rare = np.flatnonzero((held_out["true"] == 0) | (np.arange(400) % 4 == 0))
+    fewer = held_out | {
+        "true": held_out["true"][rare],
+        "left": [[held_out["left"][0][i] for i in rare]],
+    }
+    low, high = Intervals(fewer, 0.95).of(np.full(4, 0.5), 1, 1.0)
+    assert low < 0.5 < high
+
+
+def test_without_held_out_subjects_epochs_alone_vary():
+    intervals = Intervals(None, 0.95)
+    low, high = intervals.of(np.array([0.4, 0.6, 0.5, 0.7]), 0, 1.0)
+    assert 0.4 <= low < 0.55 < high <= 0.7
+    assert np.isnan(intervals.of(np.array([0.6]), 0, 1.0)).all()
