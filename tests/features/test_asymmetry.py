@@ -12,8 +12,8 @@ from idfsmec.recordings import simulate_cohort
 
 SFREQ = 250.0
 NAMES = ["F3", "F4", "Fp1", "Fp2", "F8", "Cz"]
-BOTH = FeatureSettings(features=["variance", "alpha_asymmetry"], band_pass=None, mains="off")
-ALONE = FeatureSettings(features=["alpha_asymmetry"], band_pass=None, mains="off")
+BOTH = FeatureSettings(features=["variance", "alpha_asymmetry"], band_pass=None, line_freq="off")
+ALONE = FeatureSettings(features=["alpha_asymmetry"], band_pass=None, line_freq="off")
 
 
 @pytest.fixture

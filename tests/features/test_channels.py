@@ -77,16 +77,16 @@ def test_a_cap_that_no_montage_knows_keeps_its_channels(raw, names):
 def test_the_average_is_over_the_channels_that_are_not_missing(raw):
     raw.info["bads"] = ["EEG Cz-LE"]
     raw._data[raw.ch_names.index("EEG O2-LE"), raw.times >= 20] = 0.0
-    found = extract_recording(raw, FeatureSettings(reference="average", mains="off"))
+    found = extract_recording(raw, FeatureSettings(reference="average", line_freq="off"))
     sound = raw.copy().pick([n for n in raw.ch_names[:19] if n not in ("EEG Cz-LE", "EEG O2-LE")])
     last = extract_features(
-        sound.set_eeg_reference("average", verbose="error"), FeatureSettings(mains="off")
+        sound.set_eeg_reference("average", verbose="error"), FeatureSettings(line_freq="off")
     )
     assert found.X["O2__variance"].isna().tolist() == [False, False, True]
     assert found.X["Cz__variance"].isna().all()
     columns = last.columns
     pd.testing.assert_frame_equal(found.X.loc[[20.0], columns], last.loc[[20.0]], rtol=1e-6)
-    kept = extract_recording(raw, FeatureSettings(reference="keep", mains="off"))
+    kept = extract_recording(raw, FeatureSettings(reference="keep", line_freq="off"))
     assert not kept.X["Fp1__variance"].equals(found.X["Fp1__variance"])
 
 
@@ -97,7 +97,7 @@ def test_wrong_words_are_refused():
 
 
 def test_settings_come_back_from_a_table(raw):
-    given = FeatureSettings(channels=["Fp1", "F7"], reference="average", mains=60)
+    given = FeatureSettings(channels=["Fp1", "F7"], reference="average", line_freq=60)
     again = FeatureSettings.from_dict(given.as_dict(), given.columns)
     assert again.digest() == given.digest()
     old = {k: v for k, v in given.as_dict().items() if k not in ("channels", "reference")}
@@ -119,7 +119,7 @@ def test_the_command_chooses_channels_and_says_what_it_left_out(raw, tmp_path):
     assert code == 0, said
     assert "not used, no place on the scalp: EEG 23A-23R (1), EEG 24A-24R (1)" in said
     info = FeatureTable.read(output).info
-    assert (info["reference"], info["mains"]) == ("average", 50)
+    assert (info["reference"], info["line_freq"]) == ("average", 50)
     assert run("--channels", "Fp1, t3")[0] == 0
     assert FeatureTable.read(output).channels == ["Fp1", "T7"]
     assert run("--all-channels")[0] == 0

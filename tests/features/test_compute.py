@@ -11,12 +11,11 @@ def noise():
     return np.random.default_rng(2).standard_normal((5, 4, 1000))
 
 
-@pytest.mark.parametrize("block", [1, 3000, 7000, 10**9])
-def test_blocks_do_not_change_the_values(noise, monkeypatch, block):
-    expected, _ = compute_features(noise, 250)
-    monkeypatch.setattr("idfsmec.features.compute._BLOCK_SAMPLES", block)
-    values, _ = compute_features(noise, 250)
-    np.testing.assert_allclose(values, expected, rtol=1e-10, atol=1e-12)
+def test_epochs_give_the_same_values_together_and_alone(noise):
+    many = np.tile(noise, (1, 1, 15))  # more samples than are computed at once
+    together, _ = compute_features(np.concatenate([many] * 3), 250)
+    alone = [compute_features(epoch[np.newaxis], 250)[0][0] for epoch in many]
+    np.testing.assert_allclose(together, np.concatenate([alone] * 3), rtol=1e-10, atol=1e-12)
 
 
 def test_a_channel_that_is_known_to_be_missing_is_nan(noise):

@@ -18,7 +18,7 @@ from idfsmec.recordings import Recording, prepare_raw, read_manifest, simulate_c
 from idfsmec.table import FeatureTable
 
 # What is left to do when a recording was resampled and filtered before.
-DONE = FeatureSettings(resample=None, band_pass=None, mains="off")
+DONE = FeatureSettings(resample=None, band_pass=None, line_freq="off")
 DEAD, HUMMING, BROKEN = "F3", "F4", "Pz"
 
 
@@ -125,7 +125,7 @@ def test_epochs_of_a_filtered_raw_need_no_settings(raw):
     filtered = raw.copy()
     filtered._data[~np.isfinite(filtered._data)] = 0.0
     filtered.filter(1.0, 45.0, picks="all", verbose="error")
-    epochs = extract_features(cut(filtered), FeatureSettings(mains="off"))
+    epochs = extract_features(cut(filtered), FeatureSettings(line_freq="off"))
     assert epochs.dropna(how="all").equals(extract_features(filtered, DONE))
 
 

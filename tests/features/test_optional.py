@@ -14,13 +14,11 @@ from idfsmec.features import (
     EpochSignal,
     FeatureSettings,
     compute_features,
-    optional,
+    families,
 )
 from idfsmec.recordings import simulate_cohort
 
 SFREQ = 250.0
-#: Spectra that fall as f to the power of 0, -1 and -2.
-PURE = np.stack([np.maximum(np.arange(0, 45.5, 0.5), 0.5) ** -power for power in (0.0, 1.0, 2.0)])
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +91,17 @@ def test_a_channel_without_an_alpha_peak_is_not_missing():
     peaks = computed(noise, ["aperiodic"])["alpha_peak"]
     assert np.isfinite(peaks).all()
     assert ((peaks > 7) & (peaks < 14)).all()
-    centres = optional._alpha_centres(np.arange(0, 45.5, 0.5), PURE, np.array([0.0, 1.0, 2.0]))
-    np.testing.assert_allclose(centres, 10.5)
 
 
 def test_without_a_peak_the_centre_follows_the_power():
-    frequencies = np.arange(0, 45.5, 0.5)
-    bump = PURE * (1 + 0.1 * np.exp(-((frequencies - 12) ** 2)))
-    assert (optional._alpha_centres(frequencies, bump, np.array([0.0, 1.0, 2.0])) > 10.5).all()
+    # Spectra that are flat or fall as f squared, and the same with a little more at 12 Hz.
+    frequencies = np.arange(0, 125.5, 0.5)
+    pure = np.stack([np.maximum(frequencies, 0.5) ** -power for power in (0.0, 2.0)])
+    signal = EpochSignal(np.random.default_rng(0).standard_normal((2, 2500)), SFREQ)
+    signal.psd = pure
+    np.testing.assert_allclose(families.aperiodic(signal)[:, 2], 10.5, atol=1e-6)
+    signal.psd = pure * (1 + 0.1 * np.exp(-((frequencies - 12) ** 2)))
+    assert (families.aperiodic(signal)[:, 2] > 10.5).all()
 
 
 def test_missing_channels_have_none_of_it(epochs):
@@ -116,7 +117,7 @@ def test_missing_channels_have_none_of_it(epochs):
 def test_a_library_that_is_not_there_is_named(epochs, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "antropy", None)
     with pytest.raises(InputError, match=r"needs the package antropy.*idfsmec\[spectra\]"):
-        optional.hjorth(EpochSignal(epochs, SFREQ))
+        families.hjorth(EpochSignal(epochs, SFREQ))
 
 
 def test_the_command_takes_a_set_or_names_but_not_both(tmp_path):

@@ -117,7 +117,7 @@ def signal_settings(
     if channels is not None and not named:
         raise ArgumentError("--channels names none: write Fp1,F7.", argument="channels")
     return {
-        "mains": mains if notch is None else notch,
+        "line_freq": mains if notch is None else notch,
         "channels": named or ("all" if all_channels else "scalp"),
         "reference": reference.value,
     }

@@ -1,10 +1,14 @@
-from . import asymmetry, connectivity, mne_functions, optional, spectral, time_domain
-from .compute import compute_features
+from . import families
+from .batch import Extraction, RecordingOutcome, check_output, extract_table, extract_to_file
 from .derivative import check_derivative, write_derivative
 from .epoch_signal import EpochSignal
-from .extract import FeatureExtractor, extract_features
-from .outcomes import Extraction, RecordingOutcome
-from .pipeline import RecordingFeatures, extract_recording
+from .extract import (
+    FeatureExtractor,
+    RecordingFeatures,
+    compute_features,
+    extract_features,
+    extract_recording,
+)
 from .registry import (
     DEFAULT_FEATURES,
     FEATURE_SETS,
@@ -13,7 +17,6 @@ from .registry import (
     FeatureRegistry,
     register_feature,
 )
-from .run import check_output, extract_table, extract_to_file
 from .settings import DEFAULT_BANDS, FeatureSettings
 
 __all__ = [
@@ -38,10 +41,5 @@ __all__ = [
     "FeatureRegistry",
     "EpochSignal",
     "compute_features",
-    "asymmetry",
-    "connectivity",
-    "mne_functions",
-    "optional",
-    "spectral",
-    "time_domain",
+    "families",
 ]

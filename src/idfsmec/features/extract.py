@@ -1,8 +1,10 @@
-"""Thin entries for what lies in memory: a function, and a scikit-learn transformer."""
+"""The one way from a recording to rows of numbers; every entry into the package ends here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +14,8 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from idfsmec._columns import split_column
+from idfsmec._columns import join_column, split_column
+from idfsmec._parallel import available_threads
 from idfsmec._parameters import (
     CheckedEstimator,
     Constraints,
@@ -20,8 +23,388 @@ from idfsmec._parameters import (
     checks_parameters,
     number,
 )
-from idfsmec.features.pipeline import extract_recording
+from idfsmec.features.acquisition import acquisition_facts
+from idfsmec.features.epoch_signal import EpochSignal
+from idfsmec.features.epochs import EpochGrid, PreparedEpochs, prepare_epochs, prepare_recording
 from idfsmec.features.settings import FeatureSettings
+from idfsmec.features.signals import Signals, read_signals
+from idfsmec.missing import DetectionLimits, LineNoise, detect_missing, remove_line_noise, unusable
+from idfsmec.recordings import Recording
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+FRONTAL_PAIRS = (
+    *(("Fp2", "Fp1"), ("AF4", "AF3"), ("AF8", "AF7"), ("F2", "F1")),
+    *(("F4", "F3"), ("F6", "F5"), ("F8", "F7"), ("F10", "F9")),
+)
+"""Right and left."""
+
+# Large enough that threads do not wait for the interpreter, small enough to share the work evenly.
+_BLOCK_SAMPLES = 400_000
+
+
+# --- from clean epochs to numbers ------------------------------------------------------------
+
+
+def compute_features(
+    epochs: NDArray[np.floating],
+    sfreq: float,
+    settings: FeatureSettings | None = None,
+    *,
+    missing: NDArray[np.bool_] | None = None,
+) -> tuple[NDArray[np.float64], list[str]]:
+    """Compute features of epochs that are already filtered.
+
+    Parameters
+    ----------
+    epochs : ndarray of shape (n_epochs, n_channels, n_times)
+        The signal, taken as it is: no resampling, no filter.
+    sfreq : float
+        Sampling rate in Hz.
+    settings : FeatureSettings, optional
+        Features, bands and constants count; the signal path and the detection do not.
+    missing : ndarray of shape (n_epochs, n_channels), optional
+        Where the channel is known to be missing. Epochs of a channel that are flat or hold a
+        value that is not finite are missing in any case.
+
+    Returns
+    -------
+    values : ndarray of shape (n_epochs, n_channels, n_outputs)
+        NaN throughout where a channel is missing, and where a value is not finite. Of features of
+        pairs each side's value: their difference is taken where channels have names.
+    names : list of str
+        The outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from idfsmec.features import compute_features
+    >>> noise = np.random.default_rng(0).standard_normal((6, 3, 2500))
+    >>> noise[2, 1, 100] = np.nan
+    >>> values, names = compute_features(noise, sfreq=250)
+    >>> values.shape
+    (6, 3, 18)
+    >>> np.argwhere(np.isnan(values).all(axis=2))
+    array([[2, 1]])
+    """
+    settings = settings or FeatureSettings()
+    names = settings.columns
+    n_epochs, n_channels, n_times = epochs.shape
+    values = np.empty((n_epochs, n_channels, len(names)))
+
+    def compute(block: slice) -> None:
+        known = None if missing is None else missing[block]
+        values[block] = _compute_block(epochs[block], sfreq, settings, known)
+
+    # NumPy and the FFT let other threads work meanwhile. Epochs do not see each other, so the
+    # numbers do not depend on how many threads there are.
+    step = max(1, _BLOCK_SAMPLES // max(1, n_channels * n_times))
+    with ThreadPoolExecutor(available_threads()) as pool:
+        list(pool.map(compute, (slice(i, i + step) for i in range(0, n_epochs, step))))
+    return values, names
+
+
+def _compute_block(
+    epochs: NDArray[np.floating], sfreq: float, settings: FeatureSettings, missing: Mask | None
+) -> Array:
+    data = np.ascontiguousarray(epochs, dtype=np.float64)
+    absent = unusable(data.min(axis=-1), data.max(axis=-1))
+    if missing is not None:
+        absent = absent | missing
+    if absent.any():
+        # Functions, a user's too, never see a flat or broken signal: noise, the same every time,
+        # takes its place and the result is thrown away. So none can raise or warn because a
+        # channel is missing.
+        noise = np.random.default_rng(0).standard_normal(epochs.shape[-1])
+        data = np.where(absent[..., np.newaxis], noise, data)
+    signal = EpochSignal(data, sfreq, settings, missing=absent)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        outputs = [f.compute(signal) for f in settings.chosen if f.columns(settings)]
+    values = np.concatenate([np.empty((*epochs.shape[:2], 0)), *outputs], axis=-1)
+    values[absent] = np.nan
+    values[~np.isfinite(values)] = np.nan
+    return values
+
+
+# --- from a recording to rows ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordingDescription:
+    """What is known of a recording beside its features; see :class:`RecordingFeatures`."""
+
+    channels: list[str] = field(default_factory=list)
+    n_epochs: int = 0
+    epochs: list[int] = field(default_factory=list)
+    cells: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    montage: str = ""
+    hint: str = ""
+    renamed: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+    acquisition: dict[str, Any] = field(default_factory=dict)
+    line_freq: float | None = None
+    line_amplitude: float = 0.0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of epochs that are rows: those with a channel left."""
+        return len(self.epochs)
+
+    @property
+    def reasons(self) -> dict[str, dict[str, int]]:
+        """Why channels are missing: reason to channel to number of epochs.
+
+        An epoch may have several reasons.
+        """
+        return {
+            reason: {channel: len(epochs) for channel, epochs in hits.items()}
+            for reason, hits in self.cells.items()
+        }
+
+
+@dataclass(frozen=True)
+class RecordingFeatures(RecordingDescription):
+    """Features of one recording, and what is known of it.
+
+    Parameters
+    ----------
+    X : DataFrame of shape (n_rows, n_channels * n_outputs)
+        Columns ``<channel>__<feature>``, the index holds the start of each epoch in seconds;
+        NaN where the channel is missing.
+    channels : list of str
+        And pairs of channels, if a feature of pairs is among the features.
+    n_epochs : int
+        Epochs of the recording.
+    epochs : list of int
+        The number of each row's epoch in the recording, from 0.
+    cells : dict
+        Where channels are missing: reason to channel to the numbers of the epochs.
+    montage, hint : str
+        The montage's name, and the advice of the detection; empty if there is none.
+    renamed : dict
+        Channels that have another name in the file, from that name to the one used here.
+    dropped : dict
+        Channels of the file that are not used, with the reason.
+    acquisition : dict
+        How it was recorded, from the signal before any filter; see
+        :func:`idfsmec.features.acquisition.acquisition_facts`.
+    line_freq : float or None
+        Frequency in Hz of the line noise that was found and removed; None if there was none.
+    line_amplitude : float
+        Its root mean square in the middle channel, in microvolts (in the unit of an array that
+        came without one).
+    """
+
+    X: pd.DataFrame
+
+
+def extract_recording(
+    data: Any,
+    settings: FeatureSettings | None = None,
+    *,
+    sfreq: float | None = None,
+    ch_names: Sequence[str] | None = None,
+    unit: float | None = None,
+) -> RecordingFeatures:
+    """Compute the features of one recording, with the reasons why channels are missing.
+
+    1. EEG channels are picked and get their standard names.
+    2. Line noise is removed, where the spectrum shows it.
+    3. Channels are marked missing in an epoch if ``info["bads"]`` names them, if an annotation
+       that begins with ``BAD`` touches the epoch, if the detection finds no EEG in them, or if
+       the signal is constant or not finite.
+    4. The signal is resampled and filtered. Stretches that belong to missing epochs only are
+       bridged before, so that what a loose electrode records does not ring into the epochs in
+       which it sat well.
+    5. It is cut into epochs, set against another reference if asked, and the features are
+       computed.
+
+    Parameters
+    ----------
+    data, settings, sfreq, ch_names, unit
+        As in :func:`extract_features`, which gives ``X`` alone.
+
+    Returns
+    -------
+    RecordingFeatures
+
+    Examples
+    --------
+    >>> from idfsmec.recordings import simulate_cohort
+    >>> from idfsmec.features import extract_recording
+    >>> cohort = simulate_cohort(1, 3, duration=30, detached=0, random_state=0)
+    >>> extract_recording(cohort.recordings[0]).X.shape
+    (3, 54)
+    """
+    settings = settings or FeatureSettings()
+    recorded = read_signals(data, settings, sfreq=sfreq, ch_names=ch_names, unit=unit)
+    clean, line_noise = remove_line_noise(
+        recorded.data, recorded.sfreq, settings.line_freq, header_freq=recorded.line_freq
+    )
+    signals = replace(recorded, data=clean)
+    causes, hint = _find_missing(recorded, signals, line_noise, settings)
+    known = np.any([np.zeros(signals.shape, dtype=bool), *causes.values()], axis=0)
+    facts = acquisition_facts(recorded, causes, file_format=_file_format(data))
+    prepared = _filter(signals, known, settings)
+    causes["no finite, changing signal"] = prepared.missing & ~known
+    missing = known | prepared.missing
+    epochs = prepared.data
+    if settings.reference == "average":
+        epochs = _average_reference(epochs, missing)
+    by_channel, _ = compute_features(epochs, prepared.sfreq, settings, missing=missing)
+    pairs = _pairs(signals.names, settings)
+    values, columns = _lay_out(by_channel, signals.names, pairs, settings)
+    # Epochs that were cut before may have labels beside them: they keep their rows.
+    keep = ~missing.all(axis=1) | settings.keep_empty | (signals.grid is None)
+    causes_of_pairs = missing[:, np.array(list(pairs.values()), dtype=int).reshape(-1, 2)]
+    return RecordingFeatures(
+        pd.DataFrame(
+            values[keep], columns=columns, index=pd.Index(prepared.starts[keep], name="start")
+        ),
+        channels=[*signals.names, *pairs],
+        n_epochs=len(values),
+        epochs=np.flatnonzero(keep).tolist(),
+        cells=_cells(causes, signals.names)
+        | _cells({"a side of the pair is missing": causes_of_pairs.any(axis=2)}, list(pairs)),
+        montage=signals.channels.montage,
+        hint=hint,
+        renamed=signals.channels.renamed,
+        dropped=signals.channels.dropped,
+        acquisition=facts,
+        line_freq=line_noise.frequency,
+        line_amplitude=_line_amplitude(line_noise, signals),
+    )
+
+
+def _find_missing(
+    recorded: Signals, signals: Signals, line_noise: LineNoise, settings: FeatureSettings
+) -> tuple[dict[str, Mask], str]:
+    """Find where channels are missing, by reason, (n_epochs, n_channels); and the advice."""
+    causes = dict(signals.marked)
+    if not settings.detect or signals.unit is None:  # the limits are in volts
+        return causes, ""
+    detection = detect_missing(
+        recorded.as_epochs(),
+        signals.sfreq,
+        ch_names=signals.names,
+        positions=signals.channels.positions,
+        typical_amplitude=settings.typical_amplitude / signals.unit,
+        header_freq=signals.line_freq,
+        limits=DetectionLimits.of(settings.limits),
+        removed=(signals.as_epochs(), _line_in_epochs(line_noise, signals)),
+    )
+    causes |= {f"detected: {reason}": hits for reason, hits in detection.reasons.items()}
+    return causes, detection.hint
+
+
+def _line_in_epochs(line_noise: LineNoise, signals: Signals) -> Array:
+    """Compute the root mean square of line noise by epoch and channel."""
+    squares = line_noise.rms**2
+    if signals.grid is None:
+        return np.sqrt(squares.mean(axis=-1))
+    grid, centres = signals.grid, line_noise.centres
+    first = np.searchsorted(centres, grid.begins).clip(max=len(centres) - 1)
+    last = np.maximum(np.searchsorted(centres, grid.ends), first + 1)
+    means = [squares[:, a:b].mean(axis=1) for a, b in zip(first, last, strict=True)]
+    return np.sqrt(np.array(means))
+
+
+def _line_amplitude(line_noise: LineNoise, signals: Signals) -> float:
+    """Compute the root mean square of line noise in the middle channel, as features are scaled."""
+    others = (-1,) if signals.grid is not None else (0, -1)
+    rms = np.sqrt(np.mean(line_noise.rms**2, axis=others))
+    return float(np.median(rms)) * signals.scale
+
+
+def _file_format(data: Any) -> str:
+    """Name the ending of a recording's file; empty where there is none."""
+    files = data.files if isinstance(data, Recording) else ()
+    return files[0].suffix.lower().lstrip(".") if files else ""
+
+
+def _filter(signals: Signals, missing: Mask, settings: FeatureSettings) -> PreparedEpochs:
+    """Prepare epochs in microvolts, or in the unit they came in where it is unknown."""
+    data = signals.data
+    if signals.grid is None:
+        data = data if signals.scale == 1.0 else data * signals.scale
+        return prepare_epochs(data, signals.sfreq, settings, passed=signals.passed)
+    _blank(data, signals.grid, missing)
+    data *= signals.scale
+    return prepare_recording(data, signals.sfreq, settings)
+
+
+def _blank(data: NDArray[np.floating], grid: EpochGrid, missing: Mask) -> None:
+    """Set to NaN, in place, the samples that no epoch with the channel needs."""
+    begins, ends = grid.begins, grid.ends
+    for channel in np.flatnonzero(missing.any(axis=0)):
+        needed = np.zeros(data.shape[1] + 1, dtype=np.intp)
+        kept = ~missing[:, channel]
+        np.add.at(needed, begins[kept], 1)
+        np.add.at(needed, ends[kept], -1)
+        free = np.cumsum(needed)[:-1] == 0
+        # What does not fill an epoch is as good or bad as the last one.
+        free[ends[-1] :] = missing[-1, channel]
+        data[channel, free] = np.nan
+
+
+def _average_reference(epochs: NDArray[np.floating], missing: Mask) -> NDArray[np.floating]:
+    """Subtract, in each epoch, the mean of the channels that are not missing in it."""
+    present = ~missing[..., np.newaxis]
+    count = np.maximum(present.sum(axis=1, keepdims=True), 1)
+    return epochs - np.where(present, epochs, 0.0).sum(axis=1, keepdims=True) / count
+
+
+def _pairs(names: Sequence[str], settings: FeatureSettings) -> dict[str, tuple[int, int]]:
+    """Map pairs of channels to the indices of right and left; none if no feature is of pairs."""
+    if not any(feature.of_pairs and feature.columns(settings) for feature in settings.chosen):
+        return {}
+    index = {name: i for i, name in enumerate(names)}
+    return {
+        f"{right}-{left}": (index[right], index[left])
+        for right, left in FRONTAL_PAIRS
+        if right in index and left in index
+    }
+
+
+def _lay_out(
+    values: Array,
+    names: Sequence[str],
+    pairs: dict[str, tuple[int, int]],
+    settings: FeatureSettings,
+) -> tuple[Array, list[str]]:
+    """Lay channels side by side, and behind them pairs: right minus left, NaN if either is."""
+    outputs = [
+        (output, feature.of_pairs)
+        for feature in settings.chosen
+        for output in feature.columns(settings)
+    ]
+    of_pairs = np.array([paired for _, paired in outputs], dtype=bool)
+    sides = np.array(list(pairs.values()), dtype=np.intp).reshape(-1, 2)
+    differences = values[:, sides[:, 0]][..., of_pairs] - values[:, sides[:, 1]][..., of_pairs]
+    columns = [join_column(name, out) for name in names for out, paired in outputs if not paired]
+    columns += [join_column(pair, out) for pair in pairs for out, paired in outputs if paired]
+    blocks = [
+        block.reshape(len(values), np.prod(block.shape[1:]))
+        for block in (values[..., ~of_pairs], differences)
+    ]
+    return np.hstack(blocks), columns
+
+
+def _cells(causes: dict[str, Mask], names: Sequence[str]) -> dict[str, dict[str, list[int]]]:
+    """Map reasons to channels to the epochs in which they are missing."""
+    cells = {
+        reason: {
+            name: np.flatnonzero(hit).tolist()
+            for name, hit in zip(names, hits.T, strict=True)
+            if hit.any()
+        }
+        for reason, hits in causes.items()
+    }
+    return {reason: hits for reason, hits in cells.items() if hits}
+
+
+# --- entries for data in memory --------------------------------------------------------------
 
 
 def extract_features(

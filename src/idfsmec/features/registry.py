@@ -1,8 +1,8 @@
-"""The registry: a feature is a named function of the signal with named outputs."""
+"""Registry of features: named functions of the signal with named outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,38 +20,26 @@ FeatureFunction: TypeAlias = "Callable[[EpochSignal], NDArray[np.float64]]"
 OutputNames: TypeAlias = "Sequence[str] | Callable[[FeatureSettings], Sequence[str]]"
 
 DEFAULT_FEATURES = (
-    "mean",
-    "variance",
-    "nsi",
-    "hoc",
-    "c0",
-    "spectral_entropy",
-    "shannon_entropy",
-    "de",
-    "ap",
-    "ap_beta_theta_ratio",
+    *("mean", "variance", "nsi", "hoc", "c0", "spectral_entropy", "shannon_entropy"),
+    *("de", "ap", "ap_beta_theta_ratio"),
 )
 """The ten features that the paper names: 18 columns with five bands."""
 
-_LOGARITHMS = {
-    "variance": "log_variance",
-    "ap": "log_ap",
-    "ap_beta_theta_ratio": "log_ap_beta_theta_ratio",
-}
+_LOG_FEATURES = tuple(
+    f"log_{name}" if name in ("variance", "ap", "ap_beta_theta_ratio") else name
+    for name in DEFAULT_FEATURES
+)
 
 FEATURE_SETS: dict[str, tuple[str, ...]] = {
     "paper": DEFAULT_FEATURES,
-    "log": tuple(_LOGARITHMS.get(name, name) for name in DEFAULT_FEATURES),
+    "log": _LOG_FEATURES,
     "extended": (
-        *(_LOGARITHMS.get(name, name) for name in DEFAULT_FEATURES),
-        "hjorth",
-        "lempel_ziv",
-        "permutation_entropy",
-        "aperiodic",
+        *_LOG_FEATURES,
+        *("hjorth", "lempel_ziv", "permutation_entropy", "aperiodic"),
     ),
 }
-"""Sets of features by name: the paper's, with logarithms for powers and the variance, and with
-what the libraries of the extra ``spectra`` add."""
+"""Sets of features by name: the paper's, the same with logarithms of powers and variance, and with
+those of the libraries of the extra ``spectra`` as well."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +51,13 @@ class Feature:
     name : str
         How the feature is asked for.
     function : callable
-        Takes an :class:`EpochSignal` of shape (n_epochs, n_channels, n_times), a block of the
-        recording, and returns an array of shape (n_epochs, n_channels) for one output or
-        (n_epochs, n_channels, n_outputs) for several. Every epoch and channel counts for itself.
+        Takes an :class:`EpochSignal` of shape (n_epochs, n_channels, n_times), some epochs of the
+        recording with all of its channels (``signal.missing`` says which are missing), and
+        returns an array of shape (n_epochs, n_channels) for one output or (n_epochs, n_channels,
+        n_outputs) for several. Every epoch counts for itself.
     outputs : sequence of str, or callable, optional
         Column names, or a function from :class:`FeatureSettings` to column names for features
         whose outputs depend on the bands. Default: one output, called as the feature.
-    together : bool
-        Whether channels do not count for themselves: the function gets all channels of its epochs
-        at once, and ``signal.missing`` says which of them are not there.
     of_pairs : bool
         Whether tables get right minus left of frontal pairs of electrodes, as blocks of their own
         (``F4-F3__<output>``), and not the channels' values.
@@ -80,7 +66,6 @@ class Feature:
     name: str
     function: FeatureFunction = field(repr=False)
     outputs: OutputNames | None = field(default=None, repr=False)
-    together: bool = False
     of_pairs: bool = False
 
     def columns(self, settings: FeatureSettings) -> list[str]:
@@ -105,7 +90,7 @@ class Feature:
         return values
 
 
-class FeatureRegistry(Mapping[str, Feature]):
+class FeatureRegistry(dict[str, Feature]):
     """Features by name, in the order of their registration.
 
     Examples
@@ -121,35 +106,19 @@ class FeatureRegistry(Mapping[str, Feature]):
     """
 
     def __init__(self) -> None:
-        self._features: dict[str, Feature] = {}
         self._families: dict[str, tuple[Callable[[str], Feature], Callable[[str], str]]] = {}
 
-    def __getitem__(self, name: str) -> Feature:
+    def __missing__(self, name: str) -> Feature:
         family, colon, rest = name.partition(":")
-        if colon and family in self._families and name not in self._features:
+        if colon and family in self._families:
             return self._families[family][0](rest)
-        try:
-            return self._features[name]
-        except KeyError:
-            raise InputError(
-                f"There is no feature {name!r}; there are: {', '.join(self._features)}."
-            ) from None
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._features
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._features)
-
-    def __len__(self) -> int:
-        return len(self._features)
+        raise InputError(f"There is no feature {name!r}; there are: {', '.join(self)}.")
 
     def register(
         self,
         name: str,
         *,
         outputs: OutputNames | None = None,
-        together: bool = False,
         of_pairs: bool = False,
         overwrite: bool = False,
     ) -> Callable[[FeatureFunction], FeatureFunction]:
@@ -160,19 +129,19 @@ class FeatureRegistry(Mapping[str, Feature]):
         name : str
             The feature's name.
         outputs : sequence of str or callable, optional
-        together, of_pairs : bool
+        of_pairs : bool
             See :class:`Feature`.
         overwrite : bool
             Replace a feature of that name (running a notebook cell twice).
         """
         check_name(name, "feature")
-        if name in self._features and not overwrite:
+        if name in self and not overwrite:
             raise InputError(
                 f"Feature {name!r} exists already; pass overwrite=True to replace it."
             )
 
         def add(function: FeatureFunction) -> FeatureFunction:
-            self._features[name] = Feature(name, function, outputs, together, of_pairs)
+            self[name] = Feature(name, function, outputs, of_pairs)
             return function
 
         return add
@@ -194,20 +163,22 @@ class FeatureRegistry(Mapping[str, Feature]):
         self._families[family] = make, of_column
 
     def giving(self, columns: Iterable[str], settings: FeatureSettings) -> list[str]:
-        """Name the features that give these columns; what none gives is left out."""
-        own = {out: name for name, one in self.items() for out in one.columns(settings)}
+        """Name the features that give these columns; columns that none gives are left out."""
+        known = {
+            column: name for name, feature in self.items() for column in feature.columns(settings)
+        }
         names: dict[str, None] = {}
         for column in columns:
             family, _, rest = column.partition(":")
-            if column in own:
-                names[own[column]] = None
+            if column in known:
+                names[known[column]] = None
             elif rest and family in self._families:
                 names[f"{family}:{self._families[family][1](rest)}"] = None
         return list(names)
 
     def remove(self, name: str) -> None:
         """Take a feature out."""
-        del self._features[self[name].name]
+        del self[self[name].name]
 
     def resolve(self, features: Iterable[str | Feature]) -> tuple[Feature, ...]:
         """Turn names, or the name of one of :data:`FEATURE_SETS`, into features."""
@@ -217,7 +188,7 @@ class FeatureRegistry(Mapping[str, Feature]):
 
 
 FEATURES = FeatureRegistry()
-"""Where the package's own features are, and where ``register_feature`` puts a user's."""
+"""The package's features, and those that ``register_feature`` adds."""
 
 register_feature = FEATURES.register
 

@@ -1,18 +1,31 @@
-"""All that decides the numbers: what to compute, how the signal is prepared, what is missing."""
+"""Settings that decide the numbers: features, signal pipeline, detection; as a TOML file too."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
+from numbers import Real
+from os import PathLike
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from idfsmec.errors import InputError
-from idfsmec.features.registry import DEFAULT_FEATURES, FEATURES, Feature, check_name
+from idfsmec._files import check_writable, replacing
+from idfsmec.errors import ExistingFileError, InputError
+from idfsmec.features.registry import (
+    DEFAULT_FEATURES,
+    FEATURE_SETS,
+    FEATURES,
+    Feature,
+    check_name,
+)
 from idfsmec.missing import TYPICAL_AMPLITUDE, DetectionLimits, check_line_freq
 
 # Part of every cache key: raise it when the same settings give other numbers than before.
@@ -21,9 +34,9 @@ ALGORITHM_VERSION = 4
 REFERENCES = ("keep", "average")
 CHANNEL_CHOICES = ("scalp", "all")
 
-# What tables that say nothing were made with.
+# Settings of tables that were made before a table named them.
 _BEFORE: dict[str, Any] = {
-    "mains": "off",
+    "line_freq": "off",
     "channels": "all",
     "reference": "keep",
     "limits": {"pop": np.inf},
@@ -43,7 +56,7 @@ DEFAULT_BANDS: Mapping[str, tuple[float, float]] = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureSettings:
-    """How signals become numbers; the same object for every way into the pipeline.
+    """Settings of the way from signals to numbers, the same for every entry into the pipeline.
 
     Parameters
     ----------
@@ -66,12 +79,12 @@ class FeatureSettings:
     band_pass : (float, float) or None
         Edges in Hz of a Butterworth band-pass of order 4, run forwards and backwards so that
         nothing is shifted in time; None for signals that are filtered already.
-    mains : {"auto", "off"}, float or None
-        Mains to take out before the band-pass: 50 or 60 Hz and harmonics where the spectrum shows
-        them, a frequency in Hz, or none; see :func:`idfsmec.missing.remove_line_noise`.
+    line_freq : {"auto", "off"}, float or None
+        Line noise to remove before the band-pass: 50 or 60 Hz and harmonics where the spectrum
+        shows them, a frequency in Hz, or none; see :func:`idfsmec.missing.remove_line_noise`.
     channels : {"scalp", "all"} or sequence of str
-        Which EEG channels to use: those for which the montage has a place (if it has one for at
-        least half of them), all, or those named, in any spelling.
+        Which EEG channels to use: those for which the montage has a position (if it has one for
+        at least half of them), all, or those named, in any spelling.
     reference : {"keep", "average"}
         Signals as they were recorded, or against the mean of the channels that are not missing in
         the epoch.
@@ -104,7 +117,7 @@ class FeatureSettings:
     nsi_window: float = 1.0
     resample: float | None = 250.0
     band_pass: tuple[float, float] | None = (1.0, 45.0)
-    mains: float | str | None = "auto"
+    line_freq: float | str | None = "auto"
     channels: str | Iterable[str] = "scalp"
     reference: str = "keep"
     epoch: float = 10.0
@@ -119,16 +132,14 @@ class FeatureSettings:
         object.__setattr__(self, "features", FEATURES.resolve(self.features))
         bands = {name: _checked_band(name, edges) for name, edges in self.bands.items()}
         object.__setattr__(self, "bands", bands)
-        object.__setattr__(self, "mains", check_line_freq(self.mains) or "off")
+        object.__setattr__(self, "line_freq", check_line_freq(self.line_freq) or "off")
         object.__setattr__(self, "channels", _checked_channels(self.channels))
         if self.reference not in REFERENCES:
             raise InputError(f"reference is {self.reference!r}; give one of {REFERENCES}.")
         object.__setattr__(self, "limits", DetectionLimits.of(self.limits))
-        self._check_constants()
-        self._check_epochs()
-        self._check_filters()
+        self._check_numbers()
 
-    def _check_constants(self) -> None:
+    def _check_numbers(self) -> None:
         if int(self.hoc_orders) != self.hoc_orders or self.hoc_orders < 1:
             raise InputError(
                 f"hoc_orders must be a whole number of at least 1, got {self.hoc_orders!r}."
@@ -140,8 +151,6 @@ class FeatureSettings:
             raise InputError(
                 f"typical_amplitude must be above 0 volts, got {self.typical_amplitude!r}."
             )
-
-    def _check_epochs(self) -> None:
         if not self.epoch > 0:
             raise InputError(f"The length of an epoch must be positive, got {self.epoch!r} s.")
         if not 0 <= self.overlap < self.epoch:
@@ -149,8 +158,6 @@ class FeatureSettings:
                 f"The overlap must be at least 0 and less than the epoch of {self.epoch:g} s, "
                 f"got {self.overlap!r} s."
             )
-
-    def _check_filters(self) -> None:
         if self.resample is not None and not self.resample > 0:
             raise InputError(f"The sampling rate must be positive, got {self.resample!r} Hz.")
         if self.band_pass is not None:
@@ -207,25 +214,13 @@ class FeatureSettings:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain containers, for a table's ``info``; the features are the table's columns."""
-        return {
-            "sfreq": self.resample,
+        plain = {key: getattr(self, key) for key in _key_order()} | {
             "band_pass": None if self.band_pass is None else list(self.band_pass),
-            "mains": self.mains,
             "channels": self.channels if isinstance(self.channels, str) else list(self.channels),
-            "reference": self.reference,
-            "epoch": self.epoch,
-            "overlap": self.overlap,
-            "unit": "uV",
             "bands": {name: list(band) for name, band in self.bands.items()},
-            "hoc_orders": self.hoc_orders,
-            "c0_ratio": self.c0_ratio,
-            "welch_window": self.welch_window,
-            "nsi_window": self.nsi_window,
-            "detect": self.detect,
-            "typical_amplitude": self.typical_amplitude,
             "limits": DetectionLimits.of(self.limits).changed(),
-            "keep_empty": self.keep_empty,
         }
+        return {"sfreq": plain.pop("resample"), "unit": "uV", **plain}
 
     @classmethod
     def from_dict(cls, info: Mapping[str, Any], columns: Iterable[str]) -> FeatureSettings:
@@ -254,17 +249,16 @@ class FeatureSettings:
         >>> again.digest() == given.digest()
         True
         """
-        own = {"resample" if key == "sfreq" else key for key in cls().as_dict()} - {"unit"}
-        info = {**_BEFORE, **info}
+        info = {**_BEFORE, **({"line_freq": info["mains"]} if "mains" in info else {}), **info}
         try:
-            given = {key: info["sfreq" if key == "resample" else key] for key in own}
+            given = {key: info["sfreq" if key == "resample" else key] for key in _key_order()}
         except KeyError as error:
             raise InputError(
                 f"The table does not say how its features were computed ({error} is missing), so "
                 "those of a recording cannot be computed alike."
             ) from None
-        pass_band = given["band_pass"]
-        given["band_pass"] = None if pass_band is None else tuple(pass_band)
+        if given["band_pass"] is not None:
+            given["band_pass"] = tuple(given["band_pass"])
         settings, wanted = cls(**given), list(dict.fromkeys(columns))
         settings = replace(settings, features=FEATURES.giving(wanted, settings))
         unknown = sorted(set(wanted).difference(settings.columns))
@@ -272,14 +266,108 @@ class FeatureSettings:
             raise InputError(f"No registered feature gives {', '.join(unknown)}.")
         return settings
 
+    @classmethod
+    def from_toml(cls, path: str | PathLike[str]) -> FeatureSettings:
+        r"""Read settings from a TOML file; what the file does not name keeps its default.
+
+        Parameters
+        ----------
+        path : path-like
+            Keys are the parameters of this class, with ``"off"`` for None; ``bands`` and
+            ``limits`` are tables.
+
+        Returns
+        -------
+        FeatureSettings
+
+        Raises
+        ------
+        InputError
+            The file cannot be read, or a key or value is not allowed; the message names the file,
+            the key and what is allowed.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "settings.toml")
+        ...     _ = path.write_text("epoch = 4\nband_pass = 'off'\n[bands]\nmu = [8, 12]")
+        ...     settings = FeatureSettings.from_toml(path)
+        >>> settings.epoch, settings.band_pass, settings.bands
+        (4, None, {'mu': (8.0, 12.0)})
+        """
+        try:
+            content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror or error}).") from error
+        except ValueError as error:
+            raise InputError(f"{path}: is not a TOML file ({error}).") from error
+        for key, value in content.items():
+            if key not in _TOML_KEYS:
+                raise InputError(
+                    f"{path}: there is no setting {key!r}; there are: {', '.join(_TOML_KEYS)}."
+                )
+            is_allowed, allowed = _TOML_KEYS[key]
+            if not is_allowed(value):
+                raise InputError(f"{path}: {key} = {_to_toml(value)} is not {allowed}.")
+        given = {key: None if value == "off" else value for key, value in content.items()}
+        try:
+            return cls(**given)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+
+    def to_toml(self, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write all settings to a TOML file that :meth:`from_toml` reads.
+
+        Parameters
+        ----------
+        path : path-like
+        overwrite : bool
+            Whether an existing file may be replaced.
+
+        Returns
+        -------
+        Path
+            The file. Each key has a comment with the values that are allowed.
+
+        Raises
+        ------
+        InputError
+            One of the features is not registered, so that a file cannot name it.
+        """
+        path = Path(path)
+        check_writable(path)
+        if path.exists() and not overwrite:
+            raise ExistingFileError(path)
+        names = [feature.name for feature in self.chosen]
+        FEATURES.resolve(names)
+        values = {key: getattr(self, key) for key in _TOML_KEYS} | {"features": names}
+        values["limits"] = asdict(DetectionLimits.of(self.limits))
+        lines = ["# Settings of idfsmec features. A key that is left out keeps its default.", ""]
+        for key, (_, allowed) in _TOML_KEYS.items():
+            lines.append(f"# {allowed}")
+            if isinstance(values[key], Mapping):
+                lines += [f"[{key}]", *map(_toml_line, values[key].items()), ""]
+            else:
+                lines += [_toml_line((key, values[key])), ""]
+        with replacing(path) as (beside,):
+            beside.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+        return path
+
     def digest(self) -> str:
         """Hash everything that decides the numbers, the code of a user's features included."""
-        what = {
+        content = {
             "version": ALGORITHM_VERSION,
             "settings": self.as_dict(),
             "features": [_describe(feature) for feature in self.chosen],
         }
-        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _key_order() -> list[str]:
+    """Name the settings but for the features, which are a table's columns."""
+    return [key.name for key in fields(FeatureSettings) if key.name != "features"]
 
 
 def _checked_channels(channels: str | Iterable[str]) -> str | tuple[str, ...]:
@@ -315,3 +403,91 @@ def _describe(feature: Feature) -> list[str]:
         text = f"{code.co_code.hex()} {code.co_names} {code.co_consts!r}"
         description.append(hashlib.sha256(text.encode()).hexdigest())
     return description
+
+
+def _is_number(value: Any, least: float = 0.0, *, above: bool = False) -> bool:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    return value > least if above else value >= least
+
+
+_is_positive = partial(_is_number, above=True)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(n, str) for n in value)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+# Of each key of a settings file: whether a value is allowed, and what is.
+_TOML_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "features": (
+        lambda value: isinstance(value, str) or _is_names(value),
+        f"a set of features ({', '.join(FEATURE_SETS)}) or a list of names",
+    ),
+    "hoc_orders": (
+        lambda value: _is_number(value, 1) and isinstance(value, int),
+        "the number of higher-order crossings: a whole number of at least 1",
+    ),
+    "c0_ratio": (_is_positive, "a multiple of the mean power: a number above 0"),
+    "welch_window": (_is_positive, "the length of Welch's windows: seconds above 0"),
+    "nsi_window": (_is_positive, "the length of the index's segments: seconds above 0"),
+    "resample": (
+        lambda value: value == "off" or _is_positive(value),
+        'a sampling rate in Hz above 0, or "off"',
+    ),
+    "band_pass": (
+        lambda value: value == "off" or _is_pair(value),
+        'a band-pass of two edges in Hz, [1.0, 45.0], or "off"',
+    ),
+    "line_freq": (
+        lambda value: value in ("auto", "off") or _is_positive(value),
+        'a frequency of line noise: "auto", a number in Hz, or "off"',
+    ),
+    "channels": (
+        lambda value: value in CHANNEL_CHOICES or _is_names(value),
+        'a choice of channels: "scalp", "all", or a list of names',
+    ),
+    "reference": (lambda value: value in REFERENCES, 'a reference: "keep" or "average"'),
+    "epoch": (_is_positive, "the length of an epoch: seconds above 0"),
+    "overlap": (_is_number, "the overlap of epochs: seconds, at least 0, less than an epoch"),
+    "detect": (_is_flag, "whether to detect missing channels: true or false"),
+    "typical_amplitude": (_is_positive, "the amplitude of ordinary EEG: volts above 0"),
+    "keep_empty": (_is_flag, "whether to keep epochs without channels: true or false"),
+    "bands": (
+        lambda value: isinstance(value, dict) and all(map(_is_pair, value.values())),
+        "a table of bands: a name and two edges in Hz, alpha = [8.0, 13.0]",
+    ),
+    "limits": (
+        lambda value: isinstance(value, dict) and all(map(_is_number, value.values())),
+        f"a table of limits of the detection ({', '.join(asdict(DetectionLimits()))}): "
+        "numbers of at least 0",
+    ),
+}
+
+
+def _toml_line(item: tuple[str, Any]) -> str:
+    key, value = item
+    return f"{key if re.fullmatch('[A-Za-z0-9_-]+', key) else _to_toml(key)} = {_to_toml(value)}"
+
+
+def _to_toml(value: Any) -> str:
+    """Write a value as TOML does; None is ``"off"``."""
+    if value is None:
+        return '"off"'
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Real):
+        return repr(int(value) if isinstance(value, int) else float(value))
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_to_toml, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(map(_toml_line, value.items()))} }}"
+    return json.dumps(str(value), ensure_ascii=False)

@@ -1,8 +1,8 @@
-"""What a recording says about itself: channels, rate, length, mains, noise, gaps; never the label.
+"""Acquisition facts: how a recording was made, from the recording alone and never its label.
 
 Groups of a study may differ in how they were recorded. These few numbers, from the signal as it
 was recorded and before any filter, let an audit ask how much of a result that alone would give.
-All amplitudes are in microvolts (or in the signal's own unit where nobody knows it), and are
+All amplitudes are in microvolts (or in the signal's own unit where that is unknown), and are
 medians over channels: one bad electrode does not move them.
 """
 
@@ -21,17 +21,16 @@ Mask = NDArray[np.bool_]
 
 #: Seconds of a window of the spectrum, and how many windows are taken, evenly over the recording.
 _WINDOW, _MOST_WINDOWS = 2.0, 60
-_MAINS = (50.0, 60.0)
+_LINE_FREQUENCIES = (50.0, 60.0)
 #: Hz: brain and body, the level that the upper edge is measured from, and muscle above the brain.
 _EEG, _LEVEL, _MUSCLE = (1.0, 45.0), (20.0, 30.0), (52.0, 98.0)
 #: The spectrum ends where it is so much weaker than at ``_LEVEL``; 1/f alone does not reach that.
 _EDGE = 0.01
-#: Samples looked at for the step of the converter.
+#: Samples of a channel among which the step of the converter is looked for.
 _MOST_SAMPLES = 20_000
-_MICROVOLTS_PER_VOLT = 1e6
 
 
-def recording_facts(
+def acquisition_facts(
     signals: Signals, causes: Mapping[str, Mask] | None = None, *, file_format: str = ""
 ) -> dict[str, Any]:
     """Describe how a recording was made, from nothing but the recording.
@@ -49,36 +48,36 @@ def recording_facts(
     -------
     dict
         ``n_channels`` (EEG channels used), ``n_recorded`` (all channels that came with them),
-        ``sfreq`` (Hz), ``duration`` (s), ``line_freq`` and ``line_amplitude`` (mains: the stronger
-        of 50 and 60 Hz), ``upper_edge`` (Hz, where the spectrum ends), ``quantisation`` (step of
-        the converter), ``amplitude`` (rms in 1-45 Hz), ``drift`` (standard deviation of the means
-        of windows of 2 s), ``muscle`` (rms in 52-98 Hz without mains), ``gaps`` (reason to share
-        of channel epochs) and ``format``. None where it cannot be known.
+        ``sfreq`` (Hz), ``duration`` (s), ``line_freq`` and ``line_amplitude`` (line noise: the
+        stronger of 50 and 60 Hz), ``upper_edge`` (Hz, where the spectrum ends), ``quantisation``
+        (step of the converter), ``amplitude`` (rms in 1-45 Hz), ``drift`` (standard deviation of
+        the means of windows of 2 s), ``muscle`` (rms in 52-98 Hz without line noise), ``gaps``
+        (reason to share of channel epochs) and ``format``. None where it cannot be known.
     """
     windows = _windows(signals)
     frequencies, power = _spectrum(windows, signals.sfreq)
-    unit = 1.0 if signals.unit is None else signals.unit * _MICROVOLTS_PER_VOLT
-    line_freq, line_amplitude = _mains(frequencies, power)
+    line_freq, line_amplitude = _line_noise(frequencies, power)
     n_times = signals.data.shape[-1] * (len(signals.data) if signals.grid is None else 1)
+    drift = _median(windows.mean(axis=-1).std(axis=0)) if len(windows) > 1 else np.nan
     return {
         "n_channels": len(signals.names),
         "n_recorded": max(signals.n_recorded, len(signals.names)),
         "sfreq": float(signals.sfreq),
         "duration": float(n_times / signals.sfreq),
         "line_freq": line_freq,
-        "line_amplitude": _number(line_amplitude, unit),
+        "line_amplitude": _number(line_amplitude, signals.scale),
         "upper_edge": _number(_upper_edge(frequencies, power)),
-        "quantisation": _number(_step(signals.data), unit),
-        "amplitude": _number(_rms(frequencies, power, *_EEG), unit),
-        "drift": _number(_drift(windows), unit),
-        "muscle": _number(_rms(frequencies, power, *_MUSCLE), unit),
+        "quantisation": _number(_converter_step(signals.data), signals.scale),
+        "amplitude": _number(_rms(frequencies, power, *_EEG), signals.scale),
+        "drift": _number(drift, signals.scale),
+        "muscle": _number(_rms(frequencies, power, *_MUSCLE), signals.scale),
         "gaps": {reason: float(hits.mean()) for reason, hits in (causes or {}).items()},
         "format": file_format,
     }
 
 
 def _windows(signals: Signals) -> Floats:
-    """Stretches of two seconds, of shape (n_windows, n_channels, n_times)."""
+    """Cut stretches of two seconds, (n_windows, n_channels, n_times)."""
     data, size = signals.data, max(round(_WINDOW * signals.sfreq), 8)
     if signals.grid is None:
         return np.asarray(data[_spread(len(data)), :, :size], dtype=np.float64)
@@ -88,13 +87,13 @@ def _windows(signals: Signals) -> Floats:
 
 
 def _spread(count: int) -> NDArray[np.intp]:
-    """Whole numbers below ``count``: all, or as many as wanted, evenly."""
+    """Take whole numbers below ``count``: all, or as many as wanted, evenly."""
     wanted = min(count, _MOST_WINDOWS)
     return np.unique(np.linspace(0, count - 1, wanted).round().astype(np.intp))
 
 
 def _spectrum(windows: Floats, sfreq: float) -> tuple[Floats, Floats]:
-    """Frequencies, and the median power density over windows, (n_channels, n_frequencies)."""
+    """Compute the median power density over windows, (n_channels, n_frequencies)."""
     size = windows.shape[-1]
     taper = np.hanning(size + 1)[:-1]
     centred = np.nan_to_num(windows - windows.mean(axis=-1, keepdims=True))
@@ -103,82 +102,77 @@ def _spectrum(windows: Floats, sfreq: float) -> tuple[Floats, Floats]:
     return frequencies, np.median(power, axis=0)
 
 
-def _mains(frequencies: Floats, power: Floats) -> tuple[float | None, float]:
-    """The stronger of 50 and 60 Hz, and its amplitude above what lies beside it."""
-    found: list[tuple[float, float]] = []
-    for line in _MAINS:
+def _line_noise(frequencies: Floats, power: Floats) -> tuple[float | None, float]:
+    """Find the stronger of 50 and 60 Hz, and its amplitude above what lies beside it."""
+    candidates: list[tuple[float, float]] = []
+    for line in _LINE_FREQUENCIES:
         away = np.abs(frequencies - line)
         inside, beside = away <= 1.25, (away > 1.5) & (away <= 4.0)
         if line + 1.25 > frequencies[-1] or not beside.any():
             continue
         above = power[:, inside] - np.median(power[:, beside], axis=1, keepdims=True)
         variance = np.maximum(above.sum(axis=1), 0.0) * frequencies[1]
-        found.append((_middle(np.sqrt(2.0 * variance)), line))
-    if not found:
+        candidates.append((_median(np.sqrt(2.0 * variance)), line))
+    if not candidates:
         return None, np.nan
-    amplitude, line = max(found)
+    amplitude, line = max(candidates)
     return line, amplitude
 
 
-def _near_mains(frequencies: Floats) -> Mask:
-    """Bins that mains or its harmonics may touch."""
+def _near_line(frequencies: Floats) -> Mask:
+    """Mark bins that line noise or its harmonics may touch."""
     return np.any(
-        [np.abs((frequencies + line / 2) % line - line / 2) <= 2.0 for line in _MAINS], 0
+        [np.abs((frequencies + line / 2) % line - line / 2) <= 2.0 for line in _LINE_FREQUENCIES],
+        0,
     )
 
 
 def _rms(frequencies: Floats, power: Floats, low: float, high: float) -> float:
-    inside = (frequencies >= low) & (frequencies < high) & ~_near_mains(frequencies)
+    inside = (frequencies >= low) & (frequencies < high) & ~_near_line(frequencies)
     # A band of which the sampling rate leaves a sliver says nothing.
     if inside.sum() * frequencies[1] < 5.0:
-        return float("nan")
-    return _middle(np.sqrt(power[:, inside].sum(axis=1) * frequencies[1]))
+        return np.nan
+    return _median(np.sqrt(power[:, inside].sum(axis=1) * frequencies[1]))
 
 
 def _upper_edge(frequencies: Floats, power: Floats) -> float:
-    """Highest frequency at which there is still something, next to the level at 20-30 Hz."""
-    used = ~_near_mains(frequencies) | (frequencies < _LEVEL[1])
+    """Find the highest frequency that is not far below the level at 20-30 Hz."""
+    used = ~_near_line(frequencies) | (frequencies < _LEVEL[1])
     level = (frequencies >= _LEVEL[0]) & (frequencies < _LEVEL[1])
     alive = power.sum(axis=1) > 0
     if not level.any() or not alive.any():
-        return float("nan")
-    own = power[alive] / power[alive][:, level].mean(axis=1, keepdims=True).clip(1e-300)
-    there = np.flatnonzero((np.median(own, axis=0) >= _EDGE) & used)
-    return float(frequencies[there[-1]]) if there.size else float("nan")
+        return np.nan
+    relative = power[alive] / power[alive][:, level].mean(axis=1, keepdims=True).clip(1e-300)
+    above = np.flatnonzero((np.median(relative, axis=0) >= _EDGE) & used)
+    return float(frequencies[above[-1]]) if above.size else np.nan
 
 
-def _drift(windows: Floats) -> float:
-    return _middle(windows.mean(axis=-1).std(axis=0)) if len(windows) > 1 else float("nan")
-
-
-def _step(data: NDArray[np.floating]) -> float:
-    """Smallest step between values of a channel, where many steps are that small."""
+def _converter_step(data: NDArray[np.floating]) -> float:
+    """Find the smallest step between values of a channel, where many steps are that small."""
     flat = data if data.ndim == 2 else data.transpose(1, 0, 2).reshape(data.shape[1], -1)
-    steps = [_channel_step(channel) for channel in flat[:, :_MOST_SAMPLES]]
-    found = [step for step in steps if np.isfinite(step)]
-    return float(np.median(found)) if 2 * len(found) > len(steps) else float("nan")
+    steps = np.array([_channel_step(channel) for channel in flat[:, :_MOST_SAMPLES]])
+    known = steps[np.isfinite(steps)]
+    return float(np.median(known)) if 2 * len(known) > len(steps) else np.nan
 
 
 def _channel_step(values: NDArray[np.floating]) -> float:
     distinct = np.unique(values[np.isfinite(values)])
-    if distinct.size < 3:
-        return float("nan")
-    gaps = np.diff(distinct)
-    gaps = gaps[gaps > 1e-9 * np.abs(distinct).max()]  # the last digits of a float
-    if gaps.size == 0:
-        return float("nan")
+    steps = np.diff(distinct)
+    steps = steps[steps > 1e-9 * np.abs(distinct).max(initial=0.0)]  # the last digits of a float
+    if distinct.size < 3 or steps.size == 0:
+        return np.nan
     # Of numbers that no converter gave, hardly two lie as near as the nearest do. A file that was
     # scaled and written anew has steps of two sizes, hence the median.
-    smallest = gaps[gaps <= 1.5 * gaps.min()]
-    return float(np.median(smallest)) if smallest.size >= 0.1 * gaps.size else float("nan")
+    smallest = steps[steps <= 1.5 * steps.min()]
+    return float(np.median(smallest)) if smallest.size >= 0.1 * steps.size else np.nan
 
 
-def _middle(values: Floats) -> float:
-    """Median over the channels that have a signal."""
-    own = values[np.isfinite(values) & (values > 0)]
-    return float(np.median(own)) if own.size else float("nan")
+def _median(values: Floats) -> float:
+    """Take the median over the channels that have a signal."""
+    positive = values[np.isfinite(values) & (values > 0)]
+    return float(np.median(positive)) if positive.size else np.nan
 
 
 def _number(value: float, unit: float = 1.0) -> float | None:
-    """A number that JSON can hold, with the digits that it is good for."""
+    """Round to the digits that a number is good for; None, which JSON can hold, for NaN."""
     return float(f"{value * unit:.6g}") if np.isfinite(value) else None

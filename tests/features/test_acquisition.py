@@ -1,4 +1,4 @@
-"""What a recording says about itself: each number against a signal made to have it."""
+"""Acquisition facts: each number against a signal made to have it."""
 
 import mne
 import numpy as np
@@ -16,7 +16,7 @@ def recorded(data, sfreq=SFREQ, names=("Fp1", "Cz", "O2")):
 
 
 def facts(data, sfreq=SFREQ):
-    return extract_recording(recorded(data, sfreq)).facts
+    return extract_recording(recorded(data, sfreq)).acquisition
 
 
 @pytest.fixture
@@ -38,30 +38,30 @@ def test_size_and_rate(noise):
 def test_channels_that_are_no_eeg_count_as_recorded(noise):
     info = mne.create_info(["Fp1", "Cz", "EKG"], SFREQ, "eeg")
     raw = mne.io.RawArray(noise * 1e-6, info, verbose="error")
-    found = extract_recording(raw).facts
+    found = extract_recording(raw).acquisition
     assert (found["n_channels"], found["n_recorded"]) == (2, 3)
 
 
 @pytest.mark.parametrize("line", [50.0, 60.0])
-def test_mains_is_found_with_its_amplitude(noise, time, line):
+def test_line_noise_is_found_with_its_amplitude(noise, time, line):
     found = facts(noise + 30 * np.sin(2 * np.pi * line * time))
     assert found["line_freq"] == line
     assert found["line_amplitude"] == pytest.approx(30.0, rel=0.05)
 
 
-def test_a_slow_recording_has_no_mains(noise):
+def test_a_slow_recording_has_no_line_noise(noise):
     found = facts(noise, sfreq=90.0)
     assert found["line_freq"] is None
     assert found["line_amplitude"] is None
 
 
 def test_amplitude_of_white_noise_is_its_share_of_the_band(noise):
-    # 42 of the 44 Hz are used: mains of 50 Hz may touch from 48 on, harmonics of 0 up to 2.
+    # 42 of the 44 Hz are used: line noise of 50 Hz may touch from 48 on, harmonics of 0 up to 2.
     share = np.sqrt(43 / (SFREQ / 2))
     assert facts(noise)["amplitude"] == pytest.approx(10 * share * np.sqrt(np.log(2)), rel=0.05)
 
 
-def test_mains_moves_neither_amplitude_nor_muscle(noise, time):
+def test_line_noise_moves_neither_amplitude_nor_muscle(noise, time):
     plain, humming = facts(noise), facts(noise + 500 * np.sin(2 * np.pi * 50 * time))
     assert humming["amplitude"] == pytest.approx(plain["amplitude"], rel=0.01)
     assert humming["muscle"] == pytest.approx(plain["muscle"], rel=0.05)
@@ -84,9 +84,9 @@ def test_the_step_of_a_converter_is_found_and_none_where_there_is_none(noise):
     assert facts(noise)["quantisation"] is None
 
 
-def test_drift_is_slow_wandering(noise, time):
-    still, wandering = facts(noise), facts(noise + 200 * np.sin(2 * np.pi * time / 20))
-    assert wandering["drift"] == pytest.approx(200 / np.sqrt(2), rel=0.1)
+def test_drift_is_slow_change(noise, time):
+    still, drifting = facts(noise), facts(noise + 200 * np.sin(2 * np.pi * time / 20))
+    assert drifting["drift"] == pytest.approx(200 / np.sqrt(2), rel=0.1)
     assert still["drift"] < 2
 
 
@@ -96,16 +96,16 @@ def test_a_dead_channel_does_not_move_medians(noise):
     assert facts(dead)["amplitude"] == pytest.approx(facts(noise)["amplitude"], rel=0.05)
 
 
-def test_gaps_are_shares_by_reason(noise):
+def test_missing_channels_are_shares_by_reason(noise):
     raw = recorded(noise)
     raw.info["bads"] = ["Cz"]
-    assert extract_recording(raw).facts["gaps"]["marked bad"] == pytest.approx(1 / 3)
+    assert extract_recording(raw).acquisition["gaps"]["marked bad"] == pytest.approx(1 / 3)
 
 
 def test_epochs_and_the_recording_they_are_cut_from_agree(noise):
     raw = recorded(noise)
     epochs = mne.make_fixed_length_epochs(raw, 2.0, preload=True, verbose="error")
-    whole, cut = extract_recording(raw).facts, extract_recording(epochs).facts
+    whole, cut = extract_recording(raw).acquisition, extract_recording(epochs).acquisition
     for name in ("sfreq", "duration", "amplitude", "muscle", "upper_edge"):
         assert cut[name] == pytest.approx(whole[name]), name
 

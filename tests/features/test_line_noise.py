@@ -1,4 +1,4 @@
-"""Adding mains to a recording changes neither its features nor which channels it has."""
+"""Adding line noise to a recording changes neither its features nor which channels it has."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def raw():
 
 
 def humming(raw, frequency, swell=0.0):
-    """Mains of fifty times each channel's own standard deviation."""
+    """Add line noise of fifty times each channel's own standard deviation."""
     more = raw.copy()
     wave = (1 + swell * np.sin(2 * np.pi * raw.times / 60)) * np.sin(
         2 * np.pi * frequency * raw.times + 0.3
@@ -30,9 +30,7 @@ def by_feature(frame):
     }
 
 
-@pytest.mark.parametrize(
-    ("frequency", "swell"), [(50, 0), (60, 0), (49.97, 0), (60.03, 0), (50, 0.05), (49.97, 0.1)]
-)
+@pytest.mark.parametrize(("frequency", "swell"), [(50, 0), (60.03, 0), (49.97, 0.1)])
 def test_fifty_times_the_eeg_changes_no_column_by_one_percent(raw, frequency, swell):
     plain, hummed = extract_recording(raw), extract_recording(humming(raw, frequency, swell))
     assert not hummed.X.isna().any(axis=None)
@@ -48,22 +46,24 @@ def test_fifty_times_the_eeg_changes_no_column_by_one_percent(raw, frequency, sw
         assert np.median(change / size) < 0.01, name
 
 
-def test_without_removal_the_columns_measure_the_mains(raw):
-    plain = extract_features(raw, FeatureSettings(mains="off", detect=False))
-    hummed = extract_features(humming(raw, 50), FeatureSettings(mains="off", detect=False))
+def test_without_removal_the_columns_measure_the_line_noise(raw):
+    plain = extract_features(raw, FeatureSettings(line_freq="off", detect=False))
+    hummed = extract_features(humming(raw, 50), FeatureSettings(line_freq="off", detect=False))
     assert (hummed["Cz__variance"] > 50 * plain["Cz__variance"]).all()
 
 
-def test_a_recording_without_mains_is_the_same_to_the_bit_with_and_without(raw):
+def test_a_recording_without_line_noise_is_the_same_to_the_bit_with_and_without(raw):
     clean = raw.copy()
     clean.notch_filter([50, 100], notch_widths=4, verbose="error")
     found = extract_recording(clean)
     assert found.line_freq is None
     assert found.line_amplitude == 0
-    assert found.X.equals(extract_features(clean, FeatureSettings(mains="off")))
+    assert found.X.equals(extract_features(clean, FeatureSettings(line_freq="off")))
 
 
 def test_tables_made_before_its_removal_are_continued_without_it():
     old = FeatureSettings().as_dict()
-    del old["mains"]
-    assert FeatureSettings.from_dict(old, FeatureSettings().columns).mains == "off"
+    del old["line_freq"]
+    assert FeatureSettings.from_dict(old, FeatureSettings().columns).line_freq == "off"
+    old["mains"] = 60.0  # its name in tables of earlier versions
+    assert FeatureSettings.from_dict(old, FeatureSettings().columns).line_freq == 60.0

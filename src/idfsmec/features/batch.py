@@ -1,0 +1,712 @@
+"""Extraction of many recordings into one table: some at a time, what is finished stays finished.
+
+Each finished recording is a file, valid for one key: the bytes of the recording's files and what
+else decides its signal (:meth:`Recording.fingerprint`), and the settings with the code of a user's
+own features and the version of the algorithm (:meth:`FeatureSettings.digest`). If any of them
+changes, another file is looked for. What cannot be read as a whole does not exist. So nothing has
+to be invalidated, and a run that was killed at any moment goes on with what is there. A recording
+without files has no key: it is computed every time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from idfsmec._columns import join_column, split_column
+from idfsmec._files import check_writable, replacing
+from idfsmec._locks import locked
+from idfsmec._names import same_name
+from idfsmec._parallel import count_jobs, one_blas_thread, run_tasks
+from idfsmec._table_files import file_format, files_beside
+from idfsmec._table_reasons import NOT_RECORDED, cells_to_reasons
+from idfsmec._table_rows import CONDITION, EPOCH, ONSET, RECORDING, SESSION, described
+from idfsmec._warnings import heard, texts
+from idfsmec.errors import (
+    ArgumentError,
+    ExistingFileError,
+    InputError,
+    RecordingError,
+    UnexpectedRecordingError,
+)
+from idfsmec.features.extract import (
+    RecordingDescription,
+    RecordingFeatures,
+    compute_features,
+    extract_recording,
+)
+from idfsmec.features.settings import FeatureSettings
+from idfsmec.progress import Listener, Progress
+from idfsmec.recordings import Recording
+from idfsmec.recordings.recording import check_spelling
+from idfsmec.table import FeatureTable
+
+ON_ERROR = ("raise", "skip")
+_ENDING = ".npz"
+_MOST_NAMED = 10
+# Warnings and limits of threads belong to a process: one recording at a time in each.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+# --- results ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RecordingOutcome(RecordingDescription):
+    """What became of one recording.
+
+    Beside these it has the attributes of :class:`RecordingFeatures` but for ``X``.
+
+    Parameters
+    ----------
+    source, subject, label : str
+        As in the recording.
+    status : {"done", "resumed", "empty", "failed"}
+        Computed now, found finished, no epoch with any channel left, or not readable.
+    error : str
+        What went wrong, if it failed.
+    mendable : bool
+        Whether the user can mend it (an :class:`~idfsmec.errors.InputError`).
+    notes : tuple of str
+        Advice and warnings.
+    """
+
+    source: str
+    subject: str
+    label: str
+    status: str
+    error: str = ""
+    mendable: bool = True
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """A table and how it came about.
+
+    Parameters
+    ----------
+    table : FeatureTable
+    outcomes : sequence of RecordingOutcome
+        One for each recording, in their order.
+    on_error : {"raise", "skip"}
+        Whether recordings without a row in the table were to be skipped.
+    """
+
+    table: FeatureTable
+    outcomes: Sequence[RecordingOutcome]
+    on_error: str = "raise"
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether a recording has no row in the table that nobody asked to skip."""
+        return self.on_error == "raise" and bool(self.skipped)
+
+    @property
+    def skipped(self) -> list[RecordingOutcome]:
+        """Recordings without a row in the table."""
+        return [outcome for outcome in self.outcomes if not outcome.n_rows]
+
+    def summary(self) -> str:
+        """Say in a few lines what is in the table, what is missing and what was left out."""
+        return "\n".join([*self._about_table(), *self._about_missing(), *self._about_skipped()])
+
+    def _about_table(self) -> list[str]:
+        table = self.table
+        n_subjects = table.subjects.groupby(table.y).nunique()
+        epochs = table.y.value_counts()
+        labels = ", ".join(
+            f"{label} ({count} subjects, {epochs[label]} epochs)"
+            for label, count in n_subjects.items()
+        )
+        resumed = sum(outcome.status == "resumed" for outcome in self.outcomes)
+        lines = [
+            f"subjects    {table.subjects.nunique()}",
+            f"labels      {labels}",
+            f"epochs      {len(table)}",
+            f"channels    {len(table.channels)}",
+            *self._about_dropped(),
+            f"features    {len(table.features)} per channel",
+            f"missing     {1 - table.observed.to_numpy().mean():.1%} of channel epochs",
+        ]
+        for label in n_subjects.index[n_subjects == 1]:
+            [subject] = table.subjects[table.y == label].unique()
+            lines.append(f"  class {label} has one subject only, {subject}")
+        if resumed:
+            lines.append(f"resumed     {resumed} of {len(self.outcomes)} recordings were finished")
+        return lines
+
+    def _about_dropped(self) -> list[str]:
+        """Name the channels of the files that are not used, by reason."""
+        counts: dict[str, Counter[str]] = {}
+        for outcome in self.outcomes:
+            for name, reason in outcome.dropped.items():
+                counts.setdefault(reason, Counter())[name] += 1
+        lines = []
+        for reason, names in counts.items():
+            named = ", ".join(f"{name} ({n})" for name, n in names.most_common(_MOST_NAMED))
+            lines.append(f"  not used, {reason}: {named}{_and_more(len(names))}")
+        return lines
+
+    def _about_missing(self) -> list[str]:
+        """Count channel epochs by reason, and name the channels that are hit most."""
+        totals: Counter[str] = Counter()
+        channels: dict[str, Counter[str]] = {}
+        for outcome in self.outcomes:
+            for reason, hits in outcome.reasons.items():
+                totals[reason] += sum(hits.values())
+                channels.setdefault(reason, Counter()).update(hits)
+        lines = []
+        for reason, total in totals.most_common():
+            hit = sorted(channels[reason].items(), key=lambda item: (-item[1], item[0]))
+            most = ", ".join(f"{name} {n}" for name, n in hit[:5])
+            lines.append(f"  {reason}: {total} channel epochs (most: {most})")
+        absent: Counter[str] = Counter()
+        for outcome in self.outcomes:
+            recorded = {same_name(channel) for channel in outcome.channels}
+            lacking = [name for name in self.table.channels if same_name(name) not in recorded]
+            absent.update(dict.fromkeys(lacking, outcome.n_rows))
+        if total := absent.total():
+            hit = sorted(absent.items(), key=lambda item: (-item[1], item[0]))
+            named = ", ".join(f"{name} {n}" for name, n in hit[:_MOST_NAMED] if n)
+            lines.append(
+                f"  {NOT_RECORDED}: {total} channel epochs ({named}{_and_more(len(hit))})"
+            )
+        return lines
+
+    def _about_skipped(self) -> list[str]:
+        lines = []
+        partly = sum(o.n_epochs - o.n_rows for o in self.outcomes if o.n_rows)
+        if partly:
+            lines.append(f"left out    {partly} epochs in which no channel was left")
+        if self.skipped:
+            lines.append(f"skipped     {len(self.skipped)} of {len(self.outcomes)} recordings")
+        for outcome in self.skipped[:_MOST_NAMED]:
+            why = outcome.error or "no epoch has any channel left"
+            lines.append(f"  {outcome.source}: {why}")
+        if more := _and_more(len(self.skipped)):
+            lines.append(f" {more}")
+        notes = [(o.source, note) for o in self.outcomes for note in o.notes]
+        lines += [f"  note on {source}: {note}" for source, note in notes[:_MOST_NAMED]]
+        if more := _and_more(len(notes)):
+            lines.append(f" {more} notes")
+        return lines
+
+
+def _and_more(count: int) -> str:
+    return f" and {count - _MOST_NAMED} more" if count > _MOST_NAMED else ""
+
+
+# --- runs ------------------------------------------------------------------------------------
+
+
+def extract_table(
+    recordings: Sequence[Recording],
+    settings: FeatureSettings | None = None,
+    *,
+    n_jobs: int = 1,
+    dask: Any = None,
+    on_error: str = "raise",
+    parts: Path | None = None,
+    progress: Listener | None = None,
+) -> Extraction:
+    """Turn recordings into a feature table.
+
+    Recordings may differ in sampling rate, length and channels: the table has the channels of
+    all, in the order in which they first appear, and a channel that a recording lacks is
+    missing there. The result does not depend on ``n_jobs``, nor on interruptions.
+
+    Parameters
+    ----------
+    recordings : sequence of Recording
+    settings : FeatureSettings, optional
+        What to compute and how.
+    n_jobs : int
+        Recordings that are worked on at the same time; -1 is one per processor.
+    dask : str or distributed.Client, optional
+        A Dask scheduler's address or a client, in place of processes here. Its workers read the
+        recordings by the same paths; what they compute comes back and is kept here.
+    on_error : {"raise", "skip"}
+        What to do about a recording that cannot be read or is too short.
+    parts : Path, optional
+        A folder that keeps what is finished, one file per recording, found again by the
+        content of the recording and the settings. Called with the same folder again, only the
+        rest is computed. Default: a temporary folder.
+    progress : callable, optional
+        Called with a :class:`~idfsmec.progress.Progress` when the work begins and when a
+        recording has ended, whose :class:`RecordingOutcome` is its ``item``.
+
+    Returns
+    -------
+    Extraction
+        With ``table``, ``outcomes`` and a printable ``summary()``.
+
+    Raises
+    ------
+    RecordingError
+        If a recording fails and ``on_error`` is ``"raise"``.
+    UnexpectedRecordingError
+        The same, where the user cannot mend it: an error in a feature, for example.
+    InputError
+        If there is nothing left.
+
+    Examples
+    --------
+    >>> from idfsmec.recordings import simulate_cohort
+    >>> from idfsmec.features import extract_table
+    >>> cohort = simulate_cohort(4, 3, duration=20, detached=0, random_state=0)
+    >>> extract_table(cohort.recordings).table
+    FeatureTable(8 samples of 4 subjects; 3 channels x 18 features; labels control: 4,
+    depressed: 4; 0.0% missing)
+    """
+    if on_error not in ON_ERROR:
+        raise ArgumentError(
+            f"on_error={on_error!r}: give one of {', '.join(ON_ERROR)}.", argument="on_error"
+        )
+    if not recordings:
+        raise InputError("There are no recordings.")
+    check_spelling(recordings)
+    n_jobs = count_jobs(n_jobs)
+    settings = settings or FeatureSettings()
+    _try_out(settings)
+    tell = progress or (lambda event: None)
+    total = len(recordings)
+    with _folder(parts) as folder:
+        # What is finished in this run is no news, even if a second recording has the same bytes.
+        kept = {path.name: _read_part(path) is not None for path in folder.glob(f"*{_ENDING}")}
+        task = partial(
+            _compute,
+            settings=settings,
+            digest=settings.digest(),
+            finished=frozenset(name for name, is_whole in kept.items() if is_whole),
+        )
+        outcomes: dict[int, tuple[RecordingOutcome, Path]] = {}
+        failure: RecordingOutcome | None = None
+        # After a failure no recording is begun, and those under way are finished and kept.
+        tasks = ((one.source, one) for one in recordings if failure is None)
+        tell(Progress("features", 0, total))
+        for index, computed in run_tasks(task, tasks, n_jobs=n_jobs, dask=dask):
+            path = folder / (computed.name or f"position-{index}{_ENDING}")
+            outcome = _keep(recordings[index], computed, path, was_kept=path.name in kept)
+            outcomes[index] = outcome, path
+            tell(Progress("features", len(outcomes), total, outcome))
+            if outcome.status == "failed" and on_error == "raise":
+                failure = failure or outcome
+        if failure is not None:
+            raise _failure(failure, kept=parts is not None)
+        ordered = [outcomes[index] for index in range(total)]
+        table = _assemble(recordings, ordered, settings)
+    return Extraction(table, [outcome for outcome, _ in ordered], on_error)
+
+
+def check_output(output: str | PathLike[str], *, overwrite: bool = False) -> Path:
+    """Refuse, before any work is done, a file that cannot or should not be written.
+
+    Parameters
+    ----------
+    output : path-like
+    overwrite : bool
+        Whether an existing file may be replaced.
+    """
+    path = Path(output)
+    check_writable(path)
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name the table itself, such as table.parquet.")
+    file_format(path)
+    check_writable(_parts_folder(path), *files_beside(path))
+    if path.exists() and not overwrite:
+        raise ExistingFileError(path)
+    return path
+
+
+def extract_to_file(
+    recordings: Sequence[Recording],
+    output: str | PathLike[str],
+    settings: FeatureSettings | None = None,
+    *,
+    n_jobs: int = 1,
+    dask: Any = None,
+    on_error: str = "raise",
+    overwrite: bool = False,
+    progress: Listener | None = None,
+) -> Extraction:
+    """Turn recordings into a table file; called again after an interruption, it goes on.
+
+    Each finished recording is kept in a hidden folder beside the table
+    (``.<name of the table>.parts``) until the table is written, whatever ends the run: an
+    error, Ctrl-C, the power. It is found again by the bytes of its files and the settings.
+
+    Parameters
+    ----------
+    recordings : sequence of Recording
+    output : path-like
+        ``.parquet``, ``.csv`` or ``.csv.gz``.
+    settings, n_jobs, dask, on_error, progress
+        See :func:`extract_table`.
+    overwrite : bool
+        Whether to replace an existing table.
+
+    Returns
+    -------
+    Extraction
+    """
+    path = check_output(output, overwrite=overwrite)
+    folder = _parts_folder(path)
+    busy = f"another process is making {path}; wait for it to end, or choose another name"
+    with locked(folder / "lock", busy):
+        extraction = extract_table(
+            recordings,
+            settings,
+            n_jobs=n_jobs,
+            dask=dask,
+            on_error=on_error,
+            parts=folder,
+            progress=progress,
+        )
+        extraction.table.write(path)
+        shutil.rmtree(folder, ignore_errors=True)
+    return extraction
+
+
+def _parts_folder(output: Path) -> Path:
+    """Name the folder beside a table that keeps finished recordings until it is written."""
+    return output.with_name(f".{output.name}.parts")
+
+
+@contextmanager
+def _folder(parts: Path | None) -> Iterator[Path]:
+    if parts is not None:
+        yield parts
+        return
+    temporary = Path(tempfile.mkdtemp(prefix="idfsmec-"))
+    try:
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _try_out(settings: FeatureSettings) -> None:
+    """Refuse settings that do not go together, before any recording is blamed for them.
+
+    Tries all features on one epoch of noise: bands that the epochs cannot resolve, epochs too
+    short for a feature, two features of one name.
+    """
+    rate = settings.resample
+    if rate is None:  # known only when recordings are
+        return
+    noise = np.random.default_rng(0).standard_normal((1, 1, round(settings.epoch * rate)))
+    try:
+        compute_features(noise, rate, settings)
+    except InputError:
+        raise
+    except Exception:
+        return  # a user's feature that fails is reported with the recording it fails on
+
+
+def _failure(outcome: RecordingOutcome, kept: bool) -> RecordingError | UnexpectedRecordingError:
+    rest = " What is finished is kept: run again to go on." if kept else ""
+    kind = RecordingError if outcome.mendable else UnexpectedRecordingError
+    return kind(
+        f"{outcome.source}: {outcome.error.rstrip('.')}. Mend or remove it, or skip such "
+        f"recordings with on_error='skip'.{rest}",
+        source=outcome.source,
+        argument="on_error",
+    )
+
+
+# --- one recording of many -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """Result of a recording from a worker."""
+
+    name: str = ""
+    """Of the file that keeps the features; empty for a recording without files."""
+    features: RecordingFeatures | None = None
+    """None where they were finished before, and where there is an error."""
+    notes: tuple[str, ...] = ()
+    error: str = ""
+    mendable: bool = False
+
+
+def _compute(
+    task: tuple[str, Recording],
+    *,
+    settings: FeatureSettings,
+    digest: str,
+    finished: frozenset[str],
+) -> _Computed:
+    """Compute the features of a recording, unless they are finished."""
+    source, recording = task
+    name = ""
+    # Threads of BLAS split sums differently from run to run; one gives the same bits always.
+    with _ONE_AT_A_TIME, heard() as warned, one_blas_thread():
+        try:
+            fingerprint = recording.fingerprint()
+            if fingerprint is not None:
+                key = hashlib.sha256(f"{fingerprint}\n{digest}".encode()).hexdigest()
+                name = f"{key}{_ENDING}"
+            features = None if name in finished else extract_recording(recording, settings)
+        except Exception as error:
+            # A damaged file makes readers raise anything; one file must not stop the others.
+            reason = " ".join(str(error).split()) or type(error).__name__
+            return _Computed(
+                name,
+                error=reason.removeprefix(f"{source}: "),
+                mendable=isinstance(error, InputError | OSError),
+                notes=_unreadable_on_worker(recording),
+            )
+    return _Computed(name, features, tuple(texts(warned)))
+
+
+def _keep(
+    recording: Recording, computed: _Computed, path: Path, *, was_kept: bool
+) -> RecordingOutcome:
+    """Write what was computed into a file, and say what came of the recording."""
+    known = (recording.source, recording.subject, recording.label)
+    if computed.error:
+        _check_worker_sees(computed.notes)
+        return RecordingOutcome(*known, "failed", error=computed.error, mendable=computed.mendable)
+    features, notes, status = computed.features, computed.notes, "done"
+    if features is None:
+        status = "resumed"
+        features = _read_whole_part(path)
+    else:
+        if was_kept and computed.name:
+            notes = (f"{path} was damaged: computed again.", *notes)
+        _write_part(path, features)  # a full disk is no fault of the recording: this may raise
+    return RecordingOutcome(
+        *known,
+        status if features.n_rows else "empty",
+        notes=(*notes, features.hint) if features.hint else notes,
+        **_describe(features),
+    )
+
+
+def _unreadable_on_worker(recording: Recording) -> tuple[str, ...]:
+    """On a Dask worker: its address and a file of the recording that it cannot read."""
+    unreadable = [str(path) for path in recording.files if not _is_readable(path)]
+    try:
+        from distributed import get_worker
+
+        return (get_worker().address, *unreadable[:1]) if unreadable else ()
+    except (ImportError, ValueError):  # not on a worker
+        return ()
+
+
+def _check_worker_sees(unreadable: tuple[str, ...]) -> None:
+    """Refuse a cluster that does not see a file that this machine sees."""
+    if unreadable and _is_readable(Path(unreadable[1])):
+        raise InputError(
+            f"the Dask worker {unreadable[0]} cannot read {unreadable[1]}, which this machine "
+            "can: let workers see the recordings under the same path, on a disk that all "
+            "share, or use processes here (n_jobs)",
+            argument="dask",
+        )
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        path.open("rb").close()
+    except OSError:
+        return False
+    return True
+
+
+def _describe(features: RecordingFeatures) -> dict[str, Any]:
+    names = [field.name for field in fields(RecordingDescription)]
+    return {name: getattr(features, name) for name in names}
+
+
+def _write_part(path: Path, features: RecordingFeatures) -> None:
+    """Write beside and rename, so that a kill leaves either the whole part or none."""
+    notes = {"columns": list(features.X.columns), **_describe(features)}
+    with replacing(path) as (beside,), beside.open("wb") as file:
+        # A table format would spend more time on its thousands of columns than on the values.
+        np.savez(
+            file,
+            notes=np.frombuffer(json.dumps(notes).encode(), dtype=np.uint8),
+            values=features.X.to_numpy(),
+            starts=features.X.index.to_numpy(),
+        )
+
+
+def _read_part(path: Path) -> RecordingFeatures | None:
+    """Read the features of a recording; None if the file is not whole."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as part:
+            notes = json.loads(part["notes"].tobytes())
+            index = pd.Index(part["starts"], name="start")
+            X = pd.DataFrame(part["values"], columns=notes.pop("columns"), index=index)
+        return RecordingFeatures(X, **notes)
+    except Exception:
+        return None  # a flipped bit makes readers raise anything
+
+
+def _read_whole_part(path: Path) -> RecordingFeatures:
+    if (features := _read_part(path)) is None:
+        raise OSError(f"{path} is gone or damaged while it is used")
+    return features
+
+
+# --- the table -------------------------------------------------------------------------------
+
+
+def _assemble(
+    recordings: Sequence[Recording],
+    outcomes_and_paths: Sequence[tuple[RecordingOutcome, Path]],
+    settings: FeatureSettings,
+) -> FeatureTable:
+    """Put the recordings below one another under the union of their channels."""
+    used = [i for i, (outcome, _) in enumerate(outcomes_and_paths) if outcome.n_rows]
+    if not used:
+        reasons = "; ".join(
+            f"{outcome.source}: {outcome.error or 'all missing'}"
+            for outcome, _ in outcomes_and_paths[:3]
+        )
+        raise InputError(f"No recording gave an epoch with any channel left ({reasons}).")
+    recordings = [recordings[i] for i in used]
+    outcomes = [outcomes_and_paths[i][0] for i in used]
+    paths = [outcomes_and_paths[i][1] for i in used]
+    spelling = _Spelling()
+    columns = pd.Index(
+        list(
+            dict.fromkeys(
+                c for path in paths for c in spelling.unify(_read_whole_part(path).X.columns)
+            )
+        )
+    )
+    sizes = [outcome.n_rows for outcome in outcomes]
+    values, onsets = np.full((sum(sizes), len(columns)), np.nan), np.empty(sum(sizes))
+    # One part at a time, so that the table is the only thing that grows with their number.
+    for path, stop, size in zip(paths, np.cumsum(sizes), sizes, strict=True):
+        X = _read_whole_part(path).X
+        indices = columns.get_indexer(pd.Index(spelling.unify(X.columns)))
+        values[stop - size : stop, indices] = X.to_numpy()
+        onsets[stop - size : stop] = X.index
+    names = recording_names(recordings)
+    montages = sorted({outcome.montage for outcome in outcomes} - {""})
+    info = {
+        **settings.as_dict(),
+        "montage": montages[0] if len(montages) == 1 else montages or None,
+        "names_in_files": _names_in_files(outcomes),
+        "recordings": [
+            {
+                RECORDING: name,
+                "name": Path(recording.source).name,
+                "subject": recording.subject,
+                "session": recording.session,
+                "condition": recording.condition,
+                "rows": outcome.n_rows,
+                "facts": outcome.acquisition,
+            }
+            for name, recording, outcome in zip(names, recordings, outcomes, strict=True)
+        ],
+    }
+    rows = pd.DataFrame(
+        {
+            RECORDING: pd.Series(names, dtype=object),
+            SESSION: pd.Series([recording.session for recording in recordings], dtype=object),
+            CONDITION: pd.Series([recording.condition for recording in recordings], dtype=object),
+        }
+    )
+    rows = pd.concat([rows, described([recording.details for recording in recordings])], axis=1)
+    rows = rows.loc[np.repeat(rows.index, sizes)].reset_index(drop=True)
+    rows[EPOCH] = [epoch for outcome in outcomes for epoch in outcome.epochs]
+    rows[ONSET] = onsets
+    sites = [recording.site or "" for recording in recordings]
+    return FeatureTable(
+        pd.DataFrame(values, columns=columns),
+        pd.Series(np.repeat([recording.label for recording in recordings], sizes)),
+        pd.Series(np.repeat([recording.subject for recording in recordings], sizes)),
+        info,
+        sites=pd.Series(np.repeat(sites, sizes)) if all(sites) else None,
+        rows=rows,
+        reasons=_list_reasons(names, outcomes, columns, spelling),
+    )
+
+
+class _Spelling:
+    """One spelling for a channel that recordings write differently: the first."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+
+    def unify(self, columns: Iterable[str]) -> list[str]:
+        """Give columns of one recording with channels as they were spelt first."""
+        parts = [split_column(column) for column in columns]
+        unified = self.unify_channels(channel for channel, _ in parts)
+        return [join_column(unified[channel], feature) for channel, feature in parts]
+
+    def unify_channels(self, channels: Iterable[str]) -> dict[str, str]:
+        """Map channels of one recording to their first spelling."""
+        names = list(dict.fromkeys(channels))
+        unified = {name: self._first.setdefault(same_name(name), name) for name in names}
+        # Two in one file: that is for its owner to mend.
+        return unified if len(set(unified.values())) == len(names) else {n: n for n in names}
+
+
+def recording_names(recordings: Sequence[Recording]) -> list[str]:
+    """Give each recording a short name of its own: its file's, or its subject's.
+
+    Examples
+    --------
+    >>> days = [Recording("s1", "HC", list, f"{day}/rest.edf") for day in ("monday", "friday")]
+    >>> recording_names(days)
+    ['rest', 'rest-2']
+    """
+    seen: Counter[str] = Counter()
+    names = []
+    for recording in recordings:
+        source = Path(recording.source)
+        name = source.stem if recording.files or source.suffix else recording.subject
+        while seen[name]:
+            seen[name] += 1
+            name = f"{name}-{seen[name]}"
+        seen[name] += 1
+        names.append(name)
+    return names
+
+
+def _list_reasons(
+    names: Sequence[str],
+    outcomes: Sequence[RecordingOutcome],
+    columns: Iterable[str],
+    spelling: _Spelling,
+) -> pd.DataFrame:
+    """List why channels are missing, also those that a recording does not have."""
+    channels = list(dict.fromkeys(split_column(column)[0] for column in columns))
+    listed = []
+    for name, outcome in zip(names, outcomes, strict=True):
+        unified = spelling.unify_channels(outcome.channels)
+        cells = {
+            reason: {unified.get(channel, channel): epochs for channel, epochs in hits.items()}
+            for reason, hits in outcome.cells.items()
+        }
+        absent = [channel for channel in channels if channel not in unified.values()]
+        listed.append(cells_to_reasons(name, cells, absent, outcome.epochs))
+    return pd.concat(listed, ignore_index=True)
+
+
+def _names_in_files(outcomes: Sequence[RecordingOutcome]) -> dict[str, list[str]]:
+    """Map channels to the other names that files give them."""
+    names: dict[str, dict[str, None]] = {}
+    for outcome in outcomes:
+        for old, new in outcome.renamed.items():
+            names.setdefault(new, {})[old] = None
+    return {new: list(old) for new, old in names.items()}

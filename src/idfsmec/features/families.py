@@ -1,0 +1,387 @@
+"""The package's features: of the signal, of its spectra, of optional libraries, of pairs."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+import warnings
+from collections.abc import Callable
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from idfsmec.errors import InputError
+from idfsmec.features.epoch_signal import EpochSignal, dot, log_or_zero, sides
+from idfsmec.features.registry import FEATURES, Feature, register_feature
+
+if TYPE_CHECKING:
+    from idfsmec.features.settings import FeatureSettings
+
+Array = NDArray[np.float64]
+
+#: Hz: where the individual alpha peak is looked for.
+ALPHA_PEAK = (7.0, 14.0)
+MNE_FAMILY = "mne_features"
+_PROBE_RATE = 250.0  # Hz, to count outputs where settings keep each recording's rate
+# mne-connectivity turns MNE's messages, which all threads share, off and on again.
+_MNE_MESSAGES = Lock()
+
+
+def _band_outputs(prefix: str, settings: FeatureSettings) -> list[str]:
+    return [f"{prefix}_{band}" for band in settings.bands]
+
+
+def _stack_bands(compute: Callable[[str], Array], signal: EpochSignal) -> Array:
+    """Compute an array of each band, (..., n_bands)."""
+    if not signal.settings.bands:
+        return np.empty((*signal.data.shape[:-1], 0))
+    return np.stack([compute(band) for band in signal.settings.bands], axis=-1)
+
+
+# --- of the signal ---------------------------------------------------------------------------
+
+
+@register_feature("mean")
+def mean(signal: EpochSignal) -> Array:
+    """Mean of the epoch; near zero behind a band-pass, kept because the paper has it."""
+    return signal.mean
+
+
+@register_feature("variance")
+def variance(signal: EpochSignal) -> Array:
+    """Compute the population variance."""
+    return signal.variance
+
+
+@register_feature("log_variance")
+def log_variance(signal: EpochSignal) -> Array:
+    """Natural logarithm of the population variance."""
+    return np.log(signal.variance)
+
+
+@register_feature("nsi")
+def nonstationary_index(signal: EpochSignal) -> Array:
+    """Compute the standard deviation of the segment means of the z-scored epoch.
+
+    Segments of 1 s; samples behind the last whole segment are left out. Both standard
+    deviations are population ones.
+    """
+    length = round(signal.settings.nsi_window * signal.sfreq)
+    n_segments = signal.n_times // max(length, 1)
+    if length < 1 or n_segments < 2:
+        raise InputError(
+            f"Feature 'nsi' compares segments of {signal.settings.nsi_window:g} s, but the epochs "
+            f"last {signal.n_times / signal.sfreq:g} s: use longer epochs or leave 'nsi' out."
+        )
+    segments = signal.centred[..., : n_segments * length]
+    means = segments.reshape(*segments.shape[:-1], n_segments, length).mean(axis=-1)
+    return means.std(axis=-1) / np.sqrt(signal.variance)
+
+
+def _crossing_outputs(settings: FeatureSettings) -> list[str]:
+    if settings.hoc_orders == 1:
+        return ["hoc"]
+    return [f"hoc_{order}" for order in range(1, settings.hoc_orders + 1)]
+
+
+@register_feature("hoc", outputs=_crossing_outputs)
+def higher_order_crossings(signal: EpochSignal) -> Array:
+    """D_k: sign changes of the (k-1)-th difference of the zero-mean epoch, sign(z) = (z >= 0)."""
+    counts = []
+    difference = signal.centred
+    for order in range(signal.settings.hoc_orders):
+        if order:
+            difference = np.diff(difference, axis=-1)
+        positive = difference >= 0
+        counts.append(np.count_nonzero(positive[..., 1:] != positive[..., :-1], axis=-1))
+    return np.stack(counts, axis=-1).astype(np.float64)
+
+
+@register_feature("shannon_entropy")
+def shannon_entropy(signal: EpochSignal) -> Array:
+    """-sum p ln p (nats) with p = abs(x) / sum abs(x) over the samples of the epoch."""
+    magnitude = np.abs(signal.data)
+    total = magnitude.sum(axis=-1)
+    # -sum (m/S) ln (m/S) = ln S - sum(m ln m) / S: one pass, no division per sample.
+    return np.log(total) - dot(magnitude, log_or_zero(magnitude)) / total
+
+
+# --- of the spectra --------------------------------------------------------------------------
+
+
+@register_feature("c0")
+def c0_complexity(signal: EpochSignal) -> Array:
+    """Share of the power that lies in bins of at most r times the mean power.
+
+    Equal, by Parseval, to removing the strong bins from the two-sided FFT, transforming back
+    and dividing the energy of the remainder by the energy of the epoch.
+    """
+    power = signal.power
+    total = power.sum(axis=-1)
+    limit = (signal.settings.c0_ratio * total / signal.n_times)[..., np.newaxis]
+    # The mean is over the two-sided bins, and most one-sided ones hold two of them.
+    weak = power <= 2 * limit
+    single = sides(signal.n_times) == 1
+    weak[..., single] = power[..., single] <= limit
+    return power.sum(axis=-1, where=weak) / total
+
+
+@register_feature("spectral_entropy")
+def spectral_entropy(signal: EpochSignal) -> Array:
+    """-sum p ln p (nats), p the one-sided power spectrum without bin 0, normalised to 1."""
+    power = signal.power[..., 1:]
+    shares = power / power.sum(axis=-1, keepdims=True)
+    return -dot(shares, log_or_zero(shares))
+
+
+@register_feature("de", outputs=partial(_band_outputs, "de"))
+def differential_entropy(signal: EpochSignal) -> Array:
+    """0.5 ln(2 pi e variance) per band: the entropy of a Gaussian of the band's variance."""
+    return 0.5 * np.log(2 * math.pi * math.e * _stack_bands(signal.band_variance, signal))
+
+
+@register_feature("ap", outputs=partial(_band_outputs, "ap"))
+def absolute_power(signal: EpochSignal) -> Array:
+    """Integral of Welch's density per band."""
+    return _stack_bands(signal.band_power, signal)
+
+
+@register_feature("log_ap", outputs=partial(_band_outputs, "log_ap"))
+def log_absolute_power(signal: EpochSignal) -> Array:
+    """Natural logarithm of the absolute power per band: powers have heavy tails."""
+    return np.log(absolute_power(signal))
+
+
+def _ratio_outputs(name: str, settings: FeatureSettings) -> list[str]:
+    return [name] if {"beta", "theta"} <= set(settings.bands) else []
+
+
+@register_feature("ap_beta_theta_ratio", outputs=partial(_ratio_outputs, "ap_beta_theta_ratio"))
+def beta_theta_ratio(signal: EpochSignal) -> Array:
+    """Absolute power of beta over that of theta."""
+    return signal.band_power("beta") / signal.band_power("theta")
+
+
+@register_feature(
+    "log_ap_beta_theta_ratio", outputs=partial(_ratio_outputs, "log_ap_beta_theta_ratio")
+)
+def log_beta_theta_ratio(signal: EpochSignal) -> Array:
+    """Natural logarithm of the ratio of beta to theta."""
+    return np.log(beta_theta_ratio(signal))
+
+
+# --- of libraries that only some features need, imported when one is computed ----------------
+
+
+def _library(name: str, extra: str) -> Any:
+    """Import a module, or say which extra of this package brings it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise InputError(
+            f"This feature needs the package {name.partition('.')[0]}, which is not installed: "
+            f"pip install 'idfsmec[{extra}]'."
+        ) from None
+
+
+def _apply_to_rows(function: Callable[[Array], Any], signal: EpochSignal) -> Array:
+    """Apply a function of one epoch of one channel to all of them."""
+    rows = signal.data.reshape(-1, signal.n_times)
+    return np.array([function(row) for row in rows], dtype=float).reshape(signal.data.shape[:-1])
+
+
+@register_feature("hjorth", outputs=["hjorth_mobility", "hjorth_complexity"])
+def hjorth(signal: EpochSignal) -> Array:
+    """Mobility (of a sample, not of a second) and complexity of Hjorth, by antropy."""
+    return np.stack(_library("antropy", "spectra").hjorth_params(signal.data, axis=-1), axis=-1)
+
+
+@register_feature("lempel_ziv")
+def lempel_ziv(signal: EpochSignal) -> Array:
+    """Lempel-Ziv complexity of the signs around the mean, normalised, by antropy."""
+    complexity = partial(_library("antropy", "spectra").lziv_complexity, normalize=True)
+    return _apply_to_rows(lambda row: complexity(row > row.mean()), signal)
+
+
+@register_feature("permutation_entropy")
+def permutation_entropy(signal: EpochSignal) -> Array:
+    """Permutation entropy of order 3 and delay 1, in bits, normalised, by antropy."""
+    entropy = _library("antropy", "spectra").perm_entropy
+    return _apply_to_rows(partial(entropy, order=3, delay=1, normalize=True), signal)
+
+
+@register_feature("aperiodic", outputs=["aperiodic_exponent", "aperiodic_offset", "alpha_peak"])
+def aperiodic(signal: EpochSignal) -> Array:
+    """Exponent and offset of the aperiodic spectrum, and the alpha peak's frequency, by specparam.
+
+    Of Welch's density between the outer edges of the bands; the peak is the highest one at 7 to
+    14 Hz. Where the model finds none, it is the centre of gravity of what the aperiodic spectrum
+    leaves there: no peak is no reason to take the channel for missing. NaN where the model does
+    not fit.
+    """
+    model = _library("specparam", "spectra").SpectralGroupModel(
+        peak_width_limits=(2 * signal.welch_frequencies[1], 12.0), max_n_peaks=6, verbose=False
+    )
+    edges = list(signal.settings.bands.values())
+    span = [min(low for low, _ in edges), max(high for _, high in edges)]
+    psd = signal.psd.reshape(-1, signal.psd.shape[-1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(signal.welch_frequencies, psd, freq_range=span)
+    offset, exponent = np.asarray(model.get_params("aperiodic"), dtype=float).T[:2]
+    peaks = _alpha_peaks(np.asarray(model.get_params("peak"), dtype=float), len(psd))
+    centres = _alpha_centres(signal.welch_frequencies, psd, exponent)
+    values = np.column_stack([exponent, offset, np.where(np.isnan(peaks), centres, peaks)])
+    return values.reshape(*signal.data.shape[:-1], 3)
+
+
+def _alpha_peaks(peaks: Array, n_spectra: int) -> Array:
+    """Give the centre of the highest peak in the alpha range of each spectrum."""
+    centres = np.full(n_spectra, np.nan)
+    heights = np.zeros(n_spectra)
+    for centre, height, _, index in peaks.reshape(-1, 4):
+        inside = ALPHA_PEAK[0] <= centre <= ALPHA_PEAK[1]
+        if np.isfinite(index) and inside and height > heights[int(index)]:
+            centres[int(index)], heights[int(index)] = centre, height
+    return centres
+
+
+def _alpha_centres(frequencies: Array, psd: Array, exponent: Array) -> Array:
+    """Weight frequencies of the alpha range by power over the aperiodic spectrum."""
+    inside = (frequencies >= ALPHA_PEAK[0]) & (frequencies <= ALPHA_PEAK[1])
+    weights = psd[:, inside] * frequencies[inside] ** exponent[:, np.newaxis]
+    return weights @ frequencies[inside] / weights.sum(axis=1)
+
+
+def mne_function(name: str) -> Feature:
+    """Make a feature of a function of mne-features, with the defaults it has there.
+
+    Parameters
+    ----------
+    name : str
+        Of a univariate function, without ``compute_``: ``"hurst_exp"``.
+
+    Returns
+    -------
+    Feature
+        Called ``mne_features:<name>``, as its column is. Where the function gives several values
+        per channel, the columns are numbered from 1.
+
+    Raises
+    ------
+    InputError
+        There is no such function, it is one of pairs of channels, or mne-features is not there.
+    """
+    known = _mne_functions(_PROBE_RATE)
+    if name not in known:
+        pairs = _library("mne_features.bivariate", "spectra").get_bivariate_funcs(_PROBE_RATE)
+        what = "is a function of pairs of channels" if name in pairs else "does not exist"
+        raise InputError(
+            f"{MNE_FAMILY}:{name} {what}; of single channels there are: {', '.join(known)}."
+        )
+    return Feature(
+        f"{MNE_FAMILY}:{name}", partial(_compute_mne, name), partial(_mne_outputs, name)
+    )
+
+
+def _mne_functions(sfreq: float) -> dict[str, Any]:
+    return _library("mne_features.univariate", "spectra").get_univariate_funcs(sfreq)
+
+
+def _compute_mne(name: str, signal: EpochSignal) -> Array:
+    function = _mne_functions(signal.sfreq)[name]
+    rows = signal.data.reshape(-1, 1, signal.n_times)
+    values = np.array([np.ravel(function(row)) for row in rows], dtype=float)
+    return values.reshape(*signal.data.shape[:-1], -1)
+
+
+def _mne_outputs(name: str, settings: FeatureSettings) -> list[str]:
+    """Name the values, which are counted on an epoch of noise."""
+    rate = settings.rate(_PROBE_RATE)
+    noise = np.random.default_rng(0).standard_normal((1, round(settings.epoch * rate)))
+    column = f"{MNE_FAMILY}:{name}"
+    try:
+        count = np.size(_mne_functions(rate)[name](noise))
+    except Exception as error:
+        raise InputError(
+            f"{column} fails on {settings.epoch:g} s of noise at {rate:g} Hz: {error}"
+        ) from error
+    return [column] if count == 1 else [f"{column}_{i}" for i in range(1, count + 1)]
+
+
+def _mne_function_of_column(column: str) -> str:
+    return column if column in _mne_functions(_PROBE_RATE) else re.sub(r"_\d+$", "", column)
+
+
+FEATURES.register_family(MNE_FAMILY, mne_function, _mne_function_of_column)
+
+
+# --- of several channels ---------------------------------------------------------------------
+
+
+@register_feature("wpli", outputs=partial(_band_outputs, "wpli"))
+def wpli(signal: EpochSignal) -> Array:
+    """Weighted phase lag index of each band, mean over the other channels that are there."""
+    return _connectivity_strength(signal, "wpli")
+
+
+@register_feature("coherence", outputs=partial(_band_outputs, "coherence"))
+def coherence(signal: EpochSignal) -> Array:
+    """Coherence (its size, not squared) of each band, mean over the other channels there."""
+    return _connectivity_strength(signal, "coh")
+
+
+def _connectivity_strength(signal: EpochSignal, method: str) -> Array:
+    """Average over pairs of which both channels are there; NaN where there is none."""
+    connectivity = _library("mne_connectivity", "connectivity").spectral_connectivity_epochs
+    bands = list(signal.settings.bands)
+    for band in bands:
+        signal.band_power(band)  # raises where a band has no place in the spectrum
+    lower, upper = np.array([signal.settings.bands[band] for band in bands]).reshape(-1, 2).T
+    slack = 1e-6  # Hz: the lower edge belongs to a band, the upper one does not
+    options = {
+        "method": method,
+        "mode": "fourier",
+        "sfreq": signal.sfreq,
+        "fmin": tuple(np.maximum(lower - slack, 0.0)),
+        "fmax": tuple(upper - slack),
+        "faverage": True,
+        "verbose": "ERROR",
+    }
+    values = np.full((*signal.data.shape[:2], len(bands)), np.nan)
+    for epoch, windows in enumerate(_welch_windows(signal)):
+        present = np.flatnonzero(~signal.missing[epoch])
+        if len(present) < 2:
+            continue
+        with _MNE_MESSAGES:
+            pairs = connectivity(windows[:, present], **options).get_data("dense")
+        # The library fills the lower triangle.
+        values[epoch, present] = (pairs.sum(axis=0) + pairs.sum(axis=1)) / (len(present) - 1)
+    return values
+
+
+def _welch_windows(signal: EpochSignal) -> Array:
+    """Cut each epoch as Welch does: (n_epochs, n_windows, n_channels, n_samples)."""
+    samples = round(signal.sfreq / signal.welch_frequencies[1])
+    windows = sliding_window_view(signal.data, samples, axis=-1)[:, :, :: samples - samples // 2]
+    if windows.shape[2] < 2:
+        raise InputError(
+            f"Connectivity needs several of Welch's windows ({samples / signal.sfreq:g} s) in an "
+            f"epoch of {signal.n_times / signal.sfreq:g} s: use longer epochs or shorter windows."
+        )
+    return windows.swapaxes(1, 2)
+
+
+def _alpha_outputs(settings: FeatureSettings) -> list[str]:
+    return ["alpha_asymmetry"] if "alpha" in settings.bands else []
+
+
+@register_feature("alpha_asymmetry", outputs=_alpha_outputs, of_pairs=True)
+def alpha_asymmetry(signal: EpochSignal) -> Array:
+    """Natural logarithm of the power in alpha, of which right minus left is taken."""
+    return np.log(signal.band_power("alpha"))
