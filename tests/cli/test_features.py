@@ -159,19 +159,15 @@ def test_help_shows_an_example():
 
 
 KILLED_AFTER_TWO = """
-import os, signal
-from idfsmec.features import _finish
-write_part, written = _finish.write_part, []
+import os, signal, sys
+from idfsmec.features import extract_to_file
+from idfsmec.recordings import read_manifest
 
-def write_and_die(path, features):
-    write_part(path, features)
-    written.append(path)
-    if len(written) == 2:
+def die(event):
+    if event.done == 2:
         os.kill(os.getpid(), signal.SIGKILL)
 
-_finish.write_part = write_and_die
-from idfsmec.cli import app
-app()
+extract_to_file(read_manifest(sys.argv[1]), sys.argv[2], progress=die)
 """
 
 
@@ -179,7 +175,7 @@ app()
 def test_a_killed_run_is_resumed_and_gives_the_same_table(study, output):
     arguments = ["features", str(study), "-o", str(output)]
     environment = os.environ | {"PYTHONPATH": str(SOURCE_TREE)}
-    killed = [sys.executable, "-c", KILLED_AFTER_TWO, *arguments]
+    killed = [sys.executable, "-c", KILLED_AFTER_TWO, str(study), str(output)]
     assert subprocess.run(killed, env=environment, check=False).returncode == -signal.SIGKILL
     assert not output.exists()
     parts = output.with_name(f".{output.name}.parts")
