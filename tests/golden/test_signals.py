@@ -154,7 +154,7 @@ def features_of_recordings(folder):
     made = api.extract_recording(raw)
     found["line"] = {"line_freq": made.line_freq, "line_amplitude": made.line_amplitude}
     found["facts"] = {
-        name: value for name, value in made.facts.items() if isinstance(value, int | float)
+        name: value for name, value in made.acquisition.items() if isinstance(value, int | float)
     }
     array = api.extract_recording(cut(make_signal(3)), sfreq=SFREQ, ch_names=CAP)
     found["array"] = array.X.iloc[:2, :20]
