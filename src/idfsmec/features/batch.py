@@ -130,8 +130,8 @@ class Extraction:
         n_subjects = table.subjects.groupby(table.y).nunique()
         epochs = table.y.value_counts()
         labels = ", ".join(
-            f"{label} ({count} subjects, {epochs[label]} epochs)"
-            for label, count in n_subjects.items()
+            f"{label} ({n_subjects[label]} subjects, {epochs[label]} epochs)"
+            for label in n_subjects.index
         )
         resumed = sum(outcome.status == "resumed" for outcome in self.outcomes)
         lines = [

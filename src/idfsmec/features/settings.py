@@ -311,7 +311,7 @@ class FeatureSettings:
             is_allowed, allowed = _TOML_KEYS[key]
             if not is_allowed(value):
                 raise InputError(f"{path}: {key} = {_to_toml(value)} is not {allowed}.")
-        given = {key: None if value == "off" else value for key, value in content.items()}
+        given: dict[str, Any] = {k: None if v == "off" else v for k, v in content.items()}
         try:
             return cls(**given)
         except InputError as error:
@@ -406,7 +406,7 @@ def _describe(feature: Feature) -> list[str]:
 
 
 def _is_number(value: Any, least: float = 0.0, *, above: bool = False) -> bool:
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return value > least if above else value >= least
 
