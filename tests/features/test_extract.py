@@ -12,9 +12,9 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 
-from idfsmec._columns import split_column
 from idfsmec.errors import InputError
 from idfsmec.features import Feature, FeatureExtractor, FeatureSettings, extract_features
+from idfsmec.table.columns import split_column
 
 NAMES = ["Fp1", "Fz", "Cz", "O2"]
 PLAIN = FeatureSettings(detect=False)

@@ -27,14 +27,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec._columns import join_column, split_column
 from idfsmec._files import check_writable, replacing
 from idfsmec._locks import locked
-from idfsmec._names import same_name
 from idfsmec._parallel import count_jobs, one_blas_thread, run_tasks
-from idfsmec._table_files import file_format, files_beside
-from idfsmec._table_reasons import NOT_RECORDED, cells_to_reasons
-from idfsmec._table_rows import CONDITION, EPOCH, ONSET, RECORDING, SESSION, described
 from idfsmec._warnings import heard, texts
 from idfsmec.errors import (
     ArgumentError,
@@ -54,6 +49,18 @@ from idfsmec.progress import Listener, Progress
 from idfsmec.recordings import Recording
 from idfsmec.recordings.recording import check_spelling
 from idfsmec.table import FeatureTable
+from idfsmec.table.checks import (
+    CONDITION,
+    EPOCH,
+    NOT_RECORDED,
+    ONSET,
+    RECORDING,
+    SESSION,
+    cells_to_reasons,
+    described,
+)
+from idfsmec.table.columns import join_column, same_name, split_column
+from idfsmec.table.files import file_format, files_beside
 
 ON_ERROR = ("raise", "skip")
 _ENDING = ".npz"

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec._columns import split_column
 from idfsmec._files import check_writable, replacing
-from idfsmec._table_rows import CONDITION, KNOWN, ONSET, RECORDING, SESSION
 from idfsmec._version import __version__
 from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.features.registry import FEATURES
 from idfsmec.table import FeatureTable
+from idfsmec.table.checks import CONDITION, KNOWN, ONSET, RECORDING, SESSION
+from idfsmec.table.columns import split_column
 
 BIDS_VERSION = "1.10.0"
 DESCRIPTION = "dataset_description.json"

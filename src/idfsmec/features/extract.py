@@ -14,7 +14,6 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from idfsmec._columns import join_column, split_column
 from idfsmec._parallel import available_threads
 from idfsmec._parameters import (
     CheckedEstimator,
@@ -30,6 +29,7 @@ from idfsmec.features.settings import FeatureSettings
 from idfsmec.features.signals import Signals, read_signals
 from idfsmec.missing import DetectionLimits, LineNoise, detect_missing, remove_line_noise, unusable
 from idfsmec.recordings import Recording
+from idfsmec.table.columns import join_column, split_column
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec._columns import SEPARATOR
 from idfsmec.errors import InputError
+from idfsmec.table.columns import SEPARATOR
 
 if TYPE_CHECKING:
     from idfsmec.features.epoch_signal import EpochSignal

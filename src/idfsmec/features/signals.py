@@ -14,8 +14,8 @@ from idfsmec.errors import InputError, RecordingError
 from idfsmec.features.epochs import EpochGrid, epoch_grid
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.missing import observed_from_annotations, observed_from_bads
-from idfsmec.montage import EXTRA_NAMES, channel_positions, plan_channels, standard_name
 from idfsmec.recordings import Recording, channel_plan, find_boundaries, montage_name, prepare_raw
+from idfsmec.table.positions import EXTRA_NAMES, channel_positions, plan_channels, standard_name
 
 if TYPE_CHECKING:
     import mne
