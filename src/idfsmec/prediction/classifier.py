@@ -21,9 +21,8 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from idfsmec._columns import observed_channels
 from idfsmec._groups import warn_of_split_people
-from idfsmec._jobs import one_blas_thread
+from idfsmec._parallel import one_blas_thread
 from idfsmec._parameters import (
     Constraints,
     SequenceOf,
@@ -37,6 +36,7 @@ from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
 from idfsmec.selection.idfsmec.engine import Engine
 from idfsmec.selection.idfsmec.fits import Fits
 from idfsmec.solver import Scaling
+from idfsmec.table.columns import observed_channels
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

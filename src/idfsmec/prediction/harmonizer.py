@@ -22,10 +22,10 @@ from idfsmec._parameters import (
     checks_parameters,
     integer,
 )
-from idfsmec._table_checks import SITE
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.solver.sites import common_location, site_effects, site_moments
 from idfsmec.table import FeatureTable
+from idfsmec.table.checks import SITE
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -190,7 +190,7 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         self.coef_ = _covariate_effects(values[rows], member[rows], numbers[rows])
         explained = numbers @ self.coef_
         moments = site_moments((values - explained)[rows], member[rows], n_sites)
-        shares = np.bincount(member[rows], minlength=n_sites)
+        shares = np.bincount(member[rows], minlength=n_sites).astype(np.float64)
         self.mean_, self.scale_ = common_location(*moments, shares)
         self.shift_ = np.zeros((n_sites, values.shape[1]))
         self.stretch_ = np.ones_like(self.shift_)
@@ -294,8 +294,8 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
 
     def _effects(self, residuals: Array) -> tuple[Array, Array]:
         """Shift and stretch of a site with these samples."""
-        moments = site_moments(residuals, np.zeros(len(residuals), dtype=np.intp), 1)
-        shift, variance = site_effects(*(part[0] for part in moments), self.empirical_bayes)
+        count, mean, squares = site_moments(residuals, np.zeros(len(residuals), dtype=np.intp), 1)
+        shift, variance = site_effects(count[0], mean[0], squares[0], self.empirical_bayes)
         return shift, np.sqrt(variance)
 
     def _reference_samples(self, y: ArrayLike | None, n_samples: int) -> NDArray[np.bool_]:

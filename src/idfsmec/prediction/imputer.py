@@ -20,8 +20,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from idfsmec._columns import SEPARATOR, channel_codes, channel_columns, observed_channels
-from idfsmec._jobs import one_blas_thread
+from idfsmec._parallel import one_blas_thread
 from idfsmec._parameters import (
     CheckedEstimator,
     Constraints,
@@ -32,6 +31,7 @@ from idfsmec._parameters import (
 )
 from idfsmec.solver import Scaling
 from idfsmec.solver.scaling import FAR
+from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns, observed_channels
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -46,6 +46,8 @@ _N_FOLDS, _FOLDS_USED, _SAMPLES_USED = 5, 3, 2000
 _STEPS = (0.7548776662466927, 0.5698402909980532)
 # From this size on, Lanczos iterations find a few eigenvectors sooner than a decomposition.
 _ITERATE_FROM = 500
+# Added to the diagonal of the system of splines.
+_REGULARIZATION = 1e-5
 
 
 class ChannelImputer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
@@ -326,7 +328,7 @@ class FactorModel:
             toward = values.T @ means
             penalty = ridge * model.noise + 1e-9  # a channel nobody has must stay solvable
             system = grams + penalty[:, None, None] * np.eye(n_factors)
-            loadings = np.linalg.solve(system, toward[:, :, None])[:, :, 0]
+            loadings = np.asarray(np.linalg.solve(system, toward[:, :, None])[:, :, 0], np.float64)
             left = squares - np.einsum("dq,dq->d", toward + penalty[:, None] * loadings, loadings)
             noise = np.divide(left, counts, out=np.ones(n_features), where=counts > 0)
             model = cls(loadings, np.maximum(noise, min_noise), channel)
@@ -344,7 +346,7 @@ class FactorModel:
         )
         precision = observed[first].astype(np.float64) @ self.per_channel(products)
         precision = precision.reshape(len(first), n_factors, n_factors) + np.eye(n_factors)
-        covariances = np.linalg.inv(precision)[pattern]
+        covariances = np.asarray(np.linalg.inv(precision), np.float64)[pattern]
         return np.einsum("nqr,nr->nq", covariances, values @ weights), covariances
 
     def factors(self, values: Array, observed: Mask) -> Array:
@@ -411,12 +413,6 @@ class ScalpSplines(TransformerMixin, CheckedEstimator):
         Directions of the electrodes from the centre of the head. A channel without one (NaN) takes
         no part and is imputed as 0, and so are samples without any channel; without ``positions``
         every missing value becomes 0.
-    stiffness : int, default=4
-        Of the splines; 4 is usual.
-    n_terms : int, default=50
-        Legendre polynomials that are summed.
-    regularization : float, default=1e-5
-        Added to the diagonal of the system that is solved.
 
     Examples
     --------
@@ -431,9 +427,6 @@ class ScalpSplines(TransformerMixin, CheckedEstimator):
         "channels": ["array-like", None],
         "features": ["array-like", None],
         "positions": ["array-like", None],
-        "stiffness": [integer(2)],
-        "n_terms": [integer(1)],
-        "regularization": [number(0)],
     }
 
     def __init__(
@@ -441,17 +434,10 @@ class ScalpSplines(TransformerMixin, CheckedEstimator):
         channels: ArrayLike | None = None,
         features: ArrayLike | None = None,
         positions: ArrayLike | None = None,
-        *,
-        stiffness: int = 4,
-        n_terms: int = 50,
-        regularization: float = 1e-5,
     ) -> None:
         self.channels = channels
         self.features = features
         self.positions = positions
-        self.stiffness = stiffness
-        self.n_terms = n_terms
-        self.regularization = regularization
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -469,10 +455,10 @@ class ScalpSplines(TransformerMixin, CheckedEstimator):
         self._channels = np.asarray(self.channels)
         n_columns = checked.shape[1]
         features = np.zeros(n_columns) if self.features is None else np.asarray(self.features)
-        known = np.isfinite(positions).all(axis=1)
+        known = np.asarray(np.isfinite(positions).all(axis=1))
         directions = np.where(known[:, None], positions, 0.0)
         directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-12)
-        self._splines = spherical_splines(directions @ directions.T, self.stiffness, self.n_terms)
+        self._splines = spherical_splines(directions @ directions.T)
         usable = known[self._channels]
         self._maps = [np.flatnonzero((features == name) & usable) for name in np.unique(features)]
         return self
@@ -500,7 +486,7 @@ class ScalpSplines(TransformerMixin, CheckedEstimator):
         size = observed.size
         system = np.ones((size + 1, size + 1))
         system[:size, :size] = self._splines[np.ix_(from_, from_)]
-        system[range(size), range(size)] += self.regularization
+        system[range(size), range(size)] += _REGULARIZATION
         system[size, size] = 0.0
         targets = np.column_stack([self._splines[np.ix_(to, from_)], np.ones(missing.size)])
         # The system is symmetric: solving for the targets gives the weights of the values.

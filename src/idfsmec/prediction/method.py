@@ -12,9 +12,9 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.utils.metaestimators import available_if
 
-from idfsmec._columns import observed_channels
 from idfsmec.selection.linear_svm import by_class
 from idfsmec.solver import Scaling
+from idfsmec.table.columns import observed_channels
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

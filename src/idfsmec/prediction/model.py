@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from idfsmec._columns import split_column
 from idfsmec._files import replacing
 from idfsmec._version import __version__
 from idfsmec.errors import ExistingFileError, InputError
@@ -33,6 +32,7 @@ from idfsmec.prediction.classifier import IDFSMECClassifier
 from idfsmec.prediction.harmonizer import SiteHarmonizer, harmonize_sites, learn_sites
 from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.table import FeatureTable
+from idfsmec.table.columns import split_column
 
 Array = NDArray[np.float64]
 

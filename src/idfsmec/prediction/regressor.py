@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.model_selection import GroupKFold
 
 from idfsmec._groups import groups_of, warn_of_split_people
-from idfsmec._jobs import one_blas_thread
+from idfsmec._parallel import one_blas_thread
 from idfsmec._parameters import checks_parameters
 from idfsmec.prediction.classifier import ALPHAS, ImputedLinear, subject_codes
 from idfsmec.selection import RankingSelector

@@ -14,16 +14,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from idfsmec._columns import channel_columns, join_column, observed_channels, split_column
 from idfsmec.errors import InputError
 from idfsmec.features import extract_table
-from idfsmec.montage import standard_name
 from idfsmec.prediction.harmonizer import harmonize_new
 from idfsmec.prediction.model import Model
 from idfsmec.progress import Listener
 from idfsmec.recordings import Recording
 from idfsmec.recordings.reading import FileLoader, files_of
 from idfsmec.table import FeatureTable
+from idfsmec.table.columns import channel_columns, join_column, observed_channels, split_column
+from idfsmec.table.positions import standard_name
 
 Array = NDArray[np.float64]
 

@@ -58,7 +58,7 @@ def common_location(
     location, scale : ndarray of shape (n_features,)
         The scale is 0 for a feature that does not vary within sites.
     """
-    weights = np.where(count > 0, np.asarray(shares, dtype=np.float64)[:, None], 0.0)
+    weights = np.where(count > 0, shares[:, None], 0.0)
     total, n = weights.sum(axis=0), np.maximum(count.sum(axis=0), 1)
     location = np.sum(weights * mean, axis=0) / np.where(total > 0, total, 1.0)
     scale = np.sqrt(squares.sum(axis=0) / n)
