@@ -1,7 +1,3 @@
 """Moved to idfsmec.table.columns; here until all imports are."""
 
-import sys
-
-from idfsmec.table import columns
-
-sys.modules[__name__] = columns
+from idfsmec.table.columns import *  # noqa: F403

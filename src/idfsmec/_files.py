@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside and renamed, safe to open in a spreadsheet."""
+"""Files that are whole or not there, locks that die with their process, cells that do not run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import glob
 import hashlib
 import os
 import platform
+import sqlite3
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,21 +14,46 @@ from pathlib import Path
 
 import pandas as pd
 
-from idfsmec._system import is_running
 from idfsmec.errors import InputError
 
 # What Excel, LibreOffice and Google Sheets take for the beginning of a formula, also full-width.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+# What SQLite says of a disk that is full or closed; anything else is about what is in the file.
+_DISK = (
+    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN),
+    *(sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
+)
 
 
-_LONG = 120
+@contextmanager
+def replacing(*paths: Path) -> Iterator[list[Path]]:
+    """Give names to write to; they replace ``paths`` only when everything went well."""
+    paths[0].parent.mkdir(parents=True, exist_ok=True)
+    temporaries = [_beside(path, os.getpid()) for path in paths]
+    try:
+        yield temporaries
+        for temporary in temporaries:
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())  # or a power cut could leave the name without the bytes
+        for temporary, path in zip(temporaries, paths, strict=True):
+            os.replace(temporary, path)  # noqa: PTH105 - the atomic one, by its name
+            _sweep(path)
+    except OSError as error:
+        # Say which file it was: that the disk is full helps little.
+        if error.errno is None:
+            raise OSError(f"{paths[-1]}: {error}") from error
+        raise OSError(error.errno, error.strerror or str(error), str(paths[-1])) from error
+    finally:
+        for temporary in temporaries:
+            with suppress(OSError):  # a disk closed for writing must not hide what went wrong
+                temporary.unlink(missing_ok=True)
 
 
 def _beside(path: Path, process: int | str, unique: str | None = None) -> Path:
     """Name a file beside another by the machine and the process that writes it."""
     machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
     name = path.name
-    if len(name.encode()) > _LONG:  # file systems take 255 bytes; the ending says how to write
+    if len(name.encode()) > 120:  # file systems take 255 bytes; the ending says how to write
         name = f"{hashlib.sha256(name.encode()).hexdigest()[:16]}{name[-16:]}"
     return path.with_name(f".{machine}-{process}-{unique or uuid.uuid4().hex}.{name}")
 
@@ -36,22 +62,22 @@ def _sweep(path: Path) -> None:
     """Remove what a killed process of this machine left beside a file."""
     pattern = _beside(Path(glob.escape(path.name)), "*", "*").name
     for left in path.parent.glob(pattern):
-        number = left.name.split("-")[1]
-        if number.isdigit() and not is_running(int(number)):
+        process = left.name.split("-")[1]
+        if process.isdigit() and not _is_running(int(process)):
             left.unlink(missing_ok=True)
 
 
-def naming(error: OSError, path: Path) -> OSError:
-    """Say which file it was: a full disk alone does not help anybody.
-
-    Examples
-    --------
-    >>> str(naming(OSError(28, "No space left on device"), Path("table.csv")))
-    "[Errno 28] No space left on device: 'table.csv'"
-    """
-    if error.errno is None:
-        return OSError(f"{path}: {error}")
-    return OSError(error.errno, error.strerror or str(error), str(path))
+def _is_running(process: int) -> bool:
+    """Return whether there is a process with this number; unknown counts as yes."""
+    if os.name != "posix":  # elsewhere one cannot ask for a process without harming it
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # somebody else's
+    return True
 
 
 def check_writable(*paths: Path) -> None:
@@ -67,7 +93,9 @@ def check_writable(*paths: Path) -> None:
     ...     list(Path(folder).iterdir())
     []
     """
-    for path in (one for one in paths if one.name):
+    for path in paths:
+        if not path.name:
+            continue
         folder = path.absolute().parent
         try:
             with suppress(FileNotFoundError):
@@ -78,34 +106,82 @@ def check_writable(*paths: Path) -> None:
             probe.touch(exist_ok=False)
             probe.unlink()
         except OSError as error:
-            raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> InputError:
-    name = str(path) if len(str(path)) < 200 else f"{str(path)[:60]}..."
-    reason = error.strerror or type(error).__name__
-    return InputError(f"{name}: cannot be written there ({reason}): give another name or folder.")
+            name = str(path) if len(str(path)) < 200 else f"{str(path)[:60]}..."
+            reason = error.strerror or type(error).__name__
+            raise InputError(
+                f"{name}: cannot be written there ({reason}): give another name or folder."
+            ) from error
 
 
 @contextmanager
-def replacing(*paths: Path) -> Iterator[list[Path]]:
-    """Give names to write to; they replace ``paths`` only when everything went well."""
-    paths[0].parent.mkdir(parents=True, exist_ok=True)
-    beside = [_beside(path, os.getpid()) for path in paths]
+def naming_disk(path: Path) -> Iterator[None]:
+    """Say which file it was when the disk under SQLite is full or closed."""
     try:
-        yield beside
-        for temporary in beside:
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())  # or a power cut could leave the name without the bytes
-        for temporary, path in zip(beside, paths, strict=True):
-            os.replace(temporary, path)  # noqa: PTH105 - the atomic one, by its name
-            _sweep(path)
-    except OSError as error:
-        raise naming(error, paths[-1]) from error
+        yield
+    except sqlite3.Error as error:
+        if is_of_the_disk(error):
+            raise OSError(f"{path}: {error}; what was finished before is kept") from error
+        raise
+
+
+def is_of_the_disk(error: sqlite3.Error) -> bool:
+    """Return whether an error is about the disk, not about what is in the file."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK
+
+
+def take_lock(path: Path, busy: str) -> sqlite3.Connection:
+    """Hold an exclusive lock until the connection is closed or the process ends, however it ends.
+
+    Parameters
+    ----------
+    path : Path
+        A file of its own for the lock.
+    busy : str
+        What to say if another process holds it.
+    """
+    with naming_disk(path):
+        lock = sqlite3.connect(path, timeout=0, isolation_level=None)
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            lock.close()
+            if is_of_the_disk(error):
+                raise
+            if not _can_lock(path):
+                busy = (
+                    f"{path.parent}: files cannot be locked there, so nothing would keep two runs "
+                    "from writing at once; choose a folder on a disk of this machine"
+                )
+            raise InputError(busy) from None
+    return lock
+
+
+def _can_lock(path: Path) -> bool:
+    """Return whether the file system knows locks: some on a network say "busy" to everybody."""
+    trial = path.with_name(f".{uuid.uuid4().hex}.{path.name}")
+    lock = sqlite3.connect(trial, timeout=0, isolation_level=None)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError:
+        return False
     finally:
-        for temporary in beside:
-            with suppress(OSError):  # a disk closed for writing must not hide what went wrong
-                temporary.unlink(missing_ok=True)
+        lock.close()
+        trial.unlink(missing_ok=True)
+    return True
+
+
+@contextmanager
+def locked(path: Path, busy: str) -> Iterator[None]:
+    """Hold a lock for a while; its folder is made, and removed if nothing else is in it then."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = take_lock(path, busy)
+    try:
+        yield
+    finally:
+        lock.close()
+        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.parent.rmdir()
 
 
 def neutralise(frame: pd.DataFrame) -> pd.DataFrame:
@@ -131,9 +207,9 @@ def neutralise(frame: pd.DataFrame) -> pd.DataFrame:
     1  '=HYPERLINK(A1)    2.0
     """
     safe = frame.copy()
-    for place, kind in enumerate(safe.dtypes):
-        if not (pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind)):
-            safe.isetitem(place, [_plain(cell) for cell in safe.iloc[:, place]])
+    for position, dtype in enumerate(safe.dtypes):
+        if not pd.api.types.is_numeric_dtype(dtype):  # booleans are
+            safe.isetitem(position, [_plain(cell) for cell in safe.iloc[:, position]])
     safe.columns = pd.Index([_plain(name) for name in safe.columns])
     return safe
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from idfsmec._files import _is_running as is_running  # noqa: F401
 from idfsmec.errors import InputError
 
 #: Seconds between two looks whether the parent is still there.
@@ -29,25 +30,6 @@ _PATIENCE = 5.0
 _TIGHT = 4 << 30
 # With less, libraries end the process where they cannot start a thread, or wait for ever.
 _LEAST = 1 << 30
-
-
-def is_running(process: int) -> bool:
-    """Whether there is a process with this number; unknown counts as yes.
-
-    Examples
-    --------
-    >>> is_running(os.getpid())
-    True
-    """
-    if os.name != "posix":  # elsewhere one cannot ask for a process without harming it
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True  # somebody else's
-    return True
 
 
 def can_remove_open_files() -> bool:

@@ -472,3 +472,52 @@ def holm(p_values: ArrayLike) -> Floats:
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(steps, 1)
     return adjusted
+
+
+#: From this share of the classes' difference on, sites and labels are called confounded.
+CONFOUNDED = 0.25
+
+
+def site_confounding(counts: ArrayLike) -> float:
+    """Return how much of the difference between classes lies between sites, from 0 to 1.
+
+    It is the share of the labels' variance that sites explain (for two classes R squared, for
+    more Goodman and Kruskal's tau). Taking out the sites' means takes out as much of what the
+    classes differ by.
+
+    Parameters
+    ----------
+    counts : array-like of shape (n_sites, n_classes)
+        Subjects or samples of each site and class.
+
+    Examples
+    --------
+    >>> site_confounding([[3, 1], [1, 3]])
+    0.25
+    """
+    table = np.asarray(counts, dtype=np.float64)
+    table = table[table.sum(axis=1) > 0]
+    sizes = table.sum(axis=1)
+    spread = 1 - np.sum((table.sum(axis=0) / table.sum()) ** 2)
+    within = sizes / table.sum() @ (1 - np.sum((table / sizes[:, None]) ** 2, axis=1))
+    return float(1 - within / spread) if spread > 0 else 0.0
+
+
+def count_by_site(sites: ArrayLike, y: ArrayLike) -> Floats:
+    """Return the number of samples of each site and class, for :func:`site_confounding`."""
+    rows = np.unique(np.asarray(sites), return_inverse=True)[1]
+    columns = np.unique(np.asarray(y), return_inverse=True)[1]
+    counts = np.zeros((rows.max() + 1, columns.max() + 1))
+    np.add.at(counts, (rows, columns), 1)
+    return counts
+
+
+def describe_confounding(share: float) -> str:
+    """Return a warning, or nothing where sites have their share of each class."""
+    if share < CONFOUNDED:
+        return ""
+    return (
+        f"site and label are confounded: {100 * share:.0f} % of the difference between classes "
+        "lies between sites, and harmonizing removes it together with the sites' effects. See "
+        "what idfsmec audit says of the table, and compare with no harmonizing."
+    )

@@ -1,7 +1,3 @@
 """Moved to idfsmec.table.positions; here until all imports are."""
 
-import sys
-
-from idfsmec.table import positions
-
-sys.modules[__name__] = positions
+from idfsmec.table.positions import *  # noqa: F403

@@ -1,15 +1,17 @@
-"""Progress of long work: events that the library emits and somebody else shows."""
+"""Progress and warnings of long work: what the library tells, and somebody else shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One step of a long piece of work.
+    """Describe one step of a long piece of work.
 
     Parameters
     ----------
@@ -20,7 +22,7 @@ class Progress:
     total : int or None
         How many there are, if that is known.
     item : object, optional
-        What ended: a recording's outcome, a unit and its result.
+        What ended: a recording's outcome, a task and its result.
     plan : object, optional
         What the work consists of, told when it begins.
 
@@ -42,12 +44,12 @@ class Progress:
         return self.done / self.total if self.total else None
 
 
-#: What functions that take long call with each step; None wants to hear nothing.
+#: Called by functions that take long with each step.
 Listener = Callable[[Progress], None]
 
 
 class Steps:
-    """Pieces of one task, counted as they end.
+    """Count the pieces of one task as they end.
 
     Parameters
     ----------
@@ -84,3 +86,31 @@ class Steps:
     def _tell(self) -> None:
         if self._listener is not None:
             self._listener(Progress(self._task, self._count, self._total))
+
+
+# Libraries tell programmers with these what they will change; whoever runs a study cannot help it.
+_FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, ResourceWarning)
+
+
+@contextmanager
+def collect_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect what is warned about inside the block, but for what only programmers need.
+
+    Examples
+    --------
+    >>> with collect_warnings() as caught:
+    ...     warnings.warn("the  reference is flat")
+    ...     warnings.warn("use another function", DeprecationWarning)
+    >>> warning_texts(caught)
+    ['the reference is flat']
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for category in _FOR_PROGRAMMERS:
+            warnings.simplefilter("ignore", category)
+        yield caught
+
+
+def warning_texts(caught: list[warnings.WarningMessage]) -> list[str]:
+    """Return each text once, in one line, in the order of their first coming."""
+    return list(dict.fromkeys(" ".join(str(item.message).split()) for item in caught))

@@ -98,7 +98,7 @@ def entangled():
 
 def test_where_site_and_label_go_together_it_warns_and_the_page_does(tmp_path):
     table = entangled()
-    with pytest.warns(UserWarning, match=r"entangled: .* % of the difference.*idfsmec audit"):
+    with pytest.warns(UserWarning, match=r"confounded: .* % of the difference.*idfsmec audit"):
         accuracy(table, tmp_path, methods=["IDFS-MEC"], protocol=ALIKE, n_jobs=1)
     titles = [one["title"] for one in summarise(Results.read(tmp_path))["warnings"]]
     assert "Hospital and label are entangled: table" in titles

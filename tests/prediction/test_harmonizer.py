@@ -188,7 +188,7 @@ def test_warns_where_sites_have_one_class_alone(mixed, recwarn):
         y = np.where(np.arange(SITES.size) % 2, "MDD", "HC")
     SiteHarmonizer().fit(make_samples(), y, sites=SITES)
     messages = [str(warning.message) for warning in recwarn]
-    assert [("entangled" in m, "idfsmec.evaluation.audit" in m) for m in messages] == (
+    assert [("confounded" in m, "idfsmec audit" in m) for m in messages] == (
         [] if mixed else [(True, True)]
     )
 

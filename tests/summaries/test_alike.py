@@ -70,5 +70,5 @@ def test_it_warns_where_site_and_label_are_entangled():
         summarise(one, min_people=1, labels=["HC", "MDD"])
         for one in tables(X[kept], y[kept], names[kept], code[kept])
     ]
-    with pytest.warns(UserWarning, match="entangled: 100 %"):
+    with pytest.warns(UserWarning, match="confounded: 100 %"):
         IDFSMEC().fit_summaries(shared, harmonize=True)

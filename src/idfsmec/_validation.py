@@ -1,0 +1,327 @@
+"""Check parameters of estimators; find groups, folds and seeds.
+
+The only module that touches scikit-learn's own, not quite public, checks. An estimator derives
+from :class:`CheckedEstimator`, says in ``_parameter_constraints`` what each parameter may be, and
+decorates its ``fit`` with :func:`checks_parameters`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from numbers import Integral, Real
+from typing import Any, ClassVar, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    InvalidParameterError,
+    RealNotInt,
+    StrOptions,
+    make_constraint,
+    validate_parameter_constraints,
+)
+from sklearn.utils.validation import check_consistent_length
+
+__all__ = [
+    "N_JOBS",
+    "CheckedEstimator",
+    "Constraints",
+    "HasMethods",
+    "InvalidParameterError",
+    "RandomState",
+    "SequenceOf",
+    "StrOptions",
+    "as_generator",
+    "assign_folds",
+    "check_parameters",
+    "checks_parameters",
+    "derive_seed",
+    "folds_of_digests",
+    "fraction",
+    "groups_of",
+    "integer",
+    "number",
+    "warn_without_groups",
+]
+
+#: Name of an index that says which subject each row comes from.
+SUBJECT = "subject"
+RandomState = int | np.random.Generator | np.random.RandomState | None
+#: From a parameter's name to what it may be, any one of a list, as scikit-learn writes it: what
+#: the functions and classes of this module give, ``"boolean"``, ``"array-like"``,
+#: ``"random_state"``, ``"verbose"``, ``"cv_object"``, ``callable``, a type, or None.
+Constraints = Mapping[str, list[Any]]
+
+_Fit = TypeVar("_Fit", bound=Callable[..., Any])
+
+
+class _Number(Interval):
+    """An interval that True and False are not in."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return not isinstance(val, bool) and super().is_satisfied_by(val)
+
+
+def integer(low: int, high: int | None = None) -> Interval:
+    """A whole number from ``low`` to ``high``, both included; no bool.
+
+    Examples
+    --------
+    >>> print(integer(1))
+    an int in the range [1, inf)
+    """
+    return _Number(Integral, low, high, closed="left" if high is None else "both")
+
+
+def number(low: float | None, high: float | None = None, *, closed: str = "neither") -> Interval:
+    """A finite number between ``low`` and ``high`` (None: no bound); no NaN, no bool.
+
+    Parameters
+    ----------
+    low, high : float or None
+        The bounds.
+    closed : {"neither", "left", "right", "both"}, default="neither"
+        Which of the bounds are allowed themselves.
+
+    Examples
+    --------
+    >>> print(number(0))
+    a float in the range (0.0, inf)
+    >>> print(number(0, 1, closed="both"))
+    a float in the range [0.0, 1.0]
+    """
+    return _Number(Real, low, high, closed=closed)
+
+
+def fraction() -> Interval:
+    """A float above 0 and at most 1.0; the integer 1 is a count.
+
+    Examples
+    --------
+    >>> print(fraction())
+    a float in the range (0.0, 1.0]
+    """
+    return _Number(RealNotInt, 0, 1, closed="right")
+
+
+#: Workers as joblib counts them: any whole number but 0, or None.
+N_JOBS = [integer(1), _Number(Integral, None, -1, closed="right"), None]
+
+
+class SequenceOf(HasMethods):
+    """At least one item, each of which is allowed by one of the constraints.
+
+    Examples
+    --------
+    >>> several = SequenceOf(integer(1), fraction())
+    >>> [several.is_satisfied_by(value) for value in ([5, 0.5], (5, True), [], 5, "5")]
+    [True, False, False, False, False]
+    >>> print(several)
+    a sequence of an int in the range [1, inf) or a float in the range (0.0, 1.0]
+    """
+
+    def __init__(self, *constraints: Any) -> None:
+        super().__init__(["__len__", "__iter__"])
+        self.constraints = [make_constraint(constraint) for constraint in constraints]
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        if isinstance(val, str | Mapping) or not super().is_satisfied_by(val):
+            return False
+        return len(val) > 0 and all(
+            any(constraint.is_satisfied_by(item) for constraint in self.constraints)
+            for item in val
+        )
+
+    def __str__(self) -> str:
+        return f"a sequence of {' or '.join(map(str, self.constraints))}"
+
+
+class CheckedEstimator(BaseEstimator):
+    """An estimator that declares its parameters.
+
+    A class says in ``_parameter_constraints`` what it adds to its parents' parameters or changes
+    of them; theirs need not be repeated.
+
+    Examples
+    --------
+    >>> class Shrinker(CheckedEstimator):
+    ...     _parameter_constraints = {"ridge": [number(0)]}
+    ...     def __init__(self, ridge=1.0):
+    ...         self.ridge = ridge
+    ...     @checks_parameters
+    ...     def fit(self, X, y=None):
+    ...         return self
+    >>> Shrinker(ridge=-1).fit([[0.0]])
+    Traceback (most recent call last):
+        ...
+    sklearn.utils._param_validation.InvalidParameterError: The 'ridge' parameter of Shrinker must \
+be a float in the range (0.0, inf). Got -1 instead.
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        declared: dict[str, list[Any]] = {}
+        for parent in reversed(cls.__mro__):
+            declared |= vars(parent).get("_parameter_constraints", {})
+        cls._parameter_constraints = declared
+
+
+def checks_parameters(fit: _Fit) -> _Fit:
+    """Check the estimator's parameters before this method runs."""
+    # Estimators within the estimator check theirs too: a user may have given them.
+    return cast(_Fit, _fit_context(prefer_skip_nested_validation=False)(fit))
+
+
+def check_parameters(owner: str, constraints: Constraints, values: Mapping[str, Any]) -> None:
+    """Refuse values that are not allowed; for what is not set on an estimator.
+
+    Parameters
+    ----------
+    owner : str
+        Whose parameters they are, for the message.
+    constraints : mapping of str to list
+        What each may be; a value without an entry is not checked.
+    values : mapping of str to object
+
+    Raises
+    ------
+    ValueError
+        Names the parameter, what is allowed and what was given.
+
+    Examples
+    --------
+    >>> check_parameters("idfs_path", {"lams": [SequenceOf(number(0))]}, {"lams": [1.0, 10.0]})
+    """
+    validate_parameter_constraints(constraints, values, caller_name=owner)
+
+
+def groups_of(X: Any, groups: ArrayLike | None) -> NDArray | None:
+    """Return the groups of samples: those given, or else what an index named "subject" says.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Before it is turned into an array. scikit-learn's splitters keep the index of a DataFrame,
+        so groups reach estimators inside ``cross_val_score`` and ``GridSearchCV`` too.
+    groups : array-like of shape (n_samples,) or None
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or None
+        None if there is neither.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> index = pd.Index(["ann", "ann", "bob"], name="subject")
+    >>> groups_of(pd.DataFrame({"Cz__alpha": [1.0, 2.0, 3.0]}, index=index), None).tolist()
+    ['ann', 'ann', 'bob']
+    >>> groups_of(np.zeros((3, 1)), None) is None
+    True
+    """
+    if groups is not None:
+        check_consistent_length(X, groups)
+        return np.asarray(groups)
+    index = getattr(X, "index", None)
+    if SUBJECT not in (getattr(index, "names", None) or ()):
+        return None
+    return np.asarray(X.index.get_level_values(SUBJECT))
+
+
+_warned: set[str] = set()
+
+
+def warn_without_groups(owner: str, stacklevel: int = 3) -> None:
+    """Warn, once for every kind of estimator, that inner folds may split subjects.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the estimator.
+    stacklevel : int
+        As of ``warnings.warn``; the default points at who called the caller.
+    """
+    if owner in _warned:
+        return
+    _warned.add(owner)
+    warnings.warn(
+        f"{owner} got no groups: if several samples come from one subject, inner folds split the "
+        "subject and what they choose is optimistic. Give groups, or an index named "
+        f'"{SUBJECT}"; groups=range(n_samples) says that every sample is a subject.',
+        UserWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def assign_folds(names: ArrayLike, n_folds: int, n_repeats: int = 1) -> NDArray[np.intp]:
+    """Assign subjects to folds by their names alone, so that tables that share no rows agree.
+
+    The fold is eight bytes of the SHA-256 of the name, as text, modulo ``n_folds``: the first
+    eight for the first repeat, the next for the second. For half as many folds it is the same
+    fold modulo that number.
+
+    Parameters
+    ----------
+    names : array-like of shape (n_samples,)
+    n_folds : int
+    n_repeats : int
+        Assignments, each with other subjects in a fold; 4 at most.
+
+    Returns
+    -------
+    ndarray of shape (n_repeats, n_samples)
+
+    Examples
+    --------
+    >>> assign_folds(["ann", "bob", "ann", "eve"], 4).tolist()
+    [[2, 2, 2, 3]]
+    """
+    subjects, member = np.unique(np.asarray(names).astype(str), return_inverse=True)
+    digests = [sha256(name.encode()).digest() for name in subjects.tolist()]
+    return folds_of_digests(digests, n_folds, n_repeats)[:, member]
+
+
+def folds_of_digests(
+    digests: Sequence[bytes], n_folds: int, n_repeats: int = 1
+) -> NDArray[np.intp]:
+    """Assign subjects to folds by the SHA-256 of their names; see :func:`assign_folds`."""
+    numbers = np.frombuffer(b"".join(digests), dtype=">u8").reshape(-1, 4)
+    return (numbers[:, :n_repeats].T % np.uint64(n_folds)).astype(np.intp)
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Return the Generator that ``random_state`` stands for.
+
+    Parameters
+    ----------
+    random_state : int, Generator, RandomState or None
+        A whole number gives the same stream each time, a Generator is used (and advanced) as it
+        is, a RandomState supplies the seed, None is different on every call.
+
+    Examples
+    --------
+    >>> bool(as_generator(7).integers(100) == as_generator(7).integers(100))
+    True
+    """
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    return np.random.default_rng(random_state)
+
+
+def derive_seed(purpose: str, *coordinates: object) -> int:
+    """Derive a seed from where a task lies in the grid, never from data or from order.
+
+    Examples
+    --------
+    >>> derive_seed("gaps", "random", 0.1, 0, 3) == derive_seed("gaps", "random", 0.1, 0, 3)
+    True
+    """
+    text = "\x1f".join([purpose, *(repr(value) for value in coordinates)])
+    return int.from_bytes(sha256(text.encode()).digest()[:4], "big") // 2
