@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from idfsmec._system import Stopped, stopping_on_signals
 from idfsmec._workers import run_in_processes, shared_folder
+from idfsmec.cli.signals import Stopped, stopping_on_signals
 from idfsmec.evaluation.store import Store
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -136,7 +136,7 @@ def test_workers_end_soon_after_their_parent_was_killed(small_table, tmp_path):
 #: A lock that the main thread waits for in C: Python does not hear signals meanwhile.
 STUCK = """
 import ctypes
-from idfsmec._system import stopping_on_signals
+from idfsmec.cli.signals import stopping_on_signals
 from idfsmec.cli._console import print_plainly
 c, lock = ctypes.CDLL(None), ctypes.create_string_buffer(256)
 c.pthread_mutex_init(lock, None)

@@ -17,8 +17,8 @@ import typer
 from typer.core import TyperGroup
 
 import idfsmec
-from idfsmec._system import spare_address_space, stopping_on_signals
 from idfsmec.cli._console import print_error, print_plainly, print_without_memory
+from idfsmec.cli.signals import spare_address_space, stopping_on_signals
 from idfsmec.errors import InputError
 
 #: What Typer raises for bad usage; where it lives differs between versions of Typer.
