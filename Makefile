@@ -14,7 +14,7 @@ help:
 	@echo "make test-lowest   run it with the lowest versions that pyproject.toml allows"
 	@echo "make test-prerelease   run it with the newest versions, also those not released yet"
 	@echo "make coverage   run it and say which lines and branches it does not reach"
-	@echo "make lint   ruff, mypy and codespell"
+	@echo "make lint   ruff, mypy, import-linter and codespell"
 	@echo "make bench  time idfsmec against its peers, half an hour; BENCH=grid for one of them"
 	@echo "make bench-compare REF=main   time this tree against a revision"
 	@echo "make fuzz   throw random bytes at the text readers for a minute"
@@ -81,6 +81,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
 
 # One or a few of them: make bench BENCH="grid fastest" (the page keeps its other sections)
