@@ -5,12 +5,13 @@ BIN    := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 # Known-good versions, so that a dependency's new release never breaks a fresh clone.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-fast test-lowest test-prerelease coverage lint bench bench-compare fuzz audit docs links package clean
+.PHONY: help demo test test-fast test-long test-lowest test-prerelease coverage lint bench bench-compare fuzz audit docs links package clean
 
 help:
 	@echo "make demo   see what idfsmec does, no data needed"
 	@echo "make test   run the test suite, a few minutes"
-	@echo "make test-fast   leave out what takes long, under two minutes"
+	@echo "make test-fast   leave out what takes more than seconds, under two minutes"
+	@echo "make test-long   run only the long trials: kills, full disks, little memory"
 	@echo "make test-lowest   run it with the lowest versions that pyproject.toml allows"
 	@echo "make test-prerelease   run it with the newest versions, also those not released yet"
 	@echo "make coverage   run it and say which lines and branches it does not reach"
@@ -53,10 +54,13 @@ demo: $(VENV)/.installed-user
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 test: $(VENV)/.installed-peers
-	$(PYTEST)
+	$(PYTEST) -m "not long"
 
 test-fast: $(VENV)/.installed-peers
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not long"
+
+test-long: $(VENV)/.installed-peers
+	$(PYTEST) -m long
 
 # An environment of its own. Old packages warn about new ones below them: shown, but no errors.
 LOWEST := $(VENV)-lowest
@@ -67,15 +71,15 @@ $(LOWEST)/.installed: pyproject.toml | $(BIN)/python
 	@touch $@
 
 test-lowest: $(LOWEST)/.installed
-	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest --numprocesses auto --dist worksteal -W default
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not long" -W default
 
 # Without the known-good versions, and with what others are about to release.
 test-prerelease: | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --pre --editable '.[dev,peers]'
-	$(PYTEST)
+	$(PYTEST) -m "not long"
 
 coverage: $(VENV)/.installed-peers
-	$(PYTEST) --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
+	$(PYTEST) -m "not long" --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

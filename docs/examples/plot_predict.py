@@ -53,7 +53,9 @@ print(*said.notes, sep="\n")
 # One row per person: the probability with its interval, the share of channels there, the
 # channels that spoke loudest, and a warning where somebody is unlike the training data.
 frame = said.frame.assign(truth=[one.label for one in recordings])
-frame[["subject", "truth", "predicted", "probability", "low", "high", "strongest channels"]].round(2)
+frame[["subject", "truth", "predicted", "probability", "low", "high", "strongest channels"]].round(
+    2
+)
 
 # %%
 # The same people with the whole cap: how much does half of it change?

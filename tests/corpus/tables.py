@@ -22,11 +22,11 @@ def _frame(n=24, columns=("Fp1__a", "Fp1__b", "Cz__a", "Cz__b"), seed=0):
     return frame
 
 
-def _csv(frame=None, **options):
+def csv_bytes(frame=None, **options):
     return (_frame() if frame is None else frame).to_csv(index=False, **options).encode()
 
 
-def _parquet(frame=None):
+def parquet_bytes(frame=None):
     file = io.BytesIO()
     (_frame() if frame is None else frame).to_parquet(file)
     return file.getvalue()
@@ -51,24 +51,26 @@ def _fine(name, content, *said, file="table.csv", **options):
 def _cell(value, column="Cz__a", row=3):
     frame = _frame().astype({column: object})
     frame.loc[row, column] = value
-    return _csv(frame)
+    return csv_bytes(frame)
 
 
 def _names(*names):
-    return _csv(_frame(columns=("Fp1__a", *names)))
+    return csv_bytes(_frame(columns=("Fp1__a", *names)))
 
 
-_LINES = _csv().decode().splitlines()
+_LINES = csv_bytes().decode().splitlines()
 
 CASES = [
     _bad("empty", b"", "column 'subject'"),
-    _bad("only a header", _csv(_frame(0)), "no rows"),
-    _bad("no label", _csv(_frame().drop(columns="label")), "column 'label'"),
-    _bad("no subject", _csv(_frame().drop(columns="subject")), "column 'subject'"),
-    _bad("no features", _csv(_frame()[["subject", "label"]]), "no feature columns"),
-    _bad("a column twice", _csv().replace(b"Cz__b", b"Cz__a", 1), "'Cz__a'", "more than once"),
-    _bad("a column that is no feature", _csv(_frame().assign(age=30)), "'age'"),
-    _bad("a nameless channel", _csv().replace(b"Cz__b", b"__b", 1), "'__b'"),
+    _bad("only a header", csv_bytes(_frame(0)), "no rows"),
+    _bad("no label", csv_bytes(_frame().drop(columns="label")), "column 'label'"),
+    _bad("no subject", csv_bytes(_frame().drop(columns="subject")), "column 'subject'"),
+    _bad("no features", csv_bytes(_frame()[["subject", "label"]]), "no feature columns"),
+    _bad(
+        "a column twice", csv_bytes().replace(b"Cz__b", b"Cz__a", 1), "'Cz__a'", "more than once"
+    ),
+    _bad("a column that is no feature", csv_bytes(_frame().assign(age=30)), "'age'"),
+    _bad("a nameless channel", csv_bytes().replace(b"Cz__b", b"__b", 1), "'__b'"),
     _bad("text in numbers", _cell("high"), "'Cz__a'", "'high'", "line 5"),
     _bad("a formula in numbers", _cell("=1+1"), "'Cz__a'", "line 5"),
     _bad("infinity", _cell("inf"), "'Cz__a'", "infinity", "line 5"),
@@ -78,80 +80,83 @@ CASES = [
     _bad("a line too short", "\n".join([*_LINES[:4], "s9,HC,1"]).encode()),
     _bad("a line too long", "\n".join([*_LINES, _LINES[3] + ",7"]).encode()),
     _bad("a quote that never ends", "\n".join([*_LINES, '"s9,HC,1,2,3,4']).encode()),
-    _bad("a label is missing", _csv(_frame().replace({"s3": None})), "subject is missing"),
-    _bad("one class", _csv(_frame().assign(label="HC")), "one class"),
+    _bad("a label is missing", csv_bytes(_frame().replace({"s3": None})), "subject is missing"),
+    _bad("one class", csv_bytes(_frame().assign(label="HC")), "one class"),
     _bad(
         "labels are measurements",
-        _parquet(_frame().assign(label=np.linspace(0, 1, 24))),
+        parquet_bytes(_frame().assign(label=np.linspace(0, 1, 24))),
         file="table.parquet",
     ),
-    _bad("nothing observed", _csv(_frame().assign(**dict.fromkeys(_frame().columns[2:], np.nan)))),
+    _bad(
+        "nothing observed",
+        csv_bytes(_frame().assign(**dict.fromkeys(_frame().columns[2:], np.nan))),
+    ),
     _bad(
         "each class sees another channel",
-        _csv(_frame(columns=("Fp1__a",)).assign(Fp1__a=[np.nan, 1.0] * 12)),
+        csv_bytes(_frame(columns=("Fp1__a",)).assign(Fp1__a=[np.nan, 1.0] * 12)),
     ),
     _bad(
         "latin-1",
-        _csv().replace(b"HC", "gesünd".encode("latin-1")),
+        csv_bytes().replace(b"HC", "gesünd".encode("latin-1")),
     ),
-    _bad("UTF-16", _csv().decode().encode("utf-16")),
+    _bad("UTF-16", csv_bytes().decode().encode("utf-16")),
     _bad("bytes of zero", bytes(500)),
     _bad("random bytes", np.random.default_rng(0).bytes(3000)),
     _bad("a web page", b"<html><body>Not found</body></html>"),
-    _bad("called gz but is not", _csv(), file="table.csv.gz"),
-    _bad("gz cut", gzip.compress(_csv())[:-200], file="table.csv.gz"),
-    _bad("gz with bits flipped", flip_bits(gzip.compress(_csv()), 1), file="table.csv.gz"),
-    _bad("damaged companion", _csv(), "metadata", sidecar="{"),
-    _bad("companion is a list", _csv(), "metadata", sidecar="[]"),
-    _bad("companion of no version", _csv(), "metadata", sidecar='{"info": {}}'),
-    _bad("from the future", _csv(), "upgrade", sidecar='{"format_version": 99}'),
+    _bad("called gz but is not", csv_bytes(), file="table.csv.gz"),
+    _bad("gz cut", gzip.compress(csv_bytes())[:-200], file="table.csv.gz"),
+    _bad("gz with bits flipped", flip_bits(gzip.compress(csv_bytes()), 1), file="table.csv.gz"),
+    _bad("damaged companion", csv_bytes(), "metadata", sidecar="{"),
+    _bad("companion is a list", csv_bytes(), "metadata", sidecar="[]"),
+    _bad("companion of no version", csv_bytes(), "metadata", sidecar='{"info": {}}'),
+    _bad("from the future", csv_bytes(), "upgrade", sidecar='{"format_version": 99}'),
     _bad(
         "companion tells other types",
-        _csv(),
+        csv_bytes(),
         ".info.json",
         sidecar=json.dumps({"format_version": 1, "dtypes": {"label": "integer"}}),
     ),
     _bad(
         "companion tells types as numbers",
-        _csv(),
+        csv_bytes(),
         "metadata",
         sidecar=json.dumps({"format_version": 1, "dtypes": {"label": [1]}}),
     ),
-    _bad("nested beyond all", _csv(), "metadata", sidecar="[" * 100_000),
+    _bad("nested beyond all", csv_bytes(), "metadata", sidecar="[" * 100_000),
     _bad("empty parquet", b"", file="table.parquet"),
-    _bad("parquet cut", _parquet()[:-100], file="table.parquet"),
-    _bad("parquet cut in front", _parquet()[100:], file="table.parquet"),
-    _bad("csv called parquet", _csv(), file="table.parquet"),
-    _bad("parquet called csv", _parquet(), file="table.csv"),
-    _bad("parquet without rows", _parquet(_frame(0)), "no rows", file="table.parquet"),
+    _bad("parquet cut", parquet_bytes()[:-100], file="table.parquet"),
+    _bad("parquet cut in front", parquet_bytes()[100:], file="table.parquet"),
+    _bad("csv called parquet", csv_bytes(), file="table.parquet"),
+    _bad("parquet called csv", parquet_bytes(), file="table.csv"),
+    _bad("parquet without rows", parquet_bytes(_frame(0)), "no rows", file="table.parquet"),
     _bad(
         "parquet of lists",
-        _parquet(_frame().assign(Cz__a=[[1.0]] * 24)),
+        parquet_bytes(_frame().assign(Cz__a=[[1.0]] * 24)),
         "'Cz__a'",
         file="table.parquet",
     ),
     _bad(
         "parquet of dates",
-        _parquet(_frame().assign(Cz__a=pd.Timestamp("2020-01-01"))),
+        parquet_bytes(_frame().assign(Cz__a=pd.Timestamp("2020-01-01"))),
         "'Cz__a'",
         file="table.parquet",
     ),
     *(
         _bad(
             f"parquet with bits flipped, {seed}",
-            flip_bits(_parquet(), seed, n=8),
+            flip_bits(parquet_bytes(), seed, n=8),
             file="table.parquet",
             ending=EITHER,
         )
         for seed in range(6)
     ),
-    _bad("an ending nobody knows", _csv(), "ends in", file="table.xlsx"),
+    _bad("an ending nobody knows", csv_bytes(), "ends in", file="table.xlsx"),
     Case("table: is a folder", REFUSED, ("no .parquet file",), lambda at: ["select", str(at)]),
     # odd, but sound
-    _fine("byte order mark", b"\xef\xbb\xbf" + _csv()),
-    _fine("semicolons and decimal commas", _csv(sep=";", decimal=",")),
-    _fine("CRLF and no last line end", _csv(lineterminator="\r\n").rstrip()),
-    _fine("a column of NaN", _csv(_frame().assign(Cz__a=np.nan)), "Cz"),
+    _fine("byte order mark", b"\xef\xbb\xbf" + csv_bytes()),
+    _fine("semicolons and decimal commas", csv_bytes(sep=";", decimal=",")),
+    _fine("CRLF and no last line end", csv_bytes(lineterminator="\r\n").rstrip()),
+    _fine("a column of NaN", csv_bytes(_frame().assign(Cz__a=np.nan)), "Cz"),
     _fine("channels with blanks and slashes", _names("F p 1__a", "../../x__a", "a\\b__a")),
     _fine("channels in other scripts", _names("前額__a", "Електрод__a")),
     _fine("channels in HTML", _names("<script>alert(1)</script>__a"), "<script>"),

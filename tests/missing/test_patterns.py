@@ -48,7 +48,7 @@ def cases(draw):
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(case=cases())
 def test_the_rate_is_met_and_missing_stay_gaps(pattern, case):
     observed, rate, recordings, seed = case
@@ -69,7 +69,7 @@ def test_the_rate_is_met_and_missing_stay_gaps(pattern, case):
 
 
 @pytest.mark.parametrize("pattern", ["random", "uneven", "region"])
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(case=cases())
 def test_no_more_samples_are_emptied_than_the_rate_demands(pattern, case):
     observed, rate, _, seed = case
@@ -82,7 +82,7 @@ def test_no_more_samples_are_emptied_than_the_rate_demands(pattern, case):
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("rate", [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.95])
+@pytest.mark.parametrize("rate", [0.05, 0.3, 0.95])
 def test_a_table_loses_whole_channels_at_the_asked_rate(pattern, rate):
     table = table_of()
     incomplete = simulate_missing(table, rate, pattern, random_state=3)

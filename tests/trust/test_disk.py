@@ -62,7 +62,7 @@ def run_program(*arguments):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_full_disk_is_said_and_earlier_results_stay(small_study, tmp_path):
     output = tmp_path / "out" / "table.parquet"
     command = [*small_study, "-o", str(output)]
@@ -107,7 +107,7 @@ def benchmark(table, out, methods):
     return [*command, "--rates", "0.1,0.3", "--k", "2", "--n-splits", "3", "--jobs", "1"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_disk_that_fills_up_during_a_benchmark_is_said_and_nothing_finished_is_lost(
     small_table, tmp_path
 ):
@@ -131,7 +131,7 @@ def test_a_disk_that_fills_up_during_a_benchmark_is_said_and_nothing_finished_is
         assert len(store.planned("accuracy")) == 18
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_closed_folder_is_named_by_every_command_and_stays_as_it_is(
     small_study, small_table, tmp_path
 ):

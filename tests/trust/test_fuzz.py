@@ -23,7 +23,7 @@ from idfsmec.recordings import (
 )
 from idfsmec.table import FeatureTable
 from tests.corpus.sound import FIRST_FILE, book_bytes, files_of_format, mat_bytes
-from tests.corpus.tables import _csv, _parquet
+from tests.corpus.tables import csv_bytes, parquet_bytes
 
 pytestmark = pytest.mark.slow
 
@@ -110,7 +110,7 @@ def test_any_text_of_modma(content):
 
 
 @quick
-@given(damaged(_csv()) | st.binary(max_size=200))
+@given(damaged(csv_bytes()) | st.binary(max_size=200))
 def test_any_table_in_csv(content):
     assert_read_or_refused(FeatureTable.read, "table.csv", content)
 
@@ -121,12 +121,12 @@ def test_any_table_in_csv(content):
 @example(b'{"format_version": 1e999}')
 def test_any_companion_of_a_table(sidecar):
     assert_read_or_refused(
-        FeatureTable.read, "table.csv", _csv(), **{"table.csv.info.json": sidecar}
+        FeatureTable.read, "table.csv", csv_bytes(), **{"table.csv.info.json": sidecar}
     )
 
 
 @quick
-@given(damaged(_parquet()))
+@given(damaged(parquet_bytes()))
 def test_any_table_in_parquet(content):
     assert_read_or_refused(FeatureTable.read, "table.parquet", content)
 

@@ -88,7 +88,7 @@ def n_done(out):
         return len(store.done_keys())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_signal_ends_a_run_like_ctrl_c_and_its_workers_with_it(small_table, tmp_path, name):
     number = getattr(signal, name)
@@ -103,7 +103,7 @@ def test_a_signal_ends_a_run_like_ctrl_c_and_its_workers_with_it(small_table, tm
     wait_until(lambda: not any(map(alive, workers)))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_c_three_times_ends_as_cleanly_as_once(small_table, tmp_path):
     with running(small_table, tmp_path / "out") as process:
         for _ in range(3):
@@ -114,7 +114,7 @@ def test_ctrl_c_three_times_ends_as_cleanly_as_once(small_table, tmp_path):
     assert "Traceback" not in rest
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_that_shall_survive_the_terminal_does(small_table, tmp_path):
     ignoring = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
     with running(small_table, tmp_path / "out", preexec=ignoring) as process:
@@ -124,7 +124,7 @@ def test_a_run_that_shall_survive_the_terminal_does(small_table, tmp_path):
         assert process.poll() is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_workers_end_soon_after_their_parent_was_killed(small_table, tmp_path):
     with running(small_table, tmp_path / "out") as process:
         workers = children(process.pid)
@@ -147,7 +147,7 @@ with stopping_on_signals(print_plainly):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_signal_ends_also_a_process_that_does_not_hear_it(name):
     number = getattr(signal, name)
@@ -190,7 +190,7 @@ app()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("megabytes", [450, 586])
 def test_a_command_that_runs_out_of_memory_says_so_and_ends(small_table, megabytes):
     command = [sys.executable, "-c", SHORT, str(megabytes), "select", str(small_table), "-o"]
@@ -214,7 +214,7 @@ app()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_a_command_that_may_open_few_files_works_or_says_so(study, tmp_path, jobs):
     out = tmp_path / "table.parquet"
@@ -273,7 +273,7 @@ os.killpg(0, signal.SIGKILL)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_workers_of_a_killed_run_left_in_memory_is_swept_and_nothing_else():
     done = subprocess.run(
         [sys.executable, "-c", KILLED],

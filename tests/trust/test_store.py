@@ -65,6 +65,7 @@ def writing(folder):
             os.kill(writer.pid, signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_a_second_run_on_one_store_is_refused_clearly(small_table, tmp_path):
     with writing(tmp_path / "out") as writer:
         assert writer.stdout.readline()
@@ -77,6 +78,7 @@ def test_a_second_run_on_one_store_is_refused_clearly(small_table, tmp_path):
     assert again.exit_code == 0, again.stderr
 
 
+@pytest.mark.long
 def test_killed_writers_leave_no_lock_and_lose_nothing_that_was_finished(tmp_path):
     said = 0
     for lines in (3, 40, 160):
@@ -101,10 +103,17 @@ def test_a_torn_log_loses_what_was_not_finished_and_nothing_else(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["results.parquet", "selections.parquet", "protocol.json", "tables.json", "convergence.json"],
+    ("name", "damage"),
+    [
+        ("results.parquet", "cut"),
+        ("results.parquet", "random"),
+        ("selections.parquet", "empty"),
+        ("protocol.json", "cut"),
+        ("protocol.json", "gone"),
+        ("tables.json", "random"),
+        ("convergence.json", "empty"),
+    ],
 )
-@pytest.mark.parametrize("damage", ["cut", "empty", "random", "gone"])
 def test_a_damaged_export_harms_nothing_and_the_same_command_mends_it(
     finished, small_table, tmp_path, name, damage
 ):
