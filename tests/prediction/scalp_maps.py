@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from idfsmec.montage import channel_positions
+from idfsmec.table.positions import channel_positions
 
 NAMES = ["Fp1", "Fp2", "F3", "Fz", "F4", "C3", "Cz", "C4", "P3", "Pz", "P4", "O1", "O2"]
 

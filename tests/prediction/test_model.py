@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.impute import SimpleImputer
@@ -20,13 +20,14 @@ from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.features import FeatureSettings
 from idfsmec.prediction import (
     TRUSTED_TYPES,
+    SiteHarmonizer,
     fit_model,
     load_model,
     predict_subjects,
     save_model,
 )
 from idfsmec.table import FeatureTable
-from tests.evaluation.cohorts import make_cohort
+from tests.evaluation.cohorts import make_cohort, make_hospitals
 
 
 def members(path):
@@ -180,3 +181,28 @@ def test_settings_come_back_from_a_table():
         FeatureSettings.from_dict(given.as_dict(), ["hoc_1", "mood"])
     with pytest.raises(InputError, match="does not say how its features were computed"):
         FeatureSettings.from_dict({}, ["hoc_1"])
+
+
+def test_a_model_learns_its_sites_from_controls_and_says_what_became_of_new_ones(tmp_path):
+    table = make_hospitals(3, shift=4.0, effect=2.0)
+    model = fit_model(table, harmonize=True, harmonize_reference="HC")
+    again = load_model(save_model(model, tmp_path / "model.skops"))
+    assert again.harmonizer.reference == "HC"
+    controls = table.take((table.y == "HC").to_numpy())
+    known = SiteHarmonizer().fit(controls.X, sites=controls.sites)
+    assert_allclose(again.harmonizer.shift_, known.shift_)
+    truth = table.y.groupby(table.subjects).first()
+    predictions = predict_subjects(again, table)
+    assert np.mean([one.predicted == truth[one.subject] for one in predictions.subjects]) > 0.8
+    assert predictions.notes == ()
+    again.harmonizer.unseen = "keep"
+    elsewhere = FeatureTable(table.X, table.y, table.subjects)
+    assert predict_subjects(again, elsewhere).notes == (
+        "no sites are named: all subjects count as those of one new site",
+        "the new site is left as it is",
+    )
+
+
+def test_one_site_cannot_be_harmonized(cohort_table):
+    with pytest.raises(InputError, match=r"at least two.*no column 'site'.*do not harmonize"):
+        fit_model(cohort_table, harmonize=True)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from idfsmec.montage import channel_positions
 from idfsmec.prediction.imputer import ScalpSplines, spherical_splines
+from idfsmec.table.positions import channel_positions
 from tests.prediction.scalp_maps import NAMES, smooth_maps
 
 

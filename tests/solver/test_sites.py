@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from idfsmec._entanglement import entanglement, entanglement_of_counts, say_entanglement
+from idfsmec._entanglement import entanglement
+from idfsmec.metrics import describe_confounding, site_confounding
 from idfsmec.prediction import SiteHarmonizer
 from idfsmec.solver.sites import site_maps
 
@@ -42,9 +43,9 @@ def test_entanglement_is_the_share_of_variance_that_sites_explain():
     sites, y = rng.integers(0, 4, 200), rng.integers(0, 2, 200)
     means = np.array([y[sites == site].mean() for site in range(4)])[sites]
     assert_allclose(entanglement(sites, y), means.var() / y.var())
-    assert entanglement_of_counts([[5, 0], [0, 5], [0, 0]]) == 1.0
-    assert entanglement_of_counts([[5], [5]]) == 0.0
-    assert say_entanglement(0.2) == ""
+    assert site_confounding([[5, 0], [0, 5], [0, 0]]) == 1.0
+    assert site_confounding([[5], [5]]) == 0.0
+    assert describe_confounding(0.2) == ""
 
 
 def test_as_much_of_the_difference_is_taken_out():

@@ -21,15 +21,15 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from idfsmec._groups import warn_of_split_people
 from idfsmec._parallel import one_blas_thread
-from idfsmec._parameters import (
+from idfsmec._validation import (
     Constraints,
     SequenceOf,
     StrOptions,
     checks_parameters,
     integer,
     number,
+    warn_without_groups,
 )
 from idfsmec.prediction.imputer import ChannelImputer, FactorModel, standardise_channels
 from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
@@ -403,7 +403,7 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         """
         engine = self._engine(X, y, groups)
         if engine.groups is None:
-            warn_of_split_people(type(self).__name__, stacklevel=4)
+            warn_without_groups(type(self).__name__, stacklevel=4)
         codes, n_classes = engine.target, engine.n_classes
         # Somebody with samples of two classes counts as two subjects.
         subjects = subject_codes(engine, codes)

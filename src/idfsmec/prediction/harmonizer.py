@@ -14,8 +14,7 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from idfsmec._entanglement import entanglement, say_entanglement
-from idfsmec._parameters import (
+from idfsmec._validation import (
     CheckedEstimator,
     Constraints,
     StrOptions,
@@ -23,6 +22,7 @@ from idfsmec._parameters import (
     integer,
 )
 from idfsmec.errors import ArgumentError, InputError
+from idfsmec.metrics import count_by_site, describe_confounding, site_confounding
 from idfsmec.solver.sites import common_location, site_effects, site_moments
 from idfsmec.table import FeatureTable
 from idfsmec.table.checks import SITE
@@ -402,7 +402,7 @@ def _warn_of_confounding(member: Codes, y: ArrayLike | None) -> None:
     if type_of_target(labels) not in {"binary", "multiclass"} or np.unique(labels).size < 2:
         return
     check_consistent_length(member, labels)
-    if message := say_entanglement(entanglement(member, labels)):
+    if message := describe_confounding(site_confounding(count_by_site(member, labels))):
         warnings.warn(message, UserWarning, stacklevel=4)
 
 

@@ -21,7 +21,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from idfsmec._parallel import one_blas_thread
-from idfsmec._parameters import (
+from idfsmec._validation import (
     CheckedEstimator,
     Constraints,
     StrOptions,

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.model_selection import GroupKFold
 
-from idfsmec._groups import groups_of, warn_of_split_people
 from idfsmec._parallel import one_blas_thread
-from idfsmec._parameters import checks_parameters
+from idfsmec._validation import checks_parameters, groups_of, warn_without_groups
 from idfsmec.prediction.classifier import ALPHAS, ImputedLinear, subject_codes
 from idfsmec.selection import RankingSelector
 from idfsmec.selection.idfsmec.engine import Engine
@@ -119,7 +118,7 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         """
         engine = self._target_engine(X, y, groups)
         if engine.groups is None:
-            warn_of_split_people(type(self).__name__, stacklevel=4)
+            warn_without_groups(type(self).__name__, stacklevel=4)
         n = engine.target.size
         subjects = subject_codes(engine)
         n_subjects = int(subjects.max()) + 1
