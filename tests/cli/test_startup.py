@@ -59,11 +59,11 @@ def loaded_by(imports):
 
 
 def test_a_sheet_for_a_paper_which_every_benchmark_writes_loads_nothing_that_draws():
-    assert "matplotlib" not in loaded_by("from idfsmec.report import write_reporting_sheet")
+    assert "matplotlib" not in loaded_by("from idfsmec.report import write_reporting_checklist")
 
 
 def test_a_report_loads_none_of_what_computed_its_results():
-    loaded = loaded_by("from idfsmec.report import figures, page, summarise")
+    loaded = loaded_by("from idfsmec.report import page, summarise")
     assert "matplotlib.pyplot" in loaded
     assert not {"sklearn", "scipy.stats", "scipy.optimize", "torch"} & set(loaded)
 

@@ -6,7 +6,7 @@ from idfsmec.evaluation import Results
 from idfsmec.report import write_report
 from tests.report.make_results import simulate, write_results
 
-HOSTILE = ("<script>alert(1)</script>", "=1+1", "a & b", '"quoted"')
+HOSTILE = ("<script>alert(1)</script>", "=1+1", "a & b", '"quoted"', r"$\x$")
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,9 @@ def page(folder):
 def hostile_page(tmp_path_factory):
     """Names of channels, labels and the table that try to be markup and formulas."""
     mpl.use("Agg")
-    table = simulate((*HOSTILE, *(f"E{i}" for i in range(8))), n_features=6, labels=("<b>", "=A1"))
+    table = simulate(
+        (*HOSTILE, *(f"E{i}" for i in range(8))), n_features=6, labels=("<b>", r"$\y$")
+    )
     folder = write_results(
         tmp_path_factory.mktemp("hostile"),
         {"<img src=x>": table},

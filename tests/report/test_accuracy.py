@@ -31,7 +31,7 @@ def test_lines_show_the_means_of_every_method():
     assert line_of(ax, "IDFS-MEC").get_xdata() == pytest.approx([0.0, 0.3])
 
 
-def test_rivals_stand_beside_their_rate_not_at_another():
+def test_other_methods_are_drawn_near_their_rate():
     ax = plot_accuracy_by_rate(make_scores(BY_RATE))
     for method in ("mRMR", "random"):
         assert np.abs(line_of(ax, method).get_xdata() - [0.0, 0.3]).max() < 0.05
@@ -62,7 +62,7 @@ def test_chance_is_a_band_where_it_should_be():
     ax = plot_accuracy_by_rate(make_scores(BY_RATE), chance=CHANCE)
     band = by_gid(ax, "chance")[0].get_extents().transformed(ax.transData.inverted())
     assert (band.y0, band.y1) == pytest.approx((0.4, 0.6))
-    assert "guessing (95 %)" in texts(ax)
+    assert "chance (95 %)" in texts(ax)
 
 
 def test_every_method_is_named_beside_its_line_and_apart_from_the_others():
@@ -127,7 +127,7 @@ def barred(ax):
     return [bars for bars in ax.collections if hasattr(bars, "get_segments")]
 
 
-def test_of_many_methods_the_best_two_and_the_sanity_lines_have_intervals():
+def test_of_many_methods_the_best_two_and_the_sanity_checks_have_intervals():
     means = {f"m{i}": 0.6 + i / 100 for i in range(8)} | {"IDFS-MEC": 0.5, "random": 0.4}
     methods = {f"m{i}": {"family": "filter"} for i in range(8)}
     methods |= {"IDFS-MEC": {"family": "proposed"}, "random": {"family": "sanity"}}
@@ -137,7 +137,7 @@ def test_of_many_methods_the_best_two_and_the_sanity_lines_have_intervals():
     widths = {method: line_of(ax, method).get_linewidth() for method in means}
     assert all(widths[f"m{i}"] < widths["m6"] == widths["m7"] for i in range(6))
     explained = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert explained[1] == "thin: the 6 further methods, means alone"
+    assert explained[1] == "thin: the other 6 methods, means alone"
 
 
 def test_few_methods_all_have_intervals_and_need_no_legend():

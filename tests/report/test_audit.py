@@ -6,8 +6,8 @@ import pytest
 
 from idfsmec.errors import ExistingFileError
 from idfsmec.evaluation import Results, add_audit, audit
-from idfsmec.report import summarise, write_audit_page, write_report, write_reporting_sheet
-from idfsmec.report.audit import describe_audit
+from idfsmec.report import summarise, write_audit_page, write_report, write_reporting_checklist
+from idfsmec.report.audit_page import describe_audit
 from tests.evaluation.auditing.cohorts import audited
 from tests.report.make_results import write_results
 
@@ -37,29 +37,29 @@ def test_the_verdict_stands_above_the_findings(folder):
 def test_the_section_shows_recording_and_eeg_beside_each_other(folder):
     said = summarise(Results.read(folder))["tables"][0]["audit"]
     tiles = {name: one for name, one, _ in said["tiles"]}
-    assert tiles["Recording alone"]["auc"] > 0.9
+    assert tiles["Acquisition alone"]["auc"] > 0.9
     assert tiles["EEG"]["auc"] > 0.5
     assert said["run"]["balanced_accuracy"] > 0.5  # the run's own figure
     assert said["variables"][0]["suspect"]
-    assert said["claims"][0]["name"].startswith("as it should be")
+    assert said["claims"][0]["name"].startswith("correct: subjects held out")
 
 
-@pytest.mark.parametrize(("p", "words"), [(0.4, "no more than luck"), (0.001, "beyond luck")])
-def test_a_figure_of_the_recording_says_whether_luck_gives_it(folder, p, words):
+@pytest.mark.parametrize(("p", "words"), [(0.4, "not above chance"), (0.001, "above chance")])
+def test_the_score_of_acquisition_facts_is_compared_with_chance(folder, p, words):
     found = replace(Results.read(folder).audits["cohort"], recording="boosting", p_together=p)
     name, _, about = describe_audit(found)["tiles"][0]
-    assert name == "Recording alone"
-    assert f"{words}, as shuffled labels tell (p = {p}, corrected)" in about
+    assert name == "Acquisition alone"
+    assert f"; {words} by permutation (p = {p}, Holm)" in about
 
 
 def test_without_an_audit_the_page_says_so(tmp_path):
     write_results(tmp_path, experiments=("accuracy",), methods=("random",))
     page = write_report(tmp_path).read_text("utf-8")
-    assert "was not looked at" in page
+    assert "was not audited" in page
     assert 'class="verdict' not in page
 
 
-def test_names_of_people_and_labels_are_escaped(tmp_path):
+def test_names_of_labels_are_escaped(tmp_path):
     found = audit(audited(20, device=1.0, labels=("<b>HC", "MDD")), **SMALL)
     page = write_audit_page(found, tmp_path / "audit.html").read_text("utf-8")
     assert "<b>HC" not in page
@@ -68,15 +68,15 @@ def test_names_of_people_and_labels_are_escaped(tmp_path):
 
 def test_a_folder_with_nothing_but_an_audit_has_a_report(tmp_path):
     add_audit(audited(20), tmp_path, **SMALL)
-    assert "Is it the illness" in write_report(tmp_path).read_text("utf-8")
+    assert "Diagnosis or acquisition?" in write_report(tmp_path).read_text("utf-8")
 
 
-def test_the_sheet_is_filled_from_what_is_known(folder, tmp_path):
+def test_the_checklist_is_answered_from_the_results(folder, tmp_path):
     tables = {"cohort": audited(20, device=1.0)}
-    path = write_reporting_sheet(tmp_path / "sheet.md", Results.read(folder), tables)
+    path = write_reporting_checklist(tmp_path / "checklist.md", Results.read(folder), tables)
     text = path.read_text("utf-8")
     assert "sampling rate 250 Hz" in text
     assert "subject-wise" in text
     assert "The recording does as well as the EEG" in text
     with pytest.raises(ExistingFileError):
-        write_reporting_sheet(path, Results.read(folder))
+        write_reporting_checklist(path, Results.read(folder))

@@ -135,7 +135,9 @@ def test_columns_sort_both_ways(opened):
 def test_the_filter_keeps_rows_that_hold_every_word(opened):
     search(opened, "fp1 THETA")
     assert column(opened, 1) == ["Fp1"]
-    assert column(opened, 2) == ["ap_theta"]
+    assert column(opened, 2) == ["absolute power (theta)"]
+    search(opened, "fp1 ap_theta")
+    assert column(opened, 1) == ["Fp1"]
     assert "1 of 32" in opened.execute_script(
         "return document.querySelector('.count').textContent"
     )

@@ -10,7 +10,7 @@ from tests.report.tidy import texts
 WEIGHTS = {name: (i + 1) / 36 for i, name in enumerate(CHANNELS)}
 
 
-def test_channels_with_places_become_a_scalp_map():
+def test_channels_with_positions_become_a_scalp_map():
     ax = plot_channel_weights(WEIGHTS)
     assert len(ax.images) == 1
     assert set(CHANNELS) <= set(texts(ax))
@@ -48,9 +48,9 @@ def test_few_or_unknown_channels_get_bars(names):
     assert [label.get_text() for label in ax.get_yticklabels()] == list(reversed(names))
 
 
-def test_a_channel_without_a_place_is_named():
+def test_a_channel_without_a_position_is_named():
     ax = plot_channel_weights(WEIGHTS | {"nowhere": 0.1})
-    assert any("no place known for: nowhere" in text for text in texts(ax))
+    assert any("no position known for: nowhere" in text for text in texts(ax))
 
 
 def test_a_ring_of_electrodes_makes_no_map_but_bars():

@@ -13,29 +13,33 @@ def comparisons(scores):
     return summarise(fake_results(scores))["tables"][0]["comparisons"]
 
 
-def test_a_clear_loss_is_said_in_words():
+def test_a_loss_whose_ci_excludes_zero_is_described():
     found = comparisons(two_methods(0.6, 0.8))[0]
     assert found["sentences"] == [
         "IDFS-MEC does not have the highest mean at the one missing rate tried.",
-        "IDFS-MEC clearly loses to mRMR at 0\xa0% missing (by 20.0 points).",
+        "IDFS-MEC is behind mRMR at 0\xa0% missing (by 20.0 points); 95 % CI excludes 0.",
     ]
 
 
-def test_a_loss_within_noise_is_said_to_be_one():
+def test_a_loss_whose_ci_includes_zero_is_described_as_such():
     scores = two_methods(0.70, 0.71)
     wobble = np.tile([0.1, -0.1, 0.05, -0.05], 2) * np.repeat([1, -1], 4)
     scores["balanced_accuracy"] += wobble
     sentences = comparisons(scores)[0]["sentences"]
-    assert sentences[-1].startswith("IDFS-MEC loses, within what folds vary, to mRMR at 0")
+    assert sentences[-1].startswith("IDFS-MEC is behind mRMR at 0")
+    assert sentences[-1].endswith("; 95 % CI includes 0.")
 
 
-def test_a_clear_win_is_said_in_words():
+def test_a_win_whose_ci_excludes_zero_is_described():
     sentences = comparisons(two_methods(0.8, 0.6))[0]["sentences"]
-    assert sentences == ["IDFS-MEC has the highest mean at every missing rate, clearly at 0\xa0%."]
+    assert sentences == [
+        "IDFS-MEC has the highest mean at every missing rate (difference to the next: 95 % CI "
+        "excludes 0 at 0\xa0%)."
+    ]
 
 
 def test_the_interval_of_a_difference_is_paired_by_fold():
-    gap = comparisons(two_methods(0.8, 0.6, spread=0.3))[0]["gaps"][0]
+    gap = comparisons(two_methods(0.8, 0.6, spread=0.3))[0]["leads"][0]
     assert gap["difference"] == pytest.approx(0.2)
     assert (gap["low"], gap["high"]) == pytest.approx((0.2, 0.2))
 
@@ -72,12 +76,12 @@ def test_blocks_that_lack_a_method_are_left_out_of_ranks():
     assert summarise(fake_results(make_scores(means)))["ranks"]["n_blocks"] == 2
 
 
-def test_every_pattern_of_gaps_is_compared():
+def test_every_pattern_of_missing_channels_is_compared():
     scores = pd.concat([two_methods(0.8, 0.6), two_methods(0.6, 0.8, pattern="recording")])
     found = comparisons(scores)
     assert [one["pattern"] for one in found] == ["random", "recording"]
     assert "every missing rate" in found[0]["sentences"][0]
-    assert "clearly loses to mRMR" in found[1]["sentences"][1]
+    assert "is behind mRMR" in found[1]["sentences"][1]
 
 
 class TestCriticalDifference:

@@ -35,13 +35,13 @@ def test_they_are_paired_by_fold_with_corrected_intervals(scores):
     assert found["p_holm"].to_numpy() == pytest.approx(holm(found["p_value"]))
 
 
-def test_sure_is_what_leaves_zero_out(scores):
-    found = paired_differences(scores, "IDFS-MEC").set_index(["method", "rate"])["sure"]
+def test_a_ci_excludes_zero_or_not(scores):
+    found = paired_differences(scores, "IDFS-MEC").set_index(["method", "rate"])["excludes_zero"]
     assert found["random", 0.0]
     assert not found["mRMR", 0.3]
 
 
-def test_each_difference_is_a_dot_filled_where_sure(scores):
+def test_each_difference_is_a_dot_filled_where_the_ci_excludes_zero(scores):
     ax = plot_paired_differences(scores)
     found = paired_differences(scores, "IDFS-MEC").set_index(["method", "rate"])
     (sure,) = by_gid(ax, "difference-random-0")
@@ -63,7 +63,7 @@ def test_an_interval_that_leaves_the_frame_has_an_arrow_there(scores):
     arrows = by_gid(ax, "beyond-mRMR-0.3")
     assert sorted(arrow.get_marker() for arrow in arrows) == ["<", ">"]
     assert sorted(arrow.get_xdata()[0] for arrow in arrows) == pytest.approx(ax.get_xlim())
-    assert any("arrow: it goes on" in text for text in texts(ax))
+    assert any("arrow: continues beyond the frame" in text for text in texts(ax))
 
 
 def test_any_method_can_be_the_reference(scores):
@@ -80,46 +80,47 @@ def said(scores, section, **changes):
 
 def test_words_count_intervals_and_correct_for_their_number(scores):
     text = said(scores, "differences")
-    assert text.startswith("3 of 4 intervals leave zero out; about 1 would if no method differed.")
-    assert "IDFS-MEC is ahead of" in text
+    assert text.startswith("3 of 4 95 % CI exclude 0; by chance about 1 would.")
+    assert "Significant at 5 % after Holm's correction: IDFS-MEC is higher than" in text
     assert "random at 0\xa0% and 30\xa0%" in text
 
 
-def test_where_nothing_is_sure_words_say_so():
+def test_where_no_difference_is_significant_the_sentence_is_explicit():
     rng = np.random.default_rng(1)
     scores = make_scores(dict.fromkeys(MEANS, 0.6), n_folds=5)
     scores["balanced_accuracy"] += rng.normal(scale=0.05, size=len(scores))
     assert said(scores, "differences") == (
-        "None of the 4 intervals leaves zero out: no difference is sure."
+        "None of the 4 95 % CI excludes 0: no difference is significant."
     )
 
 
-def test_words_say_where_it_stands_to_chance_lines_and_gaps(scores):
+def test_sentences_compare_with_chance_and_sanity_checks_and_state_the_loss(scores):
     band = {"chance": 0.5, "low": 0.3, "high": 0.75, "n": 20}
     protocol = {"metric": "balanced_accuracy", "chance": {"t": {"balanced_accuracy": band}}}
     text = said(scores, "accuracy-by-rate", protocol=protocol)
-    assert "is above what guessing reaches at 0\xa0% missing, and within it at 30\xa0%." in text
-    assert "it is surely above random (+" in text
-    assert "From 0\xa0% to 30\xa0% missing it loses 9.9 points (95 % interval 8.1 to" in text
+    assert "is above the chance band at 0\xa0% missing, and within it at 30\xa0%." in text
+    assert "it is higher than random (+" in text
+    assert "From 0\xa0% to 30\xa0% missing it loses 9.9 points (95 % CI 8.1 to" in text
 
 
-def test_a_line_that_cannot_be_told_apart_is_level():
+def test_a_sanity_check_that_does_not_differ_is_named():
     means = {("IDFS-MEC", 0.0, 5): 0.60, ("random", 0.0, 5): 0.59}
     scores = make_scores(means, n_folds=4)
     scores.loc[scores["method"] == "random", "balanced_accuracy"] += [0.1, -0.1, 0.05, -0.05]
     text = said(scores, "accuracy-by-rate")
-    assert "as far as folds tell level with random (+1.0)" in text
+    assert "not significantly different from random (+1.0) (95 % CI includes 0)" in text
 
 
 def test_words_say_at_which_number_of_features_selecting_matters():
     means = {("IDFS-MEC", 0.0, 5): 0.8, ("IDFS-MEC", 0.0, 40): 0.8,
              ("random", 0.0, 5): 0.5, ("random", 0.0, 40): 0.8}  # fmt: skip
     text = said(make_scores(means), "accuracy-by-k")
-    assert "no other number is surely worse" in text
-    assert "surely better with 5 features; as far as folds tell level with 40" in text
+    assert "no other number differs from it (95 % CI includes 0)" in text
+    assert "it is higher with 5 features (95 % CI excludes 0); not significantly" in text
+    assert "different with 40 features (95 % CI includes 0)" in text
 
 
-def test_every_pattern_of_gaps_has_its_own_words(scores):
+def test_every_pattern_of_missing_channels_has_its_own_sentences(scores):
     both = pd.concat([scores, scores.assign(pattern="burst")], ignore_index=True)
     table = summarise(fake_results(both))["tables"][0]
     assert set(table["sentences"]["differences"]) == {"random", "burst"}

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def ranking():
-    """One feature surely higher in y, one perhaps higher in x."""
+    """One feature significantly higher in y, one not significantly higher in x."""
     return pd.DataFrame(
         {
             "table": "t", "rank": [1, 2], "channel": ["F3", "O1"], "feature": ["a", "b"],
@@ -33,6 +33,7 @@ def test_the_forest_has_a_dot_per_feature_and_names_both_sides(ranking):
     assert first.get_markerfacecolor() == first.get_markeredgecolor() != second.get_color()
     assert second.get_markerfacecolor() != second.get_markeredgecolor()
     assert {"← higher in x", "higher in y →", "0.74  (0.60 to 0.85)"} <= set(texts(ax))
+    assert "0.55  (0.40 to 0.70)" in texts(ax)  # oriented: 0.45 (0.30 to 0.60) the other way
 
 
 def test_only_the_first_twenty_are_drawn(ranking):
@@ -48,11 +49,11 @@ def test_a_ranking_without_effects_is_refused(ranking):
 def test_rows_of_the_table_say_the_direction_in_words(ranking):
     (table,) = summarise(fake_results(two_methods(0.8, 0.7), ranking=ranking))["tables"]
     assert table["effect"] == "Hedges' g"
-    told = [(row["arrow"], row["direction"], row["sure"]) for row in table["ranking"]]
+    told = [(row["arrow"], row["direction"], row["excludes_zero"]) for row in table["ranking"]]
     assert told == [("→", "higher in y", True), ("←", "higher in x", False)]
     said = " ".join(table["sentences"]["effects"][""])
     assert "Higher in y: a at F3." in said
-    assert "Of 1 of the first 2 the interval holds zero" in said
+    assert "For 1 of the first 2 the 95 % CI includes 0" in said
 
 
 def test_of_three_groups_the_highest_is_named(ranking):
@@ -71,7 +72,7 @@ def test_the_page_has_direction_size_and_forest(ranking, tmp_path, monkeypatch):
     assert 'id="effects"' in html
     assert '<span aria-hidden="true">→</span> higher in y</td>' in html
     assert "0.90<small>0.40 to 1.40</small>" in html
-    assert "higher in x <small>not sure</small>" in html
+    assert "higher in x <small>95 % CI includes 0</small>" in html
 
 
 def test_effects_and_gaps_by_class_are_facts_of_the_run(results):

@@ -1,4 +1,4 @@
-"""Gaps that go with the label are said aloud; dead channels count nowhere."""
+"""Missingness associated with the label is warned of; dead channels count nowhere."""
 
 import dataclasses
 
@@ -23,14 +23,18 @@ def results():
     return dataclasses.replace(found, tables={"t": found.tables["t"] | {"gaps_by_class": GAPS}})
 
 
-def test_a_banner_comes_first_and_says_who_has_the_channel(results):
+def test_a_warning_comes_first_and_counts_who_has_the_channel(results):
     warning = summarise(results)["warnings"][0]
-    assert warning["title"] == "Gaps go with the label: t"
-    assert warning["text"].startswith("F3 (18 of 20 x and 1 of 20 y have it): whether this")
+    assert warning["title"] == "Missing channels are associated with the label: t"
+    assert warning["text"].startswith(
+        "F3 (present in 18 of 20 x and 1 of 20 y): the presence of this channel"
+    )
 
 
-def test_the_table_has_only_channels_whose_gaps_go_with_the_label(results, tmp_path, monkeypatch):
-    (row,) = summarise(results)["tables"][0]["gaps"]
+def test_the_table_has_only_channels_whose_missingness_is_associated(
+    results, tmp_path, monkeypatch
+):
+    (row,) = summarise(results)["tables"][0]["missingness"]
     assert (row["channel"], row["p_holm"], row["dead"]) == ("F3", 2e-6, False)
     monkeypatch.setattr("idfsmec.evaluation.Results.read", lambda _: results)
     html = write_report(tmp_path).read_text("utf-8")
@@ -59,10 +63,10 @@ def test_dead_channels_are_named_and_not_counted(results):
     assert facts["missing as recorded"] == "25.0\xa0%"
     assert table["findings"]["resampling"]["stable_features"] == ["a at O1"]
     assert table["findings"]["resampling"]["stable_channels"] == ["O1"]
-    assert "Most is missing at O1" in table["sentences"]["missing"][""][0]
+    assert "O1 is missing most often" in table["sentences"]["missing"][""][0]
 
 
 def test_tables_that_do_not_say_have_neither_banner_nor_table():
     summary = summarise(fake_results(two_methods(0.8, 0.7)))
-    assert summary["tables"][0]["gaps"] == []
-    assert not [w for w in summary["warnings"] if w["title"].startswith("Gaps")]
+    assert summary["tables"][0]["missingness"] == []
+    assert not [w for w in summary["warnings"] if w["title"].startswith("Missing")]

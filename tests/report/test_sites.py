@@ -24,11 +24,11 @@ def test_the_page_says_who_was_left_out_and_how_settings_were_chosen(wards):
     assert [row["site"] for row in sites["rows"]] == sorted({row["site"] for row in sites["rows"]})
     assert sites["rows"][0]["n_subjects"] == 24 // len(sites["rows"])
     said = " ".join(sites["sentences"])
-    assert "One hospital was left out at a time" in said
-    assert ("by folds of people" in said) == (len(sites["rows"]) == 2)
-    assert "one hospital left out at a time" in found["note"]
+    assert "One site was left out at a time" in said
+    assert ("by subject-wise folds" in said) == (len(sites["rows"]) == 2)
+    assert "one site left out at a time" in found["note"]
     page = write_report(wards).read_text(encoding="utf-8")
-    assert "Hospital left out" in page
+    assert "Site left out" in page
     assert "Bern" in page
 
 

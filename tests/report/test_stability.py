@@ -48,7 +48,7 @@ def test_if_no_feature_is_stable_the_page_warns(change):
 @pytest.mark.slow
 def test_the_page_shows_the_section_the_figures_and_the_column(page, folder):
     html = page.read_text("utf-8")
-    assert "How stable the selection is" in html
+    assert "Stability of the selection" in html
     assert "In halves" in html
     for name in ("selection-frequency-features", "selection-frequency-channels"):
         assert (folder / "figures" / f"{name}.svg").exists()

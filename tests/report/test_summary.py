@@ -56,9 +56,9 @@ def test_stability_is_nogueiras_measure_of_the_selections(results):
 def test_above_chance_means_above_the_band():
     below = summarise(fake_results(two_methods(0.64, 0.6), protocol=with_chance()))
     above = summarise(fake_results(two_methods(0.66, 0.6), protocol=with_chance()))
-    assert "not distinguishable from chance" in below["tables"][0]["findings"]["accuracy_text"]
-    assert titles(below) == ["Near chance: t"]
-    assert "above chance" in above["tables"][0]["findings"]["accuracy_text"]
+    assert "not above chance" in below["tables"][0]["findings"]["accuracy_text"]
+    assert titles(below) == ["Not above chance: t"]
+    assert "accuracy, above chance" in above["tables"][0]["findings"]["accuracy_text"]
     assert titles(above) == []
 
 
@@ -72,12 +72,12 @@ def test_what_makes_numbers_too_good_is_warned_of(change, title):
     assert any(one.startswith(title) for one in found)
 
 
-def test_failed_units_are_counted_and_the_error_named():
+def test_failed_tasks_are_counted_and_the_error_named():
     failures = pd.DataFrame(
         {"method": ["mRMR"] * 2, "traceback": ["Traceback\nValueError: no"] * 2}
     )
     summary = summarise(fake_results(two_methods(0.9, 0.6), failures=failures))
-    warning = next(c for c in summary["warnings"] if c["title"] == "2 units failed")
+    warning = next(c for c in summary["warnings"] if c["title"] == "2 tasks failed")
     assert "mRMR" in warning["text"]
     assert "ValueError: no" in warning["text"]
 
@@ -86,7 +86,7 @@ def test_a_table_without_any_score_still_has_a_summary():
     summary = summarise(fake_results(make_scores({("x", 0.0, 5): 0.7}).iloc[:0]))
     table = summary["tables"][0]
     assert (table["comparisons"], table["ablation"], table["cost"]) == ([], None, None)
-    assert table["findings"]["accuracy_text"] == "How well they predict was not measured."
+    assert table["findings"]["accuracy_text"] == "Accuracy was not measured."
 
 
 def test_accuracy_as_metric_has_the_band_of_accuracy():
@@ -134,17 +134,20 @@ def test_times_are_written_as_people_do(stamp, shown):
 def test_near_chance_the_headline_claims_nothing():
     ranking = pd.DataFrame(
         {"table": "t", "rank": [1, 2], "channel": ["F3", "O1"], "feature": "a",
-         "score": [0.6, 0.4], "channel_weight": [0.6, 0.4]}
+         "score": [0.6, 0.4], "channel_weight": [0.6, 0.4], "method": "IDFS-MEC"}
     )  # fmt: skip
     protocol = with_chance()
     near = summarise(fake_results(two_methods(0.6, 0.5), protocol=protocol, ranking=ranking))
     far = summarise(fake_results(two_methods(0.9, 0.5), protocol=protocol, ranking=ranking))
-    assert "cannot be told apart reliably" in near["tables"][0]["findings"]["headline"]
-    assert "tells the groups apart best is F3" in far["tables"][0]["findings"]["headline"]
+    assert "Accuracy is not above chance." in near["tables"][0]["findings"]["headline"]
+    assert "separates the groups best is F3" in far["tables"][0]["findings"]["headline"]
 
 
-def test_an_interval_that_holds_chance_is_barely_above_it():
+def test_a_ci_that_includes_the_chance_level_is_warned_of():
     scores = two_methods(0.7, 0.6, spread=0.25)
     summary = summarise(fake_results(scores, protocol=with_chance()))
-    assert "barely above chance" in summary["tables"][0]["findings"]["accuracy_text"]
-    assert titles(summary) == ["Barely above chance: t"]
+    assert (
+        "the 95 % CI includes the chance level"
+        in summary["tables"][0]["findings"]["accuracy_text"]
+    )
+    assert titles(summary) == ["The CI includes the chance level: t"]

@@ -84,7 +84,7 @@ def audit(
     Given again, the command computes only what is missing.
     """
     from idfsmec.evaluation import add_audit
-    from idfsmec.report import write_audit_page, write_reporting_sheet
+    from idfsmec.report import write_audit_page, write_reporting_checklist
     from idfsmec.table import FeatureTable
 
     path, out = Path(table), Path(out)
@@ -108,7 +108,7 @@ def audit(
             raise InputError(f"{path}: {error}", argument=error.argument) from None
     found = results.audits[name]
     page = write_audit_page(found, out / "audit.html", name=name, overwrite=True)
-    sheet = write_reporting_sheet(out / "reporting.md", results, {name: read}, overwrite=True)
+    sheet = write_reporting_checklist(out / "reporting.md", results, {name: read}, overwrite=True)
     if derivative is not None:
         from idfsmec.features import write_derivative
         from idfsmec.report import add_to_derivative
@@ -131,13 +131,13 @@ def audit_tables(
 ) -> Results:
     """Audit the tables of a run into its folder."""
     from idfsmec.evaluation import add_audit
-    from idfsmec.report import write_reporting_sheet
+    from idfsmec.report import write_reporting_checklist
 
     with stop_cleanly(out), shown(quiet=quiet) as progress:
         results = add_audit(
             tables, out, seed=seed, n_jobs=n_jobs, progress=progress, overwrite=force
         )
-    write_reporting_sheet(out / "reporting.md", results, tables, overwrite=True)
+    write_reporting_checklist(out / "reporting.md", results, tables, overwrite=True)
     return results
 
 

@@ -172,10 +172,9 @@ def _compare(
 
 
 def _report(out: Path) -> Path:
-    from idfsmec.cli.report import one_thread
     from idfsmec.report import write_report
 
-    with one_thread() as n_jobs, shown("5. report", describe=str) as progress:
-        page = write_report(out, overwrite=True, n_jobs=n_jobs, progress=progress)
+    with shown("5. report", describe=str) as progress:
+        page = write_report(out, overwrite=True, progress=progress)
     say(f"5. Open {page.resolve()} in a browser.")
     return page

@@ -142,11 +142,11 @@ def _join(said: Sequence[Predictions]) -> pd.DataFrame:
 
 def _write_pages(model: Model, said: Sequence[Predictions], folder: Path, force: bool) -> None:
     from idfsmec.prediction import Predictions
-    from idfsmec.report import write_person_pages
+    from idfsmec.report import write_subject_pages
 
     notes = dict.fromkeys(note for one in said for note in one.notes)
     everybody = Predictions(tuple(p for one in said for p in one.subjects), tuple(notes))
-    write_person_pages(model, everybody, folder, overwrite=force)
+    write_subject_pages(model, everybody, folder, overwrite=force)
 
 
 def _show(frame: pd.DataFrame) -> None:

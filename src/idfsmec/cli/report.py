@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -36,27 +33,9 @@ def report(folder: FolderArgument = Path("results"), force: ForceOption = False)
     computed here and nothing is random: there is neither --jobs nor --seed.
     """
     # Matplotlib and MNE take a second to import: only who wants a report waits for them.
-    with one_thread() as n_jobs, shown("figures", describe=str) as progress:
+    with shown("figures", describe=str) as progress:
         from idfsmec.report import write_report
 
-        page = write_report(folder, overwrite=force, n_jobs=n_jobs, progress=progress)
+        page = write_report(folder, overwrite=force, progress=progress)
     console.print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)
     return page
-
-
-@contextmanager
-def one_thread() -> Iterator[int]:
-    """Have libraries that are imported meanwhile start no threads, which figures do not need.
-
-    Gives the number of processes that draw: two, unless there is one core or whoever calls asked
-    for one thread.
-    """
-    before = os.environ.get("OMP_NUM_THREADS")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if before is None:
-        os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        yield 1 if cores == 1 or before == "1" else 2
-    finally:
-        if before is None:
-            del os.environ["OMP_NUM_THREADS"]

@@ -95,7 +95,6 @@ def reproduce(
     measured ones. Resumes where it stopped.
     """
     from idfsmec._jobs import count_jobs
-    from idfsmec.cli.report import one_thread
     from idfsmec.paper import find_protocol
     from idfsmec.paper import reproduce as run_reproduction
     from idfsmec.report import write_report
@@ -116,8 +115,8 @@ def reproduce(
             progress=progress,
             overwrite=force,
         )
-    with stop_cleanly(out), one_thread() as n_jobs:
-        page = write_report(out, overwrite=True, n_jobs=n_jobs)
+    with stop_cleanly(out):
+        page = write_report(out, overwrite=True)
     console.print(f"report: {page}", markup=False, soft_wrap=True)
     summarize(results)
     return results

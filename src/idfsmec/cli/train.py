@@ -87,7 +87,7 @@ def train(
     from idfsmec._jobs import count_jobs
     from idfsmec.evaluation import TunedMethod, train_model
     from idfsmec.prediction import save_model
-    from idfsmec.report.models import write_model_card
+    from idfsmec.report.cards import write_model_card
     from idfsmec.table import FeatureTable
 
     path = _check_output(Path(output), force)
@@ -139,7 +139,7 @@ def _check_output(output: Path, force: bool) -> Path:
     """Refuse before the work what could not be written after it."""
     from idfsmec._files import check_writable
     from idfsmec.prediction.model import check_model_path
-    from idfsmec.report.models import card_paths
+    from idfsmec.report.cards import card_paths
 
     check_writable(output, *card_paths(output))
     path = check_model_path(output, overwrite=force)

@@ -1,29 +1,29 @@
 from .accuracy import plot_accuracy_by_k, plot_accuracy_by_rate
 from .audit_page import write_audit_page
-from .channels import plot_channel_weights, plot_missing_map, plot_score_heatmap
-from .comparison import plot_critical_difference
-from .cost import plot_cost
-from .derivative import add_to_derivative
-from .differences import paired_differences, plot_paired_differences
-from .effects import plot_effects
-from .filling import plot_filling, plot_points_lost, points_lost
-from .formatting import describe_protocol
-from .models import plot_calibration, write_model_card
-from .people import write_person_pages
-from .settings import plot_ablation, plot_convergence, plot_sensitivity
-from .sheet import write_reporting_sheet
+from .cards import card_paths, plot_calibration, write_model_card, write_subject_pages
+from .channels import (
+    plot_channel_weights,
+    plot_effects,
+    plot_missing_map,
+    plot_score_heatmap,
+)
+from .comparison import paired_differences, plot_critical_difference, plot_paired_differences
+from .documents import add_to_derivative, write_reporting_checklist
+from .imputation import imputation_loss, plot_imputation, plot_imputation_loss
+from .method import plot_ablation, plot_convergence, plot_cost, plot_sensitivity
+from .page import summarise, write_report
 from .stability import plot_selection_frequency
 from .style import use_style
-from .summary import summarise
-from .writing import write_report
+from .text import describe_protocol
 
 __all__ = [
     "write_report",
     "write_audit_page",
-    "write_reporting_sheet",
+    "write_reporting_checklist",
     "add_to_derivative",
     "write_model_card",
-    "write_person_pages",
+    "card_paths",
+    "write_subject_pages",
     "plot_calibration",
     "summarise",
     "plot_channel_weights",
@@ -34,9 +34,9 @@ __all__ = [
     "plot_paired_differences",
     "paired_differences",
     "plot_effects",
-    "plot_filling",
-    "plot_points_lost",
-    "points_lost",
+    "plot_imputation",
+    "plot_imputation_loss",
+    "imputation_loss",
     "plot_sensitivity",
     "plot_ablation",
     "plot_cost",

@@ -1,48 +1,57 @@
-"""Accuracy drawn against the missing rate and against the number of features kept."""
+"""Draw and describe accuracy against the missing rate and the number of selected features."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter
-from numpy.typing import NDArray
+from matplotlib.ticker import FixedLocator
 
 from idfsmec.evaluation import Results
-from idfsmec.report.formatting import metric_name
 from idfsmec.report.scores import (
+    PROPOSED,
+    Methods,
+    by_pattern,
     chance_of,
-    experiment_rows,
+    curve_rows,
+    differences,
+    family_of,
     fold_scores,
     intervals,
+    known_methods,
+    label_of,
+    proposed_method,
     protocol_note,
-    setting_curves,
+    scored_rows,
     shown_metric,
-    unit_scores,
+    sort_methods,
+    task_scores,
 )
 from idfsmec.report.style import (
-    BAND,
     MUTED,
-    PROPOSED,
     MethodLook,
-    Methods,
-    family_of,
+    PageFigure,
+    draw_chance,
     label_ends,
+    literal_text,
     make_axes,
     method_looks,
-    registered_methods,
-    sort_methods,
+    score_limits,
+    show_percent,
     style_axes,
 )
+from idfsmec.report.text import EXCLUDES_ZERO, INCLUDES_ZERO, listing, metric_name, percent, points
 
-#: So many rivals are drawn with intervals: more would hide each other.
+#: So many comparison methods are drawn with CI: more would hide each other.
 _BEST = 2
 
 
+@literal_text
 def plot_accuracy_by_rate(
     scores: pd.DataFrame,
     *,
@@ -50,13 +59,13 @@ def plot_accuracy_by_rate(
     metric: str = "balanced_accuracy",
     chance: Mapping[str, Any] | None = None,
     note: str = "",
-    title: str = "Accuracy as channels go missing",
+    title: str = "Accuracy by missing rate",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw accuracy against the missing rate for all methods.
 
-    The proposed method, the two best of the others (by their mean) and the sanity lines have
-    95 % intervals. All further methods are thin, pale lines without.
+    The proposed method, the two best of the others (by their mean) and the sanity checks have
+    95 % confidence intervals. All further methods are thin, pale lines without.
 
     Parameters
     ----------
@@ -64,13 +73,13 @@ def plot_accuracy_by_rate(
         Rows of one table and pattern, as in :class:`idfsmec.evaluation.Results`.
     methods : mapping, optional
         Name of a method to its ``family`` and ``label``, as in ``Results.methods``; by default
-        what the registry says.
+        those of the registry.
     metric : str, default="balanced_accuracy"
         Column of ``scores``.
     chance : mapping, optional
-        ``chance``, ``low`` and ``high`` of guessing, drawn as a band.
+        ``chance``, ``low`` and ``high``: chance level and its 95 % band, drawn as a band.
     note : str
-        How the numbers came about: folds and tuning; see
+        How the numbers were obtained: folds and tuning; see
         :func:`idfsmec.report.describe_protocol`.
     title : str
     ax : Axes, optional
@@ -81,15 +90,15 @@ def plot_accuracy_by_rate(
     Axes
     """
     ax = make_axes(ax)
-    curves = intervals(unit_scores(scores, metric), ["method", "rate"])
-    looks = _draw_lines(ax, curves, "rate", methods, dodge=0.07)
-    ax.set_xlabel("share of channels taken out, beside those the table lacks")
+    curves = intervals(task_scores(scores, metric), ["method", "rate"])
+    _draw_curves(ax, curves, "rate", known_methods(methods), metric, chance, dodge=0.07)
+    ax.set_xlabel("share of channels removed, in addition to those the table lacks")
     ax.xaxis.set_major_locator(FixedLocator(sorted(curves["rate"].unique())))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
-    _finish(ax, curves, metric, chance, looks)
+    show_percent(ax.xaxis)
     return style_axes(ax, title, note)
 
 
+@literal_text
 def plot_accuracy_by_k(
     scores: pd.DataFrame,
     *,
@@ -98,12 +107,12 @@ def plot_accuracy_by_k(
     metric: str = "balanced_accuracy",
     chance: Mapping[str, Any] | None = None,
     note: str = "",
-    title: str = "Accuracy against the number of features kept",
+    title: str = "Accuracy by number of selected features",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw accuracy against the number of selected features.
 
-    Who has 95 % intervals is decided as in :func:`plot_accuracy_by_rate`.
+    Which methods have 95 % CI is decided as in :func:`plot_accuracy_by_rate`.
 
     Parameters
     ----------
@@ -119,52 +128,18 @@ def plot_accuracy_by_k(
     Axes
     """
     ax = make_axes(ax)
-    rows = setting_curves(scores if rate is None else scores[np.isclose(scores["rate"], rate)])
-    units = fold_scores(unit_scores(rows, metric, by=["k"]), ["method", "k"])
-    curves = _level_methods_without_k(intervals(units, ["method", "k"]))
-    looks = _draw_lines(ax, curves, "k", methods, dodge=0.1)
-    ax.set_xlabel("features kept")
-    ticks = np.array(sorted(curves["k"].unique()))
-    ax.xaxis.set_major_locator(FixedLocator(list(ticks[:: max(1, len(ticks) // 10)])))
-    _finish(ax, curves, metric, chance, looks)
+    rows = curve_rows(scores if rate is None else scores[np.isclose(scores["rate"], rate)])
+    folds = fold_scores(task_scores(rows, metric, by=["k"]), ["method", "k"])
+    curves = _level_methods_without_k(intervals(folds, ["method", "k"]))
+    _draw_curves(ax, curves, "k", known_methods(methods), metric, chance, dodge=0.1)
+    ax.set_xlabel("selected features")
+    ticks = sorted(curves["k"].unique())
+    ax.xaxis.set_major_locator(FixedLocator(ticks[:: max(1, len(ticks) // 10)]))
     return style_axes(ax, title, note)
 
 
-def draw_by_rate(results: Results, table: str) -> dict[str, Axes] | Axes | str:
-    """Accuracy against the missing rate for a table of the results, per pattern of gaps."""
-    return _draw(results, table, plot_accuracy_by_rate)
-
-
-def draw_by_k(results: Results, table: str) -> dict[str, Axes] | Axes | str:
-    """Accuracy against the number of features for a table of the results."""
-    rows = experiment_rows(results, "accuracy", table)
-    if not rows.empty and rows["k"].nunique() < 2:
-        return "Only one number of features was tried, so there is no curve over it."
-    return _draw(results, table, plot_accuracy_by_k)
-
-
-def _draw(results: Results, table: str, plot: Callable[..., Axes]) -> dict[str, Axes] | Axes | str:
-    rows = experiment_rows(results, "accuracy", table)
-    metric = shown_metric(results)
-    if rows.empty or rows[metric].isna().all():
-        return "Accuracy was not measured (run idfsmec benchmark)."
-    options: dict[str, Any] = {
-        "methods": results.methods,
-        "metric": metric,
-        "chance": chance_of(results, table),
-    }
-    note = protocol_note(results, "accuracy")
-    patterns = [str(pattern) for pattern in rows["pattern"].unique()]
-    if len(patterns) == 1:
-        return plot(rows, note=note, **options)
-    return {
-        pattern: plot(rows[rows["pattern"] == pattern], note=f"{note} · {pattern} gaps", **options)
-        for pattern in patterns
-    }
-
-
 def _level_methods_without_k(curves: pd.DataFrame) -> pd.DataFrame:
-    """Let methods that have no k (all features, boosting) run level across the others' range."""
+    """Draw methods that have no k (all features, boosting) level across the others' range."""
     counts = curves.groupby("method")["k"].nunique()
     level = curves["method"].isin(counts.index[(counts == 1) & (counts.max() > 1)])
     ks = pd.DataFrame({"k": sorted(curves.loc[~level, "k"].unique())})
@@ -172,59 +147,50 @@ def _level_methods_without_k(curves: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([curves[~level], spread], ignore_index=True)
 
 
-def _draw_lines(
-    ax: Axes, curves: pd.DataFrame, x: str, methods: Methods | None, *, dodge: float
-) -> dict[str, MethodLook]:
-    """Lines with thin bars, moved a little so that bars do not hide each other."""
-    names = sort_methods(list(dict.fromkeys(curves["method"])), methods)
+def _draw_curves(
+    ax: Axes, curves: pd.DataFrame, x: str, methods: Methods, metric: str,
+    chance: Mapping[str, Any] | None, *, dodge: float,
+) -> None:  # fmt: skip
+    """Draw a line per method with its CI, the chance band, and names at the lines' ends."""
+    names = sort_methods(curves["method"], methods)
     looks = method_looks(names, methods)
     for name in _quiet_methods(curves, methods):
-        looks[name] = looks[name].quieter()
-    places = np.unique(curves[x])
-    step = np.diff(places).min() if places.size > 1 else 1.0
+        looks[name] = looks[name]._replace(linewidth=0.8, zorder=2.5, quiet=True)
+    positions = np.unique(curves[x])
+    step = np.diff(positions).min() if positions.size > 1 else 1.0
+    # Lines with bars are moved a little, so that bars do not hide each other.
     barred = [name for name in names if not looks[name].main and not looks[name].quiet]
-    shift = {name: (i - (len(barred) - 1) / 2) for i, name in enumerate(barred)}
     width = dodge * step * min(1.0, 6 / max(len(barred), 1))
+    ends = {}
     for name in names:
-        own = curves[curves["method"] == name].sort_values(x)
-        _draw_method(ax, own, x, name, looks[name], shift.get(name, 0) * width)
-    _explain_lines(ax, looks)
-    return looks
+        shift = (barred.index(name) - (len(barred) - 1) / 2) * width if name in barred else 0.0
+        curve = curves[curves["method"] == name].sort_values(x)
+        ends[name] = _draw_curve(ax, curve, x, name, looks[name], shift)
+    with_bars = curves[[not looks[name].quiet for name in curves["method"]]]
+    bars = with_bars[["low", "high"]].to_numpy(dtype=float)
+    low, high = score_limits(curves["mean"].to_numpy(dtype=float), bars, chance)
+    ax.set_ylim(low, high)
+    ax.set_ylabel(metric_name(metric))
+    show_percent(ax.yaxis)
+    if chance:
+        draw_chance(ax, chance)
+    _explain_lines(ax, sum(look.quiet for look in looks.values()))
+    label_ends(ax, {n: (at, float(np.clip(y, low, high))) for n, (at, y) in ends.items()}, looks)
 
 
-def _quiet_methods(curves: pd.DataFrame, methods: Methods | None) -> list[str]:
-    """Methods drawn without intervals; of a single one, nothing would be gained."""
-    known = registered_methods() if methods is None else methods
+def _quiet_methods(curves: pd.DataFrame, methods: Methods) -> list[str]:
+    """Return the methods drawn without CI; a single one is drawn with."""
     means = curves.groupby("method", sort=False)["mean"].mean()
-    rivals = [n for n in means.index if family_of(n, known) not in (PROPOSED, "sanity")]
-    behind = list(means[rivals].sort_values(ascending=False, kind="stable").index[_BEST:])
+    others = [name for name in means.index if family_of(name, methods) not in (PROPOSED, "sanity")]
+    behind = list(means[others].sort_values(ascending=False, kind="stable").index[_BEST:])
     return behind if len(behind) > 1 else []
 
 
-def _explain_lines(ax: Axes, looks: dict[str, MethodLook]) -> None:
-    """Say below the axes who has intervals, where not all have."""
-    quiet = sum(look.quiet for look in looks.values())
-    if not quiet:
-        return
-    strong = Line2D([], [], linewidth=1.4, marker="o", markersize=4, color=MUTED)
-    bar = Line2D([], [], linestyle="none", marker="|", markersize=11, color=MUTED, alpha=0.6)
-    pale = Line2D([], [], linewidth=0.8, marker="o", markersize=2.5, alpha=0.45, color=MUTED)
-    ax.legend(
-        [(strong, bar), pale],
-        [
-            f"with 95 % interval: proposed, best {_BEST} of the others, sanity lines",
-            f"thin: the {quiet} further methods, means alone",
-        ],
-        loc="upper left", bbox_to_anchor=(-0.02, -0.16), ncols=1, frameon=False, fontsize=8,
-        labelcolor=MUTED, labelspacing=0.3, borderaxespad=0,
-    )  # fmt: skip
-
-
-def _draw_method(
-    ax: Axes, own: pd.DataFrame, x: str, method: str, look: MethodLook, shift: float
-) -> None:
-    at = own[x].to_numpy(dtype=float) + shift
-    mean, low, high = (own[c].to_numpy(dtype=float) for c in ("mean", "low", "high"))
+def _draw_curve(
+    ax: Axes, curve: pd.DataFrame, x: str, method: str, look: MethodLook, shift: float
+) -> tuple[float, float]:
+    at = curve[x].to_numpy(dtype=float) + shift
+    mean, low, high = (curve[name].to_numpy(dtype=float) for name in ("mean", "low", "high"))
     if look.main:
         ax.fill_between(at, low, high, color=look.color, alpha=0.14, linewidth=0, zorder=1.5)
     elif not look.quiet:
@@ -235,66 +201,164 @@ def _draw_method(
         marker=look.marker, markersize=size, markeredgewidth=0, alpha=alpha,
         zorder=look.zorder, gid=f"line-{method}",
     )  # fmt: skip
+    return float(at[-1]), float(mean[-1])
 
 
-def _finish(
-    ax: Axes,
-    curves: pd.DataFrame,
-    metric: str,
-    chance: Mapping[str, Any] | None,
-    looks: dict[str, MethodLook],
-) -> None:
-    """Limits, the band of chance, and names at the lines' ends."""
-    ax.set_ylabel(metric_name(metric))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
-    means = curves["mean"].to_numpy(dtype=float)
-    barred = curves[[not looks[name].quiet for name in curves["method"]]]
-    low, high = score_limits(means, barred[["low", "high"]].to_numpy(dtype=float), chance)
-    ax.set_ylim(low, high)
-    if chance:
-        draw_chance(ax, chance)
-    ends = {}
-    for line in ax.lines:
-        prefix, _, name = str(line.get_gid()).partition("-")
-        if prefix == "line":
-            at, value = np.asarray(line.get_xydata())[-1]
-            ends[name] = (float(at), float(np.clip(value, low, high)))
-    label_ends(ax, ends, looks)
-
-
-def score_limits(
-    means: NDArray[np.float64], bars: NDArray[np.float64], chance: Mapping[str, Any] | None
-) -> tuple[float, float]:
-    """Limits that show all means and chance; intervals that are very wide run out of the axes."""
-    marks = [means.min(), means.max()]
-    middle, reach = (means.min() + means.max()) / 2, np.ptp(means) / 2 + 0.1
-    within = bars[np.isfinite(bars) & (np.abs(bars - middle) < reach)]
-    marks += [within.min(), within.max()] if within.size else []
-    if chance:
-        marks += [chance["chance"] - 0.03, chance["high"]]
-    return max(min(marks) - 0.03, -0.02), min(max(marks) + 0.03, 1.02)
-
-
-def draw_chance(ax: Axes, chance: Mapping[str, Any], along: Literal["x", "y"] = "y") -> None:
-    """Shade where guessing ends up 95 times in 100, with its mean as a dotted line.
-
-    ``along`` is the axis of the score.
-    """
-    upright = along == "x"
-    (ax.axvspan if upright else ax.axhspan)(
-        chance["low"], chance["high"], color=BAND, alpha=0.38, linewidth=0, zorder=0.5,
-        gid="chance",
+def _explain_lines(ax: Axes, n_quiet: int) -> None:
+    """Explain below the axes which methods have CI, where not all have."""
+    if not n_quiet:
+        return
+    strong = Line2D([], [], linewidth=1.4, marker="o", markersize=4, color=MUTED)
+    bar = Line2D([], [], linestyle="none", marker="|", markersize=11, color=MUTED, alpha=0.6)
+    pale = Line2D([], [], linewidth=0.8, marker="o", markersize=2.5, alpha=0.45, color=MUTED)
+    ax.legend(
+        [(strong, bar), pale],
+        [
+            f"with 95 % CI: proposed method, best {_BEST} of the others, sanity checks",
+            f"thin: the other {n_quiet} methods, means alone",
+        ],
+        loc="upper left", bbox_to_anchor=(-0.02, -0.16), ncols=1, frameon=False, fontsize=8,
+        labelcolor=MUTED, labelspacing=0.3, borderaxespad=0,
     )  # fmt: skip
-    (ax.axvline if upright else ax.axhline)(
-        chance["chance"], color=MUTED, linewidth=1, linestyle=":", zorder=0.6
+
+
+def accuracy_by_rate_figures(results: Results, table: str) -> Iterator[PageFigure]:
+    """Accuracy of a table against the missing rate, per pattern of missing channels."""
+    caption = (
+        "Mean over folds with 95 % CI corrected for overlapping training sets. Grey: 95 % band of "
+        "chance."
     )
-    if upright:
-        place, offset, units = (chance["high"], 0.0), (-4, 4), ("data", "axes fraction")
+    yield from _figures(results, table, "accuracy-by-rate", caption, plot_accuracy_by_rate)
+
+
+def accuracy_by_k_figures(results: Results, table: str) -> Iterator[PageFigure]:
+    """Accuracy of a table against the number of selected features."""
+    caption = "Mean over folds and missing rates for each number of selected features."
+    rows = scored_rows(results, "accuracy", table)
+    if not rows.empty and rows["k"].nunique() < 2:
+        reason = "Only one number of features was tried, so there is no curve over it."
+        yield PageFigure("accuracy-by-k", caption, absent=reason)
     else:
-        place = (0.0, max(chance["low"], ax.get_ylim()[0]))
-        offset, units = (5, 3), ("axes fraction", "data")
-    ax.annotate(
-        "guessing (95 %)", place, offset, xycoords=units, textcoords="offset points",
-        ha="right" if upright else "left", va="bottom", color=MUTED, fontsize=8,
-        annotation_clip=False,
-    )  # fmt: skip
+        yield from _figures(results, table, "accuracy-by-k", caption, plot_accuracy_by_k)
+
+
+def _figures(
+    results: Results, table: str, section: str, caption: str, plot: Any
+) -> Iterator[PageFigure]:
+    rows, chance = scored_rows(results, "accuracy", table), chance_of(results, table)
+    if rows.empty:
+        reason = "Accuracy was not measured (run idfsmec benchmark)."
+        yield PageFigure(section, caption, absent=reason)
+    describe = _describe_by_rate if plot is plot_accuracy_by_rate else _describe_by_k
+    for pattern, own, note in by_pattern(rows, protocol_note(results, "accuracy")):
+        options = {"methods": results.methods, "metric": shown_metric(results), "note": note}
+        draw = partial(plot, own, chance=chance, **options)
+        yield PageFigure(section, caption, draw, describe(results, table, own), variant=pattern)
+
+
+def _describe_by_rate(results: Results, table: str, rows: pd.DataFrame) -> list[str]:
+    """Compare with chance and the sanity checks, and state what missing channels cost."""
+    main, tasks = proposed_method(results), task_scores(rows, shown_metric(results))
+    own = tasks[tasks["method"] == main]
+    if main is None or own.empty:
+        return []
+    sentences = []
+    if (chance := chance_of(results, table)) is not None:
+        means = own.groupby("rate")["value"].mean()
+        above = [percent(rate) for rate in means.index[means > chance["high"]]]
+        within = [percent(rate) for rate in means.index[means <= chance["high"]]]
+        if not within:
+            sentences.append(f"{main} is above the chance band at every missing rate.")
+        elif not above:
+            sentences.append(f"{main} is above the chance band at no missing rate.")
+        else:
+            sentences.append(
+                f"{main} is above the chance band at {listing(above, 10)} missing, and within it "
+                f"at {listing(within, 10)}."
+            )
+    methods = results.methods
+    checks = [m for m in tasks["method"].unique() if family_of(m, methods) == "sanity"]
+    if checks:
+        paired = differences(tasks[tasks["method"].isin([main, *checks])], "method", main)
+        labels = [
+            f"{label_of(method, methods)} ({points(difference)})"
+            for method, difference in zip(paired["method"], paired["difference"], strict=True)
+        ]
+        words = ("higher than", "not significantly different from", "lower than")
+        groups = _group_by_ci(paired, labels, *words)
+        if groups:
+            sentences.append(f"Over all rates, paired by fold, in points, it is {groups}.")
+    return [*sentences, *_describe_loss(own)]
+
+
+def _group_by_ci(paired: pd.DataFrame, labels: Sequence[str], *words: str, unit: str = "") -> str:
+    """List labels by whether the difference's 95 % CI lies above, around or below 0."""
+    above = paired["excludes_zero"] & (paired["difference"] > 0)
+    below = paired["excludes_zero"] & (paired["difference"] < 0)
+    groups = ((above, EXCLUDES_ZERO), (~above & ~below, INCLUDES_ZERO), (below, EXCLUDES_ZERO))
+    return "; ".join(
+        f"{word} {listing(np.array(labels)[where], 20)}{unit} ({ci})"
+        for word, (where, ci) in zip(words, groups, strict=True)
+        if where.any()
+    )
+
+
+def _describe_loss(own: pd.DataFrame) -> list[str]:
+    """State the points lost from the lowest to the highest missing rate."""
+    rates = sorted(own["rate"].unique())
+    if len(rates) < 2:
+        return []
+    paired = differences(own[own["rate"].isin([rates[0], rates[-1]])], "rate", rates[0])
+    if paired.empty:
+        return []
+    lost, low, high = (float(paired[name].iloc[0]) for name in ("difference", "low", "high"))
+    text = f"{'loses' if lost >= 0 else 'gains'} {100 * abs(lost):.1f} points"
+    if np.isfinite(low):
+        ends = (low, high) if lost >= 0 else (-high, -low)
+        text += " (95 % CI {} to {})".format(*(f"{100 * e:.1f}".replace("-", "−") for e in ends))
+    return [f"From {percent(rates[0])} to {percent(rates[-1])} missing it {text}."]
+
+
+def _describe_by_k(results: Results, table: str, rows: pd.DataFrame) -> list[str]:
+    """State how many features are needed, and where selecting them matters."""
+    main = proposed_method(results)
+    curves = task_scores(curve_rows(rows), shown_metric(results), by=["k"])
+    own = curves[curves["method"] == main]
+    if main is None or own["k"].nunique() < 2:
+        return []
+    means = own.groupby("k")["value"].mean()
+    best = int(str(means.idxmax()))
+    paired = differences(own, "k", best)
+    worse = paired.loc[paired["excludes_zero"] & (paired["difference"] > 0), "k"]
+    first = f"The mean of {main} is highest with {best} features ({percent(means[best], 1)})"
+    if worse.empty:
+        span = 100 * (means.max() - means.min())
+        first += f"; no other number differs from it ({INCLUDES_ZERO}), all lie within {span:.1f}"
+        first += " points."
+    else:
+        numbers = listing([str(k) for k in sorted(map(int, worse))], 12)
+        first += f"; lower with {numbers} ({EXCLUDES_ZERO})."
+    return [first, *_compare_with_lowest_check(results, main, curves)]
+
+
+def _compare_with_lowest_check(results: Results, main: str, curves: pd.DataFrame) -> list[str]:
+    """State with how many features selecting is better than the lowest sanity check."""
+    methods = results.methods
+    counts = curves.groupby("method")["k"].nunique()
+    checks = [m for m in counts.index[counts > 1] if family_of(m, methods) == "sanity"]
+    if not checks:
+        return []
+    # Random selection finds the good features too, if enough are kept.
+    lowest = str(curves[curves["method"].isin(checks)].groupby("method")["value"].mean().idxmin())
+    paired = pd.concat(
+        [
+            differences(here, "method", main).assign(k=k)
+            for k, here in curves[curves["method"].isin([main, lowest])].groupby("k")
+            if main in set(here["method"])
+        ]
+    )
+    labels = [str(k) for k in paired["k"]]
+    words = ("higher with", "not significantly different with", "lower with")
+    groups = _group_by_ci(paired, labels, *words, unit=" features")
+    name = label_of(lowest, methods)
+    return [f"Compared with {name}, the lowest sanity check, it is {groups}."] if groups else []

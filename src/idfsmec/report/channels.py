@@ -1,38 +1,49 @@
-"""Channels: their weights on the scalp, scores of their features, and where they are missing."""
+"""Draw and describe channels: weights on the scalp, scores, effects, missing channels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import mne
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
-from idfsmec.montage import channel_positions
-from idfsmec.report.formatting import percent
-from idfsmec.report.scores import table_ranking, whole_table_note
+from idfsmec.missing.association import ALPHA
+from idfsmec.report.scores import channel_weights, table_ranking, whole_table_note
 from idfsmec.report.style import (
-    BAND,
     EMPHASIS,
+    FILTER,
     INK,
     MUTED,
     PAPER,
     SEQUENTIAL,
+    PageFigure,
     add_colorbar,
+    draw_estimate,
+    literal_text,
     make_axes,
+    name_sides,
     set_titles,
+    show_percent,
     style_axes,
 )
+from idfsmec.report.text import EXCLUDES_ZERO, feature_label, listing, percent, row_labels
+from idfsmec.table.positions import channel_positions
 
-#: Fewer electrodes than this make no map.
-_FEWEST_FOR_A_MAP = 8
+#: Fewer electrodes than this make no map; so many bars, and so many effects are drawn.
+_FEWEST_FOR_A_MAP, _MOST_BARS, _MOST_EFFECTS = 8, 24, 20
+#: Columns of an effect size with its CI, and its name.
+EFFECT_SIZES = {"hedges_g": "Hedges' g", "eta_squared": "η²", "spearman": "Spearman's ρ"}
 
 
+@literal_text
 def plot_channel_weights(
     weights: Mapping[str, float],
     *,
@@ -42,14 +53,14 @@ def plot_channel_weights(
     title: str = "Channel weights",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw channel weights on the scalp, or as bars where there are too few places.
+    """Draw channel weights on the scalp, or as bars where too few positions are known.
 
     Parameters
     ----------
     weights : mapping of str to float
         Channel name -> weight.
     positions : mapping of str to (x, y, z), optional
-        Places of the electrodes in the head frame; by default by ``montage``.
+        Positions of the electrodes in the head frame; by default by ``montage``.
     montage : str, optional
         Name of one of MNE's montages; by default channel names of the 10-05 system are looked
         up.
@@ -62,65 +73,70 @@ def plot_channel_weights(
 
     Notes
     -----
-    A map is drawn by :func:`mne.viz.plot_topomap` for eight channels or more whose places are
-    known (channels without a place are named below it); otherwise horizontal bars.
+    A map is drawn by :func:`mne.viz.plot_topomap` for eight channels or more whose positions are
+    known (channels without a position are named below it); otherwise horizontal bars.
     """
     names = list(weights)
     values = np.array([weights[name] for name in names], dtype=float)
-    places = _places(names, positions, montage)
-    known: NDArray[np.bool_] = np.asarray(np.isfinite(places).all(axis=1))
-    if not _can_be_mapped(places[known]) or known.mean() < 0.6:
-        ax = make_axes(ax, 6.0, 1.3 + 0.3 * min(len(names), 24))
+    directions = _directions(names, positions, montage)
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(directions).all(axis=1))
+    if not _can_be_mapped(directions[known]) or known.mean() < 0.6:
+        ax = make_axes(ax, 6.0, 1.3 + 0.3 * min(len(names), _MOST_BARS))
         return _draw_bars(names, values, ax, title, note)
     ax = make_axes(ax, 5.4, 4.9)
-    on_map = [name for name, there in zip(names, known, strict=True) if there]
-    _draw_map(on_map, values[known], places[known], ax)
+    _draw_map(np.array(names)[known], values[known], _flatten(directions[known]), ax)
     if not known.all():
-        left_out = ", ".join(n for n, k in zip(names, known, strict=True) if not k)
-        note += f"\nno place known for: {left_out}"
-    set_titles(ax, title, note.strip())
+        note += f"\nno position known for: {', '.join(np.array(names)[~known])}"
+    set_titles(ax, title, note)
     return ax
 
 
-def _can_be_mapped(places: NDArray[np.float64]) -> bool:
-    """Whether there are enough places, none twice, and not all on one ring."""
-    if len(places) < _FEWEST_FOR_A_MAP or len(np.unique(places.round(6), axis=0)) < len(places):
+def _can_be_mapped(directions: NDArray[np.float64]) -> bool:
+    """Return whether there are enough positions, none twice, and not all on one ring."""
+    n_different = len(np.unique(directions.round(6), axis=0))
+    if len(directions) < _FEWEST_FOR_A_MAP or n_different < len(directions):
         return False
     from scipy.spatial import Delaunay, QhullError  # for maps alone
 
     try:
-        Delaunay(_flatten(places), incremental=True).close()  # as MNE does it
+        Delaunay(_flatten(directions), incremental=True).close()  # as MNE does it
     except QhullError:
         return False
     return True
 
 
-def _places(
-    names: Sequence[str],
-    positions: Mapping[str, Sequence[float]] | None,
-    montage: str | None,
+def _directions(
+    names: Sequence[str], positions: Mapping[str, Sequence[float]] | None, montage: str | None
 ) -> NDArray[np.float64]:
-    """Unit vectors per channel; NaN where unknown."""
+    """Return a unit vector per channel; NaN where the position is unknown."""
     if positions:
-        nowhere = (np.nan, np.nan, np.nan)
-        found = np.array([positions.get(name) or nowhere for name in names], dtype=float)
+        given = np.array([positions.get(name) or [np.nan] * 3 for name in names], dtype=float)
         with np.errstate(invalid="ignore"):
-            return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+            return np.asarray(given / np.linalg.norm(given, axis=1, keepdims=True))
     try:
         return channel_positions(names, montage)
     except InputError:  # a montage MNE does not have: perhaps the names are standard ones
         return channel_positions(names)
 
 
+def _flatten(directions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Project azimuthally: the angle from the vertex becomes the distance from the middle.
+
+    The ear-to-ear line (90 degrees) lies on the circle of MNE's head.
+    """
+    radius = 0.095 * np.arccos(np.clip(directions[:, 2], -1, 1)) / (np.pi / 2)
+    around = np.arctan2(directions[:, 1], directions[:, 0])
+    return np.column_stack([radius * np.cos(around), radius * np.sin(around)])
+
+
 def _draw_map(
-    names: Sequence[str], values: NDArray[np.float64], places: NDArray[np.float64], ax: Axes
+    names: NDArray[np.str_], values: NDArray[np.float64], flat: NDArray[np.float64], ax: Axes
 ) -> None:
-    flat = _flatten(places)
     crowded = len(names) > 40
     darkest = float(values.max()) or 1.0
-    # From the least weight, so that differences show; but nearly even weights stay pale ones.
+    # From the smallest weight, so that differences show; but nearly equal weights stay pale.
     lightest = min(float(values.min()), 0.7 * darkest)
-    top = set(np.array(names)[np.argsort(-values, kind="stable")[: 10 if crowded else 5]])
+    top = set(names[np.argsort(-values, kind="stable")[: 10 if crowded else 5]])
     image, _ = mne.viz.plot_topomap(
         values, flat, axes=ax, show=False, cmap=SEQUENTIAL, vlim=(lightest, darkest), contours=0,
         sensors=False, sphere=(0, 0, 0, 0.095), extrapolate="head",
@@ -135,35 +151,19 @@ def _draw_map(
         # Outer electrodes are named towards the middle, where the map is below the letters.
         radius = float(np.hypot(x, y))
         ax.annotate(
-            name,
-            (x, y),
-            (-11 * x / radius, -9 * y / radius) if radius > 0.07 else (0, 6.5),
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            fontsize=7.5,
+            name, (x, y), (-11 * x / radius, -9 * y / radius) if radius > 0.07 else (0, 6.5),
+            textcoords="offset points", ha="center", va="center", fontsize=7.5,
             fontweight="bold" if name in top and len(names) > 10 else "normal",
             color="#ffffff" if weight > lightest + 0.55 * (darkest - lightest) else "#1b1b1b",
             zorder=7,
-        )
+        )  # fmt: skip
     add_colorbar(ax, image, "weight (sums to 1)")
-
-
-def _flatten(places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Azimuthal equidistant: the angle from the vertex becomes the distance from the middle.
-
-    The ear-to-ear line (90 degrees) lies on the circle of MNE's head.
-    """
-    angle = np.arccos(np.clip(places[:, 2], -1, 1))
-    around = np.arctan2(places[:, 1], places[:, 0])
-    radius = 0.095 * angle / (np.pi / 2)
-    return np.column_stack([radius * np.cos(around), radius * np.sin(around)])
 
 
 def _draw_bars(
     names: Sequence[str], values: NDArray[np.float64], ax: Axes, title: str, note: str
 ) -> Axes:
-    order = np.argsort(-values, kind="stable")[:24]
+    order = np.argsort(-values, kind="stable")[:_MOST_BARS]
     rows = np.arange(order.size)
     ax.barh(rows, values[order], color=EMPHASIS, height=0.62)
     ax.set_yticks(rows, [names[i] for i in order])
@@ -175,11 +175,46 @@ def _draw_bars(
     ax.set_xlabel("weight (sums to 1)")
     if len(names) > order.size:
         note += f"\nthe {order.size} largest of {len(names)}"
-    style_axes(ax, title, note.strip(), grid="x")
-    ax.tick_params(axis="y", length=0, labelcolor=INK)
-    return ax
+    return style_axes(ax, title, note, grid="x", rows=True)
 
 
+def weight_figures(results: Results, table: str) -> Iterator[PageFigure]:
+    """Channel weights of a table."""
+    shown = partial(
+        PageFigure, "channels", "Weight of each channel: how well it alone separates the groups."
+    )
+    about, weights = results.tables[table], channel_weights(results, table)
+    if table_ranking(results, table).empty:
+        yield shown(absent="There is no ranking, so no map of channel weights.")
+    elif weights.empty:
+        yield shown(absent="The method that ranked the table gives channels no weights.")
+    else:
+        montage, note = about.get("montage"), whole_table_note(results, table)
+        draw = partial(
+            plot_channel_weights, {str(c): float(w) for c, w in weights.items()},
+            positions=about.get("positions"), note=note,
+            montage=montage if isinstance(montage, str) else None,
+        )  # fmt: skip
+        yield shown(draw, _describe_weights(weights))
+
+
+def _describe_weights(weights: pd.Series) -> list[str]:
+    if weights.size < 2 or not weights.sum():
+        return []
+    largest = weights.iloc[0] * weights.size
+    if largest < 1.25:
+        return [
+            f"Weights are almost equal: the largest ({weights.index[0]}) is {largest:.2f} times "
+            "an equal share, so the map shows little."
+        ]
+    equal = percent(min(3 / weights.size, 1))
+    return [
+        f"{listing(weights.index[:3])} have {percent(float(weights.iloc[:3].sum()))} of all "
+        f"weight; equal shares would give them {equal}."
+    ]
+
+
+@literal_text
 def plot_score_heatmap(
     ranking: pd.DataFrame,
     *,
@@ -214,24 +249,173 @@ def plot_score_heatmap(
         linewidth=0.8 if n_columns <= 40 else 0,
     )  # fmt: skip
     ax.invert_yaxis()
-    ax.set_yticks(np.arange(n_rows) + 0.5, list(wide.index))
-    every = -(-n_columns // 40)
-    ax.set_xticks(np.arange(0, n_columns, every) + 0.5, list(wide.columns[::every]))
-    ax.tick_params(axis="x", rotation=90 if n_columns > 10 else 0)
-    style_axes(ax, title, (note + "\nstrongest channels left, strongest features on top").strip(),
-          grid=None)  # fmt: skip
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    ax.tick_params(length=0)
+    ax.set_yticks(np.arange(n_rows) + 0.5, [feature_label(str(name)) for name in wide.index])
+    _name_columns(ax, wide.columns, 0.5)
+    note += "\nstrongest channels left, strongest features on top"
+    style_axes(ax, title, note, grid=None, frame=False)
     add_colorbar(ax, image, "score")
     return ax
 
 
+def _name_columns(ax: Axes, names: pd.Index, offset: float = 0.0) -> None:
+    every = -(-len(names) // 40)
+    ax.set_xticks(np.arange(0, len(names), every) + offset, [str(n) for n in names[::every]])
+    ax.tick_params(axis="x", rotation=90 if len(names) > 10 else 0)
+
+
+def score_figures(results: Results, table: str) -> Iterator[PageFigure]:
+    """Scores of all features of a table."""
+    shown = partial(
+        PageFigure,
+        "heatmap",
+        "Channel weight times feature weight. Blank cells were not computed.",
+    )
+    ranking = table_ranking(results, table)
+    if ranking.empty:
+        yield shown(absent="There is no ranking, so no heat map of scores.")
+        return
+    scores, sentences = ranking["score"].clip(lower=0), []
+    if scores.sum():
+        shares = np.cumsum(np.sort(scores)[::-1]) / scores.sum()
+        half = int(np.searchsorted(shares, 0.5)) + 1
+        feature = ranking.groupby("feature", sort=False)["score"].sum().idxmax()
+        sentences = [
+            f"{half} of {len(ranking)} features hold half of the total score; summed over "
+            f"channels, {feature_label(str(feature))} has the highest."
+        ]
+    yield shown(
+        partial(plot_score_heatmap, ranking, note=whole_table_note(results, table)), sentences
+    )
+
+
+def effect_size(ranking: pd.DataFrame) -> str | None:
+    """Return the effect size that a ranking carries, or None where none was recorded."""
+    sizes = (name for name in EFFECT_SIZES if name in ranking and ranking[name].notna().any())
+    return next(sizes, None)
+
+
+def add_directions(ranking: pd.DataFrame) -> pd.DataFrame:
+    """Add ``arrow`` and ``excludes_zero`` (of the CI) to effects; orient AUC to at least 0.5.
+
+    Examples
+    --------
+    >>> ranking = {"direction": ["higher in MDD", "higher in HC"], "hedges_g": [0.8, -0.1],
+    ...            "hedges_g_low": [0.3, -0.6], "hedges_g_high": [1.3, 0.4]}
+    >>> add_directions(pd.DataFrame(ranking))[["arrow", "direction", "excludes_zero"]]
+      arrow      direction  excludes_zero
+    0     →  higher in MDD           True
+    1     ←   higher in HC          False
+    """
+    size = effect_size(ranking)
+    if size is None:
+        return ranking
+    value, low, high = (ranking[f"{size}{end}"] for end in ("", "_low", "_high"))
+    arrows = np.where(value >= 0, "→", "←") if size != "eta_squared" else "↑"
+    ranking = ranking.assign(arrow=arrows, excludes_zero=(low > 0) | (high < 0))
+    if "auc" in ranking:
+        turned = ranking["auc"] < 0.5
+        columns = ["auc", "auc_low", "auc_high"]
+        other = 1 - ranking.loc[turned, ["auc", "auc_high", "auc_low"]].to_numpy()
+        ranking.loc[turned, columns] = other
+    return ranking
+
+
+@literal_text
+def plot_effects(
+    ranking: pd.DataFrame,
+    *,
+    labels: Sequence[str] | None = None,
+    note: str = "",
+    title: str = "Direction and size of the leading features",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a forest plot of the first 20 features: how much groups differ, with 95 % CI.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        Best first, with ``channel``, ``feature``, an effect (``hedges_g``, ``eta_squared`` or
+        ``spearman``) with its ``..._low`` and ``..._high``, and perhaps ``auc`` with its; as from
+        ``Results.ranking`` of one table.
+    labels : sequence of two str, optional
+        Names of the groups: a positive effect is higher in the second.
+    note, title : str
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+        A filled dot is an effect whose CI excludes 0.
+    """
+    size = effect_size(ranking)
+    if size is None:
+        raise ValueError(
+            f"The ranking has no effects: none of the columns {', '.join(EFFECT_SIZES)}."
+        )
+    shown = add_directions(ranking.head(_MOST_EFFECTS))
+    ax = make_axes(ax, 7.2, 1.9 + 0.24 * len(shown))
+    for y, row in enumerate(shown.to_dict("records")):
+        value, low, high = (row[f"{size}{end}"] for end in ("", "_low", "_high"))
+        if not np.isfinite(value):
+            continue
+        color = EMPHASIS if value >= 0 else FILTER
+        filled = row["excludes_zero"]
+        draw_estimate(ax, y, value, low, high, color, filled=filled, gid=f"effect-{y}")
+        if np.isfinite(row.get("auc", np.nan)):
+            ax.annotate(f"{row['auc']:.2f}  ({row['auc_low']:.2f} to {row['auc_high']:.2f})",
+                        (1.02, y), xycoords=("axes fraction", "data"), va="center",
+                        fontsize=8.5, color=MUTED, annotation_clip=False)  # fmt: skip
+    ax.axvline(0, color=INK, linewidth=1)
+    ax.set_yticks(range(len(shown)), row_labels(shown))
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.set_xlabel(EFFECT_SIZES[size])
+    style_axes(ax, title, f"{note}\nfilled dot: {EXCLUDES_ZERO}", grid="x", rows=True)
+    if "auc" in shown and shown["auc"].notna().any():
+        ax.annotate("AUC by subject", (1.02, 1), (0, 3), xycoords="axes fraction", fontsize=8.5,
+                    textcoords="offset points", color=MUTED, annotation_clip=False)  # fmt: skip
+    if size != "eta_squared" and labels is not None and len(labels) == 2:
+        name_sides(ax, f"higher in {labels[0]}", f"higher in {labels[1]}")
+    return ax
+
+
+def effect_figures(results: Results, table: str) -> Iterator[PageFigure]:
+    """Direction and size of the leading features of a table."""
+    shown = partial(
+        PageFigure,
+        "effects",
+        "The first features of the ranking, each alone: how much the groups differ, one value per "
+        "subject, with 95 % CI over subjects.",
+    )
+    ranking = add_directions(table_ranking(results, table))
+    if "arrow" not in ranking:
+        reason = "Direction and size of the features were not recorded (run idfsmec benchmark)."
+        yield shown(absent=reason)
+        return
+    labels = [str(label) for label in results.tables[table].get("labels", {})]
+    note = "whole table, one value per subject; no folds, no tuning"
+    draw = partial(plot_effects, ranking, labels=labels, note=note)
+    leading = ranking.head(_MOST_EFFECTS)
+    clear = leading[leading["excludes_zero"]]
+    sentences = [
+        f"{str(direction)[:1].upper()}{str(direction)[1:]}: {listing(row_labels(own), 6)}."
+        for direction, own in clear.groupby("direction", sort=False)
+    ]
+    if len(clear) < len(leading):
+        sentences.append(
+            f"For {len(leading) - len(clear)} of the first {len(leading)} the 95 % CI includes 0: "
+            "alone they separate the groups little, or not at all."
+        )
+    # The first of many were chosen for being large: the winner's curse.
+    sentences.append("Leading features were selected for their size: expect less in new subjects.")
+    yield shown(draw, sentences)
+
+
+@literal_text
 def plot_missing_map(
     shares: pd.DataFrame,
     *,
     note: str = "",
-    title: str = "Where channels are missing",
+    title: str = "Missing channels",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the share of samples in which a recording lacks a channel.
@@ -239,7 +423,7 @@ def plot_missing_map(
     Parameters
     ----------
     shares : DataFrame of shape (n_recordings, n_channels)
-        0 where the channel is always there, 1 where it is never there. For a table, one row per
+        0 where the channel is never missing, 1 where it always is. For a table, one row per
         subject: ``(~table.observed).groupby(table.subjects).mean()``.
     note, title : str
     ax : Axes, optional
@@ -260,65 +444,106 @@ def plot_missing_map(
     height = float(np.clip(1.9 + 0.11 * n_rows, 3.0, 6.5))
     ax = make_axes(ax, float(np.clip(3 + 0.2 * n_columns, 6.2, 9)), height)
     values = shares.to_numpy(dtype=float)
+    by_channel = values.mean(axis=0)
     image = ax.imshow(
         values, cmap=SEQUENTIAL, vmin=0, vmax=1, aspect="auto", interpolation="nearest"
     )
-    every = -(-n_columns // 40)
-    ax.set_xticks(np.arange(0, n_columns, every), [str(c) for c in shares.columns[::every]])
-    ax.tick_params(axis="x", rotation=90 if n_columns > 10 else 0)
+    _name_columns(ax, shares.columns)
     step = -(-n_rows // 20)
-    ax.set_yticks(np.arange(0, n_rows, step), [str(r) for r in shares.index[::step]])
+    ax.set_yticks(np.arange(0, n_rows, step), [str(name) for name in shares.index[::step]])
     ax.set_ylabel("recording")
-    style_axes(ax, "", "", grid=None)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    style_axes(ax, "", grid=None, frame=False)
     rates = ax.inset_axes((0, 1.02, 1, 0.16), sharex=ax)
-    rates.bar(np.arange(n_columns), values.mean(axis=0), color=EMPHASIS, width=0.7)
-    style_axes(rates, "", "", grid="y")
+    rates.bar(np.arange(n_columns), by_channel, color=EMPHASIS, width=0.7)
+    style_axes(rates, title, f"{note}\n{percent(float(values.mean()), 1)} of all missing")
     rates.tick_params(labelbottom=False, bottom=False, labelsize=8)
     rates.spines["left"].set_visible(False)
-    rates.spines["bottom"].set_color(BAND)
     rates.yaxis.set_major_locator(MaxNLocator(2))
-    rates.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
-    rates.set_ylim(0, max(float(values.mean(axis=0).max()) * 1.15, 0.01))
+    show_percent(rates.yaxis)
+    rates.set_ylim(0, max(float(by_channel.max()) * 1.15, 0.01))
     rates.set_ylabel("rate", color=MUTED, size=8.5)
-    overall = f"{percent(float(values.mean()), 1)} of all missing"
-    set_titles(rates, title, f"{note}\n{overall}".strip())
     add_colorbar(ax, image, "share of samples missing")
     return ax
 
 
-def draw_weights(results: Results, table: str) -> Axes | str:
-    """Channel weights of a table of the results."""
-    ranking = table_ranking(results, table)
-    if ranking.empty:
-        return "There is no ranking, so no map of channel weights."
-    about = results.tables[table]
-    weights = ranking.groupby("channel", sort=False)["channel_weight"].first().dropna()
-    if weights.empty:
-        return "The method that ranked the table gives channels no weights, so there is no map."
-    return plot_channel_weights(
-        {str(channel): float(weight) for channel, weight in weights.items()},
-        positions=about.get("positions"),
-        montage=about.get("montage") if isinstance(about.get("montage"), str) else None,
-        note=whole_table_note(results, table),
+def missing_figures(results: Results, table: str) -> Iterator[PageFigure]:
+    """Where channels of a table are missing, as recorded."""
+    shown = partial(
+        PageFigure,
+        "missing",
+        "Each row is a recording, each column a channel; bars on top give the rate per channel.",
     )
+    shares = _missing_shares(results, table)
+    if shares is None:
+        yield shown(absent="Which recordings lack which channels was not recorded.")
+        return
+    if not shares.to_numpy().any():
+        yield shown(absent="No channel is missing in any recording.")
+        return
+    note = "as recorded, before channels are removed; no folds, no tuning"
+    usable, sentences = shares.drop(columns=dead_channels(results, table), errors="ignore"), []
+    if not usable.empty:
+        by_channel, by_row = usable.mean(), usable.mean(axis=1)
+        sentences = [
+            f"{by_channel.idxmax()} is missing most often ({percent(by_channel.max())}); "
+            f"{(by_row == 0).sum()} of {len(usable)} recordings are complete, "
+            f"{(by_row > 0.5).sum()} lack more than half of the channels."
+        ]
+    yield shown(partial(plot_missing_map, shares, note=note), sentences)
 
 
-def draw_scores(results: Results, table: str) -> Axes | str:
-    """Scores of all features of a table of the results."""
-    ranking = table_ranking(results, table)
-    if ranking.empty:
-        return "There is no ranking, so no heat map of scores."
-    return plot_score_heatmap(ranking, note=whole_table_note(results, table))
-
-
-def draw_missing(results: Results, table: str) -> Axes | str:
-    """Where channels of a table of the results are missing, as recorded."""
+def _missing_shares(results: Results, table: str) -> pd.DataFrame | None:
     about = results.tables[table].get("missing_by_recording")
     if not about:
-        return "Which recordings lack which channels was not recorded."
-    shares = pd.DataFrame(about["share"], index=about["subjects"], columns=about["channels"])
-    if not shares.to_numpy().any():
-        return "No channel is missing in any recording."
-    return plot_missing_map(shares, note="as recorded, before gaps are made; no folds, no tuning")
+        return None
+    return pd.DataFrame(about["share"], index=about["subjects"], columns=about["channels"])
+
+
+def missing_share(results: Results, table: str) -> float:
+    """Return the share of channel samples missing as recorded, without dead channels."""
+    shares, dead = _missing_shares(results, table), dead_channels(results, table)
+    if not dead or shares is None:
+        return float(results.tables[table]["share_missing"])
+    return float(shares.drop(columns=dead, errors="ignore").to_numpy().mean())
+
+
+def dead_channels(results: Results, table: str) -> list[str]:
+    """Return channels observed in one group or none, which cannot separate groups."""
+    by_class = results.tables[table].get("gaps_by_class") or []
+    return [str(row["channel"]) for row in by_class if row["dead"]]
+
+
+def associated_missingness(results: Results, table: str) -> list[dict[str, Any]]:
+    """Return channels whose missingness is associated with the label (Holm), and dead ones."""
+    about = results.tables[table]
+    labels = [str(label) for label in about.get("labels", {})]
+    rows: list[dict[str, Any]] = [
+        {
+            "channel": str(row["channel"]),
+            "has": listing([f"{row[f'have_{n}']} of {row[f'n_{n}']} {n}" for n in labels], 6),
+            "p_value": float(row["p"]),
+            "p_holm": float(row["p_holm"]),
+            "dead": bool(row["dead"]),
+        }
+        for row in about.get("gaps_by_class") or []
+        if row["p_holm"] < ALPHA or row["dead"]
+    ]
+    return sorted(rows, key=lambda row: (row["p_holm"], row["channel"]))
+
+
+def missingness_warnings(results: Results) -> list[tuple[str, str]]:
+    """Warn of tables in which the presence of a channel predicts the label."""
+    warnings = []
+    for table in map(str, results.tables):
+        rows = [row for row in associated_missingness(results, table) if row["p_holm"] < ALPHA]
+        if not rows:
+            continue
+        each = [f"{row['channel']} (present in {row['has']})" for row in rows]
+        text = (
+            f"{listing(each, 3)}: the presence of {'this channel' if len(rows) == 1 else 'these'} "
+            "alone predicts the group. Missingness that is associated with the diagnosis, such as "
+            "another cap for patients, is no finding about brains: check why, or leave the "
+            "channels out."
+        )
+        warnings.append((f"Missing channels are associated with the label: {table}", text))
+    return warnings

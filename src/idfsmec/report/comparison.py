@@ -1,185 +1,419 @@
-"""Which method wins where: means per missing rate, sentences, and Demsar's diagram of ranks."""
+"""Compare methods: means per missing rate, paired differences, mean ranks, held-out sites."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from idfsmec.evaluation import RankComparison, Results, compare_pairs, compare_ranks
-from idfsmec.report.formatting import listing, percent, plain_number, plain_row, points
+from idfsmec._entanglement import ENTANGLED, entanglement_of_counts
+from idfsmec.evaluation import (
+    RankComparison,
+    Results,
+    compare_pairs,
+    compare_ranks,
+    holm,
+    site_scores,
+)
 from idfsmec.report.scores import (
-    blocks,
+    Methods,
+    by_pattern,
     differences,
-    experiment_rows,
+    experiment_protocol,
     intervals,
+    known_methods,
+    label_of,
+    lowest_rate,
+    main_method,
     proposed_method,
     protocol_note,
+    scored_rows,
     shown_metric,
-    unit_scores,
+    sort_methods,
+    task_scores,
 )
 from idfsmec.report.stability import fold_stability
 from idfsmec.report.style import (
     INK,
     MUTED,
-    Methods,
-    label_of,
+    MethodLook,
+    PageFigure,
+    draw_estimate,
+    literal_text,
     make_axes,
     method_looks,
+    name_sides,
     set_titles,
-    sort_methods,
+    show_points,
+    style_axes,
+)
+from idfsmec.report.text import (
+    EXCLUDES_ZERO,
+    INCLUDES_ZERO,
+    listing,
+    metric_name,
+    percent,
+    plain_number,
+    plain_records,
+    points,
 )
 
 
 def compare_methods(results: Results, table: str) -> list[dict[str, Any]]:
-    """For each pattern of gaps, means per method and rate, and what they say in sentences."""
-    rows = experiment_rows(results, "accuracy", table)
-    if rows.empty:
-        return []
-    units = unit_scores(rows, shown_metric(results))
+    """Summarise for each pattern of missing channels the means per method and rate."""
+    rows = scored_rows(results, "accuracy", table)
     return [
-        _compare(results, table, str(pattern), units[units["pattern"] == pattern])
-        for pattern in units["pattern"].unique()
+        _compare(results, table, str(pattern), task_scores(own, shown_metric(results)))
+        for pattern, own in rows.groupby("pattern", sort=False)
     ]
 
 
-def _compare(results: Results, table: str, pattern: str, units: pd.DataFrame) -> dict[str, Any]:
-    means = intervals(units, ["method", "rate"])
+def _compare(results: Results, table: str, pattern: str, tasks: pd.DataFrame) -> dict[str, Any]:
+    means = intervals(tasks, ["method", "rate"])
+    means["best"] = np.isclose(means["mean"], means.groupby("rate")["mean"].transform("max"))
     rates = sorted(float(rate) for rate in means["rate"].unique())
-    known, main = results.methods, proposed_method(results)
-    names = sort_methods(list(dict.fromkeys(means["method"])), known)
-    cells: dict[tuple[str, float], dict[str, Any]] = {
-        (row["method"], float(row["rate"])): dict(row) for _, row in means.iterrows()
-    }
-    best = {
-        rate: max(cells[n, rate]["mean"] for n in names if (n, rate) in cells) for rate in rates
-    }
+    main, names = proposed_method(results), sort_methods(means["method"], results.methods)
+    cells = {(cell["method"], cell["rate"]): cell for cell in plain_records(means)}
     rows = [
         {
-            "method": label_of(name, known),
+            "method": label_of(name, results.methods),
             "main": name == main,
-            "cells": [_cell(cells.get((name, rate)), best[rate]) for rate in rates],
-            "mean": plain_number(
-                np.mean([cells[name, r]["mean"] for r in rates if (name, r) in cells])
-            ),
+            "cells": [cells.get((name, rate)) for rate in rates],
+            "mean": float(means.loc[means["method"] == name, "mean"].mean()),
             "stability": fold_stability(results, table, name),
         }
         for name in names
     ]
-    gaps = [gap for rate in rates if (gap := _gap_to_best(units, rate, main)) is not None]
+    leads = [lead for rate in rates if (lead := _lead(tasks, rate, main)) is not None]
     return {
         "rates": rates,
         "pattern": pattern,
         "rows": rows,
-        "gaps": gaps,
-        "sentences": _sentences(gaps, main, names),
+        "leads": leads,
+        "sentences": _describe_leads(leads, main, names),
     }
 
 
-def _cell(row: dict[str, Any] | None, best: float) -> dict[str, Any] | None:
-    if row is None:
-        return None
-    return {
-        "mean": float(row["mean"]),
-        "low": plain_number(row["low"]),
-        "high": plain_number(row["high"]),
-        "best": bool(np.isclose(row["mean"], best)),
-    }
-
-
-def _gap_to_best(units: pd.DataFrame, rate: float, main: str | None) -> dict[str, Any] | None:
-    """The main method minus the best other one at a rate, paired by fold."""
-    here = units[np.isclose(units["rate"], rate)]
+def _lead(tasks: pd.DataFrame, rate: float, main: str | None) -> dict[str, Any] | None:
+    """Subtract the best other method from the main one at a rate, paired by fold."""
+    here = tasks[np.isclose(tasks["rate"], rate)]
     means = here.groupby("method")["value"].mean()
     if main is None or main not in means or len(means) < 2:
         return None
     best = str(means.drop(main).idxmax())
-    found = differences(here[here["method"].isin([main, best])], "method", main)
-    gap: dict[str, Any] = {
+    paired = differences(here[here["method"].isin([main, best])], "method", main)
+    ci = paired[["low", "high", "excludes_zero"]].to_dict("records") or [{}]
+    return {
         "rate": rate,
         "best_other": best,
         "difference": float(means[main] - means[best]),
+        "low": plain_number(ci[0].get("low", np.nan)),
+        "high": plain_number(ci[0].get("high", np.nan)),
+        "excludes_zero": bool(ci[0].get("excludes_zero", False)),
     }
-    paired = found.iloc[0] if len(found) else {"low": np.nan, "high": np.nan, "sure": False}
-    gap |= {"low": plain_number(paired["low"]), "high": plain_number(paired["high"])}
-    return gap | {"clear": bool(paired["sure"])}
 
 
-def _sentences(gaps: list[dict[str, Any]], main: str | None, names: list[str]) -> list[str]:
+def _describe_leads(
+    leads: Sequence[dict[str, Any]], main: str | None, names: Sequence[str]
+) -> list[str]:
     if main is None:
         return ["No proposed method is among the methods compared here."]
     if main not in names:
         return [f"{main} is not among the methods compared here."]
-    if not gaps:
+    if not leads:
         return [f"Only {main} was run; there is nothing to compare it with."]
-    level = [gap for gap in gaps if abs(gap["difference"]) < 5e-4]
-    won = [gap for gap in gaps if gap not in level and gap["difference"] > 0]
-    lost = [gap for gap in gaps if gap not in level and gap["difference"] < 0]
-    sentences = [_won(main, won, len(gaps))]
-    if level:
-        sentences.append(f"It is level with the best other method at {_rates(level)} missing.")
-    if clear := [gap for gap in lost if gap["clear"]]:
-        sentences.append(f"{main} clearly loses {_losses(clear)}.")
-    if close := [gap for gap in lost if not gap["clear"]]:
-        sentences.append(f"{main} loses, within what folds vary, {_losses(close)}.")
+    equal = [lead for lead in leads if abs(lead["difference"]) < 5e-4]
+    ahead = [lead for lead in leads if lead not in equal and lead["difference"] > 0]
+    behind = [lead for lead in leads if lead not in equal and lead["difference"] < 0]
+    sentences = [_describe_highest(main, ahead, len(leads))]
+    if equal:
+        sentences.append(f"It equals the best other method at {_rates(equal)} missing.")
+    for excludes, ci in ((True, EXCLUDES_ZERO), (False, INCLUDES_ZERO)):
+        each = [
+            f"{lead['best_other']} at {percent(lead['rate'])} missing "
+            f"(by {points(-lead['difference']).lstrip('+')} points)"
+            for lead in behind
+            if lead["excludes_zero"] == excludes
+        ]
+        if each:
+            sentences.append(f"{main} is behind {listing(each, len(each))}; {ci}.")
     return sentences
 
 
-def _losses(lost: list[dict[str, Any]]) -> str:
-    """To which method and by how much, rate by rate."""
-    each = [
-        f"to {gap['best_other']} at {percent(gap['rate'])} missing "
-        f"(by {points(-gap['difference']).lstrip('+')} points)"
-        for gap in lost
-    ]
-    return listing(each, most=len(each))
-
-
-def _won(main: str, won: list[dict[str, Any]], n_rates: int) -> str:
-    if not won:
-        where = (
-            "the one missing rate tried" if n_rates == 1 else f"any of the {n_rates} missing rates"
-        )
+def _describe_highest(main: str, ahead: Sequence[dict[str, Any]], n_rates: int) -> str:
+    if not ahead:
+        one = "the one missing rate tried"
+        where = one if n_rates == 1 else f"any of the {n_rates} missing rates"
         return f"{main} does not have the highest mean at {where}."
-    clear = [gap for gap in won if gap["clear"]]
-    how = f"clearly at {_rates(clear)}" if clear else "though nowhere by more than folds vary"
-    where = "every missing rate" if len(won) == n_rates else f"{_rates(won)} missing"
-    return f"{main} has the highest mean at {where}, {how}."
+    clear = [lead for lead in ahead if lead["excludes_zero"]]
+    where = "every missing rate" if len(ahead) == n_rates else f"{_rates(ahead)} missing"
+    how = f"{EXCLUDES_ZERO} at {_rates(clear)}" if clear else f"{INCLUDES_ZERO} at all of them"
+    return f"{main} has the highest mean at {where} (difference to the next: {how})."
 
 
-def _rates(gaps: list[dict[str, Any]]) -> str:
-    return listing([percent(gap["rate"]) for gap in gaps], most=10)
+def _rates(leads: Sequence[dict[str, Any]]) -> str:
+    return listing([percent(lead["rate"]) for lead in leads], most=10)
+
+
+def paired_differences(
+    scores: pd.DataFrame, reference: str, metric: str = "balanced_accuracy"
+) -> pd.DataFrame:
+    """Compute differences of a method to all others at every missing rate, paired by fold.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Rows of one table and pattern, as in :class:`idfsmec.evaluation.Results`.
+    reference : str
+        The method that the others are compared with.
+    metric : str, default="balanced_accuracy"
+
+    Returns
+    -------
+    DataFrame
+        Columns ``rate``, ``method``, ``difference`` (reference minus method), ``low``, ``high``
+        (95 % CI, corrected for overlapping training sets), ``n``, ``p_value``, ``excludes_zero``
+        (whether the CI excludes 0) and ``p_holm``, corrected for all comparisons in the table.
+    """
+    paired = [
+        differences(here, "method", reference).assign(rate=float(str(rate)))
+        for rate, here in task_scores(scores, metric).groupby("rate", sort=True)
+        if reference in set(here["method"])
+    ]
+    columns = ["rate", "method", "difference", "low", "high", "n", "p_value", "excludes_zero"]
+    table = pd.concat(paired, ignore_index=True) if paired else pd.DataFrame(columns=columns)
+    p = table["p_value"].astype(float)
+    table["p_holm"] = np.nan
+    table.loc[p.notna(), "p_holm"] = holm(p.dropna())
+    return table[[*columns, "p_holm"]]
+
+
+@literal_text
+def plot_paired_differences(
+    scores: pd.DataFrame,
+    *,
+    reference: str | None = None,
+    methods: Methods | None = None,
+    metric: str = "balanced_accuracy",
+    note: str = "",
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a method's differences to all others by missing rate, with 95 % CI.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        Rows of one table and pattern, as in :class:`idfsmec.evaluation.Results`.
+    reference : str, optional
+        The method that the others are compared with; by default the proposed one.
+    methods : mapping, optional
+        Families and labels, as in ``Results.methods``; by default those of the registry.
+    metric : str, default="balanced_accuracy"
+    note, title : str
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+        One row per method; within it one CI per rate, from few to many missing channels. A
+        filled dot is a difference whose CI excludes 0, an arrow at the frame a CI that continues
+        beyond it.
+    """
+    known = known_methods(methods)
+    names = sort_methods(scores["method"], known)
+    main = reference or main_method(names, known)
+    if main is None:
+        raise ValueError("There is no proposed method among scores: name one with reference.")
+    table = paired_differences(scores, main, metric)
+    looks, others = method_looks(names, known), [name for name in names if name != main]
+    rates = sorted(table["rate"].unique())
+    ax = make_axes(ax, 7.2, 2.3 + len(others) * (0.16 + 0.08 * len(rates)))
+    limits, last, cut = _difference_limits(table), len(rates) - 1, False
+    for row in table.to_dict("records"):
+        look, name = looks[row["method"]], f"{row['method']}-{row['rate']:g}"
+        i = rates.index(row["rate"])
+        y = others.index(row["method"]) + (0.72 * (i / last - 0.5) if last else 0)
+        draw_estimate(
+            ax, y, row["difference"], row["low"], row["high"], look.color, size=4.2,
+            filled=row["excludes_zero"], alpha=1 - 0.6 * (last - i) / max(last, 1),
+            gid=f"difference-{name}",
+        )  # fmt: skip
+        cut |= _draw_arrows(ax, row, y, look, limits, f"beyond-{name}")
+    ax.axvline(0, color=INK, linewidth=1)
+    for line in range(1, len(others)):
+        ax.axhline(line - 0.5, color=MUTED, linewidth=0.4, alpha=0.4)
+    ax.set_yticks(range(len(others)), [looks[name].label for name in others])
+    ax.set_ylim(len(others) - 0.5, -0.5)
+    ax.set_xlim(limits)
+    show_points(ax.xaxis)
+    ax.set_xlabel(f"difference in {metric_name(metric)}, points")
+    order = ", ".join(percent(rate) for rate in rates)
+    note += f"\nwithin a row from top (pale) to bottom: {order} missing\n"
+    note += f"filled dot: {EXCLUDES_ZERO}" + ("; arrow: continues beyond the frame" if cut else "")
+    style_axes(ax, title or f"{looks[main].label} minus each method", note, grid="x", rows=True)
+    name_sides(ax, "the other is better", f"{looks[main].label} is better")
+    return ax
+
+
+def _draw_arrows(
+    ax: Axes, row: Mapping[Any, Any], y: float, look: MethodLook, limits: tuple[float, float],
+    gid: str,
+) -> bool:  # fmt: skip
+    """Put an arrow at the frame where a CI continues beyond it; return whether there is one."""
+    beyond = [(limits[0], "<", row["low"] < limits[0]), (limits[1], ">", row["high"] > limits[1])]
+    for edge, arrow, there in beyond:
+        if there:
+            ax.plot(edge, y, arrow, markersize=3.6, markeredgewidth=0, color=look.color, zorder=4,
+                    clip_on=False, gid=gid)  # fmt: skip
+    return any(there for *_, there in beyond)
+
+
+def _difference_limits(table: pd.DataFrame) -> tuple[float, float]:
+    """Return limits that show all differences; very wide CI run out of the axes."""
+    values = table["difference"].to_numpy(dtype=float)
+    reach = max(float(np.abs(values).max(initial=0)) * 1.6, 0.05)
+    bars = table[["low", "high"]].to_numpy(dtype=float)
+    bars = np.clip(bars[np.isfinite(bars)], -reach, reach)
+    marks = np.concatenate([values, bars, [-0.02, 0.02]])
+    return float(marks.min()) - 0.01, float(marks.max()) + 0.01
+
+
+def difference_figures(results: Results, table: str) -> Iterator[PageFigure]:
+    """Differences of the proposed method on a table, per pattern of missing channels."""
+    section, caption = "differences", (
+        "Differences paired by fold, with 95 % CI corrected for overlapping training sets."
+    )  # fmt: skip
+    rows, main = scored_rows(results, "accuracy", table), proposed_method(results)
+    if main is None or main not in set(rows["method"]):
+        return
+    if rows["method"].nunique() < 2:
+        reason = f"Only {main} was run; there are no differences to other methods."
+        yield PageFigure(section, caption, absent=reason)
+        return
+    for pattern, own, note in by_pattern(rows, protocol_note(results, "accuracy")):
+        draw = partial(
+            plot_paired_differences, own, reference=main, methods=results.methods,
+            metric=shown_metric(results), note=note,
+        )  # fmt: skip
+        sentences = _describe_differences(results, own, main)
+        yield PageFigure(section, caption, draw, sentences, variant=pattern)
+
+
+def _describe_differences(results: Results, rows: pd.DataFrame, main: str) -> list[str]:
+    """State which differences are significant, and how many CI would exclude 0 by chance."""
+    paired = paired_differences(rows, main, shown_metric(results))
+    paired = paired[paired["p_value"].notna()]
+    if paired.empty:
+        return ["One fold gives no CI: no difference is significant."]
+    n, n_out = len(paired), int(paired["excludes_zero"].sum())
+    if not n_out:
+        return [f"None of the {n} 95 % CI excludes 0: no difference is significant."]
+    sentences = [
+        f"{n_out} of {n} 95 % CI exclude{'s' if n_out == 1 else ''} 0; by chance about "
+        f"{max(round(0.05 * n), 1)} would."
+    ]
+    significant = paired[paired["p_holm"] < 0.05]
+    if significant.empty:
+        sentences.append("No difference is significant at 5 % after Holm's correction.")
+    for better, word in ((True, "higher than"), (False, "lower than")):
+        these = significant[(significant["difference"] > 0) == better]
+        each = [
+            f"{label_of(name, results.methods)} at {listing(map(percent, sorted(rates)), 10)}"
+            for name, rates in these.groupby("method", sort=False)["rate"]
+        ]
+        if each:
+            sentences.append(
+                f"Significant at 5 % after Holm's correction: {main} is {word} {'; '.join(each)} "
+                "missing."
+            )
+    return sentences
 
 
 def rank_methods(results: Results) -> tuple[RankComparison, list[dict[str, Any]]] | str:
-    """Ranks over tables x rates with paired tests, or a sentence that says why not."""
+    """Rank methods over tables x rates with paired tests; return the reason where impossible."""
     rows = results.scores[results.scores["experiment"] == "accuracy"]
-    wide = blocks(unit_scores(rows, shown_metric(results))) if not rows.empty else pd.DataFrame()
+    wide = pd.DataFrame()
+    if not rows.empty:
+        wide = task_scores(rows, shown_metric(results)).pivot_table(
+            index=["table", "pattern", "rate"], columns="method", values="value", aggfunc="mean"
+        )
+        wide = wide.dropna(axis=0)  # complete blocks only
     if wide.shape[0] < 2 or wide.shape[1] < 3:
         return (
             "A comparison of ranks needs at least three methods and two blocks "
             f"(table x missing rate); there are {wide.shape[1]} and {wide.shape[0]}."
         )
-    main, known = proposed_method(results), results.methods
+    main = proposed_method(results)
     tests: list[dict[str, Any]] = []
     if main is not None and main in wide:
-        found = compare_pairs(wide, main)
-        found["method"] = [label_of(str(name), known) for name in found["method"]]
-        tests = [plain_row(row) for row in found.to_dict("records")]
+        paired = compare_pairs(wide, main)
+        paired["method"] = [label_of(name, results.methods) for name in paired["method"]]
+        tests = plain_records(paired)
     return compare_ranks(wide), tests
 
 
-def draw_ranks(results: Results) -> Axes | str:
-    """Mean ranks over all tables and missing rates, or why there are none."""
+def summarise_ranks(results: Results) -> dict[str, Any] | None:
+    """Return mean ranks and paired tests over all tables as plain data."""
     ranked = rank_methods(results)
     if isinstance(ranked, str):
-        return ranked
+        return None
+    comparison, tests = ranked
+    return {
+        "methods": list(comparison.methods),
+        "mean_ranks": [float(rank) for rank in comparison.mean_ranks],
+        "critical_difference": comparison.critical_difference,
+        "p_value": comparison.p_value,
+        "n_blocks": comparison.n_blocks,
+        "sentences": _describe_ranks(comparison, results),
+        "tests": tests,
+    }
+
+
+def rank_figures(results: Results, table: str = "") -> Iterator[PageFigure]:
+    """Mean ranks over all tables and missing rates."""
+    section, caption = "ranks", (
+        "Methods ranked in every block (a table at a missing rate). Methods joined by a bar have "
+        "mean ranks closer than the critical difference (Nemenyi, 5 %)."
+    )  # fmt: skip
+    ranked = rank_methods(results)
+    if isinstance(ranked, str):
+        yield PageFigure(section, caption, absent=ranked)
+        return
     note = protocol_note(results, "accuracy")
-    return plot_critical_difference(ranked[0], methods=results.methods, note=note)
+    draw = partial(plot_critical_difference, ranked[0], methods=results.methods, note=note)
+    yield PageFigure(section, caption, draw, _describe_ranks(ranked[0], results))
 
 
+def _describe_ranks(ranked: RankComparison, results: Results) -> list[str]:
+    main = proposed_method(results)
+    if main not in ranked.methods:
+        return []
+    place = ranked.methods.index(main)
+    behind = ranked.mean_ranks - ranked.mean_ranks[place]
+    labels = np.array([label_of(name, results.methods) for name in ranked.methods])
+    better = labels[behind <= -ranked.critical_difference]
+    worse = labels[behind >= ranked.critical_difference]
+    sentences = [
+        f"{main} has rank {place + 1} of {len(labels)} (mean rank "
+        f"{ranked.mean_ranks[place]:.2f} over {ranked.n_blocks} blocks)."
+    ]
+    for names, word in ((better, "better"), (worse, "worse")):
+        if names.size:
+            sentences.append(f"Significantly {word} ranks (Nemenyi, 5 %): {listing(names)}.")
+    level = len(labels) - 1 - better.size - worse.size
+    if level:
+        which = f"The ranks of the other {level} do" if better.size or worse.size else "No ranks"
+        verb = "not differ" if better.size or worse.size else "differ"
+        sentences.append(f"{which} {verb} significantly from its own.")
+    return sentences
+
+
+@literal_text
 def plot_critical_difference(
     comparison: RankComparison,
     *,
@@ -188,14 +422,14 @@ def plot_critical_difference(
     title: str = "Mean ranks",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw mean ranks on a line; bars join methods that cannot be told apart.
+    """Draw mean ranks on a line; bars join methods that do not differ significantly.
 
     Parameters
     ----------
     comparison : RankComparison
         From :func:`idfsmec.evaluation.compare_ranks`.
     methods : mapping, optional
-        Families and labels, as in ``Results.methods``; by default what the registry says.
+        Families and labels, as in ``Results.methods``; by default those of the registry.
     note, title : str
     ax : Axes, optional
 
@@ -210,8 +444,8 @@ def plot_critical_difference(
     >>> scores = pd.DataFrame({"A": [0.9, 0.8, 0.7], "B": [0.6, 0.7, 0.5], "C": [0.5, 0.6, 0.6]})
     >>> ax = plot_critical_difference(compare_ranks(scores))
     """
-    n_methods, bars = len(comparison.methods), len(comparison.groups)
-    depth = 0.35 + 0.28 * bars + 0.42 * ((n_methods + 1) // 2)
+    n_methods, n_bars = len(comparison.methods), len(comparison.groups)
+    depth = 0.35 + 0.28 * n_bars + 0.42 * ((n_methods + 1) // 2)
     ax = make_axes(ax, 7.2, 1.7 + 0.52 * depth)
     margin = 0.02 * (n_methods - 1)
     ax.set_xlim(1 - margin, n_methods + margin)
@@ -223,27 +457,12 @@ def plot_critical_difference(
         ends = [min(ranks[name] for name in group), max(ranks[name] for name in group)]
         ax.plot(ends, [0.3 + 0.28 * level] * 2, color=INK, linewidth=3.5, alpha=0.8, gid="group",
                 solid_capstyle="round")  # fmt: skip
-    _draw_ranked_methods(ax, comparison, methods)
-    friedman = (
-        f"Friedman p = {comparison.p_value:.2g} over {comparison.n_blocks} blocks (table x rate); "
-        "bars join methods not told apart"
-    )
-    set_titles(ax, title, f"{note}\n{friedman}".strip())
-    return ax
-
-
-def _draw_ranked_methods(ax: Axes, comparison: RankComparison, methods: Methods | None) -> None:
-    """Names left and right of the scale, each led to its mean rank."""
-    n_methods = len(comparison.methods)
-    n_left, top = (n_methods + 1) // 2, 0.5 + 0.28 * len(comparison.groups)
-    looks = method_looks(sort_methods(comparison.methods, methods), methods)
-    margin = 0.04 * (n_methods - 1)
-    for place, (name, rank) in enumerate(
-        zip(comparison.methods, comparison.mean_ranks, strict=True)
-    ):
+    known, n_left, top = known_methods(methods), (n_methods + 1) // 2, 0.5 + 0.28 * n_bars
+    looks = method_looks(sort_methods(comparison.methods, known), known)
+    for place, (name, rank) in enumerate(ranks.items()):
         left, look = place < n_left, looks[name]
         y = top + 0.42 * (place if left else n_methods - 1 - place)
-        edge = 1 - margin if left else n_methods + margin
+        edge = 1 - 2 * margin if left else n_methods + 2 * margin
         ax.plot([rank, rank, edge], [0, y, y], color=look.color, clip_on=False,
                 linewidth=1.8 if look.main else 1)  # fmt: skip
         ax.annotate(
@@ -252,6 +471,12 @@ def _draw_ranked_methods(ax: Axes, comparison: RankComparison, methods: Methods 
             ha="right" if left else "left", va="center", color=look.color, fontsize=9,
             fontweight="bold" if look.main else "normal", annotation_clip=False,
         )  # fmt: skip
+    friedman = (
+        f"Friedman p = {comparison.p_value:.2g} over {comparison.n_blocks} blocks (table x rate); "
+        "bars join methods that do not differ significantly"
+    )
+    set_titles(ax, title, f"{note}\n{friedman}")
+    return ax
 
 
 def _draw_rank_scale(ax: Axes, comparison: RankComparison) -> None:
@@ -269,3 +494,73 @@ def _draw_rank_scale(ax: Axes, comparison: RankComparison) -> None:
         f"critical difference {comparison.critical_difference:.2f}", (1 + reach, -0.75), (6, 0),
         textcoords="offset points", va="center", fontsize=8.5, color=MUTED,
     )  # fmt: skip
+
+
+def summarise_sites(results: Results, table: str) -> dict[str, Any] | None:
+    """Summarise each site that was left out, at the lowest missing rate.
+
+    Returns
+    -------
+    dict or None
+        ``method``, ``rate``, ``rows`` (``site``, ``n_subjects``, ``subject_accuracy``, ``low``,
+        ``high``, ``chance_low``, ``chance_high``) and ``sentences``; None where folds were not
+        by site.
+    """
+    rows = site_scores(results)
+    rows = rows[(rows["table"] == table) & rows["subject_accuracy"].notna()]
+    if rows.empty:
+        return None
+    main, measured = proposed_method(results), rows["method"].unique()
+    method = str(main if main in measured else measured[0])
+    own = lowest_rate(rows[rows["method"] == method])
+    own = own[own["filler"] == own["filler"].iloc[0]]
+    label = label_of(method, results.methods)
+    return {
+        "method": label,
+        "rate": float(own["rate"].iloc[0]),
+        "rows": plain_records(own),
+        "sentences": [_describe_sites(own, label), *_describe_inner_folds(results, len(own))],
+    }
+
+
+def _describe_sites(own: pd.DataFrame, method: str) -> str:
+    values = own["subject_accuracy"]
+    above = own.loc[own["low"] > own["chance_high"], "site"].tolist()
+    where = f"at each of the {len(own)}" if len(above) == len(own) else f"at {listing(above)} only"
+    return (
+        "One site was left out at a time, so that training included none of its subjects: "
+        f"{method} classifies {percent(values.min())} to {percent(values.max())} of a site's "
+        "subjects correctly; the 95 % CI is above the chance band "
+        f"{where if above else f'at none of the {len(own)}'}."
+    )
+
+
+def _describe_inner_folds(results: Results, n_sites: int) -> list[str]:
+    """State how settings were chosen: by sites too, where enough are left."""
+    if experiment_protocol(results, "accuracy").get("tuning") != "nested":
+        return []
+    if n_sites > 2:
+        return ["Settings were chosen by leaving out each of the other sites in turn."]
+    return [
+        "Settings were chosen by subject-wise folds: of two sites one is left for training, and "
+        "none can be left out of it."
+    ]
+
+
+def site_warnings(results: Results) -> list[tuple[str, str]]:
+    """Warn of tables that were harmonized though site and label are confounded."""
+    if not experiment_protocol(results, "accuracy").get("harmonize"):
+        return []
+    warnings = []
+    for name, about in results.tables.items():
+        sites = about.get("sites", [])
+        labels = sorted({label for site in sites for label in site["labels"]})
+        counts = [[site["labels"].get(label, 0) for label in labels] for site in sites]
+        if sites and (share := entanglement_of_counts(counts)) >= ENTANGLED:
+            text = (
+                f"{percent(share)} of the difference between the groups lies between sites, and "
+                "harmonizing removes it together with the effects of sites. Compare with a run "
+                "without it, and see the audit."
+            )
+            warnings.append((f"Site and label are confounded: {name}", text))
+    return warnings

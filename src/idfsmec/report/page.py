@@ -1,90 +1,499 @@
-"""One self-contained HTML page: Jinja renders summary and figures, nothing is loaded."""
+"""Summarise results as findings, warnings, tables and figures, and write them as one page."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
-from importlib.resources import files
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
-import jinja2
+import numpy as np
 
-from idfsmec import __version__
-from idfsmec.report.figures import FIGURES, Picture, slugify
-from idfsmec.report.formatting import percent, points, seconds
-from idfsmec.report.style import THEME
+from idfsmec._files import check_writable, replacing
+from idfsmec.errors import ExistingFileError, InputError
+from idfsmec.evaluation import Results
+from idfsmec.progress import Listener, Progress
+from idfsmec.report import accuracy, channels, comparison, imputation, method, stability
+from idfsmec.report.audit_page import summarise_audit
+from idfsmec.report.scores import (
+    chance_of,
+    channel_weights,
+    experiment_protocol,
+    intervals,
+    label_of,
+    lowest_rate,
+    proposed_method,
+    protocol_note,
+    scored_rows,
+    shown_metric,
+    table_ranking,
+    task_scores,
+)
+from idfsmec.report.style import PageFigure, literal_text, read_asset, render_page, save_figure
+from idfsmec.report.text import (
+    listing,
+    metric_name,
+    percent,
+    plain_number,
+    plain_records,
+    row_labels,
+    slugify,
+    unique_slugs,
+)
+
+PAGE, FIGURES = "report.html", "figures"
+
+#: Every kind of figure of a table, in the order in which they are drawn.
+_KINDS: tuple[Callable[[Results, str], Iterator[PageFigure]], ...] = (
+    channels.weight_figures,
+    channels.score_figures,
+    channels.effect_figures,
+    stability.feature_frequency_figures,
+    stability.channel_frequency_figures,
+    channels.missing_figures,
+    accuracy.accuracy_by_rate_figures,
+    comparison.difference_figures,
+    accuracy.accuracy_by_k_figures,
+    imputation.imputation_figures,
+    imputation.imputation_loss_figures,
+    method.ablation_figures,
+    method.sensitivity_figures,
+    method.cost_figures,
+    method.convergence_figures,
+)
+_PROTOCOL_LINES = {
+    "folds": ("Folds", {"subject": "subject-wise: a subject is in training or in test, never both",
+                        "sample": "sample-wise: a subject is in training and in test",
+                        "site": "site-wise: one site is left out at a time, and is the test"}),
+    "tuning": ("Settings", {"nested": "nested: chosen by inner folds of the training data",
+                            "oracle": "optimistic: best on the test folds"}),
+    "gaps": ("Missing channels", {"everywhere": "in training and test samples alike",
+                                  "selection": "only in what the selector uses"}),
+}  # fmt: skip
+_HARMONIZED = (
+    "harmonized in location and scale (ComBat), learned from the training samples of each fold; a "
+    "site that is left out is harmonized by its own samples, without their labels"
+)
 
 
-def render_page(summary: dict[str, Any], pictures: Sequence[Picture]) -> str:
-    """The page as HTML text.
+def write_report(
+    folder: str | Path, *, overwrite: bool = False, progress: Listener | None = None
+) -> Path:
+    """Write ``report.html`` and ``figures/`` into a folder of results.
 
     Parameters
     ----------
-    summary : dict
-        From :func:`idfsmec.report.summary.summarise`.
-    pictures : sequence of Picture
+    folder : path
+        Where :mod:`idfsmec.evaluation` wrote its results.
+    overwrite : bool, default=False
+        Whether an existing report is replaced.
+    progress : callable, optional
+        Called with a :class:`idfsmec.progress.Progress` before each figure is drawn; its
+        ``item`` names the figure.
+
+    Returns
+    -------
+    Path
+        The page: one file that needs nothing else, neither network nor ``figures/``.
+
+    Raises
+    ------
+    InputError
+        The folder holds no results, or nothing can be written there.
+    ExistingFileError
+        It holds a report already.
     """
-    script = _asset("report.js")
-    return (
-        make_environment()
-        .get_template("report.html")
-        .render(
-            **summary,
-            pictures=_by_place(pictures),
-            sentences=_sentences(summary),
-            folder=FIGURES,
-            script=script,
-            script_hash=_hash(script),
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(
+            f"there is no folder {folder}; give the one a benchmark wrote its results into"
         )
+    page = folder / PAGE
+    if page.exists() and not overwrite:
+        raise ExistingFileError(page)
+    check_writable(page, folder / FIGURES / "ranks.svg")
+    results = Results.read(folder)
+    names = [str(name) for name in results.tables]
+    figures = {name: _table_figures(results, name) for name in names}
+    summary = _summarise(results, figures)
+    figures[""] = list(comparison.rank_figures(results))
+    drawn = _draw(figures, folder / FIGURES, progress)
+    script = read_asset("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    text = render_page(
+        "report.html",
+        **summary,
+        figures=drawn,
+        folder=FIGURES,
+        script=script,
+        script_hash=f"sha256-{digest}",
     )
+    with replacing(page) as (beside,):
+        beside.write_text(text, encoding="utf-8")
+    return page
 
 
-def make_environment() -> jinja2.Environment:
-    """How all pages are rendered: everything escaped, numbers worded alike, one look."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("idfsmec.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "percent": percent,
-        # A t interval may leave the range of shares; nobody can be right more than always.
-        "share": lambda value: percent(min(max(value, 0.0), 1.0)),
-        "points": points,
-        "seconds": lambda value: "–" if value is None else seconds(value),
-        "weight": lambda value: "–" if value is None else f"{value:.4f}",
-        "slug": slugify,
+@literal_text
+def _draw(
+    figures: Mapping[str, Sequence[PageFigure]], folder: Path, progress: Listener | None
+) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """Draw all figures into a folder; return them by section and table, for the template."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = [name for name in figures if name]
+    slugs = dict(zip(tables, unique_slugs(tables), strict=True)) if len(tables) > 1 else {}
+    total, done = sum(map(len, figures.values())), 0
+    drawn: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for table, own in figures.items():
+        for figure in own:
+            if progress:
+                item = ", ".join(filter(None, (figure.section, table)))
+                progress(Progress("figures", done, total, item))
+            variant = slugify(figure.variant) if figure.variant else ""
+            slug = "-".join(filter(None, (figure.section, slugs.get(table, ""), variant)))
+            svg = None
+            if figure.plot is not None:
+                ax = figure.plot()
+                label = f"{ax.get_title(loc='left')}. {figure.caption}"
+                svg = save_figure(ax, label, folder / slug, slug)
+            shown = {"slug": slug, "svg": svg, "caption": figure.caption, "absent": figure.absent,
+                     "sentences": figure.sentences}  # fmt: skip
+            drawn.setdefault((figure.section, table), []).append(shown)
+            done += 1
+    if progress:
+        progress(Progress("figures", total, total))
+    return drawn
+
+
+def _table_figures(results: Results, table: str) -> list[PageFigure]:
+    return [figure for kind in _KINDS for figure in kind(results, table)]
+
+
+def summarise(results: Results) -> dict[str, Any]:
+    """Summarise everything the page shows as lists, dicts, text and numbers.
+
+    Parameters
+    ----------
+    results : Results
+        From :meth:`idfsmec.evaluation.Results.read`.
+
+    Returns
+    -------
+    dict
+        ``method`` (the one the page is about), ``tables`` (one dict per table: ``facts``,
+        ``findings``, ``comparisons``, ``sites`` (each site left out), ``missingness`` (channels
+        whose missingness is associated with the label), ``audit``, ``effect`` (the effect size),
+        ``ablation``, ``cost``, ``ranking``, and ``sentences`` about each figure), ``ranks``,
+        ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not there is
+        None.
+    """
+    return _summarise(results, {str(t): _table_figures(results, str(t)) for t in results.tables})
+
+
+def _summarise(results: Results, figures: Mapping[str, Sequence[PageFigure]]) -> dict[str, Any]:
+    names = list(figures)
+    findings = {name: _findings(results, name) for name in names}
+    environment = results.environment
+    return {
+        "title": f"EEG features and channels: {listing(names, most=3)}",
+        "note": protocol_note(results, "accuracy"),
+        "metric": metric_name(shown_metric(results)),
+        "method": proposed_method(results),
+        "tables": [
+            _summarise_table(results, name, findings[name], figures[name]) for name in names
+        ],
+        "ranks": comparison.summarise_ranks(results),
+        "warnings": _warnings(results, findings),
+        "protocol": _protocol(results),
+        "versions": _pairs(environment.get("versions")),
+        "machine": _pairs(environment.get("machine")),
+        "started": _moment(environment.get("start")),
+        "ended": _moment(environment.get("end")),
+        "command": environment.get("command") or None,
     }
-    environment.globals |= {
-        "theme": [(name, light, dark) for light, (name, dark) in THEME.items()],
-        "style": _asset("report.css"),
-        "version": __version__,
+
+
+def _summarise_table(
+    results: Results, table: str, findings: dict[str, Any], figures: Sequence[PageFigure]
+) -> dict[str, Any]:
+    size = channels.effect_size(table_ranking(results, table))
+    sentences: dict[str, dict[str, list[str]]] = {}
+    for figure in figures:
+        sentences.setdefault(figure.section, {})[figure.variant] = list(figure.sentences)
+    return {
+        "name": table,
+        "facts": _facts(results, table),
+        "findings": findings,
+        "comparisons": comparison.compare_methods(results, table),
+        "sites": comparison.summarise_sites(results, table),
+        "missingness": channels.associated_missingness(results, table),
+        "audit": summarise_audit(results, table),
+        "effect": channels.EFFECT_SIZES.get(size or ""),
+        "effect_column": size,
+        "ablation": method.summarise_ablation(results, table),
+        "cost": method.summarise_cost(results, table),
+        "sentences": sentences,
+        "ranking": plain_records(_ranking(results, table)),
     }
-    return environment
 
 
-def _by_place(pictures: Sequence[Picture]) -> dict[tuple[str, str], list[Picture]]:
-    """Pictures by section and table; several where there are several patterns of gaps."""
-    placed: dict[tuple[str, str], list[Picture]] = {}
-    for picture in pictures:
-        placed.setdefault((picture.section, picture.table), []).append(picture)
-    return placed
+def _ranking(results: Results, table: str) -> Any:
+    """Return the ranking of a table, with directions and selection frequencies."""
+    ranking = channels.add_directions(table_ranking(results, table))
+    return stability.add_frequencies(ranking, results.resampling.get(table))
 
 
-def _sentences(summary: dict[str, Any]) -> dict[str, Any]:
-    """What figures show, by table, section and pattern of gaps; that of all tables under ""."""
-    ranks = summary["ranks"] or {"sentences": []}
-    said = {table["name"]: table["sentences"] for table in summary["tables"]}
-    return {**said, "": {"ranks": {"": ranks["sentences"]}}}
+def _facts(results: Results, table: str) -> list[tuple[str, str]]:
+    about, dead = results.tables[table], channels.dead_channels(results, table)
+    n_channels = f"{len(about['channels']) - len(dead)}"
+    labels = ", ".join(f"{label}: {count}" for label, count in about.get("labels", {}).items())
+    facts = [
+        ("subjects", f"{about['n_subjects']}" if "n_subjects" in about else ""),
+        ("samples", f"{about['n_samples']} ({labels})" if "n_samples" in about else ""),
+        ("channels", f"{n_channels} ({listing(dead)} dead)" if dead else n_channels),
+        ("features per channel", f"{len(about['features'])}"),
+        ("missing as recorded", percent(channels.missing_share(results, table), 1)
+         if "share_missing" in about else ""),
+    ]  # fmt: skip
+    return [(name, value) for name, value in facts if value]
 
 
-def _asset(name: str) -> str:
-    return files("idfsmec.report").joinpath("templates", name).read_text(encoding="utf-8")
+def _findings(results: Results, table: str) -> dict[str, Any]:
+    """Summarise leading channels and features, accuracy and stability of a table."""
+    leading, score = _ranking(results, table).head(10), _accuracy(results, table)
+    weights, main = channel_weights(results, table), proposed_method(results)
+    folds = None if main is None else stability.fold_stability(results, table, main)
+    halves = stability.summarise_resampling(results, table)
+    top = [
+        {
+            "name": str(channel),
+            "weight": float(weight),
+            "relative": float(weight) / (float(weights.iloc[0]) or 1.0),
+            "times_equal": float(weight) * len(weights),
+        }
+        for channel, weight in weights.head(8).items()
+    ]
+    return {
+        "channels": top,
+        "features": plain_records(leading),
+        "accuracy": score,
+        "stability": folds,
+        "resampling": halves,
+        "headline": _headline(top, row_labels(leading.head(3)), score),
+        "accuracy_text": _describe_accuracy(score),
+        "stability_text": stability.describe_stability(folds, halves),
+    }
 
 
-def _hash(script: str) -> str:
-    digest = hashlib.sha256(script.encode("utf-8")).digest()
-    return "sha256-" + base64.b64encode(digest).decode("ascii")
+def _accuracy(results: Results, table: str) -> dict[str, Any] | None:
+    """Summarise the proposed method's accuracy at the lowest missing rate, and chance."""
+    rows, metric = scored_rows(results, "accuracy", table), shown_metric(results)
+    rows = rows[rows["method"] == proposed_method(results)]
+    if rows.empty:
+        return None
+    rows = lowest_rate(rows)
+    ci = intervals(task_scores(rows, metric), ["rate"]).iloc[0]
+    chance, by_subject = chance_of(results, table), f"subject_{metric}"
+    mean = task_scores(rows, by_subject)["value"].mean() if by_subject in rows else np.nan
+    return {
+        "metric": metric_name(metric),
+        "rate": float(ci["rate"]),
+        "mean": float(ci["mean"]),
+        "low": plain_number(ci["low"]),
+        "high": plain_number(ci["high"]),
+        "chance": chance,
+        "by_subject": {"mean": float(mean), "chance": chance_of(results, table, by_subject)}
+        if np.isfinite(mean)
+        else None,
+        "above_chance": None if chance is None else bool(ci["mean"] > chance["high"]),
+        "ci_includes_chance": chance is not None and bool(ci["low"] <= chance["chance"]),
+    }
+
+
+def _headline(
+    top: Sequence[Mapping[str, Any]], features: Sequence[str], score: Mapping[str, Any] | None
+) -> str:
+    if not features:
+        return "No ranking of channels and features was recorded for this table."
+    if score and score["above_chance"] is False:
+        return (
+            "Accuracy is not above chance. First in the ranking, without evidence: "
+            f"{listing(features)}."
+        )
+    if not top:
+        return f"The features that separate the groups best are {listing(features)}."
+    names = [channel["name"] for channel in top if channel["times_equal"] > 1][:5]
+    first = f"The channel that separates the groups best is {top[0]['name']}"
+    if len(names) > 1:
+        first = f"The channels that separate the groups best are {listing(names)}"
+    return f"{first}; the leading features are {listing(features)}."
+
+
+def _describe_accuracy(score: Mapping[str, Any] | None) -> str:
+    if score is None:
+        return "Accuracy was not measured."
+    reached = f"The selected features reach {percent(score['mean'])} {score['metric']}"
+    chance = score["chance"]
+    if chance is None:
+        return f"{reached}; the chance level was not recorded."
+    how = "above chance"
+    if not score["above_chance"]:
+        how = "not above chance"
+    elif score["ci_includes_chance"]:
+        how = "above the chance band, but the 95 % CI includes the chance level"
+    band = f"{percent(chance['low'])} to {percent(chance['high'])}"
+    return f"{reached}, {how} (chance level {percent(chance['chance'])}, 95 % band {band})."
+
+
+def _warnings(results: Results, findings: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return what limits trust in the numbers, the gravest first: ``title`` and ``text``."""
+    warnings = [
+        *channels.missingness_warnings(results),
+        *_protocol_warnings(experiment_protocol(results, "accuracy")),
+        *comparison.site_warnings(results),
+        *_chance_warnings(findings),
+        *_stability_warnings(findings),
+    ]
+    failures = results.failures
+    if not failures.empty:
+        methods = listing(sorted(failures["method"].astype(str).unique()))
+        error = str(failures["traceback"].iloc[0]).strip().splitlines()[-1:]
+        text = (
+            f"Their results are missing from all means ({methods}). First error: "
+            f"{''.join(error) or 'not recorded'}."
+        )
+        warnings.append((f"{len(failures)} tasks failed", text))
+    return [{"title": title, "text": text} for title, text in warnings]
+
+
+def _protocol_warnings(protocol: Mapping[str, Any]) -> list[tuple[str, str]]:
+    warnings = []
+    if protocol.get("folds") == "sample":
+        text = (
+            "Samples of one subject are in training and test. A classifier can recognise the "
+            "subject instead of the condition, so these accuracies do not hold for new subjects. "
+            "Run again with subject-wise folds."
+        )
+        warnings.append(("Sample-wise folds", text))
+    if protocol.get("tuning") == "oracle":
+        text = (
+            "Settings and the number of features were chosen by their score on the test folds. "
+            "New data will score lower. Run again with nested tuning."
+        )
+        warnings.append(("Optimistic choice of settings", text))
+    return warnings
+
+
+def _chance_warnings(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    within, uncertain = [], []
+    for name, found in findings.items():
+        score = found["accuracy"]
+        if not score or score["above_chance"] is None:
+            continue
+        mean, chance = percent(score["mean"]), score["chance"]
+        if not score["above_chance"]:
+            text = (
+                f"{mean} lies within the 95 % band of chance with {chance['n']} subjects "
+                f"({percent(chance['low'])} to {percent(chance['high'])}). Do not read the "
+                "ranking as a finding."
+            )
+            within.append((f"Not above chance: {name}", text))
+        elif score["ci_includes_chance"]:
+            text = (
+                f"The mean of {mean} is above the chance band, but its 95 % CI begins at "
+                f"{percent(score['low'])}. More subjects or repeats are needed."
+            )
+            uncertain.append((f"The CI includes the chance level: {name}", text))
+    return [*within, *uncertain]
+
+
+def _stability_warnings(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    poor = [
+        name
+        for name, found in findings.items()
+        if found["stability"] and found["stability"]["verdict"] == "poor"
+    ]
+    none = [
+        name
+        for name, found in findings.items()
+        if (halves := found["resampling"])
+        and not halves["reason"]
+        and not halves["stable_features"]
+    ]
+    warnings = []
+    if poor:
+        text = (
+            f"Different folds select different features ({listing(poor)}). Single features in the "
+            "ranking may change with a few more subjects."
+        )
+        warnings.append(("Unstable selection", text))
+    if none:
+        text = (
+            f"Random halves of the subjects agree on no single feature ({listing(none)}). Read "
+            "channels and groups of features rather than single ones."
+        )
+        warnings.append(("No stable feature", text))
+    return warnings
+
+
+def _protocol(results: Results) -> list[tuple[str, str]]:
+    protocol = experiment_protocol(results, "accuracy")
+    lines = [
+        (title, texts.get(protocol[key], str(protocol[key])))
+        for key, (title, texts) in _PROTOCOL_LINES.items()
+        if protocol.get(key)
+    ]
+    if protocol.get("n_splits") and protocol.get("folds") != "site":
+        repeats = protocol.get("n_repeats") or 1
+        lines.append(("Outer folds", f"{protocol['n_splits']}, repeated {repeats} x"))
+    if protocol.get("harmonize"):
+        lines.append(("Sites", _HARMONIZED))
+    for key, title in (("patterns", "Patterns of missing channels"), ("ks", "Selected features")):
+        if protocol.get(key):
+            lines.append((title, ", ".join(str(value) for value in protocol[key])))
+    if protocol.get("rates") is not None:
+        lines.append(("Missing rates", ", ".join(percent(rate) for rate in protocol["rates"])))
+    lines += _classifiers(results)
+    lines.append(("Score shown", metric_name(shown_metric(results))))
+    ci = "95 %, over folds and repeats, corrected for overlapping training sets"
+    lines.append(("Confidence intervals (CI)", ci))
+    return lines
+
+
+def _classifiers(results: Results) -> list[tuple[str, str]]:
+    """Name the classifier of most methods, then those that had another one."""
+    methods = results.methods
+    ran = dict.fromkeys(results.scores.query("experiment == 'accuracy'")["method"])
+    used = {n: methods[n]["classifier"] for n in ran if "classifier" in methods.get(n, {})}
+    if not used:
+        return []
+    common = Counter(used.values()).most_common(1)[0][0]
+    others = [
+        f"{label_of(name, methods)}: {classifier}"
+        for name, classifier in used.items()
+        if classifier != common
+    ]
+    return [("Classifier", "; ".join([common, *others]))]
+
+
+def _moment(text: Any) -> str | None:
+    """Write a time stamp to the minute; text that is no ISO time stays as it is."""
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return str(text)
+    return moment.strftime("%Y-%m-%d %H:%M ") + (moment.tzname() or "local time")
+
+
+def _pairs(content: Any) -> list[tuple[str, str]]:
+    if not content:
+        return []
+    if not isinstance(content, dict):
+        return [("machine", str(content))]
+    return [
+        (str(key), str(value)) for key, value in content.items() if not isinstance(value, list)
+    ]

@@ -1,53 +1,127 @@
-"""What of the results a figure or a sentence is about: rows, means and intervals, chance."""
+"""Take from results what a figure or a sentence is about: rows, means with CI, chance, labels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from idfsmec.evaluation import Results, compare_folds, corrected_interval
-from idfsmec.report.formatting import describe_protocol, experiment_protocol
-from idfsmec.report.style import main_method
+from idfsmec.report.text import describe_protocol
 
-UNIT = ["table", "pattern", "rate", "seed", "fold", "method"]
+#: What a score belongs to: a method in a fold of a table at a missing rate.
+TASK = ["table", "pattern", "rate", "seed", "fold", "method"]
 _WITH_CHANCE = ("accuracy", "balanced_accuracy", "subject_accuracy", "subject_balanced_accuracy")
+
+#: Name of a method -> ``{"family": ..., "label": ...}``, as in ``Results.methods``.
+Methods = Mapping[str, Mapping[str, str]]
+#: The family whose first method is emphasised and what the sentences are about.
+PROPOSED = "proposed"
+
+
+def known_methods(methods: Methods | None) -> Methods:
+    """Return families and labels as given, or those of the registry."""
+    if methods is not None:
+        return methods
+    from idfsmec.evaluation import METHODS  # imports scikit-learn, which a report does not need
+
+    return {
+        name: {"family": method.family, "label": method.label} for name, method in METHODS.items()
+    }
+
+
+def family_of(method: str, methods: Methods) -> str:
+    """Return the family of a method; "other" where none is known."""
+    return str((methods.get(method) or {}).get("family") or "other")
+
+
+def label_of(method: object, methods: Methods) -> str:
+    """Return what figures and tables call a method; its name by default."""
+    return str((methods.get(str(method)) or {}).get("label") or method)
+
+
+def main_method(names: Iterable[str], methods: Methods) -> str | None:
+    """Return the method of main interest: the first one of the family "proposed".
+
+    Examples
+    --------
+    >>> main_method(["mRMR", "mine"], {"mine": {"family": "proposed"}})
+    'mine'
+    """
+    return next((name for name in names if family_of(name, methods) == PROPOSED), None)
 
 
 def proposed_method(results: Results) -> str | None:
-    """Name of the method that the page is about, or None where none was proposed."""
+    """Return the method that the page is about, or None where none was proposed."""
     return main_method(results.methods, results.methods)
 
 
+def sort_methods(names: Iterable[object], methods: Methods) -> list[str]:
+    """Sort methods: proposed first, sanity checks last, each once."""
+    order = {PROPOSED: 0, "sanity": 2}
+    unique = dict.fromkeys(map(str, names))
+    return sorted(unique, key=lambda name: order.get(family_of(name, methods), 1))
+
+
 def experiment_rows(results: Results, experiment: str, table: str) -> pd.DataFrame:
-    """Scores of one experiment on one table."""
+    """Return the rows of one experiment on one table."""
     scores = results.scores
     return scores[(scores["experiment"] == experiment) & (scores["table"] == table)]
 
 
+def scored_rows(results: Results, experiment: str, table: str) -> pd.DataFrame:
+    """Return those of them that have the score that is shown."""
+    return experiment_rows(results, experiment, table).dropna(subset=[shown_metric(results)])
+
+
+def by_pattern(rows: pd.DataFrame, note: str) -> Iterator[tuple[str, pd.DataFrame, str]]:
+    """Split rows by the pattern of missing channels; one alone is not named."""
+    patterns = rows["pattern"].unique()
+    for pattern in patterns:
+        several = len(patterns) > 1
+        named = f"{note} · channels missing by pattern {pattern}" if several else note
+        yield str(pattern) if several else "", rows[rows["pattern"] == pattern], named
+
+
 def table_ranking(results: Results, table: str) -> pd.DataFrame:
-    """Rows of the ranking that belong to a table, best first."""
+    """Return the ranking of a table, best first."""
     ranking = results.ranking
     if "table" in ranking:
         ranking = ranking[ranking["table"].astype(str) == table]
     return ranking.sort_values("rank").reset_index(drop=True)
 
 
+def channel_weights(results: Results, table: str) -> pd.Series:
+    """Return the weight of each channel, largest first; empty for methods that give none."""
+    ranking = table_ranking(results, table)
+    weights = ranking.groupby("channel", sort=False)["channel_weight"].first().dropna()
+    return weights.sort_values(ascending=False, kind="stable")
+
+
+def experiment_protocol(results: Results, experiment: str) -> dict[str, Any]:
+    """Return the protocol of one experiment: its own where it was recorded, else the main one."""
+    own = (results.protocol.get("experiments") or {}).get(experiment, {})
+    merged = {**results.protocol, **own}
+    if own.get("seeds"):
+        merged["n_repeats"] = len(own["seeds"])
+    return merged
+
+
 def protocol_note(results: Results, experiment: str) -> str:
-    """The line under a figure's title: folds and tuning of the experiment."""
+    """Return the line under a figure's title: folds and tuning of the experiment."""
     return describe_protocol(experiment_protocol(results, experiment))
 
 
 def whole_table_note(results: Results, table: str, what: str = "") -> str:
-    """The same for a ranking of the whole table, which has nothing to do with folds."""
+    """Return that line for a ranking of the whole table, which uses no folds."""
     ranked_by = table_ranking(results, table)["method"]
     method = proposed_method(results) if ranked_by.empty else str(ranked_by.iloc[0])
     rows = experiment_rows(results, "accuracy", table)
     tuned = not rows[(rows["method"] == method) & rows["chosen"].astype(bool)].empty
     settings = {
-        "nested": "setting nested tuning picked most often",
+        "nested": "setting that nested tuning chose most often",
         "oracle": "setting best on the test folds (optimistic)",
     }
     tuning = str(experiment_protocol(results, "accuracy").get("tuning"))
@@ -56,44 +130,31 @@ def whole_table_note(results: Results, table: str, what: str = "") -> str:
 
 
 def shown_metric(results: Results) -> str:
-    """The score that is shown: what tuning maximised, if it has a chance level."""
+    """Return the score that is shown: what tuning maximised, if it has a chance level."""
     metric = str(results.protocol.get("metric"))
     return metric if metric in _WITH_CHANCE else "balanced_accuracy"
 
 
 def chance_of(results: Results, table: str, metric: str = "") -> dict[str, float] | None:
-    """Chance level and band of a score (by default the one that is shown), if recorded."""
+    """Return chance level and 95 % band of a score (default: the one shown), if recorded."""
     bands = (results.protocol.get("chance") or {}).get(table) or {}
     return bands.get(metric or shown_metric(results))
 
 
 def published_values(results: Results, experiment: str, table: str) -> dict[str, float]:
-    """The paper's values by method, where the table is a data set of it that was reproduced."""
+    """Return the paper's values by method, where its data set was reproduced as this table."""
     if results.data_set is None or table != results.data_set:
         return {}
-    from idfsmec.paper import published  # all methods and scikit-learn: few reports need them
+    from idfsmec.paper import published  # imports all methods, which few reports need
 
     values = published(experiment)
-    own = values[values["data_set"] == results.data_set]
-    return {
-        str(method): float(value)
-        for method, value in zip(own["method"], own["value"], strict=True)
-    }
+    return dict(values[values["data_set"] == table].set_index("method")["value"])
 
 
-def chosen_rows(scores: pd.DataFrame) -> pd.DataFrame:
-    """Rows that count as a unit's result: what tuning chose, or all where it chose nothing."""
-    if scores.empty or "chosen" not in scores:
-        return scores
-    chosen = scores["chosen"].fillna(False).astype(bool)
-    picked = chosen.groupby([scores[column] for column in UNIT]).transform("any")
-    return scores[chosen | ~picked]
-
-
-def unit_scores(
+def task_scores(
     scores: pd.DataFrame, metric: str, by: Sequence[str] = (), *, chosen: bool | None = None
 ) -> pd.DataFrame:
-    """One value per unit (and per value of ``by``), with the sizes of its fold.
+    """Average scores to one value per task (and per value of ``by``), with its fold's sizes.
 
     Parameters
     ----------
@@ -103,88 +164,74 @@ def unit_scores(
     by : sequence of str
         Further columns to keep apart, such as ``["k"]`` or ``["lam", "gamma"]``.
     chosen : bool, optional
-        Whether only what tuning chose counts; by default where nothing more is kept apart.
+        Whether only rows that tuning chose count (all rows of a task where it chose none); by
+        default where nothing more is kept apart.
 
     Returns
     -------
     DataFrame
-        Columns ``UNIT``, ``by``, ``value``, ``n_train``, ``n_test``.
+        Columns ``TASK``, ``by``, ``value``, ``n_train``, ``n_test``.
     """
-    rows = chosen_rows(scores) if (not by if chosen is None else chosen) else scores
-    rows = rows.dropna(subset=[metric, *by])
-    return (
-        rows.groupby([*UNIT, *by], as_index=False, sort=False)[[metric, "n_train", "n_test"]]
-        .mean()
-        .rename(columns={metric: "value"})
-    )
+    rows = scores.dropna(subset=[metric, *by])
+    if (not by if chosen is None else chosen) and not rows.empty and "chosen" in rows:
+        picked = rows["chosen"].fillna(False).astype(bool)
+        rows = rows[picked | ~picked.groupby([rows[column] for column in TASK]).transform("any")]
+    grouped = rows.groupby([*TASK, *by], as_index=False, sort=False)
+    return grouped[[metric, "n_train", "n_test"]].mean().rename(columns={metric: "value"})
 
 
-def fold_scores(units: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Mean over missing rates within each fold, so that a fold counts once."""
+def fold_scores(tasks: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Average over missing rates within each fold, so that a fold counts once."""
     keys = [*by, "seed", "fold"]
-    return units.groupby(keys, as_index=False, sort=False)[["value", "n_train", "n_test"]].mean()
+    return tasks.groupby(keys, as_index=False, sort=False)[["value", "n_train", "n_test"]].mean()
 
 
-def intervals(units: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Mean and 95 % interval over folds and repetitions, for each value of ``by``.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``by``, ``mean``, ``low``, ``high``, ``n``; in order of appearance of the values.
-    """
+def intervals(tasks: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Compute mean and 95 % CI over folds and repeats for each value of ``by``, as they come."""
     rows = []
-    for key, group in units.groupby(list(by), sort=False):
-        found = corrected_interval(group["value"], group["n_train"].mean(), group["n_test"].mean())
-        rows.append([*key, found.mean, found.low, found.high, found.n])
+    for key, group in tasks.groupby(list(by), sort=False):
+        ci = corrected_interval(group["value"], group["n_train"].mean(), group["n_test"].mean())
+        rows.append([*key, ci.mean, ci.low, ci.high, ci.n])
     return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
 
 
-def differences(units: pd.DataFrame, column: str, reference: Any) -> pd.DataFrame:
-    """One value of a column minus each of the others, paired by fold, with corrected intervals.
+def differences(tasks: pd.DataFrame, column: str, reference: Any) -> pd.DataFrame:
+    """Subtract each other value of a column from the reference's, paired by fold, with 95 % CI.
 
     Parameters
     ----------
-    units : DataFrame
-        From :func:`unit_scores`; what has several values in a fold (as over rates) is averaged.
+    tasks : DataFrame
+        From :func:`task_scores`; several values in a fold (as over rates) are averaged.
     column : str
         What is compared: ``"method"``, ``"rate"`` or ``"k"``.
     reference : object
-        The value of it that the others are taken from.
+        Its value that the others are subtracted from.
 
     Returns
     -------
     DataFrame
         As from :func:`idfsmec.evaluation.compare_folds`, with the column under its own name, and
-        ``sure``: whether the interval leaves zero out.
+        ``excludes_zero``: whether the CI excludes 0.
     """
-    wide = units.pivot_table(index=["seed", "fold"], columns=column, values="value")
-    found = compare_folds(wide, reference, units["n_train"].mean(), units["n_test"].mean())
-    # Rounding of two scores that are alike everywhere is no difference.
-    sure = ((found["low"] > 0) | (found["high"] < 0)) & (found["difference"].abs() > 1e-9)
-    return found.assign(sure=sure).rename(columns={"method": column})
+    wide = tasks.pivot_table(index=["seed", "fold"], columns=column, values="value")
+    paired = compare_folds(wide, reference, tasks["n_train"].mean(), tasks["n_test"].mean())
+    # A rounding error between two equal scores is no difference.
+    excludes = ((paired["low"] > 0) | (paired["high"] < 0)) & (paired["difference"].abs() > 1e-9)
+    return paired.assign(excludes_zero=excludes).rename(columns={"method": column})
 
 
-def setting_curves(scores: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the setting tuning chose, for every k; all rows where a unit has one setting."""
+def curve_rows(scores: pd.DataFrame) -> pd.DataFrame:
+    """Keep the rows of the setting that tuning chose, for every k; all where there is one."""
     if "params" not in scores or scores.empty:
         return scores
     chosen = scores[scores["chosen"].fillna(False).astype(bool)]
-    picked = chosen.drop_duplicates(UNIT).set_index(UNIT)["params"].rename("picked")
-    joined = scores.join(picked, on=UNIT)
-    several = joined.groupby([*UNIT, "k"])["params"].transform("nunique") > 1
-    return scores[(~several | joined["picked"].isna() | (joined["params"] == joined["picked"]))]
-
-
-def blocks(units: pd.DataFrame) -> pd.DataFrame:
-    """Mean per table x pattern x rate (rows) and method (columns), complete blocks only."""
-    wide = units.pivot_table(
-        index=["table", "pattern", "rate"], columns="method", values="value", aggfunc="mean"
-    )
-    return wide.dropna(axis=0)
+    setting = chosen.drop_duplicates(TASK).set_index(TASK)["params"].rename("setting")
+    joined = scores.join(setting, on=TASK)
+    several = joined.groupby([*TASK, "k"])["params"].transform("nunique") > 1
+    return scores[~several | joined["setting"].isna() | (joined["params"] == joined["setting"])]
 
 
 def lowest_rate(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows at the lowest missing rate there is, of the first pattern of gaps."""
-    at_least = rows[np.isclose(rows["rate"], rows["rate"].min())]
-    return at_least[at_least["pattern"] == at_least["pattern"].iloc[0]]
+    """Keep rows at the lowest missing rate, of the first pattern."""
+    lowest = rows[np.isclose(rows["rate"], rows["rate"].min())]
+    return lowest[lowest["pattern"] == lowest["pattern"].iloc[0]]

@@ -1,8 +1,9 @@
-"""How stable a selection is: between folds, and between random halves of the subjects."""
+"""Draw and describe how stable a selection is: between folds, and between halves of subjects."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,21 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from idfsmec._columns import join_columns, split_column
 from idfsmec.evaluation import Results, selection_matrix, selection_stability
-from idfsmec.report.formatting import feature_name, listing, percent
-from idfsmec.report.missingness import dead_channels
-from idfsmec.report.scores import (
-    experiment_rows,
-    lowest_rate,
-    table_ranking,
-    whole_table_note,
+from idfsmec.report.channels import dead_channels
+from idfsmec.report.scores import experiment_rows, lowest_rate, table_ranking, whole_table_note
+from idfsmec.report.style import (
+    EMPHASIS,
+    INK,
+    MUTED,
+    SANITY,
+    PageFigure,
+    literal_text,
+    make_axes,
+    style_axes,
 )
-from idfsmec.report.style import EMPHASIS, INK, MUTED, SANITY, make_axes, style_axes
+from idfsmec.report.text import column_label, listing, percent
+from idfsmec.table.columns import join_columns, split_column
 
 _MOST_SHOWN = 20
 #: Frequencies are counts of halves divided by their number: equal ones may differ by rounding.
@@ -28,7 +33,7 @@ _ROUNDING = 1e-9
 
 
 def fold_stability(results: Results, table: str, method: str) -> dict[str, Any] | None:
-    """Agreement of a method's selections between folds at the lowest missing rate.
+    """Measure how a method's selections agree between folds at the lowest missing rate.
 
     None where there is nothing to compare, as for methods that keep all features.
     """
@@ -48,21 +53,15 @@ def fold_stability(results: Results, table: str, method: str) -> dict[str, Any] 
     channels = [channel for channel in about["channels"] for _ in about["features"]]
     names = join_columns(channels, list(about["features"]) * len(about["channels"]))
     names = list(dict.fromkeys([*names, *(name for ranking in rankings for name in ranking)]))
-    found = selection_stability(selection_matrix(rankings, names, k))
-    if np.isnan(found.value):
+    agreement = selection_stability(selection_matrix(rankings, names, k))
+    if np.isnan(agreement.value):
         return None
-    return {
-        "value": found.value,
-        "low": found.low,
-        "high": found.high,
-        "n": found.n,
-        "k": k,
-        "verdict": found.verdict,
-    }
+    fields = ("value", "low", "high", "n", "verdict")
+    return {name: getattr(agreement, name) for name in fields} | {"k": k}
 
 
 def _typical_k(results: Results, table: str, method: str, longest: int) -> int:
-    """The middle of the numbers of features that tuning chose, as far as rankings are kept."""
+    """Return the median of the numbers of features that tuning chose, where rankings reach it."""
     rows = experiment_rows(results, "accuracy", table)
     rows = rows[rows["method"] == method]
     n_features = len(table_ranking(results, table))
@@ -71,44 +70,35 @@ def _typical_k(results: Results, table: str, method: str, longest: int) -> int:
     chosen = rows.loc[rows["chosen"].astype(bool), "k"]
     ks = chosen if len(chosen) else rows["k"]
     middle = int(ks.quantile(0.5, interpolation="nearest")) if len(ks) else longest
-    # Keeping all features says nothing about which: then the better half is looked at.
+    # Keeping all features does not choose any: then the better half is looked at.
     return min(middle, longest, max(n_features // 2, 1) if n_features else middle)
 
 
-def resampling_summary(results: Results, table: str) -> dict[str, Any] | None:
-    """What halves of the subjects say about a table, as plain data; None where none were made."""
-    found = results.resampling.get(table)
-    if not found:
+def summarise_resampling(results: Results, table: str) -> dict[str, Any] | None:
+    """Summarise the selections on halves of the subjects; None where there were none."""
+    halves = results.resampling.get(table)
+    if not halves:
         return None
-    if "reason" in found:
-        return {"reason": found["reason"], "stable_features": [], "stability": None}
-    dead = dead_channels(results, table)
-    frequency = pd.Series(found["frequency"], dtype=float)
-    channels = pd.Series(found["channel_frequency"], dtype=float).drop(dead, errors="ignore")
-    alive = np.array([split_column(str(column))[0] not in dead for column in frequency.index])
-    stable = frequency[alive & (frequency >= found["threshold"] - _ROUNDING)]
-    return {
+    if "reason" in halves:
+        return {"reason": halves["reason"], "stable_features": [], "stability": None}
+    dead, least = dead_channels(results, table), halves["threshold"] - _ROUNDING
+    frequency = pd.Series(halves["frequency"], dtype=float).sort_values(
+        ascending=False, kind="stable"
+    )
+    by_channel = pd.Series(halves["channel_frequency"], dtype=float).drop(dead, errors="ignore")
+    stable = [str(column) for column in frequency.index[frequency >= least]]
+    fields = ("n_resamples", "n_picked", "threshold", "max_false", "expected_false",
+              "assumption", "stability")  # fmt: skip
+    return {name: halves[name] for name in fields} | {
         "reason": None,
-        "n_resamples": found["n_resamples"],
-        "n_picked": found["n_picked"],
         "n_features": int(frequency.size),
-        "threshold": found["threshold"],
-        "max_false": found["max_false"],
-        "expected_false": found["expected_false"],
-        "assumption": found["assumption"],
-        "stability": found["stability"],
-        "stable_features": [
-            feature_name(str(column))
-            for column in stable.sort_values(ascending=False, kind="stable").index
-        ],
-        "stable_channels": [
-            str(name) for name in channels[channels >= found["threshold"] - _ROUNDING].index
-        ],
+        "stable_features": [column_label(c) for c in stable if split_column(c)[0] not in dead],
+        "stable_channels": [str(name) for name in by_channel.index[by_channel >= least]],
     }
 
 
-def add_frequencies(ranking: pd.DataFrame, found: Mapping[str, Any] | None) -> pd.DataFrame:
-    """The ranking with the columns ``frequency`` and ``stable``, where halves were made.
+def add_frequencies(ranking: pd.DataFrame, halves: Mapping[str, Any] | None) -> pd.DataFrame:
+    """Add the columns ``frequency`` and ``stable`` to a ranking, where halves were drawn.
 
     Examples
     --------
@@ -118,78 +108,96 @@ def add_frequencies(ranking: pd.DataFrame, found: Mapping[str, Any] | None) -> p
     0      F3       a        0.9    True
     1      O1       a        0.2   False
     """
-    if not found or "frequency" not in found:
+    if not halves or "frequency" not in halves:
         return ranking
     columns = pd.Series(join_columns(ranking["channel"], ranking["feature"]), ranking.index)
-    frequency = columns.map(found["frequency"]).astype(float)
-    return ranking.assign(frequency=frequency, stable=frequency >= found["threshold"] - _ROUNDING)
+    frequency = columns.map(halves["frequency"]).astype(float)
+    return ranking.assign(frequency=frequency, stable=frequency >= halves["threshold"] - _ROUNDING)
 
 
-def describe_stability(stability: dict[str, Any] | None, resampling: dict[str, Any] | None) -> str:
-    """Sentences about the agreement of folds and, where they were made, of halves."""
-    if stability is None:
-        folds = "How stable the selection is between folds was not measured."
-    else:
-        folds = (
-            f"Between {stability['n']} folds the first {stability['k']} features agree to "
-            f"{stability['value']:.2f} of 1 ({stability['verdict']} stability)."
+def describe_stability(folds: Mapping[str, Any] | None, halves: Mapping[str, Any] | None) -> str:
+    """Describe the agreement of folds and, where they were drawn, of halves."""
+    text = "The stability of the selection between folds was not measured."
+    if folds is not None:
+        text = (
+            f"Between {folds['n']} folds the stability of the first {folds['k']} features is "
+            f"{folds['value']:.2f} of 1 ({folds['verdict']})."
         )
-    return f"{folds} {_describe_resampling(resampling)}".strip()
-
-
-def _describe_resampling(resampling: dict[str, Any] | None) -> str:
-    if resampling is None:
-        return ""
-    if resampling["reason"]:
-        return "How often halves of the subjects select the same features could not be measured."
-    least, n = percent(resampling["threshold"]), resampling["n_resamples"]
-    bound = f"where at most {resampling['max_false']:g} false selection is expected"
-    stable = resampling["stable_features"]
+    if halves is None:
+        return text
+    if halves["reason"]:
+        return f"{text} The selection on halves of the subjects could not be measured."
+    least, n = percent(halves["threshold"]), halves["n_resamples"]
+    bound = f"where at most {halves['max_false']:g} false selection is expected"
+    stable = halves["stable_features"]
     if not stable:
-        return f"No feature was selected on {least} of {n} random halves of the people, {bound}."
+        return f"{text} No feature was selected on {least} of {n} random halves, {bound}."
     return (
-        f"{len(stable)} of {resampling['n_features']} features "
+        f"{text} {len(stable)} of {halves['n_features']} features "
         f"{'was' if len(stable) == 1 else 'were'} selected on at least {least} of {n} random "
-        f"halves of the people, {bound}: {listing(stable, most=4)}."
+        f"halves of the subjects, {bound}: {listing(stable, most=4)}."
     )
 
 
-def draw_feature_frequencies(results: Results, table: str) -> Axes | str:
-    """How often halves of the subjects selected each feature of a table."""
-    found = results.resampling.get(table)
-    if not found:
-        return "Halves of the subjects were not compared (run idfsmec benchmark)."
-    if "reason" in found:
-        return f"Halves of the subjects could not be compared: {found['reason']}"
-    return plot_selection_frequency(
-        found["frequency"],
-        threshold=found["threshold"],
-        chance=found["chance"],
-        note=_halves_note(results, table),
-        title="Selection frequency of features",
+def feature_frequency_figures(results: Results, table: str) -> Iterator[PageFigure]:
+    """How often each feature was selected on halves of the subjects."""
+    caption = (
+        "How often the feature was among those selected when only half of the subjects were used. "
+        "Chance: the frequency of random selection."
     )
+    shown = partial(PageFigure, "selection-frequency-features", caption)
+    halves = results.resampling.get(table)
+    if not halves:
+        yield shown(absent="Halves of the subjects were not compared (run idfsmec benchmark).")
+    elif "reason" in halves:
+        reason = f"Halves of the subjects could not be compared: {halves['reason']}"
+        yield shown(absent=reason)
+    else:
+        draw = partial(
+            plot_selection_frequency, halves["frequency"], threshold=halves["threshold"],
+            chance=halves["chance"], note=_halves_note(results, table),
+            title="Selection frequency of features",
+        )  # fmt: skip
+        yield shown(draw, _describe_frequencies(halves["frequency"], halves["threshold"]))
 
 
-def draw_channel_frequencies(results: Results, table: str) -> Axes | str | None:
-    """How often they selected each channel; nothing where the features say why not."""
-    found = results.resampling.get(table) or {}
-    if "channel_frequency" not in found:
-        return None
-    by_chance = list(found["channel_chance"].values())
-    return plot_selection_frequency(
-        found["channel_frequency"],
-        chance=sum(by_chance) / len(by_chance),
-        note=_halves_note(results, table),
+def channel_frequency_figures(results: Results, table: str) -> Iterator[PageFigure]:
+    """How often each channel was selected; none where the features' figure explains why not."""
+    halves = results.resampling.get(table) or {}
+    if "channel_frequency" not in halves:
+        return
+    by_chance = list(halves["channel_chance"].values())
+    draw = partial(
+        plot_selection_frequency, halves["channel_frequency"],
+        chance=sum(by_chance) / len(by_chance), note=_halves_note(results, table),
         title="Selection frequency of channels",
-    )
+    )  # fmt: skip
+    caption = "How often at least one feature of the channel was among them."
+    sentences = _describe_frequencies(halves["channel_frequency"])
+    yield PageFigure("selection-frequency-channels", caption, draw, sentences)
 
 
 def _halves_note(results: Results, table: str) -> str:
-    found = results.resampling[table]
-    what = f"first {found['n_picked']} on {found['n_resamples']} halves of the subjects"
+    halves = results.resampling[table]
+    what = f"first {halves['n_picked']} on {halves['n_resamples']} halves of the subjects"
     return whole_table_note(results, table, what)
 
 
+def _describe_frequencies(
+    frequencies: Mapping[str, float], threshold: float | None = None
+) -> list[str]:
+    shares = pd.Series(frequencies, dtype=float)
+    if shares.empty:
+        return []
+    first = column_label(str(shares.idxmax()))
+    text = f"Selected most often: {first}, on {percent(shares.max())} of the halves"
+    if threshold is not None:
+        n = int((shares >= threshold - _ROUNDING).sum())
+        text += f"; {n or 'none'} of {shares.size} reach{'es' if n == 1 else ''} the threshold"
+    return [f"{text}."]
+
+
+@literal_text
 def plot_selection_frequency(
     frequencies: Mapping[str, float],
     *,
@@ -207,9 +215,9 @@ def plot_selection_frequency(
         For example ``dict(zip(table.X.columns, selector.frequencies_))`` of a
         :class:`idfsmec.StabilitySelector`; the 20 highest are drawn.
     threshold : float, optional
-        Drawn as a line; what reaches it is called stable and stands out.
+        Drawn as a line; features that reach it are called stable and emphasised.
     chance : float, optional
-        What selecting at random would give, drawn as a dotted line.
+        The frequency of random selection, drawn as a dotted line.
     note, title : str
     ax : Axes, optional
 
@@ -226,19 +234,19 @@ def plot_selection_frequency(
     shares = pd.Series(frequencies, dtype=float).sort_values(ascending=False, kind="stable")
     shown = shares.head(_MOST_SHOWN)
     rows = np.arange(shown.size)
-    ax = make_axes(ax, 4.6, 1.7 + 0.21 * max(shown.size, 4))
+    names = [column_label(str(name)) for name in shown.index]
+    width = 4.6 + 0.065 * max(len(max(names, key=len, default="")) - 12, 0)
+    ax = make_axes(ax, width, 1.7 + 0.21 * max(shown.size, 4))
     least = -np.inf if threshold is None else threshold - _ROUNDING
     colors = [EMPHASIS if share >= least else SANITY for share in shown]
     ax.barh(rows, shown.to_numpy(), color=colors, height=0.62)
-    ax.set_yticks(rows, [feature_name(str(name)) for name in shown.index])
+    ax.set_yticks(rows, names)
     ax.invert_yaxis()
     ax.set_xlim(0, 1.02)
     ax.xaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
     ax.set_xlabel("share of halves")
-    for value, style, color, name in (
-        (threshold, "-", INK, "stable"),
-        (chance, ":", MUTED, "chance"),
-    ):
+    lines = ((threshold, "-", INK, "stable"), (chance, ":", MUTED, "chance"))
+    for value, style, color, name in lines:
         if value is not None:
             ax.axvline(value, color=color, linewidth=1.1, linestyle=style, gid=name)
             ax.annotate(
@@ -247,6 +255,4 @@ def plot_selection_frequency(
             )  # fmt: skip
     if shares.size > shown.size:
         note += f"\nthe {shown.size} highest of {shares.size}"
-    style_axes(ax, title, note.strip(), grid="x")
-    ax.tick_params(axis="y", length=0, labelcolor=INK)
-    return ax
+    return style_axes(ax, title, note, grid="x", rows=True)

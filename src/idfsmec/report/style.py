@@ -1,21 +1,36 @@
-"""One look for all figures: few colours, each with a meaning, safe for colour-blind eyes."""
+"""Draw all figures and pages in one style: few colours with a meaning, colour-blind safe."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
 from textwrap import wrap
 from typing import Any, Literal, NamedTuple, cast
 
+import jinja2
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 from cycler import cycler
+from markupsafe import escape
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import Formatter, MaxNLocator
+from matplotlib.ticker import Formatter, FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
+from PIL import Image
+
+from idfsmec import __version__
+from idfsmec._files import replacing
+from idfsmec.report.scores import PROPOSED, Methods, family_of, known_methods, label_of
+from idfsmec.report.text import feature_label, percent, points, seconds, slugify
 
 # Every colour has a name, so that the page can exchange it for its dark twin. Hues after Paul
 # Tol's colour-blind-safe "bright" scheme, which vermilion stays apart from.
@@ -48,16 +63,17 @@ THEME = {
     OTHER: ("other", "#d4b45a"),
 }
 
-#: From nothing to much, dark at both looks' strong end: lightness falls steadily. None of its
-#: colours may be one of the theme's, or the page would exchange it for its dark twin.
+#: From nothing to much: lightness falls steadily. None of its colours may be one of the theme's,
+#: or the page would exchange it for its dark twin.
 SEQUENTIAL = LinearSegmentedColormap.from_list(
     "idfsmec", ["#f6f1ea", "#f3cfa9", "#e89a5e", "#c6450f", "#7c2408"]
 ).with_extremes(bad=(0, 0, 0, 0))
 
 #: For things that are no methods, in this order.
 CYCLE = (EMPHASIS, FILTER, EMBEDDED, WRAPPER, ABLATION, OTHER, SANITY)
+MARKERS = "osD^vPX<>phd"
 
-#: Matplotlib's settings for figures that are drawn by hand, beside the report's own.
+#: Matplotlib's settings for figures that users draw beside the report's.
 STYLE: dict[str, Any] = {
     "figure.constrained_layout.use": True,
     "figure.facecolor": "white",
@@ -91,9 +107,25 @@ STYLE: dict[str, Any] = {
     "ytick.labelsize": 9,
 }
 
+#: Names of labels and channels are text, also where they hold a dollar sign.
+literal_text = mpl.rc_context({"text.parse_math": False})
+
+_COLORS = {
+    PROPOSED: EMPHASIS,
+    "filter": FILTER,
+    "wrapper": WRAPPER,
+    "embedded": EMBEDDED,
+    "sanity": SANITY,
+    "ablation": ABLATION,
+}
+_DASHED, _DOTTED = (0, (4, 2)), (0, (1, 1.2))
+# Characters of a note that fit on an inch of a figure, beside the labels of its rows.
+_NOTE_CHARACTERS = 13
+_DPI = 300
+
 
 def use_style() -> None:
-    """Draw all that follows in the look of the report: its colours, type and quiet axes.
+    """Draw all that follows in the style of the report: its colours, type and quiet axes.
 
     Sets matplotlib's ``rcParams`` and registers the colour map ``"idfsmec"`` (and
     ``"idfsmec_r"``), from nothing to much. :func:`matplotlib.pyplot.rcdefaults` undoes it; put
@@ -113,83 +145,21 @@ def use_style() -> None:
     plt.style.use(STYLE)
 
 
-#: Name of a method -> ``{"family": ..., "label": ...}``, as in ``Results.methods``.
-Methods = Mapping[str, Mapping[str, str]]
-
-#: The family whose first method stands out and is what the sentences are about.
-PROPOSED = "proposed"
-_COLORS = {
-    PROPOSED: EMPHASIS,
-    "filter": FILTER,
-    "wrapper": WRAPPER,
-    "embedded": EMBEDDED,
-    "sanity": SANITY,
-    "ablation": ABLATION,
-}
-_MARKERS = "osD^vPX<>phd"
-_DASHED, _DOTTED = (0, (4, 2)), (0, (1, 1.2))
-
-# Characters of a note that fit on an inch of a figure, beside the labels of its rows.
-_NOTE_CHARACTERS = 13
-
-
 class MethodLook(NamedTuple):
-    """How a method is written and drawn everywhere."""
+    """How a method is written and drawn everywhere; ``quiet`` ones are thin, without CI."""
 
     label: str
     color: str
     marker: str
-    linestyle: Any
-    linewidth: float
-    zorder: float
-    main: bool
+    linestyle: Any = "-"
+    linewidth: float = 1.6
+    zorder: float = 3.0
+    main: bool = False
     quiet: bool = False
-
-    def quieter(self) -> MethodLook:
-        """The same look for one of many: thin, and behind those that matter more."""
-        return self._replace(linewidth=0.8, zorder=2.5, quiet=True)
-
-
-def registered_methods() -> dict[str, dict[str, str]]:
-    """Family and label of every registered method, for figures drawn without results."""
-    from idfsmec.evaluation import METHODS  # all methods and scikit-learn: a report needs neither
-
-    return {name: {"family": one.family, "label": one.label} for name, one in METHODS.items()}
-
-
-def family_of(method: str, methods: Methods) -> str:
-    """The family of a method; "other" where none is known."""
-    return str((methods.get(method) or {}).get("family") or "other")
-
-
-def label_of(method: str, methods: Methods) -> str:
-    """What figures and tables call a method; its name by default."""
-    return str((methods.get(method) or {}).get("label") or method)
-
-
-def main_method(names: Iterable[str], methods: Methods) -> str | None:
-    """The method of main interest: the first one of the family "proposed".
-
-    Examples
-    --------
-    >>> main_method(["mRMR", "mine"], {"mine": {"family": "proposed"}})
-    'mine'
-    """
-    return next((name for name in names if family_of(name, methods) == PROPOSED), None)
 
 
 def method_looks(names: Sequence[str], methods: Methods | None = None) -> dict[str, MethodLook]:
-    """A look for each method: hue by family, marker within it; the proposed one stands out.
-
-    Parameters
-    ----------
-    names : sequence of str
-    methods : mapping, optional
-        Families and labels, as in ``Results.methods``; by default those of the registry.
-
-    Returns
-    -------
-    dict of str to MethodLook
+    """Give each method a look: hue by family, marker within it; the proposed one emphasised.
 
     Examples
     --------
@@ -197,30 +167,33 @@ def method_looks(names: Sequence[str], methods: Methods | None = None) -> dict[s
     >>> looks["a"].color == looks["b"].color, looks["a"].marker == looks["b"].marker
     (True, False)
     """
-    methods = registered_methods() if methods is None else methods
-    main = main_method(names, methods)
+    methods = known_methods(methods)
     used: dict[str, int] = {}
-    looks = {}
+    looks: dict[str, MethodLook] = {}
     for name in names:
         family = family_of(name, methods)
-        color, label = _COLORS.get(family, OTHER), label_of(name, methods)
-        place = used[color] = used.get(color, -1) + 1
-        again, marker = divmod(place, len(_MARKERS))
+        main = family == PROPOSED and not any(look.main for look in looks.values())
+        color = _COLORS.get(family, OTHER)
+        used[color] = used.get(color, -1) + 1
+        again, marker = divmod(used[color], len(MARKERS))
         style: Any = _DASHED if family == "sanity" else _DOTTED if again % 2 else "-"
-        width, level = (2.4, 5.0) if name == main else (1.1, 3.0)
-        looks[name] = MethodLook(label, color, _MARKERS[marker], style, width, level, name == main)
+        width, level = (2.4, 5.0) if main else (1.1, 3.0)
+        looks[name] = MethodLook(
+            label_of(name, methods), color, MARKERS[marker], style, width, level, main
+        )
     return looks
 
 
-def sort_methods(names: Sequence[str], methods: Methods | None = None) -> list[str]:
-    """Proposed methods first, sanity lines last, the rest as they come."""
-    methods = registered_methods() if methods is None else methods
-    places = {PROPOSED: 0, "sanity": 2}
-    return sorted(names, key=lambda name: places.get(family_of(name, methods), 1))
+def plain_looks(names: Sequence[str]) -> dict[str, MethodLook]:
+    """Give each of several things that are no methods a colour and a marker."""
+    return {
+        name: MethodLook(name, CYCLE[i % len(CYCLE)], MARKERS[i % len(CYCLE)])
+        for i, name in enumerate(names)
+    }
 
 
 def make_axes(ax: Axes | None, width: float = 7.2, height: float = 4.2) -> Axes:
-    """The axes given, or new ones on a figure of that size (inches)."""
+    """Return the axes given, or new ones on a figure of that size (inches)."""
     if ax is not None:
         return ax
     layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
@@ -228,17 +201,24 @@ def make_axes(ax: Axes | None, width: float = 7.2, height: float = 4.2) -> Axes:
 
 
 def style_axes(
-    ax: Axes, title: str, note: str = "", *, grid: Literal["x", "y"] | None = "y"
+    ax: Axes,
+    title: str,
+    note: str = "",
+    *,
+    grid: Literal["x", "y"] | None = "y",
+    rows: bool = False,
+    frame: bool = True,
 ) -> Axes:
-    """Title, a line below it that says how the numbers came about, quiet spines and grid."""
+    """Set title, note, quiet spines and grid; ``rows``: the y axis names things."""
     ax.set_facecolor("none")
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color(BAND)
-    ax.tick_params(colors=MUTED, labelsize=9, length=3, color=BAND)
-    ax.xaxis.label.set(color=INK, size=9.5)
-    ax.yaxis.label.set(color=INK, size=9.5)
+    for side, spine in ax.spines.items():
+        spine.set_visible(frame and side in ("left", "bottom"))
+        spine.set_color(BAND)
+    ax.tick_params(colors=MUTED, labelsize=9, length=3 if frame else 0, color=BAND)
+    if rows:
+        ax.tick_params(axis="y", length=0, labelcolor=INK)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.label.set(color=INK, size=9.5)
     ax.set_axisbelow(True)
     if grid:
         ax.grid(axis=grid, color=FAINT, linewidth=0.8)
@@ -249,17 +229,15 @@ def style_axes(
 def set_titles(ax: Axes, title: str, note: str) -> None:
     """Put the bold title over the quiet note, both at the left edge.
 
-    Lines that are too long for the figure are broken: the layout would take their width from the
-    axes.
+    Long lines are broken: the layout would take their width from the axes.
     """
     figure = cast(Figure, ax.get_figure(root=True))
     most = int(_NOTE_CHARACTERS * figure.get_figwidth())
-    note = "\n".join("\n".join(wrap(line, most)) for line in note.splitlines())
+    note = "\n".join("\n".join(wrap(line, most)) for line in note.strip().splitlines())
     lines = note.count("\n") + 1 if note else 0
     ax.set_title(
-        title, loc="left", color=INK, fontsize=11, fontweight="bold", pad=8 + 12 * lines,
-        y=1.0,  # a place that is given is not looked for again in every drawing
-    )  # fmt: skip
+        title, loc="left", color=INK, fontsize=11, fontweight="bold", pad=8 + 12 * lines, y=1.0
+    )
     if note:
         ax.annotate(
             note, (0, 1), (0, 7), xycoords="axes fraction", textcoords="offset points",
@@ -267,8 +245,81 @@ def set_titles(ax: Axes, title: str, note: str) -> None:
         )  # fmt: skip
 
 
+def name_sides(ax: Axes, left: str, right: str) -> None:
+    """Write below an axis with a zero what its two sides mean."""
+    for x, text, side in ((0.0, f"← {left}", "left"), (1.0, f"{right} →", "right")):
+        ax.annotate(text, (x, 0), (0, -22), xycoords="axes fraction", ha=side, va="top",
+                    textcoords="offset points", color=MUTED, fontsize=8.5)  # fmt: skip
+
+
+def show_percent(*axes: Axis) -> None:
+    """Write the ticks of axes as per cent."""
+    for axis in axes:
+        axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
+
+
+def show_points(axis: Axis) -> None:
+    """Write the ticks of an axis as percentage points."""
+    axis.set_major_locator(MaxNLocator(7))
+    axis.set_major_formatter(FuncFormatter(lambda v, _: points(v, 0) if v else "0"))
+
+
+def draw_estimate(
+    ax: Axes, y: float, value: float, low: float, high: float, color: str, *, filled: bool,
+    size: float = 5.5, alpha: float = 1.0, gid: str = "",
+) -> None:  # fmt: skip
+    """Draw a dot with its CI as a bar; the dot is filled where the CI excludes 0."""
+    ax.hlines(y, low, high, color=color, linewidth=1.5, alpha=0.65 * alpha)
+    ax.plot(value, y, "o", markersize=size, markeredgecolor=color, alpha=alpha, gid=gid,
+            markerfacecolor=color if filled else PAPER)  # fmt: skip
+
+
+def draw_chance(ax: Axes, chance: Mapping[str, Any], along: Literal["x", "y"] = "y") -> None:
+    """Shade the 95 % band of chance, with the chance level as a dotted line.
+
+    ``along`` is the axis of the score.
+    """
+    upright = along == "x"
+    (ax.axvspan if upright else ax.axhspan)(
+        chance["low"], chance["high"], color=BAND, alpha=0.38, linewidth=0, zorder=0.5,
+        gid="chance",
+    )  # fmt: skip
+    (ax.axvline if upright else ax.axhline)(
+        chance["chance"], color=MUTED, linewidth=1, linestyle=":", zorder=0.6
+    )
+    if upright:
+        xy, offset, units = (chance["high"], 0.0), (-4, 4), ("data", "axes fraction")
+    else:
+        xy = (0.0, max(chance["low"], ax.get_ylim()[0]))
+        offset, units = (5, 3), ("axes fraction", "data")
+    ax.annotate(
+        "chance (95 %)", xy, offset, xycoords=units, textcoords="offset points",
+        ha="right" if upright else "left", va="bottom", color=MUTED, fontsize=8,
+        annotation_clip=False,
+    )  # fmt: skip
+
+
+def score_limits(
+    means: NDArray[np.float64], bars: NDArray[np.float64], chance: Mapping[str, Any] | None
+) -> tuple[float, float]:
+    """Return limits that show all means and chance; very wide CI run out of the axes."""
+    marks = [means.min(), means.max()]
+    middle, reach = (means.min() + means.max()) / 2, np.ptp(means) / 2 + 0.1
+    within = bars[np.isfinite(bars) & (np.abs(bars - middle) < reach)]
+    marks += [within.min(), within.max()] if within.size else []
+    if chance:
+        marks += [chance["chance"] - 0.03, chance["high"]]
+    return max(min(marks) - 0.03, -0.02), min(max(marks) + 0.03, 1.02)
+
+
+def add_legend(ax: Axes) -> None:
+    """Put a legend above the axes, at the right."""
+    ax.legend(frameon=False, fontsize=8.5, labelcolor=MUTED, loc="lower right",
+              bbox_to_anchor=(1, 1), borderaxespad=0.2)  # fmt: skip
+
+
 def add_colorbar(ax: Axes, image: Any, label: str, formatter: Formatter | None = None) -> None:
-    """A slim colour bar that belongs to the axes."""
+    """Add a slim colour bar that belongs to the axes."""
     figure = cast(Figure, ax.get_figure(root=True))
     bar = figure.colorbar(image, ax=ax, shrink=0.6, aspect=24, pad=0.02)
     bar.outline.set_visible(False)
@@ -290,49 +341,34 @@ def spread_labels(heights: NDArray[np.float64], gap: float) -> NDArray[np.float6
     >>> spread_labels(np.array([0.5, 0.5, 0.9]), gap=0.1)
     array([0.45, 0.55, 0.9 ])
     """
+    from scipy.optimize import isotonic_regression  # only figures with lines need it
+
     order = np.argsort(heights, kind="stable")
     steps = gap * np.arange(heights.size)
-    room = max(1 - gap * (heights.size - 1), 0.0)
-    placed = np.clip(_rising(heights[order] - steps), 0, room) + steps
-    spread = np.empty_like(placed)
-    spread[order] = placed
+    most = max(1 - gap * (heights.size - 1), 0.0)
+    spread = np.empty(heights.size)
+    spread[order] = np.clip(isotonic_regression(heights[order] - steps).x, 0, most) + steps
     return spread
 
 
-def _rising(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rising sequence nearest to the values: neighbours out of order share their mean."""
-    means: list[float] = []
-    sizes: list[int] = []
-    for value in values:
-        means.append(float(value))
-        sizes.append(1)
-        while len(means) > 1 and means[-2] > means[-1]:
-            size = sizes.pop() + sizes[-1]
-            last = means.pop()
-            means[-1] += (last - means[-1]) * (size - sizes[-1]) / size
-            sizes[-1] = size
-    return np.repeat(means, sizes)
-
-
 def label_ends(
-    ax: Axes, ends: dict[str, tuple[float, float]], looks: dict[str, MethodLook]
+    ax: Axes, ends: Mapping[str, tuple[float, float]], looks: Mapping[str, MethodLook]
 ) -> None:
     """Name each line beside its last point, instead of in a legend; limits must be final."""
     if not ends:
         return
-    names = list(ends)
     low, high = ax.get_ylim()
-    heights = (np.array([ends[name][1] for name in names]) - low) / (high - low)
-    figure = ax.get_figure(root=True)
-    points = ax.get_position().height * (figure.get_size_inches()[1] if figure else 4) * 72
-    placed = spread_labels(heights, gap=11.5 / max(points, 1))
-    edge = ax.transAxes.inverted()
-    for name, at, own in zip(names, placed, heights, strict=True):
+    heights = (np.array([end[1] for end in ends.values()]) - low) / (high - low)
+    figure = cast(Figure, ax.get_figure(root=True))
+    n_points = ax.get_position().height * figure.get_size_inches()[1] * 72
+    placed = spread_labels(heights, gap=11.5 / max(n_points, 1))
+    axes_of_data = ax.transData - ax.transAxes
+    for (name, end), at, height in zip(ends.items(), placed, heights, strict=True):
         look = looks[name]
-        start = edge.transform(ax.transData.transform(ends[name]))[0]
+        start = axes_of_data.transform(end)[0]
         ax.plot(
             [start + 0.01, 1.015, 1.035],
-            [own, own if abs(own - at) < 0.01 else (own + at) / 2, at],
+            [height, height if abs(height - at) < 0.01 else (height + at) / 2, at],
             transform=ax.transAxes, color=look.color, linewidth=0.6, alpha=0.7, clip_on=False,
             gid="leader",
         )  # fmt: skip
@@ -341,3 +377,102 @@ def label_ends(
             fontsize=9 if look.main else 8 if look.quiet else 8.5,
             fontweight="bold" if look.main else "normal", alpha=0.75 if look.quiet else 1,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PageFigure:
+    """A figure of the page: how to draw it, what it shows, how to read it.
+
+    ``variant`` is the pattern of missing channels, or the method, where there is a figure for
+    each; ``absent`` says why there is no figure.
+    """
+
+    section: str
+    caption: str
+    plot: Callable[[], Axes] | None = None
+    sentences: Sequence[str] = ()
+    absent: str = ""
+    variant: str = ""
+
+
+def save_figure(ax: Axes, label: str, path: Path | None, salt: str) -> str:
+    """Save a figure as SVG and PNG for a paper, close it, and return it as SVG for the page.
+
+    In the files letters are outlines, which any program shows alike; on the page they are text
+    and colours follow the page's theme. ``salt`` makes identifiers differ from other figures'.
+    """
+    figure = cast(Figure, ax.get_figure(root=True))
+    figure.draw_without_rendering()  # finds the layout, which is the same for all formats
+    options: dict[str, Any] = {"format": "svg", "metadata": {"Date": None}}
+    still: Any = {"figure.autolayout": False, "figure.constrained_layout.use": False}
+    try:
+        with mpl.rc_context(still | {"svg.hashsalt": salt}):
+            figure.set_layout_engine(None)
+            if path is not None:
+                _save_files(figure, path, options)
+            mpl.rcParams["svg.fonttype"] = "none"
+            text = io.StringIO()
+            figure.savefig(text, transparent=True, **options)
+    finally:
+        plt.close(figure)
+    return _inline_svg(text.getvalue(), label)
+
+
+def _save_files(figure: Figure, path: Path, options: Mapping[str, Any]) -> None:
+    with replacing(path.with_suffix(".svg"), path.with_suffix(".png")) as (drawing, image):
+        figure.savefig(drawing, facecolor="white", **options)
+        before = figure.dpi
+        figure.set(dpi=_DPI, facecolor="white")
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+        pixels.save(image, format="png", dpi=(_DPI, _DPI), compress_level=1)
+        figure.set_dpi(before)
+
+
+def _inline_svg(svg: str, label: str) -> str:
+    """Return matplotlib's SVG, in which all text is escaped, for use inside HTML."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    width = float(re.search(r'viewBox="0 0 ([\d.]+)', svg).group(1))  # type: ignore[union-attr]
+    for name in ("width", "height"):
+        svg = re.sub(rf'(<svg[^>]*?) {name}="[^"]*"', r"\1", svg, count=1)
+    # 1 pt is 4/3 px: at this width letters have their size in print.
+    start = f'<svg role="img" aria-label="{escape(label)}" style="width: {width * 4 / 3:.0f}px"'
+    svg = svg.replace("<svg", start, 1)
+    for light, (name, _) in THEME.items():
+        svg = re.sub(rf"(fill|stroke): {light}\b", rf"\1: var(--fig-{name})", svg)
+    return svg
+
+
+def render_page(template: str, **content: Any) -> str:
+    """Render a template of the package as a self-contained page; all text is escaped."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("idfsmec.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Any] = {
+        "percent": percent,
+        # A t interval may leave the range of shares.
+        "share": lambda value: percent(float(np.clip(value, 0, 1))),
+        "points": points,
+        "seconds": seconds,
+        "weight": lambda value: "–" if value is None else f"{value:.4f}",
+        "slug": slugify,
+        "feature_label": feature_label,
+    }
+    environment.filters |= filters
+    environment.globals |= {
+        "theme": [(name, light, dark) for light, (name, dark) in THEME.items()],
+        "style": read_asset("report.css"),
+        "version": __version__,
+    }
+    return environment.get_template(template).render(**content)
+
+
+def read_asset(name: str) -> str:
+    """Read a file of the package's templates."""
+    return files("idfsmec.report").joinpath("templates", name).read_text(encoding="utf-8")

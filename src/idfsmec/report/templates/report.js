@@ -28,7 +28,7 @@
     const matching = () => {
       const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
       return rows.filter((row) => {
-        const text = (row.cells[1].textContent + " " + row.cells[2].textContent).toLowerCase();
+        const text = [row.cells[1].textContent, row.cells[2].textContent, value(row.cells[2])].join(" ").toLowerCase();
         return words.every((word) => text.includes(word));
       });
     };

@@ -1,9 +1,15 @@
-"""What fills the gaps: curves per filler, and the points each loses."""
+"""Imputers: accuracy curves, and the points each loses."""
 
 import pandas as pd
 import pytest
 
-from idfsmec.report import plot_filling, plot_points_lost, points_lost, summarise, write_report
+from idfsmec.report import (
+    imputation_loss,
+    plot_imputation,
+    plot_imputation_loss,
+    summarise,
+    write_report,
+)
 from tests.report.tidy import by_gid, fake_results, make_scores, texts
 
 pytestmark = pytest.mark.slow
@@ -27,37 +33,38 @@ def scores():
     )  # fmt: skip
 
 
-def test_every_filler_has_its_line(scores):
-    ax = plot_filling(scores[scores["method"] == "IDFS-MEC"])
+def test_every_imputer_has_its_line(scores):
+    ax = plot_imputation(scores[scores["method"] == "IDFS-MEC"])
     for filler, lost in LOST.items():
-        (line,) = by_gid(ax, f"filler-{filler}")
+        (line,) = by_gid(ax, f"imputer-{filler}")
         assert line.get_ydata()[[0, -1]] == pytest.approx([0.8, 0.8 - lost])
         assert filler in texts(ax)
 
 
 def test_points_lost_are_paired_by_fold_from_the_lowest_to_the_highest_rate(scores):
-    found = points_lost(scores).set_index(["method", "filler"])
+    found = imputation_loss(scores).set_index(["method", "filler"])
     for (method, filler), one in found.iterrows():
         assert one["difference"] == pytest.approx(LOST[filler]), method
         assert (one["low"], one["high"]) == pytest.approx((LOST[filler], LOST[filler]))
-    (dot,) = by_gid(plot_points_lost(scores), "lost-mRMR-mean")
+    (dot,) = by_gid(plot_imputation_loss(scores), "loss-mRMR-mean")
     assert dot.get_xdata() == pytest.approx([LOST["mean"]])
 
 
 def test_only_what_tuning_chose_counts(scores):
     worse = scores.assign(balanced_accuracy=0.1, chosen=False, k=9)
     both = pd.concat([scores, worse], ignore_index=True)
-    pd.testing.assert_frame_equal(points_lost(both), points_lost(scores))
+    pd.testing.assert_frame_equal(imputation_loss(both), imputation_loss(scores))
 
 
-def test_words_name_what_each_filler_loses(scores):
+def test_sentences_name_what_each_imputer_loses(scores):
     (table,) = summarise(fake_results(scores))["tables"]
-    assert table["sentences"]["filling"]["mRMR"] == [
-        "At 70\xa0% missing completion is highest (79.0\xa0%); surely behind: mean (−11.0 points)."
+    assert table["sentences"]["imputation"]["mRMR"] == [
+        "At 70\xa0% missing completion is highest (79.0\xa0%); lower (95 % CI excludes 0): mean "
+        "(−11.0 points)."
     ]
-    assert table["sentences"]["filling-lost"][""] == [
-        "IDFS-MEC loses, by filler: completion 1.0 and mean 12.0 points.",
-        "mRMR loses, by filler: completion 1.0 and mean 12.0 points.",
+    assert table["sentences"]["imputation-loss"][""] == [
+        "IDFS-MEC loses, by imputer: completion 1.0 and mean 12.0 points.",
+        "mRMR loses, by imputer: completion 1.0 and mean 12.0 points.",
     ]
 
 
@@ -66,6 +73,6 @@ def test_the_page_has_a_figure_for_each_method_and_one_for_the_losses(
 ):
     monkeypatch.setattr("idfsmec.evaluation.Results.read", lambda _: fake_results(scores))
     html = write_report(tmp_path).read_text("utf-8")
-    for slug in ("filling-idfs-mec", "filling-mrmr", "filling-lost"):
+    for slug in ("imputation-idfs-mec", "imputation-mrmr", "imputation-loss"):
         assert f'id="{slug}"' in html
         assert (tmp_path / "figures" / f"{slug}.png").exists()

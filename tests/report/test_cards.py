@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from idfsmec.errors import ExistingFileError
 from idfsmec.evaluation import train_model
 from idfsmec.prediction import fit_model, predict_subjects, save_model
-from idfsmec.report import plot_calibration, write_model_card, write_person_pages
+from idfsmec.report import plot_calibration, write_model_card, write_subject_pages
 from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import make_cohort
 
@@ -38,7 +38,7 @@ def test_a_card_says_how_good_it_is_and_against_what(model, tmp_path):
     for heading in ("Intended use", "Calibration", "Missing channels", "versions"):
         assert heading in markdown
     assert re.search(r"SHA-256 [0-9a-f]{64}", markdown)
-    assert "Are its probabilities right?" in page
+    assert "Calibration of probabilities" in page
     assert "script" not in page.partition("</head>")[2]
 
 
@@ -67,26 +67,26 @@ def test_names_are_only_text(tmp_path):
     markdown, page = card_of(model, tmp_path)
     assert "<img" not in page
     assert not re.search(r"(?<!\\)<img", markdown)
-    pages = write_person_pages(model, predict_subjects(model, nasty), tmp_path / "pages")
+    pages = write_subject_pages(model, predict_subjects(model, nasty), tmp_path / "pages")
     assert not any("<img" in one.read_text() for one in pages)
 
 
-def test_people_of_one_name_get_pages_of_their_own(model, tmp_path):
+def test_subjects_of_one_name_get_pages_of_their_own(model, tmp_path):
     said = predict_subjects(model, make_cohort(n_subjects=3))
     alike = [
         replace(one, subject=name)
         for one, name in zip(said.subjects, ["A b", "a-b", "a_b"], strict=True)
     ]
-    pages = write_person_pages(model, replace(said, subjects=tuple(alike)), tmp_path)
+    pages = write_subject_pages(model, replace(said, subjects=tuple(alike)), tmp_path)
     assert [one.name for one in pages] == ["a-b.html", "a-b-2.html", "a-b-3.html"]
     with pytest.raises(ExistingFileError):
-        write_person_pages(model, replace(said, subjects=tuple(alike)), tmp_path)
+        write_subject_pages(model, replace(said, subjects=tuple(alike)), tmp_path)
 
 
-def test_a_page_says_how_it_went_with_people_alike(model, tmp_path):
+def test_a_page_describes_the_outcome_of_similar_subjects(model, tmp_path):
     said = predict_subjects(model, make_cohort(n_subjects=2))
-    text = write_person_pages(model, said, tmp_path)[0].read_text()
-    assert re.search(r"\d+ of the 24 training people had|none of the training people", text)
+    text = write_subject_pages(model, said, tmp_path)[0].read_text()
+    assert re.search(r"\d+ of the 24 training subjects had|none of the training subjects", text)
 
 
 def test_three_classes_have_a_curve_too():

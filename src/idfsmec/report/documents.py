@@ -1,0 +1,254 @@
+"""Write what accompanies results: a reporting checklist, and audit and ranking for BIDS.
+
+The items of the checklist follow three guidelines, in words of our own: TRIPOD+AI (prediction
+models; BMJ 2024, 385:e078378), REFORMS (science that uses machine learning; Science Advances 2024,
+10:eadk3452) and COBIDAS-MEEG (EEG and MEG; Nature Neuroscience 2020, 23:1473-1483). Journals ask
+for the guidelines' own texts; the checklist collects what a folder of results already holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from idfsmec._files import neutralise, replacing
+from idfsmec.errors import ExistingFileError, InputError
+from idfsmec.evaluation import Results
+from idfsmec.evaluation.auditing.words import TITLES, say_audit
+from idfsmec.features.derivative import DESCRIPTION, write_json, write_tsv
+from idfsmec.report.scores import experiment_protocol
+from idfsmec.report.text import describe_protocol, listing, percent
+from idfsmec.table import FeatureTable
+
+T, R, C = "TRIPOD+AI", "REFORMS", "COBIDAS-MEEG"
+
+#: What only the authors know, by section: which guideline asks, and what.
+_QUESTIONS: dict[str, list[tuple[str, str]]] = {
+    "Aim": [
+        (f"{T}, {R}", "What is predicted, for whom, at which moment, and to what use? Is it a new "
+         "model, or a test of an old one?"),
+        (R, "About which population is the claim, and why do these participants represent it?"),
+    ],
+    "Participants": [
+        (f"{T}, {C}", "Where, when and how were participants recruited? Who was asked and did not "
+         "take part, and who was excluded, why?"),
+        (f"{T}, {R}", "How was the diagnosis made, by whom, and did they know the EEG?"),
+        (T, "Were patients treated, and were controls matched? On what?"),
+        (T, "Was the number of participants planned? How?"),
+        (C, "Which ethics committee approved it, and what did participants consent to?"),
+    ],
+    "Recording": [
+        (C, "Which amplifier, cap and electrodes? Was it the same device, room and staff for all "
+         "groups?"),
+        (C, "Which reference and ground, which filters in the hardware, which impedances?"),
+        (C, "What did participants do: eyes open or closed, how long, at what time of the day?"),
+    ],
+    "Analysis": [
+        (f"{T}, {R}", "What was decided before the data were seen, and what after? Is there a "
+         "registered protocol?"),
+        (R, "Was anything (bad channels, epochs, features) chosen by looking at labels or at "
+         "participants who were later held out?"),
+        (T, "Does the model do equally well for women and men, for young and old?"),
+    ],
+    "Sharing": [
+        (f"{T}, {R}, {C}", "Where are the data, the code and the model, and who may use them?"),
+        (T, "Who paid, and who has an interest in the outcome?"),
+        (T, "Were patients or the public involved?"),
+    ],
+    "Interpretation": [
+        (f"{T}, {R}", "To whom does the result not apply? What would have to be true for it to "
+         "hold in another clinic?"),
+    ],
+}  # fmt: skip
+#: Acquisition facts of recordings, with their units.
+_FACTS = {
+    "sfreq": ("sampling rate", " Hz"),
+    "duration": ("length", " s"),
+    "n_recorded": ("channels in the file", ""),
+    "line_amplitude": ("line noise", " µV"),
+    "upper_edge": ("upper edge", " Hz"),
+    "quantisation": ("quantisation step", " µV"),
+}
+_RANKING = {
+    "rank": "1 is the best feature",
+    "channel": "Electrode",
+    "feature": "What was computed",
+    "score": "Channel weight times feature weight",
+    "channel_weight": "Weight of the channel; all sum to 1",
+    "feature_weight": "Weight of the feature within its channel",
+    "stability": "Share of folds that selected the feature",
+    "method": "Method that ranked",
+    "direction": "Group in which the feature is higher",
+}
+
+
+def write_reporting_checklist(
+    path: str | PathLike[str],
+    results: Results,
+    tables: Mapping[str, FeatureTable] | None = None,
+    *,
+    overwrite: bool = False,
+) -> Path:
+    """Write what a paper has to report, answered as far as results and tables allow.
+
+    Parameters
+    ----------
+    path : path-like
+        A Markdown file.
+    results : Results
+    tables : mapping of name to FeatureTable, optional
+        Add how features were computed and recordings were made.
+    overwrite : bool
+        Whether to replace an existing file.
+    """
+    checklist = Path(path)
+    if checklist.exists() and not overwrite:
+        raise ExistingFileError(checklist)
+    answers = {
+        "Participants": _participants(results),
+        "Recording": _recordings(results, tables or {}),
+        "Analysis": _analysis(results, tables or {}),
+        "Interpretation": _audits(results),
+        "Sharing": _software(results),
+    }
+    lines = [
+        "# Reporting checklist",
+        "",
+        f"Items of {T}, {R} and {C}, in words of our own. Answers come from the results; boxes "
+        "are questions that only the authors can answer.",
+    ]
+    for section, questions in _QUESTIONS.items():
+        lines += ["", f"## {section}", ""]
+        lines += [f"- {line}" for line in answers.get(section, [])]
+        lines += [f"- [ ] {question} *({source})*" for source, question in questions]
+    with replacing(checklist) as (beside,):
+        beside.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return checklist
+
+
+def _participants(results: Results) -> list[str]:
+    lines = []
+    for name, about in results.tables.items():
+        labels = ", ".join(f"{label} {n}" for label, n in about.get("labels", {}).items())
+        audit = results.audits.get(name)
+        by_class = ""
+        if audit is not None and audit.n_people:
+            counts = zip(audit.n_people, audit.classes, strict=True)
+            by_class = f" ({listing([f'{n} {label}' for n, label in counts])})"
+        lines.append(
+            f"**{name}**: {about['n_subjects']} participants{by_class}, {about['n_samples']} "
+            f"samples ({labels}). *({T}, {R}, {C})*"
+        )
+    return lines
+
+
+def _recordings(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]:
+    lines = []
+    for name, about in results.tables.items():
+        lines.append(
+            f"**{name}**: {len(about['channels'])} channels ({listing(about['channels'], 6)}), "
+            f"montage {about.get('montage') or 'not recorded'}; "
+            f"{percent(about['share_missing'], 1)} of channel samples missing. "
+            f"*({C}, {T}: missing data)*"
+        )
+        facts = _acquisition_facts(tables[name]) if name in tables else []
+        if facts:
+            lines.append(f"**{name}**, as recorded: {'; '.join(facts)}. *({C})*")
+    return lines
+
+
+def _acquisition_facts(table: FeatureTable) -> list[str]:
+    """Return the ranges of the acquisition facts of a table's recordings."""
+    facts = [recording.get("facts") or {} for recording in table.info.get("recordings") or []]
+    texts = [f"{len(facts)} recordings"] if facts else []
+    for key, (words, unit) in _FACTS.items():
+        values = [fact[key] for fact in facts if fact.get(key) is not None]
+        if values:
+            low, high = float(np.min(values)), float(np.max(values))
+            span = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+            texts.append(f"{words} {span}{unit}")
+    formats = sorted({str(fact["format"]) for fact in facts if fact.get("format")})
+    return [*texts, f"files: {', '.join(formats)}"] if formats else texts
+
+
+def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]:
+    lines = []
+    for name, table in tables.items():
+        steps = [
+            f"{key} {table.info[key]}"
+            for key in ("sfreq", "band_pass", "epoch", "overlap", "reference", "mains")
+            if table.info.get(key) is not None
+        ]
+        features = f"{len(table.features)} features per channel ({listing(table.features, 4)})"
+        lines.append(f"**{name}**: {'; '.join([features, *steps])}. *({C}, {R}: preprocessing)*")
+    protocol = experiment_protocol(results, "accuracy")
+    if protocol.get("folds"):
+        lines.append(
+            f"Evaluation: {describe_protocol(protocol)}; standardising, imputation and selection "
+            f"are learned inside training folds. *({T}, {R}: leakage)*"
+        )
+        lines.append(
+            f"Scores: {protocol.get('metric', 'balanced_accuracy')} and others, by sample and by "
+            f"subject, with 95 % CI over folds and the 95 % band of chance. *({T}, {R})*"
+        )
+    return lines
+
+
+def _audits(results: Results) -> list[str]:
+    lines = []
+    for name, audit in results.audits.items():
+        lines.append(f"**{name}**, audit: {TITLES[audit.level]}. *({R}: leakage, {C})*")
+        lines += [f"**{name}**: {line}" for line in say_audit(audit)[1:]]
+    return lines
+
+
+def _software(results: Results) -> list[str]:
+    versions: Mapping[str, Any] = results.environment.get("versions") or {}
+    packages = ", ".join(f"{package} {version}" for package, version in versions.items())
+    lines = [f"Software: {packages or 'not recorded'}. *({R}: reproducibility, {T})*"]
+    if command := results.environment.get("command"):
+        lines.append(f"Command: `{command}`; seeds {results.environment.get('seeds')}. *({R})*")
+    return lines
+
+
+def add_to_derivative(folder: str | PathLike[str], results: Results, table: str) -> Path:
+    """Add the audit and the ranking of a table to the BIDS derivative that holds the table.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where :func:`idfsmec.features.write_derivative` has written it.
+    results : Results
+    table : str
+        What the results call the table.
+
+    Returns
+    -------
+    Path
+        The folder, now with ``desc-idfsmec_audit.json``, ``desc-idfsmec_ranking.tsv`` and a
+        sidecar that describes its columns, as far as the results have them.
+
+    Raises
+    ------
+    InputError
+        There is no derivative in the folder.
+    """
+    root = Path(folder)
+    if not (root / DESCRIPTION).is_file():
+        raise InputError(f"{root}: has no {DESCRIPTION}; write the table there first.")
+    if table in results.audits:
+        write_json(root / "desc-idfsmec_audit.json", results.audits[table].as_dict())
+    if len(results.ranking):
+        ranking = results.ranking[results.ranking["table"] == table].drop(columns="table")
+        if len(ranking):
+            write_tsv(root / "desc-idfsmec_ranking.tsv", neutralise(ranking))
+            described = {
+                str(name): {"Description": _RANKING.get(str(name), str(name).replace("_", " "))}
+                for name in ranking.columns
+            }
+            write_json(root / "desc-idfsmec_ranking.json", described)
+    return root

@@ -1,0 +1,227 @@
+"""Write numbers, names and protocols as text, the same in every figure and sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from idfsmec.errors import InputError
+from idfsmec.table.columns import split_column
+
+#: What a difference with a confidence interval is called.
+EXCLUDES_ZERO, INCLUDES_ZERO = "95 % CI excludes 0", "95 % CI includes 0"
+
+_METRICS = {
+    "f1": "F1",
+    "roc_auc": "ROC AUC",
+    "subject_accuracy": "accuracy per subject",
+    "subject_balanced_accuracy": "balanced accuracy per subject",
+}
+_FOLDS = {
+    "subject": "subject-wise folds",
+    "sample": "sample-wise folds (a subject is in training and test)",
+    "site": "one site left out at a time",
+}
+_TUNING = {
+    "nested": "nested tuning",
+    "oracle": "optimistic: best setting on the test folds",
+    "grid": "all settings shown, none chosen",
+    "time": "default settings, none chosen",
+}
+#: Features with one column per frequency band, and features with one column.
+_BANDED = {
+    "ap": "absolute power",
+    "log_ap": "log absolute power",
+    "de": "differential entropy",
+    "wpli": "weighted phase lag index",
+    "coherence": "coherence",
+}
+_FEATURES = {
+    "ap_beta_theta_ratio": "beta/theta power ratio",
+    "log_ap_beta_theta_ratio": "log beta/theta power ratio",
+    "log_variance": "log variance",
+    "nsi": "non-stationarity index",
+    "hoc": "higher-order crossings",
+    "c0": "C0 complexity",
+    "spectral_entropy": "spectral entropy",
+    "shannon_entropy": "Shannon entropy",
+    "permutation_entropy": "permutation entropy",
+    "lempel_ziv": "Lempel-Ziv complexity",
+    "hjorth_mobility": "Hjorth mobility",
+    "hjorth_complexity": "Hjorth complexity",
+    "aperiodic_exponent": "aperiodic exponent",
+    "aperiodic_offset": "aperiodic offset",
+    "alpha_peak": "alpha peak frequency",
+    "alpha_asymmetry": "alpha asymmetry",
+}
+
+
+def metric_name(metric: str) -> str:
+    """Return the name of a score for readers."""
+    return _METRICS.get(metric, metric.replace("_", " "))
+
+
+def describe_protocol(protocol: Mapping[str, Any]) -> str:
+    """Describe in one line which folds were used and whether tuning was nested or optimistic.
+
+    Parameters
+    ----------
+    protocol : mapping
+        ``folds``, ``tuning``, ``n_splits``, ``n_repeats``, ``harmonize`` and ``gaps`` are used.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> describe_protocol({"folds": "subject", "tuning": "nested", "n_splits": 10, "n_repeats": 3})
+    'subject-wise folds · nested tuning · 10 folds x 3'
+    """
+    folds, tuning = protocol.get("folds"), protocol.get("tuning")
+    parts = [
+        _FOLDS.get(str(folds), f"folds: {folds or 'not recorded'}"),
+        _TUNING.get(str(tuning), f"tuning: {tuning or 'not recorded'}"),
+    ]
+    n_splits, n_repeats = protocol.get("n_splits"), protocol.get("n_repeats", 1)
+    if n_splits and folds != "site":
+        parts.append(f"{n_splits} folds" + (f" x {n_repeats}" if (n_repeats or 1) > 1 else ""))
+    if protocol.get("harmonize"):
+        parts.append("sites harmonized")
+    if protocol.get("gaps") == "selection":
+        parts.append("missing channels for the selector only")
+    return " · ".join(parts)
+
+
+def percent(value: float | None, digits: int = 0) -> str:
+    r"""Write a share as per cent, or a dash; the space does not break at the end of a line.
+
+    Examples
+    --------
+    >>> percent(0.784) == "78\N{NO-BREAK SPACE}%", percent(float("nan"))
+    (True, '–')
+    """
+    if value is None or not np.isfinite(value):
+        return "–"
+    return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
+
+
+def points(value: float, digits: int = 1) -> str:
+    """Write a difference of shares in percentage points, with its sign.
+
+    Examples
+    --------
+    >>> points(-0.021)
+    '−2.1'
+    """
+    return f"{100 * value:+.{digits}f}".replace("-", "−")
+
+
+def seconds(value: float | None) -> str:
+    """Write a duration with three significant digits.
+
+    Examples
+    --------
+    >>> seconds(0.00312), seconds(256.09)
+    ('3.1 ms', '256 s')
+    """
+    if value is None or not np.isfinite(value):
+        return "–"
+    if value < 0.1:
+        return f"{1000 * value:.2g} ms"
+    return f"{value:.3g} s" if value < 1000 else f"{value:,.0f} s".replace(",", " ")
+
+
+def listing(names: Iterable[object], most: int = 5) -> str:
+    """Join names as in a sentence and count those beyond the first.
+
+    Examples
+    --------
+    >>> listing(["F3", "Fz", "F4"]), listing(["F3", "Fz", "F4"], most=2)
+    ('F3, Fz and F4', 'F3, Fz and 1 more')
+    """
+    items = [str(name) for name in names]
+    if len(items) > most:
+        items = [*items[:most], f"{len(items) - most} more"]
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
+
+
+def feature_label(feature: str) -> str:
+    """Return the long name of a feature; features of users' own keep their name.
+
+    Examples
+    --------
+    >>> feature_label("de_alpha"), feature_label("mine_alpha")
+    ('differential entropy (alpha)', 'mine_alpha')
+    """
+    family, _, band = feature.rpartition("_")
+    if feature not in _FEATURES and family in _BANDED:
+        return f"{_BANDED[family]} ({band})"
+    return _FEATURES.get(feature, feature)
+
+
+def column_label(column: str) -> str:
+    """Return a column as readers name it; a name without a channel stays as it is.
+
+    Examples
+    --------
+    >>> column_label("F3__de_alpha"), column_label("F3")
+    ('differential entropy (alpha) at F3', 'F3')
+    """
+    try:
+        channel, feature = split_column(column)
+    except InputError:
+        return column
+    return f"{feature_label(feature)} at {channel}"
+
+
+def row_labels(ranking: pd.DataFrame) -> list[str]:
+    """Return the features of a ranking as readers name them."""
+    pairs = zip(ranking["feature"], ranking["channel"], strict=True)
+    return [f"{feature_label(str(feature))} at {channel}" for feature, channel in pairs]
+
+
+def slugify(name: str) -> str:
+    """Make a file name from any name, no longer than file systems allow.
+
+    Examples
+    --------
+    >>> slugify("Clinic A / 2024")
+    'clinic-a-2024'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:100].strip("-") or "table"
+
+
+def unique_slugs(names: Sequence[str]) -> list[str]:
+    """Make a different file name for each of the names.
+
+    Examples
+    --------
+    >>> unique_slugs(["Clinic A", "clinic-a"])
+    ['clinic-a', 'clinic-a-2']
+    """
+    slugs: list[str] = []
+    for name in names:
+        slug, number = slugify(name), 2
+        while slug in slugs:
+            slug, number = f"{slugify(name)}-{number}", number + 1
+        slugs.append(slug)
+    return slugs
+
+
+def plain_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return rows as dicts of Python's own numbers, with None for NaN, as JSON can hold them."""
+    known = frame.replace([np.inf, -np.inf], np.nan).astype(object)
+    return [
+        {str(key): value for key, value in row.items()}
+        for row in known.where(known.notna(), None).to_dict("records")
+    ]
+
+
+def plain_number(value: float) -> float | None:
+    """Return a number of Python's, or None for NaN."""
+    return float(value) if np.isfinite(value) else None
