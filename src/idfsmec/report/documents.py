@@ -180,7 +180,7 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
     for name, table in tables.items():
         steps = [
             f"{key} {table.info[key]}"
-            for key in ("sfreq", "band_pass", "epoch", "overlap", "reference", "mains")
+            for key in ("sfreq", "band_pass", "epoch", "overlap", "reference", "line_freq")
             if table.info.get(key) is not None
         ]
         features = f"{len(table.features)} features per channel ({listing(table.features, 4)})"
