@@ -161,6 +161,7 @@ class FeatureSettings:
         if self.resample is not None and not self.resample > 0:
             raise InputError(f"The sampling rate must be positive, got {self.resample!r} Hz.")
         if self.band_pass is not None:
+            object.__setattr__(self, "band_pass", tuple(self.band_pass))
             lower, upper = self.band_pass
             nyquist = np.inf if self.resample is None else self.resample / 2
             if not 0 < lower < upper < nyquist:
@@ -257,8 +258,6 @@ class FeatureSettings:
                 f"The table does not say how its features were computed ({error} is missing), so "
                 "those of a recording cannot be computed alike."
             ) from None
-        if given["band_pass"] is not None:
-            given["band_pass"] = tuple(given["band_pass"])
         settings, wanted = cls(**given), list(dict.fromkeys(columns))
         settings = replace(settings, features=FEATURES.giving(wanted, settings))
         unknown = sorted(set(wanted).difference(settings.columns))
@@ -419,7 +418,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def _is_names(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(n, str) for n in value)
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 def _is_flag(value: Any) -> bool:
@@ -490,4 +489,4 @@ def _to_toml(value: Any) -> str:
         return f"[{', '.join(map(_to_toml, value))}]"
     if isinstance(value, Mapping):
         return f"{{ {', '.join(map(_toml_line, value.items()))} }}"
-    return json.dumps(str(value), ensure_ascii=False)
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
