@@ -72,10 +72,8 @@ def write(raw, path):
         mne.export.export_raw(path, raw, verbose="error", **options)
 
 
-@pytest.fixture
-def study(tmp_path, raws):
-    """A folder with recordings and a manifest; gives the manifest's path."""
-    folder = tmp_path / "study"
+def write_study(folder, raws):
+    """Write recordings and a manifest; gives the manifest's path."""
     folder.mkdir()
     lines = ["path,subject,label,bads"]
     for name, label, *_ in PLACES:
@@ -85,6 +83,18 @@ def study(tmp_path, raws):
     manifest = folder / "study.csv"
     manifest.write_text("\n".join(lines) + "\n")
     return manifest
+
+
+@pytest.fixture
+def study(tmp_path, raws):
+    """A folder with recordings and a manifest, to be changed by a test."""
+    return write_study(tmp_path / "study", raws)
+
+
+@pytest.fixture(scope="session")
+def shared_study(tmp_path_factory, raws):
+    """The same for tests that only read it."""
+    return write_study(tmp_path_factory.mktemp("shared") / "study", raws)
 
 
 @pytest.fixture

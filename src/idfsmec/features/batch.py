@@ -16,8 +16,8 @@ import shutil
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
 from os import PathLike
@@ -292,7 +292,8 @@ def extract_table(
     _try_out(settings)
     tell = progress or (lambda event: None)
     total = len(recordings)
-    with _folder(parts) as folder:
+    with nullcontext(parts) if parts else _temporary_folder() as folder_name:
+        folder = Path(folder_name)
         # What is finished in this run is no news, even if a second recording has the same bytes.
         kept = {path.name: _read_part(path) is not None for path in folder.glob(f"*{_ENDING}")}
         task = partial(
@@ -394,16 +395,8 @@ def _parts_folder(output: Path) -> Path:
     return output.with_name(f".{output.name}.parts")
 
 
-@contextmanager
-def _folder(parts: Path | None) -> Iterator[Path]:
-    if parts is not None:
-        yield parts
-        return
-    temporary = Path(tempfile.mkdtemp(prefix="idfsmec-"))
-    try:
-        yield temporary
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="idfsmec-", ignore_cleanup_errors=True)
 
 
 def _try_out(settings: FeatureSettings) -> None:

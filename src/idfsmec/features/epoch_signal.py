@@ -1,4 +1,4 @@
-"""The signal as feature functions see it: spectra are computed on first use and then shared."""
+"""The signal that feature functions see: spectra are computed on first use and then shared."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def log_or_zero(x: Array) -> Array:
     return np.log(result, out=result)
 
 
-# Blocks are small and many, and these are the same for all of them.
+# Blocks of epochs are small and many, and these are the same for all of them.
 
 
 @cache
@@ -187,10 +187,15 @@ def sides(n_times: int) -> Array:
     counts[0] = 1.0
     if n_times % 2 == 0:
         counts[-1] = 1.0
-    return _read_only(counts)
+    return counts
 
 
-# SciPy is imported where it is used: whoever only asks for the names of features need not wait.
+@cache
+def _frequencies(n_times: int, sfreq: float) -> Array:
+    return np.fft.rfftfreq(n_times, 1 / sfreq).astype(np.float64)
+
+
+# SciPy is slow to import, and not needed to name features.
 
 
 def _rfft(data: Array, overwrite_x: bool = False) -> NDArray[np.complex128]:
@@ -200,17 +205,10 @@ def _rfft(data: Array, overwrite_x: bool = False) -> NDArray[np.complex128]:
 
 
 @cache
-def _frequencies(n_times: int, sfreq: float) -> Array:
-    from scipy import fft
-
-    return _read_only(fft.rfftfreq(n_times, 1 / sfreq))
-
-
-@cache
 def _taper(n_times: int) -> Array:
     from scipy.signal import get_window
 
-    return _read_only(get_window("hann", n_times))
+    return get_window("hann", n_times)
 
 
 @cache
@@ -223,8 +221,3 @@ def _bins_between(n_times: int, sfreq: float, lower: float, upper: float) -> sli
     if start == stop or upper > frequencies[-1] + slack:
         return None
     return slice(int(start), int(stop))
-
-
-def _read_only(shared: Array) -> Array:
-    shared.flags.writeable = False
-    return shared

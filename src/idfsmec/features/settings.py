@@ -8,7 +8,6 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -404,13 +403,12 @@ def _describe(feature: Feature) -> list[str]:
     return description
 
 
-def _is_number(value: Any, least: float = 0.0, *, above: bool = False) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return value > least if above else value >= least
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
-_is_positive = partial(_is_number, above=True)
+def _is_positive(value: Any) -> bool:
+    return _is_number(value) and value > 0
 
 
 def _is_pair(value: Any) -> bool:
@@ -425,6 +423,14 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
+def _any_of(check: Callable[[Any], bool], *words: str) -> Callable[[Any], bool]:
+    return lambda value: value in words if isinstance(value, str) else check(value)
+
+
+def _is_table(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and all(map(check, value.values()))
+
+
 # Of each key of a settings file: whether a value is allowed, and what is.
 _TOML_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "features": (
@@ -432,40 +438,37 @@ _TOML_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
         f"a set of features ({', '.join(FEATURE_SETS)}) or a list of names",
     ),
     "hoc_orders": (
-        lambda value: _is_number(value, 1) and isinstance(value, int),
+        lambda value: _is_positive(value) and isinstance(value, int),
         "the number of higher-order crossings: a whole number of at least 1",
     ),
     "c0_ratio": (_is_positive, "a multiple of the mean power: a number above 0"),
     "welch_window": (_is_positive, "the length of Welch's windows: seconds above 0"),
     "nsi_window": (_is_positive, "the length of the index's segments: seconds above 0"),
-    "resample": (
-        lambda value: value == "off" or _is_positive(value),
-        'a sampling rate in Hz above 0, or "off"',
-    ),
+    "resample": (_any_of(_is_positive, "off"), 'a sampling rate in Hz above 0, or "off"'),
     "band_pass": (
-        lambda value: value == "off" or _is_pair(value),
+        _any_of(_is_pair, "off"),
         'a band-pass of two edges in Hz, [1.0, 45.0], or "off"',
     ),
     "line_freq": (
-        lambda value: value in ("auto", "off") or _is_positive(value),
+        _any_of(_is_positive, "auto", "off"),
         'a frequency of line noise: "auto", a number in Hz, or "off"',
     ),
     "channels": (
-        lambda value: value in CHANNEL_CHOICES or _is_names(value),
+        _any_of(_is_names, *CHANNEL_CHOICES),
         'a choice of channels: "scalp", "all", or a list of names',
     ),
-    "reference": (lambda value: value in REFERENCES, 'a reference: "keep" or "average"'),
+    "reference": (REFERENCES.__contains__, 'a reference: "keep" or "average"'),
     "epoch": (_is_positive, "the length of an epoch: seconds above 0"),
     "overlap": (_is_number, "the overlap of epochs: seconds, at least 0, less than an epoch"),
     "detect": (_is_flag, "whether to detect missing channels: true or false"),
     "typical_amplitude": (_is_positive, "the amplitude of ordinary EEG: volts above 0"),
     "keep_empty": (_is_flag, "whether to keep epochs without channels: true or false"),
     "bands": (
-        lambda value: isinstance(value, dict) and all(map(_is_pair, value.values())),
+        _is_table(_is_pair),
         "a table of bands: a name and two edges in Hz, alpha = [8.0, 13.0]",
     ),
     "limits": (
-        lambda value: isinstance(value, dict) and all(map(_is_number, value.values())),
+        _is_table(_is_number),
         f"a table of limits of the detection ({', '.join(asdict(DetectionLimits()))}): "
         "numbers of at least 0",
     ),
