@@ -27,10 +27,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec._files import check_writable, replacing
-from idfsmec._locks import locked
+from idfsmec._files import check_writable, locked, replacing
 from idfsmec._parallel import count_jobs, one_blas_thread, run_tasks
-from idfsmec._warnings import heard, texts
 from idfsmec.errors import (
     ArgumentError,
     ExistingFileError,
@@ -45,7 +43,7 @@ from idfsmec.features.extract import (
     extract_recording,
 )
 from idfsmec.features.settings import FeatureSettings
-from idfsmec.progress import Listener, Progress
+from idfsmec.progress import Listener, Progress, collect_warnings, warning_texts
 from idfsmec.recordings import Recording
 from idfsmec.recordings.recording import check_spelling
 from idfsmec.table import FeatureTable
@@ -455,7 +453,7 @@ def _compute(
     source, recording = task
     name = ""
     # Threads of BLAS split sums differently from run to run; one gives the same bits always.
-    with _ONE_AT_A_TIME, heard() as warned, one_blas_thread():
+    with _ONE_AT_A_TIME, collect_warnings() as warned, one_blas_thread():
         try:
             fingerprint = recording.fingerprint()
             if fingerprint is not None:
@@ -471,7 +469,7 @@ def _compute(
                 mendable=isinstance(error, InputError | OSError),
                 notes=_unreadable_on_worker(recording),
             )
-    return _Computed(name, features, tuple(texts(warned)))
+    return _Computed(name, features, tuple(warning_texts(warned)))
 
 
 def _keep(

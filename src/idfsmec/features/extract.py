@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from idfsmec._parallel import available_threads
-from idfsmec._parameters import (
+from idfsmec._validation import (
     CheckedEstimator,
     Constraints,
     SequenceOf,
