@@ -20,7 +20,7 @@ from joblib import Parallel, delayed
 from scipy.stats import binomtest
 
 from benchmarks._timing import markdown
-from idfsmec.evaluation import audit
+from idfsmec.audit import audit
 from idfsmec.features import extract_table
 from idfsmec.recordings import simulate_cohort
 

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from idfsmec import cli
 from idfsmec.cli import app
-from tests.evaluation.auditing.cohorts import audited
+from tests.audit.cohorts import audited
 
 pytestmark = pytest.mark.slow
 
@@ -25,10 +25,10 @@ def test_it_says_its_verdict_and_writes_page_and_sheet(table, tmp_path):
     asked = [table, "--out", tmp_path, "--n-splits", 4, "--jobs", 1]
     found = run(*asked, "--derivative", tmp_path / "bids")
     assert found.exit_code == 0, found.output
-    assert "The recording does as well as the EEG" in found.output
+    assert "Acquisition separates the groups as well as the EEG does" in found.output
     page = (tmp_path / "audit.html").read_text("utf-8")
     assert 'class="verdict red"' in page
-    assert "mains amplitude" in page
+    assert "line noise" in page
     sheet = (tmp_path / "reporting.md").read_text("utf-8")
     for guideline in ("TRIPOD+AI", "REFORMS", "COBIDAS-MEEG"):
         assert guideline in sheet

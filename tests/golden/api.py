@@ -12,12 +12,12 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from idfsmec import FeatureTable
+from idfsmec.audit import audit, recording_variables
 from idfsmec.cli import app
 from idfsmec.evaluation import (
     Protocol,
     Results,
     accuracy,
-    audit,
     chance_bands,
     compare_folds,
     compare_pairs,
@@ -25,7 +25,6 @@ from idfsmec.evaluation import (
     corrected_interval,
     holm,
     make_folds,
-    recording_variables,
     selection_stability,
     train_model,
 )

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from idfsmec.audit import add_audit, audit
 from idfsmec.errors import ExistingFileError
-from idfsmec.evaluation import Results, add_audit, audit
+from idfsmec.evaluation import Results
 from idfsmec.report import summarise, write_audit_page, write_report, write_reporting_checklist
 from idfsmec.report.audit_page import describe_audit
-from tests.evaluation.auditing.cohorts import audited
+from tests.audit.cohorts import audited
 from tests.report.make_results import write_results
 
 pytestmark = pytest.mark.slow

@@ -5,11 +5,12 @@ import json
 import pandas as pd
 import pytest
 
+from idfsmec.audit import add_audit
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Protocol, accuracy, add_audit
+from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.features import write_derivative
 from idfsmec.report import add_to_derivative
-from tests.evaluation.auditing.cohorts import audited
+from tests.audit.cohorts import audited
 
 pytestmark = pytest.mark.slow
 

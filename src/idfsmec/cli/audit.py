@@ -24,7 +24,8 @@ from idfsmec.cli._run import refuse_foreign, stop_cleanly
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
-    from idfsmec.evaluation import Audit, Results
+    from idfsmec.audit import Audit
+    from idfsmec.evaluation import Results
     from idfsmec.table import FeatureTable
 
 SHOWN = 12
@@ -83,7 +84,7 @@ def audit(
     folds. OUT gets audit.html, audit.json and reporting.md, a sheet for a paper.
     Given again, the command computes only what is missing.
     """
-    from idfsmec.evaluation import add_audit
+    from idfsmec.audit import add_audit
     from idfsmec.report import write_audit_page, write_reporting_checklist
     from idfsmec.table import FeatureTable
 
@@ -130,7 +131,7 @@ def audit_tables(
     force: bool = False,
 ) -> Results:
     """Audit the tables of a run into its folder."""
-    from idfsmec.evaluation import add_audit
+    from idfsmec.audit import add_audit
     from idfsmec.report import write_reporting_checklist
 
     with stop_cleanly(out), shown(quiet=quiet) as progress:
@@ -145,7 +146,7 @@ def show_audit(found: Audit) -> None:
     """Print the verdict, the variables and the sentences."""
     from rich.table import Table
 
-    from idfsmec.evaluation.auditing.variables import say_variable
+    from idfsmec.audit.variables import say_variable
 
     verdict, *rest = found.summary().splitlines()
     console.print(plain(verdict, COLOURS[found.level]))

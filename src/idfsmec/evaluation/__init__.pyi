@@ -1,6 +1,3 @@
-from .auditing.run import add_audit, audit
-from .auditing.summary import Audit
-from .auditing.variables import recording_variables
 from .by_site import site_scores
 from .chance import ChanceBand, chance_band, chance_bands
 from .experiments import accuracy, cost, filling
@@ -29,7 +26,6 @@ __all__ = [
     "CLASSIFIERS",
     "FILLERS",
     "METHODS",
-    "Audit",
     "ChanceBand",
     "Classifier",
     "Filler",
@@ -42,8 +38,6 @@ __all__ = [
     "TunedMethod",
     "accuracy",
     "by_condition",
-    "add_audit",
-    "audit",
     "chance_band",
     "chance_bands",
     "compare_folds",
@@ -55,7 +49,6 @@ __all__ = [
     "find_methods",
     "holm",
     "make_folds",
-    "recording_variables",
     "register_classifier",
     "register_filler",
     "register_method",

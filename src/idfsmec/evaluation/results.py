@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from idfsmec._columns import split_column
+from idfsmec.audit.verdict import Audit, put_together
 from idfsmec.errors import InputError
-from idfsmec.evaluation.auditing.summary import Audit, put_together
 from idfsmec.evaluation.store import Planned, Store, StoredTable
 
 #: Columns of ``scores`` in their order. ``seconds`` is measured, all else is reproducible.

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from idfsmec._files import replacing
-from idfsmec.errors import ExistingFileError
-from idfsmec.evaluation import Audit, Results
-from idfsmec.evaluation.auditing.suspects import ALPHA
-from idfsmec.evaluation.auditing.variables import say_variable
-from idfsmec.evaluation.auditing.words import (
+from idfsmec.audit import Audit
+from idfsmec.audit.variables import say_variable
+from idfsmec.audit.verdict import (
+    ALPHA,
     TITLES,
     say_folds,
     say_leaks,
@@ -19,6 +18,8 @@ from idfsmec.evaluation.auditing.words import (
     say_variables,
     say_verdict,
 )
+from idfsmec.errors import ExistingFileError
+from idfsmec.evaluation import Results
 from idfsmec.report.scores import experiment_rows, lowest_rate, proposed_method
 from idfsmec.report.style import render_page
 from idfsmec.report.text import listing, plain_records

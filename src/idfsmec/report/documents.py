@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from idfsmec._files import neutralise, replacing
+from idfsmec.audit.verdict import TITLES, say_audit
 from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.evaluation import Results
-from idfsmec.evaluation.auditing.words import TITLES, say_audit
 from idfsmec.features.derivative import DESCRIPTION, write_json, write_tsv
 from idfsmec.report.scores import experiment_protocol
 from idfsmec.report.text import describe_protocol, listing, percent

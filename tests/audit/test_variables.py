@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from idfsmec import FeatureTable
-from idfsmec.evaluation import recording_variables
-from idfsmec.evaluation.auditing.variables import encode_variables, kind_of, say_variable
-from tests.evaluation.auditing.cohorts import audited
+from idfsmec.audit import recording_variables
+from idfsmec.audit.variables import encode_variables, kind_of, say_variable
+from tests.audit.cohorts import audited
 
 
 def with_rows(**columns):
@@ -22,6 +22,8 @@ def test_facts_follow_their_recordings():
     assert recording_variables(table)["drift"].tolist() == expected
     half = table.take(np.arange(6, 12))
     assert recording_variables(half)["drift"].tolist() == expected[3:]
+    unnamed = FeatureTable(half.X, half.y, half.subjects, half.info)  # by subject
+    assert recording_variables(unnamed)["drift"].tolist() == expected[3:]
 
 
 def test_age_sex_and_site_are_taken_and_scores_of_the_illness_are_not():
@@ -55,14 +57,14 @@ def test_a_text_has_a_column_per_level_and_an_unknown_one_says_so():
     assert np.isfinite(found.values).all()
 
 
-def test_names_of_people_are_no_circumstance():
+def test_names_of_subjects_are_no_circumstance():
     many = audited(30)
     rows = pd.DataFrame({"device": np.repeat([f"x{i}" for i in range(30)], 4)})
     table = FeatureTable(many.X, many.y, many.subjects, many.info, rows=rows)
     assert "device" not in encode_variables(table).names
 
 
-def test_a_person_under_two_labels_counts_in_each():
+def test_a_subject_under_two_labels_counts_in_each():
     table = audited(4, 4)
     y = table.y.copy()
     y[:2] = "MDD"
@@ -77,5 +79,5 @@ def test_kinds_and_words():
         "person",
         "study",
     ]
-    assert say_variable("line_amplitude") == "mains amplitude"
+    assert say_variable("line_amplitude") == "line noise"
     assert say_variable("age") == "age"

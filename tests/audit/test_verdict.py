@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from idfsmec.evaluation import Audit
+from idfsmec.audit import Audit
 
 FIGURE = {"auc": 0.8, "low": 0.7, "high": 0.9}
 ALIKE = {
@@ -38,16 +38,16 @@ BOTH = {"figures": {"eeg": FIGURE, "leader": FIGURE}, "recording": "leader"}
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        ({"level": "green"}, "None of 1 variables of the recordings tells HC and MDD apart"),
-        ({"level": "grey", "why": "few"}, "With 41 people (20 HC and 21 MDD) no difference"),
+        ({"level": "green"}, "None of 1 acquisition variables separates HC and MDD beyond chance"),
+        ({"level": "grey", "why": "few"}, "With 41 subjects (20 HC and 21 MDD) no difference"),
         ({"level": "grey", "why": "undescribed"}, "does not say how recordings were made"),
-        ({}, "Sampling rate differs between HC and MDD; there were too few people to hold"),
+        ({}, "Sampling rate differs between HC and MDD; there were too few subjects to hold"),
         (
             {"figures": {"leader": FIGURE}, "recording": "leader"},
-            "tells HC and MDD apart: AUC 0.80 (0.70 to 0.90) from its leading variable alone.",
+            "separates HC and MDD: AUC 0.80 (0.70 to 0.90) from the leading acquisition variable",
         ),
         ({"level": "amber", **BOTH}, "though not as well as the EEG"),
-        (BOTH, "as far as 41 people can tell"),
+        (BOTH, "as far as 41 subjects can tell"),
         (BOTH, "It may be the amplifier, not the illness (sampling rate)."),
         ({"found": ["age", "sex"], **BOTH}, "It may be who was recorded (age and sex)"),
         (
@@ -64,23 +64,29 @@ def test_the_verdict(found, words):
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        ({}, "Goes with the label: sampling rate, higher in MDD: AUC 0.80 (0.70 to 0.90)"),
+        (
+            {},
+            "Associated with the diagnosis: sampling rate, higher in MDD: AUC 0.80 (0.70 to 0.90)",
+        ),
         ({"category": "500"}, "sampling rate (500), more often in MDD"),
         ({"found": list("abcde")}, ", and 2 more."),
-        ({"unused": ["bdi"]}, "Not looked at, because it may be the illness itself: bdi."),
-        ({"folds": "site", "n_splits": 3}, "one of 3 hospitals left out at a time"),
+        ({"unused": ["bdi"]}, "Not tested, because it may be the illness itself: bdi."),
+        ({"folds": "site", "n_splits": 3}, "one of 3 sites left out at a time"),
         ({"alike": ALIKE}, "(20 HC and 19 MDD, 40 pairs) the EEG has AUC 0.80"),
-        ({"alike": ALIKE}, "above chance; the recording itself has AUC 0.55 there."),
-        ({"alike": ALIKE | {"low": 0.45}}, "which chance would give too"),
+        ({"alike": ALIKE}, "above chance; acquisition itself has AUC 0.55 there."),
+        ({"alike": ALIKE | {"low": 0.45}}, "AUC 0.80 (0.45 to 0.90), no more than chance"),
         (
             {"alike": ALIKE | {"told": False}},
-            "told: only 20 HC and 19 MDD have somebody",
+            "estimated: only 20 HC and 19 MDD have a match",
         ),
-        ({"alike": ALIKE | {"told": False, "n_pairs": 0}}, "cannot be told: nobody has somebody"),
+        (
+            {"alike": ALIKE | {"told": False, "n_pairs": 0}},
+            "cannot be estimated: none has a match",
+        ),
         (
             {"regressed": FIGURE | {"variables": ["sfreq"], "low": 0.5}},
             "With sampling rate regressed out inside the folds the EEG has AUC 0.80 (0.50 to "
-            "0.90), which chance would give too.",
+            "0.90), no more than chance.",
         ),
     ],
 )
@@ -93,16 +99,16 @@ def test_what_it_rests_on_and_what_is_left(found, words):
     [
         (
             {"subject": {"roc_auc": 0.7}, "by_sample": {"roc_auc": 0.9}},
-            "0.90 with folds by sample, with people on both sides, which would add +0.20.",
+            "with sample-wise folds, which have subjects on both sides; that would add +0.20.",
         ),
         (
             {"subject": {"roc_auc": 0.7}, "before": {"roc_auc": 0.71}},
-            "0.71 by choosing features before splitting, which would add as good as nothing.",
+            "0.71 with features selected before splitting; that would add nothing.",
         ),
-        ({"shuffled": SHUFFLED}, "Shuffled labels give AUC 0.51, within what luck gives"),
-        ({"shuffled": SHUFFLED | {"high": 0.5}}, "(AUC 0.51, luck gives 0.40 to 0.50): a leak."),
-        ({"two_names": {"told": False}}, "cannot be told: too few samples each"),
-        ({"two_names": {"told": True, "pairs": []}}, "Nobody looks like one person"),
+        ({"shuffled": SHUFFLED}, "Permuted labels give AUC 0.51, within what chance gives"),
+        ({"shuffled": SHUFFLED | {"high": 0.5}}, "(AUC 0.51, chance gives 0.40 to 0.50): a leak."),
+        ({"two_names": {"told": False}}, "cannot be told: there are too few samples each"),
+        ({"two_names": {"told": True, "pairs": []}}, "No two subjects look like one subject"),
         (
             {"two_names": {"told": True, "pairs": [("s1", "s2", 0.1)]}},
             "Samples of s1 and s2 are as near to each other's as to their own",
@@ -111,7 +117,7 @@ def test_what_it_rests_on_and_what_is_left(found, words):
             {"repeated": {"n_across": 2, "n_repeated": 3, "pairs": [("s1", "s2")]}},
             "2 rows come again under another name (s1 and s2).",
         ),
-        ({"repeated": {"n_across": 0, "n_repeated": 3}}, "3 rows come twice, of the same person"),
+        ({"repeated": {"n_across": 0, "n_repeated": 3}}, "3 rows come twice, of the same subject"),
         ({"repeated": {"n_across": 0, "n_repeated": 0}}, "No row comes twice."),
     ],
 )
@@ -122,4 +128,4 @@ def test_leaks(leaks, words):
 def test_without_findings_there_is_the_verdict_alone():
     said = summary("green")
     assert said.splitlines() == [said]
-    assert said.startswith("Nothing known of the recordings goes with the label. ")
+    assert said.startswith("No known acquisition variable is associated with the diagnosis. ")

@@ -5,17 +5,17 @@ import pandas as pd
 import pytest
 
 from idfsmec import FeatureTable
-from idfsmec.evaluation import audit
-from idfsmec.evaluation.auditing.leaks import repeated_rows, two_names
+from idfsmec.audit import audit
+from idfsmec.audit.leakage import repeated_rows, two_names
 from idfsmec.evaluation.tables import TableArrays
-from tests.evaluation.auditing.cohorts import audited
+from tests.audit.cohorts import audited
 
 
 def arrays(table):
     return TableArrays.of("t", table)
 
 
-def test_one_person_under_two_names_is_found_and_nobody_else():
+def test_one_subject_under_two_names_is_found_and_no_other():
     table = audited(20, 20)
     subjects = table.subjects.copy()
     subjects[np.flatnonzero(subjects == "s07")[::2]] = "zz"
@@ -25,7 +25,7 @@ def test_one_person_under_two_names_is_found_and_nobody_else():
     assert two_names(arrays(table))["pairs"] == []
 
 
-def test_people_of_one_sample_each_cannot_be_told():
+def test_subjects_of_one_sample_each_cannot_be_compared():
     assert two_names(arrays(audited(20, 1)))["told"] is False
 
 

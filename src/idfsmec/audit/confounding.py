@@ -1,0 +1,349 @@
+"""Confounding: acquisition variables against the diagnosis, and the EEG without their help.
+
+The unit is a subject within a label. Each variable is tested alone, by the largest distance of an
+AUC from one half over its columns and the classes, with labels permuted; all together by a
+logistic regression with subjects held out, likewise. What the EEG has left is asked among pairs
+of subjects whose acquisition matches, and with the variables regressed out of its features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.stats import rankdata
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.utils.class_weight import compute_sample_weight
+
+from idfsmec.audit.variables import Variables
+from idfsmec.metrics import (
+    auc_from_ranks,
+    auc_interval,
+    draw_within_classes,
+    pairs_in_order,
+    score_decisions,
+)
+from idfsmec.solver import Scaling
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+#: How often labels are permuted for each variable alone, and for all together.
+N_PERMUTATIONS, N_PERMUTATIONS_TOGETHER = 1999, 999
+#: Acquisition matches if log odds differ by less than this many standard deviations, the usual
+#: caliper of matching by propensity.
+CALIPER = 0.2
+#: With fewer subjects of a class that have a match in another one, nothing can be estimated.
+FEWEST = 5
+# Labels x subjects that are permuted at once, and multiplications that permutations may take.
+_BLOCK, _BUDGET = 2_000_000, 4e9
+# Penalty of the logistic regression on standardised columns, as scikit-learn's C = 1.
+_RIDGE, _STEPS = 1.0, 12
+# No value counts as more than so many standard deviations: one wild one would decide.
+_FAR = 6.0
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """Subjects within labels: somebody seen under two labels counts once within each.
+
+    ``member`` is the subject of each sample, ``y`` the class of each subject.
+    """
+
+    member: Codes
+    y: Codes
+    n_classes: int
+
+    @classmethod
+    def of(cls, y: Codes, subjects: Codes, n_classes: int) -> Subjects:
+        """Find the subjects of a table."""
+        cells, member = np.unique(subjects * n_classes + y, return_inverse=True)
+        return cls(member.astype(np.intp), (cells % n_classes).astype(np.intp), n_classes)
+
+    def of_subjects(self, values: NDArray) -> NDArray:
+        """Give each subject the value of their samples, which all have the same."""
+        found = np.zeros(self.y.size, dtype=values.dtype)
+        found[self.member] = values
+        return found
+
+    def mean(self, values: Floats) -> Floats:
+        """Mean over the samples of each subject that are not NaN, shape (n_subjects, ...)."""
+        total, count = np.zeros((2, self.y.size, *values.shape[1:]))
+        np.add.at(total, self.member, np.nan_to_num(values))
+        np.add.at(count, self.member, ~np.isnan(values))
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+    def permute(self, rng: np.random.Generator, within: Codes | None = None) -> Codes:
+        """Permute the labels of the subjects; within sites, if those of the samples are given."""
+        if within is None:
+            return rng.permutation(self.y)
+        site_of, permuted = self.of_subjects(within), self.y.copy()
+        for site in np.unique(site_of):
+            permuted[site_of == site] = rng.permutation(self.y[site_of == site])
+        return permuted
+
+
+def judge_alone(
+    variables: Variables,
+    subjects: Subjects,
+    *,
+    n_permutations: int = N_PERMUTATIONS,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """Test every variable alone: its AUC from one half on with interval, and a two-sided p.
+
+    ``class`` and ``higher`` say in which class it is higher or lower, ``level`` what of a text.
+    """
+    if not variables.names:
+        return []
+    ranks = rankdata(variables.values, axis=0)
+    classes = np.arange(subjects.n_classes)[:, None]
+    starts = np.searchsorted(variables.variable_of, np.arange(len(variables.names)))
+
+    def largest(aucs: Floats) -> Floats:
+        return np.maximum.reduceat(np.abs(aucs - 0.5).max(axis=1), starts, axis=1)
+
+    observed = auc_from_ranks(ranks, (subjects.y == classes).astype(float)[None])
+    reached = largest(observed)[0]
+    beyond = np.zeros(reached.size)
+    rng, block = np.random.default_rng(seed), max(1, _BLOCK // subjects.y.size)
+    for first in range(0, n_permutations, block):
+        count = min(block, n_permutations - first)
+        permuted = rng.permuted(np.broadcast_to(subjects.y, (count, subjects.y.size)), axis=1)
+        member = (permuted[:, None, :] == classes).astype(float)
+        beyond += (largest(auc_from_ranks(ranks, member)) >= reached - 1e-12).sum(axis=0)
+    p = (1 + beyond) / (n_permutations + 1)
+    return [
+        _describe(place, variables, subjects, observed[0]) | {"p": float(value)}
+        for place, value in enumerate(p)
+    ]
+
+
+def _describe(
+    place: int, variables: Variables, subjects: Subjects, observed: Floats
+) -> dict[str, Any]:
+    columns = np.flatnonzero(variables.variable_of == place)
+    # With two classes both rows say the same; the one above one half is told.
+    distance = observed[:, columns] - 0.5
+    if subjects.n_classes > 2:
+        distance = np.abs(distance)
+    k, best = np.unravel_index(np.argmax(distance), distance.shape)
+    value = float(observed[k, columns[best]])
+    n_class, oriented = int((subjects.y == k).sum()), max(value, 1.0 - value)
+    low, high = auc_interval(oriented, n_class, subjects.y.size - n_class)
+    return {
+        "variable": variables.names[place],
+        "kind": variables.kinds[place],
+        "level": variables.levels[columns[best]],
+        "class": int(k),
+        "higher": value >= 0.5,
+        "auc": oriented,
+        "low": low,
+        "high": high,
+    }
+
+
+def leading_decisions(
+    variables: Variables, subjects: Subjects, alone: list[dict[str, Any]]
+) -> list[list[float]]:
+    """Give the variable that separates two classes best as decisions; none for more classes."""
+    if subjects.n_classes != 2 or not alone:
+        return []
+    best = min(alone, key=lambda row: (row["p"], -row["auc"]))
+    of_best = variables.variable_of == variables.names.index(best["variable"])
+    column = np.flatnonzero(of_best & (np.array(variables.levels) == best["level"]))[0]
+    decisions = np.zeros((subjects.y.size, 2))
+    decisions[:, best["class"]] = variables.values[:, column]
+    return decisions.tolist()
+
+
+def judge_together(
+    values: Floats,
+    subjects: Subjects,
+    fold_of: Codes,
+    *,
+    n_permutations: int = N_PERMUTATIONS_TOGETHER,
+    seed: int = 0,
+) -> float:
+    """Give the p-value of the logistic regression: how often permuted labels do as well.
+
+    Labels are permuted within each fold, so that folds keep their shares of the classes, and
+    everything is fitted again.
+    """
+    cost = values.shape[0] * (values.shape[1] + 1) ** 2 * _STEPS * len(np.unique(fold_of))
+    n_permutations = int(np.clip(_BUDGET / cost, min(199, n_permutations), n_permutations))
+    rng = np.random.default_rng(seed)
+    labels = np.tile(subjects.y, (n_permutations + 1, 1))
+    for fold in np.unique(fold_of):
+        own = np.flatnonzero(fold_of == fold)
+        labels[1:, own] = rng.permuted(labels[1:, own], axis=1)
+    decisions = _held_out(values, labels, fold_of, subjects.n_classes)
+    everyone, wanted = np.arange(subjects.y.size), ["roc_auc"]
+    aucs = [
+        score_decisions(own, y, everyone, wanted)["roc_auc"]
+        for own, y in zip(decisions, labels, strict=True)
+    ]
+    return float(np.mean(np.array(aucs) >= aucs[0] - 1e-12))
+
+
+def logistic_decisions(values: Floats, y: Codes, fold_of: Codes, n_classes: int) -> Floats:
+    """Log odds of every class for subjects held out, of shape (n_subjects, n_classes).
+
+    Classes weigh alike. Columns are standardised by the subjects trained on.
+    """
+    return _held_out(values, y[None], fold_of, n_classes)[0]
+
+
+def boosting_decisions(values: Floats, y: Codes, fold_of: Codes, n_classes: int) -> Floats:
+    """Log odds by gradient boosting of small trees: also what no straight line separates."""
+    probabilities = np.full((y.size, n_classes), 1e-6)
+    for fold in np.unique(fold_of):
+        train, test = fold_of != fold, fold_of == fold
+        model = GradientBoostingClassifier(
+            n_estimators=50, max_depth=2, min_samples_leaf=3, random_state=0
+        )
+        model.fit(values[train], y[train], compute_sample_weight("balanced", y[train]))
+        probabilities[np.ix_(test, model.classes_)] = model.predict_proba(values[test])
+    return np.log(np.maximum(probabilities, 1e-6))
+
+
+def propensity(values: Floats, y: Codes, n_classes: int) -> Floats:
+    """Log odds of every class, of shape (n_subjects, n_classes), by a model of all subjects.
+
+    Subjects with the same values have the same log odds, which models of folds would not give.
+    """
+    X = np.ones((y.size, 1)) if not values.size else _standardised(values, values)
+    log_odds = np.zeros((y.size, n_classes))
+    for k in range(1 if n_classes == 2 else 0, n_classes):
+        log_odds[:, k] = (_fit(X, (y == k)[None]) @ X.T)[0]
+    return log_odds
+
+
+def _held_out(values: Floats, labels: Codes, fold_of: Codes, n_classes: int) -> Floats:
+    """Decisions for many labellings at once, of shape (n_labellings, n_subjects, n_classes)."""
+    decisions = np.zeros((*labels.shape, n_classes))
+    for fold in np.unique(fold_of):
+        train, test = fold_of != fold, fold_of == fold
+        known, new = (_standardised(values[part], values[train]) for part in (train, test))
+        for k in range(1 if n_classes == 2 else 0, n_classes):
+            decisions[:, test, k] = _fit(known, labels[:, train] == k) @ new.T
+    return decisions
+
+
+def _standardised(values: Floats, train: Floats) -> Floats:
+    """Columns in units of the subjects trained on, and one of ones."""
+    scaled = np.clip(Scaling.learn(train).apply(values), -_FAR, _FAR)
+    return np.column_stack([scaled, np.ones(len(values))])
+
+
+def _fit(X: Floats, positive: NDArray[np.bool_]) -> Floats:
+    """Ridge logistic regressions by Newton's method, one for each row of ``positive``.
+
+    Returns weights of shape (n_labellings, n_columns); the last column is the intercept, which
+    bears no penalty.
+    """
+    n, d = X.shape
+    share = positive.mean(axis=1, keepdims=True).clip(1 / (2 * n), 1 - 1 / (2 * n))
+    importance = np.where(positive, 0.5 / share, 0.5 / (1 - share))
+    squares = (X[:, :, None] * X[:, None, :]).reshape(n, -1)
+    penalty = np.append(np.full(d - 1, _RIDGE), 1e-6)
+    weights = np.zeros((len(positive), d))
+    for _ in range(_STEPS):
+        chance = expit(weights @ X.T)
+        slope = (importance * (chance - positive)) @ X + penalty * weights
+        curvature = ((importance * chance * (1 - chance)) @ squares).reshape(-1, d, d)
+        curvature += np.diag(penalty)
+        step = np.linalg.solve(curvature, slope[..., None])[..., 0]
+        # Far from the solution a whole step may overshoot; near it this changes nothing.
+        length = np.linalg.norm(step, axis=1, keepdims=True)
+        weights -= step * np.minimum(1.0, 5.0 / np.maximum(length, 1e-12))
+        if length.max() < 1e-6:
+            break
+    return weights
+
+
+def among_alike(eeg: Floats, acquisition: Floats, y: Codes, *, seed: int = 0) -> dict[str, Any]:
+    """AUC of the EEG over pairs of subjects of different classes whose acquisition matches.
+
+    A subject's acquisition is summed up by the log odds that the associated variables give (a
+    propensity score); pairs within the caliper are compared, and no others (Austin, "Optimal
+    caliper widths for propensity-score matching", Pharmaceutical Statistics 10:150-161, 2011).
+    ``recording_auc`` is that of the acquisition among the same pairs, near one half where they
+    match indeed; ``told`` says whether there are enough, ``n_people`` how many of each class.
+    """
+    n_classes = eeg.shape[1]
+    centred = acquisition - acquisition.mean(axis=1, keepdims=True)
+    reach = CALIPER * float(np.sqrt(centred.var(axis=0).mean()))
+    apart = np.sqrt(((centred[:, None] - centred[None]) ** 2).mean(axis=2))
+    near = (apart <= reach) & (y[:, None] != y)
+    counts = [int(near[y == k].any(axis=1).sum()) for k in range(n_classes)]
+    found = {"n_people": counts, "n_pairs": int(near.sum() // 2), "told": min(counts) >= FEWEST}
+    if not found["told"]:
+        return found
+    n_resamples = int(np.clip(4e7 / y.size**2, 100, 1000))
+    drawn = draw_within_classes(y, n_resamples, np.random.default_rng(seed))
+    weights = np.vstack([np.ones(y.size), drawn])
+    aucs = _pair_aucs(eeg, near, y, weights)
+    low, high = np.nanquantile(aucs, [0.025, 0.975])
+    return found | {
+        "auc": float(aucs[0]),
+        "low": float(low),
+        "high": float(high),
+        "recording_auc": float(_pair_aucs(acquisition, near, y, weights[:1])[0]),
+    }
+
+
+def _pair_aucs(decisions: Floats, near: NDArray[np.bool_], y: Codes, weights: Floats) -> Floats:
+    """Share of pairs in the right order, for each weighting of the subjects."""
+    shares = []
+    for k in range(decisions.shape[1]):
+        pairs = near[np.ix_(y == k, y != k)].astype(float)
+        inside, outside = weights[:, y == k], weights[:, y != k]
+        won = ((inside @ (pairs_in_order(decisions, y, k) * pairs)) * outside).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares.append(won / ((inside @ pairs) * outside).sum(axis=1))
+    return np.asarray(np.mean(shares, axis=0))
+
+
+def residuals(
+    X: Floats, nuisance: Floats, subjects: Subjects, train: Codes | NDArray[np.bool_]
+) -> Floats:
+    """Take out of every column what a linear model of the nuisance variables predicts.
+
+    The model is fitted to the means of the subjects trained on, as far as they have the column,
+    and its slopes are shrunk by how sure they are: by 1 - 1/F, and not below nothing. Slopes that
+    are noise would bring into the samples held out what they should take away (Hamdan et al.,
+    "Confound-leakage", GigaScience 12:giad071, 2023). A column that too few subjects have stays as
+    it is.
+    """
+    known = np.zeros(len(nuisance), dtype=bool)
+    known[subjects.member[train]] = True
+    spread = nuisance[known].std(axis=0)
+    used = spread > 1e-12
+    centred = nuisance[:, used] - nuisance[known][:, used].mean(axis=0)
+    Z = np.clip(centred / spread[used], -_FAR, _FAR)
+    means, left = subjects.mean(X), X.copy()
+    patterns, pattern_of = np.unique(
+        ~np.isnan(means) & known[:, None], axis=1, return_inverse=True
+    )
+    for place, there in enumerate(patterns.T):
+        columns = np.flatnonzero(pattern_of.ravel() == place)
+        if there.sum() > 2 * Z.shape[1] + 2:
+            slopes = _shrunk_slopes(Z[there], means[np.ix_(there, columns)])
+            left[:, columns] -= (Z @ slopes)[subjects.member]
+    return left
+
+
+def _shrunk_slopes(Z: Floats, values: Floats) -> Floats:
+    """Slopes of each column on the nuisance variables, shrunk by their F statistic."""
+    centred, Z = values - values.mean(axis=0), Z - Z.mean(axis=0)
+    # A little ridge, for variables that say the same.
+    products = Z.T @ Z + 1e-3 * len(Z) * np.eye(Z.shape[1])
+    slopes = np.linalg.solve(products, Z.T @ centred)
+    left = ((centred - Z @ slopes) ** 2).sum(axis=0)
+    explained = np.maximum((centred**2).sum(axis=0) - left, 1e-300)
+    freedom = len(Z) - Z.shape[1] - 1
+    return np.asarray(slopes * np.maximum(0.0, 1 - Z.shape[1] * left / (freedom * explained)))

@@ -1,0 +1,263 @@
+"""Acquisition variables: what is known of how each subject was recorded.
+
+They come from the acquisition facts of the recordings, the manifest, and the table itself. Age,
+sex and the like are among them: groups may differ in these, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from idfsmec.errors import InputError
+from idfsmec.table import FeatureTable
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+Kind = Literal["device", "signal", "study", "person"]
+
+#: Facts that come from the device, and those that a body may have a part in.
+_DEVICE = ("n_channels", "n_recorded", "sfreq", "duration", "line_freq", "line_amplitude",
+           "upper_edge", "quantisation", "format", "channels_in_table", "n_samples",
+           "n_recordings")  # fmt: skip
+_SIGNAL = ("amplitude", "drift", "muscle", "missing")
+#: Columns of a manifest that are taken without asking, in small letters. All others may be the
+#: illness itself, such as the score of a questionnaire.
+_STUDY = {"site", "session", "condition", "device", "amplifier", "cap", "montage", "laboratory",
+          "lab", "centre", "center", "run", "technician", "operator", "year"}  # fmt: skip
+_PERSON = {"age", "sex", "gender", "handedness", "hand", "education"}
+_OF_ROWS = {"recording", "epoch", "onset"}
+#: Spread over orders of magnitude, so that logarithms are compared.
+_BY_RATIO = ("line_amplitude", "quantisation", "amplitude", "drift", "muscle", "duration")
+#: A text with more levels than this names subjects or files, not a circumstance.
+_MOST_LEVELS = 12
+_REASON = "gaps: "
+
+_WORDS = {
+    "n_channels": "number of EEG channels",
+    "n_recorded": "number of channels in the file",
+    "sfreq": "sampling rate",
+    "duration": "length of the recording",
+    "line_freq": "line frequency",
+    "line_amplitude": "line noise",
+    "upper_edge": "upper edge of the spectrum",
+    "quantisation": "step of the converter",
+    "format": "file format",
+    "amplitude": "amplitude of the EEG",
+    "muscle": "level of the muscle band",
+    "n_recordings": "number of recordings",
+    "channels_in_table": "channels with data in the table",
+    "n_samples": "number of samples",
+    "missing": "share of missing channels",
+}
+
+
+@dataclass(frozen=True)
+class Variables:
+    """Acquisition variables as numbers, ``values`` of shape (n_subjects, n_columns).
+
+    A variable has one column, or one per level of a text (``variable_of``, ``levels``); a value
+    that is not known is the median, and has a column that says so. ``described`` says whether the
+    table has acquisition facts, ``unused`` which columns beside the features were not tested;
+    ``subjects`` are names in the order of their codes.
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    values: Floats = field(repr=False)
+    variable_of: Codes = field(repr=False)
+    levels: tuple[str, ...] = field(repr=False)
+    described: bool = True
+    unused: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def digest(self) -> str:
+        """Hash of all that can influence a result."""
+        named = "\x1f".join([*self.names, *self.levels, str(self.described)])
+        raw = np.ascontiguousarray(self.values).tobytes() + self.variable_of.tobytes()
+        return hashlib.sha256(named.encode() + raw).hexdigest()
+
+    def columns_of(self, names: Iterable[str]) -> Floats:
+        """Columns of some variables."""
+        places = [self.names.index(name) for name in names]
+        return self.values[:, np.isin(self.variable_of, places)]
+
+
+def recording_variables(table: FeatureTable, also: Sequence[str] = ()) -> pd.DataFrame:
+    """Collect what is known of how each subject was recorded.
+
+    Parameters
+    ----------
+    table : FeatureTable
+        Made by ``idfsmec features``, it has the acquisition facts of every recording; with a
+        manifest, also age, sex, site and session. Of a table made by hand, what it shows itself:
+        channels with data, samples, share missing.
+    also : sequence of str
+        Further columns of ``table.rows`` to take. Only those named like a circumstance (age,
+        sex, site, device, ...) are taken without asking: others may be the illness itself.
+
+    Returns
+    -------
+    DataFrame
+        One row per subject and label, sorted by both; a column per variable.
+
+    Examples
+    --------
+    >>> from idfsmec.features import extract_table
+    >>> from idfsmec.recordings import simulate_cohort
+    >>> cohort = simulate_cohort(4, 3, duration=20, detached=0, random_state=0)
+    >>> variables = recording_variables(extract_table(cohort.recordings).table)
+    >>> variables[["sfreq", "n_channels"]].iloc[0].tolist()
+    [250.0, 3.0]
+    """
+    samples = _sample_variables(table, also)
+    subjects, subject_of = np.unique(table.subjects.astype(str).to_numpy(), return_inverse=True)
+    classes, y = np.unique(table.y.to_numpy(), return_inverse=True)
+    cells, member = np.unique(subject_of * classes.size + y, return_inverse=True)
+    groups, observed = samples.groupby(member), table.observed.groupby(member)
+    columns: dict[str, pd.Series] = {
+        str(name): groups[name].mean()
+        if pd.api.types.is_numeric_dtype(samples[name])
+        else groups[name].agg(_most_frequent)
+        for name in samples
+    }
+    columns["channels_in_table"] = observed.any().sum(axis=1).astype(float)
+    columns["n_samples"] = observed.size().astype(float)
+    columns["missing"] = 1.0 - observed.mean().mean(axis=1)
+    index = [subjects[cells // classes.size], classes[cells % classes.size]]
+    return pd.DataFrame(columns).set_axis(
+        pd.MultiIndex.from_arrays(index, names=["subject", "label"])
+    )
+
+
+def encode_variables(table: FeatureTable, also: Sequence[str] = ()) -> Variables:
+    """Give the variables of a table as numbers, leaving out those that are the same for all."""
+    frame = recording_variables(table, also)
+    encoded = {str(name): _encode(str(name), frame[name]) for name in frame}
+    encoded = {name: columns for name, columns in encoded.items() if columns}
+    values = [column for columns in encoded.values() for column in columns.values()]
+    beside = [] if table.rows is None else [str(name) for name in table.rows.columns]
+    return Variables(
+        tuple(encoded),
+        tuple(kind_of(name) for name in encoded),
+        np.column_stack(values) if values else np.zeros((len(frame), 0)),
+        np.repeat(np.arange(len(encoded)), [len(columns) for columns in encoded.values()]),
+        tuple(level for columns in encoded.values() for level in columns),
+        described=bool(_described_recordings(table)),
+        unused=tuple(n for n in beside if n not in _OF_ROWS and not _is_wanted(n, also)),
+        subjects=tuple(np.unique(table.subjects.astype(str).to_numpy()).tolist()),
+    )
+
+
+def kind_of(name: str) -> Kind:
+    """Say what a variable is about."""
+    if name in _SIGNAL or name.startswith(_REASON):
+        return "signal"
+    if name.lower() in _PERSON:
+        return "person"
+    return "device" if name in _DEVICE else "study"
+
+
+def say_variable(name: str) -> str:
+    """Give the words for a variable.
+
+    Examples
+    --------
+    >>> say_variable("line_amplitude"), say_variable("gaps: detected: flat")
+    ('line noise', 'missing channels (flat)')
+    """
+    if name.startswith(_REASON):
+        return f"missing channels ({name.removeprefix(_REASON).removeprefix('detected: ')})"
+    return _WORDS.get(name, name)
+
+
+def _sample_variables(table: FeatureTable, also: Sequence[str]) -> pd.DataFrame:
+    """Give the facts of each sample's recording, columns of the manifest, and the site."""
+    samples, rows = _sample_facts(table), table.rows
+    beside = [] if rows is None else [str(name) for name in rows.columns]
+    if unknown := [name for name in also if name not in beside]:
+        raise InputError(f"the table has no column {unknown[0]!r} beside its features")
+    for name in beside:
+        if _is_wanted(name, also):
+            samples[name] = rows[name].to_numpy()
+    if table.sites is not None:
+        samples["site"] = table.sites.to_numpy()
+    return samples
+
+
+def _is_wanted(name: str, also: Sequence[str]) -> bool:
+    return name in also or name.lower() in _STUDY | _PERSON
+
+
+def _described_recordings(table: FeatureTable) -> list[Mapping[str, Any]]:
+    recordings = table.info.get("recordings") or []
+    return [one for one in recordings if isinstance(one, Mapping) and one.get("facts")]
+
+
+def _sample_facts(table: FeatureTable) -> pd.DataFrame:
+    """Facts of the recording of each sample; no column where there are none."""
+    recordings = _described_recordings(table)
+    if not recordings:
+        return pd.DataFrame(index=range(len(table)))
+    rows = []
+    for recording in recordings:
+        facts = dict(recording["facts"])
+        shares = facts.pop("gaps", None) or {}
+        rows.append(facts | {f"{_REASON}{reason}": share for reason, share in shares.items()})
+    frame = pd.DataFrame(rows)
+    shares = [name for name in map(str, frame) if name.startswith(_REASON)]
+    frame[shares] = frame[shares].fillna(0.0)
+    of_samples = frame.reindex(_recording_of(table, recordings)).reset_index(drop=True)
+    return of_samples.dropna(axis="columns", how="all")
+
+
+def _recording_of(table: FeatureTable, recordings: list[Mapping[str, Any]]) -> Codes:
+    """Position of each sample's recording among those with facts; -1 where it is not there."""
+    if table.rows is not None and "recording" in table.rows.columns:
+        key, names = "recording", table.rows["recording"].astype(str)
+    else:
+        sizes = [int(recording.get("rows") or 0) for recording in recordings]
+        if sum(sizes) == len(table):
+            return np.repeat(np.arange(len(recordings)), sizes)
+        # Some samples were taken out: a subject's first recording stands for all of theirs.
+        key, names = "subject", table.subjects.astype(str)
+    places = {str(one.get(key)): place for place, one in reversed(list(enumerate(recordings)))}
+    return np.array([places.get(name, -1) for name in names], dtype=np.intp)
+
+
+def _most_frequent(values: pd.Series) -> Any:
+    texts = values.dropna().astype(str)
+    modes = texts[texts != ""].mode()  # a blank cell is not known
+    return modes.iloc[0] if len(modes) else None
+
+
+def _encode(name: str, values: pd.Series) -> dict[str, Floats]:
+    """Columns of a variable by level; none where it is the same for all or names subjects."""
+    unknown = values.isna().to_numpy()
+    columns: dict[str, Floats] = {}
+    if pd.api.types.is_numeric_dtype(values):
+        numbers = values.to_numpy(dtype=np.float64)
+        if not unknown.all():
+            numbers = np.where(unknown, np.nanmedian(numbers), numbers)
+            positive = numbers[numbers > 0]
+            if name in _BY_RATIO and positive.size:
+                numbers = np.log10(np.maximum(numbers, 1e-3 * np.median(positive)))
+            columns[""] = numbers
+    else:
+        texts = values.astype(str).to_numpy()
+        known = sorted(set(texts[~unknown]))
+        if len(known) > _MOST_LEVELS:
+            return {}
+        # Of two levels one column says all.
+        kept = known[1:] if len(known) == 2 else known
+        columns |= {level: (texts == level).astype(float) for level in kept}
+    if unknown.any():
+        columns["not known"] = unknown.astype(float)
+    return {level: one for level, one in columns.items() if np.ptp(one) > 1e-9 * np.abs(one).max()}

@@ -1,0 +1,432 @@
+"""The verdict of an audit: its parts put together, and said in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from idfsmec.audit.confounding import among_alike
+from idfsmec.audit.variables import kind_of, say_variable
+from idfsmec.metrics import auc_difference, auc_interval, score_decisions
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+Level = Literal["red", "amber", "green", "grey"]
+
+#: Level of the tests, after Holm's correction for their number.
+ALPHA = 0.05
+#: What the levels are called.
+TITLES = {
+    "red": "Acquisition separates the groups as well as the EEG does",
+    "amber": "Acquisition is associated with the diagnosis",
+    "green": "No known acquisition variable is associated with the diagnosis",
+    "grey": "Confounding by acquisition cannot be assessed",
+}
+_MODELS = {
+    "logistic": "all acquisition variables together",
+    "boosting": "all acquisition variables together, by boosting",
+    "leader": "the leading acquisition variable alone",
+}
+_MISTAKES = {
+    "by_sample": "with sample-wise folds, which have subjects on both sides",
+    "before": "with features selected before splitting",
+}
+# Differences of AUCs below this are not worth a number.
+_NEGLIGIBLE = 0.02
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit of one table has found.
+
+    Parameters
+    ----------
+    level : {"red", "amber", "green", "grey"}
+        The verdict: acquisition separates the groups as well as the EEG; it is associated with
+        the diagnosis but the EEG does better; nothing known of the acquisition is associated
+        with the diagnosis; cannot be assessed.
+    classes : list of str
+    n_people : list of int
+        Subjects of each class.
+    variables : DataFrame
+        One row for each acquisition variable, the smallest p first: ``variable``, ``kind``,
+        ``level``, ``class``, ``higher``, ``auc`` (one half is nothing), ``low``, ``high``,
+        ``p`` (by permutation), ``p_holm``.
+    figures : dict
+        ``logistic`` and ``boosting`` (all variables together, subjects held out), ``leader`` (the
+        leading variable alone) and ``eeg``, each with ``auc``, ``low``, ``high`` and, but for
+        the leader, ``balanced_accuracy``. Intervals of the acquisition's models are wide enough
+        for the best of them to be picked.
+    recording : str
+        Which of the acquisition's models has the highest AUC; empty where there is none.
+    difference : dict or None
+        AUC of the EEG minus that of the acquisition: ``value``, ``low``, ``high``.
+    p_together : float or None
+        Of all variables together, corrected with the others.
+    suspects : list of str
+        Variables that are associated with the diagnosis.
+    alike : dict
+        The EEG's AUC among subjects whose acquisition matches; see
+        :func:`idfsmec.audit.confounding.among_alike`. Empty without suspects.
+    regressed : dict
+        The EEG's AUC once the suspects are regressed out; empty without suspects.
+    leaks : dict
+        ``subject``, ``by_sample``, ``before`` (scores), ``shuffled`` (``auc`` with the interval
+        that chance gives), ``two_names``, ``repeated``.
+    why : str
+        For grey: ``"few"`` subjects, or ``"undescribed"`` recordings.
+    described : bool
+        Whether the table says how recordings were made.
+    unused : list of str
+        Columns beside the features that were not tested.
+    n_splits : int
+        How many folds there are; 0 where there are none.
+    folds : {"subject", "site"}
+        Whether subjects were held out, or one site at a time.
+    """
+
+    level: Level
+    classes: list[str]
+    n_people: list[int]
+    variables: pd.DataFrame = field(repr=False)
+    figures: dict[str, dict[str, float]] = field(repr=False)
+    recording: str = ""
+    difference: dict[str, float] | None = None
+    p_together: float | None = None
+    suspects: list[str] = field(default_factory=list)
+    alike: dict[str, Any] = field(default_factory=dict, repr=False)
+    regressed: dict[str, Any] = field(default_factory=dict, repr=False)
+    leaks: dict[str, Any] = field(default_factory=dict, repr=False)
+    why: str = ""
+    described: bool = True
+    unused: list[str] = field(default_factory=list, repr=False)
+    n_splits: int = 0
+    folds: str = "subject"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as JSON can hold it."""
+        rows = self.variables.astype(object).where(self.variables.notna(), None)
+        return {**vars(self), "variables": rows.to_dict("records")}
+
+    def summary(self) -> str:
+        """Say in a few sentences what was found."""
+        return "\n".join(say_audit(self))
+
+
+def find_suspects(recording: Mapping[str, Any]) -> list[str]:
+    """Variables that are associated with the diagnosis; all, where only all together are."""
+    alone, together = recording["alone"], recording["together"]
+    suspects = [row["variable"] for row in alone if row["p_holm"] < ALPHA]
+    if not suspects and together and together["p_holm"] < ALPHA:
+        suspects = [row["variable"] for row in alone]
+    return suspects
+
+
+def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
+    """Make an audit of its parts, by name, as they are in a store; those missing are left out."""
+    recording = parts.get("recording") or {}
+    if "y" not in recording:  # or a reason why there is nothing
+        recording = {"alone": [], "together": {}, "y": [], "classes": []}
+    y = np.array(recording["y"], dtype=np.intp)
+    counts = np.bincount(y, minlength=len(recording["classes"])).tolist() if y.size else []
+    decisions = _decisions(recording, parts)
+    # Of how many AUCs each may be the best: the EEG's is one, the leader leads variables.
+    n_models = len(decisions.keys() - {"eeg"})
+    n_looks = dict.fromkeys(decisions, n_models) | {
+        "eeg": 1,
+        "leader": n_models * len(recording["alone"]),
+    }
+    figures = {name: _figure(own, y, n_looks[name]) for name, own in decisions.items()}
+    figures.get("leader", {}).pop("balanced_accuracy", None)  # a value has no threshold
+    models = [name for name in figures if name != "eeg"]
+    best = max(models, key=lambda name: figures[name]["auc"], default="")
+    suspects, difference, alike = find_suspects(recording), None, {}
+    if best and "eeg" in decisions:
+        values = auc_difference(decisions["eeg"], decisions[best], y)
+        difference = dict(zip(("value", "low", "high"), values, strict=True))
+        if suspects:
+            alike = among_alike(decisions["eeg"], np.array(recording["propensity"]), y)
+    regressed = parts.get("regressed") or {}
+    if "decisions" in regressed:
+        values = _figure(np.array(regressed["decisions"]), y)
+        regressed = {**values, "variables": regressed["variables"]}
+    level, why = _judge(recording, counts, suspects, difference)
+    columns = ["variable", "kind", "level", "class", "higher", "auc", "low", "high", "p", "p_holm"]
+    frame = pd.DataFrame(recording["alone"], columns=columns)
+    return Audit(
+        level=level,
+        classes=list(recording["classes"]),
+        n_people=counts,
+        variables=frame.sort_values(
+            ["p_holm", "p", "auc"], ascending=[True, True, False], ignore_index=True
+        ),
+        figures=figures,
+        recording=best,
+        difference=difference,
+        p_together=recording["together"].get("p_holm"),
+        suspects=suspects,
+        alike=alike,
+        regressed=regressed if "auc" in regressed else {},
+        leaks=_leaks(parts, counts),
+        why=why,
+        described=bool(recording.get("described")),
+        unused=list(recording.get("unused", [])),
+        n_splits=int(recording.get("n_splits", 0)),
+        folds=str(recording.get("folds", "subject")),
+    )
+
+
+def _decisions(recording: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Floats]:
+    given = {
+        "logistic": recording["together"].get("logistic"),
+        "boosting": recording["together"].get("boosting"),
+        # A variable that chance would give is no model of the acquisition.
+        "leader": any(row["p_holm"] < ALPHA for row in recording["alone"])
+        and recording.get("leader"),
+        "eeg": (parts.get("eeg") or {}).get("decisions"),
+    }
+    return {name: np.array(own, dtype=float) for name, own in given.items() if own}
+
+
+def _figure(decisions: Floats, y: Codes, n_looks: int = 1) -> dict[str, float]:
+    """AUC with its interval and balanced accuracy of decisions, one row per subject."""
+    wanted = ["roc_auc", "balanced_accuracy"]
+    scores = score_decisions(decisions, y, np.arange(y.size), wanted)
+    few = int(np.bincount(y).min())
+    low, high = auc_interval(scores["roc_auc"], few, y.size - few, n_looks)
+    balanced = scores["balanced_accuracy"]
+    return {"auc": scores["roc_auc"], "low": low, "high": high, "balanced_accuracy": balanced}
+
+
+def _judge(
+    recording: Mapping[str, Any],
+    counts: list[int],
+    suspects: list[str],
+    difference: dict[str, float] | None,
+) -> tuple[Level, str]:
+    if suspects:
+        # Without an AUC of the EEG nobody can say that it does better.
+        better = difference is not None and difference["low"] > 0
+        return ("amber", "") if better else ("red", "")
+    n_tests = len(recording["alone"]) + 1
+    if counts and n_tests > 1:
+        # The smallest p-value that so few subjects can give: of all labellings, two.
+        log_ways = math.lgamma(sum(counts) + 1) - sum(math.lgamma(n + 1) for n in counts)
+        if 2.0 * math.exp(-log_ways) * n_tests >= ALPHA:
+            return "grey", "few"
+    return ("green", "") if recording.get("described") else ("grey", "undescribed")
+
+
+def _leaks(parts: Mapping[str, dict[str, Any]], counts: list[int]) -> dict[str, Any]:
+    names = parts.get("names") or {}
+    leaks: dict[str, Any] = {
+        "subject": (parts.get("eeg") or {}).get("scores"),
+        "two_names": names.get("two_names"),
+        "repeated": names.get("repeated"),
+    }
+    for name in _MISTAKES:
+        part = parts.get(name) or {}
+        leaks[name] = part if "roc_auc" in part else None
+    if shuffled := (parts.get("shuffled") or {}).get("auc"):
+        low, high = auc_interval(0.5, min(counts), sum(counts) - min(counts))
+        leaks["shuffled"] = {"auc": shuffled, "low": low, "high": high}
+    return leaks
+
+
+def say_audit(audit: Audit) -> list[str]:
+    """Give the verdict, its evidence, what the EEG has left, and leaks: a line each."""
+    return [
+        f"{TITLES[audit.level]}. {say_verdict(audit)}",
+        *say_variables(audit),
+        *say_left(audit),
+        *say_leaks(audit),
+    ]
+
+
+def say_verdict(audit: Audit) -> str:
+    """Give the verdict in a sentence or two."""
+    groups, names = _listing(audit.classes), _listing(_suspect_names(audit))
+    if audit.why == "few":
+        return (
+            f"With {sum(audit.n_people)} subjects ({_counts(audit.n_people, audit)}) no "
+            f"difference could reach significance after {len(audit.variables)} tests. The numbers "
+            "below are a description."
+        )
+    if audit.level == "grey":
+        return (
+            "The table does not say how recordings were made, so only what it shows itself could "
+            "be tested (channels with data, samples, missing channels). Tables from idfsmec "
+            "features carry acquisition facts; a manifest adds age, sex and site."
+        )
+    if audit.level == "green":
+        return (
+            f"None of {len(audit.variables)} acquisition variables separates {groups} beyond "
+            "chance, alone or together. What was not written down was not tested."
+        )
+    eeg, acquisition = audit.figures.get("eeg"), audit.figures.get(audit.recording)
+    if acquisition is None:
+        verb = "differs" if len(audit.suspects) == 1 else "differ"
+        sentence = f"{names} {verb} between {groups}; there were too few subjects to hold any out."
+        return sentence[0].upper() + sentence[1:]
+    reached = f"{_auc(acquisition)} from {_MODELS[audit.recording]}"
+    if eeg is None:
+        return f"How subjects were recorded separates {groups}: {reached}."
+    beside = f"{reached}, {_auc(eeg)} from the EEG"
+    if audit.level == "amber":
+        return (
+            f"How subjects were recorded separates {groups}, though not as well as the EEG: "
+            f"{beside}. Associated variables: {names}."
+        )
+    kinds = {kind_of(name) for name in audit.suspects}
+    blame = f"It may be the amplifier, not the illness ({names})."
+    if kinds == {"person"}:
+        blame = f"It may be who was recorded ({names}), not the illness."
+    elif kinds == {"signal"}:
+        blame = (
+            f"It may be the amplifier or the body and not the brain ({names}): check how "
+            "recordings were made."
+        )
+    return (
+        f"How subjects were recorded separates {groups} as well as the EEG does, as far as "
+        f"{sum(audit.n_people)} subjects can tell: {beside}. {blame}"
+    )
+
+
+def say_folds(audit: Audit) -> str:
+    """Say what was held out; empty where nothing could be.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> say_folds(SimpleNamespace(folds="site", n_splits=3))
+    'one of 3 sites left out at a time'
+    """
+    if not audit.n_splits:
+        return ""
+    if audit.folds == "site":
+        return f"one of {audit.n_splits} sites left out at a time"
+    return f"{audit.n_splits} folds by subject"
+
+
+def say_variables(audit: Audit, most: int = 3) -> list[str]:
+    """Name the variables associated with the diagnosis, what was not tested, and unusual folds."""
+    lines = []
+    if audit.folds == "site":
+        lines.append(
+            f"Acquisition and EEG were scored with {say_folds(audit)}: AUCs are those at sites "
+            "that were not known."
+        )
+    rows = audit.variables[audit.variables["variable"].isin(audit.suspects)].to_dict("records")
+    if rows:
+        more = f", and {len(rows) - most} more" if len(rows) > most else ""
+        each = "; ".join(_say_row(row, audit.classes) for row in rows[:most])
+        lines.append(f"Associated with the diagnosis: {each}{more}.")
+    if audit.unused:
+        names = _listing(audit.unused)
+        lines.append(f"Not tested, because it may be the illness itself: {names}.")
+    return lines
+
+
+def _say_row(row: dict[str, Any], classes: Sequence[str]) -> str:
+    level = f" ({row['level']})" if row["level"] else ""
+    words = ("more often", "less often") if level else ("higher", "lower")
+    where = f"{words[not row['higher']]} in {classes[row['class']]}"
+    name = say_variable(row["variable"])
+    return f"{name}{level}, {where}: {_auc(row)}, corrected p {row['p_holm']:.2g}"
+
+
+def say_left(audit: Audit) -> list[str]:
+    """Say what is left of the EEG's AUC; nothing where there is no suspect."""
+    lines, alike, regressed = [], audit.alike, audit.regressed
+    if alike and not alike["told"]:
+        who = f"only {_counts(alike['n_people'], audit)} have" if alike["n_pairs"] else "none has"
+        lines.append(
+            "The EEG's AUC among subjects whose acquisition matches cannot be estimated: "
+            f"{who} a match in another group."
+        )
+    elif alike:
+        lines.append(
+            f"Among subjects whose acquisition matches ({_counts(alike['n_people'], audit)}, "
+            f"{alike['n_pairs']} pairs) the EEG has {_against_chance(alike)}; acquisition itself "
+            f"has AUC {alike['recording_auc']:.2f} there."
+        )
+    if regressed:
+        names = _listing([say_variable(name) for name in regressed["variables"]])
+        lines.append(
+            f"With {names} regressed out inside the folds the EEG has "
+            f"{_against_chance(regressed)}."
+        )
+    return lines
+
+
+def say_leaks(audit: Audit) -> list[str]:
+    """Say which leaks were looked for, and found."""
+    lines, leaks = [], audit.leaks
+    correct, shuffled = leaks.get("subject"), leaks.get("shuffled")
+    for name, mistake in _MISTAKES.items():
+        if correct and leaks.get(name):
+            before, after = correct["roc_auc"], leaks[name]["roc_auc"]
+            gain = f"{after - before:+.2f}" if abs(after - before) >= _NEGLIGIBLE else "nothing"
+            lines.append(
+                f"AUC over samples: {before:.2f} as it should be, {after:.2f} {mistake}; that "
+                f"would add {gain}."
+            )
+    if shuffled:
+        mean = sum(shuffled["auc"]) / len(shuffled["auc"])
+        interval = f"{shuffled['low']:.2f} to {shuffled['high']:.2f}"
+        lines.append(
+            f"Permuted labels are told apart (AUC {mean:.2f}, chance gives {interval}): a leak."
+            if mean > shuffled["high"]
+            else f"Permuted labels give AUC {mean:.2f}, within what chance gives ({interval})."
+        )
+    twice, repeated = leaks.get("two_names"), leaks.get("repeated")
+    if twice:
+        lines.append("No two subjects look like one subject under two names.")
+        if not twice["told"]:
+            lines[-1] = (
+                "Whether one subject has two names cannot be told: there are too few samples each."
+            )
+        elif twice["pairs"]:
+            pairs = _listing([f"{a} and {b}" for a, b, *_ in twice["pairs"]])
+            lines[-1] = (
+                f"One subject under two names? Samples of {pairs} are as near to each other's as "
+                "to their own. If they are one subject, give them one name."
+            )
+    if repeated:
+        lines.append("No row comes twice.")
+        if repeated["n_across"]:
+            pairs = _listing([f"{a} and {b}" for a, b in repeated["pairs"]])
+            lines[-1] = f"{repeated['n_across']} rows come again under another name ({pairs})."
+        elif repeated["n_repeated"]:
+            lines[-1] = f"{repeated['n_repeated']} rows come twice, of the same subject."
+    return lines
+
+
+def _suspect_names(audit: Audit) -> list[str]:
+    return [say_variable(name) for name in audit.variables["variable"] if name in audit.suspects]
+
+
+def _counts(counts: Sequence[int], audit: Audit) -> str:
+    return _listing([f"{n} {name}" for n, name in zip(counts, audit.classes, strict=True)])
+
+
+def _auc(figure: Mapping[str, Any]) -> str:
+    return f"AUC {figure['auc']:.2f} ({figure['low']:.2f} to {figure['high']:.2f})"
+
+
+def _against_chance(figure: Mapping[str, Any]) -> str:
+    chance = "no more than chance" if figure["low"] <= 0.5 else "above chance"
+    return f"{_auc(figure)}, {chance}"
+
+
+def _listing(names: Sequence[str], most: int = 4) -> str:
+    shown = list(names)
+    if len(shown) > most:
+        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)

@@ -1,0 +1,159 @@
+"""Tests of acquisition variables, and the EEG without them, against brute force and peers."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from idfsmec.audit.confounding import (
+    Subjects,
+    among_alike,
+    boosting_decisions,
+    judge_alone,
+    judge_together,
+    logistic_decisions,
+    propensity,
+    residuals,
+)
+from idfsmec.audit.variables import Variables
+
+Y = np.arange(30) % 2
+FOLDS = np.arange(30) // 2 % 5
+
+
+def variables(values):
+    n = values.shape[1]
+    names = tuple(f"v{i}" for i in range(n))
+    return Variables(names, ("device",) * n, values, np.arange(n), ("",) * n)
+
+
+def subjects(y=Y):
+    return Subjects(np.arange(y.size), y, int(y.max()) + 1)
+
+
+def auc(decisions, y):
+    return roc_auc_score(y, decisions[:, 1] - decisions[:, 0])
+
+
+def test_the_logistic_regression_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(30, 4)) + Y[:, None] * [1.0, 0, 0, 0]
+    found = logistic_decisions(values, Y, FOLDS, 2)
+    for fold in range(5):
+        train, test = fold != FOLDS, fold == FOLDS
+        mean, std = values[train].mean(axis=0), values[train].std(axis=0)
+        model = LogisticRegression(class_weight="balanced", tol=1e-10, max_iter=1000)
+        model.fit((values[train] - mean) / std, Y[train])
+        expected = model.decision_function((values[test] - mean) / std)
+        assert found[test, 1] - found[test, 0] == pytest.approx(expected, abs=1e-4)
+
+
+def test_subjects_with_the_same_acquisition_have_the_same_log_odds():
+    values = np.column_stack([Y, Y % 2]).astype(float)
+    values[:5] = 1 - values[:5]
+    found = propensity(values, Y, 2)[:, 1]
+    assert len(np.unique(found.round(9))) == 2
+    assert np.corrcoef(found, values[:, 0])[0, 1] > 0.99
+
+
+def test_chance_gives_even_p_values():
+    rng = np.random.default_rng(1)
+    alone, together = [], []
+    for _ in range(60):
+        values = rng.normal(size=(30, 2))
+        alone += [
+            one["p"] for one in judge_alone(variables(values), subjects(), n_permutations=199)
+        ]
+        together.append(judge_together(values, subjects(), FOLDS, n_permutations=99))
+    for found in (alone, together):
+        assert 0.35 < np.mean(found) < 0.65
+        assert np.mean(np.array(found) < 0.1) < 0.25
+
+
+def test_a_variable_that_separates_is_found_alone_and_together():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(30, 3))
+    values[:, 1] -= 3 * Y
+    found = judge_alone(variables(values), subjects())
+    assert found[1]["p"] < 0.002
+    assert (found[1]["class"], found[1]["higher"]) == (0, True)
+    assert found[1]["auc"] > 0.9
+    assert judge_together(values, subjects(), FOLDS, n_permutations=199) < 0.02
+
+
+def test_boosting_sees_what_no_line_separates():
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    values = np.where(y == 0, rng.normal(0, 0.3, 80), rng.choice([-3.0, 3.0], 80))[:, None]
+    folds = np.arange(80) // 2 % 5
+    assert auc(boosting_decisions(values, y, folds, 2), y) > 0.95
+    assert auc(logistic_decisions(values, y, folds, 2), y) < 0.7
+
+
+def test_among_matching_subjects_a_proxy_of_the_acquisition_tells_nothing():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    device = np.where(rng.random(200) < 0.8, y, 1 - y)
+    recording, eeg = np.zeros((200, 2)), np.zeros((200, 2))
+    recording[:, 1] = device
+    eeg[:, 1] = device + 0.5 * rng.normal(size=200)
+    found = among_alike(eeg, recording, y)
+    assert found["told"]
+    assert auc(eeg, y) > 0.65
+    assert found["low"] < 0.5 < found["high"]
+    assert found["recording_auc"] == pytest.approx(0.5)
+
+
+def test_without_matching_subjects_nothing_is_estimated():
+    recording = np.zeros((30, 2))
+    recording[:, 1] = 10.0 * Y
+    assert among_alike(recording, recording, Y)["told"] is False
+
+
+def test_residuals_of_training_subjects_are_not_associated_with_the_nuisance():
+    rng = np.random.default_rng(0)
+    nuisance = rng.normal(size=(50, 2))
+    X = nuisance @ [[3.0, 2, 0, 4], [0, 2, 5, 1]] + rng.normal(size=(50, 4)) + 5.0
+    X[rng.random(X.shape) < 0.2] = np.nan
+    train = np.arange(50) < 40
+    left = residuals(X, nuisance, subjects(np.arange(50) % 2), train)
+    assert (np.isnan(left) == np.isnan(X)).all()
+    for column in range(4):
+        own = train & ~np.isnan(X[:, column])
+        for one in nuisance[own].T:
+            assert abs(np.corrcoef(one, left[own, column])[0, 1]) < 0.15
+
+
+def test_what_is_learned_comes_from_training_samples_alone():
+    rng = np.random.default_rng(1)
+    nuisance, X = rng.normal(size=(30, 1)), rng.normal(size=(30, 3))
+    X[:, 0] += 3 * nuisance[:, 0]
+    train, other = np.arange(30) < 20, X.copy()
+    other[20:] += 100.0
+    one, two = (residuals(values, nuisance, subjects(), train) for values in (X, other))
+    assert one[:20] == pytest.approx(two[:20])
+    assert two[20:] == pytest.approx(one[20:] + 100.0)
+
+
+def test_what_the_nuisance_does_not_touch_stays_as_it_is():
+    rng = np.random.default_rng(2)
+    X, nuisance = rng.normal(size=(200, 50)), rng.normal(size=(200, 1))
+    left = residuals(X, nuisance, subjects(np.arange(200) % 2), np.ones(200, dtype=bool))
+    assert (left == X).all(axis=0).mean() > 0.5
+
+
+def test_labels_are_permuted_within_sites():
+    samples = np.arange(36) // 2
+    y, sites = samples % 2, samples // 2 % 3
+    permuted = Subjects.of(y, samples, 2).permute(np.random.default_rng(0), sites)[samples]
+    assert (permuted != y).any()
+    for site in range(3):
+        assert permuted[sites == site].sum() == y[sites == site].sum()
+
+
+def test_a_subject_under_two_labels_counts_once_within_each():
+    found = Subjects.of(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 6]), 2)
+    assert found.y.tolist() == [0, 1, 1]
+    assert found.member.tolist() == [0, 0, 1, 2]
+    means = found.mean(np.array([[1.0], [np.nan], [4.0], [6.0]]))
+    assert means.tolist() == [[1.0], [4.0], [6.0]]
