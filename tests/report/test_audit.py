@@ -1,4 +1,4 @@
-"""The audit's section of the report: the verdict on top, red where the recording does as well."""
+"""The audit's section of the report: the verdict on top, red where acquisition does as well."""
 
 from dataclasses import replace
 
@@ -78,6 +78,6 @@ def test_the_checklist_is_answered_from_the_results(folder, tmp_path):
     text = path.read_text("utf-8")
     assert "sampling rate 250 Hz" in text
     assert "subject-wise" in text
-    assert "The recording does as well as the EEG" in text
+    assert "Acquisition separates the groups as well as the EEG does" in text
     with pytest.raises(ExistingFileError):
         write_reporting_checklist(path, Results.read(folder))
