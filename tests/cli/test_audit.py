@@ -32,7 +32,7 @@ def test_it_says_its_verdict_and_writes_page_and_sheet(table, tmp_path):
     sheet = (tmp_path / "reporting.md").read_text("utf-8")
     for guideline in ("TRIPOD+AI", "REFORMS", "COBIDAS-MEEG"):
         assert guideline in sheet
-    assert "20 subjects" in sheet
+    assert "20 participants" in sheet
     assert "- [ ] " in sheet
     assert (tmp_path / "bids" / "participants.tsv").exists()
     again = cli.audit(table, tmp_path, n_splits=4, jobs=1, quiet=True)
