@@ -265,16 +265,20 @@ def test_labels_that_are_numbers_can_be_the_reference():
 @pytest.mark.parametrize("unseen", ["keep", "all"])
 def test_a_site_without_enough_controls_is_named_and_left_or_goes_by_all_its_samples(unseen):
     X, y, sites = confounded(shares=(0.5, 0.96, 0.5))
-    harmonizer = SiteHarmonizer(reference="HC", unseen=unseen)
+    harmonizer = SiteHarmonizer(reference="HC", unseen=unseen, empirical_bayes=False)
     with pytest.warns(UserWarning, match=rf"'HC': Lund \(4\); they are .*unseen='{unseen}'"):
         harmonizer.fit(X, y, sites=sites)
     others = (sites != "Lund") & (y == "HC")
-    two = SiteHarmonizer().fit(X[others], sites=sites[others])
+    two = SiteHarmonizer(empirical_bayes=False).fit(X[others], sites=sites[others])
     assert_allclose(harmonizer.mean_, two.mean_)
     clean, lund = harmonizer.transform(X, sites=sites), sites == "Lund"
     assert_allclose(clean[~lund], two.transform(X[~lund], sites=sites[~lund]))
-    wanted = X[lund] if unseen == "keep" else two.transform(X[lund], sites=sites[lund])
-    assert_allclose(clean[lund], wanted)
+    if unseen == "keep":
+        assert_array_equal(clean[lund], X[lund])
+    else:  # where patients and controls of the others are together
+        assert_allclose(clean[lund].mean(axis=0), clean[~lund].mean(axis=0))
+        new = harmonizer.transform(X[lund], sites=np.repeat("Riga", 100))
+        assert_allclose(new, clean[lund])
     # One sample of it in a test fold gets the same as all of them.
     assert_allclose(harmonizer.transform(X[lund][:1], sites=sites[lund][:1]), clean[lund][:1])
 
@@ -295,15 +299,14 @@ def test_says_what_a_reference_needs():
     with pytest.raises(ArgumentError, match=r"y has shape \(10,\) for 300"):
         SiteHarmonizer(reference="HC").fit(X, y[:10], sites=sites)
     with pytest.raises(ArgumentError, match="every site has fewer than 90"):
-        SiteHarmonizer(reference="HC", min_samples=90).fit(X, y, sites=sites)
+        SiteHarmonizer(reference="HC", min_reference=90).fit(X, y, sites=sites)
 
 
 def test_the_reference_reaches_a_pipeline_and_a_site_never_seen_needs_no_label():
     X, y, sites = confounded()
     frame = pd.DataFrame(X, index=pd.Index(sites, name="site"))
     pipeline = make_pipeline(SiteHarmonizer(reference="HC"), LogisticRegression())
-    new = sites == "Oslo"
+    new = sites == "Lund"
     pipeline.fit(frame[~new], y[~new])
     assert pipeline.score(frame[~new], y[~new]) > 0.9
-    known = pipeline[0].transform(frame[new])
-    assert np.abs(known.mean(axis=0) - pipeline[0].mean_).max() < 0.5 * pipeline[0].scale_.max()
+    assert pipeline.score(frame[new], y[new]) > 0.8

@@ -53,12 +53,14 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         the fewer values, the more. False takes a site's own means and variances as they are.
     unseen : {"all", "keep"}, default="all"
         How to treat a site that `fit` has not seen, or of which it has seen fewer than
-        `min_samples` samples of the reference class. ``"all"`` estimates its effects from all its
-        samples, without labels: for an unseen site from those given to `transform`, so that the
-        result for a sample depends on the others given with it. ``"keep"`` leaves it as it is.
+        `min_reference` samples of the reference class. ``"all"`` brings all its samples, without
+        labels, to the location and scale of all samples of the other sites: for an unseen site
+        those given to `transform`, so that the result for a sample depends on the others given
+        with it. ``"keep"`` leaves it as it is.
     min_samples : int, default=10
-        An unseen site with fewer samples is left as it is, with a warning. A site with fewer
-        samples of the reference class is not learned from, with a warning.
+        An unseen site with fewer samples is left as it is, with a warning.
+    min_reference : int, default=20
+        A site with fewer samples of the reference class is not learned from, with a warning.
     require_sites : bool, default=True
         Refuse data without sites. False leaves them as they are.
 
@@ -117,6 +119,7 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         "empirical_bayes": ["boolean"],
         "unseen": [StrOptions({"all", "keep"})],
         "min_samples": [integer(2)],
+        "min_reference": [integer(2)],
         "require_sites": ["boolean"],
     }
 
@@ -127,12 +130,14 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         empirical_bayes: bool = True,
         unseen: str = "all",
         min_samples: int = 10,
+        min_reference: int = 20,
         require_sites: bool = True,
     ) -> None:
         self.reference = reference
         self.empirical_bayes = empirical_bayes
         self.unseen = unseen
         self.min_samples = min_samples
+        self.min_reference = min_reference
         self.require_sites = require_sites
 
     def __sklearn_tags__(self) -> Tags:
@@ -184,7 +189,7 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
             _warn_of_confounding(member, y)
         else:
             rows = self._reference_samples(y, len(values))
-            learned = np.bincount(member[rows], minlength=n_sites) >= self.min_samples
+            learned = np.bincount(member[rows], minlength=n_sites) >= self.min_reference
             self._check_reference(member[rows], learned)
             rows &= learned[member]
         self.coef_ = _covariate_effects(values[rows], member[rows], numbers[rows])
@@ -195,15 +200,22 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         self.shift_ = np.zeros((n_sites, values.shape[1]))
         self.stretch_ = np.ones_like(self.shift_)
         residuals = self._residuals(values, numbers)
-        for site in range(n_sites):
-            samples = member == site
-            if learned[site] and learned.sum() > 1:  # one site has nothing to be brought to
-                effects = self._effects(residuals[samples & rows])
-            elif not learned[site] and self.unseen == "all":
-                effects = self._effects(residuals[samples])
-            else:
-                continue
-            self.shift_[site], self.stretch_[site] = effects
+        if learned.sum() > 1:  # one site has nothing to be brought to
+            for site in np.flatnonzero(learned):
+                effects = self._effects(residuals[(member == site) & rows])
+                self.shift_[site], self.stretch_[site] = effects
+        self._centre, self._spread = np.zeros(values.shape[1]), np.ones(values.shape[1])
+        if self.reference is not None:
+            # All classes after harmonizing: there a site without labels belongs, not to controls.
+            rest = learned[member]
+            harmonized = (residuals - self.shift_[member]) / self.stretch_[member]
+            moments = site_moments(harmonized[rest], member[rest], n_sites)
+            shares = np.bincount(member[rest], minlength=n_sites).astype(np.float64)
+            self._centre, self._spread = common_location(*moments, shares)
+        if self.unseen == "all":
+            for site in np.flatnonzero(~learned):
+                effects = self._unlabelled_effects(residuals[member == site])
+                self.shift_[site], self.stretch_[site] = effects
         return self
 
     def transform(
@@ -259,7 +271,7 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
                 )
                 continue
             else:
-                shift, stretch = self._effects(residuals[rows])
+                shift, stretch = self._unlabelled_effects(residuals[rows])
             moved = (residuals[rows] - shift) / stretch
             harmonized[rows] += self.scale_ * (moved - residuals[rows])
         return harmonized
@@ -298,6 +310,12 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         shift, variance = site_effects(count[0], mean[0], squares[0], self.empirical_bayes)
         return shift, np.sqrt(variance)
 
+    def _unlabelled_effects(self, residuals: Array) -> tuple[Array, Array]:
+        """Shift and stretch that bring samples of unknown class to those of all classes."""
+        unit = np.where(self._spread > 0, self._spread, 1.0)
+        shift, stretch = self._effects((residuals - self._centre) / unit)
+        return self._centre * (1 - stretch) + unit * shift, stretch
+
     def _reference_samples(self, y: ArrayLike | None, n_samples: int) -> NDArray[np.bool_]:
         if y is None:
             raise ArgumentError(
@@ -325,7 +343,7 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
             return
         counts = np.bincount(member, minlength=learned.size)
         few = ", ".join(f"{self.sites_[k]} ({counts[k]})" for k in np.flatnonzero(~learned))
-        what = f"fewer than {self.min_samples} (min_samples) samples of class {self.reference!r}"
+        what = f"fewer than {self.min_reference} (min_reference) samples of {self.reference!r}"
         if not learned.any():
             raise ArgumentError(f"every site has {what}: {few}.", argument="reference")
         done = (
