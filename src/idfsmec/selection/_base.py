@@ -15,13 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from idfsmec._parameters import (
-    CheckedEstimator,
-    Constraints,
-    checks_parameters,
-    fraction,
-    integer,
-)
+from idfsmec._validation import CheckedEstimator, Constraints, checks_parameters, fraction, integer
 from idfsmec.solver import Scaling
 
 #: How many features a selector keeps by default; all, if there are fewer.

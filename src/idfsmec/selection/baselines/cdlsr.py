@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils import check_random_state
 
-from idfsmec._parameters import N_JOBS, Constraints, integer, number
+from idfsmec._validation import N_JOBS, Constraints, integer, number
 from idfsmec.selection._base import CompleteSelector, count_features, regression_data
 
 Array = NDArray[np.float64]

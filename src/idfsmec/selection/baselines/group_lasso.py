@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from idfsmec._columns import channel_columns
-from idfsmec._parameters import Constraints, integer, number
+from idfsmec._validation import Constraints, integer, number
 from idfsmec.selection._base import CompleteSelector, regression_data
+from idfsmec.table.columns import channel_columns
 
 Array = NDArray[np.float64]
 Columns = list[NDArray[np.intp]]

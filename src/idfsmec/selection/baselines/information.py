@@ -13,7 +13,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from idfsmec._parameters import Constraints, StrOptions, integer
+from idfsmec._validation import Constraints, StrOptions, integer
 from idfsmec.selection._base import CompleteSelector, constant_features, count_features
 
 Array = NDArray[np.float64]

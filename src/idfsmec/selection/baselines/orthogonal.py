@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from idfsmec._parameters import Constraints, integer, number
+from idfsmec._validation import Constraints, integer, number
 from idfsmec.selection._base import CompleteSelector, regression_data
 from idfsmec.solver import ChannelProblems, solve
 

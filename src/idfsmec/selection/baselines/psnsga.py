@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state, gen_batches
 
-from idfsmec._parameters import N_JOBS, Constraints, integer, number
+from idfsmec._validation import N_JOBS, Constraints, integer, number
 from idfsmec.selection._base import CompleteSelector, constant_features
 from idfsmec.selection.baselines.information import DiscreteFeatures, discretize
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.utils import gen_batches
 
-from idfsmec._parameters import N_JOBS, Constraints, integer
+from idfsmec._validation import N_JOBS, Constraints, integer
 from idfsmec.selection._base import CompleteSelector, constant_features
 
 _DISTANCES_PER_CHUNK = 2**18

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
-from idfsmec._parameters import Constraints, integer, number
+from idfsmec._validation import Constraints, integer, number
 from idfsmec.selection._base import (
     CompleteSelector,
     constant_features,
