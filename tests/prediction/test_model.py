@@ -184,7 +184,7 @@ def test_settings_come_back_from_a_table():
 
 
 def test_a_model_learns_its_sites_from_controls_and_says_what_became_of_new_ones(tmp_path):
-    table = make_hospitals(3, shift=4.0, effect=2.0)
+    table = make_hospitals(3, shift=4.0, effect=2.0, n_epochs=6)
     model = fit_model(table, harmonize=True, harmonize_reference="HC")
     again = load_model(save_model(model, tmp_path / "model.skops"))
     assert again.harmonizer.reference == "HC"
