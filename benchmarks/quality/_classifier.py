@@ -9,11 +9,11 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from idfsmec.evaluation import Protocol
-from idfsmec.evaluation.fold_data import load_fold
 from idfsmec.evaluation.folds import make_folds
-from idfsmec.evaluation.tables import TableArrays
+from idfsmec.evaluation.tasks import load_fold
 from idfsmec.metrics import score_decisions
 from idfsmec.prediction import IDFSMECClassifier
+from idfsmec.prediction.pipeline import TableArrays
 from idfsmec.table import FeatureTable
 
 NAME = "IDFSMECClassifier"

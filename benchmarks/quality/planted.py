@@ -28,9 +28,10 @@ from scipy import stats
 
 from benchmarks._timing import markdown
 from benchmarks.quality._classifier import METRICS, score_classifier
-from idfsmec.evaluation import Protocol, accuracy, find_methods
+from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.features import extract_to_file
 from idfsmec.missing import PATTERNS, simulate_missing
+from idfsmec.prediction import find_methods
 from idfsmec.recordings import simulate_cohort
 from idfsmec.selection import IDFSMEC
 from idfsmec.solver import Scaling
@@ -50,7 +51,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--effect", type=float, default=0.8, help="in standard deviations")
     parser.add_argument("--subjects", type=int, default=40)
-    parser.add_argument("--gaps", choices=("everywhere", "selection"), default="everywhere")
+    parser.add_argument("--missing-in", choices=("everywhere", "selection"), default="everywhere")
     parser.add_argument("--pattern", choices=PATTERNS, default="random")
     parser.add_argument("--only-ranking", action="store_true")
     parser.add_argument("--classifier", action="store_true", help="IDFSMECClassifier too")
@@ -134,7 +135,7 @@ def _rank(gappy: FeatureTable) -> dict[str, np.ndarray]:
             n_features_to_select=k, random_state=0, channels=np.array(gappy.column_channels)
         )
         # Who takes gaps takes the people from the table's index, too.
-        ranks[one.name] = selector.fit(gappy.X if one.takes_gaps else filled, y).ranking_
+        ranks[one.name] = selector.fit(gappy.X if one.takes_missing else filled, y).ranking_
     return ranks
 
 

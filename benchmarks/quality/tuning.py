@@ -21,7 +21,8 @@ from scipy import stats
 from benchmarks._timing import markdown
 from benchmarks.quality._classifier import score_classifier
 from benchmarks.quality.public_table import read_features
-from idfsmec.evaluation import Method, Protocol, accuracy, find_methods
+from idfsmec.evaluation import Protocol, accuracy
+from idfsmec.prediction import Method, find_methods
 from idfsmec.table import FeatureTable
 
 # Seeds that no rule was chosen on.
@@ -40,7 +41,7 @@ def main() -> None:
     parser.add_argument("--rates", type=float, nargs="+", default=(0.0, 0.4))
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--tuned-by", default=Protocol().tuned_by)
-    parser.add_argument("--filler")
+    parser.add_argument("--imputer")
     parser.add_argument("--clip", type=float, default=Protocol().clip, help="inf for none")
     parser.add_argument("--classifier", action="store_true", help="IDFSMECClassifier too")
     parser.add_argument("--jobs", type=int, default=-1)
@@ -70,7 +71,7 @@ def main() -> None:
                     some,
                     given.out / kind / how,
                     methods=methods,
-                    filler=given.filler,
+                    imputer=given.filler,
                     protocol=protocol.with_changes(seeds=seeds, **changes),
                     n_jobs=given.jobs,
                 )

@@ -20,11 +20,12 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._data import channel_table
 from benchmarks._timing import markdown
-from idfsmec.evaluation import METHODS, Method, Protocol, accuracy, find_methods
-from idfsmec.evaluation.method import settings_grid
-from idfsmec.evaluation.tables import TableArrays
-from idfsmec.evaluation.units import plan_folds, run_unit
+from idfsmec.evaluation import Protocol, accuracy
+from idfsmec.evaluation.tasks import plan_folds, run_task
 from idfsmec.paper import PAPER_GAMMAS, PAPER_LAMS, sensitivity
+from idfsmec.prediction import METHODS, Method, find_methods
+from idfsmec.prediction.methods import settings_grid
+from idfsmec.prediction.pipeline import TableArrays
 from idfsmec.table import FeatureTable
 
 N_FOLDS = len(Protocol().rates) * Protocol().n_splits
@@ -104,7 +105,7 @@ def one_unit(table: TableArrays, method: Method, protocol: Protocol) -> tuple[fl
     unit = next(iter(plan_folds([table], [method], protocol)))
     with threadpool_limits(1):  # as in a worker
         began = time.process_time()
-        outcome = run_unit(unit, table)
+        outcome = run_task(unit, table)
         seconds = time.process_time() - began
     if outcome.result is None:
         raise RuntimeError(outcome.error)

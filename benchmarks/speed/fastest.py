@@ -44,7 +44,7 @@ def main(cap: float = CAP) -> None:
 
 def table(n_channels: int, cap: float = CAP) -> str:
     """Processor seconds of every method and how many times those of IDFS-MEC."""
-    from idfsmec.evaluation.methods import COMPARED, METHODS
+    from idfsmec.prediction.methods import COMPARED, METHODS
 
     compared = [name for name, one in METHODS.items() if one.family in COMPARED[:-1]]
     seconds = {name: once(name, n_channels, cap) for name in compared}
@@ -82,11 +82,11 @@ def once(name: str, n_channels: int, cap: float) -> list[float]:
 
 def fit(name: str, n_channels: int) -> float:
     """Processor seconds of one fit, after a small one that loads what the method needs."""
-    from idfsmec.evaluation import METHODS
+    from idfsmec.prediction import METHODS
 
     X, y, channels = channel_table(n_channels, n_samples=N_SAMPLES)
     method = METHODS[name]
-    if not method.takes_gaps:
+    if not method.takes_missing:
         X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
     corner = channel_table(2, n_samples=60, missing=0.0)
     selector = method.build(random_state=0, n_features_to_select=5)

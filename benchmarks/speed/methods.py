@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._data import channel_table
 from benchmarks._timing import Timing, markdown, time_in_turns
-from idfsmec.evaluation import METHODS
+from idfsmec.prediction import METHODS
 from idfsmec.selection import MRMR, RRCT, ReliefF
 from idfsmec.selection.baselines.information import discretize
 

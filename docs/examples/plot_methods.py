@@ -17,7 +17,7 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer
 from sklearn.impute import SimpleImputer
 
-from idfsmec.evaluation import find_methods
+from idfsmec.prediction import find_methods
 from idfsmec.report import use_style
 
 use_style()

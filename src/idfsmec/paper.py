@@ -19,15 +19,21 @@ from idfsmec._files import neutralise, replacing
 from idfsmec._jobs import count_jobs
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.evaluation import Protocol, Results, accuracy, cost, resampling
-from idfsmec.evaluation.experiments import with_parts
-from idfsmec.evaluation.method import Method, settings_grid
-from idfsmec.evaluation.methods import METHODS, find_methods, lazily
-from idfsmec.evaluation.parts import Classifier, Filler
 from idfsmec.evaluation.protocol import protocol_from
 from idfsmec.evaluation.run import run_experiment
 from idfsmec.evaluation.store import Store
 from idfsmec.evaluation.tables import Tables
 from idfsmec.features import extract_to_file
+from idfsmec.prediction.methods import (
+    METHODS,
+    Classifier,
+    Imputer,
+    Method,
+    find_methods,
+    lazily,
+    settings_grid,
+    with_parts,
+)
 from idfsmec.progress import Listener
 from idfsmec.recordings import DATA_SETS, find_recordings
 from idfsmec.selection.defaults import GAMMAS, LAMS
@@ -89,12 +95,12 @@ PAPER_RATES = (0.1, 0.2, 0.3, 0.4, 0.5)
 #: Where the paper departs from our default: the loss that weighs channels, the scale of lam.
 AS_PUBLISHED = {"channel_loss": "in-sample", "lam_scale": "paper"}
 #: The paper imputes means.
-PAPER_FILLER = "mean"
+PAPER_IMPUTER = "mean"
 #: How the paper seems to have done it: it names neither folds nor how settings were chosen, and
 #: its flat curves over the missing rate suggest that the classifier saw complete data.
 PAPER = Protocol(
     folds="sample",
-    gaps="selection",
+    missing_in="selection",
     tuning="oracle",
     metric="accuracy",
     rates=PAPER_RATES,
@@ -207,7 +213,6 @@ def as_published(methods: Iterable[str | Method] | None = None) -> list[Method]:
         "PS-NSGA": {
             "selector": lazily("idfsmec.selection.PSNSGA", random_state=0),
             "inner": {},
-            "takes": (250.0, 1.9),
         },
     }
     return [
@@ -222,7 +227,7 @@ def ablation(
     tables: Tables,
     out: str | Path,
     *,
-    filler: str | Filler | None = None,
+    imputer: str | Imputer | None = None,
     classifier: str | Classifier | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
     **how: Any,
@@ -232,7 +237,7 @@ def ablation(
     Parameters are those of :func:`idfsmec.evaluation.accuracy`; by default rates are 10 to 50 %.
     All are as published (:func:`as_published`): the loss on the training samples weighs channels.
     """
-    methods = with_parts(as_published(ABLATIONS), filler, classifier)
+    methods = with_parts(as_published(ABLATIONS), imputer, classifier)
     chosen = protocol_from(protocol, Protocol(rates=PAPER_RATES))
     return run_experiment("ablation", tables, out, methods, chosen, **how)
 
@@ -243,7 +248,7 @@ def sensitivity(
     *,
     lams: Sequence[float] = PAPER_LAMS,
     gammas: Sequence[float] = PAPER_GAMMAS,
-    filler: str | Filler | None = None,
+    imputer: str | Imputer | None = None,
     classifier: str | Classifier | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
     **how: Any,
@@ -253,7 +258,7 @@ def sensitivity(
     Parameters are those of :func:`idfsmec.evaluation.accuracy`, and the grid (the paper's by
     default). By default there is one missing rate, 30 %.
     """
-    (method,) = with_parts(as_published([PROPOSED]), filler, classifier)
+    (method,) = with_parts(as_published([PROPOSED]), imputer, classifier)
     method = replace(method, settings=settings_grid(lam=lams, gamma=gammas))
     chosen = protocol_from(protocol, Protocol(rates=(0.3,))).with_changes(tuning="grid")
     return run_experiment("sensitivity", tables, out, [method], chosen, **how)
@@ -311,7 +316,7 @@ def reproduce(
             raise InputError(f"{out} holds a reproduction of {known}; choose another folder")
         store.set_meta("data_set", data_set)
     here: dict[str, Any] = {"progress": progress, "overwrite": overwrite}
-    how: dict[str, Any] = {"n_jobs": n_jobs, "dask": dask, "filler": PAPER_FILLER, **here}
+    how: dict[str, Any] = {"n_jobs": n_jobs, "dask": dask, "imputer": PAPER_IMPUTER, **here}
     accuracy(tables, out, methods=as_published(methods), protocol=protocol, **how)
     ablation(tables, out, protocol=protocol, **how)
     sensitivity(tables, out, protocol=protocol.with_changes(rates=(0.3,)), **how)

@@ -11,8 +11,8 @@ from idfsmec.audit import add_audit, audit
 from idfsmec.audit.leakage import eeg_decisions, sample_scores
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, Results, accuracy
-from idfsmec.evaluation.methods import proposed_method
-from idfsmec.evaluation.tables import TableArrays
+from idfsmec.prediction.methods import proposed_method
+from idfsmec.prediction.pipeline import TableArrays
 from tests.audit.cohorts import audited
 
 pytestmark = pytest.mark.slow

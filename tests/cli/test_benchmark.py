@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from idfsmec.cli import app
 from idfsmec.evaluation import Results
-from idfsmec.evaluation.sanity import AnovaF
 from idfsmec.evaluation.store import Store
+from idfsmec.prediction.sanity import AnovaF
 from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import make_cohort
 
@@ -92,21 +92,21 @@ def test_options_reach_the_protocol(table, tmp_path):
             "0",
             "--folds",
             "sample",
-            "--gaps",
+            "--missing-in",
             "selection",
             "--tuning",
             "oracle",
             "--patterns",
             "random,uneven",
-            "--filler",
+            "--imputer",
             "neighbours",
         ],
     )
     assert result.exit_code == 0, result.output + result.stderr
-    assert set(Results.read(out).scores["filler"]) == {"neighbours"}
+    assert set(Results.read(out).scores["imputer"]) == {"neighbours"}
     assert "best on test: optimistic" in " ".join(result.output.split())
     protocol = Results.read(out).protocol
-    assert (protocol["folds"], protocol["gaps"], protocol["tuning"]) == (
+    assert (protocol["folds"], protocol["missing_in"], protocol["tuning"]) == (
         "sample",
         "selection",
         "oracle",
@@ -131,7 +131,7 @@ def test_gaps_that_go_with_the_label_are_said(tmp_path):
 def test_all_experiments_can_be_asked_for(table, tmp_path):
     experiments = [
         word
-        for name in ("accuracy", "filling", "ablation", "sensitivity", "cost")
+        for name in ("accuracy", "imputation", "ablation", "sensitivity", "cost")
         for word in ("--experiment", name)
     ]
     out = tmp_path / "out"
@@ -149,7 +149,7 @@ def test_all_experiments_can_be_asked_for(table, tmp_path):
         (["--seed", "-1"], "--seed -1: give a whole number"),
         (["--rates", "1.5"], "rates has 1.5"),
         (["--methods", "mRMR2"], "no method 'mRMR2'"),
-        (["--filler", "magic"], "no filler 'magic'; choose from mean"),
+        (["--imputer", "magic"], "no imputer 'magic'; choose from mean"),
         (["--n-splits", "50"], "table clinic: 50 folds by subject are not possible"),
         (["--folds", "site"], "table clinic: folds by site need sites"),
         (["--harmonize"], "table clinic: to harmonize sites there must be at least two"),

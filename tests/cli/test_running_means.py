@@ -4,11 +4,12 @@ import pytest
 from rich.console import Console
 
 from idfsmec.cli._run import RunningMeans
-from idfsmec.evaluation import Method, Protocol
-from idfsmec.evaluation.sanity import AnovaF
-from idfsmec.evaluation.tables import TableArrays
-from idfsmec.evaluation.unit_result import UnitResult
-from idfsmec.evaluation.units import UnitOutcome, plan_folds
+from idfsmec.evaluation import Protocol
+from idfsmec.evaluation.store import TaskResult
+from idfsmec.evaluation.tasks import TaskOutcome, plan_folds
+from idfsmec.prediction import Method
+from idfsmec.prediction.pipeline import TableArrays
+from idfsmec.prediction.sanity import AnovaF
 from tests.evaluation.cohorts import make_cohort
 
 
@@ -25,14 +26,14 @@ def unit():
 
 def ended(*values, chosen=True):
     rows = [{"accuracy": value, "chosen": chosen} for value in values]
-    return UnitOutcome("key", UnitResult(rows, [0.1] * len(rows)))
+    return TaskOutcome("key", TaskResult(rows, [0.1] * len(rows)))
 
 
 def test_means_are_those_of_chosen_rows_and_failures_are_counted_and_named(unit):
     means = RunningMeans()
     assert means.update((unit, ended(0.5))) is None
     assert means.update((unit, ended(0.7))) is None
-    remark = means.update((unit, UnitOutcome("key", error="Traceback\nValueError: no data")))
+    remark = means.update((unit, TaskOutcome("key", error="Traceback\nValueError: no data")))
     assert remark.startswith("failed: table clinic, pattern random")
     assert remark.endswith("ValueError: no data")
     assert means.sentence() == (

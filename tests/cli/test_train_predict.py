@@ -94,7 +94,7 @@ def test_any_method_can_be_trained(folder, model, newcomers, tmp_path):
     for words, line in (
         (("--classifier", "ridge"), "name it with --method"),
         (("--method", "mRMS"), "there is no method 'mRMS'; choose from IDFS-MEC"),
-        (("--method", "mRMR", "--filler", "none"), "there is no filler 'none'"),
+        (("--method", "mRMR", "--imputer", "none"), "there is no filler 'none'"),
         (("--method", "mRMR", "--classifier", "none"), "there is no classifier 'none'"),
     ):
         refused = run("train", table, "-o", tmp_path / "other.skops", *words)

@@ -15,8 +15,9 @@ import matplotlib.pyplot as plt
 import pytest
 import sklearn
 
-from idfsmec.evaluation import CLASSIFIERS, FILLERS, METHODS, Protocol, accuracy
+from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.features import FEATURES
+from idfsmec.prediction import CLASSIFIERS, IMPUTERS, METHODS
 from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import make_cohort
 
@@ -63,7 +64,7 @@ def here(tmp_path, monkeypatch):
     """A folder with a table and results, and everything registered as before afterwards."""
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
-    registries = [(one, set(one)) for one in (FEATURES, METHODS, FILLERS, CLASSIFIERS)]
+    registries = [(one, set(one)) for one in (FEATURES, METHODS, IMPUTERS, CLASSIFIERS)]
     with sklearn.config_context():
         yield tmp_path
     for registry, before in registries:

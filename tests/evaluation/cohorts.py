@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from idfsmec.evaluation.tables import table_arrays
 from idfsmec.table import FeatureTable
 
 
@@ -39,7 +40,7 @@ def comparable(results):
 
 
 class Computed:
-    """A listener that keeps the units which were really computed, one experiment apart."""
+    """A listener that keeps the tasks which were really computed, one experiment apart."""
 
     def __init__(self):
         self.events = []
@@ -47,8 +48,8 @@ class Computed:
     def __call__(self, event):
         self.events.append(event)
 
-    def units(self, *experiments):
-        """Units of these experiments; of all but the rankings of whole tables by default."""
+    def tasks(self, *experiments):
+        """Tasks of these experiments; of all but the rankings of whole tables by default."""
         return [
             event.item[0]
             for event in self.events
@@ -70,3 +71,8 @@ def make_hospitals(n_sites=3, shift=0.0, labels=None, **options):
         table.subjects,
         sites=pd.Series(names[code]),
     )
+
+
+def make_arrays(table=None, name="t"):
+    """A table as tasks see it."""
+    return table_arrays({name: make_cohort() if table is None else table}, [])[name]

@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import binomtest
 
 from idfsmec.evaluation import Protocol, Results, accuracy, chance_bands, site_scores
-from idfsmec.evaluation.fold_data import load_fold, load_whole
-from idfsmec.evaluation.intervals import wilson_interval
-from idfsmec.evaluation.tables import TableArrays
-from tests.evaluation.cohorts import make_cohort, make_hospitals
+from idfsmec.evaluation.tasks import add_inner_folds, load_fold
+from idfsmec.metrics import wilson_interval
+from idfsmec.prediction.pipeline import FoldSamples
+from tests.evaluation.cohorts import make_arrays, make_cohort, make_hospitals
 
 BY_SITE = Protocol(folds="site", rates=[0.0], ks=[2, 4])
 
@@ -20,7 +20,7 @@ def site_of(table, arrays, people):
 
 def test_inner_folds_leave_out_the_other_hospitals():
     table = make_hospitals(3)
-    arrays = TableArrays.of("t", table)
+    arrays = make_arrays(table)
     data = load_fold(arrays, BY_SITE, "none", 0.0, 0, 1, True)
     assert site_of(table, arrays, data.subjects_test) == {"Lund"}
     assert [site_of(table, arrays, one.subjects_test) for one in data.inner] == [
@@ -30,7 +30,7 @@ def test_inner_folds_leave_out_the_other_hospitals():
 
 
 def test_with_two_hospitals_inner_folds_are_by_person_and_that_is_said():
-    arrays = TableArrays.of("t", make_hospitals(2, seed=5))
+    arrays = make_arrays(make_hospitals(2, seed=5))
     with pytest.warns(UserWarning, match="Inner folds are by subject"):
         data = load_fold(arrays, BY_SITE, "none", 0.0, 0, 0, True)
     assert len(data.inner) == BY_SITE.n_inner_splits
@@ -39,19 +39,15 @@ def test_with_two_hospitals_inner_folds_are_by_person_and_that_is_said():
 def test_hospitals_with_one_class_stay_in_training():
     table = make_hospitals(3)
     table = table.take(~((table.sites == "Oslo") & (table.y == "MDD")).to_numpy())
-    arrays = TableArrays.of("t", table)
-    data = load_whole(arrays, BY_SITE, 0)
-    assert [site_of(table, arrays, one.subjects_test) for one in data.inner] == [
+    arrays = make_arrays(table)
+    whole = FoldSamples(arrays, arrays, arrays)
+    fold = add_inner_folds(whole, BY_SITE, 0)
+    assert [site_of(table, arrays, one.subjects_test) for one in fold.inner] == [
         {"Bern"},
         {"Lund"},
     ]
-    trained = [arrays.subjects[one.training.places] for one in data.inner]
+    trained = [arrays.subjects[one.train_rows] for one in fold.inner]
     assert all("Oslo" in site_of(table, arrays, one) for one in trained)
-
-
-def test_results_of_folds_by_subject_stay_known():
-    assert "inner_folds" not in Protocol().per_unit()
-    assert Protocol(folds="site").per_unit()["inner_folds"] == "site"
 
 
 @pytest.mark.parametrize("hits", [0, 3, 10])

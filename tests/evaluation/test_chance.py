@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from idfsmec.evaluation.chance import chance_band, chance_bands
+from idfsmec.evaluation.statistics import chance_band, chance_bands
 
 pytestmark = pytest.mark.slow
 

@@ -2,21 +2,12 @@ import numpy as np
 import pytest
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import (
-    CLASSIFIERS,
-    FILLERS,
-    Method,
-    Protocol,
-    accuracy,
-    cost,
-    filling,
-    find_methods,
-    make_folds,
-)
-from idfsmec.evaluation.rivals import best_rival
-from idfsmec.evaluation.sanity import AnovaF
+from idfsmec.evaluation import Protocol, accuracy, cost, imputation, make_folds
+from idfsmec.evaluation.run import best_baseline
 from idfsmec.features import extract_to_file
 from idfsmec.missing import simulate_missing
+from idfsmec.prediction import CLASSIFIERS, IMPUTERS, Method, find_methods
+from idfsmec.prediction.sanity import AnovaF
 from idfsmec.recordings import simulate_cohort
 from idfsmec.selection import IDFSMEC
 from idfsmec.table import FeatureTable
@@ -64,35 +55,35 @@ def head_cohort(**options):
 def test_fillers_are_compared_on_the_same_folds(tmp_path):
     protocol = PROTOCOL.with_changes(rates=[0.0, 0.5], n_splits=2)
     names = ["IDFS-MEC", "ANOVA F", "all features"]
-    results = filling(head_cohort(), tmp_path, methods=names, protocol=protocol, **HERE)
+    results = imputation(head_cohort(), tmp_path, methods=names, protocol=protocol, **HERE)
     assert results.failures.empty
-    means = results.mean_scores("subject_roc_auc", "filling")
-    assert means.index.names == ["table", "pattern", "method", "filler"]
+    means = results.mean_scores("subject_roc_auc", "imputation")
+    assert means.index.names == ["table", "pattern", "method", "imputer"]
     assert set(means.index.unique("method")) == set(names)
-    assert list(means.index.unique("filler")) == list(FILLERS)
+    assert list(means.index.unique("imputer")) == list(IMPUTERS)
     # Without gaps a filler has nothing to do.
     assert means[0.0].groupby("method").nunique().max() == 1
     assert means[0.5].groupby("method").nunique().min() > 1
-    assert (results.selections.groupby("filler").size() == 12).all()
+    assert (results.selections.groupby("imputer").size() == 12).all()
 
 
 def test_the_rival_is_the_one_that_does_best_on_training_people():
     table = make_cohort(effect=3.0, n_channels=8)
     known = find_methods(["IDFS-MEC", "random", "ANOVA F", "all features"])
     protocol = PROTOCOL.with_changes(ks=[2])
-    assert best_rival(table, known, protocol, n_jobs=1).name == "ANOVA F"
+    assert best_baseline(table, known, protocol, n_jobs=1).name == "ANOVA F"
     flipped = FeatureTable(table.X, table.y, table.subjects)
     test = make_folds(table.y, table.subjects, "subject", 3, 0)[0][1]
     flipped.X.iloc[test] = 1e6  # people of the test do not matter
-    assert best_rival(flipped, known, protocol, n_jobs=1).name == "ANOVA F"
-    assert best_rival(table, known[:1], protocol) is None
+    assert best_baseline(flipped, known, protocol, n_jobs=1).name == "ANOVA F"
+    assert best_baseline(table, known[:1], protocol) is None
 
 
 def test_fillers_are_compared_for_the_best_rival(tmp_path, monkeypatch):
     few = find_methods(["IDFS-MEC", "random", "ANOVA F", "all features"])
-    monkeypatch.setattr("idfsmec.evaluation.experiments.find_methods", lambda *_: few)
+    monkeypatch.setattr("idfsmec.evaluation.run.find_methods", lambda *_: few)
     table, protocol = make_cohort(effect=3.0, n_channels=8), PROTOCOL.with_changes(ks=[2])
-    results = filling(table, tmp_path, fillers=["mean"], protocol=protocol, **HERE)
+    results = imputation(table, tmp_path, imputers=["mean"], protocol=protocol, **HERE)
     assert set(results.scores["method"]) == {"IDFS-MEC", "ANOVA F", "all features"}
 
 
@@ -107,26 +98,26 @@ def test_one_classifier_serves_all_methods(tmp_path):
 
 
 def test_splines_are_left_out_where_nobody_knows_the_positions_and_refused_if_asked_for(tmp_path):
-    results = filling(
+    results = imputation(
         make_cohort(), tmp_path / "a", methods=["ANOVA F"], protocol=PROTOCOL, **HERE
     )
-    assert set(results.scores["filler"]) == set(FILLERS) - {"scalp"}
+    assert set(results.scores["imputer"]) == set(IMPUTERS) - {"scalp"}
     with pytest.raises(InputError, match=r"'scalp' needs to know where channels are.*E1, E2"):
         accuracy(
-            make_cohort(), tmp_path / "b", methods=["ANOVA F"], filler="scalp", protocol=PROTOCOL
+            make_cohort(), tmp_path / "b", methods=["ANOVA F"], imputer="scalp", protocol=PROTOCOL
         )
 
 
 def test_one_filler_serves_all_methods(tmp_path):
     names = ["IDFS-MEC", "mRMR"]
     how = {"methods": names, "protocol": PROTOCOL, **HERE}
-    near = accuracy(make_cohort(), tmp_path, filler="neighbours", **how)
-    assert set(near.scores["filler"]) == {"neighbours"}
-    mean = accuracy(make_cohort(), tmp_path, filler="mean", **how)
-    assert set(mean.scores["filler"]) == {"mean"}
+    near = accuracy(make_cohort(), tmp_path, imputer="neighbours", **how)
+    assert set(near.scores["imputer"]) == {"neighbours"}
+    mean = accuracy(make_cohort(), tmp_path, imputer="mean", **how)
+    assert set(mean.scores["imputer"]) == {"mean"}
     assert near.scores["roc_auc"].to_list() != mean.scores["roc_auc"].to_list()
-    with pytest.raises(InputError, match="no filler 'magic'; choose from mean, neighbours"):
-        accuracy(make_cohort(), tmp_path, filler="magic", **how)
+    with pytest.raises(InputError, match="no imputer 'magic'; choose from mean, neighbours"):
+        accuracy(make_cohort(), tmp_path, imputer="magic", **how)
 
 
 @pytest.mark.parametrize("classifier", list(CLASSIFIERS))

@@ -9,16 +9,14 @@ from numpy.testing import assert_allclose
 
 from idfsmec import FeatureTable
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Protocol, Results, accuracy, resampling, train_model
-from idfsmec.evaluation.fold_data import load_fold
+from idfsmec.evaluation import Protocol, Results, TunedMethod, accuracy, resampling, train_model
 from idfsmec.evaluation.folds import make_folds
-from idfsmec.evaluation.tables import TableArrays
-from idfsmec.evaluation.tuned_method import TunedMethod
+from idfsmec.evaluation.tasks import load_fold
 from idfsmec.missing import simulate_missing
 from idfsmec.prediction import SiteHarmonizer, fit_model, load_model, predict_subjects, save_model
 from idfsmec.report import summarise
 from idfsmec.solver.scaling import Scaling
-from tests.evaluation.cohorts import make_cohort, make_hospitals
+from tests.evaluation.cohorts import make_arrays, make_cohort, make_hospitals
 
 ALIKE = Protocol(harmonize=True, n_splits=4, rates=[0.0], ks=[2])
 
@@ -29,35 +27,36 @@ def wards():
 
 
 @pytest.mark.parametrize("folds", ["subject", "site"])
-@pytest.mark.parametrize("gaps", ["everywhere", "selection"])
-def test_a_fold_is_harmonized_by_its_training_samples_alone(wards, folds, gaps):
+@pytest.mark.parametrize("missing_in", ["everywhere", "selection"])
+def test_a_fold_is_harmonized_by_its_training_samples_alone(wards, folds, missing_in):
     table = simulate_missing(wards, 0.2, random_state=0)
-    arrays = TableArrays.of("t", table)
-    protocol = ALIKE.with_changes(folds=folds, gaps=gaps)
+    arrays = make_arrays(table)
+    protocol = ALIKE.with_changes(folds=folds, missing_in=missing_in)
     data = load_fold(arrays, protocol, "none", 0.0, 0, 1, True)
     train, test = make_folds(arrays.y, arrays.subjects, folds, 4, 0, arrays.sites)[1]
     known = SiteHarmonizer().fit(arrays.X[train], sites=arrays.sites[train])
     clean = known.transform(arrays.X[train], sites=arrays.sites[train])
     new = known.transform(arrays.X[test], sites=arrays.sites[test])
     scaling = Scaling.learn(clean)
-    assert_allclose(data.train, scaling.apply(clean))
-    assert_allclose(data.test, scaling.apply(new))
-    assert (np.isnan(data.train) == np.isnan(arrays.X[train])).all()
+    prepared = data.prepare()
+    assert_allclose(prepared.train, scaling.apply(clean))
+    assert_allclose(prepared.test, scaling.apply(new))
+    assert (np.isnan(prepared.train) == np.isnan(arrays.X[train])).all()
     inner = data.inner[0]
     rest = np.setdiff1d(np.arange(train.size), data.held_out[0])
     again = SiteHarmonizer().fit(arrays.X[train][rest], sites=arrays.sites[train][rest])
     clean = again.transform(arrays.X[train][rest], sites=arrays.sites[train][rest])
-    assert_allclose(inner.train, Scaling.learn(clean).apply(clean))
+    assert_allclose(inner.prepare().train, Scaling.learn(clean).apply(clean))
 
 
 def test_what_is_held_out_does_not_move_training(wards):
-    one = load_fold(TableArrays.of("t", wards), ALIKE, "none", 0.0, 0, 0, False)
-    changed = TableArrays.of("t", wards)
+    one = load_fold(make_arrays(wards), ALIKE, "none", 0.0, 0, 0, False)
+    changed = make_arrays(wards)
     changed = replace(changed, X=changed.X.copy())
     _, test = make_folds(changed.y, changed.subjects, "subject", 4, 0)[0]
     changed.X[test] *= 100
     other = load_fold(changed, ALIKE.with_changes(ks=[3]), "none", 0.0, 0, 0, False)
-    assert_allclose(one.train, other.train)
+    assert_allclose(one.prepare().train, other.prepare().train)
 
 
 @pytest.mark.slow
@@ -74,11 +73,6 @@ def test_it_helps_where_amplifiers_differ_and_is_part_of_the_page(wards, tmp_pat
     halves = resampling(wards, tmp_path / "alike", n_resamples=4, n_jobs=1).resampling["table"]
     assert halves["n_resamples"] == 4
     assert found.ranking["feature"].iloc[0] == "f1"
-
-
-def test_results_without_it_stay_known():
-    assert "harmonize" not in Protocol().per_unit()
-    assert ALIKE.per_unit()["harmonize"] is True
 
 
 @pytest.mark.parametrize("table", [make_cohort(), make_hospitals(1)])
@@ -166,7 +160,7 @@ def test_training_leaves_out_hospitals_and_harmonizes_inside(wards):
         train_model(wards, folds="sample")
 
 
-def test_few_samples_of_a_new_site_are_noted_in_the_unit(tmp_path):
+def test_few_samples_of_a_new_site_are_noted_in_the_task(tmp_path):
     table = make_hospitals(3, n_epochs=1)
     protocol = ALIKE.with_changes(folds="site")
     with warnings.catch_warnings():

@@ -73,7 +73,7 @@ def test_kill_9_loses_at_most_the_units_in_flight(tmp_path):
     resumed = accuracy(
         make_cohort(), out, methods=methods, protocol=PROTOCOL, progress=computed, **how
     )
-    assert len(computed.units()) == 12 - 5
+    assert len(computed.tasks()) == 12 - 5
     assert len(resumed.failures) == 0
     for one, other in zip(comparable(whole), comparable(resumed), strict=True):
         assert_frame_equal(one, other, check_exact=True)

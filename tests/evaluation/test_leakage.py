@@ -4,22 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from idfsmec.evaluation import (
-    METHODS,
-    Method,
-    Protocol,
-    accuracy,
-    chance_bands,
-    find_methods,
-    make_folds,
-)
-from idfsmec.evaluation.tables import TableArrays
-from idfsmec.evaluation.units import plan_folds, run_unit
+from idfsmec.evaluation import Protocol, accuracy, chance_bands, make_folds
+from idfsmec.evaluation.tasks import plan_folds, run_task
+from idfsmec.prediction import METHODS, Method, find_methods
 from idfsmec.selection import PSNSGA
 from idfsmec.table import FeatureTable
 
-from .cohorts import make_cohort
-from .test_fold_data import perturbed
+from .cohorts import make_arrays, make_cohort
+from .test_fold_samples import perturbed
 
 QUICK_GENETIC = Method("PS-NSGA", PSNSGA(population_size=10, n_generations=3))
 NAMES = [
@@ -87,9 +79,9 @@ def test_no_method_selects_otherwise_when_the_held_out_samples_change(what):
     for method in find_methods(EVERYONE):
         found = []
         for one in (table, other):
-            arrays = TableArrays.of("t", one)
+            arrays = make_arrays(one)
             unit = next(iter(plan_folds([arrays], [method], protocol)))
-            result = run_unit(unit, arrays).result
+            result = run_task(unit, {"t": arrays}).result
             settings = [(row["k"], row["params"], row["chosen"]) for row in result.rows]
             found.append((result.rankings, settings))
         assert found[0] == found[1], method.name

@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from idfsmec.evaluation import METHODS, Protocol, fold_data
-from idfsmec.evaluation.shelf import Shelf
-from idfsmec.evaluation.tables import TableArrays
-from idfsmec.evaluation.units import plan_folds
+from idfsmec.evaluation import Protocol
+from idfsmec.evaluation.tasks import plan_folds
+from idfsmec.prediction import METHODS, pipeline
 from idfsmec.solver import scaling
 from idfsmec.table import FeatureTable
+
+from .cohorts import make_arrays
 
 PROTOCOL = Protocol(n_splits=3, rates=(0.3,), ks=(5, 10))
 
@@ -26,21 +27,20 @@ def make_table(n_rows, n_channels, n_features):
     return FeatureTable(pd.DataFrame(X, columns=names), person % 2, person)
 
 
-def first_units(arrays, methods, protocol=PROTOCOL):
-    units = plan_folds([arrays], [METHODS[name] for name in methods], protocol)
-    return [unit for unit in units if unit.fold == 0]
+def first_tasks(arrays, methods, protocol=PROTOCOL):
+    tasks = plan_folds([arrays], [METHODS[name] for name in methods], protocol)
+    return [task for task in tasks if task.fold == 0]
 
 
 @pytest.mark.slow
-def test_a_unit_on_a_large_table_takes_four_times_its_memory_at_most(monkeypatch):
+def test_a_task_on_a_large_table_takes_four_times_its_memory_at_most(monkeypatch):
     # The table is large in relation to what is kept and to what is worked on at a time.
-    monkeypatch.setattr(fold_data, "KEPT", 0)
-    monkeypatch.setattr(fold_data, "_BLOCK_ROWS", 128)
+    monkeypatch.setattr(pipeline, "KEPT_BYTES", 0)
     monkeypatch.setattr(scaling, "_BLOCK_ELEMENTS", 100_000)
-    arrays = TableArrays.of("t", make_table(3000, 12, 20))
-    for unit in first_units(arrays, ["ANOVA F"]):
+    arrays = make_arrays(make_table(3000, 12, 20))
+    for task in first_tasks(arrays, ["ANOVA F"]):
         tracemalloc.start()
-        unit.compute(arrays)
+        task.compute(arrays)
         left, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert peak < 4 * arrays.X.nbytes
@@ -54,34 +54,16 @@ def test_a_table_read_from_a_file_is_one_array_that_nobody_copies(tmp_path):
     path = FeatureTable(X, written.y, written.subjects).write(tmp_path / "table.parquet")
     table = FeatureTable.read(path)
     np.testing.assert_array_equal(table.X, X)
-    assert np.shares_memory(TableArrays.of("t", table).X, table.X.to_numpy())
+    assert np.shares_memory(make_arrays(table).X, table.X.to_numpy())
 
 
-@pytest.mark.parametrize("gaps", ["everywhere", "selection"])
-def test_results_do_not_depend_on_how_much_is_kept(gaps, monkeypatch):
-    arrays = TableArrays.of("t", make_table(400, 4, 3))
-    protocol = PROTOCOL.with_changes(gaps=gaps)
-    kept = [unit.compute(arrays) for unit in first_units(arrays, ["IDFS-MEC", "RFS"], protocol)]
-    monkeypatch.setattr(fold_data, "KEPT", 0)
+@pytest.mark.parametrize("missing_in", ["everywhere", "selection"])
+def test_results_do_not_depend_on_how_much_is_kept(missing_in, monkeypatch):
+    arrays = make_arrays(make_table(400, 4, 3))
+    protocol = PROTOCOL.with_changes(missing_in=missing_in)
+    kept = [task.compute(arrays) for task in first_tasks(arrays, ["IDFS-MEC", "RFS"], protocol)]
+    monkeypatch.setattr(pipeline, "KEPT_BYTES", 0)
     other = replace(arrays, digest="the same values, not known yet")
-    again = [unit.compute(other) for unit in first_units(other, ["IDFS-MEC", "RFS"], protocol)]
+    again = [task.compute(other) for task in first_tasks(other, ["IDFS-MEC", "RFS"], protocol)]
     assert [one.rows for one in kept] == [one.rows for one in again]
     assert [one.rankings for one in kept] == [one.rankings for one in again]
-
-
-def test_a_shelf_keeps_the_first_things_that_fit_and_makes_the_others_again():
-    made = []
-
-    def make(name):
-        made.append(name)
-        return name.upper()
-
-    shelf = Shelf(100)
-    for name in "abcabc":
-        assert shelf.get(name, 40, lambda name=name: make(name)) == name.upper()
-        assert shelf.size <= 100
-    assert "".join(made) == "abcbc"
-    assert shelf.get("large", 1000, lambda: make("large")) == "LARGE"
-    assert shelf.size == 1000
-    shelf.trim()
-    assert shelf.size == 0

@@ -8,7 +8,7 @@ from idfsmec.evaluation import Protocol
     ("option", "value", "said"),
     [
         ("folds", "epoch", "subject, sample"),
-        ("gaps", "never", "everywhere, selection"),
+        ("missing_in", "never", "everywhere, selection"),
         ("tuning", "best", "nested, oracle"),
         ("metric", "kappa", "balanced_accuracy"),
         ("patterns", ["holes"], "random, recording"),
@@ -41,5 +41,9 @@ def test_with_changes_refuses_what_is_no_option():
 
 def test_the_defaults_are_the_honest_ones():
     protocol = Protocol()
-    assert (protocol.folds, protocol.gaps, protocol.tuning) == ("subject", "everywhere", "nested")
+    assert (protocol.folds, protocol.missing_in, protocol.tuning) == (
+        "subject",
+        "everywhere",
+        "nested",
+    )
     assert (protocol.n_splits, protocol.rates[0], protocol.rates[-1]) == (10, 0.0, 0.5)

@@ -9,8 +9,9 @@ import pytest
 
 from idfsmec import IDFSMEC, StabilitySelector, evaluation
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Method, Protocol, Results
-from idfsmec.evaluation.sanity import AnovaF
+from idfsmec.evaluation import Protocol, Results
+from idfsmec.prediction import Method
+from idfsmec.prediction.sanity import AnovaF
 from idfsmec.table import FeatureTable
 
 from .cohorts import Computed, make_cohort
@@ -54,7 +55,7 @@ def test_processes_share_the_halves_of_one_table(tmp_path, monkeypatch):
 def computed(folder, table=None, **options):
     listener = Computed()
     evaluation.resampling(table or make_cohort(), folder, progress=listener, **options)
-    return len(listener.units())
+    return len(listener.tasks())
 
 
 def test_what_is_there_is_not_computed_again_until_something_changes(tmp_path, folder):

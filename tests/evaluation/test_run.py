@@ -7,10 +7,11 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Method, Protocol, Results, accuracy, cost
-from idfsmec.evaluation.sanity import AnovaF, RandomOrder
+from idfsmec.evaluation import Protocol, Results, accuracy, cost
 from idfsmec.evaluation.tables import describe_table
 from idfsmec.missing import simulate_missing
+from idfsmec.prediction import Method
+from idfsmec.prediction.sanity import AnovaF, RandomOrder
 from idfsmec.table import FeatureTable
 
 from .cohorts import Computed, comparable, make_cohort
@@ -55,7 +56,7 @@ def test_two_processes_give_what_one_gives_to_the_last_bit(tmp_path):
 def test_a_finished_run_computes_nothing_again_and_gives_the_same_files(tmp_path):
     computed, again_computed = Computed(), Computed()
     first = run(tmp_path, progress=computed)
-    assert len(computed.units()) == 12
+    assert len(computed.tasks()) == 12
     before = (tmp_path / "results.csv").read_bytes()
     again = run(tmp_path, progress=again_computed)
     assert again_computed.events == []
@@ -77,7 +78,7 @@ def test_a_change_recomputes_only_what_it_touches(tmp_path, change, n_computed):
     computed = Computed()
     protocol = PROTOCOL.with_changes(**change)
     results = run(tmp_path, protocol, progress=computed)
-    assert len(computed.units()) == n_computed
+    assert len(computed.tasks()) == n_computed
     planned = len(protocol.rates) * len(protocol.seeds) * len(protocol.patterns) * 3 * 2
     assert len(results.selections) == planned
 
@@ -86,7 +87,7 @@ def test_another_setting_of_one_method_recomputes_that_method_only(tmp_path):
     run(tmp_path, methods=["random", Method("mine", AnovaF())])
     computed = Computed()
     run(tmp_path, methods=["random", Method("mine", RandomOrder())], progress=computed)
-    assert {unit.method.name for unit in computed.units()} == {"mine"}
+    assert {unit.method.name for unit in computed.tasks()} == {"mine"}
 
 
 def test_rows_taken_away_by_a_change_leave_the_results(tmp_path):
@@ -146,13 +147,13 @@ def test_the_ranking_of_the_whole_table_is_a_unit_that_is_done_once(tmp_path):
     first, again = Computed(), Computed()
     protocol = PROTOCOL.with_changes(rates=[0.3], n_splits=2)
     run(tmp_path, protocol, methods=WITH_OURS, progress=first)
-    (unit,) = first.units("ranking")
+    (unit,) = first.tasks("ranking")
     assert (unit.table, unit.method.name) == ("table", "IDFS-MEC")
     run(tmp_path, protocol, methods=["random"], progress=again)
-    assert len(again.units("ranking")) <= 1  # the setting of no comparison is another one
+    assert len(again.tasks("ranking")) <= 1  # the setting of no comparison is another one
     third = Computed()
     run(tmp_path, protocol.with_changes(n_splits=3), methods=["random"], progress=third)
-    assert third.units("ranking") == []
+    assert third.tasks("ranking") == []
 
 
 def test_the_proposed_method_of_a_comparison_ranks_the_whole_table(tmp_path):
@@ -284,7 +285,7 @@ def test_a_table_says_who_has_each_channel(tmp_path):
     X.loc[(table.y == "MDD").to_numpy(), ["E3__f1", "E3__f2", "E3__f3"]] = np.nan
     gappy = FeatureTable(X, table.y, table.subjects)
     about = describe_table(gappy)
-    rows = {row["channel"]: row for row in json.loads(json.dumps(about["gaps_by_class"]))}
+    rows = {row["channel"]: row for row in json.loads(json.dumps(about["missing_by_class"]))}
     assert (rows["E3"]["have_HC"], rows["E3"]["have_MDD"], rows["E3"]["dead"]) == (12, 0, True)
     assert rows["E3"]["p_holm"] < 1e-5
     assert rows["E1"]["p_holm"] == 1

@@ -11,21 +11,20 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from idfsmec._random import derive_seed
-from idfsmec.evaluation import CLASSIFIERS, FILLERS, Method, Protocol, find_methods, make_folds
-from idfsmec.evaluation.experiments import with_parts
-from idfsmec.evaluation.fold_data import load_fold
-from idfsmec.evaluation.sanity import AnovaF
-from idfsmec.evaluation.scoring import score_fold
-from idfsmec.evaluation.tables import TableArrays
+from idfsmec.evaluation import Protocol, make_folds
+from idfsmec.evaluation.tasks import load_fold, score_fold
 from idfsmec.metrics import score_decisions
 from idfsmec.missing import simulate_missing
+from idfsmec.prediction import CLASSIFIERS, IMPUTERS, Method, find_methods
+from idfsmec.prediction.methods import with_parts
+from idfsmec.prediction.sanity import AnovaF
 
-from .cohorts import make_cohort
+from .cohorts import make_arrays, make_cohort
 
 
-def run(method, protocol, table=None, rate=0.3, fold=0, seed=0, filler=None):
-    (found,) = with_parts(find_methods([method]), filler)
-    arrays = TableArrays.of("t", make_cohort() if table is None else table)
+def run(method, protocol, table=None, rate=0.3, fold=0, seed=0, imputer=None):
+    (found,) = with_parts(find_methods([method]), imputer)
+    arrays = make_arrays(table)
     nested = protocol.tuning == "nested"
     data = load_fold(arrays, protocol, "random", rate, seed, fold, nested)
     return score_fold(found, data, protocol, seed=0)
@@ -45,7 +44,7 @@ def test_an_outer_score_is_that_of_a_plain_scikit_learn_pipeline():
         SelectKBest(f_classif, k=4),
         LinearSVC(C=0.1, dual=False, class_weight="balanced"),
     ).fit(here.X.to_numpy(), here.y)
-    (row,) = run("ANOVA F", protocol, table, rate=0.4, fold=2, filler="mean").rows
+    (row,) = run("ANOVA F", protocol, table, rate=0.4, fold=2, imputer="mean").rows
     X, y = there.X.to_numpy(), there.y
     assert row["balanced_accuracy"] == balanced_accuracy_score(y, pipeline.predict(X))
     assert row["roc_auc"] == pytest.approx(roc_auc_score(y, pipeline.decision_function(X)))
@@ -69,14 +68,14 @@ def test_a_table_with_fewer_features_than_any_k_is_scored_with_all():
 def test_inner_folds_choose_k_like_a_search_by_hand():
     protocol = Protocol(n_splits=4, ks=[1, 3, 6, 12], svm_costs=[0.01, 0.1, 1.0])
     table = make_cohort(seed=5, effect=1.0)
-    arrays = TableArrays.of("t", table)
+    arrays = make_arrays(table)
     data = load_fold(arrays, protocol, "random", 0.3, 0, 1, True)
     means = {}
     for k in protocol.ks:
         for C in protocol.svm_costs:
             scores = []
             for part in data.inner:
-                full = part.filled(FILLERS["mean"])
+                full = part.prepare(IMPUTERS["mean"])
                 kept = SelectKBest(f_classif, k=k).fit(full.selecting, part.y_train).get_support()
                 svm = LinearSVC(C=C, dual=False, class_weight="balanced")
                 svm.fit(full.train[:, kept], part.y_train)
@@ -86,7 +85,7 @@ def test_inner_folds_choose_k_like_a_search_by_hand():
                     score_decisions(values, y, people, [protocol.tuned_by])[protocol.tuned_by]
                 )
             means[k, C] = np.mean(scores)
-    result = run("ANOVA F", protocol, table, fold=1, filler="mean")
+    result = run("ANOVA F", protocol, table, fold=1, imputer="mean")
     (chosen,) = [row for row in result.rows if row["chosen"]]
     assert means[chosen["k"], json.loads(chosen["params"])["C"]] == pytest.approx(
         max(means.values()), abs=1e-4
@@ -107,7 +106,7 @@ def test_inner_folds_may_rank_more_roughly_than_the_whole_fold():
 
     method = Method("rough", Counting(), inner={"n_trees": 5})
     protocol = Protocol(n_splits=4, ks=[1, 2], n_inner_splits=3)
-    data = load_fold(TableArrays.of("t", make_cohort()), protocol, "random", 0.3, 0, 0, True)
+    data = load_fold(make_arrays(make_cohort()), protocol, "random", 0.3, 0, 0, True)
     score_fold(method, data, protocol, seed=0)
     assert [n_trees for _, n_trees in asked] == [5, 5, 5, 100]
     assert asked[-1][0] == data.y_train.size
@@ -150,13 +149,13 @@ def test_three_classes_are_scored():
     assert 0.5 < chosen["roc_auc"] <= 1
 
 
-@pytest.mark.parametrize("filler", ["mean", "indicators"])
+@pytest.mark.parametrize("imputer", ["mean", "indicators"])
 @pytest.mark.parametrize("method", ["ANOVA F", "CD-LSR"])
-def test_a_classifier_asked_for_many_sets_gives_what_one_asked_for_each_gives(filler, method):
+def test_a_classifier_asked_for_many_sets_gives_what_one_asked_for_each_gives(imputer, method):
     protocol = Protocol(n_splits=4, ks=[1, 4, 7], n_inner_splits=3)
-    data = load_fold(TableArrays.of("t", make_cohort()), protocol, "random", 0.4, 0, 0, True)
-    (own,) = with_parts(find_methods([method]), filler)
-    single = replace(own, classifier=replace(CLASSIFIERS["svm"], many=None))
+    data = load_fold(make_arrays(make_cohort()), protocol, "random", 0.4, 0, 0, True)
+    (own,) = with_parts(find_methods([method]), imputer)
+    single = replace(own, classifier=replace(CLASSIFIERS["svm"], decide_many=None))
     for one, other in zip(
         *(score_fold(each, data, protocol, seed=0).rows for each in (own, single)), strict=True
     ):

@@ -1,6 +1,6 @@
 import pytest
 
-from idfsmec.evaluation.stability import selection_matrix
+from idfsmec.evaluation.statistics import selection_matrix
 
 
 def test_rankings_become_a_matrix_of_the_leading_features():

@@ -7,13 +7,12 @@ import sys
 import pytest
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Protocol, find_methods
-from idfsmec.evaluation.store import Store, StoredTable
-from idfsmec.evaluation.tables import TableArrays
-from idfsmec.evaluation.unit_result import UnitResult
-from idfsmec.evaluation.units import UnitOutcome, plan_folds
+from idfsmec.evaluation import Protocol
+from idfsmec.evaluation.store import Store, StoredTable, TaskResult
+from idfsmec.evaluation.tasks import TaskOutcome, plan_folds
+from idfsmec.prediction import find_methods
 
-from .cohorts import make_cohort
+from .cohorts import make_arrays, make_cohort
 
 HOLD = """
 import sys
@@ -26,7 +25,7 @@ sys.stdin.read()
 
 @pytest.fixture(scope="module")
 def units():
-    arrays = TableArrays.of("t", make_cohort())
+    arrays = make_arrays(make_cohort())
     protocol = Protocol(rates=[0.1], n_splits=4)
     return list(plan_folds([arrays], find_methods(["random"]), protocol))
 
@@ -41,18 +40,18 @@ def store(tmp_path, units):
 
 
 def result(value=0.1):
-    return UnitResult([{"k": 1, "accuracy": value, "chosen": True}], [0.5], [[2, 0]], ["a note"])
+    return TaskResult([{"k": 1, "accuracy": value, "chosen": True}], [0.5], [[2, 0]], ["a note"])
 
 
 def test_what_is_added_comes_back_to_the_last_digit(tmp_path, store, units):
     value = 0.1 + 0.2
     store.set_plan("accuracy", units)
-    store.add(units[1], UnitOutcome(units[1].key, result(value)))
+    store.add(units[1], TaskOutcome(units[1].key, result(value)))
     assert store.done_keys() == {units[1].key}
     store.close()
     with Store(tmp_path, read_only=True) as reader:
         (one,) = reader.planned()
-    assert (one.experiment, one.unit["fold"]) == ("accuracy", 1)
+    assert (one.experiment, one.task["fold"]) == ("accuracy", 1)
     assert one.table.columns == ("E1__a", "E1__b", "E2__a")
     found = one.result
     assert found.rows[0]["accuracy"] == value
@@ -62,18 +61,18 @@ def test_what_is_added_comes_back_to_the_last_digit(tmp_path, store, units):
 def test_a_failure_is_kept_apart_counted_and_gone_after_success(store, units):
     store.set_plan("accuracy", units)
     for message in ("first", "second"):
-        store.add(units[0], UnitOutcome(units[0].key, error=message))
+        store.add(units[0], TaskOutcome(units[0].key, error=message))
     assert store.done_keys() == set()
     (failure,) = store.failures()
     assert (failure["traceback"], failure["attempts"]) == ("second", 2)
-    store.add(units[0], UnitOutcome(units[0].key, result()))
+    store.add(units[0], TaskOutcome(units[0].key, result()))
     assert store.failures() == []
     assert store.done_keys() == {units[0].key}
 
 
 def test_results_of_units_that_are_no_longer_planned_stay_but_are_not_shown(store, units):
     store.set_plan("accuracy", units)
-    store.add(units[0], UnitOutcome(units[0].key, result()))
+    store.add(units[0], TaskOutcome(units[0].key, result()))
     store.set_plan("accuracy", units[1:])
     assert store.planned() == []
     store.set_plan("accuracy", units)
@@ -83,8 +82,8 @@ def test_results_of_units_that_are_no_longer_planned_stay_but_are_not_shown(stor
 def test_an_error_inside_a_transaction_leaves_nothing_behind(store, units):
     store.set_plan("accuracy", units)
     with pytest.raises(TypeError, match="not JSON serializable"):
-        store.add(units[0], UnitOutcome(units[0].key, UnitResult(notes=[object()])))
-    store.add(units[1], UnitOutcome(units[1].key, result()))
+        store.add(units[0], TaskOutcome(units[0].key, TaskResult(notes=[object()])))
+    store.add(units[1], TaskOutcome(units[1].key, result()))
     assert store.done_keys() == {units[1].key}
 
 
@@ -147,13 +146,13 @@ def test_a_plan_may_keep_what_is_about_other_tables(store, units):
     for plan in (units, other):
         store.set_plan("ranking", plan, keep=True)
     for unit in (*units, *other):
-        store.add(unit, UnitOutcome(unit.key, result()))
+        store.add(unit, TaskOutcome(unit.key, result()))
     assert [one.table.name for one in store.planned()] == ["t"] * 4 + ["u"]
 
 
 def test_another_table_under_a_known_name_is_refused_or_takes_its_place(store, units):
     store.set_plan("accuracy", units)
-    store.add(units[0], UnitOutcome(units[0].key, result()))
+    store.add(units[0], TaskOutcome(units[0].key, result()))
     other = StoredTable("t", "another digest", ("F3__a",), {}, {})
     with pytest.raises(InputError, match=r"another table named 't'.*overwrite=True") as caught:
         store.add_tables([other])

@@ -131,7 +131,7 @@ __all__ = [
 ]
 
 #: Today's name of a column, key, file or value -> its name at 144077f, in all cases.
-RENAMED: dict[str, str] = {}
+RENAMED: dict[str, str] = {"imputer": "filler"}
 #: The same in single cases, where one name has several old ones: case -> names.
 RENAMED_IN: dict[str, dict[str, str]] = {
     "predictions": {
@@ -141,7 +141,7 @@ RENAMED_IN: dict[str, dict[str, str]] = {
     },
 }
 #: Word of a command at 144077f -> today's, for `run`; None leaves the word out.
-OPTIONS: dict[str, str | None] = {}
+OPTIONS: dict[str, str | None] = {"--filler": "--imputer", "--gaps": "--missing-in"}
 #: Name of a file at 144077f -> today's, for files that cases read.
 FILES: dict[str, str] = {}
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from idfsmec.evaluation import METHODS, Method, Protocol, accuracy
+from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.paper import ABLATIONS, ablation, as_published, sensitivity
+from idfsmec.prediction import METHODS, Method
 from idfsmec.selection import PSNSGA
 from tests.evaluation.cohorts import Computed, make_cohort
 
@@ -16,7 +17,7 @@ def test_the_ablation_reuses_the_full_method_of_the_comparison(tmp_path):
     accuracy(make_cohort(), tmp_path, methods=full, protocol=PROTOCOL, **HERE)
     computed = Computed()
     results = ablation(make_cohort(), tmp_path, protocol=PROTOCOL, progress=computed, **HERE)
-    assert {unit.method.name for unit in computed.units()} == set(ABLATIONS) - {"IDFS-MEC"}
+    assert {unit.method.name for unit in computed.tasks()} == set(ABLATIONS) - {"IDFS-MEC"}
     assert set(results.chosen("ablation")["method"]) == set(ABLATIONS)
     assert set(results.chosen("accuracy")["method"]) == {"IDFS-MEC"}
     assert set(results.protocol["experiments"]) == {"accuracy", "ablation"}

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 
 from idfsmec import IDFSMEC, evaluation, paper
-from idfsmec.evaluation import Method, Protocol
+from idfsmec.evaluation import Protocol
+from idfsmec.prediction import Method
 from idfsmec.table import FeatureTable
 
 FEATURES = ("ap_theta", "ap_alpha", "de_beta", "hjorth_mobility", "spectral_entropy", "skewness")

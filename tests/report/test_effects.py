@@ -84,6 +84,6 @@ def test_effects_and_gaps_by_class_are_facts_of_the_run(results):
     for name in ("hedges_g", "hedges_g_low", "auc", "auc_high"):
         assert ranking[name].to_dict() == pytest.approx(own[name].to_dict())
     assert ranking["direction"].to_dict() == own["direction"].to_dict()
-    gaps = pd.DataFrame(results.tables["cohort"]["gaps_by_class"])
+    gaps = pd.DataFrame(results.tables["cohort"]["missing_by_class"])
     expected = missingness_association(table)
     pd.testing.assert_frame_equal(gaps[list(expected)], expected)

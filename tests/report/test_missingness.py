@@ -20,7 +20,7 @@ GAPS = [
 @pytest.fixture
 def results():
     found = fake_results(two_methods(0.8, 0.7))
-    return dataclasses.replace(found, tables={"t": found.tables["t"] | {"gaps_by_class": GAPS}})
+    return dataclasses.replace(found, tables={"t": found.tables["t"] | {"missing_by_class": GAPS}})
 
 
 def test_a_warning_comes_first_and_counts_who_has_the_channel(results):
@@ -44,7 +44,7 @@ def test_the_table_has_only_channels_whose_missingness_is_associated(
 def test_dead_channels_are_named_and_not_counted(results):
     dead = [GAPS[0] | {"have_y": 0, "dead": True}, GAPS[1]]
     about = results.tables["t"] | {
-        "gaps_by_class": dead,
+        "missing_by_class": dead,
         "missing_by_recording": {
             "subjects": ["s1", "s2"], "channels": ["F3", "O1"], "share": [[1.0, 0.0], [1.0, 0.5]],
         },

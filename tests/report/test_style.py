@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from idfsmec.evaluation import METHODS, register_method
+from idfsmec.prediction import METHODS, register_method
 from idfsmec.report import plot_accuracy_by_rate, style, use_style
 from idfsmec.report.style import SEQUENTIAL, THEME
 from idfsmec.selection import MRMR

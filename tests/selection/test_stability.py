@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from idfsmec import summarise
 from idfsmec._groups import name_folds
 from idfsmec.errors import InputError
-from idfsmec.evaluation import METHODS, find_methods
+from idfsmec.prediction import METHODS, find_methods
 from idfsmec.selection import IDFSMEC, MRMR, StabilitySelector, stability
 from idfsmec.selection.halves import complementary_halves
 from idfsmec.solver import Scaling

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from idfsmec._parallel import count_jobs
+from idfsmec._parallel import count_jobs, run_tasks
 from idfsmec.audit.confounding import (
     Subjects,
     boosting_decisions,
@@ -30,18 +31,16 @@ from idfsmec.audit.leakage import (
 from idfsmec.audit.variables import Variables, encode_variables
 from idfsmec.audit.verdict import Audit, find_suspects, put_together
 from idfsmec.errors import InputError
-from idfsmec.evaluation.execution import execute
 from idfsmec.evaluation.folds import make_folds, most_splits
-from idfsmec.evaluation.method import Method
-from idfsmec.evaluation.methods import METHODS, proposed_method
 from idfsmec.evaluation.protocol import Folds, Protocol
 from idfsmec.evaluation.results import AUDIT_EXPERIMENT, Results
-from idfsmec.evaluation.run import do_units, opened
-from idfsmec.evaluation.tables import TableArrays, Tables, name_tables
-from idfsmec.evaluation.unit_result import UnitResult
-from idfsmec.evaluation.units import Unit, unit_key
-from idfsmec.evaluation.whole_table import rank_whole
+from idfsmec.evaluation.run import do_tasks, opened
+from idfsmec.evaluation.store import TaskResult
+from idfsmec.evaluation.tables import Tables, name_tables, table_arrays
+from idfsmec.evaluation.tasks import Task, rank_whole, run_task, task_key
 from idfsmec.metrics import holm
+from idfsmec.prediction.methods import METHODS, Method, proposed_method
+from idfsmec.prediction.pipeline import TableArrays
 from idfsmec.progress import Listener, Progress
 from idfsmec.table import FeatureTable
 
@@ -119,10 +118,10 @@ def audit(
     tasks, arrays = _plan("table", table, also, method, n_splits, folds, seed, parts)
     report = progress or (lambda event: None)
     report(Progress(AUDIT_EXPERIMENT, 0, len(tasks)))
-    by_key, found = {task.key: task for task in tasks}, {}
-    outcomes = execute(tasks, {"table": arrays}, count_jobs(n_jobs))
-    for n_done, outcome in enumerate(outcomes, 1):
-        task = by_key[outcome.key]
+    found, work = {}, partial(run_task, tables={"table": arrays})
+    outcomes = run_tasks(work, tasks, n_jobs=count_jobs(n_jobs))
+    for n_done, (place, outcome) in enumerate(outcomes, 1):
+        task = tasks[place]
         if outcome.result is None:
             raise RuntimeError(f"the part {task.part} of the audit failed: {outcome.error}")
         found[task.part] = outcome.result.found
@@ -175,7 +174,7 @@ def add_audit(
             planned = _plan(name, table, also, method, n_splits, folds, seed, None)
             tasks, arrays[name] = tasks + planned[0], planned[1]
         store.set_plan(AUDIT_EXPERIMENT, tasks, keep=True)
-        do_units(store, AUDIT_EXPERIMENT, tasks, arrays, n_processes, None, progress)
+        do_tasks(store, AUDIT_EXPERIMENT, tasks, arrays, n_processes, None, progress)
     return Results.read(out)
 
 
@@ -203,7 +202,7 @@ def _plan(
         make_folds(table.y, table.subjects, folds, sites=table.sites)
     if unknown := [part for part in parts or () if part not in PARTS]:
         raise InputError(f"there is no part {unknown[0]!r}; choose from {', '.join(PARTS)}")
-    arrays = TableArrays.of(name, table, scored.filling.needs_positions)
+    arrays = table_arrays({name: table}, [scored.imputing])[name]
     variables, described = encode_variables(table, also), scored.describe()
     decided_by: dict[str, Any] = {"kind": "audit", "variables": variables.digest, "seed": seed}
     # By site their number is that of the sites.
@@ -211,14 +210,14 @@ def _plan(
     wanted = PARTS if parts is None else dict.fromkeys(["recording", *parts])
     tasks = []
     for part in sorted(wanted, key=lambda part: part != "shuffled"):
-        key = unit_key(arrays, described, part=part, **decided_by)
+        key = task_key(arrays, described, part=part, **decided_by)
         identity = key, arrays.name, arrays.digest, scored.resolve()
         tasks.append(AuditTask(*identity, part, variables, n_splits, seed, folds))
     return tasks, arrays
 
 
 @dataclass(frozen=True)
-class AuditTask(Unit):
+class AuditTask(Task):
     """One part of the audit of one table."""
 
     part: str
@@ -231,12 +230,12 @@ class AuditTask(Unit):
         """Table, method and part."""
         return {"table": self.table, "method": self.method.name, "part": self.part}
 
-    def compute(self, table: TableArrays) -> UnitResult:
+    def compute(self, table: TableArrays) -> TaskResult:
         """Do the part."""
         try:
-            return UnitResult(found=getattr(_Parts(self, table), self.part)())
+            return TaskResult(found=getattr(_Parts(self, table), self.part)())
         except (ValueError, ArithmeticError) as error:  # data that cannot be ranked
-            return UnitResult(found={"reason": str(error)})
+            return TaskResult(found={"reason": str(error)})
 
 
 class _Parts:

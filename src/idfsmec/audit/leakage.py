@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.audit.confounding import Subjects, residuals
-from idfsmec.evaluation.fold_data import load_fold
 from idfsmec.evaluation.folds import make_folds, most_splits
-from idfsmec.evaluation.method import Method
 from idfsmec.evaluation.protocol import Protocol
-from idfsmec.evaluation.scoring import decide_fold
-from idfsmec.evaluation.tables import TableArrays
+from idfsmec.evaluation.tasks import decide_fold, load_fold
 from idfsmec.metrics import Scores, score_decisions
+from idfsmec.prediction.methods import Method
+from idfsmec.prediction.pipeline import TableArrays
 from idfsmec.solver import Scaling
 
 Floats = NDArray[np.float64]

@@ -50,21 +50,21 @@ def data_sets() -> list[str]:
 
 def methods() -> list[str]:
     """Methods and sanity lines that can run here."""
-    from idfsmec.evaluation.methods import find_methods
+    from idfsmec.prediction.methods import find_methods
 
     return [one.name for one in find_methods()]
 
 
-def fillers() -> list[str]:
+def imputers() -> list[str]:
     """What can fill gaps."""
-    from idfsmec.evaluation.parts import FILLERS
+    from idfsmec.prediction.methods import IMPUTERS
 
-    return list(FILLERS)
+    return list(IMPUTERS)
 
 
 def classifiers() -> list[str]:
     """What can be scored on selected features."""
-    from idfsmec.evaluation.parts import CLASSIFIERS
+    from idfsmec.prediction.methods import CLASSIFIERS
 
     return list(CLASSIFIERS)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from idfsmec.cli._completion import classifiers as _classifiers
-from idfsmec.cli._completion import fillers as _fillers
+from idfsmec.cli._completion import imputers as _imputers
 from idfsmec.cli._completion import one_of
 from idfsmec.errors import InputError
 
@@ -38,12 +38,12 @@ DaskOption = Annotated[
         help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786, in place of --jobs."
     ),
 ]
-FillerOption = Annotated[
+ImputerOption = Annotated[
     str | None,
     typer.Option(
-        help="What fills gaps: mean, neighbours, completion, scalp or indicators. By default each "
-        "method's own.",
-        autocompletion=one_of(_fillers),
+        help="What imputes missing channels: mean, neighbours, factors, scalp or indicators. By "
+        "default each method's own.",
+        autocompletion=one_of(_imputers),
     ),
 ]
 ClassifierOption = Annotated[
@@ -55,7 +55,7 @@ ClassifierOption = Annotated[
     ),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-SeedsOption = Annotated[int, typer.Option(help="Repetitions with new folds and gaps.")]
+SeedsOption = Annotated[int, typer.Option(help="Repeats with new folds and missing channels.")]
 SeedOption = Annotated[
     int, typer.Option(help="Seed of the first repetition; the others count on from it.")
 ]

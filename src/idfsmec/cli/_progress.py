@@ -40,9 +40,6 @@ class Digest(Interface):
     def sentence(self) -> str:
         """Say it in one line for a log."""
 
-    def left(self, plan: Any) -> str:
-        """How long the rest will take, as far as the plan knows; empty if it does not."""
-
 
 @contextmanager
 def shown(
@@ -205,10 +202,7 @@ class _Lines:
         if event.total is not None:
             new = max(event.done - log.done_before, 1)
             left = (event.total - event.done) * (log.said - log.began) / new
-            rest = f"{left:.0f} s left"
-            if self._digest is not None and event.plan is not None:
-                rest = self._digest.left(event.plan) or rest
-            parts = [f"{name}: {event.done} of {event.total}, {rest}"]
+            parts = [f"{name}: {event.done} of {event.total}, {left:.0f} s left"]
         parts += ["" if event.item is None else self._describe(event.item)]
         parts += ["" if self._digest is None else self._digest.sentence()]
         self._say("; ".join(part for part in parts if part))

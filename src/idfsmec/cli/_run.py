@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,16 +18,12 @@ if TYPE_CHECKING:  # at run time when they are needed: --help should not wait fo
     from rich.console import RenderableType
 
     from idfsmec.evaluation import Results
-    from idfsmec.evaluation.forecast import Plan
-    from idfsmec.evaluation.units import Unit, UnitOutcome
+    from idfsmec.evaluation.tasks import Task, TaskOutcome
     from idfsmec.table import FeatureTable
-
-# From this share of the time on a run says what it would take without the dearest method.
-_MOST = 1 / 3
 
 
 def has_failures(results: Results) -> bool:
-    """Whether units failed: their results are missing from the means."""
+    """Whether tasks failed: their results are missing from the means."""
     return len(results.failures) > 0
 
 
@@ -63,7 +59,7 @@ def run_experiments(
     *,
     protocol: dict[str, Any],
     methods: list[str] | None,
-    filler: str | None = None,
+    imputer: str | None = None,
     classifier: str | None = None,
     n_jobs: int,
     dask: str | None,
@@ -83,18 +79,20 @@ def run_experiments(
         here: dict[str, Any] = {"n_jobs": n_jobs, "dask": dask, "classifier": classifier}
         run: dict[str, Callable[[], Results]] = {
             "accuracy": lambda: evaluation.accuracy(
-                tables, out, methods=methods, filler=filler, **shared, **here
+                tables, out, methods=methods, imputer=imputer, **shared, **here
             ),
-            "filling": lambda: evaluation.filling(
+            "imputation": lambda: evaluation.imputation(
                 tables,
                 out,
                 methods=methods,
-                fillers=None if filler is None else [filler],
+                imputers=None if imputer is None else [imputer],
                 **shared,
                 **here,
             ),
-            "ablation": lambda: paper.ablation(tables, out, filler=filler, **shared, **here),
-            "sensitivity": lambda: paper.sensitivity(tables, out, filler=filler, **shared, **here),
+            "ablation": lambda: paper.ablation(tables, out, imputer=imputer, **shared, **here),
+            "sensitivity": lambda: paper.sensitivity(
+                tables, out, imputer=imputer, **shared, **here
+            ),
             "cost": lambda: evaluation.cost(tables, out, methods=methods, **shared),
         }
         *_, results = [run[name]() for name in experiments]
@@ -141,7 +139,7 @@ def add_resampling(
 
 
 class RunningMeans:
-    """Mean score per method over the units that have ended, and how many failed."""
+    """Mean score per method over the tasks that have ended, and how many failed."""
 
     def __init__(self) -> None:
         self._metric = ""
@@ -149,49 +147,30 @@ class RunningMeans:
         self._scores: dict[str, list[float]] = defaultdict(list)
         self._ended: list[str] = []
 
-    def begin(self, plan: Plan) -> str:
-        """Say which methods there are, how long it takes, and what to leave out."""
-        counts = Counter({name: 0 for _, name in plan.units})
-        for (_, name), n in plan.units.items():
-            counts[name] += n
-        word = "unit" if sum(counts.values()) == 1 else "units"
-        said = [f"{', '.join(f'{name} {n}' for name, n in counts.items())} {word}"]
-        said += [self.left(plan) or "how long is known when the first units have ended"]
-        name, share = plan.dearest()
-        if len(counts) > 1 and share > _MOST:
-            rest = _duration((1 - share) * plan.seconds_left())
-            said += [f"{share:.0%} of that is {name}; without it, by --methods, about {rest}"]
-        return "; ".join(said)
-
-    def left(self, plan: Plan) -> str:
-        """Time for what is known, and what is not."""
-        if not plan.seconds and not plan.guesses:
-            return ""
-        unknown, guessed = plan.unknown, plan.guessed
-        rest = f" and whatever {', '.join(unknown)} will take" if unknown else ""
-        if guessed:
-            rest += ", partly guessed" if plan.seconds else ", by a rough guess"
-        return f"about {_duration(plan.seconds_left())} left{rest}"
+    def begin(self, plan: dict[str, int]) -> str:
+        """Say how many tasks each method has."""
+        word = "task" if sum(plan.values()) == 1 else "tasks"
+        return f"{', '.join(f'{name} {n}' for name, n in plan.items())} {word}"
 
     def update(self, item: Any) -> str | None:
-        """Add a unit: its chosen row, or the mean of all rows where none is chosen."""
+        """Add a task: its chosen row, or the mean of all rows where none is chosen."""
         if not isinstance(item, tuple):
             return None  # a recording, of which a table was made first
-        unit: Unit = item[0]
-        outcome: UnitOutcome = item[1]
-        name = unit.method.name
+        task: Task = item[0]
+        outcome: TaskOutcome = item[1]
+        name = task.method.name
         if outcome.result is None:
             self._failed[name] += 1
-            where = ", ".join(f"{key} {value}" for key, value in unit.coordinates().items())
+            where = ", ".join(f"{key} {value}" for key, value in task.coordinates().items())
             return f"failed: {where}: {(outcome.error or '').strip().splitlines()[-1]}"
-        protocol = getattr(unit, "protocol", None)
+        protocol = getattr(task, "protocol", None)
         if protocol is not None:
             self._metric = protocol.metric
             rows = [row for row in outcome.result.rows if row["chosen"]] or outcome.result.rows
             values = [row[self._metric] for row in rows if math.isfinite(row[self._metric])]
             if values:
                 self._scores[name].append(math.fsum(values) / len(values))
-        self._ended.append(_words(unit, outcome))
+        self._ended.append(_words(task, outcome))
         return None
 
     def picture(self) -> RenderableType:
@@ -201,7 +180,7 @@ class RunningMeans:
         table = Table(box=None, pad_edge=False)
         table.add_column("method")
         heading = self._metric.replace("_", " ")
-        for column in ("units", f"mean {heading} %", "failed"):
+        for column in ("tasks", f"mean {heading} %", "failed"):
             table.add_column(column, justify="right")
         for name, mean in self._means().items():
             failed = str(self._failed[name] or "")
@@ -209,7 +188,7 @@ class RunningMeans:
         return table
 
     def sentence(self) -> str:
-        """The same in one line, with the units that have ended since the last one."""
+        """The same in one line, with the tasks that have ended since the last one."""
         means = ", ".join(f"{name} {_percent(mean)}" for name, mean in self._means().items())
         said = [f"ended: {', '.join(self._ended)}"] if self._ended else []
         said += [f"{sum(self._failed.values())} failed"]
@@ -228,24 +207,11 @@ class RunningMeans:
         return dict(sorted(means.items(), key=lambda one: -one[1]))
 
 
-def _words(unit: Unit, outcome: UnitOutcome) -> str:
-    where = unit.coordinates()
+def _words(task: Task, outcome: TaskOutcome) -> str:
+    where = task.coordinates()
     said = [f"{where['rate']:.0%} missing"] if "rate" in where else []
     said += [f"fold {where['fold'] + 1}"] if "fold" in where else []
-    return f"{unit.method.name} ({', '.join([*said, f'{outcome.seconds:.1f} s'])})"
-
-
-def _duration(seconds: float) -> str:
-    """Seconds as people say them.
-
-    Examples
-    --------
-    >>> _duration(42), _duration(200), _duration(20000)
-    ('42 s', '3 min', '5.6 h')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+    return f"{task.method.name} ({', '.join([*said, f'{outcome.seconds:.1f} s'])})"
 
 
 def _percent(mean: float) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # at run time when they are needed: --help should not wait fo
 
 def summarize(results: Results) -> None:
     """Print the means, and say where everything is and what failed."""
-    for name in ("accuracy", "filling", "ablation"):
+    for name in ("accuracy", "imputation", "ablation"):
         if len(results.chosen(name)):
             _print_means(results, name)
     _print_verdicts(results)

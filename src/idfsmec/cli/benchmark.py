@@ -1,4 +1,4 @@
-"""``idfsmec benchmark``: methods compared on tables with gaps; resumes where it stopped."""
+"""``idfsmec benchmark``: methods compared at missing rates; resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from idfsmec.cli._options import (
     AnyPath,
     ClassifierOption,
     DaskOption,
-    FillerOption,
     HarmonizeOption,
+    ImputerOption,
     JobsOption,
     Names,
     Numbers,
@@ -53,7 +53,7 @@ class Experiment(StrEnum):
     """What ``--experiment`` takes."""
 
     accuracy = "accuracy"
-    filling = "filling"
+    imputation = "imputation"
     ablation = "ablation"
     sensitivity = "sensitivity"
     cost = "cost"
@@ -67,8 +67,8 @@ class Folds(StrEnum):
     site = "site"
 
 
-class Gaps(StrEnum):
-    """What ``--gaps`` takes."""
+class MissingIn(StrEnum):
+    """What ``--missing-in`` takes."""
 
     everywhere = "everywhere"
     selection = "selection"
@@ -95,7 +95,8 @@ RatesOption = Annotated[
 PatternsOption = Annotated[
     Names | None,
     typer.Option(
-        help="How gaps lie: random,recording,burst,region,uneven. By default random.",
+        help="Which channels are missing together: random,recording,burst,region,uneven. By default "
+        "random.",
         autocompletion=after_commas(complete_patterns),
     ),
 ]
@@ -113,10 +114,11 @@ FoldsOption = Annotated[
 SplitsOption = Annotated[
     int | None, typer.Option(help="Number of folds, but for --folds site. By default 10.")
 ]
-GapsOption = Annotated[
-    Gaps | None,
+MissingInOption = Annotated[
+    MissingIn | None,
     typer.Option(
-        help="Gaps for selector and classifier, or for the selector only. By default everywhere."
+        help="Missing channels for selector and classifier, or for the selector only. By default "
+        "everywhere."
     ),
 ]
 TuningOption = Annotated[
@@ -167,14 +169,14 @@ def benchmark(
     condition: ConditionOption = None,
     by_condition: ByConditionOption = False,
     methods: MethodsOption = None,
-    filler: FillerOption = None,
+    imputer: ImputerOption = None,
     classifier: ClassifierOption = None,
     rates: RatesOption = None,
     patterns: PatternsOption = None,
     k: CountsOption = None,
     folds: FoldsOption = None,
     n_splits: SplitsOption = None,
-    gaps: GapsOption = None,
+    missing_in: MissingInOption = None,
     harmonize: HarmonizeOption = False,
     tuning: TuningOption = None,
     seeds: SeedsOption = 1,
@@ -193,7 +195,7 @@ def benchmark(
         idfsmec benchmark table.parquet
         idfsmec benchmark table.parquet --out results --rates 0.1,0.3 --seeds 3
         idfsmec benchmark a.csv b.csv --methods "IDFS-MEC,ANOVA F" --k 10,50
-        idfsmec benchmark table.parquet --experiment filling
+        idfsmec benchmark table.parquet --experiment imputation
         idfsmec benchmark table.parquet --by-condition
         idfsmec benchmark table.parquet --folds site --harmonize
 
@@ -202,7 +204,6 @@ def benchmark(
     what it touches is computed. idfsmec report OUT makes a page of it.
     """
     from idfsmec._jobs import count_jobs
-    from idfsmec.evaluation.mapped import mapped
 
     out, n_jobs = Path(out), count_jobs(jobs)
     refuse_foreign(out, force)
@@ -214,7 +215,7 @@ def benchmark(
     changes = {
         "folds": folds and str(folds),
         "n_splits": n_splits,
-        "gaps": gaps and str(gaps),
+        "missing_in": missing_in and str(missing_in),
         "seeds": choose_seeds(seed, seeds),
         "rates": split_numbers("--rates", rates, float),
         "patterns": split_names(patterns),
@@ -222,25 +223,24 @@ def benchmark(
         "tuning": tuning and str(tuning),
         "harmonize": harmonize or None,
     }
-    with mapped(named, n_jobs if dask is None else 1) as moved:
-        with warnings_as_lines():
-            results = run_experiments(
-                [str(one) for one in experiment or [Experiment.accuracy]],
-                moved,
-                out,
-                protocol={key: value for key, value in changes.items() if value is not None},
-                methods=split_names(methods),
-                filler=filler,
-                classifier=classifier,
-                n_jobs=n_jobs,
-                dask=dask,
-                quiet=quiet,
-                force=force,
-            )
-        if resamples:
-            results = add_resampling(out, moved, resamples, seed, n_jobs, quiet=quiet, force=force)
-        if audit:
-            results = audit_tables(out, moved, seed, n_jobs, quiet=quiet, force=force)
+    with warnings_as_lines():
+        results = run_experiments(
+            [str(one) for one in experiment or [Experiment.accuracy]],
+            named,
+            out,
+            protocol={key: value for key, value in changes.items() if value is not None},
+            methods=split_names(methods),
+            imputer=imputer,
+            classifier=classifier,
+            n_jobs=n_jobs,
+            dask=dask,
+            quiet=quiet,
+            force=force,
+        )
+    if resamples:
+        results = add_resampling(out, named, resamples, seed, n_jobs, quiet=quiet, force=force)
+    if audit:
+        results = audit_tables(out, named, seed, n_jobs, quiet=quiet, force=force)
     summarize(results)
     return results
 

@@ -14,10 +14,10 @@ from idfsmec.cli._console import say, warnings_as_lines
 from idfsmec.cli._options import (
     AnyPath,
     ClassifierOption,
-    FillerOption,
     HarmonizeOption,
     HeldOut,
     HeldOutOption,
+    ImputerOption,
     JobsOption,
     check_seed,
 )
@@ -40,7 +40,7 @@ Output = Annotated[
 MethodOption = Annotated[
     str | None,
     typer.Option(
-        help="A method of the comparison, such as IDFS-MEC or mRMR: filler, selection and "
+        help="A method of the comparison, such as IDFS-MEC or mRMR: imputer, selection and "
         "classifier, tuned by folds of people. By default IDFSMECClassifier on all features.",
         autocompletion=one_of(complete_methods),
     ),
@@ -61,7 +61,7 @@ def train(
     table: TablePath,
     output: Output = Path("model.skops"),
     method: MethodOption = None,
-    filler: FillerOption = None,
+    imputer: ImputerOption = None,
     classifier: ClassifierOption = None,
     folds: HeldOutOption = HeldOut.subject,
     harmonize: HarmonizeOption = False,
@@ -94,14 +94,16 @@ def train(
     if n_splits < 2 or seeds < 1:
         raise InputError(f"--n-splits {n_splits} --seeds {seeds}: give at least 2 and 1.")
     check_seed(seed)
-    if method is None and (filler or classifier):
-        raise InputError("--filler and --classifier are parts of a method: name it with --method.")
+    if method is None and (imputer or classifier):
+        raise InputError(
+            "--imputer and --classifier are parts of a method: name it with --method."
+        )
     n_jobs = count_jobs(jobs)
     held_out: Folds = "site" if folds == HeldOut.site else "subject"
     estimator = None
     if method is not None:
         estimator = TunedMethod(
-            method, filler=filler, classifier=classifier, seed=seed, folds=held_out
+            method, imputer=imputer, classifier=classifier, seed=seed, folds=held_out
         )
         estimator.parts()
     read = FeatureTable.read(Path(table))

@@ -1,42 +1,35 @@
-from .by_site import site_scores
-from .chance import ChanceBand, chance_band, chance_bands
-from .experiments import accuracy, cost, filling
 from .folds import make_folds
-from .intervals import MeanInterval, compare_folds, corrected_interval
-from .method import Method
-from .methods import METHODS, find_methods, register_method
-from .models import train_model
-from .parts import (
-    CLASSIFIERS,
-    FILLERS,
-    Classifier,
-    Filler,
-    register_classifier,
-    register_filler,
-)
 from .protocol import Protocol
-from .results import Results
-from .run import resampling
-from .stability import Stability, selection_matrix, selection_stability
-from .statistics import RankComparison, compare_pairs, compare_ranks, holm
+from .results import Results, site_scores
+from .run import accuracy, best_baseline, cost, imputation, resampling
+from .statistics import (
+    ChanceBand,
+    MeanInterval,
+    RankComparison,
+    Stability,
+    chance_band,
+    chance_bands,
+    compare_folds,
+    compare_pairs,
+    compare_ranks,
+    corrected_interval,
+    holm,
+    selection_matrix,
+    selection_stability,
+)
 from .tables import by_condition
-from .tuned_method import TunedMethod
+from .training import TunedMethod, train_model
 
 __all__ = [
-    "CLASSIFIERS",
-    "FILLERS",
-    "METHODS",
     "ChanceBand",
-    "Classifier",
-    "Filler",
     "MeanInterval",
-    "Method",
     "Protocol",
     "RankComparison",
     "Results",
     "Stability",
     "TunedMethod",
     "accuracy",
+    "best_baseline",
     "by_condition",
     "chance_band",
     "chance_bands",
@@ -45,13 +38,9 @@ __all__ = [
     "compare_ranks",
     "corrected_interval",
     "cost",
-    "filling",
-    "find_methods",
     "holm",
+    "imputation",
     "make_folds",
-    "register_classifier",
-    "register_filler",
-    "register_method",
     "resampling",
     "selection_matrix",
     "selection_stability",

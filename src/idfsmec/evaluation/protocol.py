@@ -13,7 +13,7 @@ from idfsmec.selection.defaults import CRITERION, N_FEATURES, N_INNER_SPLITS, SV
 from idfsmec.solver.scaling import FAR
 
 Folds = Literal["subject", "sample", "site"]
-Gaps = Literal["everywhere", "selection"]
+MissingIn = Literal["everywhere", "selection"]
 Tuning = Literal["nested", "oracle", "grid", "time"]
 
 
@@ -27,8 +27,9 @@ class Protocol:
         Whether a subject's samples stay together (honest), are spread (the paper's folds), or one
         site after the other is held out. Inner folds are of the same kind; by site only where two
         of the sites in training can be held out, else by subject.
-    gaps : {"everywhere", "selection"}
-        Whether training and test samples alike have gaps, or only what the selector sees.
+    missing_in : {"everywhere", "selection"}
+        Whether channels are missing in training and test samples alike, or only in what the
+        selector sees.
     tuning : {"nested", "oracle", "grid", "time"}
         ``nested``: hyper-parameters and k are chosen by inner folds of the training fold.
         ``oracle``: all settings are scored on the held-out folds and the best on average is
@@ -40,9 +41,9 @@ class Protocol:
     rates : sequence of float
         Shares of the observed channels that are taken away.
     patterns : sequence of str
-        How gaps lie; see :func:`idfsmec.missing.simulate_missing`.
+        Which channels are missing together; see :func:`idfsmec.missing.simulate_missing`.
     seeds : sequence of int
-        Repetitions: each has its own folds and gaps.
+        Repeats: each has its own folds and missing channels.
     ks : sequence of int
         Numbers of selected features. Those beyond a table's number of features are left out.
     metric : str
@@ -69,7 +70,7 @@ class Protocol:
     """
 
     folds: Folds = "subject"
-    gaps: Gaps = "everywhere"
+    missing_in: MissingIn = "everywhere"
     tuning: Tuning = "nested"
     n_splits: int = 10
     n_inner_splits: int = N_INNER_SPLITS
@@ -89,7 +90,7 @@ class Protocol:
             object.__setattr__(self, name, _numbers(name, getattr(self, name), kind))
         object.__setattr__(self, "patterns", _each_once("patterns", self.patterns))
         _check_choice("folds", self.folds, get_args(Folds))
-        _check_choice("gaps", self.gaps, get_args(Gaps))
+        _check_choice("missing_in", self.missing_in, get_args(MissingIn))
         _check_choice("tuning", self.tuning, get_args(Tuning))
         _check_choice("metric", self.metric, METRICS)
         _check_choice("tuned_by", self.tuned_by, CRITERIA)
@@ -106,17 +107,13 @@ class Protocol:
         for name in ("n_splits", "n_inner_splits"):
             _check_range(name, [getattr(self, name)], lambda n: n >= 2, "at least 2")
 
-    def per_unit(self) -> dict[str, Any]:
-        """What determines the result of one unit, beside its own coordinates."""
-        shared = {"rates", "patterns", "seeds"}
-        found = {key: value for key, value in asdict(self).items() if key not in shared}
-        # What came later counts only where it is used: earlier results stay known.
-        if not self.harmonize:
-            del found["harmonize"]
-        return found | ({"inner_folds": "site"} if self.folds == "site" else {})
+    def per_task(self) -> dict[str, Any]:
+        """Return what determines the result of a task, beside its own coordinates."""
+        grid = {"rates", "patterns", "seeds"}
+        return {key: value for key, value in asdict(self).items() if key not in grid}
 
     def with_changes(self, **changes: Any) -> Protocol:
-        """Give a protocol that differs in the options named; None leaves one as it is.
+        """Return a protocol that differs in the options named; None leaves one as it is.
 
         Examples
         --------
@@ -133,7 +130,7 @@ class Protocol:
 
 
 def protocol_from(given: Protocol | Mapping[str, Any] | None, usual: Protocol) -> Protocol:
-    """Give a protocol as it is, or the usual one with the options that a mapping changes.
+    """Return a protocol as it is, or the usual one with the options that a mapping changes.
 
     Examples
     --------
@@ -164,8 +161,7 @@ def _each_once(name: str, values: Any) -> tuple[Any, ...]:
 
 def _check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
     if value not in choices:
-        said = ", ".join(str(choice) for choice in choices)
-        raise InputError(f"{name} has {value!r}; choose from {said}")
+        raise InputError(f"{name} has {value!r}; choose from {', '.join(map(str, choices))}")
 
 
 def _check_range(name: str, values: Sequence[Any], valid: Any, wanted: str) -> None:

@@ -1,11 +1,11 @@
-"""Results: what an evaluation has left in its store, read back as tidy tables."""
+"""Results: what an evaluation has left in its store, read back as tidy tables and exported."""
 
 from __future__ import annotations
 
 import functools
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,20 +14,22 @@ import numpy as np
 import pandas as pd
 
 from idfsmec._columns import split_column
-from idfsmec.audit.verdict import Audit, put_together
+from idfsmec._files import neutralise, replacing
 from idfsmec.errors import InputError
+from idfsmec.evaluation.statistics import chance_band
 from idfsmec.evaluation.store import Planned, Store, StoredTable
+from idfsmec.metrics import wilson_interval
 
 #: Columns of ``scores`` in their order. ``seconds`` is measured, all else is reproducible.
 KEYS = ["experiment", "table", "pattern", "rate", "seed", "fold", "method"]
 SCORES = [
     *KEYS,
-    *("filler", "k", "params", "lam", "gamma", "chosen"),
+    *("imputer", "k", "params", "lam", "gamma", "chosen"),
     *("accuracy", "balanced_accuracy", "f1", "roc_auc"),
     *("subject_accuracy", "subject_balanced_accuracy", "subject_roc_auc"),
     *("seconds", "n_train", "n_test", "n_channels"),
 ]
-SELECTIONS = [*KEYS, "filler", "k", "ranking", "n_channels"]
+SELECTIONS = [*KEYS, "imputer", "k", "ranking", "n_channels"]
 RANKING = [
     *("table", "rank", "channel", "feature", "score"),
     *("channel_weight", "feature_weight", "stability", "method"),
@@ -41,9 +43,15 @@ EFFECTS = [
         for end in ("", "_low", "_high")
     ),
 ]
-#: Experiments whose units have no scores: a method on a whole table, and on its halves.
+_SITE_CELL = ["table", "pattern", "rate", "method", "imputer"]
+SITE_SCORES = [
+    *_SITE_CELL,
+    *("site", "n_subjects", "subject_accuracy", "low", "high"),
+    *("chance_low", "chance_high", "subject_balanced_accuracy", "subject_roc_auc"),
+]
+#: Experiments whose tasks have no scores: a method on a whole table, and on its halves.
 RANKING_EXPERIMENT, RESAMPLING_EXPERIMENT = "ranking", "resampling"
-#: Whose units are the parts of an audit.
+#: Whose tasks are the parts of an audit.
 AUDIT_EXPERIMENT = "audit"
 
 
@@ -56,28 +64,28 @@ class Results:
     folder : Path
         Where they were read.
     scores : DataFrame
-        One row per unit and k (and setting, where several are kept): ``experiment``, ``table``,
-        ``pattern``, ``rate``, ``seed``, ``fold``, ``method``, ``filler`` (by name), ``k``,
+        One row per task and k (and setting, where several are kept): ``experiment``, ``table``,
+        ``pattern``, ``rate``, ``seed``, ``fold``, ``method``, ``imputer`` (by name), ``k``,
         ``params`` (JSON), ``lam`` and ``gamma`` where the method has parameters of that name,
         ``chosen`` (the row that tuning picked in that fold), the scores, ``seconds`` of the
         selection alone, ``n_train``, ``n_test``, ``n_channels``.
     selections : DataFrame
-        One row per unit: its coordinates and ``ranking``, names of features, best first.
+        One row per task: its coordinates and ``ranking``, names of features, best first.
     protocol, environment, tables : dict
         How it was done, where it was done, what the tables are.
     ranking : DataFrame
-        The proposed method on each whole table without artificial gaps: ``table``, ``rank``,
+        The proposed method on each whole table as it is: ``table``, ``rank``,
         ``channel``, ``feature``, ``score``, ``channel_weight``, ``feature_weight``,
         ``stability`` (share of folds in which the feature was selected), ``method``, and each
         feature's own ``direction`` and size (:func:`idfsmec.selection.feature_effects`).
     convergence : dict
         Table name to the objective after each iteration of that fit.
     failures : DataFrame
-        Units whose last attempt failed, with the text of the traceback.
+        Tasks whose last attempt failed, with the text of the traceback.
     resampling : dict
         Table name to what :func:`resampling` found; empty where that was not run.
-    audits : dict
-        Table name to its :class:`Audit`, where one was made.
+    audit_parts : dict
+        Table name to the parts of its audit by name, where one was made.
     methods : dict
         Method name to its ``family``, ``label`` and ``classifier``, as they were when it ran.
     data_set : str, optional
@@ -94,13 +102,13 @@ class Results:
     convergence: dict[str, list[float]] = field(repr=False)
     failures: pd.DataFrame = field(repr=False)
     resampling: dict[str, Any] = field(default_factory=dict, repr=False)
-    audits: dict[str, Audit] = field(default_factory=dict, repr=False)
+    audit_parts: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
     methods: dict[str, dict[str, str]] = field(default_factory=dict, repr=False)
     data_set: str | None = None
 
     @classmethod
     def read(cls, folder: str | Path) -> Results:
-        """Read the store that an evaluation has left; exported files are for people.
+        """Read the store that an evaluation has left; exported files are for readers.
 
         Raises
         ------
@@ -108,11 +116,13 @@ class Results:
             The folder holds no results.
         """
         with Store(folder, read_only=True) as store:
-            found = cls.of(store)
-        frames = (found.scores, found.failures, found.ranking)
-        if all(frame.empty for frame in frames) and not (found.resampling or found.audits):
-            raise InputError(f"{folder} holds no results yet: no unit has ended")
-        return found
+            results = cls.of(store)
+        frames = (results.scores, results.failures, results.ranking)
+        if all(frame.empty for frame in frames) and not (
+            results.resampling or results.audit_parts
+        ):
+            raise InputError(f"{folder} holds no results yet: no task has ended")
+        return results
 
     @classmethod
     def of(cls, store: Store) -> Results:
@@ -140,27 +150,34 @@ class Results:
                 for one in planned
                 if one.experiment == RESAMPLING_EXPERIMENT
             },
-            audits=_audits(planned),
+            audit_parts=_audit_parts(planned),
             methods=store.get_meta("methods") or {},
             data_set=store.get_meta("data_set"),
         )
 
+    @property
+    def audits(self) -> dict[str, Any]:
+        """Table name to its audit, where one was made."""
+        from idfsmec.audit.verdict import put_together
+
+        return {name: put_together(parts) for name, parts in self.audit_parts.items()}
+
     def chosen(self, experiment: str = "accuracy") -> pd.DataFrame:
-        """Rows that tuning picked: one per unit under nested tuning."""
+        """Return the rows that tuning picked: one per task under nested tuning."""
         rows = self.scores[(self.scores["experiment"] == experiment) & self.scores["chosen"]]
         return rows.reset_index(drop=True)
 
     def mean_scores(
         self, metric: str = "balanced_accuracy", experiment: str = "accuracy"
     ) -> pd.DataFrame:
-        """Mean of a score over folds and seeds: one row per table and method, rates as columns.
+        """Average a score over folds and seeds: one row per table and method, rates as columns.
 
-        Where methods were run with several fillers, there is a row for each.
+        Where methods were run with several imputers, there is a row for each.
         """
         chosen = self.chosen(experiment)
         index = ["table", "pattern", "method"]
-        if chosen.groupby("method")["filler"].nunique().max() > 1:
-            index.append("filler")
+        if chosen.groupby("method")["imputer"].nunique().max() > 1:
+            index.append("imputer")
         return chosen.pivot_table(index=index, columns="rate", values=metric, sort=False)
 
 
@@ -178,18 +195,18 @@ def picked_setting(scores: pd.DataFrame, table: str, method: str) -> dict[str, A
 
 
 def _scores(planned: Sequence[Planned]) -> pd.DataFrame:
-    """One row per unit and k (and setting), in the order of the plans."""
+    """One row per task and k (and setting), in the order of the plans."""
     parameters = functools.cache(json.loads)
     rows = [
-        {"experiment": one.experiment, "filler": "mean", **one.unit, **row, "seconds": seconds}
-        for one in planned  # there was one filler before units named theirs
-        for row, seconds in zip(one.result.rows, one.result.seconds, strict=True)
+        {"experiment": done.experiment, **done.task, **row, "seconds": seconds}
+        for done in planned
+        for row, seconds in zip(done.result.rows, done.result.seconds, strict=True)
     ]
     scores = pd.DataFrame(rows, columns=SCORES)
     for name in ("lam", "gamma"):
         values = [parameters(text).get(name) for text in scores["params"]]
         scores[name] = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce")
-    numbers = [name for name in SCORES if name not in {*KEYS, "filler", "params", "chosen"}]
+    numbers = [name for name in SCORES if name not in {*KEYS, "imputer", "params", "chosen"}]
     scores[numbers] = scores[numbers].astype(float)
     whole = ["k", "n_train", "n_test", "n_channels"]
     scores[whole] = scores[whole].astype("int64")
@@ -203,7 +220,7 @@ def _mark_oracle(scores: pd.DataFrame, protocols: dict[str, Any]) -> pd.DataFram
         if protocol["tuning"] != "oracle":
             continue
         own = scores[scores["experiment"] == experiment]
-        cell = ["table", "pattern", "rate", "method", "filler"]
+        cell = ["table", "pattern", "rate", "method", "imputer"]
         means = own.groupby([*cell, "k", "params"], sort=False)[protocol["metric"]].mean()
         best = means.groupby(cell, sort=False).idxmax()
         marked = pd.MultiIndex.from_tuples(list(best), names=[*cell, "k", "params"])
@@ -213,29 +230,28 @@ def _mark_oracle(scores: pd.DataFrame, protocols: dict[str, Any]) -> pd.DataFram
 
 
 def _selections(planned: Sequence[Planned], chosen: np.ndarray) -> pd.DataFrame:
-    """Give each unit's features in the order of its chosen row, or of its first one."""
-    found, end = [], 0
-    for one in planned:
-        begin, end = end, end + len(one.result.rows)
+    """Return each task's features in the order of its chosen row, or of its first one."""
+    rows, end = [], 0
+    for done in planned:
+        begin, end = end, end + len(done.result.rows)
         picked = np.flatnonzero(chosen[begin:end])
-        row = one.result.rows[picked[0] if picked.size else 0]
-        ranking = [one.table.columns[place] for place in one.result.rankings[row["order"]]]
+        row = done.result.rows[picked[0] if picked.size else 0]
+        ranking = [done.table.columns[place] for place in done.result.rankings[row["order"]]]
         k = row["k"] if picked.size else None
-        where = {"experiment": one.experiment, "filler": "mean", **one.unit}
-        found.append({**where, "k": k, "ranking": ranking})
-    selections = pd.DataFrame(found, columns=SELECTIONS)
+        rows.append({"experiment": done.experiment, **done.task, "k": k, "ranking": ranking})
+    selections = pd.DataFrame(rows, columns=SELECTIONS)
     selections["k"] = selections["k"].astype("Int64")
     return selections
 
 
 def _ranking(ranked: dict[str, Planned], selections: pd.DataFrame) -> pd.DataFrame:
-    """Rankings of all whole tables, best first, with the stability of the features in folds."""
+    """Return rankings of whole tables, best first, with the features' stability in folds."""
     frames = []
     for name, one in ranked.items():
         if "rank" not in one.result.found:
             continue
         split = [split_column(column) for column in one.table.columns]
-        method = one.unit["method"]
+        method = one.task["method"]
         own = selections[
             (selections["experiment"] == "accuracy")
             & (selections["table"] == name)
@@ -268,13 +284,13 @@ def _selected_share(columns: Sequence[str], selections: pd.DataFrame) -> np.ndar
     return share / len(usable)
 
 
-def _audits(planned: Sequence[Planned]) -> dict[str, Audit]:
-    """Parts of audits, put together by table."""
+def _audit_parts(planned: Sequence[Planned]) -> dict[str, dict[str, Any]]:
+    """Parts of audits by table."""
     parts: dict[str, dict[str, Any]] = {}
-    for one in planned:
-        if one.experiment == AUDIT_EXPERIMENT:
-            parts.setdefault(one.table.name, {})[one.unit["part"]] = one.result.found
-    return {name: put_together(own) for name, own in parts.items() if "recording" in own}
+    for done in planned:
+        if done.experiment == AUDIT_EXPERIMENT:
+            parts.setdefault(done.table.name, {})[done.task["part"]] = done.result.found
+    return {name: own for name, own in parts.items() if "recording" in own}
 
 
 def _protocol(protocols: dict[str, Any], tables: dict[str, StoredTable]) -> dict[str, Any]:
@@ -327,3 +343,97 @@ def as_typed(argv: Sequence[str]) -> str:
     program = Path(argv[0])
     own = program.stem == "idfsmec" or program.parts[-2:] == ("idfsmec", "__main__.py")
     return shlex.join(["idfsmec", *argv[1:]] if own else ["python", *argv])
+
+
+def site_scores(results: Results, experiment: str = "accuracy") -> pd.DataFrame:
+    """Say how methods did at each hospital that was held out.
+
+    Parameters
+    ----------
+    results : Results
+    experiment : str, default="accuracy"
+
+    Returns
+    -------
+    DataFrame
+        One row for each table, pattern, rate, method, imputer and site: ``n_subjects``,
+        ``subject_accuracy`` with a 95 % interval over its subjects (Wilson: ``low``, ``high``) and
+        the band of guessing there (``chance_low``, ``chance_high``),
+        ``subject_balanced_accuracy`` and ``subject_roc_auc``; means over repetitions. Empty if
+        folds were not by site.
+    """
+    protocol = results.protocol.get("experiments", {}).get(experiment, {})
+    rows: list[dict[str, Any]] = []
+    if protocol.get("folds") == "site":
+        chosen = results.chosen(experiment)
+        scores = ["subject_accuracy", "subject_balanced_accuracy", "subject_roc_auc"]
+        means = chosen.groupby([*_SITE_CELL, "fold"], sort=False)[scores].mean().reset_index()
+        for row in means.to_dict("records"):
+            known = results.tables[row["table"]].get("sites", [])
+            if row["fold"] < len(known):
+                judged = _judge(known[row["fold"]], row["subject_accuracy"])
+                rows.append({str(key): value for key, value in row.items()} | judged)
+    return pd.DataFrame(rows, columns=SITE_SCORES)
+
+
+def judge_site(
+    site: str, counts: Sequence[int], n_subjects: int, accuracy: float
+) -> dict[str, Any]:
+    """Interval of an accuracy at one site, and what guessing gives there.
+
+    Examples
+    --------
+    >>> judged = judge_site("Oslo", [10, 10], 20, 0.8)
+    >>> round(judged["low"], 2), judged["chance_high"]
+    (0.58, 0.7)
+    """
+    low, high = wilson_interval(accuracy * n_subjects, n_subjects)
+    band = chance_band([n for n in counts if n])
+    return {
+        "site": site,
+        "n_subjects": n_subjects,
+        "low": low,
+        "high": high,
+        "chance_low": band.low,
+        "chance_high": band.high,
+    }
+
+
+def _judge(about: dict[str, Any], accuracy: float) -> dict[str, Any]:
+    counts = list(about["labels"].values())
+    return judge_site(about["site"], counts, about["n_subjects"], accuracy)
+
+
+def write_files(results: Results) -> None:
+    """Write all files of a folder anew; nothing is computed."""
+    folder, scores = results.folder, results.scores
+    _replace(folder / "results.parquet", lambda path: scores.to_parquet(path, index=False))
+    _replace(folder / "results.csv", lambda path: neutralise(scores).to_csv(path, index=False))
+    _replace(
+        folder / "selections.parquet",
+        lambda path: results.selections.to_parquet(path, index=False),
+    )
+    _replace(
+        folder / "ranking.csv",
+        lambda path: neutralise(results.ranking).to_csv(path, index=False),
+    )
+    for name, value in {
+        "protocol": results.protocol,
+        "tables": results.tables,
+        "environment": results.environment,
+        "convergence": results.convergence,
+        "resampling": results.resampling,
+        "audit": {name: one.as_dict() for name, one in results.audits.items()},
+    }.items():
+        _write_json(folder / f"{name}.json", value)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
+    _replace(path, lambda beside: beside.write_text(text + "\n", "utf-8"))
+
+
+def _replace(path: Path, write_to: Callable[[Path], Any]) -> None:
+    """Write beside and rename, so that nobody ever reads half a file."""
+    with replacing(path) as (beside,):
+        write_to(beside)

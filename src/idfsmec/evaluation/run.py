@@ -1,111 +1,241 @@
-"""The engine: plan units, do what is not done yet, write each one down, export."""
+"""Experiments: plan tasks, do what is not done yet, write each one down, export."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_info
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from idfsmec._jobs import count_jobs
+from idfsmec._parallel import count_jobs, run_tasks
+from idfsmec._random import derive_seed
 from idfsmec.errors import InputError
-from idfsmec.evaluation.execution import execute
-from idfsmec.evaluation.export import write_files
-from idfsmec.evaluation.folds import make_folds
-from idfsmec.evaluation.forecast import Plan, Stopwatch, guess_seconds, in_order
-from idfsmec.evaluation.harmonizing import check_sites, was_harmonized
-from idfsmec.evaluation.method import Method
-from idfsmec.evaluation.methods import METHODS, proposed_method
-from idfsmec.evaluation.parts import Filler
-from idfsmec.evaluation.protocol import Protocol
+from idfsmec.evaluation.folds import most_splits
+from idfsmec.evaluation.protocol import Protocol, protocol_from
 from idfsmec.evaluation.results import (
     RANKING_EXPERIMENT,
     RESAMPLING_EXPERIMENT,
     Results,
     picked_setting,
+    write_files,
 )
-from idfsmec.evaluation.store import Store, StoredTable
+from idfsmec.evaluation.store import Store
 from idfsmec.evaluation.tables import (
-    TableArrays,
     Tables,
-    describe_table,
-    has_site_chance,
+    check_tables,
     name_tables,
-    table_chance,
-    table_digest,
+    stored_table,
+    table_arrays,
 )
-from idfsmec.evaluation.units import Unit, plan_folds, plan_ranking
-from idfsmec.missing import simulate_missing
+from idfsmec.evaluation.tasks import (
+    Task,
+    load_fold,
+    method_pipeline,
+    plan_folds,
+    plan_ranking,
+    run_task,
+)
+from idfsmec.prediction.methods import (
+    COMPARED,
+    IMPUTERS,
+    METHODS,
+    Classifier,
+    Imputer,
+    Method,
+    find_methods,
+    proposed_method,
+    with_parts,
+)
+from idfsmec.prediction.pipeline import TableArrays
 from idfsmec.progress import Listener, Progress
 from idfsmec.table import FeatureTable
 
+#: Numbers of channels for which the cost is measured, where a table has so many.
+CHANNEL_COUNTS = (3, 19, 64, 128)
+#: Missing rates at which imputers are compared.
+IMPUTATION_RATES = (0.0, 0.1, 0.3, 0.5, 0.7)
+#: Missing rate at which the best baseline is found.
+BASELINE_RATE = 0.3
 # Values in all halves of a table from which on ranking them takes longer than starting processes.
 _WORTH_PROCESSES = 2e7
 _PACKAGES = ("idfsmec", "numpy", "scipy", "scikit-learn", "pandas", "joblib", "distributed")
 
 
-def run_experiment(
-    experiment: str,
+def accuracy(
     tables: Tables,
     out: str | Path,
-    methods: Sequence[Method],
-    protocol: Protocol,
     *,
+    methods: Iterable[str | Method] | None = None,
+    imputer: str | Imputer | None = None,
+    classifier: str | Classifier | None = None,
+    protocol: Protocol | Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     dask: Any = None,
     progress: Listener | None = None,
     overwrite: bool = False,
-    channel_counts: Mapping[str, Sequence[int]] | None = None,
 ) -> Results:
-    """Run an experiment, or what is left of it, and give all results of the folder.
+    """Compare methods at rising shares of missing channels.
 
     Parameters
     ----------
-    experiment : str
-        Name under which the units are kept together.
     tables : FeatureTable or mapping of name to FeatureTable
+        What to compare on.
     out : path
-        Folder of the results. If it has results already, only what is missing is computed.
-    methods : sequence of Method
-    protocol : Protocol
+        Folder for the results. A folder with results is gone on with: what it holds is not
+        computed again, what a change of options touches is.
+    methods : iterable of str or Method, optional
+        By default all methods that can run here and are not slow, and the sanity lines.
+    imputer : str or Imputer, optional
+        What imputes missing values for all of them, in place of each one's own; see
+        ``IMPUTERS``.
+    classifier : str or Classifier, optional
+        What is scored on the selected features of all of them, likewise; see ``CLASSIFIERS``.
+    protocol : Protocol or mapping, optional
+        Folds, missing channels, tuning and so on; a mapping has the options that differ from the
+        default.
     n_jobs : int, optional
-        Processes, as in joblib: -1 is one per core, which is also the default.
+        Processes, as in joblib: -1 is one per core, which is also the default. Results do not
+        depend on it.
     dask : str or distributed.Client, optional
-        A Dask scheduler's address or a client, in place of processes here.
+        A Dask scheduler's address or a client, in place of processes here. The same as
+        ``with joblib.parallel_config("dask"):``.
     progress : callable, optional
-        Called with a :class:`~idfsmec.progress.Progress` at the start and after each unit, whose
-        ``item`` is then the unit and its outcome.
-    overwrite : bool
-        Whether results of another table of the same name may be replaced.
-    channel_counts : mapping of table name to numbers, optional
-        With how many channels each table is used; by default with all.
+        Called with a :class:`~idfsmec.progress.Progress` at the start and after each task.
+    overwrite : bool, default=False
+        Whether results of another table that had the same name may be replaced.
+
+    Returns
+    -------
+    Results
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np, pandas as pd
+    >>> from idfsmec import FeatureTable
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1], 40)
+    >>> X = pd.DataFrame(rng.normal(size=(80, 4)), columns=["F3__a", "F3__b", "O1__a", "O1__b"])
+    >>> X["O1__a"] += 3 * y
+    >>> table = FeatureTable(X, pd.Series(y), pd.Series(np.arange(80) // 4))
+    >>> protocol = {"rates": [0.0, 0.5], "n_splits": 4, "ks": [1, 2]}
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     results = accuracy(table, out, methods=["IDFS-MEC"], protocol=protocol, n_jobs=1)
+    >>> results.mean_scores().round(1)
+    rate                        0.0  0.5
+    table pattern method
+    table random  IDFS-MEC      0.9  0.7
+    """
+    return run_experiment(
+        "accuracy",
+        tables,
+        out,
+        with_parts(find_methods(methods), imputer, classifier),
+        protocol_from(protocol, Protocol()),
+        n_jobs=n_jobs,
+        dask=dask,
+        progress=progress,
+        overwrite=overwrite,
+    )
+
+
+def imputation(
+    tables: Tables,
+    out: str | Path,
+    *,
+    methods: Iterable[str | Method] | None = None,
+    imputers: Iterable[str | Imputer] | None = None,
+    classifier: str | Classifier | None = None,
+    protocol: Protocol | Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+    dask: Any = None,
+    progress: Listener | None = None,
+    overwrite: bool = False,
+) -> Results:
+    """Compare imputers: a few methods with every imputer, at 0 to 70 % missing channels.
+
+    Parameters are those of :func:`accuracy`. By default the proposed method, the best baseline
+    (:func:`best_baseline`: by training subjects alone, at 30 % missing) and all features are
+    compared with all of ``IMPUTERS`` that are possible: splines on the scalp need to know where
+    channels are. The column ``imputer`` of the scores says which one it was.
     """
     named = name_tables(tables)
-    n_processes = count_jobs(n_jobs)
-    _check_tables(named, protocol)
-    placed = [one.filling for one in methods if one.filling.needs_positions]
-    placing = bool(placed) or "region" in protocol.patterns
-    arrays = {name: TableArrays.of(name, table, placing) for name, table in named.items()}
-    for one, table in itertools.product(placed, arrays.values()):
-        _check_positions(one, table)
-    units = list(plan_folds(list(arrays.values()), methods, protocol, channel_counts))
-    with opened(out, experiment, named, overwrite) as store:
-        store.add_meta("protocols", {experiment: asdict(protocol)})
-        _keep_methods(store, methods)
-        store.set_plan(experiment, units)
-        do_units(store, experiment, units, arrays, n_processes, dask, progress)
-        here = n_processes if dask is None else 1
-        _rank_tables(store, methods, arrays, protocol.harmonize, here, progress)
-    return Results.read(out)
+    planned = protocol_from(protocol, Protocol(rates=IMPUTATION_RATES))
+    wanted = [IMPUTERS.find(imputer) for imputer in (IMPUTERS if imputers is None else imputers)]
+    if imputers is None and any(imputer.needs_positions for imputer in wanted):
+        arrays = table_arrays(named, [], positions=True).values()
+        placed = all(table.has_positions for table in arrays)
+        wanted = [imputer for imputer in wanted if placed or not imputer.needs_positions]
+    compared = with_parts(find_methods(methods), None, classifier)
+    if methods is None:
+        baseline = best_baseline(named, compared, planned, n_jobs=n_jobs, progress=progress)
+        lines = [m for m in compared if m.all_features and not m.classifying.takes_missing]
+        few = [proposed_method(compared), baseline, *lines[:1]]
+        compared = [method for method in few if method is not None]
+    return run_experiment(
+        "imputation",
+        named,
+        out,
+        [replace(method, imputer=imputer) for method in compared for imputer in wanted],
+        planned,
+        n_jobs=n_jobs,
+        dask=dask,
+        progress=progress,
+        overwrite=overwrite,
+    )
+
+
+def cost(
+    tables: Tables,
+    out: str | Path,
+    *,
+    methods: Iterable[str | Method] | None = None,
+    channel_counts: Sequence[int] | None = None,
+    protocol: Protocol | Mapping[str, Any] | None = None,
+    progress: Listener | None = None,
+    overwrite: bool = False,
+) -> Results:
+    """Measure the seconds of a selection, per method and number of channels.
+
+    One task runs after the other in this process, with one thread, each method with its
+    default parameters. Parameters are those of :func:`accuracy`, and ``channel_counts``: by
+    default 3, 19, 64 and 128 as far as a table has more, and all its channels. Channels are
+    taken evenly over the table; the column ``n_channels`` of the scores says how many.
+    """
+    named = name_tables(tables)
+    fewest = min(most_splits(table.y, table.subjects) for table in named.values())
+    usual = Protocol(rates=(0.3,), n_splits=max(2, min(5, fewest)), ks=(50,))
+    compared = [family for family in COMPARED if family != "sanity"]
+    counts = {}
+    for name, table in named.items():
+        every = len(table.channels)
+        counts[name] = list(channel_counts or [*(c for c in CHANNEL_COUNTS if c < every), every])
+        for count in counts[name]:
+            if not 1 <= count <= every:
+                raise InputError(f"table {name} has {every} channels, not {count}")
+    return run_experiment(
+        "cost",
+        named,
+        out,
+        [replace(one, settings=({},)) for one in find_methods(methods, families=compared)],
+        protocol_from(protocol, usual).with_changes(tuning="time"),
+        n_jobs=1,
+        progress=progress,
+        overwrite=overwrite,
+        channel_counts=counts,
+    )
 
 
 def resampling(
@@ -119,7 +249,7 @@ def resampling(
     progress: Listener | None = None,
     overwrite: bool = False,
 ) -> Results:
-    """Ask random halves of the subjects whether they find the same features and channels.
+    """Test whether random halves of the subjects give the same features and channels.
 
     A method, with the setting that tuning picked most often, runs on both halves of
     ``n_resamples / 2`` random splits of the subjects. Nothing is predicted. Where the accuracy of
@@ -162,28 +292,69 @@ def resampling(
     ranking = proposed_method() if method is None else METHODS.find(method)
     if ranking is None:
         raise InputError("no method of the family 'proposed' is registered; name one with method")
-    placing = ranking.filling.needs_positions
-    arrays = {name: TableArrays.of(name, table, placing) for name, table in named.items()}
+    arrays = table_arrays(named, [ranking.imputing])
     # Processes share the tables, or the halves of a single large one.
     size = sum(table.X.size for table in arrays.values()) * n_resamples
     sharing = n_processes if len(arrays) == 1 and size > _WORTH_PROCESSES else 1
     with opened(out, RESAMPLING_EXPERIMENT, named, overwrite) as store:
         scores = Results.of(store).scores
+        protocols = store.get_meta("protocols") or {}
+        harmonized = bool((protocols.get("accuracy") or {}).get("harmonize"))
         _keep_methods(store, [ranking])
-        units = [
+        tasks = [
             plan_ranking(
                 table,
                 ranking,
                 picked_setting(scores, name, ranking.name),
-                was_harmonized(store.get_meta("protocols") or {}),
+                harmonized,
                 sharing,
                 n_resamples=n_resamples,
                 seed=seed,
             )
             for name, table in arrays.items()
         ]
-        store.set_plan(RESAMPLING_EXPERIMENT, units, keep=True)
-        do_units(store, RESAMPLING_EXPERIMENT, units, arrays, n_processes, None, progress)
+        store.set_plan(RESAMPLING_EXPERIMENT, tasks, keep=True)
+        do_tasks(store, RESAMPLING_EXPERIMENT, tasks, arrays, n_processes, None, progress)
+    return Results.read(out)
+
+
+def run_experiment(
+    experiment: str,
+    tables: Tables,
+    out: str | Path,
+    methods: Sequence[Method],
+    protocol: Protocol,
+    *,
+    n_jobs: int | None = None,
+    dask: Any = None,
+    progress: Listener | None = None,
+    overwrite: bool = False,
+    channel_counts: Mapping[str, Sequence[int]] | None = None,
+) -> Results:
+    """Run an experiment, or what is left of it, and return all results of the folder.
+
+    Parameters
+    ----------
+    experiment : str
+        Name under which the tasks are kept together.
+    tables, out, protocol, n_jobs, dask, progress, overwrite
+        As in :func:`accuracy`; the ``item`` of progress is a task and its outcome.
+    methods : sequence of Method
+    channel_counts : mapping of table name to numbers, optional
+        With how many channels each table is used; by default with all.
+    """
+    named = name_tables(tables)
+    n_processes = count_jobs(n_jobs)
+    check_tables(named, protocol)
+    imputers = [method.imputing for method in methods if not method.is_whole]
+    arrays = table_arrays(named, imputers, positions="region" in protocol.patterns)
+    tasks = list(plan_folds(list(arrays.values()), methods, protocol, channel_counts))
+    with opened(out, experiment, named, overwrite) as store:
+        store.add_meta("protocols", {experiment: asdict(protocol)})
+        _keep_methods(store, methods)
+        store.set_plan(experiment, tasks)
+        do_tasks(store, experiment, tasks, arrays, n_processes, dask, progress)
+        _rank_tables(store, methods, arrays, protocol.harmonize, n_processes, progress)
     return Results.read(out)
 
 
@@ -196,7 +367,7 @@ def opened(
     with Store(out) as store:
         known = store.tables()
         store.add_tables(
-            [_stored(name, table, known.get(name)) for name, table in tables.items()],
+            [stored_table(name, table, known.get(name)) for name, table in tables.items()],
             overwrite=overwrite,
         )
         store.set_meta("environment", _environment())
@@ -213,35 +384,33 @@ def opened(
             write_files(Results.of(store))
 
 
-def do_units(
+def do_tasks(
     store: Store,
     experiment: str,
-    units: Sequence[Unit],
+    tasks: Sequence[Task],
     arrays: Mapping[str, TableArrays],
     n_jobs: int,
     dask: Any,
     progress: Listener | None,
 ) -> None:
-    """Do the units that the store does not have, once each, and write them down."""
+    """Do the tasks that the store does not have, once each, and write them down."""
     done = store.done_keys()
-    todo = {unit.key: unit for unit in units if unit.key not in done}
+    todo = in_order({task.key: task for task in tasks if task.key not in done}.values())
     if not todo:
         return
-    paces = (store.get_meta("paces") or {}).get(experiment, {})
-    guesses = guess_seconds(todo.values(), arrays, None if progress is not None else 1.0)
-    ordered = in_order(todo.values(), paces, guesses)
-    watch = Stopwatch(Plan.of(ordered, n_jobs if dask is None else 0, paces, guesses))
     if progress is not None:
-        progress(Progress(experiment, 0, len(todo), plan=watch.plan))
-    try:
-        for n_done, outcome in enumerate(execute(ordered, arrays, n_jobs, dask), 1):
-            unit = todo[outcome.key]
-            store.add(unit, outcome)
-            watch.add(unit, outcome)
-            if progress is not None:
-                progress(Progress(experiment, n_done, len(todo), (unit, outcome), watch.plan))
-    finally:
-        store.add_meta("paces", {experiment: watch.paces(paces)})
+        counts = Counter(task.method.name for task in todo)
+        progress(Progress(experiment, 0, len(todo), plan=dict(counts)))
+    outcomes = run_tasks(partial(run_task, tables=arrays), todo, n_jobs=n_jobs, dask=dask)
+    for n_done, (place, outcome) in enumerate(outcomes, 1):
+        store.add(todo[place], outcome)
+        if progress is not None:
+            progress(Progress(experiment, n_done, len(todo), (todo[place], outcome)))
+
+
+def in_order(tasks: Iterable[Task]) -> list[Task]:
+    """Sort tasks: one missing rate after the other, and at each of them slow methods last."""
+    return sorted(tasks, key=lambda task: (getattr(task, "rate", 0.0), task.method.slow))
 
 
 def _rank_tables(
@@ -257,53 +426,29 @@ def _rank_tables(
     Here, also where a cluster has done the folds: sending the tables again takes longer.
     """
     method = proposed_method(methods)
-    if method is None:
+    if method is None or method.is_whole:
         return
     scores = Results.of(store).scores
     _keep_methods(store, [method])
-    units = [
+    tasks = [
         plan_ranking(table, method, picked_setting(scores, name, method.name), harmonize)
         for name, table in arrays.items()
     ]
-    store.set_plan(RANKING_EXPERIMENT, units, keep=True)
-    do_units(store, RANKING_EXPERIMENT, units, arrays, n_jobs, None, progress)
-
-
-def _check_positions(filler: Filler, table: TableArrays) -> None:
-    if not table.has_positions:
-        raise InputError(
-            f"table {table.name}: the filler {filler.name!r} needs to know where channels are on "
-            f"the head, and none of {', '.join(table.channels[:3])} ... is known; name a montage "
-            "in the table, or choose another filler",
-            argument="filler",
-        )
+    store.set_plan(RANKING_EXPERIMENT, tasks, keep=True)
+    do_tasks(store, RANKING_EXPERIMENT, tasks, arrays, n_jobs, None, progress)
 
 
 def _keep_methods(store: Store, methods: Sequence[Method]) -> None:
     store.add_meta(
         "methods",
         {
-            one.name: {
-                "family": one.family,
-                "label": one.label,
-                "classifier": one.classifying.name,
+            method.name: {
+                "family": method.family,
+                "label": method.label,
+                "classifier": "its own" if method.is_whole else method.classifying.name,
             }
-            for one in methods
+            for method in methods
         },
-    )
-
-
-def _stored(name: str, table: FeatureTable, known: StoredTable | None) -> StoredTable:
-    """Describe a table, unless the store has it."""
-    digest = table_digest(table)
-    if known is not None and known.digest == digest and has_site_chance(table, known.chance):
-        return known
-    return StoredTable(
-        name,
-        digest,
-        tuple(map(str, table.X.columns)),
-        describe_table(table),
-        table_chance(table),
     )
 
 
@@ -328,17 +473,62 @@ def _environment() -> dict[str, Any]:
     }
 
 
-def _check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> None:
-    """Refuse before the first unit what would make all units fail."""
-    for name, table in tables.items():
+def best_baseline(
+    tables: Tables,
+    methods: Iterable[Method],
+    protocol: Protocol,
+    *,
+    n_jobs: int | None = None,
+    progress: Listener | None = None,
+) -> Method | None:
+    """Find the baseline that does best on inner folds of training subjects.
+
+    Each method that selects and is not proposed is tuned on the training subjects of the first
+    fold, with 30 % of the channels missing; the best mean over the tables of what tuning reaches
+    on its inner folds wins. No subject of that fold's test takes part.
+
+    Parameters
+    ----------
+    tables : FeatureTable or mapping of name to FeatureTable
+    methods : iterable of Method
+    protocol : Protocol
+        Folds, missing channels and tuning.
+    n_jobs : int, optional
+        Processes, as in joblib; by default one per core.
+    progress : callable, optional
+
+    Returns
+    -------
+    Method or None
+        None if there is no baseline.
+    """
+    selects = [m for m in methods if not (m.family == "proposed" or m.all_features or m.is_whole)]
+    if len(selects) < 2:
+        return selects[0] if selects else None
+    arrays = table_arrays(name_tables(tables), [method.imputing for method in selects])
+    work = [(name, method.resolve()) for name in arrays for method in selects]
+    scores = np.full(len(work), np.nan)
+    scoring = partial(_tuned_score, tables=arrays, protocol=protocol)
+    jobs = run_tasks(scoring, work, n_jobs=count_jobs(n_jobs))
+    for n_done, (place, score) in enumerate(jobs, 1):
+        scores[place] = score
+        if progress is not None:
+            progress(Progress("baselines", n_done, len(work)))
+    means = scores.reshape(len(arrays), len(selects)).mean(axis=0)
+    return selects[int(np.argmax(np.nan_to_num(means, nan=-np.inf)))]
+
+
+def _tuned_score(
+    work: tuple[str, Method], tables: Mapping[str, TableArrays], protocol: Protocol
+) -> float:
+    """Return what tuning reaches on the inner folds; NaN for a method that fails."""
+    name, method = work
+    seed, pattern = protocol.seeds[0], protocol.patterns[0]
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # given again, and kept, when the method is evaluated
         try:
-            if table.y.nunique() < 2:
-                raise InputError(f"all samples have the label {table.y.iloc[0]!r}")
-            how = protocol.folds, protocol.n_splits
-            make_folds(table.y, table.subjects, *how, sites=table.sites)
-            if protocol.harmonize:
-                check_sites(table)
-            if "region" in protocol.patterns:
-                simulate_missing(table, 0.1, "region", 0)
-        except InputError as error:
-            raise InputError(f"table {name}: {error}", argument=error.argument) from None
+            fold = load_fold(tables[name], protocol, pattern, BASELINE_RATE, seed, 0, True)
+            pipeline = method_pipeline(method, protocol, derive_seed("rival", seed, method.name))
+            return pipeline.tune(fold).best.mean
+        except Exception:
+            return float("nan")

@@ -1,4 +1,4 @@
-"""The store: finished units in SQLite, one transaction each, written by one process."""
+"""The store: finished tasks in SQLite, one transaction each, written by one process."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from idfsmec._locks import is_of_the_disk, naming_disk, take_lock
 from idfsmec.errors import InputError
-from idfsmec.evaluation.unit_result import UnitResult
 
 if TYPE_CHECKING:  # who reads results needs none of what computes them
-    from idfsmec.evaluation.units import Unit, UnitOutcome
+    from idfsmec.evaluation.tasks import Task, TaskOutcome
 
-FORMAT = 2
+FORMAT = 3
 # In one transaction: a process killed in between must not leave a store without its format.
 _SCHEMA = """
 BEGIN IMMEDIATE;
@@ -29,15 +28,15 @@ CREATE TABLE tables (
     name TEXT PRIMARY KEY, digest TEXT NOT NULL, columns TEXT NOT NULL, about TEXT NOT NULL,
     chance TEXT NOT NULL);
 CREATE TABLE done (
-    key TEXT PRIMARY KEY, unit TEXT NOT NULL, rows TEXT NOT NULL, seconds TEXT NOT NULL,
+    key TEXT PRIMARY KEY, task TEXT NOT NULL, rows TEXT NOT NULL, seconds TEXT NOT NULL,
     rankings TEXT NOT NULL, notes TEXT NOT NULL, found TEXT NOT NULL, finished TEXT NOT NULL);
 CREATE TABLE failed (
-    key TEXT PRIMARY KEY, unit TEXT NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL,
+    key TEXT PRIMARY KEY, task TEXT NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL,
     finished TEXT NOT NULL);
 CREATE TABLE plan (
-    experiment TEXT NOT NULL, position INTEGER NOT NULL, key TEXT NOT NULL, unit TEXT NOT NULL,
+    experiment TEXT NOT NULL, position INTEGER NOT NULL, key TEXT NOT NULL, task TEXT NOT NULL,
     table_name TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (experiment, position));
-INSERT INTO meta VALUES ('format', '2');
+INSERT INTO meta VALUES ('format', '3');
 COMMIT;
 """
 
@@ -53,20 +52,35 @@ class StoredTable:
     chance: dict[str, Any] = field(repr=False)
 
 
+@dataclass
+class TaskResult:
+    """What a task gives: a row per k (and setting), its order of features, timings apart.
+
+    ``rankings`` holds column indices, best first, cut at the largest k; a row's ``order`` says
+    which of them it is scored with. ``found`` is what tasks without scores give.
+    """
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    rankings: list[list[int]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    found: dict[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Planned:
-    """A unit that is planned and done."""
+    """A task that is planned and done."""
 
     experiment: str
-    unit: dict[str, Any]
+    task: dict[str, Any]
     table: StoredTable = field(repr=False)
-    result: UnitResult = field(repr=False)
+    result: TaskResult = field(repr=False)
 
 
 class Store:
-    """Results of units, kept through anything that may end a run.
+    """Results of tasks, kept through anything that may end a run.
 
-    A unit is either in ``done`` with all its rows or it is not; what a killed process had in
+    A task is either in ``done`` with all its rows or it is not; what a killed process had in
     hand is simply not there. Failures are kept apart and never count as done.
 
     Parameters
@@ -179,22 +193,22 @@ class Store:
             for name, digest, columns, *rest in found
         }
 
-    def set_plan(self, experiment: str, units: Sequence[Unit], *, keep: bool = False) -> None:
-        """Say which units an experiment consists of now; results of others stay in the store.
+    def set_plan(self, experiment: str, tasks: Sequence[Task], *, keep: bool = False) -> None:
+        """Say which tasks an experiment consists of now; results of others stay in the store.
 
-        With ``keep``, units of tables that none of these is about stay in the plan.
+        With ``keep``, tasks of tables that none of these is about stay in the plan.
         """
         with self._transaction():
-            names = {unit.table for unit in units}
+            names = {task.table for task in tasks}
             planned = self._db.execute(
-                "SELECT key, unit, table_name, digest FROM plan WHERE experiment = ? "
+                "SELECT key, task, table_name, digest FROM plan WHERE experiment = ? "
                 "ORDER BY position",
                 [experiment],
             )
             rows = [row for row in planned if keep and row[2] not in names]
             rows += [
-                (unit.key, json.dumps(unit.coordinates()), unit.table, unit.digest)
-                for unit in units
+                (task.key, json.dumps(task.coordinates()), task.table, task.digest)
+                for task in tasks
             ]
             self._db.execute("DELETE FROM plan WHERE experiment = ?", [experiment])
             self._db.executemany(
@@ -203,53 +217,53 @@ class Store:
             )
 
     def done_keys(self) -> set[str]:
-        """Keys of all finished units."""
+        """Keys of all finished tasks."""
         return {key for (key,) in self._db.execute("SELECT key FROM done")}
 
-    def add(self, unit: Unit, outcome: UnitOutcome) -> None:
-        """Write what came of a unit, in one transaction."""
-        name, now = json.dumps(unit.coordinates()), datetime.now(UTC).isoformat()
+    def add(self, task: Task, outcome: TaskOutcome) -> None:
+        """Write what came of a task, in one transaction."""
+        name, now = json.dumps(task.coordinates()), datetime.now(UTC).isoformat()
         with self._transaction():
             if outcome.result is None:
                 self._db.execute(
                     "INSERT INTO failed VALUES (?, ?, ?, 1, ?) ON CONFLICT (key) DO UPDATE "
                     "SET error = excluded.error, finished = excluded.finished, "
                     "attempts = attempts + 1",
-                    [unit.key, name, outcome.error, now],
+                    [task.key, name, outcome.error, now],
                 )
                 return
             result = outcome.result
             parts = (result.rows, result.seconds, result.rankings, result.notes, result.found)
             self._db.execute(
                 "INSERT OR REPLACE INTO done VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [unit.key, name, *map(_pack, parts), now],
+                [task.key, name, *map(_pack, parts), now],
             )
-            self._db.execute("DELETE FROM failed WHERE key = ?", [unit.key])
+            self._db.execute("DELETE FROM failed WHERE key = ?", [task.key])
 
     def planned(self, experiment: str | None = None) -> list[Planned]:
-        """Give all units that are planned and done, in the order of their plans."""
+        """Give all tasks that are planned and done, in the order of their plans."""
         tables = self.tables()
         found = self._db.execute(
-            "SELECT plan.experiment, plan.unit, plan.table_name, rows, seconds, rankings, notes, "
+            "SELECT plan.experiment, plan.task, plan.table_name, rows, seconds, rankings, notes, "
             "found FROM plan JOIN done USING (key) JOIN tables ON tables.name = plan.table_name "
             "AND tables.digest = plan.digest WHERE ? IS NULL OR experiment = ? "
             "ORDER BY experiment, position",
             [experiment, experiment],
         )
         return [
-            Planned(name, json.loads(unit), tables[table], UnitResult(*map(json.loads, parts)))
-            for name, unit, table, *parts in found
+            Planned(name, json.loads(task), tables[table], TaskResult(*map(json.loads, parts)))
+            for name, task, table, *parts in found
         ]
 
     def failures(self) -> list[dict[str, Any]]:
-        """Give the planned units whose last attempt failed, with the text of the traceback."""
+        """Give the planned tasks whose last attempt failed, with the text of the traceback."""
         found = self._db.execute(
-            "SELECT experiment, plan.unit, error, attempts FROM plan JOIN failed USING (key) "
+            "SELECT experiment, plan.task, error, attempts FROM plan JOIN failed USING (key) "
             "ORDER BY experiment, position"
         )
         return [
-            {"experiment": name, **json.loads(unit), "attempts": attempts, "traceback": error}
-            for name, unit, error, attempts in found
+            {"experiment": name, **json.loads(task), "attempts": attempts, "traceback": error}
+            for name, task, error, attempts in found
         ]
 
     def get_meta(self, name: str) -> Any:
@@ -262,7 +276,7 @@ class Store:
         self.set_meta(name, {**(self.get_meta(name) or {}), **new})
 
     def set_meta(self, name: str, value: Any) -> None:
-        """Keep something that is no unit, such as the protocol."""
+        """Keep something that is no task, such as the protocol."""
         with self._transaction():
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [name, _pack(value)])
 

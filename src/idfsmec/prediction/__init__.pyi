@@ -1,22 +1,44 @@
 from .classifier import IDFSMECClassifier
 from .harmonizer import SiteHarmonizer
 from .imputer import ChannelImputer
+from .methods import (
+    CLASSIFIERS,
+    IMPUTERS,
+    METHODS,
+    Classifier,
+    Imputer,
+    Method,
+    find_methods,
+    register_classifier,
+    register_imputer,
+    register_method,
+)
 from .model import TRUSTED_TYPES, Model, fit_model, load_model, save_model
 from .regressor import IDFSMECRegressor
 from .subjects import Predictions, SubjectPrediction, extract_subjects, predict_subjects
 
 __all__ = [
+    "CLASSIFIERS",
+    "IMPUTERS",
+    "METHODS",
     "ChannelImputer",
+    "Classifier",
     "IDFSMECClassifier",
     "IDFSMECRegressor",
+    "Imputer",
+    "Method",
     "Model",
     "Predictions",
     "SiteHarmonizer",
     "SubjectPrediction",
     "TRUSTED_TYPES",
     "extract_subjects",
+    "find_methods",
     "fit_model",
     "load_model",
     "predict_subjects",
+    "register_classifier",
+    "register_imputer",
+    "register_method",
     "save_model",
 ]

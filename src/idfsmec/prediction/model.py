@@ -49,11 +49,15 @@ TRUSTED_TYPES = (
     "idfsmec.prediction.imputer.ChannelImputer",
     "idfsmec.prediction.imputer.FactorModel",
     "idfsmec.prediction.imputer.ScalpSplines",
-    "idfsmec.prediction.method.FittedMethod",
-    "idfsmec.prediction.method.GapMarks",
+    "idfsmec.prediction.pipeline.Boosting",
+    "idfsmec.prediction.pipeline.FittedMethod",
+    "idfsmec.prediction.pipeline.MissingMarks",
+    "idfsmec.prediction.pipeline.RidgeByCost",
     "idfsmec.solver.scaling.Scaling",
     "numpy.dtype",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.feature_selection._univariate_selection.chi2",
+    "sklearn.feature_selection._univariate_selection.f_classif",
 )
 _ABOUT = "idfsmec.json"
 _MOST_BYTES = 2**31  # unpacked; no model is as large

@@ -509,7 +509,7 @@ def missing_share(results: Results, table: str) -> float:
 
 def dead_channels(results: Results, table: str) -> list[str]:
     """Return channels observed in one group or none, which cannot separate groups."""
-    by_class = results.tables[table].get("gaps_by_class") or []
+    by_class = results.tables[table].get("missing_by_class") or []
     return [str(row["channel"]) for row in by_class if row["dead"]]
 
 
@@ -525,7 +525,7 @@ def associated_missingness(results: Results, table: str) -> list[dict[str, Any]]
             "p_holm": float(row["p_holm"]),
             "dead": bool(row["dead"]),
         }
-        for row in about.get("gaps_by_class") or []
+        for row in about.get("missing_by_class") or []
         if row["p_holm"] < ALPHA or row["dead"]
     ]
     return sorted(rows, key=lambda row: (row["p_holm"], row["channel"]))

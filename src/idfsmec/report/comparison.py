@@ -513,7 +513,7 @@ def summarise_sites(results: Results, table: str) -> dict[str, Any] | None:
     main, measured = proposed_method(results), rows["method"].unique()
     method = str(main if main in measured else measured[0])
     own = lowest_rate(rows[rows["method"] == method])
-    own = own[own["filler"] == own["filler"].iloc[0]]
+    own = own[own["imputer"] == own["imputer"].iloc[0]]
     label = label_of(method, results.methods)
     return {
         "method": label,

@@ -42,7 +42,7 @@ from idfsmec.report.style import (
 from idfsmec.report.text import EXCLUDES_ZERO, INCLUDES_ZERO, listing, metric_name, percent, points
 
 #: The experiment and its column, as evaluation calls them.
-_EXPERIMENT, _IMPUTER = "filling", "filler"
+_EXPERIMENT, _IMPUTER = "imputation", "imputer"
 
 
 def imputation_loss(scores: pd.DataFrame, metric: str = "balanced_accuracy") -> pd.DataFrame:

@@ -25,7 +25,7 @@ def known_methods(methods: Methods | None) -> Methods:
     """Return families and labels as given, or those of the registry."""
     if methods is not None:
         return methods
-    from idfsmec.evaluation import METHODS  # imports scikit-learn, which a report does not need
+    from idfsmec.prediction import METHODS  # imports scikit-learn, which a report does not need
 
     return {
         name: {"family": method.family, "label": method.label} for name, method in METHODS.items()

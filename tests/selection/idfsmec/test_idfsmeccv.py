@@ -21,7 +21,8 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec import IDFSMEC, IDFSMECCV
-from idfsmec.evaluation import Protocol, find_methods
+from idfsmec.evaluation import Protocol
+from idfsmec.prediction import find_methods
 from idfsmec.selection.tuning import MARGIN, PAIR_MARGIN
 from tests.conftest import make_channels
 

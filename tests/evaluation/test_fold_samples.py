@@ -3,20 +3,20 @@ import pytest
 from sklearn.impute import KNNImputer
 
 from idfsmec._random import derive_seed
-from idfsmec._remembered import is_fixed
-from idfsmec.evaluation import FILLERS, Filler, Protocol, fold_data, make_folds
-from idfsmec.evaluation.fold_data import load_fold
-from idfsmec.evaluation.tables import TableArrays, table_digest
+from idfsmec.evaluation import Protocol, make_folds, tasks
+from idfsmec.evaluation.tables import table_digest
+from idfsmec.evaluation.tasks import load_fold
 from idfsmec.missing import simulate_missing
+from idfsmec.prediction import IMPUTERS, Imputer
 from idfsmec.table import FeatureTable
 
-from .cohorts import make_cohort
+from .cohorts import make_arrays, make_cohort
 
-MEAN = FILLERS["mean"]
+MEAN = IMPUTERS["mean"]
 
 
 def load(table, protocol=None, rate=0.3, pattern="random", seed=0, fold=0):
-    arrays = TableArrays.of("t", table)
+    arrays = make_arrays(table)
     return load_fold(arrays, protocol or Protocol(n_splits=4), pattern, rate, seed, fold, True)
 
 
@@ -38,16 +38,17 @@ def perturbed(table, rows, what, seed=1):
 
 @pytest.mark.parametrize("pattern", ["random", "recording", "burst", "uneven"])
 def test_both_sides_of_a_fold_miss_the_asked_share(pattern):
-    data = load(make_cohort(n_subjects=40, n_channels=8), pattern=pattern)
+    data = load(make_cohort(n_subjects=40, n_channels=8), pattern=pattern).prepare()
     assert np.isnan(data.selecting).mean() == pytest.approx(0.3, abs=0.02)
     assert np.isnan(data.test).mean() == pytest.approx(0.3, abs=0.02)
 
 
 def test_observed_training_values_have_mean_0_and_variance_1_and_gaps_are_filled_with_0():
-    data = load(make_cohort())
+    fold = load(make_cohort())
+    data = fold.prepare()
     assert np.nanmean(data.selecting, axis=0) == pytest.approx(np.zeros(12), abs=1e-12)
     assert np.nanstd(data.selecting, axis=0) == pytest.approx(np.ones(12))
-    filled = data.filled(MEAN)
+    filled = fold.prepare(MEAN)
     assert (filled.selecting[np.isnan(data.selecting)] == 0).all()
     assert (filled.test[np.isnan(data.test)] == 0).all()
     assert filled.train is filled.selecting  # the work is done once
@@ -60,7 +61,7 @@ def test_nothing_held_out_reaches_what_selectors_see(what, pattern, monkeypatch)
     splits = make_folds(table.y, table.subjects, n_splits=4)
     # Stratified folds know all labels: hold them, so that only what is held out differs.
     monkeypatch.setattr(
-        fold_data,
+        tasks,
         "make_folds",
         lambda y, *rest, **more: splits if len(y) == len(table) else make_folds(y, *rest, **more),
     )
@@ -69,22 +70,21 @@ def test_nothing_held_out_reaches_what_selectors_see(what, pattern, monkeypatch)
     if what == "labels":
         assert (before.y_test != after.y_test).any()
     else:
-        assert not np.array_equal(before.test, after.test, equal_nan=True)
+        assert not np.array_equal(before.prepare().test, after.prepare().test, equal_nan=True)
     for one, other in zip([before, *before.inner], [after, *after.inner], strict=True):
-        assert np.array_equal(one.selecting, other.selecting, equal_nan=True)
-        assert np.array_equal(one.train, other.train, equal_nan=True)
-        for filler in (MEAN, Filler("nearest", KNNImputer())):
-            assert np.array_equal(one.filled(filler).selecting, other.filled(filler).selecting)
-            assert np.array_equal(one.filled(filler).train, other.filled(filler).train)
+        for imputer in (None, MEAN, Imputer("nearest", KNNImputer())):
+            sides = one.prepare(imputer), other.prepare(imputer)
+            assert np.array_equal(sides[0].selecting, sides[1].selecting, equal_nan=True)
+            assert np.array_equal(sides[0].train, sides[1].train, equal_nan=True)
         assert np.array_equal(one.y_train, other.y_train)
     for one, other in zip(before.inner, after.inner, strict=True):
-        assert np.array_equal(one.test, other.test, equal_nan=True)
+        assert np.array_equal(one.prepare().test, other.prepare().test, equal_nan=True)
         assert np.array_equal(one.y_test, other.y_test)
 
 
 def test_gaps_for_the_selection_leave_the_classifier_complete_data():
     table = make_cohort()
-    data = load(table, Protocol(n_splits=4, gaps="selection"), rate=0.5)
+    data = load(table, Protocol(n_splits=4, missing_in="selection"), rate=0.5).prepare()
     assert np.isnan(data.selecting).mean() == pytest.approx(0.5, abs=0.02)
     assert not np.isnan(data.train).any()
     assert not np.isnan(data.test).any()
@@ -97,18 +97,16 @@ def test_gaps_for_the_selection_leave_the_classifier_complete_data():
 
 def test_nobody_can_change_the_samples_that_methods_share():
     data = load(make_cohort())
-    for samples in (data, data.filled(MEAN)):
-        for array in (samples.selecting, samples.train, samples.test):
-            assert is_fixed(array)
-            assert array.flags.owndata
+    for prepared in (data.prepare(), data.prepare(MEAN)):
+        assert not any(side.flags.writeable for side in prepared)
 
 
 def test_inner_folds_split_the_training_samples_and_keep_their_gaps():
     data = load(make_cohort())
     assert len(data.inner) == Protocol().n_inner_splits
     assert sum(part.y_test.size for part in data.inner) == data.y_train.size
-    n_missing = sum(np.isnan(part.test).sum() for part in data.inner)
-    assert n_missing == np.isnan(data.selecting).sum()
+    n_missing = sum(np.isnan(part.prepare().test).sum() for part in data.inner)
+    assert n_missing == np.isnan(data.prepare().selecting).sum()
 
 
 def test_a_column_that_never_changes_in_training_carries_nothing_into_the_test():
@@ -118,7 +116,7 @@ def test_a_column_that_never_changes_in_training_carries_nothing_into_the_test()
     X.iloc[train, 0] = 7.1
     X.iloc[train, 1] = np.nan
     data = load(FeatureTable(X, table.y, table.subjects), rate=0.0)
-    filled = data.filled(MEAN)
+    filled = data.prepare(MEAN)
     assert (filled.train[:, :2] == 0).all()
     assert (filled.test[:, :2] == 0).all()
 
@@ -126,7 +124,8 @@ def test_a_column_that_never_changes_in_training_carries_nothing_into_the_test()
 def test_gaps_of_a_rate_are_the_same_for_all_methods_and_differ_between_folds_and_seeds():
     table = make_cohort()
     again = load(FeatureTable(table.X, table.y, table.subjects))
-    assert np.array_equal(load(table).selecting, again.selecting, equal_nan=True)
+    first = load(table).prepare().selecting
+    assert np.array_equal(first, again.prepare().selecting, equal_nan=True)
     seeds = {derive_seed("gaps", "random", 0.3, seed, fold) for seed in (0, 1) for fold in (0, 1)}
     assert len(seeds) == 4
 

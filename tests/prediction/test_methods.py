@@ -9,30 +9,37 @@ import pytest
 from numpy.testing import assert_allclose
 from pandas.testing import assert_frame_equal
 from scipy.stats import spearmanr
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import SelectKBest, f_classif
-from sklearn.impute import KNNImputer
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import (
+from idfsmec.evaluation import Protocol, TunedMethod, accuracy, make_folds, train_model
+from idfsmec.prediction import (
     CLASSIFIERS,
-    FILLERS,
+    IMPUTERS,
     METHODS,
     Method,
-    Protocol,
-    accuracy,
     find_methods,
+    load_model,
     methods,
     register_classifier,
-    register_filler,
+    register_imputer,
     register_method,
+    save_model,
 )
-from idfsmec.evaluation.sanity import AnovaF, ColumnOrder, ForestImportance, RandomOrder
+from idfsmec.prediction.sanity import AnovaF, ColumnOrder, ForestImportance, RandomOrder
 from idfsmec.selection import CDLSR, IDFSMEC, MRMR, PSNSGA, RFS, ReliefF
-
-from .cohorts import comparable, make_cohort
+from tests.evaluation.cohorts import comparable, make_cohort
 
 PROTOCOL = Protocol(rates=[0.3], n_splits=3, ks=[2, 4], svm_costs=[0.1], n_inner_splits=2)
 
@@ -40,7 +47,7 @@ PROTOCOL = Protocol(rates=[0.3], n_splits=3, ks=[2, 4], svm_costs=[0.1], n_inner
 @pytest.fixture
 def registries(monkeypatch):
     """What a test registers is gone afterwards."""
-    for registry in (METHODS, FILLERS, CLASSIFIERS):
+    for registry in (METHODS, IMPUTERS, CLASSIFIERS):
         monkeypatch.setattr(registry, "_entries", dict(registry))
 
 
@@ -76,7 +83,7 @@ class TestLookingUp:
             find_methods(["far"])
 
     def test_names_are_known_without_waiting_for_scikit_learn(self):
-        code = "import sys, idfsmec.evaluation.methods as m; m.find_methods(); "
+        code = "import sys, idfsmec.prediction.methods as m; m.find_methods(); "
         code += "print('sklearn' in sys.modules)"
         path = {"PYTHONPATH": ":".join(sys.path)}
         said = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True)
@@ -89,7 +96,7 @@ class TestBuiltIn:
         assert [name for name, one in families.items() if one == "proposed"] == ["IDFS-MEC"]
         assert [name for name, one in families.items() if one == "wrapper"] == ["PS-NSGA"]
         taking = {name for name, one in METHODS.items() if one.family != "ablation"}
-        assert {name for name in taking if METHODS[name].takes_gaps} == {"IDFS-MEC"}
+        assert {name for name in taking if METHODS[name].takes_missing} == {"IDFS-MEC"}
         assert [name for name in taking if METHODS[name].depends_on_k] == ["CD-LSR"]
         assert METHODS["PS-NSGA"].needs == "pymoo"
 
@@ -185,19 +192,14 @@ class TestRegistering:
         assert len(texts) == 2
 
 
-def nearest_neighbour(train, y, test, *, C, n_classes, class_weight, random_state):
-    votes = KNeighborsClassifier(1).fit(train, y).predict(test)
-    return np.eye(n_classes)[votes]
-
-
 class TestParts:
     @pytest.mark.parametrize("n_jobs", [1, 2])
     def test_a_users_filler_and_classifier_run_by_name_in_any_process(
         self, registries, tmp_path, n_jobs
     ):
-        register_filler("nearest", KNNImputer(n_neighbors=3))
-        register_classifier("1-NN", nearest_neighbour, has_cost=False)
-        own = Method("own", AnovaF(), filler="nearest", classifier="1-NN")
+        register_imputer("nearest", KNNImputer(n_neighbors=3))
+        register_classifier("1-NN", KNeighborsClassifier(1))
+        own = Method("own", AnovaF(), imputer="nearest", classifier="1-NN")
         plain = Method("plain", AnovaF())
         results = accuracy(
             make_cohort(), tmp_path, methods=[own, plain], protocol=PROTOCOL, n_jobs=n_jobs
@@ -217,13 +219,13 @@ class TestParts:
                 assert len(self.channels) == X.shape[1]
                 return super().fit(X)
 
-        register_filler("by channel", ChannelMean())
-        results = run(tmp_path, [Method("own", AnovaF(), filler="by channel")])
+        register_imputer("by channel", ChannelMean())
+        results = run(tmp_path, [Method("own", AnovaF(), imputer="by channel")])
         assert len(results.failures) == 0
 
     def test_unknown_parts_are_refused_with_the_choices(self, tmp_path):
-        with pytest.raises(InputError, match="no filler 'magic'; choose from mean"):
-            run(tmp_path, [Method("x", AnovaF(), filler="magic")])
+        with pytest.raises(InputError, match="no imputer 'magic'; choose from mean"):
+            run(tmp_path, [Method("x", AnovaF(), imputer="magic")])
         with pytest.raises(InputError, match="no classifier 'magic'; choose from svm, ridge"):
             run(tmp_path, [Method("x", AnovaF(), classifier="magic")])
 
@@ -250,7 +252,7 @@ def test_sanity_lines_rank_all_features_and_repeat_themselves(selector):
     first = selector.fit(X, y).ranking_
     assert sorted(first) == [1, 2, 3, 4, 5, 6]
     assert (selector.fit(X, y).ranking_ == first).all()
-    assert not Method("s", selector).takes_gaps
+    assert not Method("s", selector).takes_missing
 
 
 @pytest.mark.slow
@@ -333,3 +335,52 @@ def test_a_batch_of_settings_and_inner_folds_ranks_as_fits_one_by_one(tmp_path, 
         found.append(run(tmp_path / kind.__name__, [method], table, rates=[0.4]))
     for one, other in zip(*map(comparable, found), strict=True):
         assert_frame_equal(one, other, check_exact=True)
+
+
+class TestWholeClassifiers:
+    """A Pipeline of the user's own is a method as it is."""
+
+    MINE = make_pipeline(
+        SimpleImputer(), StandardScaler(), SelectKBest(k=3), LogisticRegression(C=0.1)
+    )
+
+    def test_it_takes_part_in_a_benchmark_and_is_scored_as_scikit_learn_scores_it(self, tmp_path):
+        table = make_cohort()
+        results = run(tmp_path, [Method("mine", self.MINE), "ANOVA F"], table, rates=[0.0])
+        assert results.failures.empty
+        own = results.chosen()[results.chosen()["method"] == "mine"]
+        assert set(own["k"]) == {3}
+        train, test = make_folds(table.y, table.subjects, n_splits=3)[1]
+        model = clone(self.MINE).fit(table.X.iloc[train], table.y[train])
+        values = model.decision_function(table.X.iloc[test])
+        assert own["roc_auc"].iloc[1] == roc_auc_score(table.y[test] == "MDD", values)
+
+    def test_it_says_which_columns_it_keeps(self, tmp_path):
+        results = run(tmp_path, [Method("mine", self.MINE)], make_cohort(effect=3.0))
+        for ranking in results.selections["ranking"]:
+            assert {"E1__f1", "E2__f1"} < set(ranking)
+            assert len(ranking) == 3
+
+    def test_a_search_by_folds_of_subjects_is_given_the_subjects(self, tmp_path):
+        grid = {"logisticregression__C": [0.01, 1.0]}
+        search = GridSearchCV(self.MINE, grid, cv=GroupKFold(2))
+        results = run(tmp_path, [Method("search", search)])
+        assert results.failures.empty
+        assert set(results.scores["k"]) == {12}  # a search does not say what it keeps
+
+    def test_it_is_trained_and_kept_by_its_name(self, registries, tmp_path):
+        register_method("mine", self.MINE)
+        table = make_cohort(effect=2.0)
+        model = train_model(table, TunedMethod("mine"), n_splits=2, n_repeats=1)
+        assert model.performance["metrics"]["roc_auc"]["mean"] > 0.8
+        again = load_model(save_model(model, tmp_path / "mine.skops"))
+        expected = clone(self.MINE).fit(table.X, table.y).predict_proba(table.X)
+        assert_allclose(again.estimator.predict_proba(table.X), expected)
+
+    def test_what_cannot_be_is_refused(self):
+        with pytest.raises(InputError, match=r"a whole classifier.*with GridSearchCV"):
+            Method("mine", self.MINE, settings={"k": [1, 2]})
+        silent = Method("silent", make_pipeline(SimpleImputer(), LinearSVC()))
+        table = make_cohort()
+        with pytest.raises(InputError, match=r"no predict_proba.*CalibratedClassifierCV"):
+            TunedMethod(silent).fit(table.X, table.y)

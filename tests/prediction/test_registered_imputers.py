@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.impute import KNNImputer
 
-from idfsmec.evaluation import FILLERS
-from idfsmec.prediction import ChannelImputer
+from idfsmec.prediction import IMPUTERS, ChannelImputer
 from tests.prediction.scalp_maps import smooth_maps
 
 
@@ -15,10 +14,10 @@ def samples():
     return smooth_maps()
 
 
-@pytest.mark.parametrize("name", list(FILLERS))
+@pytest.mark.parametrize("name", list(IMPUTERS))
 def test_observed_values_stay_and_gaps_are_filled_from_training_alone(name, samples):
     X, _, about = samples
-    filler = FILLERS[name].build(*about).fit(X[:40])
+    filler = IMPUTERS[name].build(*about).fit(X[:40])
     filled = filler.transform(X[40:])
     there = ~np.isnan(X[40:])
     assert filled.shape == X[40:].shape
@@ -27,20 +26,20 @@ def test_observed_values_stay_and_gaps_are_filled_from_training_alone(name, samp
     assert_allclose(filler.transform(X[40:42]), filled[:2])  # one sample does not change another
 
 
-@pytest.mark.parametrize("name", ["neighbours", "completion", "scalp"])
+@pytest.mark.parametrize("name", ["neighbours", "factors", "scalp"])
 def test_what_looks_at_other_channels_is_nearer_to_the_truth_than_the_mean(name, samples):
     X, whole, about = samples
     gone = np.isnan(X[40:])
 
     def error(one):
-        filled = FILLERS[one].build(*about).fit(X[:40]).transform(X[40:])
+        filled = IMPUTERS[one].build(*about).fit(X[:40]).transform(X[40:])
         return np.mean((filled - whole[40:])[gone] ** 2)
 
     assert error(name) < 0.9 * error("mean")
 
 
 def test_names_stand_for_what_they_say():
-    assert isinstance(FILLERS["neighbours"].build(), KNNImputer)
-    assert isinstance(FILLERS["completion"].build(), ChannelImputer)
-    assert [name for name, one in FILLERS.items() if one.needs_positions] == ["scalp"]
-    assert [name for name, one in FILLERS.items() if one.marks_gaps] == ["indicators"]
+    assert isinstance(IMPUTERS["neighbours"].build(), KNNImputer)
+    assert isinstance(IMPUTERS["factors"].build(), ChannelImputer)
+    assert [name for name, one in IMPUTERS.items() if one.needs_positions] == ["scalp"]
+    assert [name for name, one in IMPUTERS.items() if one.marks_missing] == ["indicators"]

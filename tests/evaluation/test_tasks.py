@@ -3,20 +3,20 @@ import dataclasses
 import pytest
 from sklearn.impute import KNNImputer
 
-from idfsmec.evaluation import Filler, Method, Protocol, find_methods
-from idfsmec.evaluation.sanity import AnovaF
-from idfsmec.evaluation.tables import TableArrays
-from idfsmec.evaluation.units import plan_folds, run_unit
+from idfsmec.evaluation import Protocol
+from idfsmec.evaluation.tasks import plan_folds, run_task
+from idfsmec.prediction import Imputer, Method, find_methods
+from idfsmec.prediction.sanity import AnovaF
 from idfsmec.selection import IDFSMEC
 
-from .cohorts import make_cohort
+from .cohorts import make_arrays, make_cohort
 
 PROTOCOL = Protocol(rates=[0.3], n_splits=2)
 
 
 @pytest.fixture(scope="module")
 def arrays():
-    return TableArrays.of("t", make_cohort())
+    return make_arrays(make_cohort())
 
 
 def key(table, method=None, fold=0, **changes):
@@ -27,13 +27,13 @@ def key(table, method=None, fold=0, **changes):
 
 def test_a_key_changes_with_all_that_decides_the_result(arrays):
     changed = [
-        key(TableArrays.of("t", make_cohort(seed=1))),
+        key(make_arrays(make_cohort(seed=1))),
         key(arrays, fold=1),
         key(arrays, Method("x", IDFSMEC(), settings=({"lam": 2.0},))),
         key(arrays, Method("x", IDFSMEC(max_iter=5))),
         key(arrays, Method("x", IDFSMEC(), costs=(1.0,))),
         key(arrays, Method("x", IDFSMEC(), classifier="boosting")),
-        key(arrays, Method("x", IDFSMEC(), filler=Filler("nearest", KNNImputer()))),
+        key(arrays, Method("x", IDFSMEC(), imputer=Imputer("nearest", KNNImputer()))),
         key(arrays, Method("x", AnovaF())),
         *(
             key(arrays, **{name: value})
@@ -42,7 +42,7 @@ def test_a_key_changes_with_all_that_decides_the_result(arrays):
                 "rates": [0.4],
                 "seeds": [1],
                 "folds": "sample",
-                "gaps": "selection",
+                "missing_in": "selection",
                 "tuning": "oracle",
                 "n_splits": 5,
                 "n_inner_splits": 4,
@@ -57,7 +57,7 @@ def test_a_key_changes_with_all_that_decides_the_result(arrays):
 
 def test_a_key_changes_with_the_version_of_the_package(arrays, monkeypatch):
     before = key(arrays)
-    monkeypatch.setattr("idfsmec.evaluation.units.__version__", "99.0")
+    monkeypatch.setattr("idfsmec.evaluation.tasks.__version__", "99.0")
     assert key(arrays) != before
 
 
@@ -86,7 +86,7 @@ def test_an_error_becomes_part_of_the_outcome(arrays):
             raise RuntimeError("no luck today")
 
     (unit, *_) = plan_folds([arrays], [Method("b", Broken())], Protocol(n_splits=2))
-    outcome = run_unit(unit, arrays)
+    outcome = run_task(unit, {"t": arrays})
     assert outcome.result is None
     assert "RuntimeError: no luck today" in outcome.error
 
@@ -95,8 +95,8 @@ def test_warnings_of_a_unit_are_kept_with_it():
     table = make_cohort()
     X = table.X.copy()
     X[["E4__f1", "E4__f2", "E4__f3"]] = 1.0
-    arrays = TableArrays.of("t", dataclasses.replace(table, X=X))
+    arrays = make_arrays(dataclasses.replace(table, X=X))
     protocol = Protocol(n_splits=2, ks=[2])
     (unit, *_) = plan_folds([arrays], find_methods(["IDFS-MEC"]), protocol)
-    notes = run_unit(unit, arrays).result.notes
+    notes = run_task(unit, {"t": arrays}).result.notes
     assert any("rank last: 3" in note for note in notes), notes

@@ -6,7 +6,9 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import roc_auc_score
 
-from idfsmec.evaluation import CLASSIFIERS
+from idfsmec.prediction import CLASSIFIERS
+from idfsmec.prediction.pipeline import decision_values, fit_with_groups
+from idfsmec.selection.linear_svm import by_class
 
 
 def make_samples(n=120, gaps=0.3, n_classes=2, seed=0, effect=1.2):
@@ -20,20 +22,19 @@ def make_samples(n=120, gaps=0.3, n_classes=2, seed=0, effect=1.2):
 
 
 def decide(name, X, y, test, *, C=0.1, n_classes=2, class_weight="balanced"):
+    """Decisions of a registered classifier on columns in the order given."""
     classifier = CLASSIFIERS[name]
-    if not classifier.takes_gaps:
+    if not classifier.takes_missing:
         X, test = np.nan_to_num(X), np.nan_to_num(test)
-    extra = {"channels": np.repeat(np.arange(4), 3), "groups": np.arange(len(y)) // 2}
-    return classifier.decide(
-        X,
-        y,
-        test,
-        C=C,
-        n_classes=n_classes,
+    channels = np.arange(X.shape[1]) // 3
+    model = classifier.build(
+        **({"C": C} if classifier.has_cost else {}),
         class_weight=class_weight,
         random_state=0,
-        **{key: extra[key] for key in classifier.takes},
+        channels=channels,
     )
+    fit_with_groups(model, X, y, np.arange(len(y)) // 2)
+    return by_class(decision_values(model, test), model.classes_, n_classes)
 
 
 @pytest.mark.parametrize("name", list(CLASSIFIERS))

@@ -5,18 +5,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from idfsmec.prediction.method import GapMarks, calibrate
+from idfsmec.prediction.pipeline import MissingMarks, calibrate
 
 
 def test_columns_that_go_missing_together_share_a_mark():
     X = np.arange(12.0).reshape(3, 4)
     X[0, :2] = np.nan
-    marks = GapMarks.learn(X)
+    marks = MissingMarks.learn(X)
     assert_array_equal(marks.columns, [0])
     assert_allclose(marks.shares, [1 / 3])
     assert_allclose(marks.add(X)[:, 4], [2 / 3, -1 / 3, -1 / 3])
     assert_array_equal(marks.add(X)[0, :2], [0, 0])
-    assert GapMarks.learn(X[1:]).add(X).shape == (3, 4)
+    assert MissingMarks.learn(X[1:]).add(X).shape == (3, 4)
 
 
 @settings(max_examples=15)

@@ -1,0 +1,514 @@
+"""Training: a model of a table, and how well it does on subjects it has not seen."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.base import ClassifierMixin
+from threadpoolctl import threadpool_limits
+
+from idfsmec._columns import channel_codes, channel_columns
+from idfsmec._parallel import count_jobs, run_tasks
+from idfsmec._parameters import (
+    CheckedEstimator,
+    Constraints,
+    StrOptions,
+    checks_parameters,
+    integer,
+)
+from idfsmec._random import derive_seed
+from idfsmec.errors import InputError
+from idfsmec.evaluation.folds import Fold, make_folds, most_splits
+from idfsmec.evaluation.protocol import Folds, Protocol
+from idfsmec.evaluation.results import judge_site
+from idfsmec.evaluation.statistics import chance_band
+from idfsmec.evaluation.tasks import add_inner_folds, method_pipeline
+from idfsmec.metrics import majority, wilson_interval
+from idfsmec.prediction.harmonizer import harmonize_sites, learn_sites
+from idfsmec.prediction.methods import Method, find_methods, with_parts
+from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
+from idfsmec.prediction.pipeline import FoldSamples, TableArrays, fit_with_groups
+from idfsmec.progress import Listener, Progress
+from idfsmec.table import FeatureTable
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+#: Shares of the channels that are left to the subjects held out, for what becomes of the AUC.
+SHARES = (1.0, 0.75, 0.5, 0.25)
+LEVEL = 0.95
+_RESAMPLES = 1000
+_MOST_BINS, _LEAST_IN_BIN = 5, 5
+
+
+class TunedMethod(ClassifierMixin, CheckedEstimator):
+    """Imputer, selector and classifier of a method, tuned by inner folds as in the evaluation.
+
+    Parameters
+    ----------
+    method : str or Method, default="IDFS-MEC"
+    imputer, classifier : str, optional
+        In place of the method's own.
+    montage : str, optional
+        Where channels are, for imputers that ask.
+    seed : int, default=0
+        Of inner folds, and of methods with a chance of their own.
+    folds : {"subject", "site"}, default="subject"
+        Inner folds: of subjects, or one site after the other, where two can be held out.
+    harmonize : bool, default=False
+        Whether sites are brought to one location and scale, in inner folds by their training
+        samples. ``best_estimator_`` takes samples that have been, by ``harmonizer_``.
+
+    Attributes
+    ----------
+    best_estimator_ : FittedMethod
+        What was learned, without anything that only training needs; of a method that is a whole
+        classifier, that classifier.
+    best_params_ : dict
+        ``n_features``, the classifier's ``C`` and the selector's setting.
+    classes_ : ndarray of shape (n_classes,)
+    harmonizer_ : SiteHarmonizer or None
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["HC", "MDD"], 20)
+    >>> X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["F3__a", "F3__b", "Pz__a"])
+    >>> X["F3__a"] += 3 * (y == "MDD")
+    >>> tuned = TunedMethod("ANOVA F", classifier="ridge").fit(X, y)
+    >>> tuned.best_estimator_.name
+    'ANOVA F, imputed by factors, ridge, 3 features'
+    >>> tuned.score(X, y) > 0.8
+    True
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "method": [str, Method],
+        "imputer": [str, None],
+        "classifier": [str, None],
+        "montage": [str, None],
+        "seed": [integer(0)],
+        "folds": [StrOptions({"subject", "site"})],
+        "harmonize": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        method: str | Method = "IDFS-MEC",
+        *,
+        imputer: str | None = None,
+        classifier: str | None = None,
+        montage: str | None = None,
+        seed: int = 0,
+        folds: str = "subject",
+        harmonize: bool = False,
+    ) -> None:
+        self.method = method
+        self.imputer = imputer
+        self.classifier = classifier
+        self.montage = montage
+        self.seed = seed
+        self.folds = folds
+        self.harmonize = harmonize
+
+    @checks_parameters
+    def fit(self, X: pd.DataFrame, y: Any, groups: Any = None, sites: Any = None) -> Self:
+        """Tune on inner folds of subjects, fit on all, calibrate on held-out ones.
+
+        Parameters
+        ----------
+        X : DataFrame
+            Columns ``<channel>__<feature>``, NaN where a channel is missing.
+        y : array-like of shape (n_samples,)
+        groups : array-like of shape (n_samples,), optional
+            Subjects.
+        sites : array-like of shape (n_samples,), optional
+            Where samples were recorded; needed by folds by site, and to harmonize.
+        """
+        subjects = np.arange(len(X)) if groups is None else np.asarray(groups)
+        where = None if sites is None else pd.Series(np.asarray(sites))
+        info = {} if self.montage is None else {"montage": self.montage}
+        method = self.parts()
+        labels = pd.Series(np.asarray(y)), pd.Series(subjects)
+        table = FeatureTable(X.reset_index(drop=True), *labels, info, sites=where)
+        if self.folds == "site" and where is None:
+            raise InputError("folds by site need sites", argument="sites")
+        self.harmonizer_ = learn_sites(table) if self.harmonize else None
+        if method.is_whole:
+            return self._fit_whole(method, harmonize_sites(self.harmonizer_, X, where), y, groups)
+        arrays = TableArrays.of("table", table, method.imputing.needs_positions)
+        if method.imputing.needs_positions and not arrays.has_positions:
+            raise InputError(
+                f"the imputer {method.imputing.name!r} needs to know where channels are on the "
+                "head",
+                argument="imputer",
+            )
+        self.classes_ = np.asarray(arrays.classes)
+        protocol = Protocol().with_changes(folds=self.folds, harmonize=self.harmonize)
+        with threadpool_limits(1):
+            fold = FoldSamples(arrays, arrays, arrays, self.harmonize)
+            fold = add_inner_folds(fold, protocol, derive_seed("inner folds", self.seed, -1))
+            pipeline = method_pipeline(method, protocol, self.seed)
+            self.best_estimator_, self.best_params_ = pipeline.fit_tuned(fold)
+        return self
+
+    def _fit_whole(self, method: Method, X: pd.DataFrame, y: Any, groups: Any) -> Self:
+        """Fit a method that is a whole classifier, as it is."""
+        model: Any = method.build(random_state=self.seed)
+        if not hasattr(model, "predict_proba"):
+            raise InputError(
+                f"the method {method.name!r} has no predict_proba, which a model needs; wrap it "
+                "in scikit-learn's CalibratedClassifierCV",
+                argument="method",
+            )
+        self.best_estimator_ = fit_with_groups(model, X, np.asarray(y), groups)
+        self.best_params_ = {}
+        self.classes_ = np.asarray(model.classes_)
+        return self
+
+    def parts(self) -> Method:
+        """Return the method with the imputer and classifier that were asked for."""
+        (method,) = with_parts(find_methods([self.method]), self.imputer, self.classifier)
+        return method
+
+    def predict_proba(self, X: Any, sites: Any = None) -> Floats:
+        """Probability of each class, (n_samples, n_classes)."""
+        if self.harmonizer_ is not None:
+            where = None if sites is None else pd.Series(np.asarray(sites))
+            X = harmonize_sites(self.harmonizer_, X, where)
+        return self.best_estimator_.predict_proba(X)
+
+    def predict(self, X: Any, sites: Any = None) -> NDArray:
+        """Most probable class of each sample."""
+        return np.asarray(self.classes_[self.predict_proba(X, sites).argmax(axis=1)])
+
+
+def train_model(
+    table: FeatureTable,
+    estimator: Any = None,
+    *,
+    folds: Folds = "subject",
+    harmonize: bool = False,
+    n_splits: int = 5,
+    n_repeats: int = 3,
+    seed: int = 0,
+    n_jobs: int = 1,
+    progress: Listener | None = None,
+) -> Model:
+    """Fit a classifier to all subjects of a table, and measure it on subjects held out.
+
+    Parameters
+    ----------
+    table : FeatureTable
+    estimator : classifier, optional
+        As in :func:`idfsmec.prediction.fit_model`.
+    folds : {"subject", "site"}, default="subject"
+        Whether subjects are held out, or one site after the other.
+    harmonize : bool, default=False
+        Whether sites are brought to one location and scale, learned from the subjects trained on;
+        the model keeps what was learned.
+    n_splits, n_repeats : int
+        Folds that keep subjects together, in proportion to the classes, and how often they are
+        drawn anew. Fewer folds where the smallest class has fewer subjects. By site there is one
+        fold for each, once.
+    seed : int
+        Of folds, resampled subjects and channels taken away.
+    n_jobs : int
+        Folds that are worked on at the same time.
+    progress : callable, optional
+        Called when the work begins and when a fold has ended.
+
+    Returns
+    -------
+    Model
+        ``performance`` has, by subject: ``metrics`` (``roc_auc`` and ``balanced_accuracy``, each
+        the mean over repetitions, its interval over resampled subjects, and the band of guessing),
+        ``calibration`` (out-of-fold probabilities against shares), ``by_share`` (AUC when so many
+        of the channels are left to the subjects held out) and ``held_out`` (subjects without their
+        names: ``left``, probabilities for each share of channels; ``true``, classes; ``prior``,
+        how frequent classes are taken to be). With folds by site also ``by_site``: for each its
+        ``n_subjects``, ``accuracy`` by subject with an interval, and the band of guessing.
+
+    Raises
+    ------
+    InputError
+        There is one class only, or one with a single subject.
+    """
+    table = rows_with_a_channel(table)
+    splits = _splits(table, folds, n_splits, n_repeats, seed)
+    n_repeats = splits[-1][0] + 1
+    model = fit_model(table, estimator, harmonize=harmonize)
+    parts = table, estimator, harmonize
+    probabilities = _held_out(model, parts, splits, seed, count_jobs(n_jobs), progress)
+    protocol = {
+        "folds": folds,
+        "n_splits": len(splits) // n_repeats,
+        "n_repeats": n_repeats,
+        "seed": seed,
+        **({"harmonize": True} if harmonize else {}),
+    }
+    subjects = HeldOutSubjects.of(model, table, probabilities, folds)
+    performance = measure(subjects, seed, model.prior)
+    return replace(model, protocol=protocol, performance={**performance, **_use(model, table)})
+
+
+def _splits(
+    table: FeatureTable, folds: Folds, n_splits: int, n_repeats: int, seed: int
+) -> list[tuple[int, Fold]]:
+    """Folds with the number of the repetition; by site nothing is drawn, so there is one."""
+    if folds not in ("subject", "site"):
+        raise InputError(f"folds is {folds!r}; choose 'subject' or 'site'", argument="folds")
+    if folds == "site":
+        return [(0, one) for one in make_folds(table.y, table.subjects, folds, sites=table.sites)]
+    n_splits = min(n_splits, max(most_splits(table.y, table.subjects), 2))
+    return [
+        (repeat, fold)
+        for repeat in range(n_repeats)
+        for fold in make_folds(
+            table.y, table.subjects, folds, n_splits, derive_seed("model", seed, repeat)
+        )
+    ]
+
+
+def _held_out(
+    model: Model,
+    parts: tuple[FeatureTable, Any, bool],
+    folds: Sequence[tuple[int, Fold]],
+    seed: int,
+    n_jobs: int,
+    progress: Listener | None,
+) -> Floats:
+    """Probabilities of (n_repeats, n_shares, n_samples, n_classes)."""
+    n_repeats, table = folds[-1][0] + 1, parts[0]
+    shape = n_repeats, len(SHARES), len(table), len(model.classes)
+    probabilities = np.full(shape, np.nan)
+    tasks = [(fold, derive_seed("channels", seed, repeat)) for repeat, fold in folds]
+    results = run_tasks(partial(_predict_fold, parts=parts), tasks, n_jobs=n_jobs)
+    if progress:
+        progress(Progress("folds", 0, len(folds)))
+    for done, (place, values) in enumerate(results, 1):
+        repeat, (_, test) = folds[place]
+        probabilities[repeat][:, test] = values
+        if progress:
+            progress(Progress("folds", done, len(folds)))
+    return probabilities
+
+
+def _predict_fold(task: tuple[Fold, int], parts: tuple[FeatureTable, Any, bool]) -> Floats:
+    """Fit on one side of a fold, and predict the other with fewer and fewer channels."""
+    ((train, test), seed), (table, estimator, harmonize) = task, parts
+    with warnings.catch_warnings():
+        # What concerns all subjects was said when the whole table was fitted.
+        warnings.simplefilter("ignore")
+        fitted, harmonizer = fit_estimator(estimator, table.take(train), harmonize=harmonize)
+        held_out = table.take(test)
+        left = (_leave(held_out, share, seed) for share in SHARES)
+        seen = (harmonize_sites(harmonizer, X, held_out.sites) for X in left)
+        return np.stack([fitted.predict_proba(X) for X in seen])
+
+
+def _leave(table: FeatureTable, share: float, seed: int) -> Any:
+    """Leave each subject a random share of the channels."""
+    if share == 1.0:
+        return table.X
+    _, columns = channel_columns(table.column_channels, table.X.shape[1], None)
+    channel = channel_codes(columns)
+    n_channels = int(channel.max()) + 1
+    keep = max(round(share * n_channels), 1)
+    names, member = np.unique(table.subjects.to_numpy().astype(str), return_inverse=True)
+    left = np.zeros((names.size, n_channels), dtype=bool)
+    for place, name in enumerate(names):
+        rng = np.random.default_rng(derive_seed("left", name, seed))
+        left[place, rng.permutation(n_channels)[:keep]] = True
+    return table.X.where(left[member][:, channel])
+
+
+def _use(model: Model, table: FeatureTable) -> dict[str, Any]:
+    """Channels that speak loudest over all subjects, and features with the largest scores."""
+    found: dict[str, Any] = {"channels": {}, "features": {}}
+    if hasattr(model.estimator, "channel_votes"):
+        X = harmonize_sites(model.harmonizer, table.X, table.sites)
+        votes = np.abs(np.asarray(model.estimator.channel_votes(X)))
+        heard = ~np.isnan(votes)
+        axes = (0, *range(2, votes.ndim))
+        loud = np.where(heard, votes, 0.0).sum(axis=axes) / np.maximum(heard.sum(axis=axes), 1)
+        found["channels"] = _largest(model.channels, loud)
+    if hasattr(model.estimator, "scores_"):
+        found["features"] = _largest(model.columns, np.asarray(model.estimator.scores_))
+    return found
+
+
+def _largest(names: Sequence[str], values: Floats, most: int = 20) -> dict[str, float]:
+    order = np.argsort(-values, kind="stable")[:most]
+    return {names[i]: float(values[i]) for i in order if values[i] > 0}
+
+
+@dataclass(frozen=True)
+class HeldOutSubjects:
+    """What was said about subjects when they were held out."""
+
+    classes: list[Any]
+    y: Codes  # (n_subjects,)
+    probabilities: Floats  # (n_repeats, n_shares, n_subjects, n_classes)
+    sites: NDArray | None = None  # (n_subjects,), where one was held out after the other
+
+    @classmethod
+    def of(
+        cls, model: Model, table: FeatureTable, probabilities: Floats, folds: Folds
+    ) -> HeldOutSubjects:
+        """Average over the epochs of each subject."""
+        _, member = np.unique(table.subjects.to_numpy().astype(str), return_inverse=True)
+        codes = np.searchsorted(model.estimator.classes_, table.y.to_numpy())
+        true, _ = majority(np.eye(len(model.classes))[codes], codes, member)
+        counts = np.bincount(member)
+        mean = np.zeros((*probabilities.shape[:2], counts.size, probabilities.shape[3]))
+        for sample, subject in enumerate(member):
+            mean[:, :, subject] += probabilities[:, :, sample] / counts[subject]
+        sites = None
+        if folds == "site" and table.sites is not None:
+            first = np.unique(member, return_index=True)[1]
+            sites = table.sites.astype(str).to_numpy(dtype=str)[first]
+        return cls(model.classes, true, mean, sites)
+
+    @property
+    def sides(self) -> list[int]:
+        """Classes that are held against the rest; of two, one is enough."""
+        return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
+
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """How often each subject is drawn, within the classes: (n_resamples, n_subjects)."""
+        counts = np.zeros((_RESAMPLES, self.y.size))
+        for code in np.unique(self.y):
+            own = np.flatnonzero(self.y == code)
+            counts[:, own] = rng.multinomial(own.size, np.full(own.size, 1 / own.size), _RESAMPLES)
+        return counts
+
+    def roc_auc(self, counts: Floats, share: int = 0) -> Floats:
+        """Mean over repetitions and classes, for subjects counted so often: (n_resamples,)."""
+        found = []
+        for code in self.sides:
+            own, rest = self.y == code, self.y != code
+            wins = np.zeros((own.sum(), rest.sum()))
+            for values in self.probabilities[:, share, :, code]:
+                difference = values[own][:, None] - values[rest]
+                wins += (np.sign(difference) + 1) / 2 / len(self.probabilities)
+            pairs = counts[:, own].sum(axis=1) * counts[:, rest].sum(axis=1)
+            found.append(((counts[:, own] @ wins) * counts[:, rest]).sum(axis=1) / pairs)
+        return np.asarray(np.mean(found, axis=0))
+
+    def balanced_accuracy(self, counts: Floats) -> Floats:
+        """The same for the mean recall."""
+        right = (self.probabilities[:, 0].argmax(axis=2) == self.y).mean(axis=0)
+        recalls = [
+            counts[:, own] @ right[own] / counts[:, own].sum(axis=1)
+            for own in (self.y == code for code in np.unique(self.y))
+        ]
+        return np.asarray(np.mean(recalls, axis=0))
+
+    def guessed_auc(self, rng: np.random.Generator) -> Floats:
+        """AUC when subjects exchange their labels, with those of their site: (n_resamples,)."""
+        labels = np.tile(self.y, (_RESAMPLES, 1))
+        where = np.zeros(self.y.size) if self.sites is None else self.sites
+        for site in np.unique(where):
+            own = np.flatnonzero(where == site)
+            labels[:, own] = rng.permuted(labels[:, own], axis=1)
+        found = []
+        for code in self.sides:
+            ranks = rankdata(self.probabilities[:, 0, :, code], axis=1).mean(axis=0)
+            n_own = int((self.y == code).sum())
+            sums = (labels == code) @ ranks - n_own * (n_own + 1) / 2
+            found.append(sums / (n_own * (self.y.size - n_own)))
+        return np.asarray(np.mean(found, axis=0))
+
+    def by_site(self) -> list[dict[str, Any]]:
+        """Accuracy at each site that was held out; none where subjects were."""
+        right = (self.probabilities[:, 0].argmax(axis=2) == self.y).mean(axis=0)
+        found = []
+        for site in [] if self.sites is None else np.unique(self.sites):
+            own = self.sites == site
+            counts, share = np.bincount(self.y[own]).tolist(), float(right[own].mean())
+            judged = judge_site(str(site), counts, int(own.sum()), share)
+            found.append({**judged, "accuracy": share})
+        return found
+
+
+def measure(subjects: HeldOutSubjects, seed: int, prior: list[float]) -> dict[str, Any]:
+    """All that a model's ``performance`` says of subjects held out."""
+    rng = np.random.default_rng(derive_seed("people", seed))
+    draws, once = subjects.draw(rng), np.ones((1, subjects.y.size))
+    by_share = []
+    for place, share in enumerate(SHARES):
+        measured = _with_interval(subjects.roc_auc(once, place), subjects.roc_auc(draws, place))
+        by_share.append({"share": share, **measured})
+    low, high = _interval(subjects.guessed_auc(rng))
+    counts = np.bincount(subjects.y).tolist()
+    band = chance_band(counts, metric="balanced_accuracy", level=LEVEL)
+    metrics = {
+        "roc_auc": {
+            **_with_interval(subjects.roc_auc(once), subjects.roc_auc(draws)),
+            "chance": 0.5,
+            "chance_low": low,
+            "chance_high": high,
+        },
+        "balanced_accuracy": {
+            **_with_interval(subjects.balanced_accuracy(once), subjects.balanced_accuracy(draws)),
+            "chance": band.chance,
+            "chance_low": band.low,
+            "chance_high": band.high,
+        },
+    }
+    mean = subjects.probabilities[:, 0].mean(axis=0)
+    return {
+        "level": LEVEL,
+        "metrics": metrics,
+        "by_share": by_share,
+        "calibration": _calibration(subjects, mean),
+        **({"by_site": subjects.by_site()} if subjects.sites is not None else {}),
+        "held_out": {
+            "true": subjects.y.tolist(),
+            "prior": prior,
+            "shares": list(SHARES),
+            "left": subjects.probabilities.mean(axis=0).round(6).tolist(),
+        },
+    }
+
+
+def _interval(values: Floats) -> tuple[float, float]:
+    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def _with_interval(value: Floats, drawn: Floats) -> dict[str, float]:
+    low, high = _interval(drawn)
+    return {"mean": float(value[0]), "low": low, "high": high}
+
+
+def _calibration(subjects: HeldOutSubjects, mean: Floats) -> dict[str, Any]:
+    """Of two classes the probability of the second; of more, that of the predicted one."""
+    if len(subjects.classes) == 2:
+        label, given, hit = str(subjects.classes[1]), mean[:, 1], subjects.y == 1
+    else:
+        label, given, hit = None, mean.max(axis=1), mean.argmax(axis=1) == subjects.y
+    n_bins = int(np.clip(given.size // _LEAST_IN_BIN, 1, _MOST_BINS))
+    bins = []
+    for rows in np.array_split(np.argsort(given, kind="stable"), n_bins):
+        low, high = wilson_interval(int(hit[rows].sum()), rows.size, LEVEL)
+        bins.append(
+            {
+                "predicted": float(given[rows].mean()),
+                "observed": float(hit[rows].mean()),
+                "low": low,
+                "high": high,
+                "n": int(rows.size),
+            }
+        )
+    brier = float(np.mean((given - hit) ** 2))
+    return {"class": label, "bins": bins, "brier": brier}

@@ -1,0 +1,679 @@
+"""The registries: methods, imputers and classifiers that a comparison knows by name.
+
+Nothing here imports scikit-learn before it is needed: the Tab key asks for names only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, get_args
+
+from idfsmec.errors import InputError
+from idfsmec.selection.defaults import GAMMAS, LAMS
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+Family = Literal["proposed", "filter", "wrapper", "embedded", "sanity", "ablation"]
+#: Families that are compared when no methods are named; an ablation is a method in pieces.
+COMPARED: tuple[Family, ...] = ("proposed", "filter", "wrapper", "embedded", "sanity")
+#: What imputes unless a method says otherwise; on average it loses least to missing channels.
+DEFAULT_IMPUTER = "factors"
+
+
+class Named(Protocol):
+    """Anything that has a name."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+
+Entry = TypeVar("Entry", bound=Named)
+
+
+class Registry(Mapping[str, Entry], Generic[Entry]):
+    """Entries by name: a mapping that is read, and one way to add to it.
+
+    Examples
+    --------
+    >>> list(IMPUTERS)
+    ['mean', 'neighbours', 'factors', 'scalp', 'indicators']
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._entries: dict[str, Entry] = {}
+
+    def __getitem__(self, name: str) -> Entry:
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, entry: Entry, *, overwrite: bool = False) -> Entry:
+        """Add an entry; one of the same name is replaced only with ``overwrite``."""
+        if entry.name in self._entries and not overwrite:
+            raise InputError(
+                f"there is a {self._kind} {entry.name!r} already; replace it with overwrite=True",
+                argument="overwrite",
+            )
+        self._entries[entry.name] = entry
+        return entry
+
+    def remove(self, name: str) -> None:
+        """Remove an entry."""
+        del self._entries[name]
+
+    def find(self, wanted: str | Entry) -> Entry:
+        """Look up a name; an entry is returned as it is."""
+        if not isinstance(wanted, str):
+            return wanted
+        if wanted not in self._entries:
+            raise InputError(
+                f"there is no {self._kind} {wanted!r}; choose from {', '.join(self._entries)}"
+            )
+        return self._entries[wanted]
+
+
+@dataclass(frozen=True)
+class Imputer:
+    """What stands in for missing values.
+
+    Parameters
+    ----------
+    name : str
+        How methods call it.
+    transformer : transformer, or a function without arguments that makes one
+        Takes NaN and gives none, with as many columns. It is fitted on training samples alone, and
+        sees features that have been standardised by their observed training values: their means
+        are 0. Parameters ``channels`` and ``features`` are set, where it has them, to the channel
+        and the feature of each column, and ``positions`` to the directions of the channels.
+    marks_missing : bool
+        Whether the classifier also sees, for each channel it has a feature of, whether that is
+        missing.
+    """
+
+    name: str
+    transformer: Any
+    marks_missing: bool = False
+
+    def build(self, channels: Any = None, features: Any = None, positions: Any = None) -> Any:
+        """Make a fresh transformer."""
+        given = {"channels": channels, "features": features, "positions": positions}
+        return _configured(_fresh(self.transformer), given)
+
+    @cached_property
+    def identity(self) -> str:
+        """Text that differs between imputers with different results."""
+        return json.dumps(self.describe(), sort_keys=True)
+
+    @property
+    def needs_positions(self) -> bool:
+        """Whether it asks where on the head channels are."""
+        return "positions" in _fresh(self.transformer).get_params()
+
+    def describe(self) -> dict[str, Any]:
+        """Return what determines its results, as JSON can hold it."""
+        marks = {"marks_missing": True} if self.marks_missing else {}
+        return {"name": self.name, **marks, **describe_estimator(_fresh(self.transformer))}
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """What is trained and scored on selected features.
+
+    Parameters
+    ----------
+    name : str
+        How methods call it.
+    estimator : classifier, or a function without arguments that makes one
+        With ``decision_function`` or ``predict_proba``. Parameters ``C`` (which is tuned),
+        ``class_weight``, ``random_state`` and ``channels`` (the channel of each column) are set
+        where it has them, and ``fit`` is given ``groups`` where it takes them. One that takes NaN
+        (its tags say so) sees missing values, the others see imputed ones.
+    slope : float, optional
+        What its decisions are multiplied by to be log odds, roughly, for the log loss that tuning
+        minimises: by default 1 for a classifier with ``predict_proba``, otherwise 2, which suits a
+        linear SVM.
+    decide_many : callable, optional
+        ``decide_many(train, y, test, sets, *, n_classes, class_weight)`` gives a list with the
+        decisions for each set (places of columns in the order of their ranks, C), where sets share
+        work.
+    """
+
+    name: str
+    estimator: Any
+    slope: float | None = None
+    decide_many: Callable[..., Any] | None = None
+
+    def build(self, **parameters: Any) -> Any:
+        """Make a fresh classifier; parameters that it does not have are left out."""
+        return _configured(_fresh(self.estimator), parameters)
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether it takes NaN; otherwise it gets imputed data."""
+        return _takes_missing(_fresh(self.estimator))
+
+    @property
+    def has_cost(self) -> bool:
+        """Whether it has a C to tune."""
+        return "C" in _fresh(self.estimator).get_params()
+
+    @property
+    def log_odds_slope(self) -> float:
+        """What makes log odds of its decisions."""
+        if self.slope is not None:
+            return self.slope
+        return 1.0 if hasattr(_fresh(self.estimator), "predict_proba") else 2.0
+
+    def describe(self) -> dict[str, Any]:
+        """Return what determines its results, as JSON can hold it."""
+        described = describe_estimator(_fresh(self.estimator))
+        return {"name": self.name, "slope": self.log_odds_slope, **described}
+
+
+@dataclass(frozen=True)
+class Method:
+    """All that takes part in a comparison under one name.
+
+    Parameters
+    ----------
+    name : str
+        How results call it. No commas: the command line separates names by them.
+    selector : estimator, or a function without arguments that makes one
+        A selector, with ``fit``, ``ranking_`` and a parameter ``n_features_to_select``. It is
+        cloned for each fit; ``random_state`` and ``channels`` are set where it has them. One that
+        takes NaN (its tags say so) sees missing values, the others see imputed data. One with a
+        method ``rank_grid`` ranks all settings and inner folds at once; see
+        :func:`idfsmec.selection.rank_grid`. Or a whole classifier, such as a ``Pipeline``: it gets
+        the samples as they are, a DataFrame with NaN where channels are missing, and tunes itself
+        where it wants to (``GridSearchCV``); imputer, classifier and settings do not apply.
+    family : {"filter", "wrapper", "embedded", "proposed", "sanity", "ablation"}
+        Kind of method, for tables and colours. A ``"proposed"`` one also ranks whole tables.
+    label : str
+        A few words for tables and figures; by default the name.
+    imputer : str or Imputer
+        What stands in for missing values, by its name in ``IMPUTERS``, for the classifier and for
+        a selector that takes none.
+    classifier : str or Classifier
+        What is scored on the selected features, by its name in ``CLASSIFIERS``.
+    settings : sequence of dict, or mapping of parameter to values
+        Parameters of the selector to try; tuning picks one of them. A mapping stands for all
+        combinations of its values. The one nearest to the selector's own parameters is the
+        default, which tuning leaves only for a clear gain.
+    depends_on_k : bool
+        Whether the features are chosen together, for one number of them: the first five of ten
+        are then not the best five, and each number needs a fit.
+    all_features : bool
+        Whether all features are used, so that there is no k.
+    costs : sequence of float, optional
+        Values of the classifier's C to try in place of the protocol's.
+    inner : dict, optional
+        Parameters of the selector on inner folds, which only choose a number of features, a cost
+        and a setting: where a rougher ranking does for that, such as one by fewer trees.
+    needs : str, optional
+        A module without which the method cannot run.
+    slow : bool
+        Whether one fold takes minutes on tables of some size. Such a method is compared only where
+        it is named, and at each missing rate after the others.
+
+    Examples
+    --------
+    >>> from idfsmec.selection import IDFSMEC
+    >>> mine = Method("mine", IDFSMEC(), settings={"lam": [0.1, 10.0]})
+    >>> mine.takes_missing, mine.settings
+    (True, ({'lam': 0.1}, {'lam': 10.0}))
+    """
+
+    name: str
+    selector: BaseEstimator | Callable[[], BaseEstimator]
+    family: Family = "filter"
+    label: str = ""
+    imputer: str | Imputer = DEFAULT_IMPUTER
+    classifier: str | Classifier = "svm"
+    settings: tuple[dict[str, Any], ...] = ({},)
+    depends_on_k: bool = False
+    all_features: bool = False
+    costs: tuple[float, ...] | None = None
+    inner: dict[str, Any] = field(default_factory=dict)
+    needs: str | None = None
+    slow: bool = False
+
+    def __post_init__(self) -> None:
+        if "," in self.name or not self.name.strip():
+            raise InputError(
+                f"a method needs a name without commas, got {self.name!r}: lists of methods "
+                "separate names by them"
+            )
+        if self.family not in get_args(Family):
+            raise InputError(
+                f"family is {self.family!r}; choose from {', '.join(get_args(Family))}"
+            )
+        given: Any = self.settings
+        settings = settings_grid(**given) if isinstance(given, Mapping) else map(dict, given)
+        object.__setattr__(self, "settings", tuple(settings) or ({},))
+        object.__setattr__(self, "label", self.label or self.name)
+        if self.costs is not None:
+            object.__setattr__(self, "costs", tuple(map(float, self.costs)))
+        if not callable(self.selector):
+            self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        names = {parameter for setting in (*self.settings, self.inner) for parameter in setting}
+        if self.is_whole:
+            if names:
+                raise InputError(
+                    f"the method {self.name!r} is a whole classifier: there is no selector to set "
+                    f"{sorted(names)[0]!r} on; tune it inside, with GridSearchCV",
+                    argument="settings",
+                )
+            return
+        known = self.build().get_params()
+        for parameter in ("n_features_to_select", *sorted(names)):
+            if parameter not in known:
+                raise InputError(
+                    f"{type(self.selector).__name__} has no parameter {parameter!r}, which the "
+                    "evaluation would set"
+                )
+
+    @property
+    def available(self) -> bool:
+        """Whether what it needs is installed."""
+        return self.needs is None or importlib.util.find_spec(self.needs) is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a classifier of samples as they are, not a selector."""
+        from sklearn.base import is_classifier
+
+        return bool(is_classifier(self.build()))
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether the selector takes NaN; the others get imputed data."""
+        return _takes_missing(self.build())
+
+    @property
+    def default_setting(self) -> int:
+        """Which of the settings the selector has by default, or comes nearest to that."""
+        from idfsmec.selection.tuning import nearest_setting
+
+        return nearest_setting(self.settings, self.build().get_params())
+
+    def build(
+        self, *, random_state: int | None = None, channels: Any = None, **parameters: Any
+    ) -> BaseEstimator:
+        """Make a fresh selector.
+
+        Parameters
+        ----------
+        random_state, channels : optional
+            Given to selectors that have such a parameter, ignored by the others.
+        **parameters
+            Set on the selector, such as ``n_features_to_select``.
+
+        Examples
+        --------
+        >>> METHODS["CD-LSR"].build(n_features_to_select=5, random_state=1)
+        CDLSR(n_features_to_select=5, random_state=1)
+        """
+        given = {"random_state": random_state, "channels": channels}
+        return _configured(_fresh(self.selector), given).set_params(**parameters)
+
+    def ks(self, wanted: Sequence[int], n_features: int) -> list[int]:
+        """Return the numbers of features that are scored."""
+        if self.all_features:
+            return [n_features]
+        return sorted(k for k in wanted if k <= n_features) or [n_features]
+
+    @property
+    def imputing(self) -> Imputer:
+        """The imputer itself, also where it is given by name."""
+        return IMPUTERS.find(self.imputer)
+
+    @property
+    def classifying(self) -> Classifier:
+        """The classifier itself, also where it is given by name."""
+        return CLASSIFIERS.find(self.classifier)
+
+    def resolve(self) -> Method:
+        """Put objects in the place of names: what a worker that knows no registry can run."""
+        return replace(
+            self, selector=self.build(), imputer=self.imputing, classifier=self.classifying
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return what determines the method's results, as JSON can hold it."""
+        described = {"name": self.name, "selector": describe_estimator(self.build())}
+        if self.is_whole:
+            return described
+        return {
+            **described,
+            "imputer": self.imputing.describe(),
+            "classifier": self.classifying.describe(),
+            "settings": [{key: _plain(v) for key, v in one.items()} for one in self.settings],
+            "depends_on_k": self.depends_on_k,
+            "all_features": self.all_features,
+            "costs": self.costs,
+            **({"inner": {key: _plain(v) for key, v in self.inner.items()}} if self.inner else {}),
+        }
+
+
+def settings_grid(**values: Iterable[Any]) -> tuple[dict[str, Any], ...]:
+    """Combine values of several parameters.
+
+    Examples
+    --------
+    >>> settings_grid(lam=[0.1, 1.0], gamma=[2.0])
+    ({'lam': 0.1, 'gamma': 2.0}, {'lam': 1.0, 'gamma': 2.0})
+    """
+    return tuple(
+        dict(zip(values, combination, strict=True))
+        for combination in itertools.product(*values.values())
+    )
+
+
+def describe_estimator(estimator: Any) -> dict[str, Any]:
+    """Return class and parameters of an estimator, as JSON can hold them."""
+    kind = type(estimator)
+    return {
+        "class": f"{kind.__module__}.{kind.__qualname__}",
+        "params": {key: _plain(value) for key, value in estimator.get_params().items()},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it, so that equal parameters give equal text."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return repr(value)
+    return value
+
+
+def _fresh(estimator: Any) -> Any:
+    """Return an unfitted copy of an estimator, or what the function makes."""
+    from sklearn.base import clone
+
+    return clone(estimator) if hasattr(estimator, "get_params") else estimator()
+
+
+def _configured(estimator: Any, parameters: Mapping[str, Any]) -> Any:
+    """Set the parameters that an estimator has and that are given."""
+    known = estimator.get_params()
+    wanted = {key: v for key, v in parameters.items() if key in known and v is not None}
+    return estimator.set_params(**wanted)
+
+
+def _takes_missing(estimator: Any) -> bool:
+    from sklearn.utils import get_tags
+
+    return bool(get_tags(estimator).input_tags.allow_nan)
+
+
+def lazily(path: str, **parameters: Any) -> Callable[[], Any]:
+    """Name an estimator that is imported and made when it is asked for.
+
+    Examples
+    --------
+    >>> lazily("idfsmec.selection.MRMR", n_bins=10)()
+    MRMR(n_bins=10)
+    """
+    return partial(_make, path, parameters)
+
+
+def _make(path: str, parameters: Mapping[str, Any]) -> Any:
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)(**parameters)
+
+
+#: All methods by name; :func:`register_method` adds to it.
+METHODS: Registry[Method] = Registry("method")
+#: All imputers by name.
+IMPUTERS: Registry[Imputer] = Registry("imputer")
+#: All classifiers by name.
+CLASSIFIERS: Registry[Classifier] = Registry("classifier")
+
+
+def register_method(
+    name: str,
+    selector: BaseEstimator | Callable[[], BaseEstimator],
+    *,
+    family: Family = "filter",
+    overwrite: bool = False,
+    **options: Any,
+) -> Method:
+    """Add a method, so that evaluation, training, report and command line know it by name.
+
+    Parameters
+    ----------
+    name, selector, family, **options
+        As in :class:`Method`; a selector, or a whole classifier such as a ``Pipeline``.
+    overwrite : bool
+        Whether a method of that name may be replaced.
+
+    Returns
+    -------
+    Method
+
+    Examples
+    --------
+    >>> from idfsmec.selection import MRMR
+    >>> method = register_method("mRMR-10", MRMR(n_bins=10))
+    >>> METHODS["mRMR-10"].build()
+    MRMR(n_bins=10)
+    >>> METHODS.remove("mRMR-10")
+    """
+    return METHODS.add(Method(name, selector, family, **options), overwrite=overwrite)
+
+
+def register_imputer(
+    name: str, transformer: Any, *, marks_missing: bool = False, overwrite: bool = False
+) -> Imputer:
+    """Add an imputer; see :class:`Imputer` for what it has to do.
+
+    Examples
+    --------
+    >>> from sklearn.impute import KNNImputer
+    >>> register_imputer("nearest", KNNImputer(keep_empty_features=True)).name
+    'nearest'
+    >>> IMPUTERS.remove("nearest")
+    """
+    return IMPUTERS.add(Imputer(name, transformer, marks_missing), overwrite=overwrite)
+
+
+def register_classifier(
+    name: str, estimator: Any, *, slope: float | None = None, overwrite: bool = False
+) -> Classifier:
+    """Add a classifier; see :class:`Classifier` for what it has to do.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> register_classifier("3-NN", KNeighborsClassifier(3)).has_cost
+    False
+    >>> CLASSIFIERS.remove("3-NN")
+    """
+    return CLASSIFIERS.add(Classifier(name, estimator, slope), overwrite=overwrite)
+
+
+def find_methods(
+    methods: Iterable[str | Method] | None = None, *, families: Sequence[Family] = COMPARED
+) -> list[Method]:
+    """Look up methods by name.
+
+    Parameters
+    ----------
+    methods : iterable of str or Method, optional
+        Names, or methods of your own. Left out: all of the families that can run here and are not
+        slow.
+    families : sequence of str
+        Which families are taken when ``methods`` is left out.
+
+    Returns
+    -------
+    list of Method
+
+    Examples
+    --------
+    >>> [method.name for method in find_methods(["IDFS-MEC", "ANOVA F"])]
+    ['IDFS-MEC', 'ANOVA F']
+    """
+    if methods is None:
+        every = (method for method in METHODS.values() if method.family in families)
+        found = [method for method in every if method.available and not method.slow]
+    else:
+        found = [METHODS.find(method) for method in methods]
+    if not found:
+        raise InputError("there are no methods to compare; give at least one")
+    names = [method.name for method in found]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise InputError(f"the method {sorted(twice)[0]!r} is given twice; give other names")
+    for method in found:
+        if not method.available:
+            raise InputError(
+                f"the method {method.name!r} needs the package {method.needs!r}, which is not "
+                "installed"
+            )
+    return found
+
+
+def proposed_method(methods: Iterable[Method] = ()) -> Method | None:
+    """Return the method that ranks whole tables: the first proposed one of these, or of all."""
+    every = (*methods, *METHODS.values())
+    return next((method for method in every if method.family == "proposed"), None)
+
+
+def with_parts(
+    methods: Iterable[Method],
+    imputer: str | Imputer | None = None,
+    classifier: str | Classifier | None = None,
+) -> list[Method]:
+    """Give methods one imputer and one classifier for all; None leaves each its own.
+
+    Examples
+    --------
+    >>> found = with_parts(find_methods(["mRMR", "ANOVA F"]), "neighbours", "ridge")
+    >>> [(method.imputing.name, method.classifying.name) for method in found]
+    [('neighbours', 'ridge'), ('neighbours', 'ridge')]
+    """
+    parts: dict[str, Any] = {}
+    if imputer is not None:
+        parts["imputer"] = IMPUTERS.find(imputer)
+    if classifier is not None:
+        parts["classifier"] = CLASSIFIERS.find(classifier)
+    return [replace(method, **parts) for method in methods]
+
+
+# 0 is the training mean of a standardised feature.
+_mean = lazily(
+    "sklearn.impute.SimpleImputer", strategy="constant", fill_value=0.0, keep_empty_features=True
+)
+_nearest = lazily("sklearn.impute.KNNImputer", n_neighbors=10, keep_empty_features=True)
+for _imputer in (
+    Imputer("mean", _mean),
+    Imputer("neighbours", _nearest),
+    Imputer("factors", lazily("idfsmec.prediction.ChannelImputer")),
+    Imputer("scalp", lazily("idfsmec.prediction.imputer.ScalpSplines")),
+    Imputer("indicators", _mean, marks_missing=True),
+):
+    IMPUTERS.add(_imputer)
+
+
+def _decide_many_svms(*data: Any, **options: Any) -> Any:
+    from idfsmec.selection.linear_svm import many_svm_decisions
+
+    return many_svm_decisions(*data, **options)
+
+
+for _classifier in (
+    Classifier("svm", lazily("sklearn.svm.LinearSVC", dual=False), decide_many=_decide_many_svms),
+    Classifier("ridge", lazily("idfsmec.prediction.pipeline.RidgeByCost")),
+    Classifier("idfsmec", lazily("idfsmec.prediction.IDFSMECClassifier")),
+    Classifier("boosting", lazily("idfsmec.prediction.pipeline.Boosting")),
+):
+    CLASSIFIERS.add(_classifier)
+
+_FEW_TREES = {"n_estimators": 30, "n_further": 0}
+for _method in (
+    Method(
+        "IDFS-MEC",
+        lazily("idfsmec.selection.IDFSMEC"),
+        "proposed",
+        settings=settings_grid(lam=LAMS, gamma=GAMMAS),
+    ),
+    Method(
+        "ReliefF", lazily("idfsmec.selection.ReliefF"), "filter", label="ReliefF (10 neighbours)"
+    ),
+    Method("mRMR", lazily("idfsmec.selection.MRMR"), "filter", label="mRMR (difference)"),
+    Method("CMIM", lazily("idfsmec.selection.CMIM"), "filter"),
+    Method("MRMSR", lazily("idfsmec.selection.MRMSR"), "filter"),
+    Method("RRCT", lazily("idfsmec.selection.RRCT"), "filter"),
+    # Full searches on all samples choose no better: docs/studies/speed.md, "PS-NSGA".
+    Method(
+        "PS-NSGA",
+        lazily("idfsmec.selection.PSNSGA", max_samples=600, random_state=0),
+        "wrapper",
+        label="PS-NSGA (1-NN)",
+        inner={"n_generations": 10},
+        needs="pymoo",
+        slow=True,
+    ),
+    # Three values where the lineage has seven: a setting costs a fit per inner fold.
+    Method(
+        "RFS",
+        lazily("idfsmec.selection.RFS", standardize=True),
+        "embedded",
+        settings=settings_grid(gamma=(1e-2, 1.0, 1e2)),
+    ),
+    Method("FSOR", lazily("idfsmec.selection.FSOR"), "embedded"),
+    Method(
+        "GRMOR",
+        lazily("idfsmec.selection.GRMOR"),
+        "embedded",
+        settings=settings_grid(lam=(1e-3, 1.0, 1e3)),
+    ),
+    Method(
+        "CD-LSR",
+        lazily("idfsmec.selection.CDLSR", random_state=0),
+        "embedded",
+        label="CD-LSR (10 starts)",
+        depends_on_k=True,
+    ),
+    Method(
+        "all features",
+        lazily("idfsmec.prediction.sanity.ColumnOrder"),
+        "sanity",
+        all_features=True,
+        costs=(1e-4, 1e-3, 1e-2, 1e-1),
+    ),
+    Method("random", lazily("idfsmec.prediction.sanity.RandomOrder"), "sanity"),
+    Method("ANOVA F", lazily("idfsmec.prediction.sanity.AnovaF"), "sanity"),
+    Method(
+        "random forest",
+        lazily("idfsmec.prediction.sanity.ForestImportance"),
+        "sanity",
+        inner=_FEW_TREES,
+    ),
+    Method(
+        "gradient boosting",
+        lazily("idfsmec.prediction.sanity.ColumnOrder"),
+        "sanity",
+        all_features=True,
+        classifier="boosting",
+    ),
+):
+    METHODS.add(_method)

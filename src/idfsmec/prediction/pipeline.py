@@ -1,0 +1,862 @@
+"""The pipeline of a method: harmonize, scale, impute, select, classify, calibrate.
+
+Benchmark, training, audit, leakage checks and resampling all go this way. Everything is learned
+from training samples alone, and then done to test samples:
+
+    samples with NaN where channels are missing
+      harmonize   sites are brought to one location and scale, where that is asked for
+      scale       by mean and standard deviation of the observed values
+      impute      with the method's imputer; not for a selector or classifier that takes NaN
+      select      the method's selector ranks the columns, and the first k are kept
+      classify    with the method's classifier; comparisons clip values at 6 standard deviations
+      calibrate   decisions become probabilities by those on held-out subjects (kept models)
+
+:class:`Preparation` is the first three steps, :class:`FoldSamples` the samples of a fold before
+and after them, :class:`MethodPipeline` a method that ranks, is tuned, scored or fitted on them,
+and :class:`FittedMethod` what is left of it when it is kept. A method that is a whole classifier
+of the user's own replaces all steps but the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import has_fit_parameter
+
+from idfsmec._columns import observed_channels, split_column
+from idfsmec.errors import InputError
+from idfsmec.metrics import METRICS, Scores, mean_decisions, score_decisions
+from idfsmec.montage import channel_positions
+from idfsmec.prediction.harmonizer import SiteHarmonizer
+from idfsmec.prediction.methods import Imputer, Method
+from idfsmec.selection.defaults import CRITERION, N_FEATURES, SVM_COSTS
+from idfsmec.selection.grid import rank_grid
+from idfsmec.selection.linear_svm import Sets, by_class
+from idfsmec.selection.split_scorer import Asked, Split, SplitScorer
+from idfsmec.selection.tuning import Tuned, middle_cost, tune
+from idfsmec.solver.scaling import FAR, Scaling
+from idfsmec.table import FeatureTable
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+Rows = Codes | slice
+
+#: Bytes of prepared samples that are kept for the next method on the same fold.
+KEPT_BYTES = 256 * 2**20
+# How reluctantly calibration leaves slope and offsets as they are.
+_STIFFNESS = 1.0
+
+
+@dataclass(frozen=True)
+class TableArrays:
+    """A FeatureTable, or some samples of it, as plain arrays: what is sent to workers."""
+
+    name: str
+    digest: str
+    X: Floats = field(repr=False)
+    y: Codes = field(repr=False)
+    subjects: Codes = field(repr=False)
+    subject_names: NDArray[np.str_] = field(repr=False)  # they decide folds of channels
+    channel_of: Codes = field(repr=False)
+    feature_of: Codes = field(repr=False)
+    columns: tuple[str, ...] = field(repr=False)
+    channels: tuple[str, ...] = field(repr=False)
+    classes: tuple[Any, ...] = field(default=(0, 1), repr=False)
+    positions: Floats | None = field(default=None, repr=False)
+    sites: Codes | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls, name: str, table: FeatureTable, with_positions: bool = False, digest: str = ""
+    ) -> TableArrays:
+        """Take a table apart."""
+        positions = None
+        if with_positions:
+            montage = table.info.get("montage")
+            known = montage if isinstance(montage, str) else None
+            positions = channel_positions(table.channels, known)
+        classes, y = np.unique(table.y.to_numpy(), return_inverse=True)
+        names = table.subjects.to_numpy().astype(str)
+        sites = None
+        if table.sites is not None:
+            sites = np.unique(table.sites.astype(str).to_numpy(), return_inverse=True)[1]
+        order = {channel: place for place, channel in enumerate(table.channels)}
+        features = [split_column(str(column))[1] for column in table.X.columns]
+        return cls(
+            name=name,
+            digest=digest,
+            X=np.ascontiguousarray(table.X.to_numpy(dtype=np.float64)),
+            y=y.astype(np.intp),
+            subjects=np.unique(names, return_inverse=True)[1].astype(np.intp),
+            subject_names=names,
+            channel_of=np.array([order[v] for v in table.column_channels], dtype=np.intp),
+            feature_of=np.unique(features, return_inverse=True)[1].astype(np.intp),
+            columns=tuple(map(str, table.X.columns)),
+            channels=tuple(map(str, table.channels)),
+            classes=tuple(classes.tolist()),
+            positions=positions,
+            sites=sites,
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes of the table."""
+        return len(self.classes)
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether it is known of some channels where on the head they are."""
+        return self.positions is not None and bool(np.isfinite(self.positions).any())
+
+    @property
+    def observed(self) -> NDArray[np.bool_]:
+        """Which channels each sample has, shape (n_samples, n_channels)."""
+        columns = [np.flatnonzero(self.channel_of == v) for v in range(len(self.channels))]
+        return observed_channels(self.X, columns)
+
+    def frame(self) -> pd.DataFrame:
+        """Return the samples under the names of their columns."""
+        return pd.DataFrame(self.X, columns=list(self.columns))
+
+    def take(self, rows: Rows) -> TableArrays:
+        """Take some samples."""
+        return replace(
+            self,
+            X=self.X[rows],
+            y=self.y[rows],
+            subjects=self.subjects[rows],
+            subject_names=self.subject_names[rows],
+            sites=None if self.sites is None else self.sites[rows],
+        )
+
+    def keep_observed(self, observed: NDArray[np.bool_]) -> TableArrays:
+        """Take away channels; ``observed`` is of shape (n_samples, n_channels)."""
+        return replace(self, X=np.where(observed[:, self.channel_of], self.X, np.nan))
+
+    def spread_channels(self, count: int) -> tuple[TableArrays, Codes]:
+        """Keep so many channels, evenly over the table; also return their columns' places."""
+        last = len(self.channels) - 1
+        kept = [round(i * last / max(count - 1, 1)) for i in range(count)]
+        columns = np.flatnonzero(np.isin(self.channel_of, kept))
+        smaller = replace(
+            self,
+            digest=f"{self.digest}/{count}",
+            X=np.ascontiguousarray(self.X[:, columns]),
+            channel_of=np.searchsorted(kept, self.channel_of[columns]),
+            feature_of=self.feature_of[columns],
+            columns=tuple(self.columns[column] for column in columns),
+            channels=tuple(self.channels[channel] for channel in kept),
+            positions=None if self.positions is None else self.positions[kept],
+        )
+        return smaller, columns
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """Harmonize, scale and impute, as learned from training samples.
+
+    Attributes
+    ----------
+    harmonizer : SiteHarmonizer or None
+    scaling : Scaling
+    imputer : transformer or None
+    """
+
+    harmonizer: SiteHarmonizer | None
+    scaling: Scaling
+    imputer: Any = None
+
+    @classmethod
+    def learn(
+        cls,
+        X: Floats,
+        table: TableArrays,
+        sites: Codes | None = None,
+        imputer: Imputer | None = None,
+    ) -> tuple[Preparation, Floats]:
+        """Learn from training samples of a table; also return them prepared.
+
+        Sites are harmonized where they are given.
+        """
+        harmonizer = None
+        if sites is not None:
+            harmonizer = SiteHarmonizer().fit(X, sites=sites)
+            X = harmonizer.transform(X, sites=sites)
+        scaling = Scaling.learn(X)
+        X = scaling.apply(X)
+        if imputer is None:
+            return cls(harmonizer, scaling), X
+        transformer = imputer.build(table.channel_of, table.feature_of, table.positions).fit(X)
+        return cls(harmonizer, scaling, transformer), np.asarray(transformer.transform(X))
+
+    def apply(self, X: Floats, sites: Codes | None = None) -> Floats:
+        """Prepare samples; all of a site at once, for a new site goes by all that it has."""
+        if self.harmonizer is not None:
+            X = self.harmonizer.transform(X, sites=sites)
+        X = self.scaling.apply(X)
+        return X if self.imputer is None else np.asarray(self.imputer.transform(X))
+
+
+def harmonize_samples(*samples: TableArrays) -> list[TableArrays]:
+    """Bring sites to one location and scale, as learned from the first of some samples."""
+    harmonizer = SiteHarmonizer().fit(samples[0].X, sites=_sites(samples[0]))
+    return [replace(one, X=harmonizer.transform(one.X, sites=one.sites)) for one in samples]
+
+
+def _sites(samples: TableArrays) -> Codes:
+    if samples.sites is None:
+        raise InputError("to harmonize sites the table needs a column 'site'")
+    return samples.sites
+
+
+class Prepared(NamedTuple):
+    """Prepared samples of a fold: for the selector, and both sides for the classifier."""
+
+    selecting: Floats
+    train: Floats
+    test: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class FoldSamples:
+    """Training and test samples of a fold, as they are and prepared.
+
+    Arrays are made when they are asked for: a fold of a large table and its inner folds would be
+    a dozen copies of it.
+
+    Attributes
+    ----------
+    train, test : TableArrays
+        What the rows of both sides count in.
+    selecting : TableArrays
+        The samples of ``train`` as the selector may see them; the same unless channels are
+        missing for the selector alone.
+    harmonize : bool
+        Whether sites are brought to one location and scale.
+    train_rows, test_rows : ndarray or slice
+        By default all.
+    inner : tuple of FoldSamples
+        Inner folds of the training samples.
+    held_out : tuple of ndarray
+        Places among the training samples of those that each inner fold holds out.
+    """
+
+    train: TableArrays
+    test: TableArrays
+    selecting: TableArrays
+    harmonize: bool = False
+    train_rows: Rows = field(default_factory=lambda: slice(None))
+    test_rows: Rows = field(default_factory=lambda: slice(None))
+    inner: tuple[FoldSamples, ...] = ()
+    held_out: tuple[Codes, ...] = ()
+    _kept: dict[tuple[int, str], Prepared] = field(default_factory=dict, repr=False)
+
+    def with_inner(self, splits: Sequence[tuple[Codes, Codes]]) -> FoldSamples:
+        """Add inner folds of an outer one, given by places among the training samples."""
+        sides = self.train, self.train, self.selecting, self.harmonize
+        inner = tuple(FoldSamples(*sides, *split, _kept=self._kept) for split in splits)
+        return replace(self, inner=inner, held_out=tuple(test for _, test in splits))
+
+    @property
+    def y_train(self) -> Codes:
+        """Classes of the training samples."""
+        return self.train.y[self.train_rows]
+
+    @property
+    def groups_train(self) -> NDArray[np.str_]:
+        """Subjects of the training samples."""
+        return self.train.subject_names[self.train_rows]
+
+    @property
+    def y_test(self) -> Codes:
+        """Classes of the test samples."""
+        return self.test.y[self.test_rows]
+
+    @property
+    def subjects_test(self) -> Codes:
+        """Subjects of the test samples."""
+        return self.test.subjects[self.test_rows]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the samples when they are prepared."""
+        n_train = self.y_train.size * (1 if self.selecting is self.train else 2)
+        return 8 * self.train.channel_of.size * (n_train + self.y_test.size)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it may be kept for the next method with little memory."""
+        return 2 * self.nbytes < KEPT_BYTES
+
+    def sides(self) -> list[TableArrays]:
+        """Return training and test samples as they are, but for sites, which may be harmonized."""
+        both = self.train.take(self.train_rows), self.test.take(self.test_rows)
+        return harmonize_samples(*both) if self.harmonize else list(both)
+
+    def prepare(self, imputer: Imputer | None = None) -> Prepared:
+        """Harmonize, scale and impute; what fits into memory is kept for the next who asks."""
+        key = id(self), "" if imputer is None else imputer.identity
+        if key not in self._kept:
+            held = sum(side.nbytes for kept in self._kept.values() for side in kept)
+            while self._kept and held + self.nbytes > KEPT_BYTES:
+                held -= sum(side.nbytes for side in self._kept.popitem()[1])
+            self._kept[key] = self._prepare(imputer)
+        return self._kept[key]
+
+    def _prepare(self, imputer: Imputer | None) -> Prepared:
+        rows = self.train_rows
+        how = self.train, _sites(self.train)[rows] if self.harmonize else None, imputer
+        steps, train = Preparation.learn(self.train.X[rows], *how)
+        selecting = train
+        if self.selecting is not self.train:
+            _, selecting = Preparation.learn(self.selecting.X[rows], *how)
+        sites = _sites(self.test)[self.test_rows] if self.harmonize else None
+        prepared = Prepared(selecting, train, steps.apply(self.test.X[self.test_rows], sites))
+        for side in prepared:
+            side.setflags(write=False)  # methods share them
+        return prepared
+
+
+@dataclass(frozen=True)
+class MissingMarks:
+    """For each set of columns that are missing together, a column that says so.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n_marks,)
+        A column of each set.
+    shares : ndarray of shape (n_marks,)
+        In how many training samples it is missing; taken off, so that marks are centred.
+    """
+
+    columns: Codes
+    shares: Floats
+
+    @classmethod
+    def learn(cls, X: Floats) -> MissingMarks:
+        """Find the different sets of columns that are missing together in training."""
+        missing = np.isnan(X)
+        first = np.unique(missing, axis=1, return_index=True)[1]
+        first = np.sort(first[missing[:, first].any(axis=0)])
+        return cls(first, missing[:, first].mean(axis=0))
+
+    def add(self, X: Floats) -> Floats:
+        """Impute 0, the training mean, and add the marks."""
+        return np.hstack([np.nan_to_num(X), np.isnan(X[:, self.columns]) - self.shares])
+
+
+class MethodPipeline:
+    """A method on the samples of a fold: it ranks, is tuned, scored or fitted.
+
+    Parameters
+    ----------
+    method : Method
+    n_features : sequence of int
+        Numbers of features to compare.
+    costs : sequence of float
+        Values of the classifier's C to compare, unless the method has its own.
+    class_weight : {"balanced", None}
+    clip : float or None
+        Standardised values further from 0 count as this far away for the classifier.
+    tuned_by : str
+        What tuning maximises, one of :data:`idfsmec.metrics.CRITERIA`.
+    random_state : int
+        For selectors and classifiers with a chance of their own.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        *,
+        n_features: Sequence[int] = N_FEATURES,
+        costs: Sequence[float] = SVM_COSTS,
+        class_weight: str | None = "balanced",
+        clip: float | None = FAR,
+        tuned_by: str = CRITERION,
+        random_state: int = 0,
+    ) -> None:
+        self.method, self.n_features = method, n_features
+        self.class_weight, self.clip, self.tuned_by = class_weight, clip, tuned_by
+        self.random_state = random_state
+        self.imputer, self.classifier = method.imputing, method.classifying
+        self.costs = tuple(costs) if method.costs is None else method.costs
+        if not self.classifier.has_cost:
+            self.costs = (float("nan"),)
+        self.marks_missing = self.imputer.marks_missing and not self.classifier.takes_missing
+        self.selector_imputer = None if method.takes_missing else self.imputer
+        skipped = self.classifier.takes_missing or self.marks_missing
+        self.classifier_imputer = None if skipped else self.imputer
+
+    def ks(self, fold: FoldSamples) -> list[int]:
+        """Return the numbers of features that are compared on a fold."""
+        return self.method.ks(self.n_features, fold.train.channel_of.size)
+
+    # Select.
+
+    def rank(
+        self,
+        fold: FoldSamples,
+        settings: Sequence[int] | None = None,
+        ks: Sequence[int] | None = None,
+        **parameters: Any,
+    ) -> Codes:
+        """Rank the columns by the training samples of a fold, 1 is best.
+
+        Returns
+        -------
+        ndarray of shape (n_settings, n_ks, n_columns)
+            For some of the method's settings (by default all) and numbers of features.
+        """
+        places = range(len(self.method.settings)) if settings is None else settings
+        ks = self.ks(fold) if ks is None else ks
+        counts = [{"n_features_to_select": k} for k in ks] if self.method.depends_on_k else [{}]
+        wanted = [{**self.method.settings[i], **count} for i in places for count in counts]
+        X = fold.prepare(self.selector_imputer).selecting
+        selector = self._selector(fold, **parameters)
+        (ranks,) = rank_grid(selector, X, fold.y_train, wanted, groups=fold.groups_train)
+        ranks = ranks.reshape(len(places), len(counts), -1)
+        return np.broadcast_to(ranks, (len(places), len(ks), ranks.shape[2]))
+
+    def rank_inner(self, fold: FoldSamples) -> Codes:
+        """Rank the columns on all inner folds, (n_folds, n_settings, n_ks, n_columns).
+
+        A selector that takes NaN and standardises features itself sees the same in all samples of
+        a fold as in those of an inner one, so that it may share work between inner folds; not
+        where sites are harmonized, which is learned in each.
+        """
+        selector = self._selector(fold, **self.method.inner)
+        alike = self.method.takes_missing and selector.get_params().get("standardize", False)
+        if not alike or fold.harmonize or self.method.depends_on_k:
+            ranks = [self.rank(part, **self.method.inner) for part in fold.inner]
+            return np.stack(ranks)
+        ranks = rank_grid(
+            selector,
+            fold.prepare().selecting,
+            fold.y_train,
+            self.method.settings,
+            held_out=fold.held_out,
+            groups=fold.groups_train,
+        )
+        n_folds, n_settings, n_columns = ranks.shape
+        shape = n_folds, n_settings, len(self.ks(fold)), n_columns
+        return np.broadcast_to(ranks[:, :, None, :], shape)
+
+    def _selector(self, fold: FoldSamples, **parameters: Any) -> BaseEstimator:
+        return self.method.build(
+            n_features_to_select=max(self.ks(fold)),
+            random_state=self.random_state,
+            channels=fold.train.channel_of,
+            **parameters,
+        )
+
+    # Tune and score.
+
+    def tune(self, fold: FoldSamples, inner_ranks: Codes | None = None) -> Tuned:
+        """Let inner folds choose a setting and C for each number of features, and that number."""
+        return tune(
+            [self._scorer(part, [self.tuned_by]) for part in fold.inner],
+            self.rank_inner(fold) if inner_ranks is None else inner_ranks,
+            self.ks(fold),
+            default=self.method.default_setting,
+            costs=self.costs,
+            metric=self.tuned_by,
+        )
+
+    def score(self, fold: FoldSamples, wanted: Sequence[Asked]) -> list[Scores]:
+        """Score rankings with a number of features and a C each on the test samples."""
+        return self._scorer(fold).score_all(wanted)
+
+    def decide(self, fold: FoldSamples, ranks: Codes | None = None) -> Floats:
+        """Return decisions on the test samples, untuned: as the method is by default.
+
+        Parameters
+        ----------
+        fold : FoldSamples
+        ranks : ndarray of shape (n_columns,), optional
+            1 is best; by default what the selector learns from the training samples.
+
+        Returns
+        -------
+        ndarray of shape (n_test, n_classes)
+        """
+        if self.method.is_whole:
+            return self.fit_whole(fold)[0]
+        k = max(self.ks(fold))
+        if ranks is None:
+            ranks = self.rank(fold, [self.method.default_setting], [k])[0, 0]
+        return self._scorer(fold).decisions(np.flatnonzero(ranks <= k), middle_cost(self.costs))
+
+    def _scorer(self, fold: FoldSamples, metrics: Sequence[str] = METRICS) -> SplitScorer:
+        def split() -> Split:  # when it is scored: the next fold may be as large
+            prepared = fold.prepare(self.classifier_imputer)
+            test = prepared.test, fold.y_test, fold.subjects_test
+            return Split(prepared.train, fold.y_train, *test)
+
+        wanted = "channels" in self.build_classifier().get_params()
+        channels = fold.train.channel_of if wanted else None
+        classify = _Classify(self, fold)
+        slope = self.classifier.log_odds_slope
+        return SplitScorer(split, classify, metrics, slope, channels, self.clip)
+
+    def build_classifier(self, C: float = float("nan"), channels: Codes | None = None) -> Any:
+        """Make a fresh classifier with what is known about its columns."""
+        return self.classifier.build(
+            **({} if np.isnan(C) else {"C": C}),
+            class_weight=self.class_weight,
+            random_state=self.random_state,
+            channels=channels,
+        )
+
+    # Fit.
+
+    def fit(self, samples: TableArrays, ranks: Codes, k: int, C: float) -> FittedMethod:
+        """Fit on samples, whose sites are harmonized already, with the first k columns."""
+        preparation, X = Preparation.learn(samples.X, samples, imputer=self.classifier_imputer)
+        columns, marks = np.flatnonzero(ranks <= k), None
+        X = X[:, columns]
+        if self.marks_missing:
+            marks = MissingMarks.learn(X)
+            X = marks.add(X)
+        channels = np.unique(samples.channel_of[columns], return_inverse=True)[1]
+        model = fit_with_groups(
+            self.build_classifier(C, channels), X, samples.y, samples.subject_names
+        )
+        imputed = self.marks_missing or self.classifier_imputer is not None
+        how = f"imputed by {self.imputer.name}" if imputed else "missing values as they are"
+        return FittedMethod(
+            name=f"{self.method.name}, {how}, {self.classifier.name}, {columns.size} features",
+            classes_=np.asarray(samples.classes),
+            scaling=preparation.scaling,
+            imputer=preparation.imputer,
+            marks=marks,
+            columns_=columns,
+            scores_=np.where(ranks <= k, k + 1.0 - ranks, 0.0),
+            classifier=model,
+            channel_of=samples.channel_of,
+            slope=self.classifier.log_odds_slope,
+            offsets=np.zeros(samples.n_classes),
+        )
+
+    def fit_tuned(self, fold: FoldSamples) -> tuple[FittedMethod, dict[str, Any]]:
+        """Tune on inner folds, fit on all training samples, calibrate on those held out.
+
+        Returns
+        -------
+        FittedMethod
+        dict
+            ``n_features``, ``C`` and the selector's setting.
+        """
+        inner_ranks = self.rank_inner(fold)
+        best = self.tune(fold, inner_ranks).best
+        k, C, place = best.n_features, best.cost, self.ks(fold).index(best.n_features)
+        whole = fold.sides()[0]
+        fitted = self.fit(whole, self.rank(fold, [best.setting], [k])[0, 0], k, C)
+        decisions = np.zeros((whole.y.size, whole.n_classes))
+        for part, held_out, settings in zip(fold.inner, fold.held_out, inner_ranks, strict=True):
+            train, test = part.sides()
+            inner = self.fit(train, settings[best.setting, place], k, C)
+            decisions[held_out] = inner.decisions(test.X)
+        # A site with one class alone is held out of no inner fold.
+        rows = np.sort(np.concatenate(fold.held_out))
+        means, codes = mean_decisions(decisions[rows], whole.y[rows], whole.subjects[rows])
+        weights = codes.size / (whole.n_classes * np.bincount(codes, minlength=whole.n_classes))
+        slope, offsets = calibrate(means, codes, weights[codes], fitted.slope)
+        fitted = replace(fitted, slope=slope, offsets=offsets)
+        return fitted, {"n_features": k, "C": C, **self.method.settings[best.setting]}
+
+    def fit_whole(self, fold: FoldSamples) -> tuple[Floats, Codes]:
+        """Fit a method that is a whole classifier, on samples as they are.
+
+        Returns
+        -------
+        decisions : ndarray of shape (n_test, n_classes)
+        columns : ndarray
+            Columns that it keeps, as far as it says so, else all.
+        """
+        train, test = fold.sides()
+        labels = np.asarray(train.classes)
+        model = fit_with_groups(
+            self.method.build(random_state=self.random_state),
+            train.frame(),
+            labels[train.y],
+            train.subject_names,
+        )
+        values = decision_values(model, test.frame())
+        codes = np.searchsorted(labels, model.classes_)
+        return by_class(values, codes, labels.size), _kept_columns(model, train.columns)
+
+    def score_whole(self, fold: FoldSamples) -> tuple[Scores, Codes]:
+        """Score a method that is a whole classifier; also return the columns that it keeps."""
+        decisions, columns = self.fit_whole(fold)
+        return score_decisions(decisions, fold.y_test, fold.subjects_test), columns
+
+
+class _Classify:
+    """The classifier of a pipeline as :class:`SplitScorer` takes it."""
+
+    def __init__(self, pipeline: MethodPipeline, fold: FoldSamples) -> None:
+        self._pipeline, self._fold = pipeline, fold
+        decide_many = pipeline.classifier.decide_many
+        self._decide_many: Any = decide_many and partial(
+            decide_many, n_classes=fold.train.n_classes, class_weight=pipeline.class_weight
+        )
+
+    @property
+    def many(self) -> Callable[..., list[Floats]] | None:
+        """How to decide with many sets of columns, where that shares work."""
+        return None if self._decide_many is None else self._many
+
+    def _many(self, train: Floats, y: Codes, test: Floats, sets: Sets) -> list[Floats]:
+        if not self._pipeline.marks_missing:
+            return list(self._decide_many(train, y, test, sets))
+        decisions: dict[int, Floats] = {}
+        alike: dict[bytes, list[int]] = {}  # each set marks what its own channels miss
+        for place, (columns, _) in enumerate(sets):
+            alike.setdefault(columns.tobytes(), []).append(place)
+        for places in alike.values():
+            columns = sets[places[0]][0]
+            seen, asked = self._mark(train[:, columns], test[:, columns])
+            every = np.arange(seen.shape[1])
+            both = self._decide_many(seen, y, asked, [(every, sets[i][1]) for i in places])
+            decisions.update(zip(places, both, strict=True))
+        return [decisions[place] for place in range(len(sets))]
+
+    def _mark(self, train: Floats, test: Floats) -> tuple[Floats, Floats]:
+        marks = MissingMarks.learn(train)
+        return marks.add(train), marks.add(test)
+
+    def __call__(
+        self, train: Floats, y: Codes, test: Floats, C: float, channels: Codes | None = None
+    ) -> Floats:
+        if self._decide_many is not None:
+            return self._many(train, y, test, [(np.arange(train.shape[1]), C)])[0]
+        if self._pipeline.marks_missing:
+            train, test = self._mark(train, test)
+        model = self._pipeline.build_classifier(C, channels)
+        fit_with_groups(model, train, y, self._fold.groups_train)
+        return by_class(decision_values(model, test), model.classes_, self._fold.train.n_classes)
+
+
+def fit_with_groups(model: Any, X: Any, y: NDArray, groups: ArrayLike) -> Any:
+    """Fit a classifier, and tell it the subjects if it takes groups."""
+    searches = isinstance(model, (GridSearchCV, RandomizedSearchCV))
+    takes = searches or has_fit_parameter(model, "groups")
+    return model.fit(X, y, groups=groups) if takes else model.fit(X, y)
+
+
+def decision_values(model: Any, X: Any) -> Floats:
+    """Return decisions of a fitted classifier: its own, or the logarithms of probabilities."""
+    if hasattr(model, "decision_function"):
+        return np.asarray(model.decision_function(X))
+    return np.log(np.maximum(model.predict_proba(X), 1e-3))
+
+
+def _kept_columns(model: Any, columns: Sequence[str]) -> Codes:
+    """Return the places of the columns that reach the last step of a pipeline, if it says so."""
+    try:
+        names = model[:-1].get_feature_names_out(np.asarray(columns, dtype=object))
+        place = {name: i for i, name in enumerate(columns)}
+        return np.array([place[name] for name in names], dtype=np.intp)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return np.arange(len(columns))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedMethod:
+    """What a method has learned: a classifier of incomplete samples that can be kept.
+
+    Made by :class:`idfsmec.evaluation.TunedMethod`.
+
+    Attributes
+    ----------
+    name : str
+        Method, imputer, classifier and number of features, for readers.
+    classes_ : ndarray of shape (n_classes,)
+    scaling : Scaling
+        Mean and standard deviation of the features.
+    imputer : transformer or None
+        None if the classifier takes missing values.
+    marks : MissingMarks or None
+        What tells the classifier about missing channels.
+    columns_ : ndarray of shape (n_selected,)
+        Which features it sees.
+    scores_ : ndarray of shape (n_features,)
+        Selected ones by their rank, the best the largest; 0 for the others.
+    classifier : classifier
+        Of classes 0 ... n_classes - 1.
+    channel_of : ndarray of shape (n_features,)
+    slope : float
+    offsets : ndarray of shape (n_classes,)
+        ``slope * decisions + offsets`` are log probabilities up to a constant.
+    """
+
+    name: str
+    classes_: NDArray
+    scaling: Scaling
+    imputer: Any
+    marks: MissingMarks | None
+    columns_: Codes
+    scores_: Floats
+    classifier: Any
+    channel_of: Codes
+    slope: float
+    offsets: Floats
+
+    @property
+    def class_prior_(self) -> Floats:
+        """Classes count alike."""
+        return np.full(self.classes_.size, 1 / self.classes_.size)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Features of a sample as given."""
+        return int(self.scores_.size)
+
+    def _seen(self, X: ArrayLike) -> Floats:
+        preparation = Preparation(None, self.scaling, self.imputer)
+        values = preparation.apply(np.asarray(X, dtype=np.float64))
+        values = values[:, self.columns_]
+        return values if self.marks is None else self.marks.add(values)
+
+    def decisions(self, X: ArrayLike) -> Floats:
+        """Return decisions of the classifier on every class, (n_samples, n_classes)."""
+        values = decision_values(self.classifier, self._seen(X))
+        return by_class(values, np.asarray(self.classifier.classes_), self.classes_.size)
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """Probability of each class, (n_samples, n_classes)."""
+        return np.asarray(softmax(self.slope * self.decisions(X) + self.offsets, axis=1))
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """Most probable class of each sample."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    @available_if(lambda self: hasattr(self.classifier, "coef_"))
+    def channel_votes(self, X: ArrayLike) -> Floats:
+        """What the selected features of each channel add to the log odds; NaN where missing.
+
+        Only where the classifier is linear. What was imputed counts for no channel, unless the
+        classifier itself says for which.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_channels) for two classes, else (..., n_classes)
+        """
+        given, channels = np.asarray(X, dtype=np.float64), self.channel_of[self.columns_]
+        seen = self._seen(given)
+        if hasattr(self.classifier, "channel_votes"):
+            parts, channels = (
+                np.nan_to_num(self.classifier.channel_votes(seen)),
+                np.unique(channels),
+            )
+            parts = self.slope * (parts[:, :, None] if parts.ndim == 2 else parts)
+        else:
+            coef = self.slope * np.atleast_2d(self.classifier.coef_)[:, : channels.size]
+            parts = seen[:, : channels.size, None] * coef.T
+        n_channels = int(self.channel_of.max()) + 1
+        votes = np.einsum("nkc,kv->nvc", parts, np.eye(n_channels)[channels])
+        columns = [np.flatnonzero(self.channel_of == v) for v in range(n_channels)]
+        votes[~observed_channels(given, columns)] = np.nan
+        return votes[:, :, 0] if parts.shape[2] == 1 else votes
+
+
+def calibrate(
+    decisions: Floats, codes: Codes, weights: Floats, slope: float
+) -> tuple[float, Floats]:
+    """Find the slope and offsets that make held-out decisions log probabilities.
+
+    Parameters
+    ----------
+    decisions : ndarray of shape (n_subjects, n_classes)
+        On subjects who were held out.
+    codes : ndarray of shape (n_subjects,)
+        Their classes.
+    weights : ndarray of shape (n_subjects,)
+    slope : float
+        Where the search begins, and where few subjects leave it.
+
+    Returns
+    -------
+    slope : float
+    offsets : ndarray of shape (n_classes,)
+        Sum to 0.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> codes = np.arange(2000) % 2
+    >>> odds = 3 * rng.normal(size=2000) + 4.5 * (2 * codes - 1)
+    >>> decisions = np.column_stack([-odds, odds]) / 20
+    >>> slope, offsets = calibrate(decisions, codes, np.ones(2000), 1.0)
+    >>> 9 < slope < 11, bool(np.abs(offsets).max() < 0.2)
+    (True, True)
+    """
+    rows = np.arange(codes.size)
+
+    def loss(parameters: Sequence[float]) -> float:
+        offsets = np.asarray(parameters[1:]) - np.mean(parameters[1:])
+        log_odds = slope * np.exp(parameters[0]) * decisions + offsets
+        penalty = parameters[0] ** 2 + float(np.square(parameters[1:]).sum())
+        log_proba = log_softmax(log_odds, axis=1)[rows, codes]
+        return float(-weights @ log_proba + _STIFFNESS / 2 * penalty)
+
+    best = minimize(loss, np.zeros(1 + decisions.shape[1]), method="L-BFGS-B").x
+    return float(slope * np.exp(best[0])), np.asarray(best[1:] - best[1:].mean())
+
+
+class RidgeByCost(RidgeClassifier):
+    """Ridge regression on -1 and 1; C is the inverse of its penalty, so that it is tuned."""
+
+    def __init__(self, C: float = 1.0, class_weight: Any = None) -> None:
+        super().__init__(class_weight=class_weight)
+        self.C = C
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> Self:
+        """Fit with the penalty 1 / C."""
+        self.alpha = 1.0 / self.C
+        super().fit(X, y, sample_weight)
+        return self
+
+
+class Boosting(HistGradientBoostingClassifier):
+    """Gradient boosting, which takes NaN; balanced by its decisions, not by sample weights.
+
+    Trees have 8 leaves in place of 31, and features 31 bins in place of 255: subjects are few, and
+    more of either only takes longer. For balanced classes the log prior is taken off the decisions
+    instead of weighing samples: binning weighted samples makes a fit ten times as long.
+    """
+
+    def __init__(self, class_weight: str | None = None, random_state: int | None = None) -> None:
+        super().__init__(max_bins=31, max_leaf_nodes=8, random_state=random_state)
+        self.class_weight = class_weight
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit without weights, and remember the shares of the classes."""
+        wanted, self.class_weight = self.class_weight, None
+        try:
+            super().fit(X, y)
+        finally:
+            self.class_weight = wanted
+        counts = np.unique(np.asarray(y), return_counts=True)[1]
+        self.log_prior_ = np.log(counts / counts.sum())
+        return self
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Log odds, or one column per class up to a constant."""
+        values = np.asarray(super().decision_function(X))
+        if self.class_weight != "balanced":
+            return values
+        return values - (np.diff(self.log_prior_)[0] if values.ndim == 1 else self.log_prior_)
