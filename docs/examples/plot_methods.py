@@ -35,7 +35,7 @@ for method in find_methods(families=["proposed", "filter", "embedded"]):
     name = method.name
     selector = method.build(n_features_to_select=10, random_state=0, channels=blocks)
     start = time.perf_counter()
-    selector.fit(X if method.takes_gaps else filled, y)
+    selector.fit(X if method.takes_missing else filled, y)
     seconds[name] = time.perf_counter() - start
     ranks[name] = selector.ranking_
 ranks = pd.DataFrame(ranks, index=data.feature_names)

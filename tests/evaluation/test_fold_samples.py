@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.impute import KNNImputer
 
-from idfsmec._random import derive_seed
+from idfsmec._validation import derive_seed
 from idfsmec.evaluation import Protocol, make_folds, tasks
 from idfsmec.evaluation.tables import table_digest
 from idfsmec.evaluation.tasks import load_fold

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from idfsmec._random import derive_seed
+from idfsmec._validation import derive_seed
 from idfsmec.evaluation import Protocol, make_folds
 from idfsmec.evaluation.tasks import load_fold, score_fold
 from idfsmec.metrics import score_decisions

@@ -95,8 +95,8 @@ RatesOption = Annotated[
 PatternsOption = Annotated[
     Names | None,
     typer.Option(
-        help="Which channels are missing together: random,recording,burst,region,uneven. By default "
-        "random.",
+        help="Which channels are missing together: random,recording,burst,region,uneven. By "
+        "default random.",
         autocompletion=after_commas(complete_patterns),
     ),
 ]
@@ -203,7 +203,7 @@ def benchmark(
     Give the same command to go on after a stop; change an option, and only
     what it touches is computed. idfsmec report OUT makes a page of it.
     """
-    from idfsmec._jobs import count_jobs
+    from idfsmec._parallel import count_jobs
 
     out, n_jobs = Path(out), count_jobs(jobs)
     refuse_foreign(out, force)

@@ -84,7 +84,7 @@ def train(
     its name. Beside the file come its card, model.md and model.html. For
     research: it makes no diagnosis.
     """
-    from idfsmec._jobs import count_jobs
+    from idfsmec._parallel import count_jobs
     from idfsmec.evaluation import TunedMethod, train_model
     from idfsmec.prediction import save_model
     from idfsmec.report.cards import write_model_card

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec._columns import split_column
 from idfsmec._files import neutralise, replacing
 from idfsmec.errors import InputError
 from idfsmec.evaluation.statistics import chance_band
 from idfsmec.evaluation.store import Planned, Store, StoredTable
 from idfsmec.metrics import wilson_interval
+from idfsmec.table.columns import split_column
 
 #: Columns of ``scores`` in their order. ``seconds`` is measured, all else is reproducible.
 KEYS = ["experiment", "table", "pattern", "rate", "seed", "fold", "method"]

@@ -20,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from idfsmec._parallel import count_jobs, run_tasks
-from idfsmec._random import derive_seed
+from idfsmec._validation import derive_seed
 from idfsmec.errors import InputError
 from idfsmec.evaluation.folds import most_splits
 from idfsmec.evaluation.protocol import Protocol, protocol_from

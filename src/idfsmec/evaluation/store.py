@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from idfsmec._locks import is_of_the_disk, naming_disk, take_lock
+from idfsmec._files import is_of_the_disk, naming_disk, take_lock
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # who reads results needs none of what computes them

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec._entanglement import entanglement, say_entanglement
+
 from idfsmec.errors import InputError
 from idfsmec.evaluation.folds import make_folds
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.statistics import chance_bands
 from idfsmec.evaluation.store import StoredTable
+from idfsmec.metrics import count_by_site, describe_confounding, site_confounding
 from idfsmec.missing import missingness_association, simulate_missing
 from idfsmec.prediction.harmonizer import refuse_one_site
 from idfsmec.prediction.methods import Imputer
@@ -135,7 +136,8 @@ def check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> None
             make_folds(table.y, table.subjects, *kind, sites=table.sites)
             if protocol.harmonize:
                 sites = refuse_one_site(table)
-                if message := say_entanglement(entanglement(sites, table.y)):
+                share = site_confounding(count_by_site(sites, table.y))
+                if message := describe_confounding(share):
                     warnings.warn(message, UserWarning, stacklevel=2)
             if "region" in protocol.patterns:
                 simulate_missing(table, 0.1, "region", 0)

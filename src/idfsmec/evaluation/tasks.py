@@ -18,9 +18,8 @@ import numpy as np
 from scipy.stats import hypergeom
 from threadpoolctl import threadpool_limits
 
-from idfsmec._random import derive_seed
+from idfsmec._validation import derive_seed
 from idfsmec._version import __version__
-from idfsmec._warnings import heard
 from idfsmec.evaluation.folds import make_folds, make_inner_folds
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.store import TaskResult
@@ -37,6 +36,7 @@ from idfsmec.prediction.pipeline import (
     fit_with_groups,
     harmonize_samples,
 )
+from idfsmec.progress import collect_warnings
 from idfsmec.selection import StabilitySelector, feature_effects
 from idfsmec.selection.tuning import middle_cost
 
@@ -82,7 +82,7 @@ def run_task(task: Task, tables: Mapping[str, TableArrays]) -> TaskOutcome:
     """
     began = time.perf_counter()
     try:
-        with threadpool_limits(1), heard() as caught:
+        with threadpool_limits(1), collect_warnings() as caught:
             result = task.compute(tables[task.table])
         result.notes = sorted({f"{one.category.__name__}: {one.message}" for one in caught})
         return TaskOutcome(task.key, result, seconds=time.perf_counter() - began)

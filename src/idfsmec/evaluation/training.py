@@ -15,16 +15,15 @@ from scipy.stats import rankdata
 from sklearn.base import ClassifierMixin
 from threadpoolctl import threadpool_limits
 
-from idfsmec._columns import channel_codes, channel_columns
 from idfsmec._parallel import count_jobs, run_tasks
-from idfsmec._parameters import (
+from idfsmec._validation import (
     CheckedEstimator,
     Constraints,
     StrOptions,
     checks_parameters,
+    derive_seed,
     integer,
 )
-from idfsmec._random import derive_seed
 from idfsmec.errors import InputError
 from idfsmec.evaluation.folds import Fold, make_folds, most_splits
 from idfsmec.evaluation.protocol import Folds, Protocol
@@ -38,6 +37,7 @@ from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_
 from idfsmec.prediction.pipeline import FoldSamples, TableArrays, fit_with_groups
 from idfsmec.progress import Listener, Progress
 from idfsmec.table import FeatureTable
+from idfsmec.table.columns import channel_codes, channel_columns
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

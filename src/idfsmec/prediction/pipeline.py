@@ -36,10 +36,8 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
-from idfsmec._columns import observed_channels, split_column
 from idfsmec.errors import InputError
 from idfsmec.metrics import METRICS, Scores, mean_decisions, score_decisions
-from idfsmec.montage import channel_positions
 from idfsmec.prediction.harmonizer import SiteHarmonizer
 from idfsmec.prediction.methods import Imputer, Method
 from idfsmec.selection.defaults import CRITERION, N_FEATURES, SVM_COSTS
@@ -49,6 +47,8 @@ from idfsmec.selection.split_scorer import Asked, Split, SplitScorer
 from idfsmec.selection.tuning import Tuned, middle_cost, tune
 from idfsmec.solver.scaling import FAR, Scaling
 from idfsmec.table import FeatureTable
+from idfsmec.table.columns import observed_channels, split_column
+from idfsmec.table.positions import channel_positions
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

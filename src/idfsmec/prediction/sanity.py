@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 
-from idfsmec._parameters import Constraints, integer
+from idfsmec._validation import Constraints, integer
 from idfsmec.selection import CompleteSelector
 from idfsmec.solver.scaling import Scaling
 
