@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-
 from idfsmec.errors import InputError
 from idfsmec.evaluation.folds import make_folds
 from idfsmec.evaluation.protocol import Protocol
