@@ -16,7 +16,6 @@ import pytest
 from defusedxml.common import EntitiesForbidden
 from typer.testing import CliRunner
 
-from idfsmec._files import neutralise
 from idfsmec.cli import app
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, accuracy
@@ -55,18 +54,11 @@ def test_an_xml_bomb_in_a_spreadsheet_is_refused(tmp_path, part, entity):
     assert any(isinstance(cause, EntitiesForbidden) for cause in causes)
 
 
-@pytest.mark.parametrize(
-    "cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "＝1", "=cmd|' /C calc'!A0"]
-)
-def test_a_cell_that_would_run_becomes_text(cell):
-    frame = neutralise(pd.DataFrame({"channel": [cell, "Fp1"], "score": [-1.0, 2.0]}))
-    assert frame["channel"].tolist() == [f"'{cell}", "Fp1"]
-    assert frame["score"].tolist() == [-1.0, 2.0]
-
-
 def test_the_ranking_has_no_formula_in_it(tmp_path):
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(20, 3)), columns=["=1+1__a", "@x__+b", "Cz__a"])
+    cells = ["=1+1", "+1", "-1", "@SUM(A1)", "＝3", "=cmd|' /C calc'!A0"]
+    columns = [*(f"{cell}__a" for cell in cells), "@x__+b", "Cz__a"]
+    X = pd.DataFrame(rng.normal(size=(20, len(columns))), columns=columns)
     table = FeatureTable(X, ["HC", "MDD"] * 10, [f"s{i}" for i in range(20)])
     table.write(tmp_path / "table.parquet")
     output = tmp_path / "ranking.csv"
@@ -75,7 +67,7 @@ def test_the_ranking_has_no_formula_in_it(tmp_path):
     )
     assert result.exit_code == 0, result.output
     written = pd.read_csv(output, dtype=str)
-    assert set(written["channel"]) == {"'=1+1", "'@x", "Cz"}
+    assert set(written["channel"]) == {*(f"'{cell}" for cell in cells), "'@x", "Cz"}
     assert set(written["feature"]) == {"a", "'+b"}
 
 
@@ -85,10 +77,10 @@ def test_the_files_of_a_benchmark_have_no_formula_in_them_and_read_back_unchange
     table = FeatureTable(X, ["HC", "MDD"] * 10, [f"s{i}" for i in range(20)])
     protocol = Protocol(rates=[0.2], n_splits=2, ks=[2])
     out = tmp_path / "out"
-    results = accuracy({"=t": table}, out, methods=["ANOVA F"], protocol=protocol, n_jobs=1)
+    results = accuracy({"\t=t": table}, out, methods=["ANOVA F"], protocol=protocol, n_jobs=1)
     for path in out.glob("*.csv"):
         cells = pd.read_csv(path, dtype=str, keep_default_na=False).to_numpy().ravel()
-        assert not [cell for cell in cells if cell.startswith(("=", "+", "@"))], path
+        assert not [cell for cell in cells if cell.lstrip().startswith(("=", "+", "@"))], path
     assert set(results.ranking["channel"]) == {"=1+1", "@x", "NA"}
 
 

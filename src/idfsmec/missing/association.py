@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from idfsmec._random import derive_seed
+from idfsmec._validation import derive_seed
+from idfsmec.metrics import holm
 
 if TYPE_CHECKING:
     from idfsmec.table import FeatureTable
@@ -122,8 +123,10 @@ def missingness_from_counts(
     for k, name in enumerate(np.asarray(classes).tolist()):
         columns |= {f"have_{name}": counts[:, k], f"n_{name}": n_subjects[k]}
     varying = (counts.sum(axis=1) % max(1, n_subjects.sum())) > 0
+    p_holm = np.ones_like(p)
+    p_holm[varying] = holm(p[varying])
     dead = seen.sum(axis=1) < 2
-    return pd.DataFrame(columns).assign(p=p, p_holm=_holm(p, varying), dead=dead)
+    return pd.DataFrame(columns).assign(p=p, p_holm=p_holm, dead=dead)
 
 
 def describe_association(frame: pd.DataFrame, alpha: float = ALPHA) -> list[str]:
@@ -196,13 +199,3 @@ def _exact_p(counts: NDArray, n_subjects: NDArray) -> float:
 def _log_choose(n: ArrayLike, k: ArrayLike) -> NDArray[np.float64]:
     n, k = np.asarray(n, dtype=float), np.asarray(k, dtype=float)
     return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-
-
-def _holm(p: NDArray[np.float64], tested: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Correct p-values for the number of tests; 1 where nothing was tested."""
-    corrected = np.ones_like(p)
-    index = np.flatnonzero(tested)
-    order = index[np.argsort(p[index], kind="stable")]
-    factors = np.arange(order.size, 0, -1)
-    corrected[order] = np.minimum(1.0, np.maximum.accumulate(factors * p[order]))
-    return corrected

@@ -13,7 +13,7 @@ from scipy import fft
 
 from idfsmec.errors import InputError
 from idfsmec.missing.line_noise import LINE_FREQUENCIES, remove_line_noise
-from idfsmec.montage import angles_between, channel_positions
+from idfsmec.table.positions import angles_between, channel_positions
 
 if TYPE_CHECKING:
     import mne

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from idfsmec._random import RandomState, as_generator
+from idfsmec._validation import RandomState, as_generator
 from idfsmec.errors import InputError
 from idfsmec.missing.masks import mask_table
-from idfsmec.montage import angles_between, channel_positions, montage_exists
 from idfsmec.table import FeatureTable
+from idfsmec.table.positions import angles_between, channel_positions, montage_exists
 
 Mask = NDArray[np.bool_]
 Pattern = Literal["random", "recording", "burst", "region", "uneven"]

@@ -14,10 +14,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from idfsmec._names import fold
 from idfsmec.errors import InputError, RecordingError
 from idfsmec.recordings.reading import FileLoader, files_of, is_special
 from idfsmec.recordings.recording import Recording, check_spelling
+from idfsmec.table.columns import fold
 
 if TYPE_CHECKING:
     import pandas as pd

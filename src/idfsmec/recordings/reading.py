@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError, RecordingError
-from idfsmec.montage import (
+from idfsmec.recordings._matlab import DamagedMatError, check_elements
+from idfsmec.table.positions import (
     ChannelPlan,
     choose_montage,
     plan_channels,
     standard_montage,
     standard_name,
 )
-from idfsmec.recordings._matlab import DamagedMatError, check_elements
 
 if TYPE_CHECKING:
     import mne

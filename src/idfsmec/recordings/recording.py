@@ -12,8 +12,8 @@ from os import SEEK_END
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from idfsmec._names import refuse_alike
 from idfsmec.errors import DuplicateRecordingsError
+from idfsmec.table.columns import refuse_alike
 
 if TYPE_CHECKING:
     import mne

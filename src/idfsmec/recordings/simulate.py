@@ -17,12 +17,12 @@ import pandas as pd
 from scipy import fft
 from scipy.signal import butter, sosfiltfilt
 
-from idfsmec._columns import join_column
-from idfsmec._jobs import one_blas_thread
-from idfsmec._random import RandomState, as_generator
+from idfsmec._parallel import one_blas_thread
+from idfsmec._validation import RandomState, as_generator
 from idfsmec.errors import InputError
-from idfsmec.montage import angles_between, channel_positions, standard_montage
 from idfsmec.recordings.recording import Recording
+from idfsmec.table.columns import join_column
+from idfsmec.table.positions import angles_between, channel_positions, standard_montage
 
 Array = np.ndarray
 Rng = np.random.Generator

@@ -7,13 +7,13 @@ from inspect import signature
 from os import PathLike, fspath
 from pathlib import Path
 
-from idfsmec._names import same_name
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.recordings.bids import read_bids
 from idfsmec.recordings.datasets.modma import read_modma3, read_modma128
 from idfsmec.recordings.datasets.pred import read_pred_d003
 from idfsmec.recordings.manifest import read_manifest
 from idfsmec.recordings.recording import Recording
+from idfsmec.table.columns import same_name
 
 DATA_SETS: dict[str, Callable[..., list[Recording]]] = {
     "modma3": read_modma3,
