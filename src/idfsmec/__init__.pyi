@@ -11,6 +11,9 @@ from . import (
     features as features,
 )
 from . import (
+    federated as federated,
+)
+from . import (
     metrics as metrics,
 )
 from . import (
@@ -41,29 +44,24 @@ from . import (
     solver as solver,
 )
 from . import (
-    summaries as summaries,
-)
-from . import (
     table as table,
 )
 from ._version import __version__
+from .federated import Summary, summarise
 from .prediction import ChannelImputer, IDFSMECClassifier, IDFSMECRegressor
 from .selection import (
     IDFSMEC,
     IDFSMECCV,
-    CrossChannelReranker,
     IDFSPath,
     StabilitySelector,
     idfs_path,
 )
-from .summaries import Summary, summarise
 from .table import FeatureTable
 
 __all__ = [
     "IDFSMEC",
     "IDFSMECCV",
     "ChannelImputer",
-    "CrossChannelReranker",
     "FeatureTable",
     "Summary",
     "summarise",

@@ -8,7 +8,7 @@ decorates its ``fit`` with :func:`checks_parameters`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar, cast
@@ -37,11 +37,9 @@ __all__ = [
     "SequenceOf",
     "StrOptions",
     "as_generator",
-    "assign_folds",
     "check_parameters",
     "checks_parameters",
     "derive_seed",
-    "folds_of_digests",
     "fraction",
     "groups_of",
     "integer",
@@ -258,42 +256,6 @@ def warn_without_groups(owner: str, stacklevel: int = 3) -> None:
         UserWarning,
         stacklevel=stacklevel,
     )
-
-
-def assign_folds(names: ArrayLike, n_folds: int, n_repeats: int = 1) -> NDArray[np.intp]:
-    """Assign subjects to folds by their names alone, so that tables that share no rows agree.
-
-    The fold is eight bytes of the SHA-256 of the name, as text, modulo ``n_folds``: the first
-    eight for the first repeat, the next for the second. For half as many folds it is the same
-    fold modulo that number.
-
-    Parameters
-    ----------
-    names : array-like of shape (n_samples,)
-    n_folds : int
-    n_repeats : int
-        Assignments, each with other subjects in a fold; 4 at most.
-
-    Returns
-    -------
-    ndarray of shape (n_repeats, n_samples)
-
-    Examples
-    --------
-    >>> assign_folds(["ann", "bob", "ann", "eve"], 4).tolist()
-    [[2, 2, 2, 3]]
-    """
-    subjects, member = np.unique(np.asarray(names).astype(str), return_inverse=True)
-    digests = [sha256(name.encode()).digest() for name in subjects.tolist()]
-    return folds_of_digests(digests, n_folds, n_repeats)[:, member]
-
-
-def folds_of_digests(
-    digests: Sequence[bytes], n_folds: int, n_repeats: int = 1
-) -> NDArray[np.intp]:
-    """Assign subjects to folds by the SHA-256 of their names; see :func:`assign_folds`."""
-    numbers = np.frombuffer(b"".join(digests), dtype=">u8").reshape(-1, 4)
-    return (numbers[:, :n_repeats].T % np.uint64(n_folds)).astype(np.intp)
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:

@@ -131,7 +131,7 @@ __all__ = [
 ]
 
 #: Today's name of a column, key, file or value -> its name at 144077f, in all cases.
-RENAMED: dict[str, str] = {"imputer": "filler"}
+RENAMED: dict[str, str] = {"imputer": "filler", "n_subjects": "n_people"}
 #: The same in single cases, where one name has several old ones: case -> names.
 RENAMED_IN: dict[str, dict[str, str]] = {
     "predictions": {

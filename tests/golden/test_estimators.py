@@ -86,7 +86,8 @@ def idfsmec_three_classes(folder):
     return fitted(make_table(36, 2, 6, 4, n_classes=3, seed=5), {})
 
 
-@case("estimators", **DEFAULT_TOL)
+# A feature that is there twice leaves a direction free: held-out losses follow rounding there.
+@case("estimators", rtol=1e-5, atol=1e-5)
 def idfsmec_odd_columns(folder):
     """A channel that is never there, a constant feature, and one that is there twice."""
     made = make_table()

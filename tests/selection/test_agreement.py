@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from idfsmec.selection import selection_stability
-from idfsmec.selection.agreement import false_selections, smallest_threshold
+from idfsmec.selection.stability import false_selections, smallest_threshold
 
 selections = arrays(bool, st.tuples(st.integers(2, 7), st.integers(2, 8)))
 

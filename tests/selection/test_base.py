@@ -10,7 +10,6 @@ from idfsmec import IDFSMEC
 from idfsmec.selection import (
     RFS,
     CompleteSelector,
-    CrossChannelReranker,
     RankingSelector,
     baselines,
 )
@@ -32,7 +31,7 @@ def data(n_features):
 
 @pytest.mark.parametrize(
     "selector",
-    [IDFSMEC, CrossChannelReranker, *(getattr(baselines, name) for name in baselines.__all__)],
+    [IDFSMEC, *(getattr(baselines, name) for name in baselines.__all__)],
 )
 def test_20_features_are_kept_unless_asked_otherwise(selector):
     assert issubclass(selector, RankingSelector)

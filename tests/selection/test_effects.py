@@ -30,7 +30,7 @@ def test_hedges_g_and_auc_are_those_of_the_textbook(cohort):
         assert found.loc[name, "hedges_g"] == pytest.approx(d * (1 - 3 / (4 * n - 9)))
         u = mannwhitneyu(other, one).statistic
         assert found.loc[name, "auc"] == pytest.approx(u / len(one) / len(other))
-        assert found.loc[name, "n_people"] == n
+        assert found.loc[name, "n_subjects"] == n
         assert found.loc[name, "direction"] == f"higher in {'MDD' if d > 0 else 'HC'}"
 
 
@@ -61,7 +61,7 @@ def test_people_are_the_units(cohort):
     names = np.array([f"s{i:02}" for i in people])
     here = feature_effects(X, y)
     there = feature_effects(many[rows], y[people][rows], names[rows], names=list("abcd"))
-    for what in ("n_people", "hedges_g", "hedges_g_low", "auc"):
+    for what in ("n_subjects", "hedges_g", "hedges_g_low", "auc"):
         columns = [0, 1, 2]  # noise breaks the ties of the last one
         assert_allclose(here[what][columns], there[what][columns], rtol=1e-9)
 

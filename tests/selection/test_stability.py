@@ -7,14 +7,10 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from idfsmec import summarise
-from idfsmec._groups import name_folds
-from idfsmec.errors import InputError
 from idfsmec.prediction import METHODS, find_methods
 from idfsmec.selection import IDFSMEC, MRMR, StabilitySelector, stability
-from idfsmec.selection.halves import complementary_halves
+from idfsmec.selection.stability import complementary_halves
 from idfsmec.solver import Scaling
-from tests.summaries import test_summaries as sums
 
 
 # The checks' features are all alike informative, so that none is picked on nearly all halves.
@@ -107,7 +103,7 @@ def test_a_selector_without_nan_sees_each_half_filled_with_its_own_means(cohort)
     found.fit(X, y, groups=subjects)
     half = complementary_halves(subjects, (y == "MDD").astype(int), 1, np.random.RandomState(1))[0]
     values = X.to_numpy()[half]
-    alone = MRMR(n_features_to_select=3).fit(Scaling.learn(values).filled(values), y[half])
+    alone = MRMR(n_features_to_select=3).fit(Scaling.learn(values).imputed(values), y[half])
     assert_array_equal(found.selections_[0], alone.support_)
 
 
@@ -167,44 +163,3 @@ def test_dead_channels_are_left_out_of_counts(cohort):
     assert found.dead_channels_.tolist() == [True, False, False]
     assert np.isnan(found.channel_frequencies_[0])
     assert not found.selections_[:, : len(gone)].any()
-
-
-@pytest.mark.filterwarnings("ignore:Channels that carry nothing")
-@pytest.mark.filterwarnings("ignore:Missing channels are associated with the label")
-def test_sites_tell_the_stability_of_all_their_people():
-    table = sums.cohort(80, seed=1)
-    site = {name: number % 7 % 3 for number, name in enumerate(table.subjects.unique())}
-    selector = StabilitySelector(IDFSMEC(lam=0.1), n_features_to_select=3)
-    shared = [summarise(one, min_people=1) for one in sums.by_person(table, site)]
-    found = clone(selector).fit_summaries(shared)
-    wanted = clone(selector).fit_summaries([summarise(table, min_people=1)])
-    assert found.selections_.shape == (12, 12)
-    assert_array_equal(found.selections_.sum(axis=1), 3)
-    assert_array_equal(found.selections_, wanted.selections_)
-    assert_array_equal(found.ranking_, wanted.ranking_)
-    assert table.X.columns[found.frequencies_.argmax()] == "F3__theta"
-    assert found.expected_false_ <= 1.0
-
-
-@pytest.mark.filterwarnings("ignore:Missing channels are associated with the label")
-def test_halves_of_sums_are_fits_on_the_people_of_two_folds():
-    table = sums.cohort(60, seed=2)
-    selector = IDFSMEC(channel_loss="in-sample", n_features_to_select=4)
-    summary = summarise(table, min_people=1)
-    found = StabilitySelector(selector, n_features_to_select=4).fit_summaries([summary])
-    folds = name_folds(table.subjects, 4, 2)
-    wanted = []
-    for deal in folds:
-        for own in ([0, 1], [2, 3], [0, 2], [1, 3], [0, 3], [1, 2]):
-            rows = np.isin(deal, own)
-            fitted = clone(selector).fit(table.X[rows], table.y[rows], table.subjects[rows])
-            wanted.append(fitted.support_)
-    assert_array_equal(found.selections_, wanted)
-
-
-def test_sums_tell_no_halves_of_few_people_nor_of_other_selectors():
-    table = sums.cohort(12, seed=3)
-    with pytest.raises(InputError, match="every class in two folds"):
-        StabilitySelector().fit_summaries([summarise(table, min_people=4)])
-    with pytest.raises(InputError, match="Only IDFSMEC"):
-        StabilitySelector(MRMR()).fit_summaries([summarise(table, min_people=1)])

@@ -1,19 +1,24 @@
 """The tuner against the same procedure written out."""
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.svm import LinearSVC
 
 from idfsmec.metrics import CRITERIA
-from idfsmec.selection.linear_svm import LinearSVM, svm_decisions
-from idfsmec.selection.split_scorer import Split, SplitScorer
-from idfsmec.selection.tuning import MARGIN, PAIR_MARGIN, Trial, nearest_setting, tune
+from idfsmec.selection.svm import LinearSVM
+from idfsmec.selection.tuning import (
+    MARGIN,
+    PAIR_MARGIN,
+    Split,
+    SplitScorer,
+    Trial,
+    nearest_setting,
+    tune,
+)
 
 COSTS = (0.01, 0.1, 1.0)
-SVM = partial(svm_decisions, n_classes=2, class_weight="balanced")
+SVM = LinearSVM(2, "balanced").__call__  # without what it does for many sets at once
 
 
 def make_splits(n_splits=3, seed=0):
@@ -246,6 +251,6 @@ def test_sets_too_large_to_be_looked_at_together_get_the_same_scores(monkeypatch
         return scorer.score_all(asked)
 
     expected = scores()
-    monkeypatch.setattr("idfsmec.selection.split_scorer._AT_ONCE", at_once)
+    monkeypatch.setattr("idfsmec.selection.tuning._AT_ONCE", at_once)
     for one, other in zip(scores(), expected, strict=True):
         assert one == pytest.approx(other, abs=1e-9)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from idfsmec.solver import ChannelProblems
+from idfsmec.solver import ChannelProblems, table_sums
 
 
 def make_problems(b=6, d=7, c=2, lam=1.0, n=80, seed=0, rank=3):
@@ -26,3 +26,10 @@ def random_point(b, d, c, seed=0):
     theta = rng.dirichlet(np.ones(d), size=b)
     left, _, right = np.linalg.svd(rng.normal(size=(b, c, d)), full_matrices=False)
     return theta, left @ right
+
+
+def moments_of(X, y, n_classes, columns, weights=None, groups=None):
+    """Moments of all samples of a table."""
+    folds = np.zeros((1, len(y)), dtype=int)
+    how = {"n_folds": 1, "sample_weight": weights, "groups": groups}
+    return table_sums(X, columns, y, folds, n_classes, **how).moments()

@@ -1,23 +1,17 @@
-from concurrent.futures import ThreadPoolExecutor
+"""All channels of a table: closed forms, weights and large channels."""
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
-from idfsmec.solver import (
-    ChannelProblems,
-    Options,
-    _array,
-    channels,
-    solve,
-    solve_channels,
-    table_moments,
-)
+from idfsmec.solver import ChannelProblems, Options, problem, solve, solve_channels
+
+from .problems import moments_of
 
 
 def fit_one(X, y, lam):
     """The only channel of a table."""
-    moments = table_moments(X, y, 2, [np.arange(X.shape[1])])
+    moments = moments_of(X, y, 2, [np.arange(X.shape[1])])
     return solve_channels([moments], [lam], Options())
 
 
@@ -80,7 +74,7 @@ def test_coefficients_predict_the_classes_with_the_loss_that_was_minimised(stand
     for own in columns:
         X[np.ix_(rng.random(80) < 0.3, own)] = np.nan
     lams = [0.2, 3.0]
-    moments = table_moments(X, y, 2, columns)
+    moments = moments_of(X, y, 2, columns)
     fits = solve_channels([moments], lams, Options(standardize=standardize))
     for v, own in enumerate(columns):
         seen = ~np.isnan(X[:, own]).any(axis=1)
@@ -97,37 +91,6 @@ def test_coefficients_predict_the_classes_with_the_loss_that_was_minimised(stand
             assert fits.objectives[0, place, v] == pytest.approx(expected, rel=1e-9)
 
 
-class Threads:
-    """Workers as the solver wants them, which count the blocks."""
-
-    def __init__(self, n_workers):
-        self.n_workers, self.n_blocks = n_workers, 0
-
-    def map(self, function, items):
-        self.n_blocks += len(items)
-        with ThreadPoolExecutor(self.n_workers) as pool:
-            return list(pool.map(function, items))
-
-
-@pytest.mark.parametrize("n_workers", [2, 5])
-def test_the_number_of_workers_does_not_matter(n_workers):
-    X, y = standardised(n=60, d=600)
-    moments = table_moments(X, y, 2, list(np.arange(600).reshape(300, 2)))
-    lams = list(np.geomspace(0.1, 10.0, 50))
-    pool = Threads(n_workers)
-    here, there = (solve_channels([moments], lams, pool=one) for one in (None, pool))
-    assert pool.n_blocks >= 2 * n_workers
-    for name, part in vars(here).items():
-        assert_array_equal(part, getattr(there, name), err_msg=name)
-
-
-def test_little_work_is_not_handed_out():
-    X, y = standardised(n=60, d=60)
-    pool = Threads(2)
-    solve_channels([table_moments(X, y, 2, list(np.arange(60).reshape(6, 10)))], [1.0], pool=pool)
-    assert pool.n_blocks == 0
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_large_channel_is_solved_as_a_small_one_at_all_redundancy_weights(
     n_classes, monkeypatch
@@ -136,10 +99,10 @@ def test_a_large_channel_is_solved_as_a_small_one_at_all_redundancy_weights(
     y = np.arange(60) % n_classes
     X = rng.normal(size=(60, 30))
     X[:, :4] += 0.8 * y[:, None]
-    moments = table_moments(X, y, n_classes, [np.arange(30)])
+    moments = moments_of(X, y, n_classes, [np.arange(30)])
     lams, options = [0.0, 1.0, 50.0], Options(tol=1e-6)
     small = solve_channels([moments, moments], lams, options)
-    monkeypatch.setattr(_array, "_LARGE", 20)
+    monkeypatch.setattr(problem, "_LARGE", 20)
     large = solve_channels([moments, moments], lams, options)
     assert_allclose(large.feature_weights, small.feature_weights, atol=1e-5)
     assert_allclose(large.gains, small.gains, rtol=1e-4, atol=1e-6)
@@ -148,34 +111,14 @@ def test_a_large_channel_is_solved_as_a_small_one_at_all_redundancy_weights(
     assert large.history.shape == (large.n_iter[0, 0].max() + 1, 1)
 
 
-@pytest.mark.parametrize("at_once", [2, 4])
-def test_large_channels_are_the_same_to_the_last_bit_few_or_many_at_a_time(at_once, monkeypatch):
-    rng = np.random.default_rng(2)
-    y = np.arange(80) % 2
-    X = rng.normal(size=(80, 30))
-    X[:, :4] += 0.8 * y[:, None]
-    tables = [
-        table_moments(X[some], y[some], 2, [np.arange(30)]) for some in (y < 2, y.cumsum() > 9)
-    ]
-    lams = [1e3, 0.0, 1.0, 1e-3]
-    monkeypatch.setattr(_array, "_LARGE", 20)
-    monkeypatch.setattr(channels, "_BLOCK", 30**2)
-    alone = solve_channels(tables, lams)
-    monkeypatch.setattr(channels, "_BLOCK", at_once * 30**2)
-    together = solve_channels(tables, lams)
-    assert len(np.unique(alone.n_iter)) > 1
-    for name in ("feature_weights", "gains", "objectives", "kkt_residuals", "n_iter", "history"):
-        assert_array_equal(getattr(together, name), getattr(alone, name))
-
-
 def test_large_channels_without_redundancy_are_those_of_a_weight_of_zero(monkeypatch):
     rng = np.random.default_rng(1)
     y = np.arange(80) % 2
     X = rng.normal(size=(80, 30))
     X[:, :4] += 0.8 * y[:, None]
-    moments = table_moments(X, y, 2, [np.arange(30)])
+    moments = moments_of(X, y, 2, [np.arange(30)])
     small = solve_channels([moments], [0.0], Options(tol=1e-6))
-    monkeypatch.setattr(_array, "_LARGE", 20)
+    monkeypatch.setattr(problem, "_LARGE", 20)
     alone = solve_channels([moments], [0.0], Options(tol=1e-6))
     beside = solve_channels([moments], [0.0, 1.0], Options(tol=1e-6))
     assert_allclose(alone.feature_weights, small.feature_weights, atol=1e-5)
@@ -186,10 +129,10 @@ def test_large_channels_without_redundancy_are_those_of_a_weight_of_zero(monkeyp
 
 
 def test_products_with_few_rows_of_large_matrices_are_whole_products(monkeypatch):
-    monkeypatch.setattr(_array, "_LARGE", 10)
+    monkeypatch.setattr(problem, "_LARGE", 10)
     rng = np.random.default_rng(0)
     matrices, weights = rng.normal(size=(3, 12, 12)), rng.random(size=(3, 12))
     weights[0, 2:] = 0.0
     weights[1] = 0.0
     rows = weights[:, None] * rng.normal(size=(3, 2, 12))
-    assert_allclose(_array.product(rows, matrices, weights), rows @ matrices, atol=1e-14)
+    assert_allclose(problem.product(rows, matrices, weights), rows @ matrices, atol=1e-14)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
-from idfsmec.solver import ChannelProblems, Options, fold_moments, solve_channels
-from idfsmec.solver.gpu import suits
+from idfsmec import IDFSMEC
+from idfsmec.solver import Options, solve_channels, table_sums
+from idfsmec.solver.gpu import covers
 from tests.conftest import make_channels
-
-from .problems import make_problems
 
 torch = pytest.importorskip("torch", reason="PyTorch is optional (extra gpu)")
 pytest.importorskip("triton", reason="Triton comes with PyTorch for GPUs")
@@ -30,22 +30,26 @@ def test_the_kernels_do_what_numpy_does():
     assert done.stdout.endswith("alike\n"), done.stderr
 
 
-def test_the_kernels_are_for_gpus_only():
-    problems = make_problems(b=2, d=6)[0]
-    tensors = ChannelProblems(*(torch.as_tensor(part) for part in vars(problems).values()))
-    assert not suits(problems)
-    assert not suits(tensors)
+def test_what_the_kernels_do_not_cover_is_solved_by_numpy_with_one_warning():
+    X, y, channels = make_channels()
+    assert not covers("cpu", 2, 6)
+    here = IDFSMEC(channels).fit(X, y)
+    with pytest.warns(UserWarning, match="are solved by NumPy"):
+        there = IDFSMEC(channels, device="cpu").fit(X, y)
+    assert_allclose(there.scores_, here.scores_)
 
 
-@pytest.mark.parametrize("device", ["cpu", *(["cuda"] if torch.cuda.is_available() else [])])
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 @pytest.mark.parametrize("n_features", [6, 18, 30])
-def test_a_device_finds_the_same_objectives(device, n_features):
+def test_a_gpu_finds_the_same_objectives(n_features):
     X, y, _ = make_channels(n_features=n_features)
     columns = list(np.arange(X.shape[1]).reshape(-1, n_features))
-    tables = fold_moments(X, y, 2, columns, np.array_split(np.arange(len(y)), 5))
+    folds = (np.arange(len(y)) % 5)[None]
+    sums = table_sums(X, columns, y, folds, 2, n_folds=5)
+    tables = [sums.moments(split.train) for split in sums.splits()]
     here, there = (
-        solve_channels(tables, [0.01, 1.0, 100.0], Options(device=where))
-        for where in (None, device)
+        solve_channels(tables, [0.01, 1.0, 100.0], Options(device=device))
+        for device in (None, "cuda")
     )
     apart = np.abs(there.objectives / here.objectives - 1)
     assert np.median(apart) <= 1e-12

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from idfsmec.solver import ChannelProblems, accumulate, kkt_residuals, objective
+from idfsmec.solver import ChannelProblems, kkt_residuals, objective
 from idfsmec.solver.problem import gradients
 
-from .problems import make_problems, random_point
+from .problems import make_problems, moments_of, random_point
 from .reference import literal_objective
 
 
@@ -17,9 +17,8 @@ def test_the_objective_is_the_literal_one_with_the_bias_minimised(d, c):
     y = np.arange(n) % c
     observed = rng.random(n) > 0.5
     theta, W = random_point(1, d, c)
-    A, P, y2 = accumulate(
-        np.where(observed[:, None], X, np.nan), y, c, np.arange(d)[None]
-    ).centred()
+    X_seen = np.where(observed[:, None], X, np.nan)
+    A, P, y2 = moments_of(X_seen, y, c, [np.arange(d)])[0].centred()
     ours = objective(ChannelProblems.from_moments(A, P, y2, 2.5), theta, W)
     garbage = np.where(observed[:, None], X, 1e6 * rng.normal(size=X.shape))
     literal = literal_objective(garbage.T, np.eye(c)[y].T, observed, W[0].T, theta[0], 2.5)

@@ -5,7 +5,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from idfsmec.solver import Scaling, accumulate, is_constant, observed_moments
+from idfsmec.solver import Scaling, is_constant, observed_moments
+
+from .problems import moments_of
 
 
 def gappy(seed=0):
@@ -20,8 +22,8 @@ def test_scaling_and_filling_equal_those_of_scikit_learn():
     X[:, 3] = 5.0
     scaling = Scaling.learn(X[:80])
     steps = make_pipeline(StandardScaler(), SimpleImputer()).fit(X[:80])
-    assert_allclose(scaling.filled(X[:80]), steps.transform(X[:80]), atol=1e-12)
-    assert_allclose(scaling.filled(X[80:]), steps.transform(X[80:]), atol=1e-12)
+    assert_allclose(scaling.imputed(X[:80]), steps.transform(X[:80]), atol=1e-12)
+    assert_allclose(scaling.imputed(X[80:]), steps.transform(X[80:]), atol=1e-12)
 
 
 def test_what_is_missing_stays_missing_unless_filled():
@@ -50,7 +52,7 @@ def test_a_column_never_observed_counts_as_constant():
 def test_units_do_not_matter(scale):
     X = gappy()
     assert_allclose(observed_moments(X * scale)[1] / scale, np.nanstd(X, axis=0))
-    assert_allclose(Scaling.learn(X * scale).filled(X * scale), Scaling.learn(X).filled(X))
+    assert_allclose(Scaling.learn(X * scale).imputed(X * scale), Scaling.learn(X).imputed(X))
 
 
 def test_the_solver_follows_the_same_rule():
@@ -58,7 +60,7 @@ def test_the_solver_follows_the_same_rule():
     X = X[~np.isnan(X).any(axis=1)]
     X[:, 1] = 0.1 + 0.2
     X[::2, 1] = 0.3  # differs by rounding only
-    moments = accumulate(X, np.arange(len(X)) % 2, 2, np.arange(4)[None])
+    (moments,) = moments_of(X, np.arange(len(X)) % 2, 2, [np.arange(4)])
     mean, std = observed_moments(X)
     assert_allclose(moments.mean[0], mean, atol=1e-12)
     assert_allclose(moments.std[0], std, atol=1e-12)

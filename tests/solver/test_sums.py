@@ -1,184 +1,232 @@
-"""Sums by fold and class say what the samples say."""
-
-from dataclasses import replace
+"""Sums of a table are what loops over its samples and subjects find."""
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from idfsmec.solver import Cells, ChannelSums, Seats, add_sums, table_cells, table_moments
+from idfsmec.solver import (
+    add_sums,
+    count_samples,
+    join_sums,
+    name_folds,
+    table_sums,
+    value_folds,
+)
 
-COLUMNS = [np.array([0, 1, 2]), np.array([5, 3]), np.array([4, 6])]
-SHAPE = (3, 2)
-# Two orders of adding 80 numbers of size 1 differ by 80 roundings each, which do not become fewer
-# where the numbers cancel to a mean of 1e-5.
-ROUNDING = 2 * 80 * np.finfo(float).eps
+from .problems import moments_of
+
+COLUMNS = [np.array([0, 1, 2]), np.array([3, 4]), np.array([7, 5, 6])]
 
 
-def samples(seed=0, n=80, offset=0.0):
-    """Samples of 20 people, each in one fold of both deals, some with both classes."""
+def make(seed=0, n=60, n_subjects=15, n_classes=2, offset=0.0):
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 7)) + offset
-    X[:, 1] += X[:, 0]
+    groups = rng.integers(n_subjects, size=n)
+    codes = groups % n_classes
+    X = rng.normal(size=(n, 8)) + codes[:, None] + offset
     for own in COLUMNS:
-        X[np.ix_(rng.random(n) < 0.3, own[:1])] = np.nan
-    people = rng.integers(20, size=n)
-    codes = np.where(rng.random(n) < 0.1, 1, people % 2)
-    X[:, 0] += codes
-    return X, rng.integers(3, size=(2, 20))[:, people], codes, people
+        X[np.ix_(rng.random(n) < 0.3, own)] = np.nan
+    folds = rng.integers(3, size=(2, n_subjects))[:, groups]
+    return X, codes, groups, folds
 
 
-def seated(X, fold, codes, people):
-    return table_cells(X, Seats.of(fold, codes, SHAPE, people), COLUMNS)
+def has(X, own):
+    return ~np.isnan(X[:, own]).any(axis=1)
 
 
-def single(cells):
-    """The sums of each channel by itself."""
-    found = {}
-    for group in cells.groups:
-        for row, channel in enumerate(group.channels.tolist()):
-            parts = (part[row] for part in vars(group.sums).values())
-            found[channel] = ChannelSums(*parts)
-    return [found[channel] for channel in sorted(found)]
+def literal(X, own, weights, codes, n_classes):
+    """Centred moments of the samples that have a channel."""
+    seen = has(X, own)
+    x, w, Y = X[seen][:, own], weights[seen], np.eye(n_classes)[codes[seen]]
+    x, Y = x - w @ x / w.sum(), Y - w @ Y / w.sum()
+    return (w[:, None] * x).T @ x, (w[:, None] * Y).T @ x, w @ (Y**2).sum(axis=1)
 
 
-def assert_same_moments(found, wanted):
-    for one, other in zip(found.groups, wanted.groups, strict=True):
-        assert_array_equal(one.columns, other.columns)
-        assert_allclose(one.moments.mean, other.moments.mean, rtol=1e-12, atol=ROUNDING)
-        for part, whole in zip(one.moments.centred(), other.moments.centred(), strict=True):
-            assert_allclose(part, whole, rtol=1e-8, atol=1e-8)
-        assert_allclose(one.moments.class_count, other.moments.class_count, rtol=1e-12)
-        assert one.moments.total == pytest.approx(other.moments.total, rel=1e-12)
+def subject_weights(X, own, groups, codes):
+    seen = has(X, own)
+    n = [np.sum(seen & (groups == g) & (codes == k)) for g, k in zip(groups, codes, strict=True)]
+    return seen / np.maximum(n, 1)
 
 
-@given(st.integers(0, 2**16), st.sampled_from([0.0, 1e3, -1e5]))
-@example(5258, 0.0)
-def test_the_moments_of_any_folds_are_those_of_their_samples(seed, offset):
-    X, fold, codes, people = samples(seed, offset=offset)
-    cells = seated(X, fold, codes, people)
-    assert_same_moments(cells.whole(), table_moments(X, codes, 2, COLUMNS))
-    for deal, one in cells.folds():
-        kept = fold[deal] != one
-        wanted = table_moments(X[kept], codes[kept], 2, COLUMNS)
-        assert_same_moments(cells.training(deal, one), wanted)
+@pytest.mark.parametrize("kind", ["plain", "weights", "groups", "both"])
+@pytest.mark.parametrize("seed", range(2))
+def test_moments_of_any_cells_are_those_of_their_samples(kind, seed):
+    X, codes, groups, folds = make(seed, n_classes=3, offset=1e4)
+    weights = np.random.default_rng(seed).uniform(0.5, 2, len(X))
+    how = {"groups": groups} if kind in ("groups", "both") else {}
+    how |= {"sample_weight": weights} if kind in ("weights", "both") else {}
+    sums = table_sums(X, COLUMNS, codes, folds, 3, n_folds=3, **how)
+    splits = sums.splits()
+    assert len(splits) == 6
+    for place, split in enumerate([None, *splits]):
+        rows = np.ones(len(X), bool)
+        if split is not None:
+            rows = folds[(place - 1) // 3] != (place - 1) % 3
+        for moments in sums.moments(None if split is None else split.train):
+            for v, found in zip(
+                moments.channels, zip(*moments.centred(), strict=True), strict=True
+            ):
+                w = np.ones(len(X))
+                if "groups" in how:
+                    w = subject_weights(X, COLUMNS[v], groups, codes)
+                w = w * how.get("sample_weight", 1.0) * rows
+                expected = literal(X[rows], COLUMNS[v], w[rows], codes[rows], 3)
+                for one, other in zip(found, expected, strict=True):
+                    assert_allclose(one, other, atol=1e-6)
 
 
-@given(st.integers(0, 2**16))
-def test_weights_and_scores_are_summed_up_as_they_are(seed):
-    X, fold, codes, people = samples(seed)
-    rng = np.random.default_rng(seed)
-    weights, score = rng.random(80) + 0.1, rng.normal(size=80)
-    plain = table_cells(X, Seats.of(fold, codes, SHAPE, people), COLUMNS, weights)
-    assert_same_moments(plain.whole(), table_moments(X, codes, 2, COLUMNS, weights))
-    seats = Seats.of(fold, np.zeros(80, dtype=int), (3, 1), people, score)
-    cells = table_cells(X, seats, COLUMNS, weights, score)
-    found, wanted = cells.whole(), table_moments(X, score, 1, COLUMNS, weights)
-    assert_same_moments(found, wanted)
-    for one, other in zip(found.groups, wanted.groups, strict=True):
-        assert_allclose(one.moments.sum_yy, other.moments.sum_yy)
+def test_with_groups_counts_are_numbers_of_subjects():
+    X, codes, groups, folds = make(n=200)
+    sums = table_sums(X, COLUMNS, codes, folds, 2, n_folds=3, groups=groups)
+    for block in sums.blocks:
+        for v, count in zip(block.channels, block.count, strict=True):
+            for f, k in np.ndindex(3, 2):
+                cells = (sums.folds[0] == f) & (sums.classes == k)
+                rows = (folds[0] == f) & (codes == k)
+                there = np.unique(groups[rows & has(X, COLUMNS[v])]).size
+                assert count[cells].sum() == pytest.approx(there)
+                assert sums.total[cells].sum() == pytest.approx(np.unique(groups[rows]).size)
 
 
-@given(st.integers(0, 2**16))
-def test_sums_over_people_are_of_their_means(seed):
-    X, fold, codes, people = samples(seed)
-    sums = single(seated(X, fold, codes, people))
-    for own, found in zip(COLUMNS, sums, strict=True):
-        count = np.zeros((2, *SHAPE))
-        products = np.zeros((2, *SHAPE, own.size, own.size))
-        there = ~np.isnan(X[:, own]).any(axis=1)
-        for who in range(20):
-            for k in range(2):
-                rows = there & (people == who) & (codes == k)
-                if not rows.any():
-                    continue
-                mean = (X[np.ix_(rows, own)].mean(axis=0) - found.shift) / found.scale
-                for deal in range(2):
-                    place = deal, fold[deal, rows][0], k
-                    count[place] += 1
-                    products[place] += np.outer(mean, mean)
-        assert_array_equal(found.people, count)
-        assert_allclose(found.sum_mm, products, atol=1e-9)
-
-
-def test_where_nobody_has_a_name_each_sample_is_a_person():
-    X, fold, codes, _ = samples()
-    nameless, named = seated(X, fold, codes, None), seated(X, fold, codes, np.arange(80))
-    for one, other in zip(single(nameless), single(named), strict=True):
-        assert_array_equal(one.people, other.people)
-        assert_allclose(one.sum_mm, other.sum_mm, atol=1e-9)
-        assert_allclose(one.sum_mm, one.sum_xx, atol=1e-9)
-    assert_array_equal(nameless.people, named.people)
-
-
-@given(st.integers(0, 2**16))
-def test_parts_add_up_to_the_whole_and_can_be_taken_away(seed):
-    X, fold, codes, people = samples(seed, offset=100.0)
-    part = np.isin(people, np.random.default_rng(seed).choice(20, 6, replace=False))
-    whole = single(seated(X, fold, codes, people))
-    one, other = (
-        single(seated(X[rows], fold[:, rows], codes[rows], people[rows])) for rows in (part, ~part)
+def test_a_subject_with_many_samples_counts_as_one_with_few():
+    X, codes, groups, folds = make()
+    more = np.flatnonzero(groups == 3)
+    again = np.concatenate([np.arange(len(X)), *(more,) * 40])
+    once = table_sums(X, COLUMNS, codes, folds, 2, n_folds=3, groups=groups)
+    often = table_sums(
+        X[again], COLUMNS, codes[again], folds[:, again], 2, n_folds=3, groups=groups[again]
     )
-    for all_of_it, a, b in zip(whole, one, other, strict=True):
-        units = all_of_it.shift, all_of_it.scale
-        added = add_sums([a, b]).in_units(*units)
-        left = (all_of_it - a).in_units(*units)
-        for name in ("sum_x", "sum_xx", "sum_m", "sum_mm"):
-            assert_allclose(getattr(added, name), getattr(all_of_it, name), atol=1e-8)
-            wanted = getattr(b.in_units(*units), name)
-            assert_allclose(getattr(left, name), wanted, atol=1e-8)
+    for one, other in zip(once.moments(), often.moments(), strict=True):
+        for a, b in zip(one.centred(), other.centred(), strict=True):
+            assert_allclose(a, b, atol=1e-9)
 
 
-def test_columns_one_by_one_are_the_same_table():
-    X, fold, codes, people = samples()
-    seats = Seats.of(fold, codes, SHAPE, people)
-    here = table_cells(X, seats, COLUMNS)
-    there = table_cells(list(X.T), seats, COLUMNS)
-    for one, other in zip(single(here), single(there), strict=True):
-        assert_allclose(one.sum_xx, other.sum_xx, atol=1e-12)
-        assert_allclose(one.sum_mm, other.sum_mm, atol=1e-12)
+def test_a_numeric_target_is_the_last_feature():
+    X, _, groups, folds = make()
+    y = np.random.default_rng(3).normal(size=len(X))
+    codes = np.zeros(len(X), dtype=int)
+    sums = table_sums(X, COLUMNS, codes, folds, 1, n_folds=3, target=y)
+    for moments in sums.moments():
+        A, P, y2 = moments.centred()
+        for row, v in enumerate(moments.channels):
+            seen = has(X, COLUMNS[v])
+            x, t = X[seen][:, COLUMNS[v]], y[seen]
+            x, t = x - x.mean(axis=0), t - t.mean()
+            assert_allclose(A[row], x.T @ x, atol=1e-9)
+            assert_allclose(P[row, 0], t @ x, atol=1e-9)
+            assert y2[row] == pytest.approx(t @ t)
 
 
-@pytest.mark.parametrize("size", [1e-160, 1e160])
-def test_squares_neither_overflow_nor_vanish(size):
-    X, fold, codes, people = samples()
-    found = single(seated(X * size, fold, codes, people))
-    plain = single(seated(X, fold, codes, people))
-    for one, other in zip(found, plain, strict=True):
-        assert_allclose(one.scale * one.sum_x / size, other.sum_x, atol=1e-9)
-        assert_allclose(one.sum_xx * (one.scale / size) ** 2, other.sum_xx, rtol=1e-6, atol=1e-6)
-        assert_allclose(one.sum_mm * (one.scale / size) ** 2, other.sum_mm, rtol=1e-6, atol=1e-6)
+def test_imputing_equals_the_moments_of_the_imputed_table():
+    X, codes, _, _ = make()
+    whole = X.copy()
+    for own in COLUMNS:
+        whole[np.ix_(~has(X, own), own)] = X[has(X, own)][:, own].mean(axis=0)
+    imputed, plain = moments_of(X, codes, 2, COLUMNS), moments_of(whole, codes, 2, COLUMNS)
+    for one, other in zip(imputed, plain, strict=True):
+        for a, b in zip(one.imputed().centred(), other.centred(), strict=True):
+            assert_allclose(a, b, atol=1e-9)
 
 
-def test_a_channel_that_nobody_has_and_a_constant_one_do_no_harm():
-    X, fold, codes, people = samples()
-    X[:, COLUMNS[0]], X[:, COLUMNS[1]] = np.nan, 3.3
-    cells = seated(X, fold, codes, people)
-    sums = [add_sums([one, one]) for one in single(cells)]
-    assert not sums[0].count.any()
-    table = Cells.stack(sums, COLUMNS, cells.total, cells.people, cells.seen).whole()
-    pair = next(group for group in table.groups if 1 in group.channels).moments.constant()
-    assert pair[0].all()
-    assert not pair[1].any()
+def test_integer_weights_are_repetitions_and_columns_may_be_given_in_any_order():
+    X, codes, _, _ = make()
+    weights = np.random.default_rng(0).integers(1, 4, len(X))
+    again = np.repeat(np.arange(len(X)), weights)
+    weighted = moments_of(X, codes, 2, COLUMNS, weights.astype(float))
+    repeated = moments_of(X[again], codes[again], 2, COLUMNS)
+    for one, other in zip(weighted, repeated, strict=True):
+        assert_allclose(one.mean, other.mean)
+        assert_allclose(one.std, other.std)
+        assert_allclose(one.centred()[0], other.centred()[0], atol=1e-9)
 
 
-def test_infinity_is_refused_by_the_number_of_its_column():
-    X, fold, codes, people = samples()
-    X[3, 4], X[5, 4] = np.inf, -np.inf
-    with pytest.raises(FloatingPointError, match="4"):
-        seated(X, fold, codes, people)
+@pytest.mark.parametrize("scale", [1e-150, 1e-9, 1e9, 1e150])
+def test_a_feature_varies_whatever_its_unit(scale):
+    X, codes, _, _ = make()
+    (moments, *_) = moments_of(X * scale, codes, 2, COLUMNS)
+    assert not moments.constant().any()
+    assert_allclose(moments.std / scale, moments_of(X, codes, 2, COLUMNS)[0].std, rtol=1e-9)
 
 
-def test_a_class_can_go_into_one_fold_or_out():
-    one = single(seated(*samples()))[0]
-    whole = one.in_one_fold(1, [2, 0])
-    assert_array_equal((whole.count[0, :, 1] > 0), [False, False, True])
-    assert_array_equal(whole.count[:, :, 0], one.count[:, :, 0])
-    assert_array_equal(whole.people.sum(axis=1), one.people.sum(axis=1))
-    assert not one.without(1).sum_mm[:, :, 1].any()
-    once = one.dealt_once(0)
-    assert_array_equal(once.sum_mm[1, :, 0], one.sum_mm[0, :, 0])
-    assert_array_equal(once.sum_mm[1, :, 1], one.sum_mm[1, :, 1])
-    assert_array_equal(replace(once, count=one.count).count, one.count)
+def test_a_feature_that_differs_by_rounding_only_is_constant():
+    X = np.full((20, 1), 0.1) * np.where(np.arange(20) % 2, 1, 1 + 1e-16)[:, None]
+    (moments,) = moments_of(X, np.arange(20) % 2, 2, [np.array([0])])
+    assert moments.constant().all()
+
+
+@given(seed=st.integers(0, 50))
+@settings(max_examples=15)
+def test_parts_of_a_table_add_up_to_the_whole(seed):
+    X, codes, groups, folds = make(seed)
+    key = groups * 2 + codes
+    pairs, member = np.unique(key, return_inverse=True)
+    counts = np.zeros((pairs.size, len(COLUMNS) + 2))
+    cut = 25
+    for part in (slice(0, cut), slice(cut, None)):
+        count_samples(X[part], COLUMNS, member[part], counts)
+    units = (np.full(8, 0.3), np.full(8, 2.0))
+    how = {"n_folds": 3, "units": units, "counts": counts}
+    first, second = (
+        table_sums(X[part], COLUMNS, codes[part], folds[:, part], 2, groups=member[part], **how)
+        for part in (slice(0, cut), slice(cut, None))
+    )
+    together = add_sums(first, second)
+    whole = table_sums(X, COLUMNS, codes, folds, 2, n_folds=3, groups=groups)
+    for one, other in zip(together.moments(), whole.moments(), strict=True):
+        assert_allclose(one.mean, other.mean, atol=1e-9)
+        assert_allclose(one.std, other.std, atol=1e-9)
+        assert_allclose(one.count, other.count)
+    assert_allclose(together.total, whole.total)
+    assert_allclose(together.seen, whole.seen)
+
+
+def test_tables_side_by_side_are_one_table():
+    X, codes, _, folds = make()
+    parts = [np.arange(0, 30), np.arange(30, 60)]
+    sums = [table_sums(X[p], COLUMNS, codes[p], folds[:, p], 2, n_folds=3) for p in parts]
+    joined, whole = join_sums(sums), table_sums(X, COLUMNS, codes, folds, 2, n_folds=3)
+    assert joined.classes.size == 2 * whole.classes.size
+    for one, other in zip(joined.moments(), whole.moments(), strict=True):
+        assert_allclose(one.mean, other.mean)
+        assert_allclose(one.std, other.std)
+        assert_allclose(one.class_count, other.class_count)
+
+
+def test_cells_of_more_classes_hold_the_same_sums():
+    X, codes, _, folds = make()
+    sums = table_sums(X, COLUMNS, codes, folds, 2, n_folds=3)
+    wide = sums.among(np.array([0, 2]), 3)
+    for one, other in zip(wide.moments(), sums.moments(), strict=True):
+        assert_array_equal(one.class_count[:, [0, 2]], other.class_count)
+        assert not one.class_count[:, 1].any()
+        assert_allclose(one.sum_xx, other.sum_xx)
+
+
+def test_units_learned_from_sums_are_those_of_the_samples():
+    X, codes, _, folds = make()
+    scaling = table_sums(X, COLUMNS, codes, folds, 2, n_folds=3).scaling()
+    assert_allclose(scaling.mean, np.nanmean(X, axis=0))
+    assert_allclose(scaling.unit, np.nanstd(X, axis=0))
+
+
+def test_folds_by_values_do_not_depend_on_order_and_units():
+    X, _, _, _ = make()
+    folds = value_folds(X, COLUMNS, n_repeats=2)
+    assert {*folds.ravel()} == {0, 1, 2, 3}
+    assert not np.array_equal(folds[0], folds[1])
+    order = np.random.default_rng(1).permutation(len(X))
+    assert_array_equal(value_folds(X[order], COLUMNS[::-1], n_repeats=2), folds[:, order])
+    assert_array_equal(value_folds(1e3 * X - 7, COLUMNS, n_repeats=2), folds)
+    twice = value_folds(X, COLUMNS, sample_weight=np.ones(len(X)))
+    assert_array_equal(twice, folds[:1])
+
+
+def test_folds_by_names_need_the_key_that_made_them():
+    names = [f"s{i}" for i in range(200)]
+    plain, keyed, other = (name_folds(names, key=key)[0] for key in (b"", b"a" * 32, b"b" * 32))
+    for folds in (plain, keyed, other):
+        assert np.bincount(folds, minlength=4).min() > 30
+    assert not np.array_equal(plain, keyed)
+    assert not np.array_equal(other, keyed)
+    assert_array_equal(name_folds(names[::-1], key=b"a" * 32)[0], keyed[::-1])

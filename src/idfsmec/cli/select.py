@@ -275,7 +275,7 @@ def _fit(
 
         grid["cv"] = make_folds(table.y, table.subjects, "site", sites=table.sites)
     with shown("choosing lam, gamma and the number of features") as progress:
-        grid |= {"filler": ChannelImputer(), "progress": progress}
+        grid |= {"imputer": ChannelImputer(), "progress": progress}
         search = IDFSMECCV(table.column_channels, **grid)
         search.fit(table.X, table.y, groups=table.subjects)
     best = ", ".join(f"{name} = {value}" for name, value in search.best_params_.items())

@@ -36,7 +36,7 @@ RANKING = [
 ]
 #: Direction and size of a feature by itself, as far as the number of classes allows.
 EFFECTS = [
-    *("n_people", "direction"),
+    *("n_subjects", "direction"),
     *(
         f"{size}{end}"
         for size in ("hedges_g", "auc", "eta_squared")

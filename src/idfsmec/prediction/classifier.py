@@ -32,9 +32,7 @@ from idfsmec._validation import (
     warn_without_groups,
 )
 from idfsmec.prediction.imputer import ChannelImputer, FactorModel, standardise_channels
-from idfsmec.selection.idfsmec.channel_estimator import ChannelEstimator
-from idfsmec.selection.idfsmec.engine import Engine
-from idfsmec.selection.idfsmec.fits import Fits
+from idfsmec.selection.idfsmec import ChannelEstimator, ChannelTable, Fits
 from idfsmec.solver import Scaling
 from idfsmec.table.columns import observed_channels
 
@@ -221,18 +219,18 @@ class ImputedLinear(ChannelEstimator):
         list of (view, coef, test)
             The same average learned without each fold's held-out samples.
         """
-        engine, n = fits.engine, len(subjects)
+        table, n = fits.table, len(subjects)
         # The samples of one subject together weigh as one.
         weights = weights * (subject_weights.size / weights.sum())
         errors = np.zeros((n, len(_SHARES) * len(self.alphas) + 1, targets.shape[1]))
         learned = []
-        without = engine.solve([self.lam], [test for _, test in folds]) if folds else fits
+        without = table.solve([self.lam], [test for _, test in folds]) if folds else fits
         for fold, (train, test) in enumerate(folds):
             view = self._view_of(without, fold, train)
-            coefs = view.candidates(engine.X[train], targets[train], weights[train], self.alphas)
+            coefs = view.candidates(table.X[train], targets[train], weights[train], self.alphas)
             mean = np.average(targets[train], axis=0, weights=weights[train])
             errors[test] = (mean - targets[test])[:, None]
-            errors[test, 1:] += np.tensordot(view.impute(engine.X[test]), coefs, axes=(1, 1))
+            errors[test, 1:] += np.tensordot(view.impute(table.X[test]), coefs, axes=(1, 1))
             learned.append((view, coefs, test))
         loss = np.square(_subject_means(errors, subjects)).sum(axis=2).T @ subject_weights
         # The first is the loss of the mean alone.
@@ -240,21 +238,21 @@ class ImputedLinear(ChannelEstimator):
         share = np.exp(-(loss - loss.min()) / _TEMPERATURE)
         share /= share.sum()
         self._view = self._view_of(fits, 0, np.arange(n))
-        coefs = self._view.candidates(engine.X, targets, weights, self.alphas)
+        coefs = self._view.candidates(table.X, targets, weights, self.alphas)
         self._coef = np.tensordot(share, coefs, axes=1)
         return [(view, np.tensordot(share, coefs, axes=1), test) for view, coefs, test in learned]
 
     def _view_of(self, fits: Fits, fold: int, train: Indices) -> View:
         """Learn to see samples from the training part of a fold."""
-        engine, usable = fits.engine, fits.usable(fold)
-        X = np.where(usable[engine.channel_of], engine.X[train], np.nan)
-        imputer = ChannelImputer(engine.channel_of, n_factors=self.n_factors).fit(X)
-        centre = self._centre(X, engine.target[train], imputer.mean_)
+        table, usable = fits.table, fits.usable(fold)
+        X = np.where(usable[table.channel_of], table.X[train], np.nan)
+        imputer = ChannelImputer(table.channel_of, n_factors=self.n_factors).fit(X)
+        centre = self._centre(X, table.target[train], imputer.mean_)
         unit = np.where(imputer.scale_ > 0, imputer.scale_, np.inf)
         scores = fits.weigh(self.gamma, fold=fold).scores
         trust = (scores / max(scores.mean(), 1e-300) + _FLOOR) ** _POWER
-        trust[np.isinf(unit) | ~usable[engine.channel_of]] = 0.0
-        return View(engine.columns, usable, Scaling(centre, unit), imputer.model_, trust)
+        trust[np.isinf(unit) | ~usable[table.channel_of]] = 0.0
+        return View(table.columns, usable, Scaling(centre, unit), imputer.model_, trust)
 
     def _check(self, X: ArrayLike) -> Array:
         check_is_fitted(self, "coef_")
@@ -263,12 +261,12 @@ class ImputedLinear(ChannelEstimator):
         )
 
 
-def subject_codes(engine: Engine, *labels: NDArray) -> Indices:
+def subject_codes(table: ChannelTable, *labels: NDArray) -> Indices:
     """Number the subjects of samples; samples with different labels count as different ones."""
-    n = len(engine.X)
-    codes = np.unique(
-        np.arange(n) if engine.groups is None else engine.groups, return_inverse=True
-    )[1]
+    n = len(table.X)
+    codes = np.unique(np.arange(n) if table.groups is None else table.groups, return_inverse=True)[
+        1
+    ]
     for label in labels:
         codes = np.unique(np.stack([codes, label]), axis=1, return_inverse=True)[1].reshape(-1)
     return codes.astype(np.intp)
@@ -401,12 +399,12 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         -------
         self : IDFSMECClassifier
         """
-        engine = self._engine(X, y, groups)
-        if engine.groups is None:
+        table = self._table(X, y, groups)
+        if table.groups is None:
             warn_without_groups(type(self).__name__, stacklevel=4)
-        codes, n_classes = engine.target, engine.n_classes
+        codes, n_classes = table.target, table.n_classes
         # Somebody with samples of two classes counts as two subjects.
-        subjects = subject_codes(engine, codes)
+        subjects = subject_codes(table, codes)
         class_of = np.zeros(subjects.max() + 1, dtype=np.intp)
         class_of[subjects] = codes
         weights = compute_sample_weight(self.class_weight, self.classes_[codes])
@@ -418,13 +416,13 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         if n_classes == 2:
             targets, self.intercept_ = targets[:, 1:], np.diff(self.intercept_)
         with one_blas_thread():
-            fits = engine.solve([self.lam])
+            fits = table.solve([self.lam])
             fits.warn()
             weighing = self._hold(fits)
             self.scores_, self.ranking_ = weighing.scores, weighing.ranking
-            folds = self._inner_folds(engine.X, codes, subject_codes(engine))
+            folds = self._inner_folds(table.X, codes, subject_codes(table))
             learned = self._learn(fits, folds, subjects, targets, weights, subject_weights)
-            self._coef *= self._calibrate(engine.X, learned, subjects, class_of, subject_weights)
+            self._coef *= self._calibrate(table.X, learned, subjects, class_of, subject_weights)
         self.centre_ = self._view.scaling.mean
         self.coef_ = self._coef.T / self._view.scaling.unit
         return self

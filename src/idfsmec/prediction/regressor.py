@@ -14,7 +14,7 @@ from idfsmec._parallel import one_blas_thread
 from idfsmec._validation import checks_parameters, groups_of, warn_without_groups
 from idfsmec.prediction.classifier import ALPHAS, ImputedLinear, subject_codes
 from idfsmec.selection import RankingSelector
-from idfsmec.selection.idfsmec.engine import Engine
+from idfsmec.selection.idfsmec import ChannelTable
 from idfsmec.solver import is_constant
 
 Array = NDArray[np.float64]
@@ -116,27 +116,27 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         -------
         self : IDFSMECRegressor
         """
-        engine = self._target_engine(X, y, groups)
-        if engine.groups is None:
+        table = self._target_table(X, y, groups)
+        if table.groups is None:
             warn_without_groups(type(self).__name__, stacklevel=4)
-        n = engine.target.size
-        subjects = subject_codes(engine)
+        n = table.target.size
+        subjects = subject_codes(table)
         n_subjects = int(subjects.max()) + 1
         n_folds = min(self.cv, n_subjects)
         with one_blas_thread():
-            fits = engine.solve([self.lam])
+            fits = table.solve([self.lam])
             fits.warn()
             weighing = self._hold(fits)
             self._set_ranking(weighing.scores, weighing.order)
-            splits = GroupKFold(n_folds).split(engine.X, groups=subjects) if n_folds > 1 else ()
-            targets, ones = engine.target[:, None], np.ones(n_subjects)
+            splits = GroupKFold(n_folds).split(table.X, groups=subjects) if n_folds > 1 else ()
+            targets, ones = table.target[:, None], np.ones(n_subjects)
             self._learn(fits, list(splits), subjects, targets, np.ones(n), ones)
         self._coef *= self._target_std
         self.centre_ = self._view.scaling.mean
         self.coef_ = self._coef[:, 0] / self._view.scaling.unit
         return self
 
-    def _target_engine(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None) -> Engine:
+    def _target_table(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None) -> ChannelTable:
         """Check the input; standardise the score; learn the channels."""
         checked, given = self._check_samples(X, y, y_numeric=True)
         target = np.asarray(given, dtype=np.float64)
@@ -149,9 +149,9 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         names = getattr(self, "feature_names_in_", None)
         standardised = (target - mean) / std
         how = {"groups": groups_of(X, groups), **self._options()}
-        engine = Engine.for_target(checked, standardised, self.channels, names, **how)
-        self.channel_names_ = engine.channel_names
-        return engine
+        table = ChannelTable.for_target(checked, standardised, self.channels, names, **how)
+        self.channel_names_ = table.channel_names
+        return table
 
     def _centre(self, X: Array, targets: NDArray, mean: Array) -> Array:
         return mean

@@ -1,5 +1,4 @@
 from ._base import CompleteSelector, RankingSelector
-from .agreement import Stability, selection_stability
 from .baselines import (
     CDLSR,
     CMIM,
@@ -13,14 +12,12 @@ from .baselines import (
     GroupLasso,
     ReliefF,
 )
-from .cross_channel import CrossChannelReranker
-from .effects import feature_effects
-from .frames import channel_frame, ranking_frame
+from .effects import channel_frame, feature_effects, ranking_frame
 from .grid import GridSelector, rank_grid
-from .idfsmec.estimator import IDFSMEC
-from .idfsmec.path import IDFSPath, idfs_path
-from .idfsmec.search import IDFSMECCV
-from .stability import StabilitySelector
+from .idfsmec import IDFSMEC
+from .path import IDFSPath, idfs_path
+from .search import IDFSMECCV
+from .stability import Stability, StabilitySelector, selection_stability
 
 __all__ = [
     "IDFSMEC",
@@ -28,7 +25,6 @@ __all__ = [
     "IDFSPath",
     "idfs_path",
     "StabilitySelector",
-    "CrossChannelReranker",
     "CDLSR",
     "CMIM",
     "FSOR",

@@ -1,26 +1,29 @@
 """Direction and size: in which class a feature is higher, by how much, and how sure that is.
 
-People are the units: a person's value is the mean over their samples that have the feature.
-Intervals are percentiles over resampled people, drawn within classes.
+Subjects are the units: a subject's value is the mean over their samples that have the feature.
+Intervals are percentiles over resampled subjects, drawn within classes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
+from sklearn.utils.validation import check_is_fitted
 
-from idfsmec._random import RandomState, as_generator
+from idfsmec._validation import RandomState, as_generator
+from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns
 
 Array = NDArray[np.float64]
 Sums = tuple[Array, Array, Array]
 
-# Features handled at a time, and pairs of people x features for the AUC: what the memory takes.
+# Features handled at a time, and pairs of subjects x features for the AUC: what the memory takes.
 _BLOCK, _PAIRS = 512, 400_000
-# Beyond so many pairs of people the interval of the AUC is DeLong's, which is then as good.
+# Beyond so many pairs of subjects the interval of the AUC is DeLong's, which is then as good.
 _MOST_PAIRS = 20_000
 _LEVELS = (2.5, 97.5)
 
@@ -35,7 +38,7 @@ def feature_effects(
     n_resamples: int = 1000,
     random_state: RandomState = 0,
 ) -> pd.DataFrame:
-    """How every feature differs between classes, or goes with a score, by person.
+    """How every feature differs between classes, or goes with a score, by subject.
 
     Parameters
     ----------
@@ -44,20 +47,20 @@ def feature_effects(
     y : array-like of shape (n_samples,)
         Class labels, or a score.
     groups : array-like of shape (n_samples,), optional
-        Who each sample comes from; by default every sample is a person. A person with samples of
+        Subject of every sample; by default every sample is a subject. A subject with samples of
         several classes counts in each.
     names : sequence of str, optional
         Of the features; by default the columns of X.
     numeric : bool, default=False
         Whether y is a score.
     n_resamples : int, default=1000
-        Bootstrap samples of the people.
+        Bootstrap samples of the subjects.
     random_state : int, Generator, RandomState or None, default=0
 
     Returns
     -------
     DataFrame
-        One row for every feature, in the order of the columns, with ``feature``, ``n_people`` (who
+        One row for every feature, in the order of the columns, with ``feature``, ``n_subjects`` (who
         have it) and:
 
         - two classes: ``direction`` ("higher in MDD"), ``hedges_g`` and ``auc`` of the second
@@ -66,7 +69,7 @@ def feature_effects(
         - a score: ``direction`` ("rises with the score"), ``spearman`` (its interval resamples
           the ranks as they are).
 
-        NaN where too few people have the feature.
+        NaN where too few subjects have the feature.
 
     Examples
     --------
@@ -84,55 +87,61 @@ def feature_effects(
     who = np.arange(len(target)) if groups is None else np.asarray(groups)
     rng = as_generator(random_state)
     if numeric:
-        means, scores = _by_person(values, np.unique(who, return_inverse=True)[1], target)
+        means, scores = _by_subject(values, np.unique(who, return_inverse=True)[1], target)
         found = _with_score(means, scores, n_resamples, rng)
     else:
         classes, codes = np.unique(target, return_inverse=True)
         _, member = np.unique(who, return_inverse=True)
-        means, own = _by_person(values, member * classes.size + codes, codes)
+        means, own = _by_subject(values, member * classes.size + codes, codes)
         parts = [means[own == k] for k in range(classes.size)]
         if classes.size == 2:
             found = _between_two(parts, classes, n_resamples, rng)
         else:
             found = _between_many(parts, classes, n_resamples, rng)
-    frame = pd.DataFrame({"feature": list(names), "n_people": (~np.isnan(means)).sum(axis=0)})
+    frame = pd.DataFrame({"feature": list(names), "n_subjects": (~np.isnan(means)).sum(axis=0)})
     return frame.assign(**found)
 
 
 def effects_of_sums(
     sums: Sequence[Sums], classes: ArrayLike, names: Sequence[str]
 ) -> pd.DataFrame:
-    """What of :func:`feature_effects` follows from sums over people, in any units of the features.
+    """Give what of :func:`feature_effects` follows from sums, in any units of the features.
 
     Parameters
     ----------
     sums : sequence of tuple
-        For every class the number of people who have each feature, the sums of their means and of
-        the squares of these.
+        For every class the number of subjects who have each feature, the sums of their means and
+        of the squares of these.
     classes, names : array-like
         Of the classes and of the features.
 
     Returns
     -------
     DataFrame
-        ``feature``, ``n_people``, ``direction`` and ``hedges_g`` or, of more than two classes,
-        ``eta_squared``, without intervals. The AUC needs people.
+        ``feature``, ``n_subjects``, ``direction`` and ``hedges_g`` with its normal-theory interval
+        or, of more than two classes, ``eta_squared`` without one. The AUC needs subjects.
     """
-    labels, alone = np.asarray(classes), [(n[None], s[None], q[None]) for n, s, q in sums]
+    labels, parts = np.asarray(classes), [(n[None], s[None], q[None]) for n, s, q in sums]
+    found: dict[str, Array] = {}
     if len(sums) == 2:
-        size, name, word = _hedges(alone)[0], "hedges_g", "higher"
-        place = (size > 0).astype(int)
+        size, word = _hedges(parts)[0], "higher"
+        highest = (size > 0).astype(int)
+        n0, n1 = sums[0][0], sums[1][0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = 1.959963984540054 * np.sqrt((n0 + n1) / (n0 * n1) + size**2 / (2 * (n0 + n1)))
+        found = {"hedges_g": size, "hedges_g_low": size - reach, "hedges_g_high": size + reach}
     else:
-        size, name, word = _eta_squared(alone)[0], "eta_squared", "highest"
+        size, word = _eta_squared(parts)[0], "highest"
         means = [np.where(n > 0, s / np.maximum(n, 1.0), -np.inf) for n, s, _ in sums]
-        place = np.argmax(means, axis=0)
-    words = np.array([f"{word} in {one}" for one in labels])
-    n_people = sum(n for n, _, _ in sums)
-    frame = pd.DataFrame({"feature": list(names), "n_people": np.asarray(n_people, dtype=int)})
-    return frame.assign(direction=np.where(np.isnan(size), "", words[place]), **{name: size})
+        highest = np.argmax(means, axis=0)
+        found = {"eta_squared": size}
+    words = np.array([f"{word} in {label}" for label in labels])
+    n_subjects = np.asarray(sum(n for n, _, _ in sums), dtype=int)
+    frame = pd.DataFrame({"feature": list(names), "n_subjects": n_subjects})
+    return frame.assign(direction=np.where(np.isnan(size), "", words[highest]), **found)
 
 
-def _by_person(values: Array, unit: NDArray, target: NDArray) -> tuple[Array, Array]:
+def _by_subject(values: Array, unit: NDArray, target: NDArray) -> tuple[Array, Array]:
     """Mean of every feature over the samples of each unit, and the mean target."""
     _, place, size = np.unique(unit, return_inverse=True, return_counts=True)
     if size.max() == 1:
@@ -205,10 +214,10 @@ def _with_score(
     return {"direction": direction, "spearman": rho, "spearman_low": low, "spearman_high": high}
 
 
-def _counts(n_people: int, n_resamples: int, rng: np.random.Generator) -> Array:
-    """How often each person was drawn, shape (n_resamples, n_people)."""
-    chance = np.full(n_people, 1.0 / n_people)
-    return rng.multinomial(n_people, chance, size=n_resamples).astype(float)
+def _counts(n_subjects: int, n_resamples: int, rng: np.random.Generator) -> Array:
+    """How often each subject was drawn, shape (n_resamples, n_subjects)."""
+    chance = np.full(n_subjects, 1.0 / n_subjects)
+    return rng.multinomial(n_subjects, chance, size=n_resamples).astype(float)
 
 
 def _in_blocks(
@@ -234,7 +243,7 @@ def _in_blocks(
 
 
 def _sums(values: Array, weights: Array) -> Sums:
-    """Count, sum and sum of squares of the resampled people, each (n_resamples, n_features)."""
+    """Count, sum and sum of squares of the resampled subjects, each (n_resamples, n_features)."""
     there = ~np.isnan(values)
     filled = np.where(there, values, 0.0)
     count = weights @ there if not there.all() else weights.sum(axis=1)[:, None]
@@ -292,7 +301,7 @@ def _percentiles(spread: Array) -> tuple[Array, Array]:
 
 
 def _auc(parts: list[Array]) -> Array:
-    """Chance that a person of the second class is above one of the first, ties halved."""
+    """Chance that a subject of the second class is above one of the first, ties halved."""
     ranks = rankdata(np.concatenate(parts), axis=0, nan_policy="omit")
     n0, n1 = ((~np.isnan(part)).sum(axis=0) for part in parts)
     above = np.nansum(ranks[len(parts[0]) :], axis=0) - n1 * (n1 + 1) / 2
@@ -324,7 +333,7 @@ def _auc_intervals(parts: list[Array], draws: list[Array], auc: Array) -> tuple[
 
 
 def _delong(parts: list[Array], auc: Array) -> tuple[Array, Array]:
-    """DeLong's interval, from the placements of people among the other class."""
+    """DeLong's interval, from the placements of subjects among the other class."""
     everyone = rankdata(np.concatenate(parts), axis=0, nan_policy="omit")
     variance = np.zeros(auc.size)
     for own, among in ((0, 1), (1, 0)):
@@ -337,3 +346,74 @@ def _delong(parts: list[Array], auc: Array) -> tuple[Array, Array]:
             variance += np.nansum((share - mean) ** 2, axis=0) / (n_own - 1) / n_own
     reach = 1.959963984540054 * np.sqrt(variance)
     return np.clip(auc - reach, 0, 1), np.clip(auc + reach, 0, 1)
+
+
+def ranking_frame(selector: Any) -> pd.DataFrame:
+    """All features of a fitted :class:`IDFSMEC` or :class:`IDFSMECCV`, best first.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``rank, channel, feature, score, channel_weight, feature_weight, selected``, then
+        those of ``effects_`` where the selector has them: ``n_subjects``, ``direction`` ("higher in
+        MDD") and sizes with intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from idfsmec import IDFSMEC
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame(rng.normal(size=(40, 2)), columns=["F3__alpha", "Cz__alpha"])
+    >>> y = np.arange(40) % 2
+    >>> X["Cz__alpha"] += 2 * y
+    >>> selector = IDFSMEC(n_features_to_select=1).fit(X, y)
+    >>> ranking_frame(selector)[["rank", "channel", "feature", "selected"]]
+       rank channel feature  selected
+    0     1      Cz   alpha      True
+    1     2      F3   alpha     False
+    """
+    check_is_fitted(selector, "ranking_")
+    names = getattr(selector, "feature_names_in_", None)
+    n_features = selector.ranking_.size
+    _, columns = channel_columns(selector.channels, n_features, names)
+    channel = channel_codes(columns)
+    named = (
+        [f"x{j}" for j in range(n_features)] if names is None else [str(name) for name in names]
+    )
+    frame = pd.DataFrame(
+        {
+            "rank": selector.ranking_,
+            "channel": selector.channel_names_[channel],
+            "feature": [name.rpartition(SEPARATOR)[2] for name in named],
+            "score": selector.scores_,
+            "channel_weight": selector.channel_weights_[channel],
+            "feature_weight": selector.feature_weights_,
+            "selected": selector.support_,
+        }
+    )
+    effects = getattr(selector, "effects_", None)
+    if effects is not None:
+        frame = frame.join(effects.drop(columns="feature"))
+    return frame.sort_values("rank", ignore_index=True)
+
+
+def channel_frame(selector: Any) -> pd.DataFrame:
+    """All channels of a fitted :class:`IDFSMEC` or :class:`IDFSMECCV`, heaviest first.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``channel, weight, n_selected`` (how many of its features are kept).
+    """
+    check_is_fitted(selector, "ranking_")
+    names = getattr(selector, "feature_names_in_", None)
+    _, columns = channel_columns(selector.channels, selector.ranking_.size, names)
+    kept = [int(selector.support_[own].sum()) for own in columns]
+    frame = pd.DataFrame(
+        {
+            "channel": selector.channel_names_,
+            "weight": selector.channel_weights_,
+            "n_selected": kept,
+        }
+    )
+    return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)

@@ -1,46 +1,48 @@
-"""StabilitySelector: which features a selector finds again on other subjects."""
+"""Stability of a selection: which features a selector finds again on other subjects.
+
+Agreement of repeated selections is Nogueira's stability measure. The bound on false selections is
+that of stability selection: with ``q`` of ``p`` features selected on every half of the subjects, a
+threshold ``t`` on the selection frequency keeps on average at most ``C(t) q^2 / p`` features whose
+chance of selection is below ``q / p``, that of a random choice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import validate_data
 
-from idfsmec._columns import channel_codes, channel_columns, observed_channels
-from idfsmec._groups import groups_of
-from idfsmec._parameters import (
+from idfsmec._parallel import run_tasks
+from idfsmec._validation import (
     N_JOBS,
     Constraints,
     HasMethods,
     StrOptions,
     checks_parameters,
     fraction,
+    groups_of,
     integer,
     number,
 )
-from idfsmec._workers import attend
-from idfsmec.errors import InputError
 from idfsmec.progress import Listener, Steps
 from idfsmec.selection._base import RankingSelector, encode_labels, ranks, refuse_infinite
-from idfsmec.selection.agreement import (
-    ASSUMPTIONS,
-    Stability,
-    false_selections,
-    selection_stability,
-    smallest_threshold,
-)
-from idfsmec.selection.halves import complementary_halves, fold_halves, half_ranks
-from idfsmec.selection.idfsmec.estimator import IDFSMEC
-from idfsmec.summaries.summary import Summary, combine
+from idfsmec.selection.grid import rank_grid, training_samples
+from idfsmec.selection.idfsmec import IDFSMEC
+from idfsmec.solver import Scaling
+from idfsmec.table.columns import channel_codes, channel_columns, observed_channels
 
 Indices = NDArray[np.intp]
 
+#: What may be assumed of selection frequencies in bounding false selections.
+ASSUMPTIONS = ("unimodal", "none")
 # Numbers that the moments of a batch of halves may take: 256 MiB.
 _ELEMENTS = 2**25
 # So many parts say how far the work is: none of fewer halves than this, or, in a single process,
@@ -213,61 +215,6 @@ class StabilitySelector(RankingSelector):
         self._count(rankings, selector.n_features_to_select)
         return self
 
-    @checks_parameters
-    def fit_summaries(self, summaries: Sequence[Summary]) -> Self:
-        """Run :class:`IDFSMEC` on halves of the people of summaries: on two of their four folds.
-
-        Sums tell no random halves, but those that folds make: three pairs for each of the two
-        ways in which people were dealt, so that there are twelve halves whatever ``n_resamples``
-        says. That bounds false selections by less than a hundred would. Halves in which a class
-        is missing are left out, with their other half.
-
-        Parameters
-        ----------
-        summaries : sequence of Summary
-            As of :meth:`IDFSMEC.fit_summaries`.
-
-        Returns
-        -------
-        self : StabilitySelector
-
-        Raises
-        ------
-        InputError
-            No folds have people of every class, or the estimator is another one.
-
-        Examples
-        --------
-        >>> import numpy as np, pandas as pd
-        >>> from idfsmec import FeatureTable, summarise
-        >>> rng = np.random.default_rng(0)
-        >>> y, names = np.arange(120) % 2, [f"{ch}__{k}" for ch in ("F3", "Cz") for k in "abcde"]
-        >>> X = pd.DataFrame(rng.normal(size=(120, 10)), columns=names)
-        >>> X["F3__d"] += 2 * y
-        >>> table = FeatureTable(X, np.where(y, "MDD", "HC"), [f"s{i}" for i in range(120)])
-        >>> stable = StabilitySelector(n_features_to_select=1).fit_summaries([summarise(table)])
-        >>> stable.get_feature_names_out(), len(stable.selections_)
-        (array(['F3__d'], dtype=object), 12)
-        """
-        whole = combine(list(summaries))
-        self.n_features_in_ = len(whole.columns)
-        self.feature_names_in_ = np.array(whole.columns, dtype=object)
-        self.classes_ = np.array(whole.labels)
-        selector = self._selector(self.n_features_in_)
-        if not isinstance(selector, IDFSMEC) or self.channels is not None:
-            raise InputError("Only IDFSMEC, with the channels of the summaries, needs no rows.")
-        self.channel_names_, self._columns = np.array(whole.channels), whole.places
-        halves = fold_halves(whole.cells())
-        if not halves:
-            raise InputError(
-                "Halves of the people need every class in two folds and in the others."
-            )
-        rankings = selector.rank_cells(whole, halves)
-        seen = np.stack([one.count[0].sum(axis=0) > 0 for one in whole.sums])
-        self.dead_channels_ = seen.sum(axis=1) < 2
-        self._count(rankings, selector.n_features_to_select)
-        return self
-
     def _selector(self, n_features: int) -> BaseEstimator:
         """The selector to run, and the channels of the table."""
         selector = clone(IDFSMEC() if self.estimator is None else self.estimator)
@@ -291,20 +238,20 @@ class StabilitySelector(RankingSelector):
         groups: NDArray | None,
     ) -> NDArray[np.intp]:
         """Ranks of all features on every half, shape (n_resamples, n_features)."""
-        fill = not get_tags(selector).input_tags.allow_nan and bool(np.isnan(X).any())
+        impute = not get_tags(selector).input_tags.allow_nan and bool(np.isnan(X).any())
         # Each half is left out by the other of its pair.
         left_out = [halves[place ^ 1] for place in range(len(halves))]
         size = self._batch_size(len(halves), X.shape[1])
         batches = [slice(first, first + size) for first in range(0, len(halves), size)]
-        rank, steps = attend(half_ranks), Steps("halves", len(halves), self.progress)
-        found = np.empty((len(halves), X.shape[1]), dtype=np.intp)
-        ranked = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(rank)(selector, X, codes, groups, left_out[batch], fill) for batch in batches
-        )
-        for batch, ranks_there in zip(batches, ranked, strict=True):
-            found[batch] = ranks_there
+        steps = Steps("halves", len(halves), self.progress)
+        rankings = np.empty((len(halves), X.shape[1]), dtype=np.intp)
+        rank = partial(_half_ranks, selector, X, codes, groups, impute)
+        tasks = [left_out[batch] for batch in batches]
+        n_jobs = effective_n_jobs(self.n_jobs)
+        for place, ranks_there in run_tasks(rank, tasks, n_jobs=n_jobs):
+            rankings[batches[place]] = ranks_there
             steps.done(len(ranks_there))
-        return found
+        return rankings
 
     def _batch_size(self, n_halves: int, n_features: int) -> int:
         """Halves that are ranked in one go; each needs a matrix of features per channel."""
@@ -346,3 +293,208 @@ class StabilitySelector(RankingSelector):
         self.scores_, self.ranking_ = self.frequencies_, ranks(order)
         # A frequency is a ratio of whole numbers; rounding must not put it below its equal.
         self.support_ = self.frequencies_ >= self.threshold_ - 1e-9
+
+
+def complementary_halves(
+    subjects: NDArray, codes: Indices, n_pairs: int, random_state: np.random.RandomState
+) -> list[Indices]:
+    """Samples of ``2 * n_pairs`` random halves of the subjects, each followed by its rest.
+
+    Each class (of a subject's first sample) is halved on its own; where its number of subjects is
+    odd, the one left over goes to either half with equal chance.
+
+    Examples
+    --------
+    >>> halves = complementary_halves(
+    ...     np.array([7, 7, 8, 8, 9, 5]), np.array([0, 0, 0, 0, 1, 1]), 1,
+    ...     np.random.RandomState(0))
+    >>> sorted(np.concatenate(halves).tolist())
+    [0, 1, 2, 3, 4, 5]
+    """
+    _, first, member = np.unique(subjects, return_index=True, return_inverse=True)
+    label = codes[first]
+    for code in np.unique(codes):
+        if np.sum(label == code) < 2:
+            raise ValueError(
+                f"Halves of the subjects need at least 2 subjects of each class, but class "
+                f"number {code} has {np.sum(label == code)}."
+            )
+    halves = []
+    for _ in range(n_pairs):
+        inside = np.zeros(first.size, dtype=bool)
+        for code in np.unique(label):
+            own = random_state.permutation(np.flatnonzero(label == code))
+            extra = random_state.randint(2) if own.size % 2 else 0
+            inside[own[: own.size // 2 + extra]] = True
+        halves += [np.flatnonzero(inside[member]), np.flatnonzero(~inside[member])]
+    return halves
+
+
+def _half_ranks(
+    selector: BaseEstimator,
+    X: NDArray,
+    codes: Indices,
+    groups: NDArray | None,
+    impute: bool,
+    left_out: list[Indices],
+) -> NDArray[np.intp]:
+    """Ranks on several halves, each given by the samples it leaves out."""
+    if not impute:
+        return rank_grid(selector, X, codes, [{}], held_out=left_out, groups=groups)[:, 0]
+    rankings = []
+    for kept in training_samples(codes.size, left_out):
+        imputed = Scaling.learn(X[kept]).imputed(X[kept])
+        subjects = None if groups is None else groups[kept]
+        rankings.append(rank_grid(selector, imputed, codes[kept], [{}], groups=subjects)[0, 0])
+    return np.array(rankings)
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    """Stability with its confidence interval.
+
+    1 is the same selection every time, 0 what random selections of the same sizes would give;
+    NaN where it is undefined (fewer than two selections; nothing or everything selected).
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def verdict(self) -> str:
+        """In words, by the thresholds the authors took over from Fleiss: 0.4 and 0.75."""
+        if np.isnan(self.value):
+            return "undefined"
+        if self.value > 0.75:
+            return "excellent"
+        return "fair to good" if self.value >= 0.4 else "poor"
+
+
+def selection_stability(selected: ArrayLike, *, level: float = 0.95) -> Stability:
+    """Nogueira's stability of several selections from the same features.
+
+    The measure is corrected for chance, allows selections of different sizes, and reaches 1
+    exactly when all selections agree. For selections of one size it is the mean of Kuncheva's
+    index over all pairs. The interval is asymptotic in the number of selections.
+
+    Parameters
+    ----------
+    selected : array-like of bool, shape (n_selections, n_features)
+        One row per fold and repetition.
+    level : float, default=0.95
+        Coverage of the interval.
+
+    Returns
+    -------
+    Stability
+
+    References
+    ----------
+    .. [1] Nogueira, Sechidis, Brown, "On the stability of feature selection algorithms",
+       JMLR 18(174), 2018: Definition 4, Theorem 7 and Corollary 8.
+
+    Examples
+    --------
+    >>> found = selection_stability([[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0]])
+    >>> round(found.value, 3), found.verdict
+    (0.333, 'poor')
+    """
+    matrix = np.asarray(selected)
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise ValueError("selected must have one row per selection and one column per feature.")
+    if not np.isin(matrix, (0, 1)).all():
+        raise ValueError("selected must hold only True and False.")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}.")
+    chosen = matrix.astype(float)
+    n, d = chosen.shape
+    share = chosen.mean(axis=1).mean() if n else 0.0
+    if n < 2 or share == 0 or share == 1:
+        return Stability(np.nan, np.nan, np.nan, n)
+    frequency = chosen.mean(axis=0)
+    by_chance = share * (1 - share)
+    value = 1 - n / (n - 1) * float((frequency * (1 - frequency)).mean()) / by_chance
+    sizes = chosen.sum(axis=1) / d
+    influence = (
+        chosen @ frequency / d
+        - sizes * share
+        + value / 2 * (2 * sizes * share - sizes - share + 1)
+    ) / by_chance
+    error = 2 / n * float(np.sqrt(((influence - influence.mean()) ** 2).sum()))
+    half = float(special.ndtri((1 + level) / 2)) * error
+    return Stability(float(value), float(value - half), float(min(value + half, 1.0)), n)
+
+
+def false_selections(
+    threshold: float, q: float, n_features: int, n_pairs: int, assumption: str = "unimodal"
+) -> float:
+    """Bound on the expected number of features selected by chance.
+
+    Parameters
+    ----------
+    threshold : float
+        Selection frequency from which a feature is kept, above 0.5 and at most 1.
+    q : float
+        Mean number of features selected on each half.
+    n_features : int
+    n_pairs : int
+        Pairs of complementary halves.
+    assumption : {"unimodal", "none"}
+        ``"none"``: Meinshausen & Buehlmann's bound, which complementary halves give without any
+        assumption ([2]_, Theorem 1). ``"unimodal"``: the frequencies of such features have a
+        unimodal distribution ([2]_, Theorem 2); tighter. Used only where its theorem holds
+        (``q / n_features <= 1 / sqrt(3)`` and a threshold above a limit just over 0.5), and the
+        other bound otherwise.
+
+    Returns
+    -------
+    float
+        Infinite if the threshold bounds nothing.
+
+    References
+    ----------
+    .. [1] Meinshausen, Buehlmann, "Stability selection", JRSS B 72(4), 2010.
+    .. [2] Shah, Samworth, "Variable selection with error control: another look at stability
+       selection", JRSS B 75(1), 2013.
+
+    Examples
+    --------
+    >>> false_selections(0.9, q=10, n_features=125, n_pairs=50, assumption="none")
+    1.0
+    >>> false_selections(0.9, q=10, n_features=125, n_pairs=50) < 0.5
+    True
+    """
+    if threshold <= 0.5:
+        return np.inf
+    by_chance = q**2 / n_features
+    general = by_chance / (2 * threshold - 1)
+    share = q / n_features
+    lowest = min(0.5 + share**2, 0.5 + 0.5 / n_pairs + 0.75 * share**2)
+    if assumption == "none" or share > 1 / np.sqrt(3) or threshold <= lowest:
+        return float(general)
+    if threshold <= 0.75:
+        room = 2 * threshold - 1 - 0.5 / n_pairs
+        factor = 0.5 / room if room > 0 else np.inf
+    else:
+        factor = 4 * (1 - threshold + 0.5 / n_pairs) / (1 + 1 / n_pairs)
+    return float(min(general, by_chance * factor))
+
+
+def smallest_threshold(
+    max_false: float, q: float, n_features: int, n_pairs: int, assumption: str = "unimodal"
+) -> float | None:
+    """Smallest attainable frequency whose bound is at most ``max_false``; None if there is none.
+
+    Examples
+    --------
+    >>> smallest_threshold(1.0, q=10, n_features=125, n_pairs=50, assumption="none")
+    0.9
+    """
+    halves = 2 * n_pairs
+    for count in range(n_pairs + 1, halves + 1):
+        bound = false_selections(count / halves, q, n_features, n_pairs, assumption)
+        if bound <= max_false * (1 + 1e-12):
+            return count / halves
+    return None

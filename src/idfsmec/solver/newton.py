@@ -8,20 +8,36 @@ W is orthonormal. One Newton step solves
     [ J  0  ] [ multipliers ] = - [ 0        ]
 
 with H the Hessian of the Lagrangian and J the Jacobian of the constraints.
+
+A step is taken on the features that have weight, without loss (:class:`Support`). A feature of
+weight zero enters U only through the length of its row of W: however many there are, an
+orthonormal basis of their part of W says all. And labels are one-hot and centred, so the sum of
+the columns of W fits nothing; with enough features of weight zero it is best spent on those, where
+it costs nothing, and only the differences of columns remain.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import helmert
 
-from idfsmec.solver._array import arange, dot, dot_over_classes, namespace, transpose, zeros
-from idfsmec.solver.problem import ChannelProblems, redundancy_product, tangent_part
-from idfsmec.solver.steps import polar, project_to_simplex
-from idfsmec.solver.support import Support, centred
+from idfsmec.solver.problem import (
+    ChannelProblems,
+    dot,
+    dot_over_classes,
+    redundancy_product,
+    tangent_part,
+    transpose,
+)
+from idfsmec.solver.updates import polar, project_to_simplex
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 # Beyond this many unknowns a Newton step costs more than the first-order steps it replaces.
 LARGEST_SYSTEM = 160
@@ -39,10 +55,21 @@ FIRST_DAMPING = 1e-3
 MOST_DAMPING, MOST_IF_PATIENT = 0.02, 100.0
 EASED_BY, _RAISED_BY = 0.1, 30.0
 
+# The rows of P count as adding up to zero below this share of their size.
+_CENTRED = 1e-9
+# Rows shorter than this have no direction: their squares leave the range of floating point.
+_TINY = 1e-140
+
 
 def polish(
-    problems: ChannelProblems, theta: Any, W: Any, value: Any, tol: float, *, patient: bool = False
-) -> tuple[Any, Any, Any]:
+    problems: ChannelProblems,
+    theta: Array,
+    W: Array,
+    value: Array,
+    tol: float,
+    *,
+    patient: bool = False,
+) -> tuple[Array, Array, Array]:
     """Take Newton steps on the support as long as they help and do not raise U.
 
     Parameters
@@ -62,12 +89,11 @@ def polish(
     theta, W, value : arrays
         Unchanged where no step helped.
     """
-    xp = namespace(theta)
     theta, W, value = theta * 1.0, W * 1.0, value * 1.0
-    n_positive = xp.sum((theta > 0) * 1, axis=1)
+    n_positive = np.sum((theta > 0) * 1, axis=1)
     plain = ~centred(problems)
     for below, size, differences in _sizes(*W.shape[1:]):
-        some = xp.nonzero((n_positive > below) & (n_positive <= size) & (plain != differences))[0]
+        some = np.nonzero((n_positive > below) & (n_positive <= size) & (plain != differences))[0]
         if some.shape[0] == 0:
             continue
         part = (problems.take(some), theta[some], W[some])
@@ -87,7 +113,7 @@ def _sizes(n_classes: int, n_features: int) -> list[tuple[int, int, bool]]:
     -------
     list of (below, size, differences)
         Problems with more than ``below`` and at most ``size`` features that have weight, and
-        whether only differences of classes matter, see :class:`~idfsmec.solver.support.Support`.
+        whether only differences of classes matter, see :class:`Support`.
     """
     result: list[tuple[int, int, bool]] = []
     if n_classes > n_features:  # W has orthonormal rows then, which the equations do not know
@@ -113,18 +139,17 @@ def _sizes(n_classes: int, n_features: int) -> list[tuple[int, int, bool]]:
 class _Point:
     """An iterate and all that follows from it."""
 
-    theta: Any
-    W: Any
-    misfit: Any  # A Theta W - P
-    by_theta: Any
-    tangent: Any  # the derivative by W along the orthonormal matrices
-    multipliers: Any  # of the constraint that W is orthonormal
-    value: Any
-    residual: Any  # of the first-order conditions on the support
+    theta: Array
+    W: Array
+    misfit: Array  # A Theta W - P
+    by_theta: Array
+    tangent: Array  # the derivative by W along the orthonormal matrices
+    multipliers: Array  # of the constraint that W is orthonormal
+    value: Array
+    residual: Array  # of the first-order conditions on the support
 
     @classmethod
-    def at(cls, problems: ChannelProblems, theta: Any, W: Any) -> _Point:
-        xp = namespace(theta)
+    def at(cls, problems: ChannelProblems, theta: Array, W: Array) -> _Point:
         weighted = theta[:, None, :] * W
         misfit = weighted @ problems.A - problems.P
         R_theta = redundancy_product(problems, theta)
@@ -134,42 +159,41 @@ class _Point:
         multipliers = 0.5 * (inner + transpose(inner))
         tangent = tangent_part(W, by_W)
         redundancy = dot(theta, R_theta)
-        steepest = xp.min(xp.where(theta > 0, by_theta, xp.inf), axis=1)
-        residual = xp.maximum(dot(theta, by_theta) - steepest, dot(tangent, tangent) ** 0.5)
+        steepest = np.min(np.where(theta > 0, by_theta, np.inf), axis=1)
+        residual = np.maximum(dot(theta, by_theta) - steepest, dot(tangent, tangent) ** 0.5)
         value = problems.y2 + dot(weighted, misfit - problems.P) + redundancy
         scale = problems.y2 + redundancy
         return cls(theta, W, misfit, by_theta, tangent, multipliers, value, residual / scale)
 
-    def take(self, index: Any) -> _Point:
+    def take(self, index: NDArray) -> _Point:
         return _Point(*(part[index] for part in vars(self).values()))
 
-    def replace(self, where: Any, other: _Point) -> None:
+    def replace(self, where: NDArray, other: _Point) -> None:
         for name, part in vars(self).items():
             part[where] = getattr(other, name)[where]
 
 
 def _descend(
-    problems: ChannelProblems, theta: Any, W: Any, value: Any, tol: float, patient: bool
-) -> tuple[Any, Any, Any]:
+    problems: ChannelProblems, theta: Array, W: Array, value: Array, tol: float, patient: bool
+) -> tuple[Array, Array, Array]:
     """Newton steps for problems of one size."""
-    xp = namespace(theta)
     point = _Point.at(problems, theta, W)
     point.value = value * 1.0
     found = (theta * 1.0, W * 1.0, value * 1.0)
-    index = arange(value.shape[0], value)
-    damping = xp.full_like(value, LEAST_DAMPING)
+    index = np.arange(value.shape[0])
+    damping = np.full_like(value, LEAST_DAMPING)
     most = MOST_IF_PATIENT if patient else MOST_DAMPING
     for _ in range(_MAX_STEPS_IF_PATIENT if patient else _MAX_STEPS):
         new = _Point.at(problems, *newton_step(problems, point, damping))
         change = new.value - point.value
-        rounding = ROUNDING * xp.maximum(point.value, problems.y2)
+        rounding = ROUNDING * np.maximum(point.value, problems.y2)
         better = (change < -rounding) | ((change <= rounding) & (new.residual < point.residual))
-        new.value = xp.minimum(new.value, point.value)
+        new.value = np.minimum(new.value, point.value)
         point.replace(better, new)
-        damping = xp.where(
+        damping = np.where(
             better,
-            xp.clip(EASED_BY * damping, LEAST_DAMPING, None),
-            xp.clip(_RAISED_BY * damping, FIRST_DAMPING, None),
+            np.clip(EASED_BY * damping, LEAST_DAMPING, None),
+            np.clip(_RAISED_BY * damping, FIRST_DAMPING, None),
         )
         trying = (point.residual > ENOUGH * tol) & (damping < most)
         if not bool(trying.all()):
@@ -182,7 +206,7 @@ def _descend(
     return found
 
 
-def _store(found: tuple[Any, Any, Any], index: Any, point: _Point) -> None:
+def _store(found: tuple[Array, Array, Array], index: NDArray, point: _Point) -> None:
     for whole, part in zip(found, (point.theta, point.W, point.value), strict=True):
         whole[index] = part
 
@@ -192,37 +216,35 @@ def newton_size(n_features: int, n_classes: int) -> int:
     return n_features * (1 + n_classes) + 1 + n_classes * (n_classes + 1) // 2
 
 
-def newton_step(problems: ChannelProblems, point: _Point, damping: Any) -> tuple[Any, Any]:
+def newton_step(problems: ChannelProblems, point: _Point, damping: Array) -> tuple[Array, Array]:
     """One Newton step for every problem; features at zero stay there.
 
     The result is feasible, but whether it is better is for the caller to check.
     """
     theta, W = point.theta, point.W
-    xp = namespace(theta)
     n_problems, n_classes, n_features = W.shape
     n_unknowns = n_features * (1 + n_classes)
     size = newton_size(n_features, n_classes)
-    system = zeros((n_problems, size, size), theta)
+    system = np.zeros((n_problems, size, size))
     _fill_hessian(system, problems, point)
-    diagonal = arange(n_unknowns, theta)
+    diagonal = np.arange(n_unknowns)
     system[:, diagonal, diagonal] += damping[:, None]
     _fill_constraints(system, W)
-    right = zeros((n_problems, size), theta)
+    right = np.zeros((n_problems, size))
     right[:, :n_features] = -point.by_theta
-    right[:, n_features:n_unknowns] = -xp.reshape(point.tangent, (n_problems, -1))
+    right[:, n_features:n_unknowns] = -np.reshape(point.tangent, (n_problems, -1))
     _freeze(system, right, theta <= 0)
 
     step = _solve_each(system, right)
     moved = theta + step[:, :n_features]
-    W = W + xp.reshape(step[:, n_features:n_unknowns], W.shape)
-    return project_to_simplex(xp.where(theta > 0, moved, xp.zeros_like(theta) - 1.0)), polar(W)
+    W = W + np.reshape(step[:, n_features:n_unknowns], W.shape)
+    return project_to_simplex(np.where(theta > 0, moved, np.zeros_like(theta) - 1.0)), polar(W)
 
 
-def _solve_each(system: Any, right: Any) -> Any:
+def _solve_each(system: Array, right: Array) -> Array:
     """Solve all systems; one without a solution stands still and does not hold up the others."""
-    solve = namespace(system).linalg.solve
     try:
-        return solve(system, right[:, :, None])[:, :, 0]
+        return np.linalg.solve(system, right[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError:
         step = np.zeros_like(right)
         for place, own in enumerate(system):
@@ -231,10 +253,10 @@ def _solve_each(system: Any, right: Any) -> Any:
         return step
 
 
-def _fill_hessian(system: Any, problems: ChannelProblems, point: _Point) -> None:
+def _fill_hessian(system: Array, problems: ChannelProblems, point: _Point) -> None:
     theta, W = point.theta, point.W
     n_classes, d = W.shape[1:]
-    eye = arange(d, theta)
+    eye = np.arange(d)
     by_A = 2.0 * problems.A
     system[:, :d, :d] = by_A * (transpose(W) @ W) + 2.0 * problems.R
     weighted = by_A * theta[:, :, None]  # Theta A
@@ -251,7 +273,7 @@ def _fill_hessian(system: Any, problems: ChannelProblems, point: _Point) -> None
             system[:, eye + d * (1 + k), columns] -= point.multipliers[:, k, other, None]
 
 
-def _fill_constraints(system: Any, W: Any) -> None:
+def _fill_constraints(system: Array, W: Array) -> None:
     n_classes, d = W.shape[1:]
     row = d * (1 + n_classes)
     system[:, row, :d] = 1.0
@@ -265,12 +287,186 @@ def _fill_constraints(system: Any, W: Any) -> None:
                 system[:, where, row] += W[:, source, :]
 
 
-def _freeze(system: Any, right: Any, frozen: Any) -> None:
+def _freeze(system: Array, right: Array, frozen: NDArray) -> None:
     """Replace the equations of frozen feature weights by ``step = 0``."""
-    xp = namespace(right)
     d = frozen.shape[1]
-    problem, feature = xp.nonzero(frozen)
+    problem, feature = np.nonzero(frozen)
     system[problem, feature, :] = 0.0
     system[problem, :, feature] = 0.0
     system[problem, feature, feature] = 1.0
-    right[:, :d] = xp.where(frozen, xp.zeros_like(right[:, :d]), right[:, :d])
+    right[:, :d] = np.where(frozen, np.zeros_like(right[:, :d]), right[:, :d])
+
+
+def centred(problems: ChannelProblems) -> Array:
+    """Whether the rows of P add up to zero, as those of one-hot labels do; shape (b,)."""
+    excess = np.max(np.abs(np.sum(problems.P, axis=1)), axis=1)
+    return excess <= _CENTRED * np.max(np.abs(problems.P), axis=(1, 2))
+
+
+@dataclass(frozen=True)
+class Support:
+    """Which features stay, and the basis that stands for the others.
+
+    Attributes
+    ----------
+    kept : ndarray of int, shape (b, size)
+        All features with weight, filled up with others.
+    others : ndarray of int, shape (b, d - size)
+    basis : ndarray of shape (b, n_rows, d - size)
+        Orthonormal rows that span the others' part of W (stored transposed, turned).
+    turn : ndarray of shape (c, c), optional
+        Takes W to the differences of its rows and, last, their sum, which is left to features
+        without weight.
+    idle : ndarray of shape (b, d), optional
+        Which these are.
+    total : ndarray of shape (b, d), optional
+        The sum's part there.
+    """
+
+    kept: NDArray
+    others: NDArray
+    basis: Array
+    turn: Array | None = None
+    idle: Array | None = None
+    total: Array | None = None
+
+    @classmethod
+    def of(cls, theta: Array, W: Array, size: int, *, differences: bool) -> Support:
+        """Keep ``size`` features of every problem, at least those with weight.
+
+        At least as many must be left over as there are classes.
+        """
+        n_features = theta.shape[1]
+        place = np.arange(n_features)
+        order = np.argsort(np.where(theta > 0, place, place + n_features), axis=1)
+        kept, others = order[:, :size], order[:, size:]
+        if not differences:
+            return cls(kept, others, orthonormal_basis(_columns(W, others)))
+        turn, idle = _differences(W), theta <= 0
+        W = turn @ W
+        basis = orthonormal_basis(_columns(W[:, :-1], others))
+        return cls(kept, others, basis, turn, idle, W[:, -1] * idle)
+
+    @property
+    def _n_rows(self) -> int:
+        """Rows of W that are left."""
+        return self.basis.shape[1]
+
+    def shorten(
+        self, problems: ChannelProblems, theta: Array, W: Array
+    ) -> tuple[ChannelProblems, Any, Any]:
+        """The problems and a point of them, with the basis in place of the features left out."""
+        P = problems.P
+        if self.turn is not None:
+            P, W = (self.turn @ P)[:, :-1], (self.turn @ W)[:, :-1]
+        size, n_rows = self.kept.shape[1], self._n_rows
+        short_theta = np.zeros((P.shape[0], size + n_rows))
+        short_theta[:, :size] = theta[_rows(self.kept, 1), self.kept]
+        short_P = np.zeros((P.shape[0], n_rows, size + n_rows))
+        short_P[:, :, :size] = _columns(P, self.kept)
+        short_W = np.zeros(short_P.shape)
+        short_W[:, :, :size] = _columns(W, self.kept)
+        short_W[:, :, size:] = _columns(W, self.others) @ transpose(self.basis)
+        A, R = (self._short_square(part) for part in (problems.A, problems.R))
+        return replace(problems, A=A, P=short_P, R=R), short_theta, short_W
+
+    def _short_square(self, matrices: Array) -> Array:
+        size = self.kept.shape[1]
+        length = size + self._n_rows
+        short = np.zeros((matrices.shape[0], length, length))
+        short[:, :size, :size] = matrices[
+            _rows(self.kept, 2), self.kept[:, :, None], self.kept[:, None, :]
+        ]
+        return short
+
+    def restore(self, theta: Array, W: Array) -> tuple[Array, Array]:
+        """A point of the shortened problems as one of the whole ones."""
+        size = self.kept.shape[1]
+        length = size + self.others.shape[1]
+        whole_theta = np.zeros((theta.shape[0], length))
+        whole_theta[_rows(self.kept, 1), self.kept] = theta[:, :size]
+        rows = np.zeros((theta.shape[0], self._n_rows, length))
+        _set_columns(rows, self.kept, W[:, :, :size])
+        _set_columns(rows, self.others, W[:, :, size:] @ self.basis)
+        if self.turn is None:
+            return whole_theta, rows
+        turned = np.zeros((theta.shape[0], self._n_rows + 1, length))
+        turned[:, :-1], turned[:, -1] = rows, self._sum_beside(rows)
+        return whole_theta, self.turn.T @ turned
+
+    def _sum_beside(self, rows: Array) -> Array:
+        """The sum on features without weight, of length one and orthogonal to other rows.
+
+        It keeps its direction as far as it can: whoever goes on from here has momentum.
+        """
+        # There are always others to take its place.
+        order = np.concatenate([self.others, self.kept], axis=1)
+        free = rows * self.idle[:, None, :]
+        spanned = _columns(np.concatenate([free, self.total[:, None, :]], axis=1), order)
+        found = orthonormal_basis(spanned)[:, -1]
+        turned = dot(found, spanned[:, -1]) < 0
+        result = np.zeros(self.total.shape)
+        result[_rows(order, 1), order] = np.where(turned[:, None], -found, found)
+        return result
+
+
+def orthonormal_basis(M: Array) -> Array:
+    """Orthonormal rows that span those of M and, where these are dependent, more.
+
+    By Householder's reflections of all matrices at once.
+
+    Parameters
+    ----------
+    M : ndarray of shape (b, c, m)
+        With c at most m.
+
+    Examples
+    --------
+    >>> basis = orthonormal_basis(np.array([[[3.0, 4.0, 0.0], [6.0, 8.0, 0.0]]]))
+    >>> np.allclose(basis @ basis.swapaxes(1, 2), np.eye(2))
+    True
+    """
+    mirrors = []
+    for k in range(M.shape[1]):
+        mirror = M[:, k, :] * 1.0
+        mirror[:, :k] = 0.0
+        size = dot(mirror, mirror) ** 0.5
+        mirror[:, k] += np.where(mirror[:, k] < 0, -size, size)
+        size = dot(mirror, mirror)[:, None] ** 0.5
+        long_enough = size > _TINY
+        mirror = mirror * long_enough / np.where(long_enough, size, np.ones_like(size))
+        M = _reflect(M, mirror)
+        mirrors.append(mirror)
+    basis = np.zeros(M.shape)
+    place = np.arange(M.shape[1])
+    basis[:, place, place] = 1.0
+    for mirror in reversed(mirrors):
+        basis = _reflect(basis, mirror)
+    return basis
+
+
+def _reflect(M: Array, mirror: Array) -> Array:
+    return M - 2.0 * (M @ mirror[:, :, None]) * mirror[:, None, :]
+
+
+def _differences(W: Array) -> Array:
+    """An orthogonal matrix whose last row is constant, beside W."""
+    return helmert(W.shape[1], full=True)[::-1].copy()
+
+
+def _rows(columns: NDArray, n_more: int) -> Array:
+    return np.arange(columns.shape[0])[(slice(None), *(None,) * n_more)]
+
+
+def _place(columns: NDArray, n_classes: int) -> tuple[Array, Array, Array]:
+    classes = np.arange(n_classes)[None, :, None]
+    return _rows(columns, 2), classes, columns[:, None, :]
+
+
+def _columns(matrices: Array, columns: NDArray) -> Array:
+    """Columns of each matrix (b, c, d), other ones for every problem."""
+    return matrices[_place(columns, matrices.shape[1])]
+
+
+def _set_columns(matrices: Array, columns: NDArray, values: Array) -> None:
+    matrices[_place(columns, matrices.shape[1])] = values

@@ -15,21 +15,20 @@ Arrays put the batch first and features last: ``W`` is stored transposed, shape 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.linalg import eigsh
 
-from idfsmec.solver._array import (
-    diagonal,
-    dot,
-    dot_over_classes,
-    is_large,
-    largest_eigenvalues,
-    namespace,
-    product,
-    transpose,
-)
+Array = NDArray[np.float64]
+
+# Beyond this many features all eigenvalues take much longer than the largest one, and few
+# features have a weight.
+_LARGE = 200
+# NumPy 2 has it as a function of its own, which is faster.
+_dot_of_rows = getattr(np, "vecdot", partial(np.einsum, "bd,bd->b"))
 
 
 @dataclass(frozen=True)
@@ -38,51 +37,35 @@ class ChannelProblems:
 
     Attributes
     ----------
-    A : array of shape (b, d, d)
-        Or fewer: one for so many problems in a row.
-    P : array of shape (b, c, d)
-    y2 : array of shape (b,)
-    R : array of shape (b, d, d)
+    A : ndarray of shape (b, d, d)
+    P : ndarray of shape (b, c, d)
+    y2 : ndarray of shape (b,)
+    R : ndarray of shape (b, d, d)
         Squared correlations, already multiplied by ``lam``.
-    A_top, R_top : array of shape (b,)
+    A_top, R_top : ndarray of shape (b,)
         Largest eigenvalues of A and R.
     """
 
-    A: Any
-    P: Any
-    y2: Any
-    R: Any
-    A_top: Any
-    R_top: Any
+    A: Array
+    P: Array
+    y2: Array
+    R: Array
+    A_top: Array
+    R_top: Array
 
     @classmethod
-    def from_moments(cls, A: Any, P: Any, y2: Any, lam: Any = 1.0) -> ChannelProblems:
-        """Build the problems; every diagonal entry of ``A`` must be positive.
-
-        With a ``lam`` of 0 large problems have no R in memory.
-        """
-        xp = namespace(A)
-        if is_large(A) and not np.any(lam):
-            nothing = np.broadcast_to(np.zeros(1), A.shape)
-            return cls(A, P, y2, nothing, largest_eigenvalues(A), np.zeros_like(y2))
-        norms = xp.sqrt(diagonal(A))
-        R = A / norms[:, :, None]  # large for many features: one more array, changed in place
+    def from_moments(cls, A: Array, P: Array, y2: Array, lam: Any = 1.0) -> ChannelProblems:
+        """Build the problems; every diagonal entry of ``A`` must be positive."""
+        norms = np.sqrt(diagonal(A))
+        R = A / norms[:, :, None]
         R /= norms[:, None, :]
         R *= R
-        return cls(A, P, y2, R, largest_eigenvalues(A), largest_eigenvalues(R)).weighted(
-            xp.zeros_like(y2) + lam
-        )
+        tops = largest_eigenvalues(A), largest_eigenvalues(R)
+        return cls(A, P, y2, R, *tops).weighted(np.zeros_like(y2) + lam)
 
-    def weighted(self, lam: Any) -> ChannelProblems:
-        """The same problems with the redundancy weight multiplied by ``lam``, shape (b,)."""
-        if self.free_of_redundancy:
-            return self
+    def weighted(self, lam: Array) -> ChannelProblems:
+        """Multiply the redundancy weight of each problem by ``lam``, shape (b,)."""
         return replace(self, R=self.R * lam[:, None, None], R_top=self.R_top * lam)
-
-    @property
-    def free_of_redundancy(self) -> bool:
-        """Whether these are large problems whose R is 0, so that nobody need multiply by it."""
-        return is_large(self.A) and not self.R_top.any()
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -90,72 +73,109 @@ class ChannelProblems:
         return self.P.shape
 
     def normalised(self) -> ChannelProblems:
-        """The same problems in units of ``y2``, so that tolerances mean the same everywhere."""
-        if isinstance(self.A, np.ndarray) and (self.y2 == 1).all():
+        """Give the same problems in units of ``y2``, so that tolerances mean the same."""
+        if (self.y2 == 1).all():
             return self
         unit = self.y2[:, None, None]
         return ChannelProblems(
-            A=self.A / unit[:: self.each],
+            A=self.A / unit,
             P=self.P / unit,
             y2=self.y2 / self.y2,
-            R=self.R if self.free_of_redundancy else self.R / unit,
+            R=self.R / unit,
             A_top=self.A_top / self.y2,
             R_top=self.R_top / self.y2,
         )
 
     @property
-    def diagonal(self) -> Any:
-        """Diagonal of A, of every problem, shape (b, d)."""
-        own = diagonal(self.A)
-        return own if self.each == 1 else np.repeat(own, self.each, axis=0)
-
-    @property
-    def each(self) -> int:
-        """How many problems in a row have one A."""
-        return self.shape[0] // self.A.shape[0]
-
-    def repeated(self, times: int) -> ChannelProblems:
-        """Every problem so many times in a row; A is there once for all of them."""
-        others = {name: part for name, part in vars(self).items() if name != "A"}
-        many = {name: np.repeat(part, times, axis=0) for name, part in others.items()}
-        return ChannelProblems(A=self.A, **many)
+    def diagonal(self) -> Array:
+        """Diagonal of A, shape (b, d)."""
+        return diagonal(self.A)
 
     def take(self, index: Any) -> ChannelProblems:
-        """The problems at ``index``; large moments are not copied where all are meant, or one."""
-        if is_large(self.A) and isinstance(index, np.ndarray):
-            everyone = np.arange(self.y2.size)
-            places = everyone[index]
-            if np.array_equal(places, everyone):
-                return self
-            large = {"A": _shared(self.A, places), "R": _shared(self.R, places)}
-            some = {name: part[places] for name, part in vars(self).items() if name not in large}
-            return ChannelProblems(**large, **some)
-        some = {name: part[index] for name, part in vars(self).items() if name != "A"}
-        if self.each > 1:
-            index = np.arange(self.shape[0])[index] // self.each
-        return ChannelProblems(A=self.A[index], **some)
+        """Give the problems at ``index``."""
+        return ChannelProblems(*(part[index] for part in vars(self).values()))
 
 
-def _shared(matrices: Any, places: NDArray[np.intp]) -> Any:
-    """Matrices at some places, without a copy if it is one for all of them."""
-    if places.size and (matrices.strides[0] == 0 or (places == places[0]).all()):
-        return np.broadcast_to(matrices[places[0]], (places.size, *matrices.shape[1:]))
-    return matrices[places]
+def dot(left: Array, right: Array) -> Array:
+    """Inner products, one for each problem of the batch, shape (b,).
+
+    Examples
+    --------
+    >>> dot(np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[3.0, 4.0], [5.0, 6.0]]))
+    array([11.,  6.])
+    """
+    if left.ndim == 3:
+        left, right = (part.reshape(part.shape[0], -1) for part in (left, right))
+    return _dot_of_rows(left, right)
 
 
-def redundancy_product(problems: ChannelProblems, theta: Any) -> Any:
+def dot_over_classes(left: Array, right: Array) -> Array:
+    """``sum_k left[:, k, :] * right[:, k, :]``, shape (b, d)."""
+    return np.einsum("bcd,bcd->bd", left, right)
+
+
+def transpose(array: Array) -> Array:
+    """Swap the last two axes."""
+    return array.swapaxes(-1, -2)
+
+
+def diagonal(matrices: Array) -> Array:
+    """Diagonals of a batch of square matrices."""
+    index = np.arange(matrices.shape[-1])
+    return matrices[..., index, index]
+
+
+def largest_eigenvalues(matrices: Array) -> Array:
+    """Largest eigenvalue of each symmetric matrix, shape (b,).
+
+    For large matrices by Lanczos' method, rounded up by its tolerance.
+    """
+    if matrices.shape[-1] <= _LARGE:
+        return np.linalg.eigvalsh(matrices)[:, -1]
+    start = np.random.default_rng(0).normal(size=matrices.shape[-1])
+    tops = [
+        eigsh(matrix, k=1, which="LA", v0=start, tol=1e-4, return_eigenvectors=False)[0]
+        for matrix in matrices
+    ]
+    return (1.0 + 1e-3) * np.array(tops)
+
+
+def product(rows: Array, matrices: Array, weights: Array) -> Array:
+    """``rows @ matrices`` of shape (b, c, d), where rows are 0 wherever ``weights`` (b, d) are.
+
+    Few features of a large problem have a weight: the moments of the others are not read.
+
+    Examples
+    --------
+    >>> moments = np.array([[[1.0, 3.0], [3.0, 1.0]]])
+    >>> product(np.array([[[2.0, 0.0]]]), moments, np.array([[1.0, 0.0]]))
+    array([[[2., 6.]]])
+    """
+    if matrices.shape[-1] <= _LARGE:
+        return rows @ matrices
+    result = np.empty(rows.shape)
+    for b, weight in enumerate(weights):
+        (some,) = weight.nonzero()
+        few = 3 * some.size < weight.size
+        result[b] = rows[b][:, some] @ matrices[b][some] if few else rows[b] @ matrices[b]
+    return result
+
+
+def redundancy_product(problems: ChannelProblems, theta: Array) -> Array:
     """``R theta``, shape (b, d)."""
-    if problems.free_of_redundancy:
+    if not problems.R_top.any():
         return np.zeros_like(theta)
     return product(theta[:, None, :], problems.R, theta)[:, 0, :]  # R is symmetric
 
 
-def fit_product(problems: ChannelProblems, theta: Any, W: Any) -> Any:
+def fit_product(problems: ChannelProblems, theta: Array, W: Array) -> Array:
     """``(A Theta W)'``, shape (b, c, d): the one product with ``A`` an evaluation needs."""
     return product(theta[:, None, :] * W, problems.A, theta)
 
 
-def objective(problems: ChannelProblems, theta: Any, W: Any, R_theta: Any = None) -> Any:
+def objective(
+    problems: ChannelProblems, theta: Array, W: Array, R_theta: Array | None = None
+) -> Array:
     """``U(W, theta)`` of every problem, shape (b,)."""
     if R_theta is None:
         R_theta = redundancy_product(problems, theta)
@@ -164,7 +184,7 @@ def objective(problems: ChannelProblems, theta: Any, W: Any, R_theta: Any = None
     return problems.y2 + fit + dot(theta, R_theta)
 
 
-def gradients(problems: ChannelProblems, theta: Any, W: Any) -> tuple[Any, Any]:
+def gradients(problems: ChannelProblems, theta: Array, W: Array) -> tuple[Array, Array]:
     """Partial derivatives of U by ``theta`` (b, d) and by ``W`` (b, c, d)."""
     residual = fit_product(problems, theta, W) - problems.P
     by_theta = 2.0 * (dot_over_classes(W, residual) + redundancy_product(problems, theta))
@@ -172,26 +192,25 @@ def gradients(problems: ChannelProblems, theta: Any, W: Any) -> tuple[Any, Any]:
     return by_theta, by_W
 
 
-def kkt_residuals(problems: ChannelProblems, theta: Any, W: Any) -> tuple[Any, Any]:
+def kkt_residuals(problems: ChannelProblems, theta: Array, W: Array) -> tuple[Array, Array]:
     """How far (theta, W) is from satisfying the first-order conditions, relative to U's scale.
 
     Returns
     -------
-    theta_gap : array of shape (b,)
+    theta_gap : ndarray of shape (b,)
         ``theta' g - min_j g_j`` with g the gradient: an upper bound on what changing theta alone
         could still gain, 0 exactly at the optimum on the simplex.
-    W_gradient : array of shape (b,)
+    W_gradient : ndarray of shape (b,)
         Norm of the gradient projected on the tangent space of ``{W : W'W = I}``.
     """
-    xp = namespace(theta)
     by_theta, by_W = gradients(problems, theta, W)
     scale = problems.y2 + dot(theta, redundancy_product(problems, theta))
-    theta_gap = dot(theta, by_theta) - xp.min(by_theta, axis=1)
+    theta_gap = dot(theta, by_theta) - np.min(by_theta, axis=1)
     tangent = tangent_part(W, by_W)
-    return theta_gap / scale, xp.sqrt(dot(tangent, tangent)) / scale
+    return theta_gap / scale, np.sqrt(dot(tangent, tangent)) / scale
 
 
-def tangent_part(W: Any, direction: Any) -> Any:
+def tangent_part(W: Array, direction: Array) -> Array:
     """Project ``direction`` on the tangent space at ``W`` (stored transposed).
 
     For more classes than features the rows of ``W'`` rather than its columns are orthonormal, so

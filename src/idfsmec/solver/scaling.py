@@ -43,7 +43,7 @@ class Scaling:
     >>> scaling.apply(np.array([[3.0, 9.0], [np.nan, 5.0]]))
     array([[ 2.,  0.],
            [nan,  0.]])
-    >>> scaling.filled(train)
+    >>> scaling.imputed(train)
     array([[-1.,  0.],
            [ 1.,  0.],
            [ 0.,  0.]])
@@ -90,7 +90,7 @@ class Scaling:
         values /= 0.5 * self.unit
         return values
 
-    def filled(self, X: Array) -> Array:
+    def imputed(self, X: Array) -> Array:
         """:meth:`apply` with the mean, which is 0, in place of what is missing."""
         values = self.apply(X)
         values[np.isnan(values)] = 0.0

@@ -1,183 +1,747 @@
-"""Sums of a channel by fold and class: what several tables can add up without sharing samples.
+"""Sums over samples: all that the method needs to know of a table.
 
-There are sums over samples, from which regressions are solved, and sums over people, each of them
-the mean of their samples, by which regressions are judged. Every table sums about its own shift,
-near its own means. Sums in other units follow exactly, so the sums of tables can be added and
-subtracted.
+Everything is computed from one representation, :class:`Sums`: fit, cross-validation, the held-out
+loss of channels, the path over settings, stability, streaming and what a site releases.
+
+**Cells.** Every sample belongs to one cell ``j``: a class (1 ... c) and a fold of every repeat.
+Sums of a fold, of a training part or of all samples are sums over cells, so they are added and
+subtracted by choosing cells. A study of several sites has the cells of all of them.
+
+**Weights.** ``o_iv`` is 1 if sample i has channel v (none of its features is NaN) and else 0. Let
+``n_sv`` be the number of samples of subject s and of the class of i that have channel v. Then
+
+    w_iv = o_iv * sample_weight_i / n_sv        with groups: each subject counts once
+    w_iv = o_iv * sample_weight_i               without groups: each sample counts once
+
+**Sums** of channel v over the samples of cell j, with x the d features of the channel:
+
+    N_vj = sum_i w_iv        S_vj = sum_i w_iv x_i        P_vj = sum_i w_iv x_i x_i'
+
+With groups and without weights N is a number of subjects, S the sum of each subject's mean of x
+and P the sum of each subject's mean of x x'. For a numeric target y (one class) the target is the
+last feature, so that S and P also hold the sums of y, x y and y^2.
+
+**Totals.** ``total_j`` is the weight of all samples of the cell, whichever channels they have, by
+the same rule; ``seen_j`` that of the samples that have any channel.
+
+**Targets.** Y is one-hot. With ``n = sum_j N_j``, ``m = sum_j S_j / n`` and the share ``p_k`` of
+class k among n, the moments about the observed mean are
+
+    A = sum_j P_j - n m m'     (Yc Xc')_k = S_k - n p_k m     ||Yc||^2 = n - sum_k n p_k^2
+
+**Standardisation.** The standard deviation of feature a is ``sqrt(A_aa / n)``: A and P are divided
+by it, samples are never changed. Sums are taken about a shift near the mean and in units of a
+scale (1 unless squares would overflow), which loses no digits; :meth:`Sums.in_units` changes both.
+
+**Missing channels.** With inverse-probability weighting A, Yc Xc' and ||Yc||^2 of channel v are
+multiplied by ``sum_j total_j / n_v``, and the redundancy weight by ``sum_j total_j / 1000``, so that
+the solution does not depend on the scale of the weights.
+
+**Held-out loss.** The regression of a training part predicts class indicators linearly. Their mean
+and variance over the samples of a held-out cell follow from its N, S and P, and with them the
+expected squared error of predictions clipped to [0, 1]. Errors are averaged over subjects (over
+samples without groups) within each class, and classes by their shares among all.
+
+**Folds.** Without a site's own assignment there are two repeats of four folds: with groups by a
+hash of the subject's name, without by the sample's values. Neither depends on the order of rows.
+
+**What a site releases** (:mod:`idfsmec.federated`) are N, S and P of its cells, with one repeat.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from idfsmec.solver.scaling import Scaling, is_constant, safe_scale
 
 Array = NDArray[np.float64]
-Three = tuple[Array, Array, Array]
+Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
-#: What adds up: counts, sums and products of samples, and of people.
-ADDED = ("count", "sum_x", "sum_xx", "people", "sum_m", "sum_mm")
+#: Folds, and repeats of the assignment to folds, of the held-out loss.
+N_FOLDS, N_REPEATS = 4, 2
+# Tables of more numbers (samples x features) have one repeat.
+_LARGE_TABLE = 1_000_000
+# Samples x features summed at a time: small enough for the processor's cache.
+_BLOCK_ELEMENTS = 400_000
 
 
 @dataclass(frozen=True)
-class ChannelSums:
-    """Sums over who has a channel, by deal (R), fold (F) and class (c), of its d features.
-
-    Every deal sends all people to folds, each time with others. Axes in front, if there are any,
-    are of channels with equally many features.
+class Moments:
+    """Sums of channels with equally many features over some cells.
 
     Attributes
     ----------
-    count : ndarray of shape (..., R, F, c)
-        Samples, or their weight.
-    sum_x : ndarray of shape (..., R, F, c, d)
-        Of the features, after ``shift`` and ``scale``.
-    sum_xx : ndarray of shape (..., R, F, c, d, d)
-        Of their products.
-    people, sum_m, sum_mm
-        The same over people, who count once: of the means of their samples that have the channel.
-    shift, scale : ndarray of shape (..., d)
+    channels : ndarray of shape (b,)
+        Which channels of the table.
+    columns : ndarray of shape (b, d)
+        Their columns.
+    total : float
+        Weight of all samples, whether they have the channel or not.
+    class_total : ndarray of shape (c,)
+        The same by class.
+    count : ndarray of shape (b,)
+        Weight of the samples that have the channel.
+    class_count : ndarray of shape (b, c)
+        The same by class; the sum of the target if it is numeric (c = 1).
+    sum_yy : ndarray of shape (b,)
+        Sum of the squared target; the count for one-hot labels.
+    sum_x : ndarray of shape (b, d)
+    sum_xy : ndarray of shape (b, c, d)
+    sum_xx : ndarray of shape (b, d, d)
+    shift, scale : ndarray of shape (b, d)
         What was subtracted from each feature, then divided by, before summing.
     """
 
+    channels: Indices
+    columns: Indices
+    total: float
+    class_total: Array
     count: Array
+    class_count: Array
+    sum_yy: Array
     sum_x: Array
+    sum_xy: Array
     sum_xx: Array
-    people: Array
-    sum_m: Array
-    sum_mm: Array
     shift: Array
     scale: Array
 
-    @classmethod
-    def empty(cls, shape: tuple[int, ...], n_features: int) -> ChannelSums:
-        """Nobody has it; the shape is that of the counts."""
-        d = n_features
-        parts = (np.zeros((*shape, *own)) for own in 2 * ((), (d,), (d, d)))
-        return cls(**dict(zip(ADDED, parts, strict=True)), shift=np.zeros(d), scale=np.ones(d))
-
-    def in_units(self, shift: Array, scale: Array) -> ChannelSums:
-        """The sums of the same samples after another shift and scale."""
-        rate, move = self.scale / scale, (self.shift - shift) / scale
-        samples = _moved(self.count, self.sum_x, self.sum_xx, rate, move)
-        people = _moved(self.people, self.sum_m, self.sum_mm, rate, move)
-        return ChannelSums(*samples, *people, shift, scale)
-
-    def centred(self) -> ChannelSums:
-        """The same about the mean of the samples that are in it: of nobody else it tells."""
-        count = self.count[0].sum()
-        mean = self.sum_x[0].sum(axis=(0, 1)) / (count or 1.0)
-        return self.in_units(
-            self.shift + self.scale * mean if count else self.shift * 0, self.scale
-        )
-
-    def __sub__(self, other: ChannelSums) -> ChannelSums:
-        own = other.in_units(self.shift, self.scale)
-        return replace(self, **{name: getattr(self, name) - getattr(own, name) for name in ADDED})
-
-    def at(self, classes: NDArray[np.intp], n_classes: int) -> ChannelSums:
-        """The same among more classes: its own have the places ``classes``."""
-        shape = (*self.count.shape[:2], n_classes)
-        wider = ChannelSums.empty(shape, self.shift.size)
-        for name in ADDED:
-            getattr(wider, name)[:, :, classes] = getattr(self, name)
-        return replace(wider, shift=self.shift, scale=self.scale)
-
-    def reordered(self, order: Sequence[int]) -> ChannelSums:
-        """The same with the features in another order."""
-        own = list(order)
-        parts = {name: getattr(self, name)[..., own] for name in ("sum_x", "sum_m")}
-        for name in ("sum_xx", "sum_mm"):
-            parts[name] = getattr(self, name)[..., own, :][..., own]
-        return replace(self, **parts, shift=self.shift[own], scale=self.scale[own])
-
-    def without(self, k: int) -> ChannelSums:
-        """The same without a class."""
-        parts = {name: getattr(self, name).copy() for name in ADDED}
-        for part in parts.values():
-            part[:, :, k] = 0.0
-        return replace(self, **parts)
-
-    def by_samples(self, k: int, products: Array) -> ChannelSums:
-        """The same with people of a class who count by their samples, as many as before in all.
-
-        Parameters
-        ----------
-        k : int
-        products : ndarray of shape (R, F, c, d, d)
-            Of people's means, each as often as the person has samples.
-        """
-        n = self.people[0, :, k].sum()
-        rate = n / self.count[0, :, k].sum() if n else 1.0
-        own = (self.count, self.sum_x, products)
-        parts = {name: getattr(self, name).copy() for name in ("people", "sum_m", "sum_mm")}
-        for part, samples in zip(parts.values(), own, strict=True):
-            part[:, :, k] = rate * samples[:, :, k]
-        return replace(self, **parts)
-
-    def in_one_fold(self, k: int, folds: Sequence[int]) -> ChannelSums:
-        """The same with all of a class in one fold of each deal."""
-        parts = {name: getattr(self, name).copy() for name in ADDED}
-        for part in parts.values():
-            for deal, fold in enumerate(folds):
-                whole = part[deal, :, k].sum(axis=0)
-                part[deal, :, k] = 0.0
-                part[deal, fold, k] = whole
-        return replace(self, **parts)
-
-    def dealt_once(self, k: int) -> ChannelSums:
-        """The same with all deals of a class like the first."""
-        parts = {name: getattr(self, name).copy() for name in ADDED}
-        for part in parts.values():
-            part[1:, :, k] = part[:1, :, k]
-        return replace(self, **parts)
-
-    def merged(self, n_folds: int, firsts: Sequence[int]) -> ChannelSums:
-        """The same with fewer folds; see :func:`merge_folds`."""
+    def imputed(self) -> Moments:
+        """Count samples without the channel as if they had its mean (an ablation)."""
+        if self.class_count.shape[1] == 1:
+            raise ValueError("Only moments with class labels can be imputed.")
+        mean = self.sum_x / self._divisor
+        missing = self.class_total[None, :] - self.class_count
+        n_missing = missing.sum(axis=1)
         return replace(
-            self, **{name: merge_folds(getattr(self, name), n_folds, firsts) for name in ADDED}
+            self,
+            count=self.count + n_missing,
+            class_count=self.class_count + missing,
+            sum_yy=self.sum_yy + n_missing,
+            sum_x=self.sum_x + n_missing[:, None] * mean,
+            sum_xy=self.sum_xy + missing[:, :, None] * mean[:, None, :],
+            sum_xx=self.sum_xx + n_missing[:, None, None] * mean[:, :, None] * mean[:, None, :],
         )
 
+    @property
+    def _divisor(self) -> Array:
+        """The counts, with 1 for channels that were never observed, shape (b, 1)."""
+        return np.where(self.count > 0, self.count, 1.0)[:, None]
 
-def _moved(count: Array, sums: Array, products: Array, rate: Array, move: Array) -> Three:
-    """Counts, sums and products of values that are multiplied, then moved."""
-    rate, move = (part[..., None, None, None, :] for part in (rate, move))
-    scaled = sums * rate
-    crossed = scaled[..., :, None] * move[..., None, :]
-    squares = products * (rate[..., :, None] * rate[..., None, :])
-    squares = squares + crossed + np.swapaxes(crossed, -1, -2)
-    squares += count[..., None, None] * (move[..., :, None] * move[..., None, :])
-    return count, scaled + count[..., None] * move, squares
+    @property
+    def mean(self) -> Array:
+        """Mean of each feature over the observed samples, shape (b, d)."""
+        return self.shift + self.scale * self.sum_x / self._divisor
+
+    @property
+    def class_share(self) -> Array:
+        """Share of each class among the observed samples (mean of the target), shape (b, c)."""
+        return self.class_count / self._divisor
+
+    @property
+    def std(self) -> Array:
+        """Population standard deviation of each feature, shape (b, d)."""
+        squares = np.diagonal(self.sum_xx, axis1=-2, axis2=-1)
+        variance = squares - self.sum_x * (self.sum_x / self._divisor)
+        return self.scale * np.sqrt(np.maximum(variance, 0.0) / self._divisor)
+
+    def centred(self) -> tuple[Array, Array, Array]:
+        """Give the moments about the observed mean, in units of ``scale``.
+
+        Returns
+        -------
+        A : ndarray of shape (b, d, d)
+            ``Xc Xc'``.
+        P : ndarray of shape (b, c, d)
+            ``Yc Xc'``.
+        y2 : ndarray of shape (b,)
+            ``||Yc||^2``.
+        """
+        mean, share = self.sum_x / self._divisor, self.class_share
+        A = self.sum_xx - self.sum_x[:, :, None] * mean[:, None, :]
+        P = self.sum_xy - share[:, :, None] * self.sum_x[:, None, :]
+        y2 = self.sum_yy - np.sum(self.class_count * share, axis=1)
+        # Rounding must not make a variance negative.
+        diagonal = np.arange(A.shape[1])
+        A[:, diagonal, diagonal] = np.maximum(A[:, diagonal, diagonal], 0.0)
+        return A, P, y2
+
+    def constant(self) -> Mask:
+        """Say which features do not vary over the observed samples, shape (b, d)."""
+        return is_constant(self.mean, self.std)
 
 
-def merge_folds(parts: NDArray, n_folds: int, firsts: Sequence[int]) -> NDArray:
-    """Put folds f, f + n_folds, f + 2 n_folds, ... of every deal together.
+class Split(NamedTuple):
+    """Cells of a training part and of the part held out."""
+
+    train: Mask
+    test: Mask
+
+
+@dataclass(frozen=True)
+class Block:
+    """Sums by cell (J) of channels with ``d`` features each.
+
+    Attributes
+    ----------
+    channels : ndarray of shape (b,)
+    columns : ndarray of shape (b, d)
+    count : ndarray of shape (b, J)
+    sum_x : ndarray of shape (b, J, d)
+    sum_xx : ndarray of shape (b, J, d, d)
+        A numeric target is one more feature here, the last.
+    shift, scale : ndarray of shape (b, d)
+    """
+
+    channels: Indices
+    columns: Indices
+    count: Array
+    sum_x: Array
+    sum_xx: Array
+    shift: Array
+    scale: Array
+
+    def in_units(self, shift: Array, scale: Array) -> Block:
+        """Give the sums of the same samples after another shift and scale."""
+        rate, move = self.scale / scale, (self.shift - shift) / scale
+        scaled = self.sum_x * rate[:, None, :]
+        crossed = scaled[..., :, None] * move[:, None, None, :]
+        sum_xx = self.sum_xx * (rate[:, :, None] * rate[:, None, :])[:, None]
+        sum_xx = sum_xx + crossed + np.swapaxes(crossed, -1, -2)
+        sum_xx += self.count[..., None, None] * (move[:, :, None] * move[:, None, :])[:, None]
+        sum_x = scaled + self.count[..., None] * move[:, None, :]
+        return replace(self, sum_x=sum_x, sum_xx=sum_xx, shift=shift, scale=scale)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of a table by channel and cell; the module says what they are.
+
+    Attributes
+    ----------
+    blocks : tuple of Block
+        Channels with equally many features are summed together.
+    classes : ndarray of shape (J,)
+        Class of each cell.
+    folds : ndarray of shape (n_repeats, J)
+        Fold of each cell in every repeat.
+    total, seen : ndarray of shape (J,)
+        Weight of all samples, and of those that have any channel.
+    n_classes : int
+        1 for a numeric target.
+    numeric : bool
+    """
+
+    blocks: tuple[Block, ...]
+    classes: Indices
+    folds: Indices
+    total: Array
+    seen: Array
+    n_classes: int
+    numeric: bool = False
+
+    @property
+    def n_channels(self) -> int:
+        """Number of channels."""
+        return sum(block.channels.size for block in self.blocks)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of all channels."""
+        return sum(block.columns.size for block in self.blocks)
+
+    def splits(self) -> list[Split]:
+        """Give the training and held-out cells of every fold of every repeat."""
+        splits = []
+        for folds in self.folds:
+            present = [f for f in np.unique(folds) if self.total[folds == f].sum() > 0]
+            if len(present) > 1:
+                splits += [Split(folds != f, folds == f) for f in present]
+        return splits
+
+    def moments(self, cells: Mask | None = None) -> list[Moments]:
+        """Give the moments over some cells, by default all.
+
+        Returns
+        -------
+        list of Moments
+            One for each block.
+        """
+        mask = np.ones(self.classes.size, dtype=bool) if cells is None else cells
+        class_total = np.bincount(self.classes[mask], self.total[mask], self.n_classes)
+        total = float(class_total.sum())
+        # One matrix product adds up cells by class.
+        by_class = (self.classes[None, mask] == np.arange(self.n_classes)[:, None]).astype(float)
+        result = []
+        for block in self.blocks:
+            count = block.count[:, mask] @ by_class.T
+            sum_x = by_class @ block.sum_x[:, mask]
+            sum_xx = block.sum_xx[:, mask].sum(axis=1)
+            where = (block.channels, block.columns, total, class_total)
+            if self.numeric:
+                result.append(_target_moments(block, where, count, sum_x, sum_xx))
+                continue
+            n = count.sum(axis=1)
+            parts = (n, count, n, sum_x.sum(axis=1), sum_x, sum_xx, block.shift, block.scale)
+            result.append(Moments(*where, *parts))
+        return result
+
+    def among(self, classes: Indices, n_classes: int) -> Sums:
+        """Give the same sums on the cells of more classes; its own have the numbers ``classes``.
+
+        Cells are those of a grid with the class last, as :func:`table_sums` makes them.
+        """
+        n = self.classes.size // self.n_classes
+        where = (np.arange(n)[:, None] * n_classes + classes).ravel()
+
+        def spread(values: Array, axis: int) -> Array:
+            shape = list(values.shape)
+            shape[axis] = n * n_classes
+            wide = np.zeros(shape)
+            wide[(slice(None),) * axis + (where,)] = values
+            return wide
+
+        blocks = tuple(
+            replace(
+                block, **{k: spread(getattr(block, k), 1) for k in ("count", "sum_x", "sum_xx")}
+            )
+            for block in self.blocks
+        )
+        return replace(
+            self,
+            blocks=blocks,
+            classes=np.tile(np.arange(n_classes), n),
+            folds=np.repeat(self.folds[:, :: self.n_classes], n_classes, axis=1),
+            total=spread(self.total, 0),
+            seen=spread(self.seen, 0),
+            n_classes=n_classes,
+        )
+
+    def scaling(self) -> Scaling:
+        """Mean and standard deviation of the features over the samples that have their channel."""
+        mean, std = np.zeros(self.n_features), np.zeros(self.n_features)
+        for moments in self.moments():
+            mean[moments.columns], std[moments.columns] = moments.mean, moments.std
+        return Scaling.of(mean, std)
+
+
+def _target_moments(
+    block: Block, where: tuple, count: Array, sum_x: Array, sum_xx: Array
+) -> Moments:
+    """Moments of sums in which the target is the last feature, about 0 in units of 1."""
+    return Moments(
+        *where,
+        count=count[:, 0],
+        class_count=sum_x[:, :, -1],
+        sum_yy=sum_xx[:, -1, -1],
+        sum_x=sum_x[:, 0, :-1],
+        sum_xy=sum_xx[:, -1:, :-1],
+        sum_xx=sum_xx[:, :-1, :-1],
+        shift=block.shift[:, :-1],
+        scale=block.scale[:, :-1],
+    )
+
+
+def table_sums(
+    X: Array,
+    columns: Sequence[Indices],
+    codes: Indices,
+    folds: Indices,
+    n_classes: int,
+    *,
+    n_folds: int = N_FOLDS,
+    groups: Indices | None = None,
+    sample_weight: Array | None = None,
+    target: Array | None = None,
+    rows: Indices | None = None,
+    counts: Array | None = None,
+    units: tuple[Array, Array] | None = None,
+) -> Sums:
+    """Sum up the samples of a table by channel, class and fold.
 
     Parameters
     ----------
-    parts : ndarray of shape (R, F, ...)
+    X : ndarray of shape (n_rows, D)
+        NaN where a channel is missing.
+    columns : sequence of ndarray of int
+        The columns of each channel.
+    codes : ndarray of shape (n,)
+        Class of each sample, 0 ... c - 1.
+    folds : ndarray of shape (n_repeats, n)
+        Fold of each sample in every repeat, 0 ... n_folds - 1.
+    n_classes : int
     n_folds : int
-        How many are left.
-    firsts : sequence of int
-        The place of the first of them, for every deal.
+    groups : ndarray of shape (n,), optional
+        Number of the subject of each sample: each subject counts once.
+    sample_weight : ndarray of shape (n,), optional
+        Positive weights.
+    target : ndarray of shape (n,), optional
+        A numeric target; there is one class then.
+    rows : ndarray of shape (n,), optional
+        Rows of X that hold the samples; by default all.
+    counts : ndarray of shape (n_groups, n_channels + 2), optional
+        From :func:`count_samples`, where the table has only a part of the subjects' samples; a
+        group is then a subject of one class.
+    units : tuple of ndarray of shape (D,), optional
+        Shift and scale; by default those of the samples.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0], [3.0], [np.nan], [7.0]])
+    >>> folds, codes = np.array([[0, 0, 1, 1]]), np.array([0, 1, 0, 1])
+    >>> sums = table_sums(X, [np.array([0])], codes, folds, 2, n_folds=2)
+    >>> sums.classes, sums.folds[0], sums.blocks[0].count[0]
+    (array([0, 1, 0, 1]), array([0, 0, 1, 1]), array([1., 1., 0., 1.]))
     """
-    merged = np.zeros_like(parts)
-    for deal, first in enumerate(firsts):
-        for fold, part in enumerate(parts[deal]):
-            merged[deal, first + fold % n_folds] += part
-    return merged
+    shape = (*[n_folds] * len(folds), n_classes)
+    cell_of = np.ravel_multi_index((*folds, codes), shape)
+    key = None if groups is None else groups * n_classes + codes
+    order = np.argsort(cell_of, kind="stable") if key is None else np.lexsort((key, cell_of))
+    samples = _Samples(
+        order if rows is None else rows[order],
+        np.searchsorted(cell_of[order], np.arange(np.prod(shape) + 1)),
+        None if sample_weight is None else sample_weight[order],
+        None if key is None else _begins(key[order], cell_of[order]),
+        None if key is None or counts is None else counts[groups[order]],
+        None if target is None else target[order],
+    )
+    seen, blocks = np.zeros(order.size, dtype=bool), []
+    for channels, own in _channel_blocks(columns, order.size):
+        block, observed = _sum_block(X, samples, channels, own, units)
+        seen |= observed.any(axis=0)
+        blocks.append(block)
+    *cell_folds, cell_classes = np.unravel_index(np.arange(np.prod(shape)), shape)
+    return Sums(
+        _joined(blocks),
+        cell_classes,
+        np.stack(cell_folds),
+        samples.by_cell(samples.weights(np.ones((1, order.size), dtype=bool), -2))[0],
+        samples.by_cell(samples.weights(seen[None], -1))[0],
+        n_classes,
+        target is not None,
+    )
 
 
-def add_sums(parts: Sequence[ChannelSums]) -> ChannelSums:
-    """Sums over the samples and people of all parts, about their common mean."""
-    counts = np.array([part.count.sum() for part in parts])
-    if not counts.any():
-        return parts[0]
-    share = counts / counts.sum()
-    scale = np.max([part.scale for part in parts], axis=0)
-    shift = np.sum([s * part.shift for s, part in zip(share, parts, strict=True)], axis=0)
-    alike = [part.in_units(shift, scale) for part in parts]
-    added = {name: np.sum([getattr(one, name) for one in alike], axis=0) for name in ADDED}
-    return ChannelSums(**added, shift=shift, scale=scale)
+@dataclass(frozen=True)
+class _Samples:
+    """Samples sorted by cell, and within a cell by subject."""
+
+    rows: Indices
+    cell_starts: Indices
+    sample_weight: Array | None
+    subject_starts: Indices | None  # None without groups
+    counts: Array | None  # of each sample's subject, by channel; None if they follow from here
+    target: Array | None
+
+    def weights(self, observed: Mask, which: Indices | int) -> Array:
+        """Weight of every sample that has a channel, shape (b, n); see the module's formulas."""
+        weights = observed.astype(float)
+        if self.subject_starts is not None:
+            if self.counts is not None:
+                counts = np.atleast_2d(self.counts[:, which].T)
+            else:
+                starts = self.subject_starts
+                sizes = np.diff(starts, append=observed.shape[1])
+                counts = np.repeat(np.add.reduceat(weights, starts, axis=1), sizes, axis=1)
+            weights /= np.maximum(counts, 1.0)
+        return weights if self.sample_weight is None else weights * self.sample_weight
+
+    def by_cell(self, values: Array) -> Array:
+        """Add up values (b, n) by cell, shape (b, J)."""
+        bounds = zip(self.cell_starts[:-1], self.cell_starts[1:], strict=True)
+        return np.stack([values[:, first:last].sum(axis=1) for first, last in bounds], axis=1)
+
+
+def _begins(*keys: NDArray) -> Indices:
+    """Say where sorted rows differ from those before."""
+    new = np.ones(keys[0].size, dtype=bool)
+    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    return np.flatnonzero(new)
+
+
+def _channel_blocks(
+    columns: Sequence[Indices], n_samples: int
+) -> Iterator[tuple[Indices, Indices]]:
+    """Channels with equally many features and their columns (b, d), some at a time."""
+    sizes = np.array([own.size for own in columns])
+    for size in np.unique(sizes):
+        channels = np.flatnonzero(sizes == size)
+        step = max(1, _BLOCK_ELEMENTS // max(1, n_samples * int(size)))
+        for first in range(0, channels.size, step):
+            some = channels[first : first + step]
+            yield some, np.stack([columns[v] for v in some])
+
+
+def _sum_block(
+    X: Array,
+    samples: _Samples,
+    channels: Indices,
+    columns: Indices,
+    units: tuple[Array, Array] | None,
+) -> tuple[Block, Mask]:
+    values = np.empty((channels.size, samples.rows.size, columns.shape[1]))
+    for channel, own in zip(values, columns, strict=True):
+        np.take(X[:, _as_slice(own)], samples.rows, axis=0, out=channel, mode="clip")
+    observed = _observed(values)
+    complete = bool(observed.all())
+    if not complete:
+        values[~observed] = 0.0
+    weights = samples.weights(observed, channels)
+    if units is None:
+        count = np.maximum(weights.sum(axis=1), 1e-300)[:, None]
+        shift = (weights[:, None, :] @ values)[:, 0] / count
+    else:
+        shift = units[0][columns]
+    values -= shift[:, None, :]
+    if not complete:
+        values[~observed] = 0.0
+    if units is None:
+        scale = safe_scale(np.maximum(values.max(axis=1), -values.min(axis=1)))
+    else:
+        scale = units[1][columns]
+    if (scale != 1).any():
+        values /= scale[:, None, :]
+    if samples.target is not None:
+        target = observed[:, :, None] * samples.target[None, :, None]
+        values = np.concatenate([values, target], axis=2)
+        shift, scale = np.pad(shift, ((0, 0), (0, 1))), np.pad(scale, ((0, 0), (0, 1)))
+        scale[:, -1] = 1.0
+    plain = samples.sample_weight is None and samples.subject_starts is None
+    weighted = values if plain else values * weights[:, :, None]
+    b, n, d = values.shape
+    n_cells = samples.cell_starts.size - 1
+    sum_x, sum_xx = np.zeros((b, n_cells, d)), np.zeros((b, n_cells, d, d))
+    ones = np.ones((1, n))
+    for cell in range(n_cells):
+        own = slice(samples.cell_starts[cell], samples.cell_starts[cell + 1])
+        if own.start < own.stop:
+            sum_x[:, cell] = (ones[:, own] @ weighted[:, own])[:, 0]
+            sum_xx[:, cell] = np.swapaxes(weighted[:, own], 1, 2) @ values[:, own]
+    count = samples.by_cell(weights)
+    return Block(channels, columns, count, sum_x, sum_xx, shift, scale), observed
+
+
+def _as_slice(columns: Indices) -> slice | Indices:
+    """Give neighbouring columns as a slice: copying them is several times faster."""
+    first = int(columns[0])
+    if np.array_equal(columns, np.arange(first, first + columns.size)):
+        return slice(first, first + columns.size)
+    return columns
+
+
+def _observed(values: Array) -> Mask:
+    """Say which samples have each channel, (b, n): those without NaN."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        observed = ~np.isnan(values @ np.ones(values.shape[2]))
+    if not observed.all():  # sums of huge values may be NaN, too
+        channel, sample = np.nonzero(~observed)
+        observed[channel, sample] = ~np.isnan(values[channel, sample]).any(axis=1)
+    return observed
+
+
+def _joined(blocks: list[Block]) -> tuple[Block, ...]:
+    """Join blocks of channels with equally many features."""
+    by_size: dict[int, list[Block]] = {}
+    for block in blocks:
+        by_size.setdefault(block.columns.shape[1], []).append(block)
+    return tuple(
+        Block(*(np.concatenate([getattr(one, name) for one in same]) for name in vars(same[0])))
+        for same in by_size.values()
+    )
+
+
+def count_samples(X: Array, columns: Sequence[Indices], groups: Indices, counts: Array) -> None:
+    """Add the samples of a part of a table to the counts of its groups.
+
+    Parameters
+    ----------
+    X, columns, groups
+        As of :func:`table_sums`.
+    counts : ndarray of shape (n_groups, n_channels + 2)
+        Samples that have each channel, all samples, and those that have any channel.
+    """
+    observed = np.empty((len(X), len(columns) + 2), dtype=bool)
+    for v, own in enumerate(columns):
+        observed[:, v] = ~np.isnan(X[:, _as_slice(own)]).any(axis=1)
+    observed[:, -2] = True
+    observed[:, -1] = observed[:, :-2].any(axis=1)
+    np.add.at(counts, groups, observed)
+
+
+def join_sums(parts: Sequence[Sums]) -> Sums:
+    """Put the cells of several tables side by side, in common units.
+
+    All parts have the same channels and columns, and equally many repeats.
+    """
+    first = parts[0]
+    blocks = []
+    for place, block in enumerate(first.blocks):
+        same = [part.blocks[place] for part in parts]
+        weight = np.stack([one.count.sum(axis=1) for one in same])
+        share = weight / np.maximum(weight.sum(axis=0), 1e-300)
+        shift = np.sum(
+            [s[:, None] * one.shift for s, one in zip(share, same, strict=True)], axis=0
+        )
+        scale = np.max([one.scale for one in same], axis=0)
+        alike = [one.in_units(shift, scale) for one in same]
+        sums = (
+            np.concatenate([getattr(one, name) for one in alike], axis=1)
+            for name in ("count", "sum_x", "sum_xx")
+        )
+        blocks.append(Block(block.channels, block.columns, *sums, shift, scale))
+    return Sums(
+        tuple(blocks),
+        np.concatenate([part.classes for part in parts]),
+        np.concatenate([part.folds for part in parts], axis=1),
+        np.concatenate([part.total for part in parts]),
+        np.concatenate([part.seen for part in parts]),
+        first.n_classes,
+        first.numeric,
+    )
+
+
+def add_sums(sums: Sums, other: Sums) -> Sums:
+    """Add the sums of another part of the same table, in the same units and cells."""
+    blocks = tuple(
+        replace(
+            one,
+            **{n: getattr(one, n) + getattr(two, n) for n in ("count", "sum_x", "sum_xx")},
+        )
+        for one, two in zip(sums.blocks, other.blocks, strict=True)
+    )
+    return replace(
+        sums, blocks=blocks, total=sums.total + other.total, seen=sums.seen + other.seen
+    )
+
+
+def n_repeats(n_values: float) -> int:
+    """Say how many repeats of the folds a table of so many numbers gets."""
+    return N_REPEATS if n_values <= _LARGE_TABLE else 1
+
+
+def name_folds(
+    names: ArrayLike, n_folds: int = N_FOLDS, n_repeats: int = 1, key: bytes = b""
+) -> Indices:
+    """Assign subjects to folds by a hash of their names.
+
+    Without a key the fold is eight bytes of the SHA-256 of the name, modulo ``n_folds``: other
+    bytes for every repeat. With one it is a keyed BLAKE2 hash, which nobody without the key can
+    compute from a list of names.
+
+    Parameters
+    ----------
+    names : array-like of shape (n,)
+    n_folds : int
+    n_repeats : int
+        At most 4.
+    key : bytes
+
+    Returns
+    -------
+    ndarray of shape (n_repeats, n)
+
+    Examples
+    --------
+    >>> name_folds(["ann", "bob", "ann", "eve"], 4).tolist()
+    [[2, 2, 2, 3]]
+    """
+    subjects, member = np.unique(np.asarray(names).astype(str), return_inverse=True)
+    digests = [
+        hashlib.blake2b(name.encode(), key=key, digest_size=32).digest()
+        if key
+        else hashlib.sha256(name.encode()).digest()
+        for name in subjects.tolist()
+    ]
+    numbers = np.frombuffer(b"".join(digests), dtype=">u8").reshape(-1, 4)
+    return (numbers[:, :n_repeats].T % np.uint64(n_folds)).astype(np.intp)[:, member]
+
+
+# Bends the sum over a sample's features, so that it is not 0 where these cancel out.
+_BEND = 0.37
+# Numbers closer than this may be the same one in another order of summing.
+_GRAIN = 1e-4
+
+
+def value_folds(
+    X: Array,
+    columns: Sequence[Indices],
+    n_folds: int = N_FOLDS,
+    n_repeats: int = 1,
+    *,
+    sample_weight: Array | None = None,
+    scaling: Scaling | None = None,
+) -> Indices:
+    """Assign samples to folds by their values, where their subjects are not known.
+
+    A sample that is there twice is one of weight two: both are in the same fold. The fold depends
+    neither on the order of samples, features and channels, nor on their units, nor on what a
+    channel holds where it counts as missing.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        NaN where a channel is missing.
+    columns : sequence of ndarray of int
+        The columns of each channel.
+    n_folds, n_repeats : int
+    sample_weight : ndarray of shape (n_samples,), optional
+    scaling : Scaling, optional
+        Units of the features; by default those of X.
+
+    Returns
+    -------
+    ndarray of shape (n_repeats, n_samples)
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, np.nan], [1.0, 2.0], [0.0, np.nan], [3.0, 1.0]])
+    >>> folds = value_folds(X, [np.array([0]), np.array([1])])[0]
+    >>> bool(folds[0] == folds[2])
+    True
+    """
+    numbers = np.zeros(len(X))
+    for own in columns:
+        values = X[:, _as_slice(own)]
+        # A channel with any NaN in a sample is missing there.
+        observed = ~np.isnan(values).any(axis=1)
+        if not observed.any():
+            continue
+        values = values[observed]
+        if scaling is not None:
+            mean, unit = scaling.mean[own], scaling.unit[own]
+        elif sample_weight is None:
+            known = Scaling.learn(values)
+            mean, unit = known.mean, known.unit
+        else:
+            mean, unit = _weighted_units(values, sample_weight[observed])
+        values = (values - mean) / unit
+        values += _BEND * values**2
+        numbers[observed] += values.sum(axis=1)
+    numbers = np.nan_to_num(numbers)
+    grains = np.round(np.clip(numbers, -1e12, 1e12) / _GRAIN).astype(np.int64).view(np.uint64)
+    folds = [_mixed(grains, repeat) % np.uint64(n_folds) for repeat in range(n_repeats)]
+    return np.stack(folds).astype(np.intp)
+
+
+def _weighted_units(values: Array, weights: Array) -> tuple[Array, Array]:
+    """Weighted mean and standard deviation of complete columns."""
+    total = max(weights.sum(), 1e-300)
+    mean = weights @ values / total
+    scale = safe_scale(np.abs(values - mean).max(axis=0))
+    std = scale * np.sqrt(weights @ ((values - mean) / scale) ** 2 / total)
+    scaling = Scaling.of(mean, std)
+    return scaling.mean, scaling.unit
+
+
+def _mixed(numbers: NDArray[np.uint64], repeat: int) -> NDArray[np.uint64]:
+    """Spread numbers evenly (the end of SplitMix64), differently for every repeat."""
+    numbers = numbers + np.uint64((repeat + 1) * 0x9E3779B97F4A7C15 % 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
+    return numbers ^ (numbers >> np.uint64(31))

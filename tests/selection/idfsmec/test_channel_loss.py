@@ -1,4 +1,4 @@
-"""Channels are weighed by what they cost on people they have not seen."""
+"""Channels are weighed by what they cost on subjects they have not seen."""
 
 import numpy as np
 import pandas as pd
@@ -6,29 +6,29 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec import IDFSMEC, StabilitySelector, idfs_path
-from idfsmec._groups import name_folds
-from idfsmec.solver import clipped_error
-from idfsmec.summaries.dealing import value_folds
+from idfsmec.selection.idfsmec import ChannelTable
+from idfsmec.solver import name_folds
+from idfsmec.solver.solve import clipped_error
 
 pytestmark = pytest.mark.filterwarnings("ignore:Missing channels are associated with the label")
 
 N_CONTROLS, N_PATIENTS = 25, 29
 
 
-def noise_cohort(n_with, seed, n_channels=12, n_features=6, per_person=4):
+def noise_cohort(n_with, seed, n_channels=12, n_features=6, per_subject=4):
     """Informative channels, and a last one of noise that few patients have."""
     rng = np.random.default_rng(seed)
-    people = np.repeat(np.arange(N_CONTROLS + N_PATIENTS), per_person)
-    y = (people >= N_CONTROLS).astype(int)
-    X = rng.normal(size=(54, n_channels, n_features))[people] * 0.7
+    subjects = np.repeat(np.arange(N_CONTROLS + N_PATIENTS), per_subject)
+    y = (subjects >= N_CONTROLS).astype(int)
+    X = rng.normal(size=(54, n_channels, n_features))[subjects] * 0.7
     X += rng.normal(size=X.shape)
     strength = np.linspace(0.9, 0.2, n_channels - 1)
     X[:, :-1, 0] += 1.5 * strength * y[:, None]
     has = np.zeros(54, dtype=bool)
     has[rng.choice(N_CONTROLS, 22, replace=False)] = True
     has[N_CONTROLS + rng.choice(N_PATIENTS, n_with, replace=False)] = True
-    X[~has[people], -1] = np.nan
-    return X.reshape(len(y), -1), y, np.repeat(np.arange(n_channels), n_features), people
+    X[~has[subjects], -1] = np.nan
+    return X.reshape(len(y), -1), y, np.repeat(np.arange(n_channels), n_features), subjects
 
 
 def rank_of_last(weights):
@@ -39,51 +39,55 @@ def rank_of_last(weights):
 @pytest.mark.parametrize("n_with", [29, 15, 8, 4, 2, 1])
 def test_a_noise_channel_that_few_patients_have_never_leads(n_with):
     for seed in range(3):
-        X, y, channels, people = noise_cohort(n_with, seed)
-        weights = IDFSMEC(channels).fit(X, y, people).channel_weights_
+        X, y, channels, subjects = noise_cohort(n_with, seed)
+        weights = IDFSMEC(channels).fit(X, y, subjects).channel_weights_
         assert rank_of_last(weights) > weights.size // 2
 
 
 def test_on_the_training_samples_it_leads():
-    X, y, channels, people = noise_cohort(2, 0)
-    selector = IDFSMEC(channels, channel_loss="in-sample").fit(X, y, people)
+    X, y, channels, subjects = noise_cohort(2, 0)
+    selector = IDFSMEC(channels, channel_loss="in-sample").fit(X, y, subjects)
     assert rank_of_last(selector.channel_weights_) == 1
     assert selector.held_out_loss_ is None
 
 
-def test_the_loss_is_that_of_regressions_on_the_people_of_other_folds():
-    X, y, channels, people = noise_cohort(8, 1, n_channels=3)
+def test_the_loss_is_that_of_regressions_on_the_subjects_of_other_folds():
+    X, y, channels, subjects = noise_cohort(8, 1, n_channels=3)
     X[np.random.default_rng(0).random(y.size) < 0.4, :6] = np.nan
-    selector = IDFSMEC(channels, tol=1e-2).fit(X, y, people)
-    shares = np.bincount(y) / y.size
-    folds = name_folds(people, 4, n_deals=2)
+    selector = IDFSMEC(channels, tol=1e-2).fit(X, y, subjects)
+    shares = np.bincount(np.unique(subjects) >= N_CONTROLS) / 54
+    folds = name_folds(subjects, 4, n_repeats=2)
     for channel in range(3):
         own = channels == channel
         total, count = np.zeros(2), np.zeros(2)
-        for deal, fold in np.ndindex(2, 4):
-            test, train = np.flatnonzero(folds[deal] == fold), folds[deal] != fold
-            alone = IDFSMEC(tol=1e-2, channel_loss="in-sample")
-            alone.fit(X[np.ix_(train, own)], y[train])
-            fit = alone._engine(X[np.ix_(train, own)], y[train]).solve([1.0]).channels
+        for repeat, fold in np.ndindex(2, 4):
+            test, train = np.flatnonzero(folds[repeat] == fold), folds[repeat] != fold
+            table = ChannelTable.for_classes(
+                X[np.ix_(train, own)], y[train], groups=subjects[train], tol=1e-2
+            )
+            fit = table.solve([1.0]).channels
             seen = test[~np.isnan(X[np.ix_(test, own)]).any(axis=1)]
             said = (
                 fit.class_shares[0, 0]
                 + (X[np.ix_(seen, own)] - fit.centres[0]) @ fit.coefficients[0, 0].T
             )
             for label in range(2):
-                names = np.unique(people[seen][y[seen] == label])
-                if names.size:
-                    means = np.array([said[people[seen] == one].mean(axis=0) for one in names])
-                    error = clipped_error(means.mean(0), means.var(0), np.eye(2)[label]).sum()
-                    total[label] += names.size * error
-                    count[label] += names.size
+                mine = y[seen] == label
+                if mine.any():
+                    who = subjects[seen][mine]
+                    w = 1 / np.array([np.sum(who == name) for name in who])
+                    mean = w @ said[mine] / w.sum()
+                    variance = w @ (said[mine] - mean) ** 2 / w.sum()
+                    error = clipped_error(mean, variance, np.eye(2)[label]).sum()
+                    total[label] += w.sum() * error
+                    count[label] += w.sum()
         assert selector.held_out_loss_[channel] == pytest.approx(total / count @ shares)
 
 
 def test_a_channel_that_one_patient_has_gets_no_weight_and_is_named():
-    X, y, channels, people = noise_cohort(1, 0)
-    with pytest.warns(UserWarning, match=r"11 \(too few people of a class have it"):
-        selector = IDFSMEC(channels).fit(X, y, people)
+    X, y, channels, subjects = noise_cohort(1, 0)
+    with pytest.warns(UserWarning, match=r"11 \(too few subjects of a class have it"):
+        selector = IDFSMEC(channels).fit(X, y, subjects)
     assert selector.channel_weights_[-1] == 0
     assert np.isinf(selector.held_out_loss_[-1])
     assert np.isfinite(selector.objective_[-1])
@@ -92,90 +96,61 @@ def test_a_channel_that_one_patient_has_gets_no_weight_and_is_named():
 
 @pytest.mark.filterwarnings("ignore:Channels that carry nothing")
 def test_neither_order_nor_type_of_names_matters():
-    X, y, channels, people = noise_cohort(4, 2)
+    X, y, channels, subjects = noise_cohort(4, 2)
     rows = np.random.default_rng(0).permutation(y.size)
-    here = IDFSMEC(channels).fit(X, y, people)
-    there = IDFSMEC(channels).fit(X[rows], y[rows], people[rows].astype(str))
+    here = IDFSMEC(channels).fit(X, y, subjects)
+    there = IDFSMEC(channels).fit(X[rows], y[rows], subjects[rows].astype(str))
     assert_allclose(here.channel_weights_, there.channel_weights_, rtol=1e-6)
 
 
-def test_people_are_taken_from_an_index_named_subject():
-    X, y, channels, people = noise_cohort(15, 0)
-    given = IDFSMEC(channels).fit(X, y, people)
-    frame = pd.DataFrame(X, index=pd.Index(people, name="subject")).add_prefix("x__")
+def test_subjects_are_taken_from_an_index_named_subject():
+    X, y, channels, subjects = noise_cohort(15, 0)
+    given = IDFSMEC(channels).fit(X, y, subjects)
+    frame = pd.DataFrame(X, index=pd.Index(subjects, name="subject")).add_prefix("x__")
     assert_array_equal(IDFSMEC(channels).fit(frame, y).scores_, given.scores_)
     assert not np.array_equal(IDFSMEC(channels).fit(X, y).scores_, given.scores_)
 
 
 def test_grid_and_path_give_what_single_fits_give():
-    X, y, channels, people = noise_cohort(15, 3)
+    X, y, channels, subjects = noise_cohort(15, 3)
     selector = IDFSMEC(channels)
-    held_out = [np.flatnonzero(people % 3 == part) for part in range(3)]
+    held_out = [np.flatnonzero(subjects % 3 == part) for part in range(3)]
     settings = [{"lam": 0.1}, {"lam": 10.0, "gamma": 1.1}]
-    ranks = selector.rank_grid(X, y, settings, held_out=held_out, groups=people)
+    ranks = selector.rank_grid(X, y, settings, held_out=held_out, groups=subjects)
     for fold, test in enumerate(held_out):
         train = np.setdiff1d(np.arange(y.size), test)
         for place, setting in enumerate(settings):
-            alone = IDFSMEC(channels, **setting).fit(X[train], y[train], people[train])
+            alone = IDFSMEC(channels, **setting).fit(X[train], y[train], subjects[train])
             assert_array_equal(ranks[fold, place], alone.ranking_)
-    path = idfs_path(X, y, channels=channels, groups=people, lams=[0.1, 10.0], gammas=[1.1])
-    alone = IDFSMEC(channels, lam=10.0, gamma=1.1).fit(X, y, people)
+    path = idfs_path(X, y, channels=channels, groups=subjects, lams=[0.1, 10.0], gammas=[1.1])
+    alone = IDFSMEC(channels, lam=10.0, gamma=1.1).fit(X, y, subjects)
     assert_allclose(path.channel_weights[1, 0], alone.channel_weights_)
 
 
 @pytest.mark.filterwarnings("ignore:Channels that carry nothing")
 def test_halves_of_the_subjects_do_not_select_the_noise_channel():
-    X, y, channels, people = noise_cohort(4, 0)
+    X, y, channels, subjects = noise_cohort(4, 0)
     stable = StabilitySelector(
         channels=channels, n_features_to_select=5, n_resamples=10, random_state=0
-    ).fit(X, y, groups=people)
+    ).fit(X, y, groups=subjects)
     assert stable.channel_frequencies_[-1] == 0
 
 
-def test_with_one_person_of_a_class_the_training_samples_judge():
-    X, y, channels, people = noise_cohort(29, 0)
-    some = (people < 10) | (people == 40)  # one patient
+def test_with_one_subject_of_a_class_the_training_samples_judge():
+    X, y, channels, subjects = noise_cohort(29, 0)
+    some = (subjects < 10) | (subjects == 40)  # one patient
     with pytest.warns(UserWarning, match="too few to hold some of each class out"):
-        selector = IDFSMEC(channels).fit(X[some], y[some], people[some])
-    plain = IDFSMEC(channels, channel_loss="in-sample").fit(X[some], y[some])
+        selector = IDFSMEC(channels).fit(X[some], y[some], subjects[some])
+    plain = IDFSMEC(channels, channel_loss="in-sample").fit(X[some], y[some], subjects[some])
     assert_allclose(selector.scores_, plain.scores_, rtol=1e-9)
 
 
-def test_a_person_has_the_same_folds_whoever_else_is_there():
-    people = np.repeat(np.arange(40), 3)
-    folds = name_folds(people, 4, n_deals=2)
-    assert_array_equal(folds[:, 30:60], name_folds(people[30:60], 4, n_deals=2))
-    assert_array_equal(folds[:1], name_folds(people.astype(str), 4))
-    assert (folds[0] != folds[1]).any()
-    # Half as many folds are folds put together.
-    assert_array_equal(folds % 2, name_folds(people, 2, n_deals=2))
-
-
-def test_without_names_alike_samples_share_a_fold_in_any_units():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 5))
-    X[rng.random(60) < 0.3, :2] = np.nan
-    X[30:] = X[:30]
-    columns = [np.array([0, 1]), np.array([2, 3, 4])]
-    folds = value_folds(X, columns, 4, 2)
-    assert_array_equal(folds[:, :30], folds[:, 30:])
-    assert set(folds[0]) == set(folds[1]) == {0, 1, 2, 3}
-    assert_array_equal(value_folds(3.7 * X - 1e3, columns, 4, 2), folds)
-    order = rng.permutation(60)
-    assert_array_equal(value_folds(X[order], columns, 4, 2), folds[:, order])
-    swapped = [np.array([3, 4]), np.array([0, 1, 2])]
-    assert_array_equal(value_folds(X[:, [2, 3, 4, 0, 1]], swapped, 4, 2), folds)
-    weights = np.r_[np.full(30, 2.0), np.zeros(30)]
-    torn = np.r_[X[:30], rng.normal(size=(30, 5))]
-    assert_array_equal(value_folds(torn, columns, 4, 2, weights=weights)[:, :30], folds[:, :30])
-
-
-def test_large_tables_are_dealt_once():
-    X, y, channels, people = noise_cohort(29, 0)
-    often = np.tile(X, (90, 1)), np.tile(y, 90), np.tile(people, 90)
-    plain = IDFSMEC(channels).fit(X, y, people)
+def test_large_tables_have_one_repeat():
+    X, y, channels, subjects = noise_cohort(29, 0)
+    often = np.tile(X, (90, 1)), np.tile(y, 90), np.tile(subjects, 90)
+    plain = IDFSMEC(channels).fit(X, y, subjects)
     large = IDFSMEC(channels).fit(often[0], often[1], often[2])
-    assert_allclose(large.objective_, 90 * plain.objective_, rtol=1e-3)
+    assert_allclose(large.objective_, plain.objective_, rtol=1e-3)
     assert not np.allclose(large.held_out_loss_, plain.held_out_loss_, rtol=1e-3)
 
 

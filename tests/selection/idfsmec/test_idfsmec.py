@@ -14,8 +14,9 @@ from threadpoolctl import threadpool_limits
 
 from idfsmec import IDFSMEC
 from idfsmec.selection import ranking_frame
-from idfsmec.solver import Options, solve_channels, table_moments
+from idfsmec.solver import Options, solve_channels
 from tests.conftest import make_channels
+from tests.solver.problems import moments_of
 
 EXACT = {"tol": 1e-9}
 
@@ -247,7 +248,7 @@ def test_identical_features_rank_in_column_order():
 def test_features_without_weight_rank_by_what_they_would_add():
     X, y, channels = make_channels(n_samples=300, n_channels=2, n_features=12, missing=0.0, seed=5)
     selector = fitted(X, y, channels, lam=1e-3)
-    moments = table_moments(X, y, 2, [np.arange(12), np.arange(12, 24)])
+    moments = moments_of(X, y, 2, [np.arange(12), np.arange(12, 24)])
     gains = solve_channels([moments], [1e-3], Options()).gains[0, 0]
     idle = selector.feature_weights_ == 0
     assert idle.sum() >= 3

@@ -1,0 +1,977 @@
+"""IDFSMEC: features and channels ranked from samples in which channels are missing.
+
+:class:`ChannelTable` holds checked samples with their channels and solves all channels for any
+folds and redundancy weights; :class:`Fits` holds what was solved, weighs channels and orders
+features. Selector, path, search, stability, classifier and regressor differ in what they ask of
+these two. Samples are seen once, to be summed up (:mod:`idfsmec.solver.sums`); all that follows
+needs sums alone, whether of rows in memory, of files read piece by piece or of sites.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, check_X_y, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from idfsmec._parallel import one_blas_thread
+from idfsmec._validation import (
+    CheckedEstimator,
+    Constraints,
+    StrOptions,
+    check_parameters,
+    checks_parameters,
+    groups_of,
+    integer,
+    number,
+)
+from idfsmec.errors import InputError
+from idfsmec.federated import Study, Summary, SumsInPieces, stream_sums, study_of
+from idfsmec.missing.association import association_warning, missingness_by_class
+from idfsmec.selection._base import RankingSelector, encode_labels, ranks, refuse_infinite
+from idfsmec.selection.effects import effects_of_sums, feature_effects
+from idfsmec.selection.grid import Setting, rank_each, training_samples
+from idfsmec.solver import (
+    ChannelFits,
+    HeldOut,
+    Moments,
+    Options,
+    Split,
+    Sums,
+    channel_weights,
+    held_out_errors,
+    n_repeats,
+    name_folds,
+    solve_channels,
+    table_sums,
+    total_objective,
+    value_folds,
+)
+from idfsmec.table.columns import channel_codes, channel_columns, observed_channels
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+#: What the parameters may be that say how channels are posed and solved.
+OPTIONS: Constraints = {
+    "channel_loss": [StrOptions({"held-out", "in-sample"})],
+    "lam_scale": [StrOptions({"samples", "paper"})],
+    "standardize": ["boolean"],
+    "missing_correction": [StrOptions({"ipw"}), None],
+    "channel_weighting": ["boolean"],
+    "missing_indicator": ["boolean"],
+    "tol": [number(0)],
+    "max_iter": [integer(1)],
+    "device": [str, None],
+}
+#: Number of samples at which both scales of the redundancy weight agree.
+LAM_SAMPLES = 1000.0
+#: What a redundancy weight and an evenness of channel weights may be.
+LAM, GAMMA = number(0, closed="left"), number(1)
+# Settings that share the solved channels, or do not change the ranking.
+_SHARED = {"lam", "gamma", "n_features_to_select"}
+# Held-out problems posed at a time: enough to share the work, few enough for the memory.
+_PROBLEMS = 4096
+_UNTESTED = "too few subjects of a class have it to test it"
+_TOO_FEW = "subjects are too few to hold some of each class out"
+
+
+@dataclass(frozen=True)
+class ChannelTable:
+    """Samples with channels, checked, ready to be solved for any folds and redundancy weights.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        NaN where a channel is missing; without rows where only sums are known.
+    target : ndarray of shape (n_samples,)
+        Classes 0 ... c - 1; the standardised target if ``n_classes`` is 1.
+    n_classes : int
+    channel_names : ndarray of shape (n_channels,)
+        In order of first appearance.
+    columns : list of integer arrays
+        The columns of each channel.
+    weights : ndarray of shape (n_samples,), optional
+        Of the samples.
+    options : Options
+        How channels are posed and solved.
+    channel_weighting : bool
+        False weighs all channels alike.
+    classes : ndarray of shape (n_classes,)
+        The labels; empty for a numeric target.
+    channel_loss : {"held-out", "in-sample"}
+        The loss that weighs channels.
+    groups : ndarray of shape (n_samples,), optional
+        Subject of each sample.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> table = ChannelTable.for_classes(X, y, channels=["acids"] * 6 + ["colours"] * 7)
+    >>> halves = [np.arange(0, 178, 2), np.arange(1, 178, 2)]
+    >>> fits = table.solve(lams=[0.1, 1.0, 10.0], held_out=halves)
+    >>> fits.weigh(gamma=2.0, fold=1, lam=0).scores.shape
+    (13,)
+    """
+
+    X: Array = field(repr=False)
+    target: NDArray = field(repr=False)
+    n_classes: int
+    channel_names: NDArray
+    columns: list[Indices] = field(repr=False)
+    weights: Array | None = field(default=None, repr=False)
+    options: Options = field(default_factory=Options)
+    channel_weighting: bool = True
+    classes: NDArray = field(default_factory=lambda: np.empty(0))
+    channel_loss: str = "held-out"
+    groups: NDArray | None = field(default=None, repr=False)
+
+    @classmethod
+    def for_classes(
+        cls,
+        X: Array,
+        y: ArrayLike,
+        channels: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+        *,
+        weights: Array | None = None,
+        groups: NDArray | None = None,
+        channel_weighting: bool = True,
+        channel_loss: str = "held-out",
+        **options: Any,
+    ) -> ChannelTable:
+        """Set up for class labels.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            Checked by the caller; NaN where a channel is missing.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        channels : array-like of shape (n_features,), optional
+            Label per feature; by default from the feature names.
+        feature_names, weights, groups, channel_weighting, channel_loss, **options
+            As above; the options are those of :class:`IDFSMEC`.
+        """
+        codes, classes = encode_labels(y)
+        names, columns = channel_columns(channels, X.shape[1], feature_names)
+        posed = solver_options(**options)
+        how = (weights, posed, channel_weighting, classes, channel_loss, groups)
+        return cls(X, codes, classes.size, names, columns, *how)
+
+    @classmethod
+    def for_target(
+        cls,
+        X: Array,
+        target: Array,
+        channels: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+        *,
+        groups: NDArray | None = None,
+        channel_loss: str = "held-out",
+        **options: Any,
+    ) -> ChannelTable:
+        """Set up for a standardised numeric target; parameters as of :meth:`for_classes`."""
+        names, columns = channel_columns(channels, X.shape[1], feature_names)
+        posed = solver_options(**options)
+        how: dict[str, Any] = {"channel_loss": channel_loss, "groups": groups}
+        return cls(X, target, 1, names, columns, None, posed, **how)
+
+    @cached_property
+    def channel_of(self) -> Indices:
+        """Number of the channel of every feature."""
+        return channel_codes(self.columns)
+
+    @cached_property
+    def _subjects(self) -> tuple[Indices, Indices] | None:
+        """The fold of every sample by repeat, and the number of its subject; None without."""
+        if self.groups is None:
+            return None
+        names, member = np.unique(self.groups.astype(str), return_inverse=True)
+        return name_folds(names, n_repeats=2)[:, member], member
+
+    def sums(self, rows: Indices | None = None) -> Sums:
+        """Sum up samples, all by default."""
+        rows = np.arange(self.target.size) if rows is None else rows
+        weights, size = None, float(rows.size)
+        if self.weights is not None:
+            # Samples without weight do not exist.
+            rows = rows[self.weights[rows] > 0]
+            weights = self.weights[rows]
+            size = float(weights.sum())
+        target, repeats = self.target[rows], n_repeats(size * self.X.shape[1])
+        if self._subjects is None:
+            X = self.X if rows.size == self.target.size else self.X[rows]
+            folds = value_folds(X, self.columns, n_repeats=repeats, sample_weight=weights)
+            groups = None
+        else:
+            folds, groups = self._subjects[0][:repeats, rows], self._subjects[1][rows]
+        numeric = self.n_classes == 1
+        codes = np.zeros(rows.size, dtype=np.intp) if numeric else target
+        return table_sums(
+            self.X,
+            self.columns,
+            codes,
+            folds,
+            self.n_classes,
+            groups=groups,
+            sample_weight=weights,
+            target=target if numeric else None,
+            rows=rows,
+        )
+
+    def solve(self, lams: Sequence[float], held_out: Sequence[Indices] | None = None) -> Fits:
+        """Solve all channels of every fold at every redundancy weight.
+
+        Parameters
+        ----------
+        lams : sequence of float
+            Redundancy weights.
+        held_out : sequence of integer arrays, optional
+            Samples left out by each fold; by default one fold, with all samples. Every fold must
+            have all classes.
+        """
+        samples = training_samples(self.target.size, held_out)
+        return self.solve_sums(lams, (self.sums(rows) for rows in samples))
+
+    def solve_sums(
+        self,
+        lams: Sequence[float],
+        tables: Iterable[Sums],
+        splits: Sequence[Sequence[Split]] | None = None,
+    ) -> Fits:
+        """Solve all channels of tables that are known by their sums.
+
+        Parameters
+        ----------
+        lams : sequence of float
+        tables : iterable of Sums
+            Taken some at a time.
+        splits : sequence of sequences of Split, optional
+            What judges the channels of each table; by default its folds.
+        """
+        wanted = [float(lam) for lam in lams]
+        judging = self.channel_loss == "held-out" and self.channel_weighting
+        at_once = max(1, _PROBLEMS // (8 * self.channel_names.size))
+        moments: list[list[Moments]] = []
+        judged: list[HeldOut] = []
+        remaining = iter(tables)
+        with one_blas_thread():
+            while block := list(islice(remaining, at_once)):
+                if judging:
+                    own = None if splits is None else splits[len(moments) :][: len(block)]
+                    judged += held_out_errors(block, wanted, self.options, own)
+                moments += [sums.moments() for sums in block]
+            solved = solve_channels(moments, wanted, self.options)
+        losses, fallbacks = solved.objectives.copy(), [""] * len(moments)
+        for at, found in enumerate(judged):
+            usable, on_others = np.isfinite(losses[at]), found.losses()
+            if (usable & np.isfinite(on_others)).any():
+                losses[at] = np.where(usable, on_others, np.inf)
+            else:
+                fallbacks[at] = _TOO_FEW
+        return Fits(self, solved, losses, fallbacks)
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """Channel weights, feature scores and the features from best to worst."""
+
+    channel_weights: Array
+    scores: Array
+    order: Indices
+
+    @property
+    def ranking(self) -> Indices:
+        """Rank of every feature, 1 = best."""
+        return ranks(self.order)
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Solved channels of every fold at every redundancy weight.
+
+    Attributes
+    ----------
+    table : ChannelTable
+    channels : ChannelFits
+        First by fold, then by redundancy weight.
+    losses : ndarray of shape (n_folds, n_lams, n_channels)
+        What weighs the channels; infinite for channels that get no weight.
+    fallbacks : list of str
+        For every fold why the loss is that of the training samples; empty where it is not.
+    """
+
+    table: ChannelTable
+    channels: ChannelFits = field(repr=False)
+    losses: Array = field(repr=False)
+    fallbacks: list[str]
+
+    def weigh(self, gamma: float, *, fold: int = 0, lam: int = 0) -> Weighing:
+        """Weigh channels and order features.
+
+        Features are ordered by score (channel weight times feature weight). Those with score zero
+        follow by what adding them alone to their channel's model would take off the loss,
+        weighted by the channel; those that were left out come last. Ties stay in column order.
+
+        Parameters
+        ----------
+        gamma : float
+            How evenly channels are weighted.
+        fold, lam : int
+            Places of the fold and of the redundancy weight.
+        """
+        losses, gains = self.losses[fold, lam], self.channels.gains[fold, lam]
+        usable, channel = np.isfinite(losses), self.table.channel_of
+        alpha = np.zeros(losses.size)
+        alpha[usable] = channel_weights(
+            losses[usable], gamma, weighting=self.table.channel_weighting
+        )
+        scores = alpha[channel] * self.channels.feature_weights[fold, lam]
+        left_out = (gains < 0) | ~usable[channel]
+        after_support = np.where(left_out, -1.0, alpha[channel] * gains)
+        # lexsort takes its last key first and is stable.
+        return Weighing(alpha, scores, np.lexsort((-after_support, -scores)))
+
+    def usable(self, fold: int = 0) -> NDArray[np.bool_]:
+        """Which channels carry something, shape (n_channels,)."""
+        return np.isfinite(self.channels.objectives[fold, 0])
+
+    @property
+    def held_out_loss(self) -> Array | None:
+        """Of the first fold's channels at the first redundancy weight, where it weighs them."""
+        judged = self.table.channel_loss != "in-sample" and self.table.channel_weighting
+        return self.losses[0, 0] if judged and not self.fallbacks[0] else None
+
+    def history(self, gamma: float) -> Array:
+        """Weighted sum over the channels' objectives after each iteration, of the first fold."""
+        own, weighting = self.channels.history[:, self.usable()], self.table.channel_weighting
+        if self.held_out_loss is None:
+            course = total_objective(own, gamma, weighting=weighting)
+        else:
+            course = own @ self.weigh(gamma).channel_weights[self.usable()] ** gamma
+        # Every channel's own loss never rises; this only removes rounding of the sum.
+        return np.minimum.accumulate(course)
+
+    def warn(self, stacklevel: int = 5) -> None:
+        """Name channels that carry nothing and those that are not solved.
+
+        Parameters
+        ----------
+        stacklevel : int
+            As of ``warnings.warn``; the default points at who called an estimator's ``fit``.
+
+        Raises
+        ------
+        ValueError
+            No channel of some fold carries anything.
+        """
+        self._warn_of_unusable(stacklevel)
+        self._warn_of_fallback(stacklevel)
+        self._warn_of_unsolved(stacklevel)
+
+    def _warn_of_unusable(self, stacklevel: int) -> None:
+        names, n_folds = self.table.channel_names, len(self.losses)
+        found: dict[tuple[int, str], int] = {}
+        for fold, unusable in enumerate(self.channels.unusable):
+            if len(unusable) == names.size:
+                said = "; ".join(f"{names[v]} ({why})" for v, why in sorted(unusable.items()))
+                raise ValueError(f"No channel carries information: {said}.")
+            untested = np.flatnonzero(self.usable(fold) & np.isinf(self.losses[fold, 0]))
+            for one in (*unusable.items(), *((int(v), _UNTESTED) for v in untested)):
+                found[one] = found.get(one, 0) + 1
+        if found:
+            said = "; ".join(
+                f"{names[v]} ({why}{f', in {count} of {n_folds} folds' if n_folds > 1 else ''})"
+                for (v, why), count in sorted(found.items())
+            )
+            warnings.warn(
+                f"Channels that carry nothing get weight 0 and rank last: {said}.",
+                UserWarning,
+                stacklevel=stacklevel,
+            )
+
+    def _warn_of_fallback(self, stacklevel: int) -> None:
+        reasons = sorted({reason for reason in self.fallbacks if reason})
+        if reasons:
+            warnings.warn(
+                f"Channels are weighed by the loss on the training samples, because "
+                f"{' or '.join(reasons)}: channels that one class rarely has are overrated.",
+                UserWarning,
+                stacklevel=stacklevel,
+            )
+
+    def _warn_of_unsolved(self, stacklevel: int) -> None:
+        names, options = self.table.channel_names, self.table.options
+        residuals = self.channels.kkt_residuals.max(axis=(0, 1))
+        slow = np.flatnonzero(residuals > options.tol)
+        if slow.size:
+            leading = ", ".join(str(names[v]) for v in slow[:10])
+            warnings.warn(
+                f"{slow.size} of {names.size} channels did not reach tol={options.tol} in "
+                f"{options.max_iter} iterations ({leading}{', ...' if slow.size > 10 else ''}; "
+                f"worst residual {residuals.max():.1e}). Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=stacklevel,
+            )
+
+
+def solver_options(
+    *,
+    standardize: bool = True,
+    missing_correction: str | None = "ipw",
+    missing_indicator: bool = True,
+    lam_scale: str = "samples",
+    tol: float = 1e-6,
+    max_iter: int = 10_000,
+    device: str | None = None,
+) -> Options:
+    """Turn parameters of :class:`~idfsmec.IDFSMEC` into the solver's options."""
+    return Options(
+        standardize=bool(standardize),
+        inverse_probability=missing_correction == "ipw",
+        missing_indicator=bool(missing_indicator),
+        lam_samples=LAM_SAMPLES if lam_scale == "samples" else None,
+        tol=float(tol),
+        max_iter=int(max_iter),
+        device=device,
+    )
+
+
+def check_table(
+    owner: str,
+    X: ArrayLike,
+    y: ArrayLike,
+    channels: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    **options: Any,
+) -> ChannelTable:
+    """Check samples with class labels, for what is not an estimator's fit.
+
+    Parameters
+    ----------
+    owner : str
+        The caller, for the messages.
+    X, y, channels, sample_weight, groups
+        As given by a user.
+    **options
+        ``channel_weighting``, ``channel_loss`` and those of :func:`solver_options`.
+    """
+    names = getattr(X, "columns", None)
+    checked, labels = check_X_y(
+        X, y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, estimator=owner
+    )
+    refuse_infinite(owner, checked, np.arange(checked.shape[1]) if names is None else names)
+    weights, subjects = check_weights(sample_weight, checked), groups_of(X, groups)
+    return ChannelTable.for_classes(
+        checked, labels, channels, names, weights=weights, groups=subjects, **options
+    )
+
+
+def check_weights(sample_weight: ArrayLike | None, X: Array) -> Array | None:
+    """Give weights of samples as non-negative numbers; None stays None."""
+    if sample_weight is None:
+        return None
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+
+def _corrected(fits: Fits, study: Study) -> Fits:
+    """Judge channels that no split judges by their loss on the training subjects, corrected."""
+    if fits.held_out_loss is None:
+        return fits
+    whole = Split(*2 * (np.ones(study.sums.classes.size, dtype=bool),))
+    with one_blas_thread():
+        (judged,) = held_out_errors([study.sums], [1.0], fits.table.options, [[whole]])
+    losses = fits.losses.copy()
+    for name in study.corrected:
+        v = study.channels.index(name)
+        n, k = float(study.have[v].sum()), float(study.channel_columns[v].size)
+        losses[0, 0, v] = judged.losses()[0, v] * (n + k) / max(n - k, 1.0)
+    return replace(fits, losses=losses)
+
+
+class ChannelEstimator(CheckedEstimator):
+    """What estimators of samples with missing channels share: checked samples, solved channels.
+
+    A subclass has the parameters ``channels``, ``lam`` and ``gamma``, and those of
+    :data:`OPTIONS` that it offers.
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "channels": ["array-like", None],
+        "lam": [LAM],
+        "gamma": [GAMMA],
+        **OPTIONS,
+    }
+
+    channels: ArrayLike | None
+    lam: float
+    gamma: float
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _check_samples(
+        self, X: ArrayLike, y: ArrayLike | None, **how: Any
+    ) -> tuple[Array, NDArray]:
+        """Give samples as numbers, NaN allowed; learn their number and names."""
+        checked, target = validate_data(
+            self, X, y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, **how
+        )
+        names = getattr(self, "feature_names_in_", np.arange(checked.shape[1]))
+        refuse_infinite(type(self).__name__, checked, names)
+        return checked, target
+
+    def _options(self) -> dict[str, Any]:
+        """How channels are posed, solved and weighed."""
+        return {name: value for name, value in self.get_params(False).items() if name in OPTIONS}
+
+    def _table(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> ChannelTable:
+        """Check the input; learn classes and channels."""
+        checked, labels = self._check_samples(X, y)
+        table = ChannelTable.for_classes(
+            checked,
+            labels,
+            self.channels,
+            getattr(self, "feature_names_in_", None),
+            weights=check_weights(sample_weight, checked),
+            groups=groups_of(X, groups),
+            **self._options(),
+        )
+        self.classes_, self.channel_names_ = table.classes, table.channel_names
+        return table
+
+    def _hold(self, fits: Fits) -> Weighing:
+        """Keep what was solved with all samples; give the order of features."""
+        solved, weighing = fits.channels, fits.weigh(self.gamma)
+        self.objective_ = solved.objectives[0, 0]
+        self.held_out_loss_ = fits.held_out_loss
+        self.feature_weights_ = solved.feature_weights[0, 0]
+        self.kkt_residuals_ = solved.kkt_residuals[0, 0]
+        self.channel_weights_ = weighing.channel_weights
+        self.objective_history_ = fits.history(self.gamma)
+        self.n_iter_ = int(solved.n_iter.max())
+        return weighing
+
+
+def is_stored(X: Any) -> bool:
+    """Whether it is the name of a table, an Arrow dataset or a Dask dataframe, not samples."""
+    arrow = sys.modules.get("pyarrow.dataset")  # who has a dataset has imported it
+    on_disk = isinstance(X, str | PathLike) or hasattr(X, "to_delayed")
+    return on_disk or (arrow is not None and isinstance(X, arrow.Dataset))
+
+
+class IDFSMEC(ChannelEstimator, RankingSelector):
+    """Feature selection with missing channels (IDFS-MEC).
+
+    Every channel is fitted by orthogonal regression on the samples that have it; the regression
+    weighs its features (``feature_weights_``), avoids features that repeat each other, and its
+    loss on subjects it has not seen weighs the channel (``channel_weights_``). A feature's score is
+    the product of both weights. Values at samples where a channel is missing are never used and
+    never invented. A channel is any block of features that goes missing together: an electrode, an
+    audio recording, a questionnaire.
+
+    Parameters
+    ----------
+    channels : array-like of shape (n_features,), optional
+        Label per feature. By default the part of the column name before the last ``"__"``; if
+        the columns have no such names, all features form one channel.
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction.
+    lam : float, default=1.0
+        Redundancy weight, >= 0: what it costs to use features of a channel that repeat each
+        other. Small values give few features per channel.
+    gamma : float, default=2.0
+        How evenly channels are weighted, > 1. Close to 1 the best channel takes all.
+    channel_loss : {"held-out", "in-sample"}, default="held-out"
+        The loss that weighs channels. ``"held-out"``: the squared error of predicted class
+        indicators, clipped to [0, 1], on subjects left out by two repeats of four folds: the mean
+        over the subjects of each class who have the channel, averaged by the classes' shares. It
+        is the expected error given the mean and variance of the predictions, which follow from
+        sums. ``"in-sample"`` is the paper's ``objective_``, by which a channel that one class
+        hardly has looks good even if it is noise.
+    lam_scale : {"samples", "paper"}, default="samples"
+        The loss is a sum over samples, the redundancy is not. ``"samples"`` multiplies ``lam`` by
+        the number of samples over 1000 (by the sum of their weights, if these are given), so that
+        it means the same for any number of samples; ``"paper"`` takes it as it is.
+    standardize : bool, default=True
+        Scale every feature to unit variance over its observed samples. The objective is not
+        scale invariant, so switch this off only if your features have comparable units.
+    missing_correction : {"ipw", None}, default="ipw"
+        ``"ipw"`` divides a channel's loss by the share of samples that have it. ``None`` is the
+        paper's plain sum, which favours channels that are often missing.
+    channel_weighting : bool, default=True
+        False weighs all channels alike (an ablation).
+    missing_indicator : bool, default=True
+        False imputes missing values by the mean and treats them as observed (an ablation).
+    tol : float, default=1e-6
+        A channel is solved when its first-order conditions hold to this relative accuracy.
+    max_iter : int, default=10000
+        Iterations after which a channel is given up, with a warning.
+    device : str, optional
+        Solve on this PyTorch device, ``"cuda"`` for instance (extra ``gpu``). Worth it for grids
+        of thousands of problems; a single fit is faster without.
+
+    Attributes
+    ----------
+    channel_names_ : ndarray of shape (n_channels,)
+        In order of first appearance.
+    channel_weights_ : ndarray of shape (n_channels,)
+        alpha; sums to 1. Zero for channels that carry nothing.
+    feature_weights_ : ndarray of shape (n_features,)
+        theta; sums to 1 within each channel that carries something.
+    scores_ : ndarray of shape (n_features,)
+        ``alpha * theta``.
+    ranking_ : ndarray of shape (n_features,)
+        1 is best. By score; features with score 0 by what adding them alone to their channel's
+        model would gain, weighted by alpha; then constant features and those of channels that
+        carry nothing; ties in column order.
+    support_ : ndarray of shape (n_features,)
+    objective_ : ndarray of shape (n_channels,)
+        Final loss U of every channel; infinite for channels that carry nothing.
+    held_out_loss_ : ndarray of shape (n_channels,) or None
+        Mean squared error of every channel on subjects left out; infinite where too few subjects
+        of a class have the channel to test it. None where it does not weigh the channels: with
+        ``channel_loss="in-sample"``, with ``channel_weighting=False``, or (with a warning) if
+        subjects are too few.
+    objective_history_ : ndarray of shape (n_iter + 1,)
+        The weighted sum over channels after each iteration; never rises.
+    kkt_residuals_ : ndarray of shape (n_channels,)
+        How well the first-order conditions hold.
+    n_iter_ : int
+        Iterations of the slowest channel.
+    missingness_ : DataFrame
+        How many subjects have each channel, by class, with an exact test of whether that is
+        associated with the label; see :func:`idfsmec.missing.missingness_by_class`. Where it is, ``fit``
+        warns.
+    effects_ : DataFrame
+        Direction and size of every feature by subject; see
+        :func:`idfsmec.selection.feature_effects`. Computed when first asked for, from X as it is
+        then; a selector that was pickled before has none, since it does not carry its samples.
+        From sums with normal-theory intervals and without AUC.
+    study_ : Study
+        Only after fitting from sums: sites and subjects that count per channel, and the scheme of
+        the held-out loss.
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only if X has string column names.
+
+    References
+    ----------
+    .. [1] Gong, Dong, Xu, Wei, Liu, Zhuo, "Incomplete Depression Feature
+       Selection with Missing EEG Channels", arXiv:2511.11651.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from idfsmec import IDFSMEC
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["healthy", "depressed"], 50)
+    >>> names = [f"{ch}__{feature}" for ch in ("F3", "Cz", "O2") for feature in ("theta", "alpha")]
+    >>> X = pd.DataFrame(rng.normal(size=(100, 6)), columns=names)
+    >>> X["F3__alpha"] += y == "depressed"
+    >>> X.loc[rng.random(100) < 0.3, ["F3__theta", "F3__alpha"]] = np.nan  # F3 fell off
+    >>> selector = IDFSMEC(n_features_to_select=1).fit(X, y)
+    >>> selector.get_feature_names_out()
+    array(['F3__alpha'], dtype=object)
+    """
+
+    def __init__(
+        self,
+        channels: ArrayLike | None = None,
+        *,
+        n_features_to_select: int | float = 20,
+        lam: float = 1.0,
+        gamma: float = 2.0,
+        channel_loss: str = "held-out",
+        lam_scale: str = "samples",
+        standardize: bool = True,
+        missing_correction: str | None = "ipw",
+        channel_weighting: bool = True,
+        missing_indicator: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 10_000,
+        device: str | None = None,
+    ) -> None:
+        self.channels = channels
+        self.n_features_to_select = n_features_to_select
+        self.lam = lam
+        self.gamma = gamma
+        self.channel_loss = channel_loss
+        self.lam_scale = lam_scale
+        self.standardize = standardize
+        self.missing_correction = missing_correction
+        self.channel_weighting = channel_weighting
+        self.missing_indicator = missing_indicator
+        self.tol = tol
+        self.max_iter = max_iter
+        self.device = device
+
+    @checks_parameters
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Rank features and channels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), path, pyarrow or Dask data set
+            NaN where a channel is missing. A channel some of whose features are NaN at a sample
+            counts as missing there. The path of a table, or of a folder of Parquet files, a
+            ``pyarrow.dataset.Dataset`` or a ``dask.dataframe.DataFrame`` stands for the table,
+            with labels and subjects. It is read twice, a few rows at a time, so it may be larger
+            than the memory; ``effects_`` then have neither bootstrap intervals nor AUC.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        groups : array-like of shape (n_samples,), optional
+            Subject of every sample; by default what an index of X named ``subject`` says. Each
+            subject counts once, however many samples there are. With neither, each sample counts
+            once, as in the paper.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights of the samples, which multiply those by subject.
+
+        Returns
+        -------
+        self : IDFSMEC
+        """
+        self.__dict__.pop("_pieces", None)
+        if is_stored(X):
+            self._fit_stored(X, y, groups, sample_weight)
+            return self
+        table = self._table(X, y, groups, sample_weight)
+        fits = table.solve([self.lam])
+        fits.warn()
+        self.missingness_ = missingness_by_class(
+            observed_channels(table.X, table.columns),
+            table.classes[table.target],
+            table.groups,
+            table.channel_names,
+        )
+        if text := association_warning(self.missingness_):
+            warnings.warn(text, UserWarning, stacklevel=3)
+        self._samples = table.X, table.classes[table.target], table.groups
+        self.__dict__.pop("effects_", None)
+        weighing = self._hold(fits)
+        self._set_ranking(weighing.scores, weighing.order)
+        return self
+
+    @checks_parameters
+    def fit_summaries(self, summaries: Sequence[Summary], *, harmonize: bool = False) -> Self:
+        """Rank features and channels from the summaries of sites.
+
+        Feature weights equal those of ``fit`` on all rows with subjects as ``groups``, to
+        rounding, where no site suppressed anything. Channels are weighed by the held-out loss over
+        the sites' folds, or by leaving out one site at a time where a site has one fold only;
+        ``study_.scheme`` says which. A channel that neither can judge is weighed by its loss on
+        the training subjects, corrected for the number of parameters, and named in
+        ``study_.corrected``.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary
+            From :func:`idfsmec.summarise`. They may have different channels, and lack classes.
+        harmonize : bool, default=False
+            Bring sites, each of which is a summary, to one location and scale first.
+
+        Returns
+        -------
+        self : IDFSMEC
+            ``effects_`` have normal-theory intervals and no AUC, which needs subjects.
+
+        Raises
+        ------
+        InputError
+            ``lam_scale="paper"``, ``missing_correction=None`` and ``missing_indicator=False``
+            need more than the sums, or the summaries do not belong together.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from idfsmec import IDFSMEC, FeatureTable, summarise
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.tile(["HC", "MDD"], 30)
+        >>> def site(name):
+        ...     X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["F3__alpha", "Cz__alpha"])
+        ...     X["Cz__alpha"] += y == "MDD"
+        ...     return FeatureTable(X, y, [f"{name}{i}" for i in range(60)])
+        >>> shared = [summarise(site(name)) for name in "abc"]
+        >>> IDFSMEC(n_features_to_select=1).fit_summaries(shared).get_feature_names_out()
+        array(['Cz__alpha'], dtype=object)
+        """
+        for name, value in (
+            ("lam_scale", "paper"),
+            ("missing_correction", None),
+            ("missing_indicator", False),
+        ):
+            if getattr(self, name) == value:
+                raise InputError(
+                    f"{name}={value!r} needs the samples: leave it at its default with summaries.",
+                    argument=name,
+                )
+        self._fit_study(study_of(list(summaries), harmonize=harmonize))
+        return self
+
+    @checks_parameters
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Add samples to those of earlier calls, and rank from the sums over all of them.
+
+        Samples are summed up and forgotten. A subject's samples must all come in one call, because
+        each subject counts once. The ranking is that of :meth:`fit` on all pieces.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN where a channel is missing.
+        y : array-like of shape (n_samples,)
+            Class labels; a piece may lack some. There is no ranking before two were seen.
+        groups : array-like of shape (n_samples,), optional
+            Subject of every sample; by default what an index of X named ``subject`` says. With
+            neither, each sample counts once.
+
+        Returns
+        -------
+        self : IDFSMEC
+        """
+        first = not hasattr(self, "_pieces")
+        subjects = groups_of(X, groups)
+        checked, labels = validate_data(
+            self, X, y, dtype=np.float64, ensure_all_finite=False, reset=first
+        )
+        labels = column_or_1d(labels)
+        check_classification_targets(labels)
+        names = getattr(self, "feature_names_in_", None)
+        known = [f"x{j}" for j in range(checked.shape[1])] if names is None else list(names)
+        refuse_infinite(type(self).__name__, checked, known)
+        if first:
+            self._pieces = SumsInPieces(*channel_columns(self.channels, len(known), names), known)
+        self._pieces.add(checked, labels, subjects)
+        if self._pieces.labels.size > 1:
+            self._fit_study(self._pieces.study(), named=names is not None)
+        return self
+
+    def _fit_stored(self, source: Any, *given: Any) -> None:
+        """Rank a table that is read in pieces, which has labels and subjects itself."""
+        if any(one is not None for one in given):
+            raise InputError(
+                f"{type(self).__name__} got the name of a table, and besides it y, groups or "
+                "sample_weight: labels and subjects are columns of the table, and its samples "
+                "have no weights."
+            )
+        channels = None if self.channels is None else np.asarray(self.channels).tolist()
+        self._fit_study(stream_sums(source, channels), depth=1)
+
+    def _fit_study(self, study: Study, *, named: bool = True, depth: int = 0) -> None:
+        """Rank from sums."""
+        table = ChannelTable(
+            np.empty((0, len(study.columns))),
+            np.empty(0),
+            len(study.labels),
+            np.array(study.channels),
+            study.channel_columns,
+            options=solver_options(
+                **{k: v for k, v in self._options().items() if not k.startswith("channel_")}
+            ),
+            channel_weighting=self.channel_weighting,
+            classes=np.array(study.labels),
+            channel_loss=self.channel_loss,
+        )
+        splits = None if study.splits is None else [study.splits]
+        fits = table.solve_sums([self.lam], [study.sums], splits)
+        if study.corrected:
+            fits = _corrected(fits, study)
+        fits.warn(stacklevel=6 + depth)
+        self.n_features_in_ = len(study.columns)
+        if named:
+            self.feature_names_in_ = np.array(study.columns, dtype=object)
+        self.classes_, self.channel_names_ = table.classes, table.channel_names
+        self.study_ = study
+        self.missingness_ = study.missingness()
+        if text := association_warning(self.missingness_):
+            warnings.warn(text, UserWarning, stacklevel=5 + depth)
+        self.__dict__["effects_"] = effects_of_sums(
+            study.effects, study.labels, [str(column) for column in study.columns]
+        )
+        self.__dict__.pop("_samples", None)
+        weighing = self._hold(fits)
+        self._set_ranking(weighing.scores, weighing.order)
+
+    @cached_property
+    def effects_(self) -> pd.DataFrame:
+        """Direction and size of every feature, by subject."""
+        if "_samples" not in vars(self):
+            raise AttributeError(
+                "effects_ is computed from the samples of fit, which are not there: fit the "
+                "selector first, or ask for effects_ before pickling it."
+            )
+        X, y, groups = self._samples
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
+        return feature_effects(X, y, groups, names=list(map(str, names)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in super().__getstate__().items() if key != "_samples"}
+
+    def rank_grid(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        settings: Sequence[Setting],
+        *,
+        held_out: Sequence[NDArray[np.intp]] | None = None,
+        groups: ArrayLike | None = None,
+    ) -> NDArray[np.intp]:
+        """Rank features with every setting on every fold, all channels in one batch.
+
+        See :func:`idfsmec.selection.grid.rank_grid`. Settings of ``lam`` and ``gamma`` share one
+        batch; others, and folds that lack a class, are fitted one by one.
+
+        Returns
+        -------
+        ranks : ndarray of shape (n_folds, n_settings, n_features)
+        """
+        if any(set(setting) - _SHARED for setting in settings):
+            return rank_each(self, X, y, settings, held_out=held_out, groups=groups)
+        name, own = type(self).__name__, self.get_params(deep=False)
+        for setting in settings:
+            check_parameters(name, self._parameter_constraints, {**own, **setting})
+        table = check_table(name, X, y, self.channels, groups=groups, **self._options())
+        for kept in training_samples(table.target.size, held_out):
+            # The regression has a column per class: without one of them it is another problem.
+            if np.unique(table.target[kept]).size < table.n_classes:
+                return rank_each(self, X, y, settings, held_out=held_out, groups=groups)
+        pairs = [(one.get("lam", self.lam), one.get("gamma", self.gamma)) for one in settings]
+        lams = list(dict.fromkeys(lam for lam, _ in pairs))
+        fits = table.solve(lams, held_out)
+        fits.warn(stacklevel=4)
+        return np.array(
+            [
+                [fits.weigh(gamma, fold=fold, lam=lams.index(lam)).ranking for lam, gamma in pairs]
+                for fold in range(len(fits.losses))
+            ]
+        )

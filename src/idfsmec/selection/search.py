@@ -1,0 +1,362 @@
+"""IDFSMECCV: redundancy weight, channel weighting and number of features by inner folds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.utils import indexable
+
+from idfsmec._parallel import one_blas_thread
+from idfsmec._validation import (
+    N_JOBS,
+    Constraints,
+    HasMethods,
+    SequenceOf,
+    StrOptions,
+    checks_parameters,
+    fraction,
+    groups_of,
+    integer,
+    number,
+    warn_without_groups,
+)
+from idfsmec.metrics import CRITERIA, SVM_SLOPE
+from idfsmec.progress import Listener, Steps
+from idfsmec.selection._base import RankingSelector, count_features, encode_labels
+from idfsmec.selection.defaults import (
+    CRITERION,
+    GAMMAS,
+    LAMS,
+    N_FEATURES,
+    N_INNER_SPLITS,
+    SVM_COSTS,
+)
+from idfsmec.selection.idfsmec import GAMMA, IDFSMEC, LAM, ChannelEstimator
+from idfsmec.selection.svm import LinearSVM
+from idfsmec.selection.tuning import (
+    Classify,
+    Decisions,
+    Split,
+    SplitScorer,
+    Tuned,
+    nearest_setting,
+    tune,
+)
+from idfsmec.solver import Scaling
+from idfsmec.table.columns import channel_codes, channel_columns
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_OF_THE_SELECTOR = (
+    "scores_",
+    "ranking_",
+    "support_",
+    "channel_names_",
+    "channel_weights_",
+    "feature_weights_",
+    "n_iter_",
+    "missingness_",
+)
+
+
+class IDFSMECCV(ChannelEstimator, RankingSelector):
+    """:class:`IDFSMEC` with ``lam``, ``gamma`` and the number of features chosen by inner folds.
+
+    All folds, all ``lams`` and all channels are solved in one batch. A linear SVM on the leading
+    features, standardised and imputed by the training part and cut at six deviations, then scores
+    them on the held-out part. The number of features and the cost are chosen together, with
+    ``lam`` and ``gamma`` as :class:`IDFSMEC` has them: 20 features and C = 0.01, or what is
+    nearest, unless another pair is better by one standard error over the folds; another ``lam``
+    and ``gamma`` have to be by three. :mod:`idfsmec.selection.tuning` is the benchmark's, too.
+
+    Parameters
+    ----------
+    channels : array-like of shape (n_features,), optional
+        As in :class:`IDFSMEC`.
+    lams, gammas : sequence of float
+        The grid.
+    n_features_to_select : sequence of int or float, default=(10, 20, ..., 100)
+        Numbers (or fractions) of features to try; those beyond what there is are left out.
+    costs : sequence of float, default=(0.001, 0.01, 0.1, 1.0)
+        Costs C of the linear SVM to try.
+    cv : int, splitter or iterable, default=5
+        Inner folds. With an integer and ``groups``, folds are stratified and keep groups
+        together; there are fewer where a class has too few samples or groups.
+    imputer : transformer, optional
+        What stands in for missing values, such as ``ChannelImputer()``, which ``idfsmec select
+        --tune`` and the benchmark have; fitted on the training part of each fold, with
+        ``channels`` set where it has them. By default the training mean.
+    classifier : classifier, optional
+        Scores the selections in place of the linear SVM, at its own settings: ``costs`` and
+        ``class_weight`` are not used then.
+    class_weight : {"balanced", None}, default="balanced"
+        Of the linear SVM.
+    scoring : str, default="subject_neg_log_loss"
+        One of ``idfsmec.metrics.CRITERIA``; those by subject take ``groups`` as subjects.
+    n_jobs : int, optional
+        Processes over folds for the scoring.
+    progress : callable, optional
+        Called with a :class:`~idfsmec.progress.Progress` when the work begins and whenever a part
+        of it is done; ``print`` will do.
+    channel_loss, lam_scale, standardize, missing_correction, channel_weighting, \
+missing_indicator, tol, max_iter, device
+        As in :class:`IDFSMEC`.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        ``lam``, ``gamma`` and ``n_features_to_select``.
+    best_cost_ : float
+        The cost chosen along; NaN with a classifier of your own.
+    best_score_ : float
+        Mean over the inner folds; optimistic, as the best of many.
+    best_index_ : int
+        Place in ``cv_results_``.
+    cv_results_ : dict of arrays
+        What was tried, in the form of ``GridSearchCV``: parameters (``C`` is the cost), score of
+        each split, mean, std and rank.
+    selector_ : IDFSMEC
+        Fitted with the best parameters on all samples.
+    scores_, ranking_, support_, channel_names_, channel_weights_, feature_weights_, n_iter_, \
+missingness_, effects_
+        Those of ``selector_``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X[::3, :10] = np.nan
+    >>> channels = [0] * 10 + [1] * 10 + [2] * 10
+    >>> search = IDFSMECCV(channels, n_features_to_select=[2, 5, 10]).fit(X, y)
+    >>> sorted(search.best_params_), search.best_score_ > -0.3
+    (['gamma', 'lam', 'n_features_to_select'], True)
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "lams": [SequenceOf(LAM)],
+        "gammas": [SequenceOf(GAMMA)],
+        "n_features_to_select": [SequenceOf(integer(1), fraction())],
+        "costs": [SequenceOf(number(0))],
+        "cv": ["cv_object"],
+        "imputer": [HasMethods(["fit", "transform"]), None],
+        "classifier": [HasMethods(["fit", "predict"]), None],
+        "class_weight": [StrOptions({"balanced"}), None],
+        "scoring": [StrOptions(set(CRITERIA))],
+        "n_jobs": N_JOBS,
+        "progress": [callable, None],
+    }
+
+    def __init__(
+        self,
+        channels: ArrayLike | None = None,
+        *,
+        lams: Sequence[float] = LAMS,
+        gammas: Sequence[float] = GAMMAS,
+        n_features_to_select: Sequence[int | float] = N_FEATURES,
+        costs: Sequence[float] = SVM_COSTS,
+        cv: Any = N_INNER_SPLITS,
+        imputer: BaseEstimator | None = None,
+        classifier: BaseEstimator | None = None,
+        class_weight: str | None = "balanced",
+        scoring: str = CRITERION,
+        n_jobs: int | None = None,
+        progress: Listener | None = None,
+        channel_loss: str = "held-out",
+        lam_scale: str = "samples",
+        standardize: bool = True,
+        missing_correction: str | None = "ipw",
+        channel_weighting: bool = True,
+        missing_indicator: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 10_000,
+        device: str | None = None,
+    ) -> None:
+        self.channels = channels
+        self.lams = lams
+        self.gammas = gammas
+        self.n_features_to_select = n_features_to_select
+        self.costs = costs
+        self.cv = cv
+        self.imputer = imputer
+        self.classifier = classifier
+        self.class_weight = class_weight
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.channel_loss = channel_loss
+        self.lam_scale = lam_scale
+        self.standardize = standardize
+        self.missing_correction = missing_correction
+        self.channel_weighting = channel_weighting
+        self.missing_indicator = missing_indicator
+        self.tol = tol
+        self.max_iter = max_iter
+        self.device = device
+
+    @checks_parameters
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Choose parameters by inner folds, then fit on all samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN where a channel is missing.
+        y : array-like of shape (n_samples,)
+        groups : array-like of shape (n_samples,), optional
+            Subjects: all samples of one are kept on one side of every inner fold. By default
+            what an index of X named ``subject`` says; with neither, a warning says once that
+            people may be split.
+
+        Returns
+        -------
+        self : IDFSMECCV
+        """
+        checked, labels = self._check_samples(X, y)
+        codes, self.classes_ = encode_labels(labels)
+        groups = groups_of(X, groups)
+        if groups is None:
+            warn_without_groups(type(self).__name__, stacklevel=4)
+        splits = self._folds(checked, codes, groups)
+        settings = [{"lam": lam, "gamma": gamma} for lam in self.lams for gamma in self.gammas]
+        selector = IDFSMEC(self.channels, **self._options())
+        everyone = np.arange(codes.size)
+        # One for all rankings, at most three rounds of scores on every fold, one for the last fit.
+        steps = Steps("tuning", 3 * len(splits) + 2, self.progress)
+        rankings = selector.rank_grid(
+            X,
+            y,
+            settings,
+            held_out=[np.setdiff1d(everyone, train) for train, _ in splits],
+            groups=groups,
+        )
+        steps.done()
+        subjects = everyone if groups is None else np.unique(groups, return_inverse=True)[1]
+        default = nearest_setting(settings, IDFSMEC().get_params())
+        tuned = self._tune(checked, codes, subjects, splits, rankings, default, steps)
+        self._store(tuned, settings)
+        self._take_over(selector.set_params(**self.best_params_).fit(X, y, groups))
+        steps.end()
+        return self
+
+    @property
+    def effects_(self) -> pd.DataFrame:
+        """Direction and size of every feature, by subject."""
+        return self.selector_.effects_
+
+    def _take_over(self, selector: IDFSMEC) -> None:
+        self.selector_ = selector
+        for name in _OF_THE_SELECTOR:
+            setattr(self, name, getattr(selector, name))
+
+    def _store(self, tuned: Tuned, settings: list[dict[str, float]]) -> None:
+        best = tuned.best
+        params = [
+            {
+                **settings[trial.setting],
+                "n_features_to_select": trial.n_features,
+                **({} if np.isnan(trial.cost) else {"C": trial.cost}),
+            }
+            for trial in tuned.trials
+        ]
+        scores = np.array([trial.scores for trial in tuned.trials])
+        mean = np.array([trial.mean for trial in tuned.trials])
+        self.cv_results_ = {
+            "params": params,
+            **{f"param_{name}": np.array([one[name] for one in params]) for name in params[0]},
+            **{f"split{fold}_test_score": row for fold, row in enumerate(scores.T)},
+            "mean_test_score": mean,
+            "std_test_score": scores.std(axis=1),
+            "rank_test_score": np.array([(mean > one).sum() + 1 for one in mean], dtype=np.int32),
+        }
+        self.best_index_ = next(i for i, one in enumerate(tuned.trials) if one is best)
+        self.best_params_ = {k: v for k, v in params[self.best_index_].items() if k != "C"}
+        self.best_cost_, self.best_score_ = float(best.cost), best.mean
+
+    def _folds(
+        self, X: Array, codes: Indices, groups: ArrayLike | None
+    ) -> list[tuple[Indices, Indices]]:
+        folds = self.cv
+        _, groups = indexable(X, groups)
+        if isinstance(folds, Integral):
+            names = np.arange(codes.size) if groups is None else np.asarray(groups)
+            fewest = min(np.unique(names[codes == one]).size for one in np.unique(codes))
+            if fewest < 2:
+                raise ValueError(
+                    "Inner folds need at least 2 subjects (or, without groups, samples) of each "
+                    "class, but one class has only 1."
+                )
+            n_splits = min(int(folds), fewest)
+            folds = n_splits if groups is None else StratifiedGroupKFold(n_splits)
+        return list(check_cv(folds, codes, classifier=True).split(X, codes, groups))
+
+    def _tune(
+        self,
+        X: Array,
+        codes: Indices,
+        subjects: Indices,
+        splits: list[tuple[Indices, Indices]],
+        rankings: Indices,
+        default: int,
+        steps: Steps,
+    ) -> Tuned:
+        classify, costs, slope = self._classifier()
+        scorers = []
+        for train, test in splits:
+            filled = self._impute(X[train], X[test])
+            split = Split(filled[0], codes[train], filled[1], codes[test], subjects[test])
+            scorers.append(SplitScorer(split, classify, [self.scoring], slope))
+        counts = feature_counts(self.n_features_to_select, X.shape[1])
+        with one_blas_thread():
+            return tune(
+                scorers,
+                rankings,
+                counts,
+                default=default,
+                costs=costs,
+                metric=self.scoring,
+                n_jobs=self.n_jobs,
+                tell=steps.done,
+            )
+
+    def _impute(self, train: Array, test: Array) -> tuple[Array, Array]:
+        """Standardise and impute, learning from the training part alone."""
+        scaling = Scaling.learn(train)
+        if self.imputer is None:
+            return scaling.imputed(train), scaling.imputed(test)
+        imputer: Any = clone(self.imputer)
+        if "channels" in imputer.get_params():
+            names = getattr(self, "feature_names_in_", None)
+            _, columns = channel_columns(self.channels, train.shape[1], names)
+            imputer.set_params(channels=channel_codes(columns))
+        imputer.fit(scaling.apply(train))
+        seen = (np.asarray(imputer.transform(scaling.apply(part))) for part in (train, test))
+        return next(seen), next(seen)
+
+    def _classifier(self) -> tuple[Classify, list[float], float]:
+        """What scores the selections, the costs to try, and what makes log odds of decisions."""
+        n_classes = self.classes_.size
+        if self.classifier is not None:
+            own = Decisions(self.classifier, self.classes_)
+            return own, [np.nan], own.slope
+        svm = LinearSVM(n_classes, self.class_weight)
+        return svm, sorted({float(cost) for cost in self.costs}), SVM_SLOPE
+
+
+def feature_counts(wanted: Iterable[int | float], n_features: int) -> list[int]:
+    """Numbers of features to try, ascending, none beyond what there is.
+
+    Examples
+    --------
+    >>> feature_counts([50, 10, 0.25], 40), feature_counts([50, 100], 40)
+    ([10], [40])
+    """
+    fitting = (one for one in wanted if not isinstance(one, Integral) or one <= n_features)
+    return sorted({count_features(one, n_features) for one in fitting}) or [n_features]

@@ -1,0 +1,216 @@
+"""Newton's method on a GPU: the system of :mod:`idfsmec.solver.newton`, solved on the chip."""
+
+from __future__ import annotations
+
+from idfsmec.solver.gpu.kernels import (
+    conditions,
+    jit,
+    kernel,
+    load_rows,
+    load_square,
+    polar,
+    simplex,
+    store_rows,
+    tl,
+)
+
+
+@jit
+def pick(vector, place, wanted):
+    """``vector[wanted]``, zero where there is no such place."""
+    return tl.sum(tl.where(wanted[:, None] == place[None, :], vector[None, :], 0.0), axis=1)
+
+
+@jit
+def solve_system(system, row, n_unknowns, N: tl.constexpr):
+    """Gauss and Jordan with the largest pivot; the right side is the last column."""
+    unknown = tl.full([N], -1, tl.int32)  # which one each row ends up with
+    pivot = tl.full([N], 1.0, tl.float64)
+    for k in range(n_unknowns):
+        column = tl.sum(tl.where(row[None, :] == k, system, 0.0), axis=1)
+        chosen = row == tl.argmax(tl.where(unknown < 0, tl.abs(column), -1.0), axis=0)
+        own = tl.sum(tl.where(chosen[:, None], system, 0.0), axis=0)
+        head = tl.sum(tl.where(chosen, column, 0.0), axis=0)
+        system -= tl.where(chosen, 0.0, column / head)[:, None] * own[None, :]
+        unknown = tl.where(chosen, k, unknown)
+        pivot = tl.where(chosen, head, pivot)
+    right = tl.sum(tl.where(row[None, :] == N - 1, system, 0.0), axis=1) / pivot
+    return tl.sum(tl.where(unknown[:, None] == row[None, :], right[:, None], 0.0), axis=0)
+
+
+@jit
+def next_damping(better, damping, numbers):
+    """Less of it after a step that helped, more after one that did not."""
+    least, first, eased_by = tl.load(numbers + 7), tl.load(numbers + 8), tl.load(numbers + 12)
+    eased, raised = tl.maximum(eased_by * damping, least), tl.maximum(30.0 * damping, first)
+    return tl.where(better, eased, raised)
+
+
+@jit
+def _whole_step(
+    A_at,
+    R_at,
+    d,
+    theta,
+    w0,
+    w1,
+    m0,
+    m1,
+    by_theta,
+    t0,
+    t1,
+    u00,
+    u01,
+    u11,
+    damping,
+    D: tl.constexpr,
+    N: tl.constexpr,
+):
+    """Where Newton's step for the features with weight leads, before it is made feasible."""
+    feature = tl.arange(0, D)
+    row = tl.arange(0, N)
+    block, own = row // d, row % d
+    inside = block < 3
+    in_theta, in_w0, in_w1 = block == 0, block == 1, block == 2
+    wanted = tl.where(inside, own, -1)
+    th, v0, v1 = pick(theta, feature, wanted), pick(w0, feature, wanted), pick(w1, feature, wanted)
+    e0, e1 = pick(m0, feature, wanted), pick(m1, feature, wanted)
+    g0 = tl.where(in_theta, v0, tl.where(in_w0, th, 0.0))
+    g1 = tl.where(in_theta, v1, tl.where(in_w1, th, 0.0))
+    both = inside[:, None] & inside[None, :]
+    entry = own[:, None] * d + own[None, :]
+    a = tl.load(A_at + entry, mask=both, other=0.0)
+    r = tl.load(R_at + entry, mask=in_theta[:, None] & in_theta[None, :], other=0.0)
+    system = 2.0 * a * (g0[:, None] * g0[None, :] + g1[:, None] * g1[None, :]) + 2.0 * r
+    # Where both are the same feature.
+    kind = block[:, None] * 3 + block[None, :]
+    same = tl.where((kind == 1) | (kind == 3), 2.0 * e0[:, None], 0.0)
+    same += tl.where((kind == 2) | (kind == 6), 2.0 * e1[:, None], 0.0)
+    same -= tl.where(kind == 4, u00, 0.0) + tl.where(kind == 8, u11, 0.0)
+    same -= tl.where((kind == 5) | (kind == 7), u01, 0.0)
+    system += tl.where(both & (own[:, None] == own[None, :]), same, 0.0)
+    system += tl.where((row[:, None] == row[None, :]) & both, damping, 0.0)
+    # The constraints: theta sums to one, W is orthonormal.
+    for q in tl.static_range(4):
+        if q == 0:
+            normal = tl.where(in_theta, 1.0, 0.0).to(tl.float64)
+        elif q == 1:
+            normal = tl.where(in_w0, 2.0 * v0, 0.0)
+        elif q == 2:
+            normal = tl.where(in_w0, v1, 0.0) + tl.where(in_w1, v0, 0.0)
+        else:
+            normal = tl.where(in_w1, 2.0 * v1, 0.0)
+        at = (row == 3 * d + q).to(tl.float64)
+        system += at[:, None] * normal[None, :] + normal[:, None] * at[None, :]
+    # Features without weight stay there; rows beyond the system say x = 0.
+    fixed = (in_theta & (th <= 0.0)) | (row >= 3 * d + 4)
+    system = tl.where(fixed[:, None] | fixed[None, :], 0.0, system)
+    system += tl.where((row[:, None] == row[None, :]) & fixed[:, None], 1.0, 0.0)
+    right = tl.where(in_theta & ~fixed, -pick(by_theta, feature, wanted), 0.0)
+    right += tl.where(in_w0, -pick(t0, feature, wanted), 0.0)
+    right += tl.where(in_w1, -pick(t1, feature, wanted), 0.0)
+    system = tl.where(row[None, :] == N - 1, right[:, None], system)
+    step = solve_system(system, row, 3 * d + 4, N)
+    place = tl.where(feature < d, feature, -2 * N)
+    return (
+        theta + pick(step, row, place),
+        w0 + pick(step, row, place + d),
+        w1 + pick(step, row, place + 2 * d),
+    )
+
+
+@jit
+def polish_whole(
+    A_at,
+    R_at,
+    A,
+    R,
+    p0,
+    p1,
+    d,
+    valid,
+    theta,
+    w0,
+    w1,
+    value,
+    patient,
+    numbers,
+    D: tl.constexpr,
+    N: tl.constexpr,
+):
+    """Newton steps as long as they help and do not raise U."""
+    tol, tiny = tl.load(numbers), tl.load(numbers + 1)
+    most = tl.load(numbers + tl.where(patient, 10, 9))
+    rounding, enough = tl.load(numbers + 11), tl.load(numbers + 13)
+    n_steps = tl.where(patient, 40, 8)
+    m0, m1, by_theta, t0, t1, u00, u01, u11, _, far = conditions(
+        A, R, p0, p1, theta, w0, w1, theta > 0.0
+    )
+    damping, step = tl.load(numbers + 7), 0
+    trying = step < n_steps
+    while trying:
+        moved, z0, z1 = _whole_step(
+            A_at, R_at, d, theta, w0, w1, m0, m1, by_theta, t0, t1, u00, u01, u11, damping, D, N
+        )
+        new = simplex(tl.where(theta > 0.0, moved, -1.0), valid)
+        z0, z1 = polar(z0, z1, tiny)
+        n0, n1, n_by, s0, s1, q00, q01, q11, new_value, new_far = conditions(
+            A, R, p0, p1, new, z0, z1, new > 0.0
+        )
+        change, slack = new_value - value, rounding * tl.maximum(value, 1.0)
+        better = (change < -slack) | ((change <= slack) & (new_far < far))
+        theta = tl.where(better, new, theta)
+        w0, w1 = tl.where(better, z0, w0), tl.where(better, z1, w1)
+        m0, m1 = tl.where(better, n0, m0), tl.where(better, n1, m1)
+        by_theta = tl.where(better, n_by, by_theta)
+        t0, t1 = tl.where(better, s0, t0), tl.where(better, s1, t1)
+        u00, u11 = tl.where(better, q00, u00), tl.where(better, q11, u11)
+        u01 = tl.where(better, q01, u01)
+        value = tl.where(better, tl.minimum(new_value, value), value)
+        far = tl.where(better, new_far, far)
+        damping = next_damping(better, damping, numbers)
+        step += 1
+        trying = (far > enough * tol) & (damping < most) & (step < n_steps)
+    return theta, w0, w1, value
+
+
+@kernel
+def polish(
+    active,
+    A_ptr,
+    R_ptr,
+    P_ptr,
+    numbers,
+    theta_ptr,
+    W_ptr,
+    scalars_ptr,
+    slot_ptr,
+    course_ptr,
+    n_slots,
+    d,
+    done,
+    patient,
+    D: tl.constexpr,
+    N: tl.constexpr,
+):
+    """End one settled problem by Newton's method."""
+    problem = tl.load(active + tl.program_id(0)).to(tl.int64)
+    feature = tl.arange(0, D)
+    valid = feature < d
+    vector = problem * d + feature
+    theta = tl.load(theta_ptr + vector, mask=valid, other=0.0)
+    at = scalars_ptr + problem * 5
+    p0, p1 = load_rows(P_ptr, problem, d, D)
+    A_at, R_at = A_ptr + problem * d * d, R_ptr + problem * d * d
+    A, R = load_square(A_at, d, D), load_square(R_at, d, D)
+    w0, w1 = load_rows(W_ptr, problem, d, D)
+    theta, w0, w1, value = polish_whole(
+        A_at, R_at, A, R, p0, p1, d, valid, theta, w0, w1, tl.load(at), patient > 0, numbers, D, N
+    )
+    _, _, _, _, _, _, _, _, _, far = conditions(A, R, p0, p1, theta, w0, w1, valid)
+    tl.store(theta_ptr + vector, theta, mask=valid)
+    store_rows(W_ptr, problem, d, w0, w1, D)
+    tl.store(at, value)
+    tl.store(at + 3, far)
+    slot = tl.load(slot_ptr + problem)
+    tl.store(course_ptr + done * n_slots + tl.maximum(slot, 0), value, mask=slot >= 0)

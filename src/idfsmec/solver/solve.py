@@ -1,0 +1,719 @@
+"""Solve all channels of a table: from sums to feature weights, objectives and held-out losses.
+
+:func:`solve` minimises many small channel problems side by side until each meets its conditions.
+Each iteration takes one step in theta and one in W from points extrapolated along the last
+progress (inertial proximal alternating minimisation; T. Pock and S. Sabach, 2016). Both steps
+minimise quadratic models of U whose curvature begins at a bound, which makes them upper bounds,
+and is eased as long as U falls. Where a step would make U rise, the iterate is kept, the momentum
+starts anew and the curvature goes back towards the bound, so U never rises. Problems leave the
+batch when their first-order conditions hold; Newton's method ends them where the set of features
+with weight has settled. No problem sees another: results do not depend on what shares the batch.
+
+:func:`solve_channels` poses the problems of all channels, folds and redundancy weights and solves
+those with equally many usable features in one batch. :func:`held_out_errors` gives what the
+regressions of channels cost on subjects that they have not seen. The loss on the training samples
+is no fair judge of channels: a channel that one class hardly has is easy to predict from, because
+nearly always the other class is right.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from idfsmec.solver.newton import polish
+from idfsmec.solver.problem import (
+    ChannelProblems,
+    dot_over_classes,
+    fit_product,
+    kkt_residuals,
+    objective,
+    redundancy_product,
+)
+from idfsmec.solver.sums import Block, Moments, Split, Sums
+from idfsmec.solver.updates import (
+    start_projection,
+    theta_curvature,
+    theta_step,
+    w_curvature,
+    w_step,
+)
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+#: Iterations between two looks at the first-order conditions.
+CHECK_EVERY = 20
+#: Most problems are solved after this many iterations.
+LONG = 400
+#: Share of the bound that the curvature is eased to, by this factor an iteration, and how it goes
+#: back. W's steps are longer to begin with: theirs is eased less.
+EASED_TO, EASED_BY, _BACK_BY = 0.3, 0.97, 2.0
+EASED_TO_FOR_W = 0.6
+# Entries of A in problems solved side by side: enough to hide the interpreter, few enough for the
+# cache.
+_BLOCK = 2048 * 18**2
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What :func:`solve` finds, for every problem of the batch.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (b, d)
+        Feature weights, on the simplex.
+    W : ndarray of shape (b, c, d)
+        Projections (transposed).
+    objective : ndarray of shape (b,)
+        U, never rising from start to end.
+    kkt_residual : ndarray of shape (b,)
+        The larger of the two residuals of :func:`~idfsmec.solver.problem.kkt_residuals`.
+    n_iter : ndarray of shape (b,)
+    history : list of (index, value)
+        For each iteration the problems still in the batch and their U.
+    """
+
+    theta: Array
+    W: Array
+    objective: Array
+    kkt_residual: Array
+    n_iter: NDArray[np.int64]
+    history: list[tuple[Indices, Array]]
+
+    def course(self, wanted: Indices) -> Array:
+        """U of some problems after each iteration, where they ended to the end.
+
+        Parameters
+        ----------
+        wanted : ndarray of shape (m,)
+            Which problems of the batch.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            With as many rows as these problems took iterations, and one for the start.
+        """
+        place = np.full(self.objective.shape[0], -1)
+        place[wanted] = np.arange(wanted.size)
+        result = np.empty((len(self.history), wanted.size))
+        row = 0
+        for _, entries in groupby(self.history, key=lambda entry: id(entry[0])):
+            same = list(entries)  # iterations in which the same problems were in the batch
+            kept = place[same[0][0]]
+            if not (kept >= 0).any():
+                return result[:row]
+            values = np.stack([value[kept >= 0] for _, value in same])
+            result[row : row + len(same), kept[kept >= 0]] = values
+            row += len(same)
+            result[row:, kept[kept >= 0]] = values[-1]
+        return result
+
+
+@dataclass
+class State:
+    """The iterates of the problems still in the batch, in units of y2."""
+
+    index: Indices  # place of each problem in the whole batch
+    problems: ChannelProblems
+    A_diagonal: Array
+    theta_curvature: Array
+    theta: Array
+    W: Array
+    R_theta: Array
+    theta_before: Array
+    W_before: Array
+    R_theta_before: Array
+    value: Array
+    support: NDArray[np.bool_]  # features with positive weight when last looked at
+    momentum: Array  # the sequence t_k of accelerated gradient methods; 1 = no momentum
+    ease: Array  # share of the curvature's bound in use
+
+    @classmethod
+    def begin(cls, problems: ChannelProblems, theta: Array, W: Array) -> State:
+        """Set up for normalised problems."""
+        R_theta = redundancy_product(problems, theta)
+        return cls(
+            index=np.arange(problems.shape[0]),
+            problems=problems,
+            A_diagonal=problems.diagonal,
+            theta_curvature=theta_curvature(problems),
+            theta=theta,
+            W=W,
+            R_theta=R_theta,
+            theta_before=theta,
+            W_before=W,
+            R_theta_before=R_theta,
+            value=objective(problems, theta, W, R_theta),
+            support=theta < 0,
+            momentum=np.ones_like(problems.y2),
+            ease=np.ones_like(problems.y2),
+        )
+
+    def take(self, keep: Any) -> State:
+        """Give the state of some problems."""
+        parts = {name: part[keep] for name, part in vars(self).items() if name != "problems"}
+        return State(problems=self.problems.take(keep), **parts)
+
+
+def default_start(problems: ChannelProblems) -> tuple[Array, Array]:
+    """Even feature weights and :func:`~idfsmec.solver.updates.start_projection`."""
+    theta = np.full_like(problems.P[:, 0, :], 1.0 / problems.shape[2])
+    return theta, start_projection(problems.A, problems.P)
+
+
+def solve(
+    problems: ChannelProblems,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 10_000,
+    start: tuple[Array, Array] | None = None,
+) -> Solution:
+    """Minimise U over theta and W for every problem of the batch.
+
+    Parameters
+    ----------
+    problems : ChannelProblems
+        In any unit; every ``y2`` positive.
+    tol : float, default=1e-6
+        A problem is solved when both KKT residuals are at most this.
+    max_iter : int, default=10_000
+    start : (theta, W), optional
+        Where to begin, W orthonormal; by default :func:`default_start`.
+
+    Examples
+    --------
+    >>> A = np.array([[[4.0, 0.0], [0.0, 4.0]]])
+    >>> P = np.array([[[1.5, 0.1], [-1.5, -0.1]]])
+    >>> problem = ChannelProblems.from_moments(A, P, np.array([2.0]), lam=0.01)
+    >>> solve(problem).theta
+    array([[0.764, 0.236]])
+    """
+    unit, problems = problems.y2, problems.normalised()
+    state = State.begin(problems, *(default_start(problems) if start is None else start))
+    return iterate(state, unit, tol, max_iter)
+
+
+def iterate(state: State, unit: Array, tol: float, max_iter: int, done: int = 0) -> Solution:
+    """Iterate until every problem of a state is solved.
+
+    Parameters
+    ----------
+    state : State
+        Of all problems.
+    unit : ndarray of shape (b,)
+        Their y2 before they were normalised.
+    tol, max_iter
+        As of :func:`solve`.
+    done : int
+        Iterations that led to the state, a multiple of :data:`CHECK_EVERY`.
+    """
+    theta, W, value = state.theta.copy(), state.W.copy(), state.value.copy()
+    residual, n_iter = np.zeros_like(value), np.zeros(value.shape, dtype=np.int64)
+    history = [(state.index, value * unit)]
+    for iteration in range(done + 1, max_iter + 1):
+        _step(state)
+        if iteration % CHECK_EVERY and iteration < max_iter:
+            history.append((state.index, state.value * unit[state.index]))
+            continue
+        now = _finish(state, tol, patient=iteration >= LONG)
+        history.append((state.index, state.value * unit[state.index]))
+        theta[state.index], W[state.index] = state.theta, state.W
+        value[state.index], residual[state.index] = state.value, now
+        n_iter[state.index] = iteration
+        unsolved = now > tol
+        if not unsolved.any():
+            break
+        if not unsolved.all():
+            state = state.take(unsolved)
+    return Solution(theta, W, value * unit, residual, n_iter, history)
+
+
+def _finish(state: State, tol: float, *, patient: bool) -> Array:
+    """Try to end by Newton's method where the support has settled; return KKT residuals."""
+    residual = np.maximum(*kkt_residuals(state.problems, state.theta, state.W))
+    support = state.theta > 0
+    settled = np.all(support == state.support, axis=1) & (residual > 1e-3 * tol)
+    state.support = support
+    if not settled.any():
+        return residual
+    some = state.problems.take(settled)
+    theta, W, value = polish(
+        some, state.theta[settled], state.W[settled], state.value[settled], tol, patient=patient
+    )
+    state.theta[settled], state.W[settled], state.value[settled] = theta, W, value
+    residual[settled] = np.maximum(*kkt_residuals(some, theta, W))
+    state.R_theta = redundancy_product(state.problems, state.theta)
+    return residual
+
+
+def _step(state: State) -> None:
+    """One step in theta, one in W, kept where U does not rise."""
+    problems = state.problems
+    momentum = 0.5 + np.sqrt(0.25 + state.momentum * state.momentum)
+    push = ((state.momentum - 1.0) / momentum)[:, None]
+
+    theta_ahead = state.theta + push * (state.theta - state.theta_before)
+    R_theta_ahead = state.R_theta + push * (state.R_theta - state.R_theta_before)
+    residual = fit_product(problems, theta_ahead, state.W) - problems.P
+    by_theta = 2.0 * (dot_over_classes(state.W, residual) + R_theta_ahead)
+    theta = theta_step(theta_ahead, by_theta, state.ease * state.theta_curvature)
+
+    W_ahead = state.W + push[:, :, None] * (state.W - state.W_before)
+    residual = fit_product(problems, theta, W_ahead) - problems.P
+    curvature = w_curvature(problems.A_top, state.A_diagonal, theta)
+    W = w_step(W_ahead, theta, residual, np.maximum(state.ease, EASED_TO_FOR_W) * curvature)
+
+    R_theta = redundancy_product(problems, theta)
+    value = objective(problems, theta, W, R_theta)
+    better = value <= state.value
+    eased = np.maximum(EASED_BY * state.ease, EASED_TO)
+    state.theta_before, state.W_before, state.R_theta_before = state.theta, state.W, state.R_theta
+    if better.all():
+        state.theta, state.W, state.R_theta = theta, W, R_theta
+        state.value, state.momentum, state.ease = value, momentum, eased
+        return
+    state.theta = np.where(better[:, None], theta, state.theta)
+    state.W = np.where(better[:, None, None], W, state.W)
+    state.R_theta = np.where(better[:, None], R_theta, state.R_theta)
+    state.value = np.where(better, value, state.value)
+    state.momentum = np.where(better, momentum, 1.0)
+    state.ease = np.where(better, eased, np.clip(_BACK_BY * state.ease, 0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the problem is posed and solved; see :class:`idfsmec.IDFSMEC` for the meaning.
+
+    Redundancy weights are multiplied by the weight of all samples over ``lam_samples``, so that
+    they mean the same whatever the number of samples; None takes them as they are.
+    """
+
+    standardize: bool = True
+    inverse_probability: bool = True
+    missing_indicator: bool = True
+    lam_samples: float | None = None
+    tol: float = 1e-6
+    max_iter: int = 10_000
+    device: str | None = None
+
+
+@dataclass
+class ChannelFits:
+    """The solved channels of ``F`` tables (folds) at ``L`` redundancy weights.
+
+    Attributes
+    ----------
+    feature_weights : ndarray of shape (F, L, D)
+        theta; zero for constant features and unusable channels.
+    gains : ndarray of shape (F, L, D)
+        What adding the feature alone to its channel's fitted model would take off the loss; -1
+        for features that were left out.
+    objectives : ndarray of shape (F, L, n_channels)
+        U; infinite for unusable channels.
+    kkt_residuals : ndarray of shape (F, L, n_channels)
+    n_iter : ndarray of shape (F, L, n_channels)
+    coefficients : ndarray of shape (F, L, c, D)
+        ``(Theta W)'`` for features as they were given: channel v predicts the class indicators of
+        a sample as ``class_shares + coefficients @ (x - centres)`` over its own features.
+    centres : ndarray of shape (F, D)
+        Observed means of the features.
+    class_shares : ndarray of shape (F, n_channels, c)
+        Observed shares of the classes (mean of a numeric target).
+    unusable : list of dict
+        For each table the channels that carry nothing, and why.
+    history : ndarray of shape (n_iter + 1, n_channels)
+        Objectives of the first table at the first redundancy weight after each iteration.
+    """
+
+    feature_weights: Array
+    gains: Array
+    objectives: Array
+    kkt_residuals: Array
+    n_iter: NDArray[np.int64]
+    coefficients: Array
+    centres: Array
+    class_shares: Array
+    unusable: list[dict[int, str]] = field(default_factory=list)
+    history: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+    @classmethod
+    def empty(cls, n_tables: int, n_lams: int, moments: Sequence[Moments]) -> ChannelFits:
+        """Make room for the channels of tables like this one."""
+        n_channels = sum(one.channels.size for one in moments)
+        n_features = sum(one.columns.size for one in moments)
+        n_classes = moments[0].class_count.shape[1]
+        by_feature = (n_tables, n_lams, n_features)
+        by_channel = (n_tables, n_lams, n_channels)
+        return cls(
+            feature_weights=np.zeros(by_feature),
+            gains=np.full(by_feature, -1.0),
+            objectives=np.full(by_channel, np.inf),
+            kkt_residuals=np.zeros(by_channel),
+            n_iter=np.zeros(by_channel, dtype=np.int64),
+            coefficients=np.zeros((n_tables, n_lams, n_classes, n_features)),
+            centres=np.zeros((n_tables, n_features)),
+            class_shares=np.zeros((n_tables, n_channels, n_classes)),
+            unusable=[{} for _ in range(n_tables)],
+            history=np.full((1, n_channels), np.inf),
+        )
+
+    def tables(self, which: slice) -> ChannelFits:
+        """Give some of the tables, without history."""
+        parts = {
+            name: part[which]
+            for name, part in vars(self).items()
+            if name not in ("unusable", "history")
+        }
+        return ChannelFits(**parts, unusable=self.unusable[which])
+
+
+@dataclass(frozen=True)
+class _Posed:
+    """Problems of one size, with the table and channel each result belongs to."""
+
+    table: Indices
+    channel: Indices
+    columns: Indices
+    A: Array
+    P: Array
+    y2: Array
+    unit: Array  # of the features, in which the problem is posed
+    lam_factor: Array  # what a redundancy weight is multiplied by
+
+    def take(self, which: slice) -> _Posed:
+        return _Posed(*(part[which] for part in vars(self).values()))
+
+
+def solve_channels(
+    tables: Sequence[Sequence[Moments]], lams: Sequence[float], options: Options | None = None
+) -> ChannelFits:
+    """Solve every channel of every table at every redundancy weight.
+
+    Parameters
+    ----------
+    tables : sequence of sequences of Moments
+        From :meth:`Sums.moments`, of tables with the same columns, such as training folds.
+    lams : sequence of float
+    options : Options, optional
+
+    Returns
+    -------
+    ChannelFits
+    """
+    options = options or Options()
+    fits = ChannelFits.empty(len(tables), len(lams), tables[0])
+    posed: dict[int, list[_Posed]] = {}
+    for table, blocks in enumerate(tables):
+        for moments in blocks:
+            for part in _pose(table, moments, options, fits):
+                posed.setdefault(part.columns.shape[1], []).append(part)
+    for parts in posed.values():
+        together = _Posed(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0]))
+        )
+        _solve_size(together, np.asarray(lams, dtype=float), options, fits)
+    return fits
+
+
+def _pose(table: int, moments: Moments, options: Options, fits: ChannelFits) -> Iterator[_Posed]:
+    """Problems of one block of channels, by number of usable features."""
+    varying = ~moments.constant()
+    for row, reason in _unusable(moments, varying).items():
+        fits.unusable[table][int(moments.channels[row])] = reason
+        varying[row] = False
+    if not options.missing_indicator:
+        moments = moments.imputed()
+    fits.centres[table, moments.columns] = moments.mean
+    fits.class_shares[table, moments.channels] = moments.class_share
+    unit = np.where(varying, moments.std, 1.0) if options.standardize else np.ones(varying.shape)
+    A, P, y2 = _scaled(moments, np.where(varying, unit / moments.scale, 1.0), options)
+    sizes = varying.sum(axis=1)
+    lam_factor = 1.0 if options.lam_samples is None else moments.total / options.lam_samples
+    for size in np.unique(sizes[sizes > 0]):
+        rows = np.flatnonzero(sizes == size)
+        kept = np.nonzero(varying[rows])[1].reshape(rows.size, -1)
+        across, whole = rows[:, None, None], kept.shape[1] == A.shape[1]
+        yield _Posed(
+            table=np.full(rows.size, table),
+            channel=moments.channels[rows],
+            columns=moments.columns[rows[:, None], kept],
+            A=A[rows] if whole else A[across, kept[:, :, None], kept[:, None, :]],
+            P=P[rows] if whole else P[across, np.arange(P.shape[1])[:, None], kept[:, None, :]],
+            y2=y2[rows],
+            unit=unit[rows[:, None], kept],
+            lam_factor=np.full(rows.size, lam_factor),
+        )
+
+
+def _unusable(moments: Moments, varying: NDArray[np.bool_]) -> dict[int, str]:
+    """Channels that carry nothing, and why."""
+    numeric = moments.class_count.shape[1] == 1
+    if numeric:
+        several = moments.centred()[2] > 1e-12 * moments.sum_yy
+        lacking = "observed for one value of the target only"
+    else:
+        several = (moments.class_count > 0).sum(axis=1) > 1
+        lacking = "observed for one class only"
+    reasons: dict[int, str] = {}
+    for row, count in enumerate(moments.count):
+        if count <= 0:
+            reasons[row] = "never observed"
+        elif not several[row]:
+            reasons[row] = lacking
+        elif not varying[row].any():
+            reasons[row] = "all features constant"
+    return reasons
+
+
+def _scaled(moments: Moments, unit: Array, options: Options) -> tuple[Array, Array, Array]:
+    """Centred moments in the units the objective is posed in."""
+    A, P, y2 = moments.centred()
+    seen = np.where(moments.count > 0, moments.count, moments.total)
+    weight = moments.total / seen if options.inverse_probability else np.ones_like(seen)
+    A = 0.5 * (A + A.swapaxes(1, 2)) / (unit[:, :, None] * unit[:, None, :])
+    return A * weight[:, None, None], P / unit[:, None, :] * weight[:, None, None], y2 * weight
+
+
+def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits) -> None:
+    """Solve problems of one size, a block at a time, and store the results."""
+    step = max(1, _BLOCK // (posed.A[0].size * lams.size))
+    for first in range(0, posed.y2.size, step):
+        block = posed.take(slice(first, first + step))
+        which, lam = (part.ravel() for part in np.indices((block.y2.size, lams.size)))
+        # Neither the largest eigenvalues nor the start depend on the redundancy weight.
+        unweighted = ChannelProblems.from_moments(block.A, block.P, block.y2)
+        start = default_start(unweighted)
+        weights = lams[lam] * block.lam_factor[which]
+        problems = unweighted.normalised().take(which).weighted(weights)
+        begin = (start[0][which], start[1][which])
+        first_table = np.flatnonzero((block.table[which] == 0) & (lam == 0))
+        solution = _solve_on(options, problems, begin, first_table)
+        _store(fits, block, which, lam, problems, solution, first_table)
+
+
+def _solve_on(
+    options: Options, problems: ChannelProblems, start: tuple[Array, Array], wanted: Indices
+) -> Solution:
+    """Solve on the device asked for; what its kernels do not cover is solved by NumPy."""
+    if options.device is not None:
+        from idfsmec.solver import gpu
+
+        if gpu.covers(options.device, *problems.shape[1:]):
+            return gpu.solve_on_gpu(
+                problems, options.device, options.tol, options.max_iter, start, wanted
+            )
+        warnings.warn(
+            f"device={options.device!r} solves problems of two classes with "
+            f"{gpu.FEWEST_FEATURES} to {gpu.MOST_FEATURES} features per channel on a CUDA GPU; "
+            "others are solved by NumPy.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return solve(problems, tol=options.tol, max_iter=options.max_iter, start=start)
+
+
+def _store(
+    fits: ChannelFits,
+    posed: _Posed,
+    which: Indices,
+    lam: Indices,
+    problems: ChannelProblems,
+    solution: Solution,
+    first_table: Indices,
+) -> None:
+    table, channel, unit = posed.table[which], posed.channel[which], posed.y2[which]
+    residual = problems.P - fit_product(problems, solution.theta, solution.W)
+    coefficients = solution.theta[:, None, :] * solution.W / posed.unit[which][:, None, :]
+    where = (table[:, None], lam[:, None], posed.columns[which])
+    fits.feature_weights[where] = solution.theta
+    fits.gains[where] = unit[:, None] * (residual**2).sum(axis=1) / problems.diagonal
+    # Indices on both sides of the slice: problems first, then features, then classes.
+    fits.coefficients[where[0], where[1], :, where[2]] = coefficients.swapaxes(1, 2)
+    fits.objectives[table, lam, channel] = unit * solution.objective
+    fits.kkt_residuals[table, lam, channel] = solution.kkt_residual
+    fits.n_iter[table, lam, channel] = solution.n_iter
+    if first_table.size:
+        course = unit[first_table] * solution.course(first_table)
+        length = max(len(course), len(fits.history))
+        # Channels that are done keep their value.
+        fits.history = np.pad(fits.history, ((0, length - len(fits.history)), (0, 0)), mode="edge")
+        fits.history[:, channel[first_table]] = course[-1]
+        fits.history[: len(course), channel[first_table]] = course
+
+
+# A loss needs less accuracy than the weights of features: at this tolerance losses are off by 2 %
+# at most. Every fold starts afresh: the solution of all samples would be a faster start, but the
+# problem has many minima, and the one found with the help of the subjects held out makes their
+# loss too small, by up to a quarter.
+_HELD_OUT_TOL = 1e-2
+_SQRT_2PI = np.sqrt(2.0 * np.pi)
+# Squares of deviations outside are no numbers; beyond so many deviations nothing is left.
+_LEAST, _MOST, _FAR_AWAY = 1e-140, 1e140, 100.0
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Squared errors of every channel's regression on what was held out, by split (K).
+
+    Attributes
+    ----------
+    errors : ndarray of shape (K, n_channels, L, c)
+        Summed over the held-out subjects of each class, for every redundancy weight.
+    counts : ndarray of shape (K, n_channels, c)
+        How many these are.
+    shares : ndarray of shape (c,)
+        Of the classes among all subjects that have any channel.
+    """
+
+    errors: Array
+    counts: Array
+    shares: Array
+
+    def losses(self) -> Array:
+        """Mean over all splits, shape (L, n_channels); infinite where a class has no subject."""
+        errors, counts = self.errors.sum(axis=0), self.counts.sum(axis=0)
+        known = np.all(counts > 0, axis=-1)
+        means = errors / np.where(counts > 0, counts, 1.0)[:, None, :]
+        return np.where(known[:, None], (means * self.shares).sum(axis=-1), np.inf).T
+
+
+def held_out_errors(
+    tables: Sequence[Sums],
+    lams: Sequence[float],
+    options: Options,
+    splits: Sequence[Sequence[Split]] | None = None,
+) -> list[HeldOut]:
+    """Solve the training part of every split and give the errors on the part held out.
+
+    Errors are averaged over the samples of each class that have the channel (with groups over
+    subjects), and the classes by their shares among all. A split judges a channel if its training
+    part has it for all classes. The error of a numeric target is the plain squared one.
+
+    Parameters
+    ----------
+    tables : sequence of Sums
+        With the same columns; solved in one batch.
+    lams : sequence of float
+    options : Options
+    splits : sequence of sequences of Split, optional
+        For each table; by default its folds.
+
+    Returns
+    -------
+    list of HeldOut
+        One for each table.
+    """
+    options = replace(options, tol=max(options.tol, _HELD_OUT_TOL))
+    chosen = [sums.splits() for sums in tables] if splits is None else splits
+    training = [
+        sums.moments(split.train)
+        for sums, own in zip(tables, chosen, strict=True)
+        for split in own
+    ]
+    fits = solve_channels(training, lams, options) if training else None
+    results, first = [], 0
+    for sums, own in zip(tables, chosen, strict=True):
+        c, shape = sums.n_classes, (len(own), sums.n_channels)
+        errors, counts = np.zeros((*shape, len(lams), c)), np.zeros((*shape, c))
+        for at, split in enumerate(own):
+            _judge(sums, split, fits, first + at, options, errors[at], counts[at])
+        first += len(own)
+        seen = np.bincount(sums.classes, sums.seen, c)
+        results.append(HeldOut(errors, counts, seen / max(seen.sum(), 1e-300)))
+    return results
+
+
+def _judge(
+    sums: Sums,
+    split: Split,
+    fits: ChannelFits | None,
+    at: int,
+    options: Options,
+    errors: Array,
+    counts: Array,
+) -> None:
+    """Fill in the errors and counts of one split."""
+    if fits is None:
+        return
+    by_class = (sums.classes == np.arange(sums.n_classes)[:, None]).astype(float)
+    train, test = by_class * split.train, by_class * split.test
+    total = test @ sums.total
+    for block in sums.blocks:
+        learned = np.all(block.count @ train.T > 0, axis=1)[:, None]
+        seen = block.count @ test.T * learned
+        own = block.channels
+        errors[own] = seen[:, None, :] * _block_errors(block, test, fits, at, sums.numeric)
+        counts[own] = seen
+        if not options.missing_indicator:
+            missing = (total - block.count @ test.T) * learned
+            share = fits.class_shares[at, own]
+            constant = ((np.eye(share.shape[1]) - share[:, None, :]) ** 2).sum(axis=2)
+            errors[own] += (missing * constant)[:, None, :]
+            counts[own] += missing
+
+
+def _block_errors(block: Block, test: Array, fits: ChannelFits, at: int, numeric: bool) -> Array:
+    """Mean error of the held-out samples of each class, shape (b, L, c)."""
+    count = block.count @ test.T
+    n = np.where(count > 0, count, 1.0)
+    mean = (test @ block.sum_x) / n[..., None]
+    spread = np.einsum("kj,bjde->bkde", test, block.sum_xx, optimize=True) / n[..., None, None]
+    spread = spread - mean[..., :, None] * mean[..., None, :]
+    d = block.columns.shape[1]
+    away = block.shift[:, :d] - fits.centres[at][block.columns]
+    share = fits.class_shares[at, block.channels]
+    results = []
+    for coefficients in fits.coefficients[at]:
+        plain = coefficients[:, block.columns].transpose(1, 0, 2)  # (b, c, d)
+        base = share + (away[:, None, :] * plain).sum(axis=2)
+        inner = plain * block.scale[:, None, :d]
+        if numeric:
+            # What is left of the target, which is the last feature.
+            inner, base = np.pad(-inner, ((0, 0), (0, 0), (0, 1)), constant_values=1.0), -base
+        predicted = base[:, None, :] + mean @ inner.transpose(0, 2, 1)  # (b, true class, class)
+        variance = ((inner[:, None] @ spread) * inner[:, None]).sum(axis=3)
+        if numeric:
+            squares = predicted**2 + np.maximum(variance, 0.0)
+        else:
+            squares = clipped_error(predicted, variance, np.eye(share.shape[1]))
+        results.append(squares.sum(axis=2))
+    return np.stack(results, axis=1)
+
+
+def clipped_error(mean: Array, variance: Array, truth: Array) -> Array:
+    """Give the expected squared error of a normal prediction clipped to [0, 1].
+
+    The clipping keeps one extreme value from outweighing all others.
+
+    Parameters
+    ----------
+    mean, variance : ndarray
+        Of the prediction.
+    truth : ndarray
+        0 or 1.
+
+    Examples
+    --------
+    >>> clipped_error(np.array([0.25, 0.5, 9.0]), np.array([0.0, 1e20, 0.0]), np.array([0, 1, 0]))
+    array([0.0625, 0.5   , 1.    ])
+    """
+    mean = np.clip(mean, -_MOST, _MOST)
+    deviation = np.clip(np.sqrt(np.maximum(variance, 0.0)), _LEAST, _MOST)
+    low, high = (np.clip((edge - mean) / deviation, -_FAR_AWAY, _FAR_AWAY) for edge in (0.0, 1.0))
+    below, under = ndtr(low), ndtr(high)
+    at_low, at_high = (np.exp(-0.5 * edge**2) / _SQRT_2PI for edge in (low, high))
+    off = mean - truth
+    inside = (off**2 + deviation**2) * (under - below)
+    inside += 2.0 * off * deviation * (at_low - at_high)
+    inside += deviation**2 * (low * at_low - high * at_high)
+    # Terms of a wide distribution nearly cancel; what is left lies between 0 and its share.
+    inside = np.clip(inside, 0.0, np.maximum(under - below, 0.0))
+    return inside + truth**2 * below + (1.0 - truth) ** 2 * (1.0 - under)
