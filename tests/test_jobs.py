@@ -10,7 +10,8 @@ from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info
 
 from idfsmec import idfs_path
-from idfsmec._jobs import Processes, available_threads, count_jobs, one_blas_thread
+from idfsmec._jobs import Processes
+from idfsmec._parallel import available_threads, count_jobs, one_blas_thread
 from idfsmec.errors import InputError
 from idfsmec.features import compute_features
 

@@ -25,7 +25,6 @@ from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold
 from sklearn.svm import LinearSVC
 
 from idfsmec import IDFSMEC
-from idfsmec._columns import channel_codes, channel_columns
 from idfsmec.features import extract_table
 from idfsmec.missing import simulate_missing
 from idfsmec.prediction import IDFSMECClassifier
@@ -38,6 +37,7 @@ from idfsmec.solver import (
     table_moments,
 )
 from idfsmec.table import FeatureTable
+from idfsmec.table.columns import channel_codes, channel_columns
 
 RATES = (0.1, 0.3, 0.5, 0.7, 0.9)
 REPETITIONS = 2

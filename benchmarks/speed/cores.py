@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks._record import machine
 from benchmarks._timing import markdown, time_in_turns
 from benchmarks.speed.gpu import LAMS, paper_grid, timed
-from idfsmec._jobs import available_threads
+from idfsmec._parallel import available_threads
 from idfsmec.solver import ChannelFits, TableMoments
 
 #: Tables (training folds) whose problems are solved.

@@ -13,7 +13,8 @@ import numpy as np
 
 from benchmarks._data import channel_table
 from benchmarks._timing import markdown
-from idfsmec._jobs import Processes, available_threads, one_blas_thread
+from idfsmec._jobs import Processes
+from idfsmec._parallel import available_threads, one_blas_thread
 from idfsmec.solver import ChannelFits, Options, TableMoments, fold_moments, solve_channels
 
 LAMS = [1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3]

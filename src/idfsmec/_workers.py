@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import joblib
 from joblib.externals.loky import get_reusable_executor
 
-from idfsmec._locks import take_lock
+from idfsmec._files import take_lock
 from idfsmec._system import deaf_to_ctrl_c, end_with, is_running
 from idfsmec.errors import InputError
 

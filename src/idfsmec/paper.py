@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from idfsmec._files import neutralise, replacing
-from idfsmec._jobs import count_jobs
+from idfsmec._parallel import count_jobs
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.evaluation import Protocol, Results, accuracy, cost, resampling
 from idfsmec.evaluation.protocol import protocol_from

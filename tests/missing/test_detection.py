@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
 from idfsmec.missing import DetectionLimits, detect_missing, estimate_typical_amplitude
-from idfsmec.montage import angles_between, channel_positions
 from idfsmec.recordings import simulate_cohort
+from idfsmec.table.positions import angles_between, channel_positions
 
 SFREQ = 250.0
 N_EPOCHS = 4

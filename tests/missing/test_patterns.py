@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
 from idfsmec.missing import simulate_missing, simulate_missing_mask
-from idfsmec.montage import angles_between, channel_positions
 from idfsmec.table import FeatureTable
+from idfsmec.table.positions import angles_between, channel_positions
 
 PATTERNS = ["random", "recording", "burst", "region", "uneven"]
 TEN_TWENTY = [

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from idfsmec.errors import InputError
-from idfsmec.montage import standard_montage_name
 from idfsmec.recordings import channel_plan, montage_name, prepare_raw
+from idfsmec.table.positions import standard_montage_name
 
 
 def places(raw):

@@ -9,9 +9,9 @@ import pytest
 from scipy.signal import welch
 
 from idfsmec.errors import InputError
-from idfsmec.montage import angles_between, channel_positions
 from idfsmec.recordings import simulate_cohort
 from idfsmec.recordings.simulate import BETWEEN_SUBJECT_SD
+from idfsmec.table.positions import angles_between, channel_positions
 
 TEN_TWENTY = [
     *("Fp1", "Fp2", "F7", "F3", "Fz", "F4", "F8", "T7", "C3", "Cz"),

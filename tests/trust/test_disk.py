@@ -161,7 +161,7 @@ def test_a_closed_folder_is_named_by_every_command_and_stays_as_it_is(
 HOLD = """
 import sys
 from pathlib import Path
-from idfsmec._locks import locked
+from idfsmec._files import locked
 with locked(Path(sys.argv[1]), "busy"):
     print("held", flush=True)
     sys.stdin.read()

@@ -13,7 +13,6 @@ from hypothesis.extra import numpy as st_np
 
 from idfsmec import IDFSMEC
 from idfsmec.errors import InputError
-from idfsmec.montage import plan_channels
 from idfsmec.recordings import (
     read_bids,
     read_manifest,
@@ -22,6 +21,7 @@ from idfsmec.recordings import (
     read_pred_d003,
 )
 from idfsmec.table import FeatureTable
+from idfsmec.table.positions import plan_channels
 from tests.corpus.sound import FIRST_FILE, book_bytes, files_of_format, mat_bytes
 from tests.corpus.tables import csv_bytes, parquet_bytes
 

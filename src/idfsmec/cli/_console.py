@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
 
-from idfsmec._warnings import heard, texts
+from idfsmec.progress import collect_warnings, warning_texts
 
 # Characters that steer a terminal, except line ends and tabs. A channel's name may hold them.
 _CONTROLS = {
@@ -124,11 +124,11 @@ def print_without_memory() -> None:
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
     """Print what is warned about inside the block when it ends, each text once."""
-    with heard() as said:
+    with collect_warnings() as said:
         try:
             yield
         finally:
-            for text in texts(said):
+            for text in warning_texts(said):
                 error_console.print(
                     f"warning: {text}", style="yellow", markup=False, soft_wrap=True
                 )

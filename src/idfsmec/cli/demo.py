@@ -78,7 +78,7 @@ def demo(
         idfsmec demo
         idfsmec demo --quick --out demo --seed 1
     """
-    from idfsmec._jobs import count_jobs
+    from idfsmec._parallel import count_jobs
     from idfsmec.recordings import simulate_cohort
 
     out, n_jobs = Path(out), count_jobs(jobs)
@@ -123,8 +123,8 @@ def _extract(cohort: SimulatedCohort, jobs: int) -> FeatureTable:
 
 
 def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
-    from idfsmec._columns import join_columns
     from idfsmec.selection import IDFSMEC, ranking_frame
+    from idfsmec.table.columns import join_columns
 
     selector = IDFSMEC(table.column_channels, n_features_to_select=20).fit(table.X, table.y)
     best = ranking_frame(selector).head(20)

@@ -164,7 +164,7 @@ def features(
 
     Nothing here is random, so there is no --seed.
     """
-    from idfsmec._jobs import count_jobs
+    from idfsmec._parallel import count_jobs
     from idfsmec.features import (
         DEFAULT_BANDS,
         FeatureSettings,
@@ -214,8 +214,8 @@ def features(
 
 def _sum_up(extraction: Extraction, output: Path, derivative: Path | str | None) -> None:
     """Say what was made and what is beside it; a derivative was looked at before."""
-    from idfsmec._table_reasons import reasons_path
     from idfsmec.features import write_derivative
+    from idfsmec.table.files import reasons_path
 
     say(extraction.summary())
     say(f"written     {output}")

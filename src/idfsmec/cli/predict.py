@@ -105,7 +105,7 @@ def _tables(
     model: Model, sources: Sequence[Path], jobs: int, on_error: str
 ) -> list[tuple[str, FeatureTable]]:
     """Tables as they are, and one of all recordings, each with its name for messages."""
-    from idfsmec._jobs import count_jobs
+    from idfsmec._parallel import count_jobs
     from idfsmec.prediction import extract_subjects
     from idfsmec.table import FeatureTable
 

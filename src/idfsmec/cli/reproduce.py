@@ -94,7 +94,7 @@ def reproduce(
     fig2.csv, fig3.csv, table1.csv, table2.csv with published values beside
     measured ones. Resumes where it stopped.
     """
-    from idfsmec._jobs import count_jobs
+    from idfsmec._parallel import count_jobs
     from idfsmec.paper import find_protocol
     from idfsmec.paper import reproduce as run_reproduction
     from idfsmec.report import write_report

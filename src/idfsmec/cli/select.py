@@ -247,7 +247,7 @@ def _check(output: Path, k: int | None, force: bool) -> None:
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
     """Name the file in what is wrong with its content; a bad option is no fault of the file."""
-    from idfsmec._parameters import InvalidParameterError
+    from idfsmec._validation import InvalidParameterError
 
     try:
         yield
@@ -309,7 +309,7 @@ def _add_frequencies(
     """Say of every feature how often halves selected it, and whether that is often enough."""
     import pandas as pd
 
-    from idfsmec._columns import join_columns
+    from idfsmec.table.columns import join_columns
 
     columns = pd.Index(join_columns(features["channel"], features["feature"]))
     places = pd.Index(names).get_indexer(columns)

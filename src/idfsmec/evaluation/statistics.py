@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from idfsmec.metrics import MeanInterval, check_level, corrected_interval, holm
-from idfsmec.selection.agreement import Stability, selection_stability
+from idfsmec.selection.stability import Stability, selection_stability
 
 __all__ = [
     "ChanceBand",

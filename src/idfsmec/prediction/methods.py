@@ -594,7 +594,7 @@ for _imputer in (
 
 
 def _decide_many_svms(*data: Any, **options: Any) -> Any:
-    from idfsmec.selection.linear_svm import many_svm_decisions
+    from idfsmec.selection.svm import many_svm_decisions
 
     return many_svm_decisions(*data, **options)
 

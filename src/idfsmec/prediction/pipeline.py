@@ -42,9 +42,8 @@ from idfsmec.prediction.harmonizer import SiteHarmonizer
 from idfsmec.prediction.methods import Imputer, Method
 from idfsmec.selection.defaults import CRITERION, N_FEATURES, SVM_COSTS
 from idfsmec.selection.grid import rank_grid
-from idfsmec.selection.linear_svm import Sets, by_class
-from idfsmec.selection.split_scorer import Asked, Split, SplitScorer
-from idfsmec.selection.tuning import Tuned, middle_cost, tune
+from idfsmec.selection.svm import Sets, by_class
+from idfsmec.selection.tuning import Asked, Split, SplitScorer, Tuned, middle_cost, tune
 from idfsmec.solver.scaling import FAR, Scaling
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import observed_channels, split_column

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from idfsmec._entanglement import ENTANGLED, entanglement_of_counts
 from idfsmec.evaluation import (
     RankComparison,
     Results,
@@ -19,6 +18,7 @@ from idfsmec.evaluation import (
     holm,
     site_scores,
 )
+from idfsmec.metrics import CONFOUNDED, site_confounding
 from idfsmec.report.scores import (
     Methods,
     by_pattern,
@@ -556,7 +556,7 @@ def site_warnings(results: Results) -> list[tuple[str, str]]:
         sites = about.get("sites", [])
         labels = sorted({label for site in sites for label in site["labels"]})
         counts = [[site["labels"].get(label, 0) for label in labels] for site in sites]
-        if sites and (share := entanglement_of_counts(counts)) >= ENTANGLED:
+        if sites and (share := site_confounding(counts)) >= CONFOUNDED:
             text = (
                 f"{percent(share)} of the difference between the groups lies between sites, and "
                 "harmonizing removes it together with the effects of sites. Compare with a run "
