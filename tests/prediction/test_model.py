@@ -185,7 +185,7 @@ def test_settings_come_back_from_a_table():
 
 def test_a_model_learns_its_sites_from_controls_and_says_what_became_of_new_ones(tmp_path):
     table = make_hospitals(3, shift=4.0, effect=2.0, n_epochs=6)
-    model = fit_model(table, harmonize=True, harmonize_reference="HC")
+    model = fit_model(table, harmonize="HC")
     again = load_model(save_model(model, tmp_path / "model.skops"))
     assert again.harmonizer.reference == "HC"
     controls = table.take((table.y == "HC").to_numpy())
@@ -206,3 +206,5 @@ def test_a_model_learns_its_sites_from_controls_and_says_what_became_of_new_ones
 def test_one_site_cannot_be_harmonized(cohort_table):
     with pytest.raises(InputError, match=r"at least two.*no column 'site'.*do not harmonize"):
         fit_model(cohort_table, harmonize=True)
+    with pytest.raises(InputError, match="harmonize is 'healthy', and the classes are HC, MDD"):
+        fit_model(make_hospitals(2), harmonize="healthy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -436,9 +437,30 @@ def refuse_one_site(table: FeatureTable) -> pd.Series:
     return table.sites
 
 
-def learn_sites(table: FeatureTable, reference: Any = None) -> SiteHarmonizer:
-    """Learn what the sites of a table do; there must be two at least."""
-    sites = refuse_one_site(table).astype(str).to_numpy(dtype=str)
+def reference_class(harmonize: bool | str, classes: Iterable[Any]) -> Any:
+    """Return the class that a ``harmonize`` names, or None where it is True: all count.
+
+    Examples
+    --------
+    >>> reference_class("0", [0, 1]), reference_class(True, ["HC", "MDD"])
+    (0, None)
+    """
+    if not isinstance(harmonize, str):
+        return None
+    by_name = {str(label): label for label in classes}
+    if harmonize not in by_name:
+        raise InputError(
+            f"harmonize is {harmonize!r}, and the classes are {', '.join(sorted(by_name))}: name "
+            "one of them, or give True to learn sites from all samples",
+            argument="harmonize",
+        )
+    return by_name[harmonize]
+
+
+def learn_sites(table: FeatureTable, harmonize: bool | str = True) -> SiteHarmonizer:
+    """Learn what the sites of a table do, from all samples or from those of the class named."""
+    sites = _names_of(refuse_one_site(table), len(table))
+    reference = reference_class(harmonize, table.y.unique().tolist())
     return SiteHarmonizer(reference=reference).fit(table.X, table.y.to_numpy(), sites=sites)
 
 
@@ -452,9 +474,9 @@ def harmonize_sites(
     return pd.DataFrame(harmonized, index=X.index, columns=X.columns)
 
 
-def harmonize_table(table: FeatureTable, reference: Any = None) -> FeatureTable:
+def harmonize_table(table: FeatureTable, harmonize: bool | str = True) -> FeatureTable:
     """Harmonize a table by all of its samples: for a ranking, not for a test."""
-    return replace(table, X=harmonize_sites(learn_sites(table, reference), table.X, table.sites))
+    return replace(table, X=harmonize_sites(learn_sites(table, harmonize), table.X, table.sites))
 
 
 def harmonize_new(

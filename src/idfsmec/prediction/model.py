@@ -169,8 +169,7 @@ def fit_model(
     table: FeatureTable,
     estimator: Any = None,
     *,
-    harmonize: bool = False,
-    harmonize_reference: Any = None,
+    harmonize: bool | str = False,
 ) -> Model:
     """Fit a classifier to all subjects of a table.
 
@@ -181,12 +180,11 @@ def fit_model(
         With ``predict_proba``, takes a DataFrame with NaN where channels are missing; by default
         :class:`IDFSMECClassifier`. If it is to be kept in a file, it has to be made of
         scikit-learn's and this package's parts.
-    harmonize : bool, default=False
+    harmonize : bool or str, default=False
         Whether sites are brought to one location and scale first, by a :class:`SiteHarmonizer`
-        that the model keeps. :func:`predict_subjects` says how it treated subjects of other sites.
-    harmonize_reference : label, optional
-        Class, such as ``"HC"``, whose samples alone tell location and scale of the sites; see
-        :class:`SiteHarmonizer`.
+        that the model keeps: True learns them from all samples, the name of a class, such as
+        ``"HC"``, from the samples of that class only. :func:`predict_subjects` says how it treated
+        subjects of other sites.
 
     Returns
     -------
@@ -208,9 +206,7 @@ def fit_model(
     table = rows_with_a_channel(table)
     if table.y.nunique() < 2:
         raise InputError(f"all samples have the label {table.y.iloc[0]!r}: there is no choice.")
-    fitted, harmonizer = fit_estimator(
-        estimator, table, harmonize=harmonize, harmonize_reference=harmonize_reference
-    )
+    fitted, harmonizer = fit_estimator(estimator, table, harmonize=harmonize)
     X = harmonize_sites(harmonizer, table.X, table.sites)
     imputer = ChannelImputer().fit(X)
     factors = imputer.factors(X)
@@ -230,11 +226,7 @@ def fit_model(
 
 
 def fit_estimator(
-    estimator: Any,
-    table: FeatureTable,
-    *,
-    harmonize: bool = False,
-    harmonize_reference: Any = None,
+    estimator: Any, table: FeatureTable, *, harmonize: bool | str = False
 ) -> tuple[Any, SiteHarmonizer | None]:
     """Fit a fresh copy; inner folds keep subjects together where the estimator can.
 
@@ -243,13 +235,11 @@ def fit_estimator(
     own folds.
     """
     fresh = IDFSMECClassifier() if estimator is None else clone(estimator)
-    harmonizer = learn_sites(table, harmonize_reference) if harmonize else None
+    harmonizer = learn_sites(table, harmonize) if harmonize else None
     X, extra = harmonize_sites(harmonizer, table.X, table.sites), {}
     if harmonize and "harmonize" in fresh.get_params():
         X = table.X
-        fresh.set_params(harmonize=True)
-        if harmonize_reference is not None:
-            fresh.set_params(harmonize_reference=harmonize_reference)
+        fresh.set_params(harmonize=harmonize)
     if has_fit_parameter(fresh, "groups"):
         extra["groups"] = table.subjects
     if has_fit_parameter(fresh, "sites") and table.sites is not None:
