@@ -409,7 +409,7 @@ def _on_dask(
                 return
             future = _next_completed(completed, client)
             index = under_way.pop(future)
-            _check_future(future, index)
+            _check_future(future, sorted([index, *under_way.values()]))
             yield future.result()
     finally:
         if client.status == "running":
@@ -447,16 +447,17 @@ def _check_workers(client: Any) -> None:
         raise _cannot_load(f"a worker has idfsmec {version}")
 
 
-def _check_future(future: Any, index: int) -> None:
+def _check_future(future: Any, suspects: list[int]) -> None:
     """Refuse a future that a cluster could not even begin, or has lost."""
     error = future.exception() if future.status == "error" else None
     for cause in (error, getattr(error, "__cause__", None)):
         if isinstance(cause, (ImportError, AttributeError)):
             raise _cannot_load(cause) from None
     if future.status in ("cancelled", "lost") or type(error).__name__ == "KilledWorker":
+        numbers = ", ".join(str(index + 1) for index in suspects)
         raise WorkerError(
-            f"task {index + 1}: the Dask cluster lost it ({error or future.status}); give workers "
-            "more memory"
+            f"the Dask cluster lost a task again and again, one of those with the numbers "
+            f"{numbers} ({error or future.status}); give workers more memory"
         )
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from idfsmec._files import _beside, replacing
 from idfsmec.cli import app
 from idfsmec.evaluation.store import Store
 from idfsmec.table import FeatureTable
@@ -160,11 +159,14 @@ def test_a_closed_folder_is_named_by_every_command_and_stays_as_it_is(
 
 HOLD = """
 import sys
-from pathlib import Path
-from idfsmec._files import locked
-with locked(Path(sys.argv[1]), "busy"):
+from idfsmec.features import extract_to_file
+from idfsmec.recordings import Recording
+
+def wait():
     print("held", flush=True)
     sys.stdin.read()
+
+extract_to_file([Recording("s", "HC", wait, "a file")], sys.argv[1])
 """
 
 
@@ -172,7 +174,7 @@ def test_two_runs_for_one_table_the_second_is_refused_and_a_kill_frees_it(small_
     output = tmp_path / "table.parquet"
     command = [*small_study, "-o", str(output)]
     with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path / ".table.parquet.parts" / "lock")],
+        [sys.executable, "-c", HOLD, str(output)],
         env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -198,14 +200,41 @@ def test_a_place_that_cannot_be_written_is_named(small_study, tmp_path):
     assert (tmp_path / "closed").read_text() == "not a folder"
 
 
+# A writer that is killed, or waits, just before its table gets its name.
+HALF_WRITTEN = """
+import os, signal, sys
+import pandas as pd
+from idfsmec.table import FeatureTable
+
+def stop(*names):
+    print("written", flush=True)
+    if sys.argv[2] == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.stdin.read()
+
+os.replace = stop
+FeatureTable(pd.DataFrame({"Cz__a": [1.0]}), ["HC"], ["s"]).write(sys.argv[1])
+"""
+
+
 def test_what_a_killed_writer_left_is_swept_up_and_what_a_living_one_writes_is_not(tmp_path):
-    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
-        gone.wait()
-    dead, living = (_beside(tmp_path / "table.parquet", pid) for pid in (gone.pid, os.getppid()))
-    for path in (dead, living):
-        path.write_text("half a table")
-    _written(tmp_path / "table.parquet")
-    assert sorted(tmp_path.iterdir()) == sorted([living, tmp_path / "table.parquet"])
+    writers = []
+    for state in ("killed", "living"):
+        command = [sys.executable, "-c", HALF_WRITTEN, str(tmp_path / "table.parquet"), state]
+        environment = os.environ | {"PYTHONPATH": str(SOURCE_TREE)}
+        pipe = subprocess.PIPE
+        writers.append(subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe))
+        assert writers[-1].stdout.readline() == b"written\n"
+    killed, living = writers
+    killed.communicate()
+    try:
+        assert len(list(tmp_path.iterdir())) == 2
+        _written(tmp_path / "table.parquet")
+        left = [path for path in tmp_path.iterdir() if path.name != "table.parquet"]
+        assert [f"-{living.pid}-" in path.name for path in left] == [True]
+    finally:
+        living.kill()
+        living.communicate()
 
 
 def test_a_disk_that_lets_nothing_be_deleted_does_not_hide_the_file_that_failed(
@@ -214,10 +243,10 @@ def test_a_disk_that_lets_nothing_be_deleted_does_not_hide_the_file_that_failed(
     def refuse(self, missing_ok=False):
         raise OSError(30, "Read-only file system", str(self))
 
-    def write():
-        with replacing(tmp_path / "table.csv"):
-            raise OSError(30, "Read-only file system", "a name that nobody chose")
+    def fail(*args, **kwargs):
+        raise OSError(30, "Read-only file system", "a name that nobody chose")
 
     monkeypatch.setattr(Path, "unlink", refuse)
+    monkeypatch.setattr("pyarrow.csv.write_csv", fail)
     with pytest.raises(OSError, match=r"Read-only file system: '.*table\.csv'$"):
-        write()
+        _written(tmp_path / "table.csv")

@@ -1,4 +1,4 @@
-"""Signals, worker processes and the memory they share: nothing is left behind."""
+"""Signals and limits: a command ends, says so, and leaves no processes behind."""
 
 import os
 import signal
@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from idfsmec._workers import run_in_processes, shared_folder
 from idfsmec.cli.signals import Stopped, stopping_on_signals
 from idfsmec.evaluation.store import Store
 
@@ -45,10 +44,6 @@ def wait_until(is_so, seconds=60):
 def state(process):
     """The letter that Linux has for what a process does: R runs, S sleeps, Z has ended."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-
-
-def command_of(process):
-    return Path(f"/proc/{process}/cmdline").read_bytes()
 
 
 def alive(process):
@@ -232,82 +227,3 @@ def test_a_command_that_may_open_few_files_works_or_says_so(study, tmp_path, job
         assert ended.returncode == 0, ended.stderr
     elif ended.returncode:
         assert ended.stderr.splitlines()[-1].startswith("error: too many open files")
-
-
-def test_memory_of_a_killed_run_is_swept_and_that_of_a_living_one_is_not(tmp_path, monkeypatch):
-    monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path))
-    program = (
-        "import os, signal\n"
-        "from idfsmec._workers import shared_folder\n"
-        "with shared_folder() as folder:\n"
-        "    (folder / 'values').write_text('of a patient')\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    subprocess.run(
-        [sys.executable, "-c", program],
-        env=ENVIRONMENT | {"JOBLIB_TEMP_FOLDER": str(tmp_path)},
-        check=False,
-    )
-    (left,) = tmp_path.iterdir()
-    assert (left / "values").exists()
-    with shared_folder() as fresh:  # too young: its owner may be about to lock it
-        assert left.exists()
-    os.utime(left, (0, 0))
-    with shared_folder() as folder:
-        os.utime(folder, (0, 0))
-        with shared_folder() as other:
-            assert sorted(tmp_path.iterdir()) == sorted([folder, other])
-        assert oct(folder.stat().st_mode & 0o777) == "0o700"
-    assert not fresh.exists()
-    assert list(tmp_path.iterdir()) == []
-
-
-KILLED = """
-import os, signal
-from pathlib import Path
-from idfsmec._workers import run_in_processes
-outcomes = run_in_processes(divmod, [(number, 3) for number in range(99)], 2)
-next(outcomes)
-print(*Path("/dev/shm").glob(f"*-{os.getpid()}-*"), flush=True)
-os.killpg(0, signal.SIGKILL)
-"""
-
-
-@pytest.mark.long
-def test_what_workers_of_a_killed_run_left_in_memory_is_swept_and_nothing_else():
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED],
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-        start_new_session=True,
-    )
-    left = [path for path in map(Path, done.stdout.split()) if path.exists()]
-    (folder,) = (one for one in left if one.is_dir())  # ours: joblib has none beside it
-    semaphores = [one for one in left if one.name.startswith("sem.loky-")]
-    foreign = semaphores[0].with_name(f"{semaphores[0].name}-of-somebody-else")
-    foreign.write_bytes(bytes(32))
-    try:
-        os.utime(folder, (0, 0))
-        with shared_folder():
-            assert [one for one in left if one.exists()] == []
-            assert foreign.exists()
-    finally:
-        foreign.unlink()
-
-
-def test_workers_go_with_their_work_where_they_are_told_to():
-    gone = set(run_in_processes(os.getpgid, [(0,)] * 2, 2, stay=False))
-    assert len(gone) == 1  # they were there
-    workers = [one for one in children(os.getpid()) if b"popen_loky" in command_of(one)]
-    assert workers == []
-
-
-def test_processes_give_the_results_of_one_and_leave_no_memory(tmp_path, monkeypatch):
-    monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path))
-    tasks = [(number, 3) for number in range(20)]
-    alone = list(run_in_processes(divmod, tasks, 1))
-    assert list(run_in_processes(divmod, tasks, 2, ordered=True)) == alone
-    assert sorted(run_in_processes(divmod, tasks, 2)) == alone
-    assert list(tmp_path.iterdir()) == []

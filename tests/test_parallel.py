@@ -1,0 +1,232 @@
+"""Work in processes and on clusters: the same results, and nothing is lost or left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from threadpoolctl import threadpool_info
+
+from idfsmec.errors import InputError, WorkerError
+from idfsmec.features import compute_features, extract_table
+from idfsmec.recordings import simulate_cohort
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+ON_CLUSTER = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def recordings():
+    return simulate_cohort(4, 3, duration=12, detached=0, random_state=0).recordings
+
+
+@pytest.fixture(scope="module")
+def expected(recordings):
+    return extract_table(recordings).table
+
+
+def with_load(recordings, load, *args):
+    """Have the second recording be loaded in another way."""
+    changed = replace(recordings[1], load=partial(load, recordings[1].load, *args))
+    return [recordings[0], changed, *recordings[2:]]
+
+
+def kill(load, flag=None):
+    """Take the whole process down, each time or only the first time of all."""
+    if flag is None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
+        os.kill(os.getpid(), signal.SIGKILL)
+    except FileExistsError:
+        pass
+    return load()
+
+
+def look_around(load, path):
+    """Write down what a worker is like."""
+    blas = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+    nested = joblib.Parallel(n_jobs=2)(joblib.delayed(os.getpid)() for _ in range(2))
+    facts = {
+        "process": os.getpid(),
+        "blas": blas,
+        "nested": nested,
+        "ctrl_c": signal.getsignal(signal.SIGINT) == signal.SIG_IGN,
+    }
+    Path(path).write_text(json.dumps(facts))
+    return load()
+
+
+@pytest.mark.parametrize("jobs", [0, True, 1.5, "2"])
+def test_what_is_no_number_of_jobs_is_refused(recordings, jobs):
+    with pytest.raises(InputError, match=r"n_jobs=.*: give 1 or more, or -1"):
+        extract_table(recordings, n_jobs=jobs)
+
+
+@pytest.mark.parametrize("jobs", [-1, -50])
+def test_jobs_may_be_counted_from_all_cores(recordings, expected, jobs):
+    assert extract_table(recordings[:1], n_jobs=jobs).table.equals(expected.take([0]))
+
+
+@pytest.mark.parametrize("threads", ["", "0", "many", "3"])
+def test_features_do_not_depend_on_the_number_of_threads(monkeypatch, threads):
+    epochs = np.random.default_rng(0).normal(size=(7, 11, 1000))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    alone = compute_features(epochs, 250.0)[0]
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    assert_array_equal(compute_features(epochs, 250.0)[0], alone)
+
+
+@pytest.mark.slow
+def test_a_worker_has_one_thread_starts_no_workers_and_leaves_ctrl_c_to_its_parent(
+    recordings, expected, tmp_path
+):
+    changed = with_load(recordings, look_around, str(tmp_path / "facts"))
+    assert extract_table(changed, n_jobs=2).table.equals(expected)
+    facts = json.loads((tmp_path / "facts").read_text())
+    assert facts["process"] != os.getpid()
+    assert set(facts["nested"]) == {facts["process"]}
+    assert set(facts["blas"]) == {1}
+    assert facts["ctrl_c"]
+
+
+@pytest.mark.slow
+def test_what_a_killed_worker_leaves_is_done_again(recordings, expected, tmp_path):
+    changed = with_load(recordings, kill, str(tmp_path / "deadly"))
+    assert extract_table(changed, n_jobs=2).table.equals(expected)
+    assert (tmp_path / "deadly").exists()
+
+
+@pytest.mark.slow
+def test_a_task_that_ends_every_worker_is_named(recordings):
+    changed = with_load(recordings, kill)
+    with pytest.raises(WorkerError, match=r"task 2, simulated subject sim002: ended 3 worker"):
+        extract_table(changed, n_jobs=2)
+
+
+def test_another_backend_of_joblib_may_be_chosen(recordings, expected):
+    with joblib.parallel_config("threading"):
+        assert extract_table(recordings, n_jobs=2).table.equals(expected)
+
+
+WAITING = """
+import os, sys, time
+from functools import partial
+from pathlib import Path
+import numpy as np
+from idfsmec.features import extract_table
+from idfsmec.recordings import Recording
+
+def wait(values, folder):
+    Path(folder, str(os.getpid())).touch()
+    time.sleep(600)
+
+folder = sys.argv[1]
+values = np.ones(10**6)
+recordings = [Recording(f"s{n}", "HC", partial(wait, values, folder), f"file {n}") for n in "12"]
+extract_table(recordings, n_jobs=2)
+"""
+
+
+def is_alive(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(is_so, seconds=90):
+    """Wait for what must come; how soon is not asked."""
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def values_in(folder):
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["parent", "everything", "ctrl-c"])
+def test_nothing_of_a_killed_run_stays(recordings, tmp_path, end):
+    marks, shared = tmp_path / "workers", tmp_path / "shared"
+    marks.mkdir()
+    shared.mkdir()
+    environment = ENVIRONMENT | {"JOBLIB_TEMP_FOLDER": str(shared)}
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITING, str(marks)],
+        env=environment,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
+    ) as run:
+        wait_until(lambda: len(list(marks.iterdir())) == 2 or run.poll() is not None)
+        assert values_in(shared)
+        [folder] = shared.iterdir()
+        assert oct(folder.stat().st_mode & 0o777) == "0o700"
+        if end == "everything":
+            os.killpg(run.pid, signal.SIGKILL)
+        else:
+            run.send_signal(signal.SIGKILL if end == "parent" else signal.SIGINT)
+        run.wait(60)
+    wait_until(lambda: not any(is_alive(int(mark.name)) for mark in marks.iterdir()))
+    if end == "everything":  # the next run removes what nobody could
+        assert values_in(shared)
+        again = """
+from idfsmec.features import extract_table
+from idfsmec.recordings import simulate_cohort
+extract_table(simulate_cohort(2, 3, duration=12, detached=0).recordings, n_jobs=2)
+"""
+        subprocess.run([sys.executable, "-c", again], env=environment, check=True)
+        assert list(shared.iterdir()) == []
+    wait_until(lambda: not values_in(shared))
+
+
+@pytest.mark.slow
+@ON_CLUSTER
+def test_a_cluster_given_to_joblib_is_used_as_if_it_were_given_to_us(
+    recordings, expected, tmp_path, cluster
+):
+    distributed = pytest.importorskip("distributed")
+    changed = with_load(recordings, look_around, str(tmp_path / "facts"))
+    with distributed.Client(cluster) as client, joblib.parallel_config("dask"):
+        assert extract_table(changed).table.equals(expected)
+        workers = client.run(os.getpid).values()
+    facts = json.loads((tmp_path / "facts").read_text())
+    assert facts["process"] in workers
+    assert set(facts["nested"]) == {facts["process"]}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # nannies that start workers again live in this process
+def test_a_task_that_ends_every_worker_of_a_cluster_is_named(recordings, cluster):
+    changed = with_load(recordings, kill)
+    with pytest.raises(WorkerError, match=r"lost a task .*numbers (1, )?2\b.*more memory"):
+        extract_table(changed, dask=cluster.scheduler_address)
+
+
+def test_an_address_where_no_scheduler_answers_is_refused_in_one_line(recordings, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+
+    def refuse(*args, **kwargs):
+        raise OSError("Timed out trying to connect")
+
+    monkeypatch.setattr(distributed, "Client", type("Client", (), {"__init__": refuse}))
+    with pytest.raises(InputError, match="no Dask scheduler answers at 'tcp://nowhere:1'"):
+        extract_table(recordings, dask="tcp://nowhere:1")
+
+
+def test_without_dask_the_message_says_what_to_install(recordings, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r'needs the package "distributed".*idfsmec\[dask\]'):
+        extract_table(recordings, dask="tcp://nowhere:1")
