@@ -73,3 +73,13 @@ def test_the_warning_names_channels_and_subjects():
     assert describe_association(frame) == ["22A: 20 of 25 HC, 1 of 29 MDD"]
     assert "22A: 20 of 25 HC, 1 of 29 MDD" in association_warning(frame)
     assert association_warning(frame[frame["channel"] == "Cz"]) is None
+
+
+def test_large_tables_of_several_classes_are_drawn_with_a_fixed_seed():
+    y = np.repeat(["a", "b", "c"], [200, 210, 220])
+    rng = np.random.default_rng(0)
+    observed = np.column_stack([rng.random(630) < 0.5, (y == "a") | (rng.random(630) < 0.1)])
+    frame = missingness_by_class(observed, y, None, ["even", "skewed"])
+    assert frame["p"][0] > 0.05
+    assert frame["p"][1] == pytest.approx(1 / 6001)
+    assert frame.equals(missingness_by_class(observed, y, None, ["even", "skewed"]))

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,22 @@ def test_more_cells_than_the_file_has_room_for_are_refused(write):
     path.write_bytes(content.replace(dimensions, np.array([1, 2**30], "<i4").tobytes()))
     with pytest.raises(InputError, match="more cells than it has room for"):
         load()  # scipy alone would take 8 GiB
+
+
+@pytest.mark.parametrize(
+    ("inside", "reason"),
+    [
+        (b"no stream", "compressed variable is damaged"),
+        (zlib.compress(np.array([9, 8], "<u4").tobytes() + bytes(8)), "variable is of kind 9"),
+        (zlib.compress(np.array([14, 99], "<u4").tobytes() + bytes(8)), "variable is cut short"),
+    ],
+)
+def test_a_compressed_variable_that_is_none_is_refused(write, inside, reason):
+    path, load = write({"a": SIGNALS})
+    tag = np.array([15, len(inside)], "<u4").tobytes()
+    path.write_bytes(path.read_bytes()[:128] + tag + inside)
+    with pytest.raises(InputError, match=reason):
+        load()
 
 
 FLAGS = np.array([6, 8], "<u4").tobytes()
