@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from idfsmec import FeatureTable
-from idfsmec.audit import add_audit, audit
+from idfsmec.audit import add_audit, audit, audits_of
 from idfsmec.audit.leakage import eeg_decisions, sample_scores
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, Results, accuracy
@@ -106,14 +106,14 @@ def test_workers_and_resumption_do_not_change_anything(tmp_path):
     seen = []
     for jobs in (2, 1):
         results = add_audit(table, tmp_path, n_splits=4, n_jobs=jobs, progress=seen.append)
-        assert results.audits["table"].as_dict() == here.as_dict()
+        assert audits_of(results)["table"].as_dict() == here.as_dict()
     assert len([event for event in seen if event.item]) == 7  # none in the second round
 
 
 def test_an_audit_is_exported_and_read_back(tmp_path):
     add_audit({"mine": audited(20)}, tmp_path, n_splits=4, n_jobs=1)
     kept = json.loads((tmp_path / "audit.json").read_text("utf-8"))
-    assert kept["mine"]["level"] == Results.read(tmp_path).audits["mine"].level
+    assert kept["mine"]["level"] == audits_of(Results.read(tmp_path))["mine"].level
 
 
 def with_sites(table, n_sites=3):
@@ -139,7 +139,7 @@ def test_an_audit_follows_the_folds_of_the_run(tmp_path):
     table = with_sites(audited(12))
     protocol = {"folds": "site", "rates": [0.0], "ks": [2]}
     accuracy({"mine": table}, tmp_path, methods=["ANOVA F"], protocol=protocol, n_jobs=1)
-    assert add_audit({"mine": table}, tmp_path, n_jobs=1).audits["mine"].folds == "site"
+    assert audits_of(add_audit({"mine": table}, tmp_path, n_jobs=1))["mine"].folds == "site"
 
 
 @pytest.mark.parametrize(

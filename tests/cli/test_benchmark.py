@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from idfsmec.audit import audits_of
 from idfsmec.cli import app
 from idfsmec.evaluation import Results
 from idfsmec.evaluation.store import Store
@@ -53,7 +54,7 @@ def test_benchmark_audits_its_tables_unless_told_not_to(table, tmp_path):
     result = runner.invoke(app, [*asked, *SMALL, "--audit"])
     assert result.exit_code == 0, result.output + result.stderr
     assert "cannot be told" in result.output  # this table does not say how it was recorded
-    assert Results.read(out).audits["clinic"].why == "undescribed"
+    assert audits_of(Results.read(out))["clinic"].why == "undescribed"
     assert (out / "reporting.md").exists()
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from idfsmec import FeatureTable
-from idfsmec.audit import audit, recording_variables
+from idfsmec.audit import audit, audits_of, recording_variables
 from idfsmec.cli import app
 from idfsmec.evaluation import (
     Protocol,
@@ -97,6 +97,7 @@ __all__ = [
     "StabilitySelector",
     "accuracy",
     "audit",
+    "audits_of",
     "chance_bands",
     "channel_frame",
     "combine_observed",

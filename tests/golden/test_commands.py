@@ -412,7 +412,7 @@ def demo(folder):
         "figures": sorted(path.name for path in (out / "figures").glob("*.svg")),
         "shape": whole.X.shape,
         "missing": int((~whole.observed.to_numpy()).sum()),
-        "verdict": [one.level for one in results.audits.values()],
+        "verdict": [one.level for one in api.audits_of(results).values()],
         "scores": scores_of(results, ["ANOVA F"]),
         "features": first_features(results, ["ANOVA F"]),
     }

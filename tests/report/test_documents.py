@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from idfsmec.audit import add_audit
+from idfsmec.audit import add_audit, audits_of
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.features import write_derivative
@@ -28,7 +28,7 @@ def written(tmp_path_factory):
 def test_the_audit_is_there(written):
     results, out = written
     found = json.loads((out / "desc-idfsmec_audit.json").read_text("utf-8"))
-    assert found["level"] == results.audits["mine"].as_dict()["level"]
+    assert found["level"] == audits_of(results)["mine"].as_dict()["level"]
 
 
 def test_the_ranking_is_there_with_every_column_described(written):

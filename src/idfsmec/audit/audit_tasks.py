@@ -29,11 +29,11 @@ from idfsmec.audit.leakage import (
     two_names,
 )
 from idfsmec.audit.variables import Variables, encode_variables
-from idfsmec.audit.verdict import Audit, find_suspects, put_together
+from idfsmec.audit.verdict import Audit, audits_of, find_suspects, put_together
 from idfsmec.errors import InputError
 from idfsmec.evaluation.folds import make_folds, most_splits
 from idfsmec.evaluation.protocol import Folds, Protocol
-from idfsmec.evaluation.results import AUDIT_EXPERIMENT, Results
+from idfsmec.evaluation.results import AUDIT_EXPERIMENT, Results, write_json
 from idfsmec.evaluation.run import do_tasks, opened
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.evaluation.tables import Tables, name_tables, table_arrays
@@ -162,20 +162,24 @@ def add_audit(
     Returns
     -------
     Results
-        ``audits`` has an :class:`Audit` per table.
+        :func:`audits_of` makes an :class:`Audit` of each table of them.
     """
     named, n_processes = name_tables(tables), count_jobs(n_jobs)
     with opened(out, AUDIT_EXPERIMENT, named, overwrite) as store:
         run = (store.get_meta("protocols") or {}).get("accuracy", {})
         n_splits = n_splits or int(run.get("n_splits", N_SPLITS))
         folds = folds or ("site" if run.get("folds") == "site" else "subject")
-        tasks, arrays = [], {}
+        tasks: list[AuditTask] = []
+        arrays = {}
         for name, table in named.items():
             planned = _plan(name, table, also, method, n_splits, folds, seed, None)
             tasks, arrays[name] = tasks + planned[0], planned[1]
         store.set_plan(AUDIT_EXPERIMENT, tasks, keep=True)
         do_tasks(store, AUDIT_EXPERIMENT, tasks, arrays, n_processes, None, progress)
-    return Results.read(out)
+    results = Results.read(out)
+    audits = {name: audit.as_dict() for name, audit in audits_of(results).items()}
+    write_json(results.folder / "audit.json", audits)
+    return results
 
 
 def _plan(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from idfsmec.audit.confounding import among_alike
 from idfsmec.audit.variables import kind_of, say_variable
 from idfsmec.metrics import auc_difference, auc_interval, score_decisions
+
+if TYPE_CHECKING:
+    from idfsmec.evaluation import Results
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -126,6 +129,11 @@ def find_suspects(recording: Mapping[str, Any]) -> list[str]:
     if not suspects and together and together["p_holm"] < ALPHA:
         suspects = [row["variable"] for row in alone]
     return suspects
+
+
+def audits_of(results: Results) -> dict[str, Audit]:
+    """Return the audits of a folder of results, by the names of their tables."""
+    return {name: put_together(parts) for name, parts in results.audit_parts.items()}
 
 
 def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:

@@ -31,8 +31,10 @@ def summarize(results: Results) -> None:
 
 def _print_verdicts(results: Results) -> None:
     """Say of each table's audit what matters, the rest is in the report."""
+    from idfsmec.audit import audits_of
+
     colours = {"red": "bold red", "amber": "yellow", "green": "green", "grey": ""}
-    for name, audit in results.audits.items():
+    for name, audit in audits_of(results).items():
         verdict = audit.summary().splitlines()[0]
         console.print(
             f"{name}: {verdict}", style=colours[audit.level], markup=False, soft_wrap=True

@@ -84,7 +84,7 @@ def audit(
     folds. OUT gets audit.html, audit.json and reporting.md, a sheet for a paper.
     Given again, the command computes only what is missing.
     """
-    from idfsmec.audit import add_audit
+    from idfsmec.audit import add_audit, audits_of
     from idfsmec.report import write_audit_page, write_reporting_checklist
     from idfsmec.table import FeatureTable
 
@@ -107,7 +107,7 @@ def audit(
             )
         except InputError as error:
             raise InputError(f"{path}: {error}", argument=error.argument) from None
-    found = results.audits[name]
+    found = audits_of(results)[name]
     page = write_audit_page(found, out / "audit.html", name=name, overwrite=True)
     sheet = write_reporting_checklist(out / "reporting.md", results, {name: read}, overwrite=True)
     if derivative is not None:

@@ -140,6 +140,7 @@ def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
 def _compare(
     table: FeatureTable, out: Path, size: Size, jobs: int, seed: int, force: bool
 ) -> None:
+    from idfsmec.audit import audits_of
     from idfsmec.evaluation import accuracy
 
     say(
@@ -166,7 +167,8 @@ def _compare(
     if len(results.failures):
         raise RuntimeError(results.failures.iloc[0]["traceback"].strip().splitlines()[-1])
     add_resampling(out, {"cohort": table}, size.n_resamples, seed, jobs, quiet=False)
-    audited = audit_tables(out, {"cohort": table}, seed, jobs, quiet=False).audits["cohort"]
+    results = audit_tables(out, {"cohort": table}, seed, jobs, quiet=False)
+    audited = audits_of(results)["cohort"]
     verdict = audited.summary().splitlines()[0]
     say(f"   Is it the illness or the amplifier? {verdict}", prose=True)
 

@@ -155,13 +155,6 @@ class Results:
             data_set=store.get_meta("data_set"),
         )
 
-    @property
-    def audits(self) -> dict[str, Any]:
-        """Table name to its audit, where one was made."""
-        from idfsmec.audit.verdict import put_together
-
-        return {name: put_together(parts) for name, parts in self.audit_parts.items()}
-
     def chosen(self, experiment: str = "accuracy") -> pd.DataFrame:
         """Return the rows that tuning picked: one per task under nested tuning."""
         rows = self.scores[(self.scores["experiment"] == experiment) & self.scores["chosen"]]
@@ -423,12 +416,14 @@ def write_files(results: Results) -> None:
         "environment": results.environment,
         "convergence": results.convergence,
         "resampling": results.resampling,
-        "audit": {name: one.as_dict() for name, one in results.audits.items()},
     }.items():
-        _write_json(folder / f"{name}.json", value)
+        write_json(folder / f"{name}.json", value)
+    if not (folder / "audit.json").exists():  # an audit replaces it
+        write_json(folder / "audit.json", {})
 
 
-def _write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any) -> None:
+    """Write what JSON can hold, for readers."""
     text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
     _replace(path, lambda beside: beside.write_text(text + "\n", "utf-8"))
 

@@ -439,8 +439,7 @@ class MethodPipeline:
         selector = self._selector(fold, **self.method.inner)
         alike = self.method.takes_missing and selector.get_params().get("standardize", False)
         if not alike or fold.harmonize or self.method.depends_on_k:
-            ranks = [self.rank(part, **self.method.inner) for part in fold.inner]
-            return np.stack(ranks)
+            return np.stack([self.rank(part, **self.method.inner) for part in fold.inner])
         ranks = rank_grid(
             selector,
             fold.prepare().selecting,

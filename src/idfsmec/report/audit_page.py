@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from idfsmec._files import replacing
-from idfsmec.audit import Audit
+from idfsmec.audit import Audit, audits_of
 from idfsmec.audit.variables import say_variable
 from idfsmec.audit.verdict import (
     ALPHA,
@@ -46,7 +46,7 @@ _NOT_NEEDED = "Not needed: no acquisition fact is associated with the label."
 
 def summarise_audit(results: Results, table: str) -> dict[str, Any] | None:
     """Describe a table's audit, with the benchmark's own score; None where there was none."""
-    audit = results.audits.get(table)
+    audit = audits_of(results).get(table)
     return None if audit is None else describe_audit(audit) | {"run": _run(results, table)}
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from idfsmec._files import neutralise, replacing
+from idfsmec.audit import audits_of
 from idfsmec.audit.verdict import TITLES, say_audit
 from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.evaluation import Results
@@ -134,7 +135,7 @@ def _participants(results: Results) -> list[str]:
     lines = []
     for name, about in results.tables.items():
         labels = ", ".join(f"{label} {n}" for label, n in about.get("labels", {}).items())
-        audit = results.audits.get(name)
+        audit = audits_of(results).get(name)
         by_class = ""
         if audit is not None and audit.n_people:
             counts = zip(audit.n_people, audit.classes, strict=True)
@@ -200,7 +201,7 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
 
 def _audits(results: Results) -> list[str]:
     lines = []
-    for name, audit in results.audits.items():
+    for name, audit in audits_of(results).items():
         lines.append(f"**{name}**, audit: {TITLES[audit.level]}. *({R}: leakage, {C})*")
         lines += [f"**{name}**: {line}" for line in say_audit(audit)[1:]]
     return lines
@@ -240,8 +241,8 @@ def add_to_derivative(folder: str | PathLike[str], results: Results, table: str)
     root = Path(folder)
     if not (root / DESCRIPTION).is_file():
         raise InputError(f"{root}: has no {DESCRIPTION}; write the table there first.")
-    if table in results.audits:
-        write_json(root / "desc-idfsmec_audit.json", results.audits[table].as_dict())
+    if audit := audits_of(results).get(table):
+        write_json(root / "desc-idfsmec_audit.json", audit.as_dict())
     if len(results.ranking):
         ranking = results.ranking[results.ranking["table"] == table].drop(columns="table")
         if len(ranking):
