@@ -121,5 +121,5 @@ package: $(VENV)/.installed-peers
 	$(BIN)/python .ci/package.py
 
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist docs/_build docs/auto_examples docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis idfsmec-demo
+	rm -rf $(VENV) $(LOWEST) build dist docs/_build docs/auto_examples docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis idfsmec-demo
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

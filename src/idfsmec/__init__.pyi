@@ -1,4 +1,7 @@
 from . import (
+    audit as audit,
+)
+from . import (
     cli as cli,
 )
 from . import (
@@ -18,9 +21,6 @@ from . import (
 )
 from . import (
     missing as missing,
-)
-from . import (
-    montage as montage,
 )
 from . import (
     paper as paper,

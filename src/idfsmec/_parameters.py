@@ -1,3 +1,0 @@
-"""Moved to idfsmec._validation; here until all imports are."""
-
-from idfsmec._validation import *  # noqa: F403

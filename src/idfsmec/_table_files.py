@@ -1,3 +1,0 @@
-"""Moved to idfsmec.table.files; here until all imports are."""
-
-from idfsmec.table.files import *  # noqa: F403
