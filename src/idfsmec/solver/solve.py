@@ -58,8 +58,8 @@ LONG = 400
 EASED_TO, EASED_BY, _BACK_BY = 0.3, 0.97, 2.0
 EASED_TO_FOR_W = 0.6
 # Entries of A in problems solved side by side: enough to hide the interpreter, few enough for the
-# cache.
-_BLOCK = 2048 * 18**2
+# cache; on a device as many as its memory takes.
+_BLOCK, _BLOCK_ON_DEVICE = 2048 * 18**2, 65_536 * 18**2
 
 
 @dataclass(frozen=True)
@@ -484,7 +484,8 @@ def _scaled(moments: Moments, unit: Array, options: Options) -> tuple[Array, Arr
 
 def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits) -> None:
     """Solve problems of one size, a block at a time, and store the results."""
-    step = max(1, _BLOCK // (posed.A[0].size * lams.size))
+    size = _BLOCK if options.device is None else _BLOCK_ON_DEVICE
+    step = max(1, size // (posed.A[0].size * lams.size))
     for first in range(0, posed.y2.size, step):
         block = posed.take(slice(first, first + step))
         which, lam = (part.ravel() for part in np.indices((block.y2.size, lams.size)))

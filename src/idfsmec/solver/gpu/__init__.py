@@ -119,7 +119,14 @@ def solve_on_gpu(
     slot[torch.as_tensor(wanted, device=device)] = torch.arange(wanted.size, **places)
     course[0, : wanted.size] = scalars[wanted, 0]
     n_iter, active = torch.zeros((b,), **places), torch.arange(b, **places)
-    size, length = _power_of_two(d), _power_of_two(3 * d + 5)
+    size = _power_of_two(d)
+    centred = torch.as_tensor(newton.centred(problems), device=device)
+    # Numbers of features with weight, unknowns, and whether the whole system is solved.
+    forms = (
+        (0, min(14, d - 2), 32, False),
+        (14, d - 2, 64, False),
+        (d - 2, d, _power_of_two(3 * d + 5), True),
+    )
     for done in range(0, n_most, CHECK_EVERY):
         n_steps = min(CHECK_EVERY, n_most - done)
         kept = (slot, course, course.shape[1], d)
@@ -130,14 +137,18 @@ def solve_on_gpu(
             num_warps=1,
         )
         settled = active[scalars[active, 4] > 0]
-        if settled.shape[0]:
-            newton_kernels.polish[(settled.shape[0],)](
-                *(settled, A, R, P, numbers, theta, W, scalars, *kept),
-                *(done + n_steps, int(done + n_steps >= LONG)),
-                D=size,
-                N=length,
-                num_warps=_WARPS[length],
-            )
+        n_positive = torch.where(centred[settled], (theta[settled] > 0).sum(1), d)
+        for least, most, length, whole in forms:
+            some = settled[(n_positive > least) & (n_positive <= most)]
+            if some.shape[0]:
+                newton_kernels.polish[(some.shape[0],)](
+                    *(some, A, R, P, numbers, theta, W, scalars, *kept),
+                    *(done + n_steps, int(done + n_steps >= LONG)),
+                    D=size,
+                    N=length,
+                    WHOLE=whole,
+                    num_warps=_WARPS[length],
+                )
         n_iter[active] = done + n_steps
         active = active[scalars[active, 3] > tol]
         if active.shape[0] == 0:

@@ -1,4 +1,10 @@
-"""Newton's method on a GPU: the system of :mod:`idfsmec.solver.newton`, solved on the chip."""
+"""Newton's method on a GPU, in two forms.
+
+Problems with features left over take steps on the features with weight and on the difference of
+the two rows of W, as :class:`idfsmec.solver.newton.Support` explains; their sum is left to the
+features without weight. Problems with weight on nearly all features take the steps of the whole
+system. The two forms are those of NumPy: ends in other local minima would follow from one form.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +14,30 @@ from idfsmec.solver.gpu.kernels import (
     kernel,
     load_rows,
     load_square,
+    norm,
     polar,
+    residual_of,
     simplex,
     store_rows,
+    times,
     tl,
 )
+
+
+@jit
+def _short_conditions(A, R, p, theta, v):
+    """The same for one row ``v`` in place of two, and on the support; with all on the way."""
+    x = theta * v
+    misfit = times(A, x) - p
+    R_theta = times(R, theta)
+    by_theta = 2.0 * (v * misfit + R_theta)
+    by_v = 2.0 * theta * misfit
+    multiplier = tl.sum(by_v * v, axis=0)
+    tangent = by_v - multiplier * v
+    redundancy = tl.sum(theta * R_theta, axis=0)
+    value = 1.0 + tl.sum(x * (misfit - p), axis=0) + redundancy
+    residual = residual_of(theta, by_theta, tangent * tangent, redundancy, theta > 0.0)
+    return misfit, by_theta, tangent, multiplier, value, residual
 
 
 @jit
@@ -39,11 +64,175 @@ def solve_system(system, row, n_unknowns, N: tl.constexpr):
 
 
 @jit
+def _system(A_at, R_at, d, s, own, row, th, entry, e, length, multiplier, damping):
+    """Newton's matrix for the unknowns of :func:`_newton_step`."""
+    in_theta, inside, upto_length = row < s, row < 2 * s, row <= 2 * s
+    g = tl.where(in_theta, entry, th)
+    both = inside[:, None] & inside[None, :]
+    at = own[:, None] * d + own[None, :]
+    system = tl.load(A_at + at, mask=both, other=0.0) * (2.0 * g[:, None] * g[None, :])
+    system += 2.0 * tl.load(R_at + at, mask=in_theta[:, None] & in_theta[None, :], other=0.0)
+    mixed = both & (in_theta[:, None] != in_theta[None, :]) & (own[:, None] == own[None, :])
+    system += tl.where(mixed, 2.0 * e[:, None], 0.0)
+    diagonal = tl.where(upto_length, damping - tl.where(in_theta, 0.0, multiplier), 0.0)
+    system += tl.where(row[:, None] == row[None, :], diagonal[:, None], 0.0)
+    # The constraints: theta sums to one, v has length one.
+    sums, norms = row == 2 * s + 1, row == 2 * s + 2
+    along = tl.where(upto_length & ~in_theta, 2.0 * tl.where(inside, entry, length), 0.0)
+    system += tl.where(sums[:, None] & in_theta[None, :], 1.0, 0.0)
+    system += tl.where(sums[None, :] & in_theta[:, None], 1.0, 0.0)
+    system += tl.where(norms[:, None], along[None, :], 0.0)
+    return system + tl.where(norms[None, :], along[:, None], 0.0)
+
+
+@jit
+def _newton_step(
+    A_at,
+    R_at,
+    d,
+    s,
+    own,
+    theta,
+    v,
+    aside,
+    misfit,
+    by_theta,
+    tangent,
+    multiplier,
+    damping,
+    D: tl.constexpr,
+    N: tl.constexpr,
+):
+    """Newton's step for ``s`` features, before it is made feasible.
+
+    Unknown are their weights, their entries of ``v``, the length of its part elsewhere (along
+    ``aside``), and the multipliers of two constraints; ``own`` says which feature a row is of.
+    """
+    feature, row = tl.arange(0, D), tl.arange(0, N)
+    in_theta, last = row < s, row == 2 * s
+    in_v = ~in_theta & (row < 2 * s)
+    th, entry, e = pick(theta, feature, own), pick(v, feature, own), pick(misfit, feature, own)
+    length = tl.sum(v * aside, axis=0)
+    system = _system(A_at, R_at, d, s, own, row, th, entry, e, length, multiplier, damping)
+    # Features that lost their weight stay without; rows beyond the system say x = 0.
+    fixed = (in_theta & (th <= 0.0)) | (row > 2 * s + 2)
+    system = tl.where(fixed[:, None] | fixed[None, :], 0.0, system)
+    system += tl.where((row[:, None] == row[None, :]) & fixed[:, None], 1.0, 0.0)
+    right = tl.where(in_theta & ~fixed, -pick(by_theta, feature, own), 0.0)
+    right -= tl.where(in_v, pick(tangent, feature, own), 0.0)
+    right += tl.where(last, multiplier * length, 0.0)
+    system = tl.where(row[None, :] == N - 1, right[:, None], system)
+    step = solve_system(system, row, 2 * s + 3, N)
+    theta = theta + pick(tl.where(in_theta, step, 0.0), tl.where(in_theta, own, -1), feature)
+    v = v + pick(tl.where(in_v, step, 0.0), tl.where(in_v, own, -1), feature)
+    return theta, v + tl.sum(tl.where(last, step, 0.0), axis=0) * aside
+
+
+@jit
+def _without_weight(has, valid, v, u, numbers, D: tl.constexpr):
+    """Directions of both rows among the features without weight, orthonormal."""
+    tiny, small = tl.load(numbers + 1), tl.load(numbers + 14)
+    feature = tl.arange(0, D)
+    aside, u = tl.where(has, 0.0, v), tl.where(has, 0.0, u)
+    aside = tl.where(norm(aside, tiny) > small * small, aside / norm(aside, tiny), 0.0)
+    # Where the sum has no direction of its own, it gets one that the difference has least of.
+    taken = tl.where(valid & ~has, tl.abs(aside), 2.0)
+    other = tl.where(feature == tl.argmin(taken, axis=0), 1.0, 0.0).to(tl.float64)
+    alone = u - tl.sum(u * aside, axis=0) * aside
+    u = tl.where(norm(alone, tiny) > small, alone, other)
+    u = u - tl.sum(u * aside, axis=0) * aside
+    u = u - tl.sum(u * aside, axis=0) * aside
+    return aside, u / norm(u, tiny)
+
+
+@jit
+def _owners(has, s, D: tl.constexpr, N: tl.constexpr):
+    """The feature that a row of Newton's system belongs to, -1 for the last rows."""
+    feature, row = tl.arange(0, D), tl.arange(0, N)
+    rank = tl.cumsum(has.to(tl.int32), axis=0) - 1
+    wanted = tl.where(row < s, row, row - s)
+    hit = (wanted[:, None] == rank[None, :]) & has[None, :] & (row[:, None] < 2 * s)
+    return tl.sum(tl.where(hit, feature[None, :] + 1, 0), axis=1) - 1
+
+
+@jit
 def next_damping(better, damping, numbers):
     """Less of it after a step that helped, more after one that did not."""
     least, first, eased_by = tl.load(numbers + 7), tl.load(numbers + 8), tl.load(numbers + 12)
     eased, raised = tl.maximum(eased_by * damping, least), tl.maximum(30.0 * damping, first)
     return tl.where(better, eased, raised)
+
+
+@jit
+def polish_support(
+    A_at,
+    R_at,
+    A,
+    R,
+    p0,
+    p1,
+    d,
+    valid,
+    theta,
+    w0,
+    w1,
+    value,
+    patient,
+    numbers,
+    D: tl.constexpr,
+    N: tl.constexpr,
+):
+    """Newton steps on the support and the rows' difference ``v``, as long as they help.
+
+    The rows' sum ``u`` is left to the features without weight, where it costs nothing.
+    """
+    tol, tiny, half = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
+    most = tl.load(numbers + tl.where(patient, 10, 9))
+    rounding, enough = tl.load(numbers + 11), tl.load(numbers + 13)
+    n_steps = tl.where(patient, 40, 8)
+    v, u, p = half * (w0 - w1), half * (w0 + w1), half * (p0 - p1)
+    has = theta > 0.0
+    s = tl.sum(has.to(tl.int32), axis=0)
+    own = _owners(has, s, D, N)
+    aside, u = _without_weight(has, valid, v, u, numbers, D)
+    misfit, by_theta, tangent, multiplier, _, residual = _short_conditions(A, R, p, theta, v)
+    damping, step = tl.load(numbers + 7), 0
+    trying = step < n_steps
+    while trying:
+        moved, z = _newton_step(
+            A_at,
+            R_at,
+            d,
+            s,
+            own,
+            theta,
+            v,
+            aside,
+            misfit,
+            by_theta,
+            tangent,
+            multiplier,
+            damping,
+            D,
+            N,
+        )
+        new = simplex(tl.where(theta > 0.0, moved, -1.0), valid)
+        z = z / norm(z, tiny)
+        new_misfit, new_by, new_tangent, new_multiplier, new_value, new_residual = (
+            _short_conditions(A, R, p, new, z)
+        )
+        change, slack = new_value - value, rounding * tl.maximum(value, 1.0)
+        better = (change < -slack) | ((change <= slack) & (new_residual < residual))
+        theta, v = tl.where(better, new, theta), tl.where(better, z, v)
+        misfit, by_theta = tl.where(better, new_misfit, misfit), tl.where(better, new_by, by_theta)
+        tangent = tl.where(better, new_tangent, tangent)
+        multiplier = tl.where(better, new_multiplier, multiplier)
+        value = tl.where(better, tl.minimum(new_value, value), value)
+        residual = tl.where(better, new_residual, residual)
+        damping = next_damping(better, damping, numbers)
+        step += 1
+        trying = (residual > enough * tol) & (damping < most) & (step < n_steps)
+    return theta, half * (u + v), half * (u - v), value
 
 
 @jit
@@ -192,8 +381,9 @@ def polish(
     patient,
     D: tl.constexpr,
     N: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):
-    """End one settled problem by Newton's method."""
+    """End one settled problem by Newton's method, on its support or on all features."""
     problem = tl.load(active + tl.program_id(0)).to(tl.int64)
     feature = tl.arange(0, D)
     valid = feature < d
@@ -204,9 +394,16 @@ def polish(
     A_at, R_at = A_ptr + problem * d * d, R_ptr + problem * d * d
     A, R = load_square(A_at, d, D), load_square(R_at, d, D)
     w0, w1 = load_rows(W_ptr, problem, d, D)
-    theta, w0, w1, value = polish_whole(
-        A_at, R_at, A, R, p0, p1, d, valid, theta, w0, w1, tl.load(at), patient > 0, numbers, D, N
-    )
+    value = tl.load(at)
+    # Known when the kernel is made: it has one of the two.
+    if WHOLE:
+        theta, w0, w1, value = polish_whole(
+            A_at, R_at, A, R, p0, p1, d, valid, theta, w0, w1, value, patient > 0, numbers, D, N
+        )
+    else:
+        theta, w0, w1, value = polish_support(
+            A_at, R_at, A, R, p0, p1, d, valid, theta, w0, w1, value, patient > 0, numbers, D, N
+        )
     _, _, _, _, _, _, _, _, _, far = conditions(A, R, p0, p1, theta, w0, w1, valid)
     tl.store(theta_ptr + vector, theta, mask=valid)
     store_rows(W_ptr, problem, d, w0, w1, D)
