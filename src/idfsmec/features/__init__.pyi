@@ -1,7 +1,6 @@
 from . import families
 from .batch import Extraction, RecordingOutcome, check_output, extract_table, extract_to_file
 from .derivative import check_derivative, write_derivative
-from .epoch_signal import EpochSignal
 from .extract import (
     FeatureExtractor,
     RecordingFeatures,
@@ -9,6 +8,7 @@ from .extract import (
     extract_features,
     extract_recording,
 )
+from .families import EpochSignal
 from .registry import (
     DEFAULT_FEATURES,
     FEATURE_SETS,

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from functools import partial
@@ -161,36 +161,30 @@ class Extraction:
         for outcome in self.outcomes:
             for name, reason in outcome.dropped.items():
                 counts.setdefault(reason, Counter())[name] += 1
-        lines = []
-        for reason, names in counts.items():
-            named = ", ".join(f"{name} ({n})" for name, n in names.most_common(_MOST_NAMED))
-            lines.append(f"  not used, {reason}: {named}{_and_more(len(names))}")
-        return lines
+        return [
+            f"  not used, {reason}: "
+            + ", ".join(f"{name} ({n})" for name, n in names.most_common(_MOST_NAMED))
+            + _and_more(names)
+            for reason, names in counts.items()
+        ]
 
     def _about_missing(self) -> list[str]:
         """Count channel epochs by reason, and name the channels that are hit most."""
-        totals: Counter[str] = Counter()
-        channels: dict[str, Counter[str]] = {}
-        for outcome in self.outcomes:
-            for reason, hits in outcome.reasons.items():
-                totals[reason] += sum(hits.values())
-                channels.setdefault(reason, Counter()).update(hits)
-        lines = []
-        for reason, total in totals.most_common():
-            hit = sorted(channels[reason].items(), key=lambda item: (-item[1], item[0]))
-            most = ", ".join(f"{name} {n}" for name, n in hit[:5])
-            lines.append(f"  {reason}: {total} channel epochs (most: {most})")
+        counts: dict[str, Counter[str]] = {}
         absent: Counter[str] = Counter()
         for outcome in self.outcomes:
+            for reason, hits in outcome.reasons.items():
+                counts.setdefault(reason, Counter()).update(hits)
             recorded = {same_name(channel) for channel in outcome.channels}
             lacking = [name for name in self.table.channels if same_name(name) not in recorded]
             absent.update(dict.fromkeys(lacking, outcome.n_rows))
+        lines = [
+            f"  {reason}: {hits.total()} channel epochs (most: {_name_most(hits, 5)})"
+            for reason, hits in sorted(counts.items(), key=lambda item: -item[1].total())
+        ]
         if total := absent.total():
-            hit = sorted(absent.items(), key=lambda item: (-item[1], item[0]))
-            named = ", ".join(f"{name} {n}" for name, n in hit[:_MOST_NAMED] if n)
-            lines.append(
-                f"  {NOT_RECORDED}: {total} channel epochs ({named}{_and_more(len(hit))})"
-            )
+            named = _name_most(absent, _MOST_NAMED) + _and_more(absent)
+            lines.append(f"  {NOT_RECORDED}: {total} channel epochs ({named})")
         return lines
 
     def _about_skipped(self) -> list[str]:
@@ -203,17 +197,22 @@ class Extraction:
         for outcome in self.skipped[:_MOST_NAMED]:
             why = outcome.error or "no epoch has any channel left"
             lines.append(f"  {outcome.source}: {why}")
-        if more := _and_more(len(self.skipped)):
+        if more := _and_more(self.skipped):
             lines.append(f" {more}")
         notes = [(o.source, note) for o in self.outcomes for note in o.notes]
         lines += [f"  note on {source}: {note}" for source, note in notes[:_MOST_NAMED]]
-        if more := _and_more(len(notes)):
+        if more := _and_more(notes):
             lines.append(f" {more} notes")
         return lines
 
 
-def _and_more(count: int) -> str:
-    return f" and {count - _MOST_NAMED} more" if count > _MOST_NAMED else ""
+def _name_most(counts: Counter[str], most: int) -> str:
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{name} {n}" for name, n in ranked[:most] if n)
+
+
+def _and_more(items: Sized) -> str:
+    return f" and {len(items) - _MOST_NAMED} more" if len(items) > _MOST_NAMED else ""
 
 
 # --- runs ------------------------------------------------------------------------------------
@@ -431,15 +430,14 @@ def _failure(outcome: RecordingOutcome, kept: bool) -> RecordingError | Unexpect
 
 @dataclass(frozen=True)
 class _Computed:
-    """Result of a recording from a worker."""
+    """What a worker gives back: features, or None where they were finished before or failed."""
 
-    name: str = ""
-    """Of the file that keeps the features; empty for a recording without files."""
+    name: str = ""  # of the file that keeps the features; empty for a recording without files
     features: RecordingFeatures | None = None
-    """None where they were finished before, and where there is an error."""
     notes: tuple[str, ...] = ()
     error: str = ""
     mendable: bool = False
+    unreadable: tuple[str, ...] = ()  # a Dask worker and the file that it cannot read
 
 
 def _compute(
@@ -467,7 +465,7 @@ def _compute(
                 name,
                 error=reason.removeprefix(f"{source}: "),
                 mendable=isinstance(error, InputError | OSError),
-                notes=_unreadable_on_worker(recording),
+                unreadable=_unreadable_on_worker(recording),
             )
     return _Computed(name, features, tuple(warning_texts(warned)))
 
@@ -477,14 +475,21 @@ def _keep(
 ) -> RecordingOutcome:
     """Write what was computed into a file, and say what came of the recording."""
     known = (recording.source, recording.subject, recording.label)
+    if computed.unreadable and _is_readable(Path(computed.unreadable[1])):
+        worker, file = computed.unreadable
+        raise InputError(
+            f"the Dask worker {worker} cannot read {file}, which this machine can: let workers "
+            "see the recordings under the same path, on a disk that all share, or use processes "
+            "here (n_jobs)",
+            argument="dask",
+        )
     if computed.error:
-        _check_worker_sees(computed.notes)
         return RecordingOutcome(*known, "failed", error=computed.error, mendable=computed.mendable)
-    features, notes, status = computed.features, computed.notes, "done"
+    features, notes = computed.features, computed.notes
     if features is None:
-        status = "resumed"
-        features = _read_whole_part(path)
+        status, features = "resumed", _read_whole_part(path)
     else:
+        status = "done"
         if was_kept and computed.name:
             notes = (f"{path} was damaged: computed again.", *notes)
         _write_part(path, features)  # a full disk is no fault of the recording: this may raise
@@ -505,17 +510,6 @@ def _unreadable_on_worker(recording: Recording) -> tuple[str, ...]:
         return (get_worker().address, *unreadable[:1]) if unreadable else ()
     except (ImportError, ValueError):  # not on a worker
         return ()
-
-
-def _check_worker_sees(unreadable: tuple[str, ...]) -> None:
-    """Refuse a cluster that does not see a file that this machine sees."""
-    if unreadable and _is_readable(Path(unreadable[1])):
-        raise InputError(
-            f"the Dask worker {unreadable[0]} cannot read {unreadable[1]}, which this machine "
-            "can: let workers see the recordings under the same path, on a disk that all "
-            "share, or use processes here (n_jobs)",
-            argument="dask",
-        )
 
 
 def _is_readable(path: Path) -> bool:

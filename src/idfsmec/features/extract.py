@@ -23,8 +23,8 @@ from idfsmec._validation import (
     number,
 )
 from idfsmec.features.acquisition import acquisition_facts
-from idfsmec.features.epoch_signal import EpochSignal
 from idfsmec.features.epochs import EpochGrid, PreparedEpochs, prepare_epochs, prepare_recording
+from idfsmec.features.families import EpochSignal
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.features.signals import Signals, read_signals
 from idfsmec.missing import DetectionLimits, LineNoise, detect_missing, remove_line_noise, unusable

@@ -13,7 +13,7 @@ from idfsmec.errors import InputError
 from idfsmec.table.columns import SEPARATOR
 
 if TYPE_CHECKING:
-    from idfsmec.features.epoch_signal import EpochSignal
+    from idfsmec.features.families import EpochSignal
     from idfsmec.features.settings import FeatureSettings
 
 FeatureFunction: TypeAlias = "Callable[[EpochSignal], NDArray[np.float64]]"
