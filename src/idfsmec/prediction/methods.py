@@ -594,9 +594,9 @@ for _imputer in (
 
 
 def _decide_many_svms(*data: Any, **options: Any) -> Any:
-    from idfsmec.selection.svm import many_svm_decisions
+    from idfsmec.selection.svm import LinearSVM
 
-    return many_svm_decisions(*data, **options)
+    return LinearSVM(**options).many(*data)
 
 
 for _classifier in (
