@@ -143,7 +143,7 @@ def find_duplicates(recordings: Iterable[Recording]) -> list[list[Recording]]:
     groups = [[recording for recording in recordings if recording.files]]
     groups = _split(groups, lambda recording: recording.variant)
     for look in (_size, _ends, cache(hash_file)):
-        groups = _split(groups, lambda one, look=look: tuple(map(look, _signal_files(one))))  # type: ignore[misc]
+        groups = _split(groups, lambda copy: tuple(map(look, _signal_files(copy))))  # noqa: B023
     return groups
 
 

@@ -85,7 +85,7 @@ def find_recordings(
         options = {k: v for k, v in given.items() if v is not None and k != "condition"}
         if not wanted:
             return reader(data, **options)
-        return [found for name in wanted for found in reader(data, condition=name, **options)]
+        return [rec for name in wanted for rec in reader(data, condition=name, **options)]
     if data is not None:
         raise ArgumentError(
             f"data={fspath(data)!r}: goes with {', '.join(DATA_SETS)}, not with {name!r}.",
@@ -118,13 +118,13 @@ def _of_conditions(
     ]
     for condition in wanted:
         if not any(same_name(condition) in names for names in spellings):
-            there = dict.fromkeys(found.condition for found in recordings if found.condition)
+            there = dict.fromkeys(rec.condition for rec in recordings if rec.condition)
             raise ArgumentError(
                 f"condition={condition!r}: {name} has {', '.join(there) or 'no conditions'}.",
                 argument="condition",
             )
     asked = {same_name(condition) for condition in wanted}
-    return [found for found, names in zip(recordings, spellings, strict=True) if asked & names]
+    return [rec for rec, names in zip(recordings, spellings, strict=True) if asked & names]
 
 
 def _refuse_others(given: dict[str, str | None], allowed: set[str], what: str) -> None:

@@ -101,10 +101,13 @@ def _find_files(root: Path, folder: str, pattern: str) -> list[Path]:
     """Find the recordings in ``root`` or in its folder of the released name."""
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder.")
-    for place in (root / folder, root):
+    for parent in (root / folder, root):
         # Archives made on a Mac carry "._" copies that hold no data.
-        files = sorted(path for path in place.glob(pattern) if not path.name.startswith("."))
-        files = [path for path in files if path.is_file()]
+        files = [
+            path
+            for path in sorted(parent.glob(pattern))
+            if path.is_file() and not path.name.startswith(".")
+        ]
         if files:
             return files
     raise InputError(
@@ -160,7 +163,7 @@ def _read_subject_table(
         (folder, "subjects_information_*.xlsx"),
         (folder.parent, f"subjects_information_{folder.name}*.xlsx"),
     )
-    tables = [path for place, pattern in patterns for path in sorted(place.glob(pattern))]
+    tables = [path for parent, pattern in patterns for path in sorted(parent.glob(pattern))]
     labels: dict[str, str] = {}
     details: dict[str, dict[str, str]] = {}
     if not tables:

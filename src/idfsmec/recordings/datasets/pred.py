@@ -147,9 +147,9 @@ def read_pred_d003(
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder.")
     is_bids = (root / "participants.tsv").is_file()
-    subjects, found = _find_bids(root) if is_bids else _find_matlab(root)
+    subjects, files = _find_bids(root) if is_bids else _find_matlab(root)
     recordings = []
-    for path, subject, run in found:
+    for path, subject, run in files:
         label = rule(subject)
         if label is None or subject.number in left_out or run not in runs:
             continue
@@ -171,7 +171,7 @@ def read_pred_d003(
             f"{root}: no recording of run {', '.join(map(str, runs))} has a label by the rule "
             f"{labels!r}. Look at the table of subjects (participants.tsv or {_SHEET})."
         )
-    here = {subject.number for _, subject, _ in found} | left_out
+    here = {subject.number for _, subject, _ in files} | left_out
     absent = [s.number for s in subjects if rule(s) is not None and s.number not in here]
     if absent:
         rest = f" and {len(absent) - 10} more" if len(absent) > 10 else ""
@@ -198,19 +198,18 @@ def _find_bids(root: Path) -> _Release:
         key = row["participant_id"].lower()
         _add(subjects, key, row["Original_ID"], row["BDI"], row["SCID"], details, table)
     # An annexed file that was never fetched is a link to nothing: as absent as if it were not.
-    files = [path for path in sorted(root.glob("sub-*/eeg/*_eeg.set")) if path.exists()]
-    found = [
+    recordings = [
         (path, _look_up(subjects, match.group(1).lower(), path, table), int(match.group(2)))
-        for path, match in ((path, _SET_NAME.fullmatch(path.name)) for path in files)
-        if match
+        for path in sorted(root.glob("sub-*/eeg/*_eeg.set"))
+        if path.exists() and (match := _SET_NAME.fullmatch(path.name))
     ]
-    if not found:
+    if not recordings:
         raise InputError(
             f"{root}: participants.tsv lists {len(subjects)} subjects, but the recordings are not "
             "there (sub-*/eeg/sub-*_task-Rest_run-*_eeg.set and .fdt). Download them into this "
             "folder; a DataLad clone needs `datalad get sub-*/eeg`."
         )
-    return subjects.values(), found
+    return subjects.values(), recordings
 
 
 def _find_matlab(root: Path) -> _Release:
@@ -231,12 +230,12 @@ def _find_matlab(root: Path) -> _Release:
         if number := row["id"].removesuffix(".0"):
             details = details_of(row, ("id",))
             _add(subjects, number, number, row["bdi"], row["mdd"], details, sheet)
-    found = [
+    recordings = [
         (path, _look_up(subjects, match.group(1), path, sheet), 1)
-        for path, match in ((path, _MAT_NAME.fullmatch(path.name)) for path in files)
-        if match
+        for path in files
+        if (match := _MAT_NAME.fullmatch(path.name))
     ]
-    return subjects.values(), found
+    return subjects.values(), recordings
 
 
 def _add(
