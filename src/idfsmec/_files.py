@@ -84,14 +84,6 @@ def check_writable(*paths: Path) -> None:
     """Refuse, before any work is done, what could not be written when it is done.
 
     Tries it with an empty file in the folder, or in the nearest one above that is there.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     check_writable(Path(folder) / "new" / "table.parquet")
-    ...     list(Path(folder).iterdir())
-    []
     """
     for path in paths:
         if not path.name:
@@ -132,12 +124,7 @@ def is_of_the_disk(error: sqlite3.Error) -> bool:
 def take_lock(path: Path, busy: str) -> sqlite3.Connection:
     """Hold an exclusive lock until the connection is closed or the process ends, however it ends.
 
-    Parameters
-    ----------
-    path : Path
-        A file of its own for the lock.
-    busy : str
-        What to say if another process holds it.
+    If another process holds it, the error says ``busy``.
     """
     with naming_disk(path):
         lock = sqlite3.connect(path, timeout=0, isolation_level=None)
@@ -189,15 +176,6 @@ def neutralise(frame: pd.DataFrame) -> pd.DataFrame:
 
     Names of channels and subjects come from files that somebody else wrote. Numbers stay as
     they are; so does text that begins with anything else.
-
-    Parameters
-    ----------
-    frame : DataFrame
-
-    Returns
-    -------
-    DataFrame
-        A copy to be written with ``to_csv``.
 
     Examples
     --------

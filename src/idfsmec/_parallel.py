@@ -8,6 +8,7 @@ removed even after a kill.
 from __future__ import annotations
 
 import atexit
+import copy
 import functools
 import itertools
 import os
@@ -50,35 +51,13 @@ _watched = threading.Event()
 
 
 def available_threads() -> int:
-    """Return ``OMP_NUM_THREADS`` where it is set, as in joblib's workers; otherwise all cores.
-
-    Examples
-    --------
-    >>> available_threads() >= 1
-    True
-    """
+    """Return ``OMP_NUM_THREADS`` where it is set, as in joblib's workers; otherwise all cores."""
     setting = os.environ.get("OMP_NUM_THREADS", "")
     return int(setting) if setting.isdigit() and int(setting) > 0 else joblib.cpu_count()
 
 
 def count_jobs(n_jobs: int | None) -> int:
-    """Return how many processes a number of jobs means, the way joblib counts.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        So many; -1 is one per core, -2 one fewer, and so on, but at least 1. None: one per core.
-
-    Raises
-    ------
-    ArgumentError
-        It is 0, or not a whole number.
-
-    Examples
-    --------
-    >>> count_jobs(3), count_jobs(-1) == count_jobs(None) == joblib.cpu_count()
-    (3, True)
-    """
+    """Return how many processes a number of jobs means, the way joblib counts; None: all cores."""
     if n_jobs is None:
         return joblib.cpu_count()
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
@@ -147,24 +126,6 @@ def run_tasks(
         pool = joblib.Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
         calls = (joblib.delayed(_call)(function, *numbered) for numbered in enumerate(tasks))
         yield from pool(calls)
-
-
-@contextmanager
-def dask_backend(dask: Any) -> Iterator[None]:
-    """Have joblib use a Dask cluster inside the block, or end in one clear line.
-
-    Parameters
-    ----------
-    dask : str or distributed.Client
-        The address of a scheduler (``tcp://...``) or a client.
-
-    Raises
-    ------
-    InputError
-        No scheduler answers, it has no workers, or ``distributed`` is not installed.
-    """
-    with _connected(dask) as client, joblib.parallel_config("dask", client=client):
-        yield
 
 
 def _call(
@@ -297,7 +258,11 @@ def _shared_folder() -> Path:
     this process ends, also by a kill; only if all its helpers were killed too something stays,
     for the next run to remove. A folder belongs to a living process as long as that holds a lock.
     """
-    base = _shared_base()
+    base, memory = Path(tempfile.gettempdir()), Path("/dev/shm")  # noqa: S108 - folders are ours
+    if setting := os.environ.get("JOBLIB_TEMP_FOLDER"):
+        base = Path(setting)
+    elif os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**31:
+        base = memory
     if os.name != "posix":
         return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
     for folder in base.glob(f"{_PREFIX}*"):
@@ -314,16 +279,6 @@ def _shared_folder() -> Path:
             break
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
-
-
-def _shared_base() -> Path:
-    """Return ``JOBLIB_TEMP_FOLDER``, else Linux's folder in memory if it has room, else disk."""
-    if setting := os.environ.get("JOBLIB_TEMP_FOLDER"):
-        return Path(setting)
-    memory = Path("/dev/shm")  # noqa: S108 - meant, and the folders in it are our own
-    usable = memory.is_dir() and os.access(memory, os.W_OK)
-    roomy = usable and shutil.disk_usage(memory).free > 2**31
-    return memory if roomy else Path(tempfile.gettempdir())
 
 
 def _lock_folder(folder: Path) -> int:
@@ -394,7 +349,7 @@ def _on_dask(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # large data are meant to be sent, once
         # As a task, so that it is made again should the only worker that holds it die.
-        shared = client.submit(_identity, function, pure=False)
+        shared = client.submit(copy.copy, function, pure=False)
     waiting = enumerate(tasks)
     under_way: dict[Any, int] = {}
     completed = distributed.as_completed(raise_errors=False)
@@ -407,33 +362,20 @@ def _on_dask(
                 completed.add(future)
             if not under_way:
                 return
-            future = _next_completed(completed, client)
-            index = under_way.pop(future)
-            _check_future(future, sorted([index, *under_way.values()]))
+            while client.status == "running" and not completed.has_ready():
+                time.sleep(0.02)
+            future = next(completed) if completed.has_ready() else None
+            if client.status != "running":  # waiting for its tasks would never end
+                raise WorkerError(
+                    "the Dask scheduler is gone. What is finished is kept: start scheduler and "
+                    "workers again and give the same command to go on"
+                )
+            _check_future(future, sorted(index + 1 for index in under_way.values()))
+            del under_way[future]
             yield future.result()
     finally:
         if client.status == "running":
             client.cancel([*under_way, shared])
-
-
-def _identity(function: Any) -> Any:
-    return function
-
-
-def _next_completed(completed: Any, client: Any) -> Any:
-    """Wait for a future, but no longer than there is a scheduler."""
-    future = None
-    while client.status == "running" and future is None:
-        if completed.has_ready():
-            future = next(completed)
-        else:
-            time.sleep(0.02)
-    if client.status != "running":
-        raise WorkerError(
-            "the Dask scheduler is gone. What is finished is kept: start scheduler and workers "
-            "again and give the same command to go on"
-        )
-    return future
 
 
 def _check_workers(client: Any) -> None:
@@ -447,17 +389,16 @@ def _check_workers(client: Any) -> None:
         raise _cannot_load(f"a worker has idfsmec {version}")
 
 
-def _check_future(future: Any, suspects: list[int]) -> None:
+def _check_future(future: Any, numbers: list[int]) -> None:
     """Refuse a future that a cluster could not even begin, or has lost."""
     error = future.exception() if future.status == "error" else None
     for cause in (error, getattr(error, "__cause__", None)):
         if isinstance(cause, (ImportError, AttributeError)):
             raise _cannot_load(cause) from None
     if future.status in ("cancelled", "lost") or type(error).__name__ == "KilledWorker":
-        numbers = ", ".join(str(index + 1) for index in suspects)
         raise WorkerError(
             f"the Dask cluster lost a task again and again, one of those with the numbers "
-            f"{numbers} ({error or future.status}); give workers more memory"
+            f"{', '.join(map(str, numbers))} ({error or future.status}); give workers more memory"
         )
 
 

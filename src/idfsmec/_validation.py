@@ -16,36 +16,16 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, _fit_context
+from sklearn.utils._param_validation import HasMethods as HasMethods
 from sklearn.utils._param_validation import (
-    HasMethods,
     Interval,
-    InvalidParameterError,
     RealNotInt,
-    StrOptions,
     make_constraint,
     validate_parameter_constraints,
 )
+from sklearn.utils._param_validation import InvalidParameterError as InvalidParameterError
+from sklearn.utils._param_validation import StrOptions as StrOptions
 from sklearn.utils.validation import check_consistent_length
-
-__all__ = [
-    "N_JOBS",
-    "CheckedEstimator",
-    "Constraints",
-    "HasMethods",
-    "InvalidParameterError",
-    "RandomState",
-    "SequenceOf",
-    "StrOptions",
-    "as_generator",
-    "check_parameters",
-    "checks_parameters",
-    "derive_seed",
-    "fraction",
-    "groups_of",
-    "integer",
-    "number",
-    "warn_without_groups",
-]
 
 #: Name of an index that says which subject each row comes from.
 SUBJECT = "subject"
@@ -66,44 +46,17 @@ class _Number(Interval):
 
 
 def integer(low: int, high: int | None = None) -> Interval:
-    """A whole number from ``low`` to ``high``, both included; no bool.
-
-    Examples
-    --------
-    >>> print(integer(1))
-    an int in the range [1, inf)
-    """
+    """Allow whole numbers from ``low`` to ``high``, both included; no bool."""
     return _Number(Integral, low, high, closed="left" if high is None else "both")
 
 
 def number(low: float | None, high: float | None = None, *, closed: str = "neither") -> Interval:
-    """A finite number between ``low`` and ``high`` (None: no bound); no NaN, no bool.
-
-    Parameters
-    ----------
-    low, high : float or None
-        The bounds.
-    closed : {"neither", "left", "right", "both"}, default="neither"
-        Which of the bounds are allowed themselves.
-
-    Examples
-    --------
-    >>> print(number(0))
-    a float in the range (0.0, inf)
-    >>> print(number(0, 1, closed="both"))
-    a float in the range [0.0, 1.0]
-    """
+    """Allow finite numbers between ``low`` and ``high`` (None: no bound); no NaN, no bool."""
     return _Number(Real, low, high, closed=closed)
 
 
 def fraction() -> Interval:
-    """A float above 0 and at most 1.0; the integer 1 is a count.
-
-    Examples
-    --------
-    >>> print(fraction())
-    a float in the range (0.0, 1.0]
-    """
+    """Allow floats above 0 and at most 1.0; the integer 1 is a count."""
     return _Number(RealNotInt, 0, 1, closed="right")
 
 
@@ -112,16 +65,7 @@ N_JOBS = [integer(1), _Number(Integral, None, -1, closed="right"), None]
 
 
 class SequenceOf(HasMethods):
-    """At least one item, each of which is allowed by one of the constraints.
-
-    Examples
-    --------
-    >>> several = SequenceOf(integer(1), fraction())
-    >>> [several.is_satisfied_by(value) for value in ([5, 0.5], (5, True), [], 5, "5")]
-    [True, False, False, False, False]
-    >>> print(several)
-    a sequence of an int in the range [1, inf) or a float in the range (0.0, 1.0]
-    """
+    """Allow sequences of at least one item, each allowed by one of the constraints."""
 
     def __init__(self, *constraints: Any) -> None:
         super().__init__(["__len__", "__iter__"])
@@ -178,42 +122,15 @@ def checks_parameters(fit: _Fit) -> _Fit:
 
 
 def check_parameters(owner: str, constraints: Constraints, values: Mapping[str, Any]) -> None:
-    """Refuse values that are not allowed; for what is not set on an estimator.
-
-    Parameters
-    ----------
-    owner : str
-        Whose parameters they are, for the message.
-    constraints : mapping of str to list
-        What each may be; a value without an entry is not checked.
-    values : mapping of str to object
-
-    Raises
-    ------
-    ValueError
-        Names the parameter, what is allowed and what was given.
-
-    Examples
-    --------
-    >>> check_parameters("idfs_path", {"lams": [SequenceOf(number(0))]}, {"lams": [1.0, 10.0]})
-    """
+    """Refuse values that are not allowed; for what is not set on an estimator."""
     validate_parameter_constraints(constraints, values, caller_name=owner)
 
 
 def groups_of(X: Any, groups: ArrayLike | None) -> NDArray | None:
     """Return the groups of samples: those given, or else what an index named "subject" says.
 
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Before it is turned into an array. scikit-learn's splitters keep the index of a DataFrame,
-        so groups reach estimators inside ``cross_val_score`` and ``GridSearchCV`` too.
-    groups : array-like of shape (n_samples,) or None
-
-    Returns
-    -------
-    ndarray of shape (n_samples,) or None
-        None if there is neither.
+    ``X`` is taken before it is turned into an array: scikit-learn's splitters keep the index of a
+    DataFrame, so groups reach estimators inside ``cross_val_score`` and ``GridSearchCV`` too.
 
     Examples
     --------
@@ -237,15 +154,7 @@ _warned: set[str] = set()
 
 
 def warn_without_groups(owner: str, stacklevel: int = 3) -> None:
-    """Warn, once for every kind of estimator, that inner folds may split subjects.
-
-    Parameters
-    ----------
-    owner : str
-        Name of the estimator.
-    stacklevel : int
-        As of ``warnings.warn``; the default points at who called the caller.
-    """
+    """Warn, once for every kind of estimator (``owner``), that inner folds may split subjects."""
     if owner in _warned:
         return
     _warned.add(owner)
@@ -261,16 +170,8 @@ def warn_without_groups(owner: str, stacklevel: int = 3) -> None:
 def as_generator(random_state: RandomState) -> np.random.Generator:
     """Return the Generator that ``random_state`` stands for.
 
-    Parameters
-    ----------
-    random_state : int, Generator, RandomState or None
-        A whole number gives the same stream each time, a Generator is used (and advanced) as it
-        is, a RandomState supplies the seed, None is different on every call.
-
-    Examples
-    --------
-    >>> bool(as_generator(7).integers(100) == as_generator(7).integers(100))
-    True
+    A whole number gives the same stream each time, a Generator is used (and advanced) as it is, a
+    RandomState supplies the seed, None is different on every call.
     """
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
@@ -278,12 +179,6 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
 
 
 def derive_seed(purpose: str, *coordinates: object) -> int:
-    """Derive a seed from where a task lies in the grid, never from data or from order.
-
-    Examples
-    --------
-    >>> derive_seed("gaps", "random", 0.1, 0, 3) == derive_seed("gaps", "random", 0.1, 0, 3)
-    True
-    """
+    """Derive a seed from where a task lies in the grid, never from data or from order."""
     text = "\x1f".join([purpose, *(repr(value) for value in coordinates)])
     return int.from_bytes(sha256(text.encode()).digest()[:4], "big") // 2

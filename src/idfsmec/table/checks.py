@@ -36,11 +36,7 @@ def _name_row(position: int) -> str:
 
 
 def clean_columns(columns: list[Any]) -> list[str]:
-    """Strip blanks off names of features, and refuse those that no table can have.
-
-    Names that are not text or not ``<channel>__<feature>``, a column that is there twice, and
-    channels whose names only look different.
-    """
+    """Strip blanks off names of features, and refuse those that no table can have."""
     if not columns:
         raise InputError("The table has no feature columns.")
     clean: dict[str, str] = {}
@@ -61,14 +57,7 @@ def clean_columns(columns: list[Any]) -> list[str]:
 
 
 def clean_features(X: pd.DataFrame, name_row: RowName = _name_row) -> pd.DataFrame:
-    """Check a frame of features and return it as float64 with rows 0 ... n - 1.
-
-    Parameters
-    ----------
-    X : DataFrame of shape (n_samples, n_features)
-    name_row : callable
-        Turns a row's position into the words an error uses for it.
-    """
+    """Check features and return them as float64, rows 0 ... n - 1; ``name_row`` is for errors."""
     if not isinstance(X, pd.DataFrame):
         raise InputError(f"X must be a pandas DataFrame, got {type(X).__name__}.")
     columns = clean_columns(X.columns.tolist())
@@ -110,20 +99,11 @@ def _as_numbers(column: pd.Series, name_row: RowName) -> np.ndarray:
 def clean_groups(
     values: Any, what: str, index: pd.Index, name_row: RowName = _name_row
 ) -> pd.Series:
-    """Check labels or subjects and return them as text, int64, bool or float64.
+    """Check labels, subjects or sites and return them as text, int64, bool or float64.
 
-    Blanks around text are stripped; names that only look different are refused.
-
-    Parameters
-    ----------
-    values : Series or array-like of shape (n_samples,)
-        A Series must have the index of X, since two orders of rows cannot be told apart; beside
-        an X that is indexed by subjects it may also be numbered 0 ... n_samples - 1.
-    what : {"label", "subject", "site"}
-    index : Index of shape (n_samples,)
-        The index of X.
-    name_row : callable
-        As of :func:`clean_features`.
+    Blanks around text are stripped; names that only look different are refused. A Series must
+    have the index of X, since two orders of rows cannot be told apart; beside an X that is indexed
+    by subjects it may also be numbered 0 ... n_samples - 1.
     """
     series = values if isinstance(values, pd.Series) else pd.Series(list(values))
     if len(series) != len(index):
@@ -187,14 +167,7 @@ def _one_dtype(series: pd.Series, what: str) -> pd.Series:
 
 
 def warn_of_two_sites(subjects: pd.Series, sites: pd.Series | None, stacklevel: int = 3) -> None:
-    """Warn of subjects at several sites: one who was at both, or two of one name.
-
-    Parameters
-    ----------
-    subjects, sites : Series of shape (n_samples,)
-    stacklevel : int
-        As of ``warnings.warn``; the default points at who called the caller.
-    """
+    """Warn of subjects at several sites: one who was at both, or two of one name."""
     if sites is None:
         return
     pairs = pd.DataFrame({SUBJECT: subjects, SITE: sites}).drop_duplicates()
@@ -213,13 +186,7 @@ def warn_of_two_sites(subjects: pd.Series, sites: pd.Series | None, stacklevel: 
 
 
 def clean_info(info: Mapping[str, Any], where: str = "info") -> dict[str, Any]:
-    """Copy ``info`` down to what JSON holds, so that every file gives it back unchanged.
-
-    Examples
-    --------
-    >>> clean_info({"sfreq": np.float64(250), "bands": {"alpha": (8, 13)}})
-    {'sfreq': 250.0, 'bands': {'alpha': [8, 13]}}
-    """
+    """Copy ``info`` down to what JSON holds, so that every file gives it back unchanged."""
     for key in info:
         if not isinstance(key, str):
             raise InputError(f"{where}: key {key!r} is not text.")
@@ -244,13 +211,7 @@ def _clean_value(value: Any, where: str) -> Any:
 
 
 def same_info(info: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two cleaned infos are equal; NaN equals NaN.
-
-    Examples
-    --------
-    >>> same_info({"a": np.nan}, {"a": np.nan})
-    True
-    """
+    """Return whether two cleaned infos are equal; NaN equals NaN."""
     return json.dumps(info, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
@@ -259,20 +220,6 @@ def part_header(columns: Sequence[Any]) -> tuple[list[str], list[str]]:
 
     A column about rows has a known name, or no ``__`` and a place before the first feature;
     behind it, a name without ``__`` is a feature misspelt.
-
-    Parameters
-    ----------
-    columns : sequence
-        All names, in their order.
-
-    Returns
-    -------
-    rows, features : list of str
-
-    Raises
-    ------
-    InputError
-        Without exactly one subject and label, without features, or where a name is not clear.
 
     Examples
     --------
@@ -316,13 +263,6 @@ def clean_rows(rows: Any, index: pd.Index) -> pd.DataFrame | None:
 
     Text (where a blank cell means that it is not known), int64, float64 or bool; float64 where
     nothing is known at all. Known columns come first.
-
-    Parameters
-    ----------
-    rows : DataFrame of shape (n_samples, n_columns) or None
-    index : Index of shape (n_samples,)
-        The index of X, which ``rows`` must have too; beside an X that is indexed by subjects it
-        may be numbered 0 ... n_samples - 1.
     """
     if rows is None:
         return None
@@ -380,13 +320,6 @@ def _as_text(values: pd.Series) -> pd.Series:
 def infer_column(cells: Sequence[str | None], name: str = "") -> pd.Series:
     """Turn the text of a column about rows into integers or numbers, if all of it is one.
 
-    Parameters
-    ----------
-    cells : sequence of str or None
-        None and ``n/a``, as BIDS writes it, mean that it is not known.
-    name : str
-        The column's; recording, session and condition stay text.
-
     Examples
     --------
     >>> infer_column(["31", "n/a"]).tolist(), infer_column(["02", "11"]).tolist()
@@ -430,16 +363,7 @@ def described(details: Sequence[Mapping[str, str]]) -> pd.DataFrame:
 def clean_reasons(
     reasons: Any, rows: pd.DataFrame | None, channels: Iterable[str]
 ) -> pd.DataFrame | None:
-    """Keep the reasons that concern the rows and channels of a table; None if there are none.
-
-    Parameters
-    ----------
-    reasons : DataFrame or None
-        With the columns recording, epoch, channel and reason.
-    rows : DataFrame or None
-        What is known about rows, with recording and epoch.
-    channels : iterable of str
-    """
+    """Keep the reasons that concern the rows and channels of a table; None if there are none."""
     if reasons is None:
         return None
     if not isinstance(reasons, pd.DataFrame) or set(reasons.columns) != set(REASON_COLUMNS):
@@ -465,15 +389,8 @@ def cells_to_reasons(
 ) -> pd.DataFrame:
     """List why channels are missing in one recording.
 
-    Parameters
-    ----------
-    recording : str
-    cells : dict
-        Reason to channel to the numbers of epochs.
-    absent : iterable of str
-        Channels of the table that the recording does not have.
-    epochs : iterable of int
-        Its epochs in the table.
+    ``cells`` is reason to channel to epochs; the recording lacks the channels ``absent``, in all
+    its ``epochs``.
 
     Examples
     --------

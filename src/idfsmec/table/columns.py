@@ -17,24 +17,12 @@ _LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")
 
 
 def join_column(channel: object, feature: object) -> str:
-    """Name the column of a channel's feature.
-
-    Examples
-    --------
-    >>> join_column("Fp1", "ap_alpha")
-    'Fp1__ap_alpha'
-    """
+    """Name the column of a channel's feature, such as ``Fp1__ap_alpha``."""
     return f"{channel}{SEPARATOR}{feature}"
 
 
 def join_columns(channels: Iterable[object], features: Iterable[object]) -> list[str]:
-    """Name the columns of channels and features side by side.
-
-    Examples
-    --------
-    >>> join_columns(["Fp1", "Cz"], ["mean", "nsi"])
-    ['Fp1__mean', 'Cz__nsi']
-    """
+    """Name the columns of channels and features side by side."""
     return [join_column(*pair) for pair in zip(channels, features, strict=True)]
 
 
@@ -43,8 +31,6 @@ def split_column(column: str) -> tuple[str, str]:
 
     Examples
     --------
-    >>> split_column("Fp1__ap_alpha")
-    ('Fp1', 'ap_alpha')
     >>> split_column("left__Fp1__mean")
     ('left__Fp1', 'mean')
     """
@@ -60,20 +46,10 @@ def split_column(column: str) -> tuple[str, str]:
 def channel_columns(
     channels: ArrayLike | None, n_features: int, feature_names: Sequence[str] | None
 ) -> tuple[NDArray, list[NDArray[np.intp]]]:
-    """Group columns by channel, channels in order of first appearance.
+    """Return names of channels, in order of first appearance, and the columns of each.
 
-    Parameters
-    ----------
-    channels : array-like of shape (n_features,) or None
-        Label per feature. None: the part of the column name before the last ``"__"``; without
-        such names, all features form one channel.
-    n_features : int
-    feature_names : sequence of str or None
-
-    Returns
-    -------
-    names : ndarray of shape (n_channels,)
-    columns : list of integer arrays
+    Without ``channels`` (a label per feature), a channel is the part of the column name before the
+    last ``"__"``; without such names, all features form one channel.
 
     Examples
     --------
@@ -99,13 +75,7 @@ def channel_columns(
 
 
 def channel_codes(columns: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-    """Return the number of every feature's channel, from the columns of every channel.
-
-    Examples
-    --------
-    >>> channel_codes([np.array([0, 2]), np.array([1])])
-    array([0, 1, 0])
-    """
+    """Return the number of every feature's channel, from the columns of every channel."""
     codes = np.empty(sum(indices.size for indices in columns), dtype=np.intp)
     for code, indices in enumerate(columns):
         codes[indices] = code
@@ -115,31 +85,13 @@ def channel_codes(columns: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
 def observed_channels(
     X: NDArray[np.float64], columns: Sequence[NDArray[np.intp]]
 ) -> NDArray[np.bool_]:
-    """Return which channels each sample has: none of their features is NaN.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_samples, n_channels)
-
-    Examples
-    --------
-    >>> X = np.array([[1.0, 2.0, np.nan], [np.nan, 2.0, 3.0]])
-    >>> observed_channels(X, [np.array([0, 1]), np.array([2])])
-    array([[ True, False],
-           [False,  True]])
-    """
+    """Return which channels each sample has (none of their features is NaN), by sample."""
     present = ~np.isnan(X)
     return np.stack([present[:, indices].all(axis=1) for indices in columns], axis=1)
 
 
 def fold(text: str) -> str:
-    """Write text in plain signs and small letters, for comparing.
-
-    Examples
-    --------
-    >>> fold(" Education（years） ")
-    'education(years)'
-    """
+    """Write text in plain signs and small letters, for comparing."""
     return unicodedata.normalize("NFKC", text).strip().casefold()
 
 
@@ -155,16 +107,7 @@ def same_name(text: str) -> str:
 
 
 def refuse_alike(names: Iterable[str], what: str, where: str = "") -> None:
-    """Refuse two spellings of what must be one name.
-
-    Parameters
-    ----------
-    names : iterable of str
-        A mapping says of each where it stands.
-    what : str
-        What they name, such as "subject".
-    where : str
-        The beginning of the message, such as a file's name.
+    """Refuse two spellings of what must be one name; a mapping says of each where it stands.
 
     Examples
     --------

@@ -42,15 +42,7 @@ _NOT_EEG = re.compile(
 
 @dataclass(frozen=True)
 class ChannelPlan:
-    """What becomes of each channel of a recording.
-
-    Parameters
-    ----------
-    renamed : dict
-        Every channel that is kept, from its name in the file to its new name.
-    dropped : dict
-        Every channel that is not kept, with the reason.
-    """
+    """What becomes of each channel: new names of those kept, reasons of those dropped."""
 
     renamed: dict[str, str] = field(default_factory=dict)
     dropped: dict[str, str] = field(default_factory=dict)
@@ -155,46 +147,20 @@ _TEMPLATE = "standard_1005"
 
 
 def standard_montage(name: str) -> mne.channels.DigMontage:
-    """Make one of MNE's built-in montages, by its old or its new name.
-
-    Parameters
-    ----------
-    name : str
-        For example ``"standard_1005"`` or ``"GSN-HydroCel-128"``.
-
-    Returns
-    -------
-    DigMontage
-
-    Raises
-    ------
-    InputError
-        There is no such montage.
-
-    Examples
-    --------
-    >>> len(standard_montage("biosemi64").ch_names)
-    64
-    """
+    """Make one of MNE's built-in montages, by its old or its new name."""
     import mne  # takes a while to load
 
     current = current_montage_name(name)
-    if current is not None:
-        return mne.channels.make_standard_montage(current)
-    raise InputError(
-        f"there is no montage named {name!r}; use one of mne.channels.get_builtin_montages(), "
-        "such as 'standard_1005', 'biosemi64' or 'GSN-HydroCel-128'"
-    )
+    if current is None:
+        raise InputError(
+            f"there is no montage named {name!r}; use one of mne.channels.get_builtin_montages(), "
+            "such as 'standard_1005', 'biosemi64' or 'GSN-HydroCel-128'"
+        )
+    return mne.channels.make_standard_montage(current)
 
 
 def montage_exists(name: str) -> bool:
-    """Say whether MNE has a built-in montage of this old or new name.
-
-    Examples
-    --------
-    >>> montage_exists("standard_1020"), montage_exists("my cap")
-    (True, False)
-    """
+    """Return whether MNE has a built-in montage of this old or new name."""
     return current_montage_name(name) is not None
 
 
@@ -217,16 +183,8 @@ def standard_montage_name() -> str:
 
 # Nets and caps that number their sensors.
 _OTHER_MONTAGES = (
-    "GSN-HydroCel-32",
-    "GSN-HydroCel-64_1.0",
-    "GSN-HydroCel-65_1.0",
-    "GSN-HydroCel-128",
-    "GSN-HydroCel-129",
-    "GSN-HydroCel-256",
-    "GSN-HydroCel-257",
-    "biosemi128",
-    "biosemi160",
-    "biosemi256",
+    *(f"GSN-HydroCel-{size}" for size in ("32", "64_1.0", "65_1.0", "128", "129", "256", "257")),
+    *(f"biosemi{size}" for size in (128, 160, 256)),
 )
 
 
@@ -291,25 +249,7 @@ def channel_positions(
 
 
 def angles_between(positions: np.ndarray, others: np.ndarray | None = None) -> np.ndarray:
-    """Give the angles between electrodes in degrees.
-
-    Parameters
-    ----------
-    positions : ndarray of shape (n, 3)
-        Unit vectors, as from :func:`channel_positions`.
-    others : ndarray of shape (m, 3), optional
-        The same electrodes when left out.
-
-    Returns
-    -------
-    ndarray of shape (n, m)
-
-    Examples
-    --------
-    >>> angles = angles_between(channel_positions(["Fp1", "Fp2", "O2"]))
-    >>> bool(angles[0, 1] < angles[0, 2])
-    True
-    """
+    """Return the angles between electrodes (unit vectors, by default among them) in degrees."""
     cosines = positions @ (positions if others is None else others).T
     return np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
 
