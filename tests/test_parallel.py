@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_info
 from idfsmec.errors import InputError, WorkerError
 from idfsmec.features import compute_features, extract_table
 from idfsmec.recordings import simulate_cohort
+from tests.clusters import started_by_hand
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 ON_CLUSTER = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
@@ -230,3 +231,83 @@ def test_without_dask_the_message_says_what_to_install(recordings, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r'needs the package "distributed".*idfsmec\[dask\]'):
         extract_table(recordings, dask="tcp://nowhere:1")
+
+
+def kill_scheduler(load, process):
+    os.kill(process, signal.SIGKILL)
+    time.sleep(60)
+
+
+@pytest.mark.slow
+@ON_CLUSTER
+def test_a_scheduler_that_is_killed_ends_the_run_in_one_line(recordings, tmp_path):
+    with started_by_hand(tmp_path) as (address, scheduler):
+        changed = with_load(recordings, kill_scheduler, scheduler.pid)
+        with pytest.raises(WorkerError, match=r"scheduler is gone\. What is finished is kept"):
+            extract_table(changed, dask=address)
+
+
+@pytest.mark.slow
+@ON_CLUSTER
+@pytest.mark.parametrize("lacking", ["scheduler", "worker"])
+def test_a_cluster_that_lacks_the_package_is_refused_with_advice(recordings, tmp_path, lacking):
+    hide = tmp_path / "hide.py"
+    hide.write_text("import sys\nsys.modules['idfsmec'] = None\n")
+    options = {f"{lacking}_options": ["--preload", str(hide)]}
+    with (
+        started_by_hand(tmp_path, **options) as (address, _),
+        pytest.raises(InputError, match=r"cannot load .*idfsmec.*install idfsmec"),
+    ):
+        extract_table(recordings, dask=address)
+
+
+@pytest.mark.slow
+@ON_CLUSTER
+def test_a_worker_with_another_version_is_refused(recordings, tmp_path):
+    other = tmp_path / "other.py"
+    other.write_text("import idfsmec._version as v\nv.__version__ = '9.9'\n")
+    with (
+        started_by_hand(tmp_path, worker_options=["--preload", str(other)]) as (address, _),
+        pytest.raises(InputError, match=r"a worker has idfsmec 9\.9"),
+    ):
+        extract_table(recordings, dask=address)
+
+
+@pytest.fixture
+def certificates(tmp_path):
+    """Options for scheduler and worker, and Dask's settings, signed by an authority of ours."""
+    trustme = pytest.importorskip("trustme")
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1", "localhost")
+    files = {name: str(tmp_path / f"{name}.pem") for name in ("ca", "cert", "key")}
+    authority.cert_pem.write_to_path(files["ca"])
+    issued.private_key_pem.write_to_path(files["key"])
+    for blob in issued.cert_chain_pems:
+        blob.write_to_path(files["cert"], append=True)
+    options = ["--tls-ca-file", files["ca"], "--tls-cert", files["cert"]]
+    options += ["--tls-key", files["key"], "--protocol", "tls"]
+    own = {"cert": files["cert"], "key": files["key"]}
+    known = {"ca-file": files["ca"], "client": own, "scheduler": own, "worker": own}
+    return options, {f"distributed.comm.tls.{name}": value for name, value in known.items()}
+
+
+@pytest.mark.slow
+@ON_CLUSTER
+def test_a_cluster_behind_certificates_computes_the_same_and_asks_for_them(
+    recordings, expected, tmp_path, certificates
+):
+    dask = pytest.importorskip("dask")
+    options, settings = certificates
+    with dask.config.set(settings), started_by_hand(tmp_path, options, options) as (address, _):
+        assert address.startswith("tls://")
+        assert extract_table(recordings, dask=address).table.equals(expected)
+        with (
+            dask.config.set({"distributed.comm.tls.client": {"cert": None, "key": None}}),
+            pytest.raises(InputError, match=r"needs certificates: set DASK_.*CLIENT__CERT"),
+        ):
+            extract_table(recordings, dask=address)
+        with (
+            dask.config.set({"distributed.comm.tls.client": {"cert": "no.pem", "key": "no.pem"}}),
+            pytest.raises(InputError, match=r"no\.pem: there is no such file"),
+        ):
+            extract_table(recordings, dask=address)
