@@ -499,7 +499,9 @@ def _corrected(fits: Fits, study: Study) -> Fits:
     losses = fits.losses.copy()
     for name in study.corrected:
         v = study.channels.index(name)
-        n, k = float(study.have[v].sum()), float(study.channel_columns[v].size)
+        weights = fits.channels.feature_weights[0, 0, study.channel_columns[v]]
+        # A feature with weight has this and a coefficient for every class but one.
+        n, k = float(study.have[v].sum()), float(np.sum(weights > 0) * len(study.labels))
         losses[0, 0, v] = judged.losses()[0, v] * (n + k) / max(n - k, 1.0)
     return replace(fits, losses=losses)
 
