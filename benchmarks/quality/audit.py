@@ -66,8 +66,8 @@ def judge(condition: str, seed: int) -> dict[str, Any]:
         "condition": condition,
         "seed": seed,
         "level": found.level,
-        "eeg": found.figures["eeg"]["auc"],
-        "recording": found.figures[found.recording]["auc"],
+        "eeg": found.models["eeg"]["auc"],
+        "recording": found.models[found.best_model]["auc"],
         "suspects": found.suspects,
     }
 

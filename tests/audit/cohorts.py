@@ -9,21 +9,28 @@ COLUMNS = [f"{channel}__{name}" for channel in ("F3", "Cz", "O2") for name in ("
 
 
 def audited(
-    n_people=32, n_samples=4, *, illness=0.0, device=0.0, seed=0, facts=True, labels=("HC", "MDD")
+    n_subjects=32,
+    n_samples=4,
+    *,
+    illness=0.0,
+    device=0.0,
+    seed=0,
+    facts=True,
+    labels=("HC", "MDD"),
 ):
-    """People whose features hold an illness and a device; the device shows in the mains too.
+    """Subjects whose features hold an illness and a device; it shows in the line noise too.
 
-    ``device`` is the share of people whose device goes with their label; 0 for by chance.
+    ``device`` is the share of subjects whose device follows their label; 0 for by chance.
     """
     rng = np.random.default_rng(seed)
-    y = np.arange(n_people) % len(labels)
-    typical = rng.random(n_people) < device
-    own = np.where(typical, y % 2, rng.integers(0, 2, n_people))
-    trait = rng.normal(size=(n_people, len(COLUMNS)))
+    y = np.arange(n_subjects) % len(labels)
+    typical = rng.random(n_subjects) < device
+    own = np.where(typical, y % 2, rng.integers(0, 2, n_subjects))
+    trait = rng.normal(size=(n_subjects, len(COLUMNS)))
     trait[:, 0] += illness * y
     trait[:, 3] += 3.0 * own if device else 0.0
-    X = np.repeat(trait, n_samples, axis=0) + 0.3 * rng.normal(size=(n_people * n_samples, 9))
-    names = [f"s{i:02d}" for i in range(n_people)]
+    X = np.repeat(trait, n_samples, axis=0) + 0.3 * rng.normal(size=(n_subjects * n_samples, 9))
+    names = [f"s{i:02d}" for i in range(n_subjects)]
     kept = [
         {
             "recording": f"r{i}",
@@ -38,7 +45,7 @@ def audited(
                 "format": "edf",
             },
         }
-        for i in range(n_people)
+        for i in range(n_subjects)
     ]
     return FeatureTable(
         pd.DataFrame(X, columns=COLUMNS),

@@ -25,8 +25,8 @@ def test_a_device_associated_with_the_diagnosis_is_red():
     found = audit(audited(device=1.0), **FAST)
     assert found.level == "red"
     assert found.suspects == ["line_amplitude"]
-    assert found.figures["eeg"]["auc"] > 0.8  # the EEG's figure is inflated
-    assert found.figures[found.recording]["auc"] > 0.9
+    assert found.models["eeg"]["auc"] > 0.8  # the EEG's figure is inflated
+    assert found.models[found.best_model]["auc"] > 0.9
     assert "amplifier" in found.summary()
 
 
@@ -34,8 +34,8 @@ def test_nothing_of_the_recording_is_green():
     found = audit(audited(illness=3.0, seed=1), parts=MAIN, **FAST)
     assert found.level == "green"
     assert found.suspects == []
-    assert found.figures["eeg"]["auc"] > 0.8
-    assert found.alike == {} == found.regressed
+    assert found.models["eeg"]["auc"] > 0.8
+    assert found.matched == {} == found.regressed
 
 
 def test_an_eeg_that_does_better_than_the_recording_is_amber():
@@ -74,22 +74,22 @@ def test_a_table_made_by_hand_shows_who_lacks_a_channel():
 
 def test_without_the_device_nothing_is_left_of_the_eeg():
     found = audit(audited(60, device=0.6, seed=2), parts=MAIN, **FAST)
-    assert found.figures["eeg"]["auc"] > 0.65
-    assert found.regressed["auc"] < found.figures["eeg"]["auc"]
-    assert found.alike["told"]
-    assert found.alike["low"] < 0.5 < found.alike["high"]
+    assert found.models["eeg"]["auc"] > 0.65
+    assert found.regressed["auc"] < found.models["eeg"]["auc"]
+    assert found.matched["estimable"]
+    assert found.matched["low"] < 0.5 < found.matched["high"]
 
 
 def test_where_device_and_label_coincide_no_subjects_match():
     found = audit(audited(device=1.0), parts=MAIN, **FAST)
-    assert not found.alike["told"]
+    assert not found.matched["estimable"]
     assert "cannot be estimated" in found.summary()
 
 
 def test_what_the_recording_tells_is_always_part_of_it():
     found = audit(audited(12), parts=["names"], **FAST)
     assert len(found.variables)
-    assert found.figures.keys() == {"logistic", "boosting"}
+    assert found.models.keys() == {"logistic", "boosting"}
     assert found.leaks["repeated"]["n_repeated"] == 0
 
 
@@ -132,7 +132,7 @@ def test_one_site_at_a_time_is_left_out_of_everything():
     protocol = Protocol(folds="site", ks=[20])
     decisions = eeg_decisions(proposed_method(), arrays, protocol, 0)
     auc = sample_scores(decisions, arrays)["subject_roc_auc"]
-    assert found.figures["eeg"]["auc"] == pytest.approx(auc)
+    assert found.models["eeg"]["auc"] == pytest.approx(auc)
 
 
 def test_an_audit_follows_the_folds_of_the_run(tmp_path):

@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from idfsmec.audit.confounding import (
     Subjects,
-    among_alike,
+    among_matched,
     boosting_decisions,
     judge_alone,
     judge_together,
@@ -97,17 +97,17 @@ def test_among_matching_subjects_a_proxy_of_the_acquisition_tells_nothing():
     recording, eeg = np.zeros((200, 2)), np.zeros((200, 2))
     recording[:, 1] = device
     eeg[:, 1] = device + 0.5 * rng.normal(size=200)
-    found = among_alike(eeg, recording, y)
-    assert found["told"]
+    found = among_matched(eeg, recording, y)
+    assert found["estimable"]
     assert auc(eeg, y) > 0.65
     assert found["low"] < 0.5 < found["high"]
-    assert found["recording_auc"] == pytest.approx(0.5)
+    assert found["acquisition_auc"] == pytest.approx(0.5)
 
 
 def test_without_matching_subjects_nothing_is_estimated():
     recording = np.zeros((30, 2))
     recording[:, 1] = 10.0 * Y
-    assert among_alike(recording, recording, Y)["told"] is False
+    assert among_matched(recording, recording, Y)["estimable"] is False
 
 
 def test_residuals_of_training_subjects_are_not_associated_with_the_nuisance():

@@ -26,7 +26,7 @@ def test_one_subject_under_two_names_is_found_and_no_other():
 
 
 def test_subjects_of_one_sample_each_cannot_be_compared():
-    assert two_names(arrays(audited(20, 1)))["told"] is False
+    assert two_names(arrays(audited(20, 1)))["estimable"] is False
 
 
 def test_rows_that_come_twice_are_counted_within_and_across_people():

@@ -76,7 +76,7 @@ def test_kinds_and_words():
     assert [kind_of(name) for name in ("n_channels", "drift", "age", "site")] == [
         "device",
         "signal",
-        "person",
+        "subject",
         "study",
     ]
     assert say_variable("line_amplitude") == "line noise"

@@ -6,12 +6,12 @@ import pytest
 from idfsmec.audit import Audit
 
 FIGURE = {"auc": 0.8, "low": 0.7, "high": 0.9}
-ALIKE = {
+MATCHED = {
     **FIGURE,
-    "told": True,
-    "n_people": [20, 19],
+    "estimable": True,
+    "n_subjects": [20, 19],
     "n_pairs": 40,
-    "recording_auc": 0.55,
+    "acquisition_auc": 0.55,
 }
 SHUFFLED = {"auc": [0.5, 0.52], "low": 0.4, "high": 0.6}
 
@@ -29,10 +29,10 @@ def summary(level="red", found=("sfreq",), **known):
     rows = variables(*found, level=known.pop("category", ""))
     suspects = [] if level in ("green", "grey") else list(found)
     asked = {"suspects": suspects} | known
-    return Audit(level, ["HC", "MDD"], [20, 21], rows, asked.pop("figures", {}), **asked).summary()
+    return Audit(level, ["HC", "MDD"], [20, 21], rows, asked.pop("models", {}), **asked).summary()
 
 
-BOTH = {"figures": {"eeg": FIGURE, "leader": FIGURE}, "recording": "leader"}
+BOTH = {"models": {"eeg": FIGURE, "leader": FIGURE}, "best_model": "leader"}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ BOTH = {"figures": {"eeg": FIGURE, "leader": FIGURE}, "recording": "leader"}
         ({"level": "grey", "why": "undescribed"}, "does not say how recordings were made"),
         ({}, "Sampling rate differs between HC and MDD; there were too few subjects to hold"),
         (
-            {"figures": {"leader": FIGURE}, "recording": "leader"},
+            {"models": {"leader": FIGURE}, "best_model": "leader"},
             "separates HC and MDD: AUC 0.80 (0.70 to 0.90) from the leading acquisition variable",
         ),
         ({"level": "amber", **BOTH}, "though not as well as the EEG"),
@@ -72,15 +72,15 @@ def test_the_verdict(found, words):
         ({"found": list("abcde")}, ", and 2 more."),
         ({"unused": ["bdi"]}, "Not tested, because it may be the illness itself: bdi."),
         ({"folds": "site", "n_splits": 3}, "one of 3 sites left out at a time"),
-        ({"alike": ALIKE}, "(20 HC and 19 MDD, 40 pairs) the EEG has AUC 0.80"),
-        ({"alike": ALIKE}, "above chance; acquisition itself has AUC 0.55 there."),
-        ({"alike": ALIKE | {"low": 0.45}}, "AUC 0.80 (0.45 to 0.90), no more than chance"),
+        ({"matched": MATCHED}, "(20 HC and 19 MDD, 40 pairs) the EEG has AUC 0.80"),
+        ({"matched": MATCHED}, "above chance; acquisition itself has AUC 0.55 there."),
+        ({"matched": MATCHED | {"low": 0.45}}, "AUC 0.80 (0.45 to 0.90), no more than chance"),
         (
-            {"alike": ALIKE | {"told": False}},
+            {"matched": MATCHED | {"estimable": False}},
             "estimated: only 20 HC and 19 MDD have a match",
         ),
         (
-            {"alike": ALIKE | {"told": False, "n_pairs": 0}},
+            {"matched": MATCHED | {"estimable": False, "n_pairs": 0}},
             "cannot be estimated: none has a match",
         ),
         (
@@ -107,10 +107,10 @@ def test_what_it_rests_on_and_what_is_left(found, words):
         ),
         ({"shuffled": SHUFFLED}, "Permuted labels give AUC 0.51, within what chance gives"),
         ({"shuffled": SHUFFLED | {"high": 0.5}}, "(AUC 0.51, chance gives 0.40 to 0.50): a leak."),
-        ({"two_names": {"told": False}}, "cannot be told: there are too few samples each"),
-        ({"two_names": {"told": True, "pairs": []}}, "No two subjects look like one subject"),
+        ({"two_names": {"estimable": False}}, "cannot be told: there are too few samples each"),
+        ({"two_names": {"estimable": True, "pairs": []}}, "No two subjects look like one subject"),
         (
-            {"two_names": {"told": True, "pairs": [("s1", "s2", 0.1)]}},
+            {"two_names": {"estimable": True, "pairs": [("s1", "s2", 0.1)]}},
             "Samples of s1 and s2 are as near to each other's as to their own",
         ),
         (

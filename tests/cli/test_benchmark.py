@@ -53,7 +53,7 @@ def test_benchmark_audits_its_tables_unless_told_not_to(table, tmp_path):
     asked = ["benchmark", table, "--out", str(out), "--methods", "ANOVA F", "--resamples", "0"]
     result = runner.invoke(app, [*asked, *SMALL, "--audit"])
     assert result.exit_code == 0, result.output + result.stderr
-    assert "cannot be told" in result.output  # this table does not say how it was recorded
+    assert "cannot be assessed" in result.output  # this table does not say how it was recorded
     assert audits_of(Results.read(out))["clinic"].why == "undescribed"
     assert (out / "reporting.md").exists()
 

@@ -135,6 +135,13 @@ __all__ = [
 RENAMED: dict[str, str] = {"imputer": "filler", "n_subjects": "n_people"}
 #: The same in single cases, where one name has several old ones: case -> names.
 RENAMED_IN: dict[str, dict[str, str]] = {
+    "audit": {
+        "n_subjects": "n_people",
+        "models": "figures",
+        "best_model": "recording",
+        "matched": "alike",
+        "estimable": "told",
+    },
     "predictions": {
         "subject": "person",
         "strongest channels": "loudest channels",

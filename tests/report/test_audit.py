@@ -47,7 +47,7 @@ def test_the_section_shows_recording_and_eeg_beside_each_other(folder):
 
 @pytest.mark.parametrize(("p", "words"), [(0.4, "not above chance"), (0.001, "above chance")])
 def test_the_score_of_acquisition_facts_is_compared_with_chance(folder, p, words):
-    found = replace(audits_of(Results.read(folder))["cohort"], recording="boosting", p_together=p)
+    found = replace(audits_of(Results.read(folder))["cohort"], best_model="boosting", p_together=p)
     name, _, about = describe_audit(found)["tiles"][0]
     assert name == "Acquisition alone"
     assert f"; {words} by permutation (p = {p}, Holm)" in about

@@ -265,14 +265,15 @@ def _fit(X: Floats, positive: NDArray[np.bool_]) -> Floats:
     return weights
 
 
-def among_alike(eeg: Floats, acquisition: Floats, y: Codes, *, seed: int = 0) -> dict[str, Any]:
+def among_matched(eeg: Floats, acquisition: Floats, y: Codes, *, seed: int = 0) -> dict[str, Any]:
     """AUC of the EEG over pairs of subjects of different classes whose acquisition matches.
 
     A subject's acquisition is summed up by the log odds that the associated variables give (a
     propensity score); pairs within the caliper are compared, and no others (Austin, "Optimal
     caliper widths for propensity-score matching", Pharmaceutical Statistics 10:150-161, 2011).
-    ``recording_auc`` is that of the acquisition among the same pairs, near one half where they
-    match indeed; ``told`` says whether there are enough, ``n_people`` how many of each class.
+    ``acquisition_auc`` is that of the acquisition among the same pairs, near one half where they
+    match indeed; ``estimable`` says whether there are enough, ``n_subjects`` how many of each
+    class.
     """
     n_classes = eeg.shape[1]
     centred = acquisition - acquisition.mean(axis=1, keepdims=True)
@@ -280,8 +281,12 @@ def among_alike(eeg: Floats, acquisition: Floats, y: Codes, *, seed: int = 0) ->
     apart = np.sqrt(((centred[:, None] - centred[None]) ** 2).mean(axis=2))
     near = (apart <= reach) & (y[:, None] != y)
     counts = [int(near[y == k].any(axis=1).sum()) for k in range(n_classes)]
-    found = {"n_people": counts, "n_pairs": int(near.sum() // 2), "told": min(counts) >= FEWEST}
-    if not found["told"]:
+    found = {
+        "n_subjects": counts,
+        "n_pairs": int(near.sum() // 2),
+        "estimable": min(counts) >= FEWEST,
+    }
+    if not found["estimable"]:
         return found
     n_resamples = int(np.clip(4e7 / y.size**2, 100, 1000))
     drawn = draw_within_classes(y, n_resamples, np.random.default_rng(seed))
@@ -292,7 +297,7 @@ def among_alike(eeg: Floats, acquisition: Floats, y: Codes, *, seed: int = 0) ->
         "auc": float(aucs[0]),
         "low": float(low),
         "high": float(high),
-        "recording_auc": float(_pair_aucs(acquisition, near, y, weights[:1])[0]),
+        "acquisition_auc": float(_pair_aucs(acquisition, near, y, weights[:1])[0]),
     }
 
 

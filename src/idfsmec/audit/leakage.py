@@ -111,9 +111,9 @@ def repeated_rows(table: TableArrays) -> dict[str, Any]:
 def two_names(table: TableArrays) -> dict[str, Any]:
     """Find subjects whose samples are as near to each other's as to their own.
 
-    ``told`` says whether subjects have samples enough, ``own_share`` how many samples have their
-    nearest neighbour in the same subject; ``pairs`` are codes of two subjects and how much farther
-    the other's nearest sample is than one's own, the surest first.
+    ``estimable`` says whether subjects have samples enough, ``own_share`` how many samples have
+    their nearest neighbour in the same subject; ``pairs`` are codes of two subjects and how much
+    farther the other's nearest sample is than one's own, the surest first.
     """
     kept = _spread_samples(table.subjects)
     codes, member, counts = np.unique(
@@ -121,7 +121,7 @@ def two_names(table: TableArrays) -> dict[str, Any]:
     )
     enough = counts >= FEWEST_SAMPLES
     if enough.sum() < 2:
-        return {"told": False}
+        return {"estimable": False}
     X = _whitened(np.nan_to_num(Scaling.learn(table.X[kept]).apply(table.X[kept])))
     distances = _distances_to_subjects(X, member, codes.size)
     own = distances[np.arange(member.size), member]
@@ -133,7 +133,7 @@ def two_names(table: TableArrays) -> dict[str, Any]:
     pairs = sorted(np.argwhere(np.triu(farther <= RATIO)).tolist(), key=lambda p: farther[*p])
     at_home = distances.argmin(axis=1) == member
     return {
-        "told": True,
+        "estimable": True,
         "own_share": float(at_home[enough[member]].mean()),
         "pairs": [[int(codes[a]), int(codes[b]), float(farther[a, b])] for a, b in pairs[:10]],
     }

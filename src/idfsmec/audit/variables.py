@@ -20,7 +20,7 @@ from idfsmec.table import FeatureTable
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
-Kind = Literal["device", "signal", "study", "person"]
+Kind = Literal["device", "signal", "study", "subject"]
 
 #: Facts that come from the device, and those that a body may have a part in.
 _DEVICE = ("n_channels", "n_recorded", "sfreq", "duration", "line_freq", "line_amplitude",
@@ -31,7 +31,7 @@ _SIGNAL = ("amplitude", "drift", "muscle", "missing")
 #: illness itself, such as the score of a questionnaire.
 _STUDY = {"site", "session", "condition", "device", "amplifier", "cap", "montage", "laboratory",
           "lab", "centre", "center", "run", "technician", "operator", "year"}  # fmt: skip
-_PERSON = {"age", "sex", "gender", "handedness", "hand", "education"}
+_SUBJECT = {"age", "sex", "gender", "handedness", "hand", "education"}
 _OF_ROWS = {"recording", "epoch", "onset"}
 #: Spread over orders of magnitude, so that logarithms are compared.
 _BY_RATIO = ("line_amplitude", "quantisation", "amplitude", "drift", "muscle", "duration")
@@ -123,10 +123,10 @@ def recording_variables(table: FeatureTable, also: Sequence[str] = ()) -> pd.Dat
     cells, member = np.unique(subject_of * classes.size + y, return_inverse=True)
     groups, observed = samples.groupby(member), table.observed.groupby(member)
     columns: dict[str, pd.Series] = {
-        str(name): groups[name].mean()
+        name: groups[name].mean()
         if pd.api.types.is_numeric_dtype(samples[name])
         else groups[name].agg(_most_frequent)
-        for name in samples
+        for name in map(str, samples)
     }
     columns["channels_in_table"] = observed.any().sum(axis=1).astype(float)
     columns["n_samples"] = observed.size().astype(float)
@@ -160,8 +160,8 @@ def kind_of(name: str) -> Kind:
     """Say what a variable is about."""
     if name in _SIGNAL or name.startswith(_REASON):
         return "signal"
-    if name.lower() in _PERSON:
-        return "person"
+    if name.lower() in _SUBJECT:
+        return "subject"
     return "device" if name in _DEVICE else "study"
 
 
@@ -180,11 +180,10 @@ def say_variable(name: str) -> str:
 
 def _sample_variables(table: FeatureTable, also: Sequence[str]) -> pd.DataFrame:
     """Give the facts of each sample's recording, columns of the manifest, and the site."""
-    samples, rows = _sample_facts(table), table.rows
-    beside = [] if rows is None else [str(name) for name in rows.columns]
-    if unknown := [name for name in also if name not in beside]:
+    samples, rows = _sample_facts(table), pd.DataFrame() if table.rows is None else table.rows
+    if unknown := [name for name in also if name not in rows]:
         raise InputError(f"the table has no column {unknown[0]!r} beside its features")
-    for name in beside:
+    for name in map(str, rows):
         if _is_wanted(name, also):
             samples[name] = rows[name].to_numpy()
     if table.sites is not None:
@@ -193,7 +192,7 @@ def _sample_variables(table: FeatureTable, also: Sequence[str]) -> pd.DataFrame:
 
 
 def _is_wanted(name: str, also: Sequence[str]) -> bool:
-    return name in also or name.lower() in _STUDY | _PERSON
+    return name in also or name.lower() in _STUDY | _SUBJECT
 
 
 def _described_recordings(table: FeatureTable) -> list[Mapping[str, Any]]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from idfsmec.audit.confounding import among_alike
+from idfsmec.audit.confounding import among_matched
 from idfsmec.audit.variables import kind_of, say_variable
 from idfsmec.metrics import auc_difference, auc_interval, score_decisions
 
@@ -40,6 +40,7 @@ _MISTAKES = {
     "by_sample": "with sample-wise folds, which have subjects on both sides",
     "before": "with features selected before splitting",
 }
+_COLUMNS = ["variable", "kind", "level", "class", "higher", "auc", "low", "high", "p", "p_holm"]
 # Differences of AUCs below this are not worth a number.
 _NEGLIGIBLE = 0.02
 
@@ -55,18 +56,18 @@ class Audit:
         the diagnosis but the EEG does better; nothing known of the acquisition is associated
         with the diagnosis; cannot be assessed.
     classes : list of str
-    n_people : list of int
+    n_subjects : list of int
         Subjects of each class.
     variables : DataFrame
         One row for each acquisition variable, the smallest p first: ``variable``, ``kind``,
         ``level``, ``class``, ``higher``, ``auc`` (one half is nothing), ``low``, ``high``,
         ``p`` (by permutation), ``p_holm``.
-    figures : dict
+    models : dict
         ``logistic`` and ``boosting`` (all variables together, subjects held out), ``leader`` (the
         leading variable alone) and ``eeg``, each with ``auc``, ``low``, ``high`` and, but for
         the leader, ``balanced_accuracy``. Intervals of the acquisition's models are wide enough
         for the best of them to be picked.
-    recording : str
+    best_model : str
         Which of the acquisition's models has the highest AUC; empty where there is none.
     difference : dict or None
         AUC of the EEG minus that of the acquisition: ``value``, ``low``, ``high``.
@@ -74,9 +75,9 @@ class Audit:
         Of all variables together, corrected with the others.
     suspects : list of str
         Variables that are associated with the diagnosis.
-    alike : dict
+    matched : dict
         The EEG's AUC among subjects whose acquisition matches; see
-        :func:`idfsmec.audit.confounding.among_alike`. Empty without suspects.
+        :func:`idfsmec.audit.confounding.among_matched`. Empty without suspects.
     regressed : dict
         The EEG's AUC once the suspects are regressed out; empty without suspects.
     leaks : dict
@@ -96,14 +97,14 @@ class Audit:
 
     level: Level
     classes: list[str]
-    n_people: list[int]
+    n_subjects: list[int]
     variables: pd.DataFrame = field(repr=False)
-    figures: dict[str, dict[str, float]] = field(repr=False)
-    recording: str = ""
+    models: dict[str, dict[str, float]] = field(repr=False)
+    best_model: str = ""
     difference: dict[str, float] | None = None
     p_together: float | None = None
     suspects: list[str] = field(default_factory=list)
-    alike: dict[str, Any] = field(default_factory=dict, repr=False)
+    matched: dict[str, Any] = field(default_factory=dict, repr=False)
     regressed: dict[str, Any] = field(default_factory=dict, repr=False)
     leaks: dict[str, Any] = field(default_factory=dict, repr=False)
     why: str = ""
@@ -150,36 +151,35 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
         "eeg": 1,
         "leader": n_models * len(recording["alone"]),
     }
-    figures = {name: _figure(own, y, n_looks[name]) for name, own in decisions.items()}
-    figures.get("leader", {}).pop("balanced_accuracy", None)  # a value has no threshold
-    models = [name for name in figures if name != "eeg"]
-    best = max(models, key=lambda name: figures[name]["auc"], default="")
-    suspects, difference, alike = find_suspects(recording), None, {}
+    models = {name: _score(own, y, n_looks[name]) for name, own in decisions.items()}
+    models.get("leader", {}).pop("balanced_accuracy", None)  # a value has no threshold
+    of_acquisition = [name for name in models if name != "eeg"]
+    best = max(of_acquisition, key=lambda name: models[name]["auc"], default="")
+    suspects, difference, matched = find_suspects(recording), None, {}
     if best and "eeg" in decisions:
-        values = auc_difference(decisions["eeg"], decisions[best], y)
-        difference = dict(zip(("value", "low", "high"), values, strict=True))
+        value, low, high = auc_difference(decisions["eeg"], decisions[best], y)
+        difference = {"value": value, "low": low, "high": high}
         if suspects:
-            alike = among_alike(decisions["eeg"], np.array(recording["propensity"]), y)
+            matched = among_matched(decisions["eeg"], np.array(recording["propensity"]), y)
     regressed = parts.get("regressed") or {}
     if "decisions" in regressed:
-        values = _figure(np.array(regressed["decisions"]), y)
-        regressed = {**values, "variables": regressed["variables"]}
+        score = _score(np.array(regressed["decisions"]), y)
+        regressed = {**score, "variables": regressed["variables"]}
     level, why = _judge(recording, counts, suspects, difference)
-    columns = ["variable", "kind", "level", "class", "higher", "auc", "low", "high", "p", "p_holm"]
-    frame = pd.DataFrame(recording["alone"], columns=columns)
+    frame = pd.DataFrame(recording["alone"], columns=_COLUMNS)
     return Audit(
         level=level,
         classes=list(recording["classes"]),
-        n_people=counts,
+        n_subjects=counts,
         variables=frame.sort_values(
             ["p_holm", "p", "auc"], ascending=[True, True, False], ignore_index=True
         ),
-        figures=figures,
-        recording=best,
+        models=models,
+        best_model=best,
         difference=difference,
         p_together=recording["together"].get("p_holm"),
         suspects=suspects,
-        alike=alike,
+        matched=matched,
         regressed=regressed if "auc" in regressed else {},
         leaks=_leaks(parts, counts),
         why=why,
@@ -202,7 +202,7 @@ def _decisions(recording: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[s
     return {name: np.array(own, dtype=float) for name, own in given.items() if own}
 
 
-def _figure(decisions: Floats, y: Codes, n_looks: int = 1) -> dict[str, float]:
+def _score(decisions: Floats, y: Codes, n_looks: int = 1) -> dict[str, float]:
     """AUC with its interval and balanced accuracy of decisions, one row per subject."""
     wanted = ["roc_auc", "balanced_accuracy"]
     scores = score_decisions(decisions, y, np.arange(y.size), wanted)
@@ -262,7 +262,7 @@ def say_verdict(audit: Audit) -> str:
     groups, names = _listing(audit.classes), _listing(_suspect_names(audit))
     if audit.why == "few":
         return (
-            f"With {sum(audit.n_people)} subjects ({_counts(audit.n_people, audit)}) no "
+            f"With {sum(audit.n_subjects)} subjects ({_counts(audit.n_subjects, audit)}) no "
             f"difference could reach significance after {len(audit.variables)} tests. The numbers "
             "below are a description."
         )
@@ -277,12 +277,12 @@ def say_verdict(audit: Audit) -> str:
             f"None of {len(audit.variables)} acquisition variables separates {groups} beyond "
             "chance, alone or together. What was not written down was not tested."
         )
-    eeg, acquisition = audit.figures.get("eeg"), audit.figures.get(audit.recording)
+    eeg, acquisition = audit.models.get("eeg"), audit.models.get(audit.best_model)
     if acquisition is None:
         verb = "differs" if len(audit.suspects) == 1 else "differ"
         sentence = f"{names} {verb} between {groups}; there were too few subjects to hold any out."
         return sentence[0].upper() + sentence[1:]
-    reached = f"{_auc(acquisition)} from {_MODELS[audit.recording]}"
+    reached = f"{_auc(acquisition)} from {_MODELS[audit.best_model]}"
     if eeg is None:
         return f"How subjects were recorded separates {groups}: {reached}."
     beside = f"{reached}, {_auc(eeg)} from the EEG"
@@ -293,7 +293,7 @@ def say_verdict(audit: Audit) -> str:
         )
     kinds = {kind_of(name) for name in audit.suspects}
     blame = f"It may be the amplifier, not the illness ({names})."
-    if kinds == {"person"}:
+    if kinds == {"subject"}:
         blame = f"It may be who was recorded ({names}), not the illness."
     elif kinds == {"signal"}:
         blame = (
@@ -302,7 +302,7 @@ def say_verdict(audit: Audit) -> str:
         )
     return (
         f"How subjects were recorded separates {groups} as well as the EEG does, as far as "
-        f"{sum(audit.n_people)} subjects can tell: {beside}. {blame}"
+        f"{sum(audit.n_subjects)} subjects can tell: {beside}. {blame}"
     )
 
 
@@ -341,7 +341,7 @@ def say_variables(audit: Audit, most: int = 3) -> list[str]:
     return lines
 
 
-def _say_row(row: dict[str, Any], classes: Sequence[str]) -> str:
+def _say_row(row: Mapping[Any, Any], classes: Sequence[str]) -> str:
     level = f" ({row['level']})" if row["level"] else ""
     words = ("more often", "less often") if level else ("higher", "lower")
     where = f"{words[not row['higher']]} in {classes[row['class']]}"
@@ -351,18 +351,22 @@ def _say_row(row: dict[str, Any], classes: Sequence[str]) -> str:
 
 def say_left(audit: Audit) -> list[str]:
     """Say what is left of the EEG's AUC; nothing where there is no suspect."""
-    lines, alike, regressed = [], audit.alike, audit.regressed
-    if alike and not alike["told"]:
-        who = f"only {_counts(alike['n_people'], audit)} have" if alike["n_pairs"] else "none has"
+    lines, matched, regressed = [], audit.matched, audit.regressed
+    if matched and not matched["estimable"]:
+        who = (
+            f"only {_counts(matched['n_subjects'], audit)} have"
+            if matched["n_pairs"]
+            else "none has"
+        )
         lines.append(
             "The EEG's AUC among subjects whose acquisition matches cannot be estimated: "
             f"{who} a match in another group."
         )
-    elif alike:
+    elif matched:
         lines.append(
-            f"Among subjects whose acquisition matches ({_counts(alike['n_people'], audit)}, "
-            f"{alike['n_pairs']} pairs) the EEG has {_against_chance(alike)}; acquisition itself "
-            f"has AUC {alike['recording_auc']:.2f} there."
+            f"Among subjects whose acquisition matches ({_counts(matched['n_subjects'], audit)}, "
+            f"{matched['n_pairs']} pairs) the EEG has {_against_chance(matched)}; acquisition "
+            f"itself has AUC {matched['acquisition_auc']:.2f} there."
         )
     if regressed:
         names = _listing([say_variable(name) for name in regressed["variables"]])
@@ -396,7 +400,7 @@ def say_leaks(audit: Audit) -> list[str]:
     twice, repeated = leaks.get("two_names"), leaks.get("repeated")
     if twice:
         lines.append("No two subjects look like one subject under two names.")
-        if not twice["told"]:
+        if not twice["estimable"]:
             lines[-1] = (
                 "Whether one subject has two names cannot be told: there are too few samples each."
             )
@@ -424,13 +428,13 @@ def _counts(counts: Sequence[int], audit: Audit) -> str:
     return _listing([f"{n} {name}" for n, name in zip(counts, audit.classes, strict=True)])
 
 
-def _auc(figure: Mapping[str, Any]) -> str:
-    return f"AUC {figure['auc']:.2f} ({figure['low']:.2f} to {figure['high']:.2f})"
+def _auc(score: Mapping[str, Any]) -> str:
+    return f"AUC {score['auc']:.2f} ({score['low']:.2f} to {score['high']:.2f})"
 
 
-def _against_chance(figure: Mapping[str, Any]) -> str:
-    chance = "no more than chance" if figure["low"] <= 0.5 else "above chance"
-    return f"{_auc(figure)}, {chance}"
+def _against_chance(score: Mapping[str, Any]) -> str:
+    chance = "no more than chance" if score["low"] <= 0.5 else "above chance"
+    return f"{_auc(score)}, {chance}"
 
 
 def _listing(names: Sequence[str], most: int = 4) -> str:

@@ -28,7 +28,7 @@ _KINDS = {
     "device": "device",
     "signal": "device or body",
     "study": "study",
-    "person": "subject",
+    "subject": "subject",
 }
 _MODELS = {
     "logistic": "acquisition facts, all variables (logistic regression)",
@@ -52,24 +52,24 @@ def summarise_audit(results: Results, table: str) -> dict[str, Any] | None:
 
 def describe_audit(audit: Audit) -> dict[str, Any]:
     """Describe an audit as plain data and sentences."""
-    alike = audit.alike if audit.alike.get("told") else None
+    matched = audit.matched if audit.matched.get("estimable") else None
     return {
         "level": audit.level,
         "open": audit.level in {"red", "amber"},
         "title": TITLES[audit.level],
         "verdict": say_verdict(audit),
         "subjects": listing(
-            [f"{n} {name}" for n, name in zip(audit.n_people, audit.classes, strict=True)]
+            [f"{n} {name}" for n, name in zip(audit.n_subjects, audit.classes, strict=True)]
         ),
         "folds": say_folds(audit),
         "tiles": [
-            ("Acquisition alone", audit.figures.get(audit.recording), _about_acquisition(audit)),
-            ("EEG", audit.figures.get("eeg"), "Same subjects, same folds."),
-            ("EEG, matched acquisition", alike, _about_matched(audit)),
+            ("Acquisition alone", audit.models.get(audit.best_model), _about_acquisition(audit)),
+            ("EEG", audit.models.get("eeg"), "Same subjects, same folds."),
+            ("EEG, matched acquisition", matched, _about_matched(audit)),
             ("EEG, acquisition regressed out", audit.regressed or None, _about_regressed(audit)),
         ],
         "sentences": [*say_variables(audit), *say_left(audit)],
-        "figures": [{"name": _MODELS[name], **score} for name, score in audit.figures.items()],
+        "figures": [{"name": _MODELS[name], **score} for name, score in audit.models.items()],
         "p_together": audit.p_together,
         "variables": [_variable(row, audit) for row in plain_records(audit.variables)],
         "leaks": say_leaks(audit),
@@ -95,10 +95,10 @@ def _variable(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
 
 def _about_acquisition(audit: Audit) -> str:
     """Name the model, and state whether chance explains it: the best of several is easily high."""
-    what = _MODELS.get(audit.recording, "")
-    if len(audit.figures.keys() - {"eeg"}) > 1:
+    what = _MODELS.get(audit.best_model, "")
+    if len(audit.models.keys() - {"eeg"}) > 1:
         what += ", the best of these models (the CI accounts for that)"
-    if audit.p_together is None or audit.recording not in {"logistic", "boosting"}:
+    if audit.p_together is None or audit.best_model not in {"logistic", "boosting"}:
         return what
     chance = "above chance" if audit.p_together < ALPHA else "not above chance"
     return f"{what}; {chance} by permutation (p = {audit.p_together:.2g}, Holm)"
@@ -107,9 +107,9 @@ def _about_acquisition(audit: Audit) -> str:
 def _about_matched(audit: Audit) -> str:
     if not audit.suspects:
         return _NOT_NEEDED
-    if not audit.alike.get("told"):
+    if not audit.matched.get("estimable"):
         return "Not estimable: too few subjects have a match in another group."
-    return f"{audit.alike['n_pairs']} pairs of subjects with matching acquisition facts."
+    return f"{audit.matched['n_pairs']} pairs of subjects with matching acquisition facts."
 
 
 def _about_regressed(audit: Audit) -> str:

@@ -137,8 +137,8 @@ def _participants(results: Results) -> list[str]:
         labels = ", ".join(f"{label} {n}" for label, n in about.get("labels", {}).items())
         audit = audits_of(results).get(name)
         by_class = ""
-        if audit is not None and audit.n_people:
-            counts = zip(audit.n_people, audit.classes, strict=True)
+        if audit is not None and audit.n_subjects:
+            counts = zip(audit.n_subjects, audit.classes, strict=True)
             by_class = f" ({listing([f'{n} {label}' for n, label in counts])})"
         lines.append(
             f"**{name}**: {about['n_subjects']} participants{by_class}, {about['n_samples']} "

@@ -146,8 +146,8 @@ class _End(NamedTuple):
 def _descend(A: Array, B: Array, y2: float, support: Indices, tol: float, max_iter: int) -> _End:
     """Exchange features and refit until nothing changes, or little.
 
-    A is X'X of standardised features, so that its diagonal is constant, B is X'Y and y2 the squared
-    norm of Y.
+    A is X'X of standardised features, so that its diagonal is constant, B is X'Y and y2 the
+    squared norm of Y.
     """
     rows, error = _refit(A, B, y2, support)
     changes: list[float] = []
