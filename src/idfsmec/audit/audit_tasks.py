@@ -252,8 +252,9 @@ class _Parts:
             folds = make_folds(table.y, table.subjects, "site", sites=table.sites)
         else:
             n_splits = min(task.n_splits, most_splits(table.y, table.subjects))
-            kind = "subject", n_splits, task.seed
-            folds = make_folds(table.y, table.subjects, *kind) if n_splits >= 2 else []
+            folds = []
+            if n_splits >= 2:
+                folds = make_folds(table.y, table.subjects, "subject", n_splits, task.seed)
         self.n_folds = len(folds)
         fold_of = np.zeros(table.y.size, dtype=np.intp)
         for place, (_, held_out) in enumerate(folds):
