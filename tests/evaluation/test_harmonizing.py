@@ -167,3 +167,47 @@ def test_few_samples_of_a_new_site_are_noted_in_the_task(tmp_path):
         warnings.simplefilter("error")
         results = accuracy(table, tmp_path, methods=["ANOVA F"], protocol=protocol, n_jobs=1)
     assert results.failures.empty
+
+
+def confounded(n_subjects=48):
+    """Two hospitals with enough controls each; Bern has a third of patients, Lund two thirds."""
+    table = make_hospitals(2, shift=4.0, effect=2.5, n_subjects=n_subjects, n_epochs=6)
+    number = table.subjects.str[1:].astype(int)
+    patients = (table.y == "MDD") & (number % 4 < 2)
+    controls = (table.y == "HC") & (number % 4 >= 2)
+    bern = table.sites == "Bern"
+    return table.take((np.where(bern, ~patients, ~controls)).astype(bool))
+
+
+def test_sites_can_be_learned_from_controls_in_benchmark_and_training(tmp_path):
+    table = confounded()
+    protocol = ALIKE.with_changes(harmonize="HC")
+    arrays = make_arrays(table)
+    fold = load_fold(arrays, protocol, "none", 0.0, 0, 1, False)
+    train, test = make_folds(arrays.y, arrays.subjects, "subject", 4, 0)[1]
+    labels = table.y.to_numpy()
+    known = SiteHarmonizer(reference="HC")
+    known.fit(arrays.X[train], labels[train], sites=arrays.sites[train])
+    clean = known.transform(arrays.X[train], sites=arrays.sites[train])
+    new = known.transform(arrays.X[test], sites=arrays.sites[test])
+    scaling = Scaling.learn(clean)
+    assert_allclose(fold.prepare().train, scaling.apply(clean))
+    assert_allclose(fold.prepare().test, scaling.apply(new))
+    results = accuracy(table, tmp_path, methods=["ANOVA F"], protocol=protocol, n_jobs=1)
+    assert results.failures.empty
+    model = train_model(table, harmonize="HC", n_splits=2, n_repeats=1, n_jobs=1)
+    assert model.protocol["harmonize"] == "HC"
+    assert model.harmonizer.reference == "HC"
+    tuned = fit_model(table, TunedMethod("ANOVA F", classifier="ridge"), harmonize="HC")
+    assert_allclose(tuned.harmonizer.shift_, model.harmonizer.shift_)
+
+
+def test_a_site_without_controls_is_named_before_the_first_task(tmp_path):
+    table = confounded()
+    alone = table.take(((table.sites == "Bern") | (table.y == "MDD")).to_numpy())
+    protocol = ALIKE.with_changes(harmonize="HC")
+    with pytest.warns(UserWarning, match=r"samples of 'HC': Lund \(0\)"):
+        accuracy(alone, tmp_path / "a", methods=["ANOVA F"], protocol=protocol, n_jobs=1)
+    with pytest.raises(InputError, match="the classes are HC, MDD"):
+        other = protocol.with_changes(harmonize="control")
+        accuracy(table, tmp_path / "b", methods=["ANOVA F"], protocol=other, n_jobs=1)

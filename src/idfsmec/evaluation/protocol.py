@@ -58,9 +58,10 @@ class Protocol:
     clip : float, optional
         Standardised values further from the training mean than so many deviations count as this
         far away for the classifier; None leaves them as they are. Selectors see what is there.
-    harmonize : bool
+    harmonize : bool or str
         Whether sites are brought to one location and scale before all else, learned from the
-        training samples of each fold (:class:`idfsmec.prediction.SiteHarmonizer`); a site that is
+        training samples of each fold (:class:`idfsmec.prediction.SiteHarmonizer`): True from all,
+        the name of a class, such as ``"HC"``, from the samples of that class only. A site that is
         held out goes by its own samples, without their labels.
 
     Examples
@@ -83,7 +84,7 @@ class Protocol:
     svm_costs: Sequence[float] = SVM_COSTS
     class_weight: Literal["balanced"] | None = "balanced"
     clip: float | None = FAR
-    harmonize: bool = False
+    harmonize: bool | str = False
 
     def __post_init__(self) -> None:
         for name, kind in (("rates", float), ("seeds", int), ("ks", int), ("svm_costs", float)):
@@ -103,7 +104,8 @@ class Protocol:
         _check_range("svm_costs", self.svm_costs, lambda c: 0 < c < float("inf"), "above 0")
         if self.clip is not None:
             _check_range("clip", [self.clip], lambda c: c > 0, "above 0")
-        _check_choice("harmonize", self.harmonize, (True, False))
+        if not isinstance(self.harmonize, str):
+            _check_choice("harmonize", self.harmonize, (True, False))
         for name in ("n_splits", "n_inner_splits"):
             _check_range(name, [getattr(self, name)], lambda n: n >= 2, "at least 2")
 

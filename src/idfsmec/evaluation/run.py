@@ -299,7 +299,7 @@ def resampling(
     with opened(out, RESAMPLING_EXPERIMENT, named, overwrite) as store:
         scores = Results.of(store).scores
         protocols = store.get_meta("protocols") or {}
-        harmonized = bool((protocols.get("accuracy") or {}).get("harmonize"))
+        harmonized = (protocols.get("accuracy") or {}).get("harmonize") or False
         _keep_methods(store, [ranking])
         tasks = [
             plan_ranking(
@@ -417,7 +417,7 @@ def _rank_tables(
     store: Store,
     methods: Sequence[Method],
     arrays: Mapping[str, TableArrays],
-    harmonize: bool,
+    harmonize: bool | str,
     n_jobs: int,
     progress: Listener | None,
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,9 +15,8 @@ from idfsmec.evaluation.folds import make_folds
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.statistics import chance_bands
 from idfsmec.evaluation.store import StoredTable
-from idfsmec.metrics import count_by_site, describe_confounding, site_confounding
 from idfsmec.missing import missingness_association, simulate_missing
-from idfsmec.prediction.harmonizer import refuse_one_site
+from idfsmec.prediction.harmonizer import learn_sites
 from idfsmec.prediction.methods import Imputer
 from idfsmec.prediction.pipeline import TableArrays
 from idfsmec.table import FeatureTable
@@ -134,10 +132,7 @@ def check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> None
             kind = protocol.folds, protocol.n_splits
             make_folds(table.y, table.subjects, *kind, sites=table.sites)
             if protocol.harmonize:
-                sites = refuse_one_site(table)
-                share = site_confounding(count_by_site(sites, table.y))
-                if message := describe_confounding(share):
-                    warnings.warn(message, UserWarning, stacklevel=2)
+                learn_sites(table, protocol.harmonize)  # for what it refuses and warns of
             if "region" in protocol.patterns:
                 simulate_missing(table, 0.1, "region", 0)
         except InputError as error:

@@ -387,7 +387,7 @@ class RankingTask(Task):
     """One method on a whole table, without simulated missing channels."""
 
     setting: Mapping[str, Any] = field(default_factory=dict)
-    harmonize: bool = False
+    harmonize: bool | str = False
 
     def coordinates(self) -> dict[str, Any]:
         """Return table and method."""
@@ -395,7 +395,7 @@ class RankingTask(Task):
 
     def compute(self, table: TableArrays) -> TaskResult:
         """Rank the table."""
-        (table,) = harmonize_samples(table) if self.harmonize else (table,)
+        (table,) = harmonize_samples(self.harmonize, table)
         return TaskResult(found=rank_whole(self.method, self.setting, table))
 
 
@@ -404,7 +404,7 @@ class ResamplingTask(Task):
     """One method on random halves of a table's subjects."""
 
     setting: Mapping[str, Any] = field(default_factory=dict)
-    harmonize: bool = False
+    harmonize: bool | str = False
     n_resamples: int = 100
     seed: int = 0
     n_jobs: int = 1
@@ -415,7 +415,7 @@ class ResamplingTask(Task):
 
     def compute(self, table: TableArrays) -> TaskResult:
         """Rank the halves."""
-        (table,) = harmonize_samples(table) if self.harmonize else (table,)
+        (table,) = harmonize_samples(self.harmonize, table)
         halves = self.n_resamples, self.seed, self.n_jobs
         return TaskResult(found=resample_whole(self.method, self.setting, table, *halves))
 
@@ -424,7 +424,7 @@ def plan_ranking(
     table: TableArrays,
     method: Method,
     setting: Mapping[str, Any],
-    harmonize: bool = False,
+    harmonize: bool | str = False,
     n_jobs: int = 1,
     **halves: int,
 ) -> RankingTask | ResamplingTask:
@@ -457,7 +457,7 @@ def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -
     selector: Any = method.build(channels=table.channel_of, random_state=0, **setting)
     X = table.X
     if not method.takes_missing:
-        _, X = Preparation.learn(table.X, table, imputer=method.imputing)
+        _, X = Preparation.learn(table, imputer=method.imputing)
     try:
         fit_with_groups(selector, X, table.y, table.subject_names)
     except _UNFIT as error:

@@ -63,9 +63,10 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         Of inner folds, and of methods with a chance of their own.
     folds : {"subject", "site"}, default="subject"
         Inner folds: of subjects, or one site after the other, where two can be held out.
-    harmonize : bool, default=False
+    harmonize : bool or str, default=False
         Whether sites are brought to one location and scale, in inner folds by their training
-        samples. ``best_estimator_`` takes samples that have been, by ``harmonizer_``.
+        samples, or by those of the class named, such as ``"HC"``. ``best_estimator_`` takes
+        samples that have been, by ``harmonizer_``.
 
     Attributes
     ----------
@@ -97,7 +98,7 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         "montage": [str, None],
         "seed": [integer(0)],
         "folds": [StrOptions({"subject", "site"})],
-        "harmonize": ["boolean"],
+        "harmonize": ["boolean", str],
     }
 
     def __init__(
@@ -109,7 +110,7 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         montage: str | None = None,
         seed: int = 0,
         folds: str = "subject",
-        harmonize: bool = False,
+        harmonize: bool | str = False,
     ) -> None:
         self.method = method
         self.imputer = imputer
@@ -141,7 +142,7 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         table = FeatureTable(X.reset_index(drop=True), *labels, info, sites=where)
         if self.folds == "site" and where is None:
             raise InputError("folds by site need sites", argument="sites")
-        self.harmonizer_ = learn_sites(table) if self.harmonize else None
+        self.harmonizer_ = learn_sites(table, self.harmonize) if self.harmonize else None
         if method.is_whole:
             return self._fit_whole(method, harmonize_sites(self.harmonizer_, X, where), y, groups)
         arrays = TableArrays.of("table", table, method.imputing.needs_positions)
@@ -196,7 +197,7 @@ def train_model(
     estimator: Any = None,
     *,
     folds: Folds = "subject",
-    harmonize: bool = False,
+    harmonize: bool | str = False,
     n_splits: int = 5,
     n_repeats: int = 3,
     seed: int = 0,
@@ -212,9 +213,9 @@ def train_model(
         As in :func:`idfsmec.prediction.fit_model`.
     folds : {"subject", "site"}, default="subject"
         Whether subjects are held out, or one site after the other.
-    harmonize : bool, default=False
-        Whether sites are brought to one location and scale, learned from the subjects trained on;
-        the model keeps what was learned.
+    harmonize : bool or str, default=False
+        Whether sites are brought to one location and scale, learned from the subjects trained on,
+        or from those of the class named, such as ``"HC"``; the model keeps what was learned.
     n_splits, n_repeats : int
         Folds that keep subjects together, in proportion to the classes, and how often they are
         drawn anew. Fewer folds where the smallest class has fewer subjects. By site there is one
@@ -253,7 +254,7 @@ def train_model(
         "n_splits": len(splits) // n_repeats,
         "n_repeats": n_repeats,
         "seed": seed,
-        **({"harmonize": True} if harmonize else {}),
+        **({"harmonize": harmonize} if harmonize else {}),
     }
     subjects = HeldOutSubjects.of(model, table, probabilities, folds)
     performance = measure(subjects, seed, model.prior)
@@ -280,7 +281,7 @@ def _splits(
 
 def _held_out(
     model: Model,
-    parts: tuple[FeatureTable, Any, bool],
+    parts: tuple[FeatureTable, Any, bool | str],
     folds: Sequence[tuple[int, Fold]],
     seed: int,
     n_jobs: int,
@@ -302,7 +303,7 @@ def _held_out(
     return probabilities
 
 
-def _predict_fold(task: tuple[Fold, int], parts: tuple[FeatureTable, Any, bool]) -> Floats:
+def _predict_fold(task: tuple[Fold, int], parts: tuple[FeatureTable, Any, bool | str]) -> Floats:
     """Fit on one side of a fold, and predict the other with fewer and fewer channels."""
     ((train, test), seed), (table, estimator, harmonize) = task, parts
     with warnings.catch_warnings():

@@ -38,7 +38,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from idfsmec.errors import InputError
 from idfsmec.metrics import METRICS, Scores, mean_decisions, score_decisions
-from idfsmec.prediction.harmonizer import SiteHarmonizer
+from idfsmec.prediction.harmonizer import SiteHarmonizer, reference_class
 from idfsmec.prediction.methods import Imputer, Method
 from idfsmec.selection.defaults import CRITERION, N_FEATURES, SVM_COSTS
 from idfsmec.selection.grid import rank_grid
@@ -75,7 +75,7 @@ class TableArrays:
     channels: tuple[str, ...] = field(repr=False)
     classes: tuple[Any, ...] = field(default=(0, 1), repr=False)
     positions: Floats | None = field(default=None, repr=False)
-    sites: Codes | None = field(default=None, repr=False)
+    sites: NDArray[np.str_] | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -91,7 +91,7 @@ class TableArrays:
         names = table.subjects.to_numpy().astype(str)
         sites = None
         if table.sites is not None:
-            sites = np.unique(table.sites.astype(str).to_numpy(), return_inverse=True)[1]
+            sites = table.sites.astype(str).to_numpy(dtype=str)
         order = {channel: place for place, channel in enumerate(table.channels)}
         features = [split_column(str(column))[1] for column in table.X.columns]
         return cls(
@@ -181,27 +181,23 @@ class Preparation:
     @classmethod
     def learn(
         cls,
-        X: Floats,
-        table: TableArrays,
-        sites: Codes | None = None,
+        samples: TableArrays,
+        harmonize: bool | str = False,
         imputer: Imputer | None = None,
     ) -> tuple[Preparation, Floats]:
-        """Learn from training samples of a table; also return them prepared.
-
-        Sites are harmonized where they are given.
-        """
-        harmonizer = None
-        if sites is not None:
-            harmonizer = SiteHarmonizer().fit(X, sites=sites)
-            X = harmonizer.transform(X, sites=sites)
+        """Learn from training samples; also return them prepared."""
+        X, harmonizer = samples.X, learn_harmonizer(samples, harmonize) if harmonize else None
+        if harmonizer is not None:
+            X = harmonizer.transform(X, sites=samples.sites)
         scaling = Scaling.learn(X)
         X = scaling.apply(X)
         if imputer is None:
             return cls(harmonizer, scaling), X
-        transformer = imputer.build(table.channel_of, table.feature_of, table.positions).fit(X)
+        about = samples.channel_of, samples.feature_of, samples.positions
+        transformer = imputer.build(*about).fit(X)
         return cls(harmonizer, scaling, transformer), np.asarray(transformer.transform(X))
 
-    def apply(self, X: Floats, sites: Codes | None = None) -> Floats:
+    def apply(self, X: Floats, sites: NDArray[np.str_] | None = None) -> Floats:
         """Prepare samples; all of a site at once, for a new site goes by all that it has."""
         if self.harmonizer is not None:
             X = self.harmonizer.transform(X, sites=sites)
@@ -209,16 +205,23 @@ class Preparation:
         return X if self.imputer is None else np.asarray(self.imputer.transform(X))
 
 
-def harmonize_samples(*samples: TableArrays) -> list[TableArrays]:
-    """Bring sites to one location and scale, as learned from the first of some samples."""
-    harmonizer = SiteHarmonizer().fit(samples[0].X, sites=_sites(samples[0]))
-    return [replace(one, X=harmonizer.transform(one.X, sites=one.sites)) for one in samples]
-
-
-def _sites(samples: TableArrays) -> Codes:
+def learn_harmonizer(samples: TableArrays, harmonize: bool | str) -> SiteHarmonizer:
+    """Learn what sites do from all samples (True) or from those of the class that is named."""
     if samples.sites is None:
         raise InputError("to harmonize sites the table needs a column 'site'")
-    return samples.sites
+    reference = reference_class(harmonize, samples.classes)
+    if reference is None:  # labels are not given: confounding is a matter of the whole table
+        return SiteHarmonizer().fit(samples.X, sites=samples.sites)
+    labels = np.asarray(samples.classes)[samples.y]
+    return SiteHarmonizer(reference=reference).fit(samples.X, labels, sites=samples.sites)
+
+
+def harmonize_samples(harmonize: bool | str, *samples: TableArrays) -> list[TableArrays]:
+    """Bring sites to one location and scale, as learned from the first of some samples."""
+    if not harmonize:
+        return list(samples)
+    harmonizer = learn_harmonizer(samples[0], harmonize)
+    return [replace(part, X=harmonizer.transform(part.X, sites=part.sites)) for part in samples]
 
 
 class Prepared(NamedTuple):
@@ -243,8 +246,9 @@ class FoldSamples:
     selecting : TableArrays
         The samples of ``train`` as the selector may see them; the same unless channels are
         missing for the selector alone.
-    harmonize : bool
-        Whether sites are brought to one location and scale.
+    harmonize : bool or str
+        Whether sites are brought to one location and scale, and if only one class tells them, its
+        name.
     train_rows, test_rows : ndarray or slice
         By default all.
     inner : tuple of FoldSamples
@@ -256,7 +260,7 @@ class FoldSamples:
     train: TableArrays
     test: TableArrays
     selecting: TableArrays
-    harmonize: bool = False
+    harmonize: bool | str = False
     train_rows: Rows = field(default_factory=lambda: slice(None))
     test_rows: Rows = field(default_factory=lambda: slice(None))
     inner: tuple[FoldSamples, ...] = ()
@@ -303,7 +307,7 @@ class FoldSamples:
     def sides(self) -> list[TableArrays]:
         """Return training and test samples as they are, but for sites, which may be harmonized."""
         both = self.train.take(self.train_rows), self.test.take(self.test_rows)
-        return harmonize_samples(*both) if self.harmonize else list(both)
+        return harmonize_samples(self.harmonize, *both)
 
     def prepare(self, imputer: Imputer | None = None) -> Prepared:
         """Harmonize, scale and impute; what fits into memory is kept for the next who asks."""
@@ -316,14 +320,13 @@ class FoldSamples:
         return self._kept[key]
 
     def _prepare(self, imputer: Imputer | None) -> Prepared:
-        rows = self.train_rows
-        how = self.train, _sites(self.train)[rows] if self.harmonize else None, imputer
-        steps, train = Preparation.learn(self.train.X[rows], *how)
+        rows, how = self.train_rows, (self.harmonize, imputer)
+        steps, train = Preparation.learn(self.train.take(rows), *how)
         selecting = train
         if self.selecting is not self.train:
-            _, selecting = Preparation.learn(self.selecting.X[rows], *how)
-        sites = _sites(self.test)[self.test_rows] if self.harmonize else None
-        prepared = Prepared(selecting, train, steps.apply(self.test.X[self.test_rows], sites))
+            _, selecting = Preparation.learn(self.selecting.take(rows), *how)
+        test = self.test.take(self.test_rows)
+        prepared = Prepared(selecting, train, steps.apply(test.X, test.sites))
         for side in prepared:
             side.setflags(write=False)  # methods share them
         return prepared
@@ -522,7 +525,7 @@ class MethodPipeline:
 
     def fit(self, samples: TableArrays, ranks: Codes, k: int, C: float) -> FittedMethod:
         """Fit on samples, whose sites are harmonized already, with the first k columns."""
-        preparation, X = Preparation.learn(samples.X, samples, imputer=self.classifier_imputer)
+        preparation, X = Preparation.learn(samples, imputer=self.classifier_imputer)
         columns, marks = np.flatnonzero(ranks <= k), None
         X = X[:, columns]
         if self.marks_missing:
