@@ -68,8 +68,8 @@ def test_it_helps_where_amplifiers_differ_and_is_part_of_the_page(wards, tmp_pat
         scores.append(found.chosen()["balanced_accuracy"].mean())
     assert scores[1] > scores[0] + 0.1
     said = summarise(Results.read(tmp_path / "alike"))
-    assert "hospitals harmonized" in said["note"]
-    assert "Hospitals" in dict(said["protocol"])
+    assert "sites harmonized" in said["note"]
+    assert "Sites" in dict(said["protocol"])
     halves = resampling(wards, tmp_path / "alike", n_resamples=4, n_jobs=1).resampling["table"]
     assert halves["n_resamples"] == 4
     assert found.ranking["feature"].iloc[0] == "f1"
@@ -95,7 +95,7 @@ def test_where_site_and_label_go_together_it_warns_and_the_page_does(tmp_path):
     with pytest.warns(UserWarning, match=r"confounded: .* % of the difference.*idfsmec audit"):
         accuracy(table, tmp_path, methods=["IDFS-MEC"], protocol=ALIKE, n_jobs=1)
     titles = [one["title"] for one in summarise(Results.read(tmp_path))["warnings"]]
-    assert "Hospital and label are entangled: table" in titles
+    assert "Site and label are confounded: table" in titles
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +171,7 @@ def test_few_samples_of_a_new_site_are_noted_in_the_task(tmp_path):
 
 def confounded(n_subjects=48):
     """Two hospitals with enough controls each; Bern has a third of patients, Lund two thirds."""
-    table = make_hospitals(2, shift=4.0, effect=2.5, n_subjects=n_subjects, n_epochs=6)
+    table = make_hospitals(2, shift=4.0, effect=2.5, n_subjects=n_subjects, n_epochs=12)
     number = table.subjects.str[1:].astype(int)
     patients = (table.y == "MDD") & (number % 4 < 2)
     controls = (table.y == "HC") & (number % 4 >= 2)
@@ -208,6 +208,6 @@ def test_a_site_without_controls_is_named_before_the_first_task(tmp_path):
     protocol = ALIKE.with_changes(harmonize="HC")
     with pytest.warns(UserWarning, match=r"samples of 'HC': Lund \(0\)"):
         accuracy(alone, tmp_path / "a", methods=["ANOVA F"], protocol=protocol, n_jobs=1)
+    other = protocol.with_changes(harmonize="control")
     with pytest.raises(InputError, match="the classes are HC, MDD"):
-        other = protocol.with_changes(harmonize="control")
         accuracy(table, tmp_path / "b", methods=["ANOVA F"], protocol=other, n_jobs=1)
