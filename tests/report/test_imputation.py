@@ -36,7 +36,7 @@ def scores():
 def test_every_imputer_has_its_line(scores):
     ax = plot_imputation(scores[scores["method"] == "IDFS-MEC"])
     for imputer, lost in LOST.items():
-        (line,) = by_gid(ax, f"imputer-{imputer}")
+        (line,) = by_gid(ax, f"line-{imputer}")
         assert line.get_ydata()[[0, -1]] == pytest.approx([0.8, 0.8 - lost])
         assert imputer in texts(ax)
 

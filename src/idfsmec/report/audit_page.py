@@ -20,7 +20,7 @@ from idfsmec.audit.verdict import (
 )
 from idfsmec.errors import ExistingFileError
 from idfsmec.evaluation import Results
-from idfsmec.report.scores import experiment_rows, lowest_rate, proposed_method
+from idfsmec.report.data import experiment_rows, lowest_rate, proposed_method
 from idfsmec.report.style import render_page
 from idfsmec.report.text import listing, plain_records
 

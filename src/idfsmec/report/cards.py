@@ -40,13 +40,7 @@ _MOST_VOTES = 8
 
 
 def card_paths(path: str | PathLike[str]) -> tuple[Path, Path]:
-    """Return where the card of a model file lies: Markdown, and the page.
-
-    Examples
-    --------
-    >>> [path.name for path in card_paths("depression.skops")]
-    ['depression.md', 'depression.html']
-    """
+    """Return where the card of a model file lies: Markdown, and the page."""
     return Path(path).with_suffix(".md"), Path(path).with_suffix(".html")
 
 

@@ -16,24 +16,8 @@ from numpy.typing import NDArray
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
 from idfsmec.missing.association import ALPHA
-from idfsmec.report.scores import channel_weights, table_ranking, whole_table_note
-from idfsmec.report.style import (
-    EMPHASIS,
-    FILTER,
-    INK,
-    MUTED,
-    PAPER,
-    SEQUENTIAL,
-    PageFigure,
-    add_colorbar,
-    draw_estimate,
-    literal_text,
-    make_axes,
-    name_sides,
-    set_titles,
-    show_percent,
-    style_axes,
-)
+from idfsmec.report import style
+from idfsmec.report.data import channel_weights, table_ranking, whole_table_note
 from idfsmec.report.text import EXCLUDES_ZERO, feature_label, listing, percent, row_labels
 from idfsmec.table.positions import channel_positions
 
@@ -43,7 +27,7 @@ _FEWEST_FOR_A_MAP, _MOST_BARS, _MOST_EFFECTS = 8, 24, 20
 EFFECT_SIZES = {"hedges_g": "Hedges' g", "eta_squared": "η²", "spearman": "Spearman's ρ"}
 
 
-@literal_text
+@style.literal_text
 def plot_channel_weights(
     weights: Mapping[str, float],
     *,
@@ -81,13 +65,13 @@ def plot_channel_weights(
     directions = _directions(names, positions, montage)
     known: NDArray[np.bool_] = np.asarray(np.isfinite(directions).all(axis=1))
     if not _can_be_mapped(directions[known]) or known.mean() < 0.6:
-        ax = make_axes(ax, 6.0, 1.3 + 0.3 * min(len(names), _MOST_BARS))
+        ax = style.make_axes(ax, 6.0, 1.3 + 0.3 * min(len(names), _MOST_BARS))
         return _draw_bars(names, values, ax, title, note)
-    ax = make_axes(ax, 5.4, 4.9)
+    ax = style.make_axes(ax, 5.4, 4.9)
     _draw_map(np.array(names)[known], values[known], _flatten(directions[known]), ax)
     if not known.all():
         note += f"\nno position known for: {', '.join(np.array(names)[~known])}"
-    set_titles(ax, title, note)
+    style.set_titles(ax, title, note)
     return ax
 
 
@@ -138,13 +122,13 @@ def _draw_map(
     lightest = min(float(values.min()), 0.7 * darkest)
     top = set(names[np.argsort(-values, kind="stable")[: 10 if crowded else 5]])
     image, _ = mne.viz.plot_topomap(
-        values, flat, axes=ax, show=False, cmap=SEQUENTIAL, vlim=(lightest, darkest), contours=0,
-        sensors=False, sphere=(0, 0, 0, 0.095), extrapolate="head",
+        values, flat, axes=ax, show=False, cmap=style.SEQUENTIAL, vlim=(lightest, darkest),
+        contours=0, sensors=False, sphere=(0, 0, 0, 0.095), extrapolate="head",
     )  # fmt: skip
     for line in ax.lines:
-        line.set(color=MUTED, linewidth=1.2)
-    ax.scatter(flat[:, 0], flat[:, 1], s=9 if crowded else 16, color=INK, linewidth=0.6,
-               edgecolor=PAPER, zorder=6)  # fmt: skip
+        line.set(color=style.MUTED, linewidth=1.2)
+    ax.scatter(flat[:, 0], flat[:, 1], s=9 if crowded else 16, color=style.INK, linewidth=0.6,
+               edgecolor=style.PAPER, zorder=6)  # fmt: skip
     for name, weight, (x, y) in zip(names, values, flat, strict=True):
         if crowded and name not in top:
             continue
@@ -157,7 +141,7 @@ def _draw_map(
             color="#ffffff" if weight > lightest + 0.55 * (darkest - lightest) else "#1b1b1b",
             zorder=7,
         )  # fmt: skip
-    add_colorbar(ax, image, "weight (sums to 1)")
+    style.add_colorbar(ax, image, "weight (sums to 1)")
 
 
 def _draw_bars(
@@ -165,23 +149,25 @@ def _draw_bars(
 ) -> Axes:
     order = np.argsort(-values, kind="stable")[:_MOST_BARS]
     rows = np.arange(order.size)
-    ax.barh(rows, values[order], color=EMPHASIS, height=0.62)
+    ax.barh(rows, values[order], color=style.EMPHASIS, height=0.62)
     ax.set_yticks(rows, [names[i] for i in order])
     ax.invert_yaxis()
     ax.set_xlim(0, (values.max() or 1) * 1.15)
     for row, value in zip(rows, values[order], strict=True):
         ax.annotate(f"{value:.3f}", (value, row), (4, 0), textcoords="offset points", va="center",
-                    color=INK, fontsize=8.5)  # fmt: skip
+                    color=style.INK, fontsize=8.5)  # fmt: skip
     ax.set_xlabel("weight (sums to 1)")
     if len(names) > order.size:
         note += f"\nthe {order.size} largest of {len(names)}"
-    return style_axes(ax, title, note, grid="x", rows=True)
+    return style.style_axes(ax, title, note, grid="x", rows=True)
 
 
-def weight_figures(results: Results, table: str) -> Iterator[PageFigure]:
+def weight_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
     """Channel weights of a table."""
     shown = partial(
-        PageFigure, "channels", "Weight of each channel: how well it alone separates the groups."
+        style.PageFigure,
+        "channels",
+        "Weight of each channel: how well it alone separates the groups.",
     )
     about, weights = results.tables[table], channel_weights(results, table)
     if table_ranking(results, table).empty:
@@ -214,7 +200,7 @@ def _describe_weights(weights: pd.Series) -> list[str]:
     ]
 
 
-@literal_text
+@style.literal_text
 def plot_score_heatmap(
     ranking: pd.DataFrame,
     *,
@@ -242,18 +228,18 @@ def plot_score_heatmap(
     by_feature = wide.sum(axis=1).sort_values(ascending=False, kind="stable")
     wide = wide.loc[by_feature.index, by_channel.index]
     n_rows, n_columns = wide.shape
-    ax = make_axes(ax, float(np.clip(3.2 + 0.28 * n_columns, 6.2, 10)), 1.9 + 0.24 * n_rows)
+    ax = style.make_axes(ax, float(np.clip(3.2 + 0.28 * n_columns, 6.2, 10)), 1.9 + 0.24 * n_rows)
     values = np.ma.masked_invalid(wide.to_numpy(dtype=float))
     image = ax.pcolormesh(
-        values, cmap=SEQUENTIAL, vmin=0, vmax=float(values.max()) or 1.0, edgecolors=PAPER,
-        linewidth=0.8 if n_columns <= 40 else 0,
+        values, cmap=style.SEQUENTIAL, vmin=0, vmax=float(values.max()) or 1.0,
+        edgecolors=style.PAPER, linewidth=0.8 if n_columns <= 40 else 0,
     )  # fmt: skip
     ax.invert_yaxis()
     ax.set_yticks(np.arange(n_rows) + 0.5, [feature_label(str(name)) for name in wide.index])
     _name_columns(ax, wide.columns, 0.5)
     note += "\nstrongest channels left, strongest features on top"
-    style_axes(ax, title, note, grid=None, frame=False)
-    add_colorbar(ax, image, "score")
+    style.style_axes(ax, title, note, grid=None, frame=False)
+    style.add_colorbar(ax, image, "score")
     return ax
 
 
@@ -263,10 +249,10 @@ def _name_columns(ax: Axes, names: pd.Index, offset: float = 0.0) -> None:
     ax.tick_params(axis="x", rotation=90 if len(names) > 10 else 0)
 
 
-def score_figures(results: Results, table: str) -> Iterator[PageFigure]:
+def score_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
     """Scores of all features of a table."""
     shown = partial(
-        PageFigure,
+        style.PageFigure,
         "heatmap",
         "Channel weight times feature weight. Blank cells were not computed.",
     )
@@ -295,17 +281,7 @@ def effect_size(ranking: pd.DataFrame) -> str | None:
 
 
 def add_directions(ranking: pd.DataFrame) -> pd.DataFrame:
-    """Add ``arrow`` and ``excludes_zero`` (of the CI) to effects; orient AUC to at least 0.5.
-
-    Examples
-    --------
-    >>> ranking = {"direction": ["higher in MDD", "higher in HC"], "hedges_g": [0.8, -0.1],
-    ...            "hedges_g_low": [0.3, -0.6], "hedges_g_high": [1.3, 0.4]}
-    >>> add_directions(pd.DataFrame(ranking))[["arrow", "direction", "excludes_zero"]]
-      arrow      direction  excludes_zero
-    0     →  higher in MDD           True
-    1     ←   higher in HC          False
-    """
+    """Add ``arrow`` and ``excludes_zero`` (of the CI) to effects; orient AUC to at least 0.5."""
     size = effect_size(ranking)
     if size is None:
         return ranking
@@ -320,7 +296,7 @@ def add_directions(ranking: pd.DataFrame) -> pd.DataFrame:
     return ranking
 
 
-@literal_text
+@style.literal_text
 def plot_effects(
     ranking: pd.DataFrame,
     *,
@@ -353,35 +329,35 @@ def plot_effects(
             f"The ranking has no effects: none of the columns {', '.join(EFFECT_SIZES)}."
         )
     shown = add_directions(ranking.head(_MOST_EFFECTS))
-    ax = make_axes(ax, 7.2, 1.9 + 0.24 * len(shown))
+    ax = style.make_axes(ax, 7.2, 1.9 + 0.24 * len(shown))
     for y, row in enumerate(shown.to_dict("records")):
         value, low, high = (row[f"{size}{end}"] for end in ("", "_low", "_high"))
         if not np.isfinite(value):
             continue
-        color = EMPHASIS if value >= 0 else FILTER
+        color = style.EMPHASIS if value >= 0 else style.FILTER
         filled = row["excludes_zero"]
-        draw_estimate(ax, y, value, low, high, color, filled=filled, gid=f"effect-{y}")
+        style.draw_estimate(ax, y, value, low, high, color, filled=filled, gid=f"effect-{y}")
         if np.isfinite(row.get("auc", np.nan)):
             ax.annotate(f"{row['auc']:.2f}  ({row['auc_low']:.2f} to {row['auc_high']:.2f})",
                         (1.02, y), xycoords=("axes fraction", "data"), va="center",
-                        fontsize=8.5, color=MUTED, annotation_clip=False)  # fmt: skip
-    ax.axvline(0, color=INK, linewidth=1)
+                        fontsize=8.5, color=style.MUTED, annotation_clip=False)  # fmt: skip
+    ax.axvline(0, color=style.INK, linewidth=1)
     ax.set_yticks(range(len(shown)), row_labels(shown))
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel(EFFECT_SIZES[size])
-    style_axes(ax, title, f"{note}\nfilled dot: {EXCLUDES_ZERO}", grid="x", rows=True)
+    style.style_axes(ax, title, f"{note}\nfilled dot: {EXCLUDES_ZERO}", grid="x", rows=True)
     if "auc" in shown and shown["auc"].notna().any():
         ax.annotate("AUC by subject", (1.02, 1), (0, 3), xycoords="axes fraction", fontsize=8.5,
-                    textcoords="offset points", color=MUTED, annotation_clip=False)  # fmt: skip
+                    textcoords="offset points", color=style.MUTED)  # fmt: skip
     if size != "eta_squared" and labels is not None and len(labels) == 2:
-        name_sides(ax, f"higher in {labels[0]}", f"higher in {labels[1]}")
+        style.name_sides(ax, f"higher in {labels[0]}", f"higher in {labels[1]}")
     return ax
 
 
-def effect_figures(results: Results, table: str) -> Iterator[PageFigure]:
+def effect_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
     """Direction and size of the leading features of a table."""
     shown = partial(
-        PageFigure,
+        style.PageFigure,
         "effects",
         "The first features of the ranking, each alone: how much the groups differ, one value per "
         "subject, with 95 % CI over subjects.",
@@ -410,7 +386,7 @@ def effect_figures(results: Results, table: str) -> Iterator[PageFigure]:
     yield shown(draw, sentences)
 
 
-@literal_text
+@style.literal_text
 def plot_missing_map(
     shares: pd.DataFrame,
     *,
@@ -442,34 +418,34 @@ def plot_missing_map(
     """
     n_rows, n_columns = shares.shape
     height = float(np.clip(1.9 + 0.11 * n_rows, 3.0, 6.5))
-    ax = make_axes(ax, float(np.clip(3 + 0.2 * n_columns, 6.2, 9)), height)
+    ax = style.make_axes(ax, float(np.clip(3 + 0.2 * n_columns, 6.2, 9)), height)
     values = shares.to_numpy(dtype=float)
     by_channel = values.mean(axis=0)
     image = ax.imshow(
-        values, cmap=SEQUENTIAL, vmin=0, vmax=1, aspect="auto", interpolation="nearest"
+        values, cmap=style.SEQUENTIAL, vmin=0, vmax=1, aspect="auto", interpolation="nearest"
     )
     _name_columns(ax, shares.columns)
     step = -(-n_rows // 20)
     ax.set_yticks(np.arange(0, n_rows, step), [str(name) for name in shares.index[::step]])
     ax.set_ylabel("recording")
-    style_axes(ax, "", grid=None, frame=False)
+    style.style_axes(ax, "", grid=None, frame=False)
     rates = ax.inset_axes((0, 1.02, 1, 0.16), sharex=ax)
-    rates.bar(np.arange(n_columns), by_channel, color=EMPHASIS, width=0.7)
-    style_axes(rates, title, f"{note}\n{percent(float(values.mean()), 1)} of all missing")
+    rates.bar(np.arange(n_columns), by_channel, color=style.EMPHASIS, width=0.7)
+    style.style_axes(rates, title, f"{note}\n{percent(float(values.mean()), 1)} of all missing")
     rates.tick_params(labelbottom=False, bottom=False, labelsize=8)
     rates.spines["left"].set_visible(False)
     rates.yaxis.set_major_locator(MaxNLocator(2))
-    show_percent(rates.yaxis)
+    style.show_percent(rates.yaxis)
     rates.set_ylim(0, max(float(by_channel.max()) * 1.15, 0.01))
-    rates.set_ylabel("rate", color=MUTED, size=8.5)
-    add_colorbar(ax, image, "share of samples missing")
+    rates.set_ylabel("rate", color=style.MUTED, size=8.5)
+    style.add_colorbar(ax, image, "share of samples missing")
     return ax
 
 
-def missing_figures(results: Results, table: str) -> Iterator[PageFigure]:
+def missing_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
     """Where channels of a table are missing, as recorded."""
     shown = partial(
-        PageFigure,
+        style.PageFigure,
         "missing",
         "Each row is a recording, each column a channel; bars on top give the rate per channel.",
     )

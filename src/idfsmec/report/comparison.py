@@ -10,47 +10,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from idfsmec.evaluation import (
-    RankComparison,
-    Results,
-    compare_pairs,
-    compare_ranks,
-    holm,
-    site_scores,
-)
-from idfsmec.metrics import CONFOUNDED, site_confounding
-from idfsmec.report.scores import (
-    Methods,
-    by_pattern,
-    differences,
-    experiment_protocol,
-    intervals,
-    known_methods,
-    label_of,
-    lowest_rate,
-    main_method,
-    proposed_method,
-    protocol_note,
-    scored_rows,
-    shown_metric,
-    sort_methods,
-    task_scores,
-)
+from idfsmec.evaluation import RankComparison, Results, compare_pairs, compare_ranks, site_scores
+from idfsmec.metrics import CONFOUNDED, holm, site_confounding
+from idfsmec.report import data, style
 from idfsmec.report.stability import fold_stability
-from idfsmec.report.style import (
-    INK,
-    MUTED,
-    MethodLook,
-    PageFigure,
-    draw_estimate,
-    literal_text,
-    make_axes,
-    method_looks,
-    name_sides,
-    set_titles,
-    show_points,
-    style_axes,
-)
 from idfsmec.report.text import (
     EXCLUDES_ZERO,
     INCLUDES_ZERO,
@@ -65,22 +28,25 @@ from idfsmec.report.text import (
 
 def compare_methods(results: Results, table: str) -> list[dict[str, Any]]:
     """Summarise for each pattern of missing channels the means per method and rate."""
-    rows = scored_rows(results, "accuracy", table)
+    rows = data.scored_rows(results, "accuracy", table)
     return [
-        _compare(results, table, str(pattern), task_scores(own, shown_metric(results)))
+        _compare(results, table, str(pattern), data.task_scores(own, data.shown_metric(results)))
         for pattern, own in rows.groupby("pattern", sort=False)
     ]
 
 
 def _compare(results: Results, table: str, pattern: str, tasks: pd.DataFrame) -> dict[str, Any]:
-    means = intervals(tasks, ["method", "rate"])
+    means = data.intervals(tasks, ["method", "rate"])
     means["best"] = np.isclose(means["mean"], means.groupby("rate")["mean"].transform("max"))
     rates = sorted(float(rate) for rate in means["rate"].unique())
-    main, names = proposed_method(results), sort_methods(means["method"], results.methods)
+    main, names = (
+        data.proposed_method(results),
+        data.sort_methods(means["method"], results.methods),
+    )
     cells = {(cell["method"], cell["rate"]): cell for cell in plain_records(means)}
     rows = [
         {
-            "method": label_of(name, results.methods),
+            "method": data.label_of(name, results.methods),
             "main": name == main,
             "cells": [cells.get((name, rate)) for rate in rates],
             "mean": float(means.loc[means["method"] == name, "mean"].mean()),
@@ -105,7 +71,7 @@ def _lead(tasks: pd.DataFrame, rate: float, main: str | None) -> dict[str, Any] 
     if main is None or main not in means or len(means) < 2:
         return None
     best = str(means.drop(main).idxmax())
-    paired = differences(here[here["method"].isin([main, best])], "method", main)
+    paired = data.differences(here[here["method"].isin([main, best])], "method", main)
     ci = paired[["low", "high", "excludes_zero"]].to_dict("records") or [{}]
     return {
         "rate": rate,
@@ -180,8 +146,8 @@ def paired_differences(
         (whether the CI excludes 0) and ``p_holm``, corrected for all comparisons in the table.
     """
     paired = [
-        differences(here, "method", reference).assign(rate=float(str(rate)))
-        for rate, here in task_scores(scores, metric).groupby("rate", sort=True)
+        data.differences(here, "method", reference).assign(rate=float(str(rate)))
+        for rate, here in data.task_scores(scores, metric).groupby("rate", sort=True)
         if reference in set(here["method"])
     ]
     columns = ["rate", "method", "difference", "low", "high", "n", "p_value", "excludes_zero"]
@@ -192,12 +158,12 @@ def paired_differences(
     return table[[*columns, "p_holm"]]
 
 
-@literal_text
+@style.literal_text
 def plot_paired_differences(
     scores: pd.DataFrame,
     *,
     reference: str | None = None,
-    methods: Methods | None = None,
+    methods: data.Methods | None = None,
     metric: str = "balanced_accuracy",
     note: str = "",
     title: str = "",
@@ -211,11 +177,8 @@ def plot_paired_differences(
         Rows of one table and pattern, as in :class:`idfsmec.evaluation.Results`.
     reference : str, optional
         The method that the others are compared with; by default the proposed one.
-    methods : mapping, optional
-        Families and labels, as in ``Results.methods``; by default those of the registry.
-    metric : str, default="balanced_accuracy"
-    note, title : str
-    ax : Axes, optional
+    methods, metric, note, title, ax
+        As for :func:`plot_accuracy_by_rate`.
 
     Returns
     -------
@@ -224,51 +187,52 @@ def plot_paired_differences(
         filled dot is a difference whose CI excludes 0, an arrow at the frame a CI that continues
         beyond it.
     """
-    known = known_methods(methods)
-    names = sort_methods(scores["method"], known)
-    main = reference or main_method(names, known)
+    known = data.known_methods(methods)
+    names = data.sort_methods(scores["method"], known)
+    main = reference or data.main_method(names, known)
     if main is None:
         raise ValueError("There is no proposed method among scores: name one with reference.")
     table = paired_differences(scores, main, metric)
-    looks, others = method_looks(names, known), [name for name in names if name != main]
+    looks, others = style.method_looks(names, known), [name for name in names if name != main]
     rates = sorted(table["rate"].unique())
-    ax = make_axes(ax, 7.2, 2.3 + len(others) * (0.16 + 0.08 * len(rates)))
+    ax = style.make_axes(ax, 7.2, 2.3 + len(others) * (0.16 + 0.08 * len(rates)))
     limits, last, cut = _difference_limits(table), len(rates) - 1, False
     for row in table.to_dict("records"):
         look, name = looks[row["method"]], f"{row['method']}-{row['rate']:g}"
         i = rates.index(row["rate"])
         y = others.index(row["method"]) + (0.72 * (i / last - 0.5) if last else 0)
-        draw_estimate(
+        style.draw_estimate(
             ax, y, row["difference"], row["low"], row["high"], look.color, size=4.2,
             filled=row["excludes_zero"], alpha=1 - 0.6 * (last - i) / max(last, 1),
             gid=f"difference-{name}",
         )  # fmt: skip
-        cut |= _draw_arrows(ax, row, y, look, limits, f"beyond-{name}")
-    ax.axvline(0, color=INK, linewidth=1)
+        cut |= _draw_arrows(ax, row, y, look.color, limits, f"beyond-{name}")
+    ax.axvline(0, color=style.INK, linewidth=1)
     for line in range(1, len(others)):
-        ax.axhline(line - 0.5, color=MUTED, linewidth=0.4, alpha=0.4)
+        ax.axhline(line - 0.5, color=style.MUTED, linewidth=0.4, alpha=0.4)
     ax.set_yticks(range(len(others)), [looks[name].label for name in others])
     ax.set_ylim(len(others) - 0.5, -0.5)
     ax.set_xlim(limits)
-    show_points(ax.xaxis)
+    style.show_points(ax.xaxis)
     ax.set_xlabel(f"difference in {metric_name(metric)}, points")
     order = ", ".join(percent(rate) for rate in rates)
     note += f"\nwithin a row from top (pale) to bottom: {order} missing\n"
     note += f"filled dot: {EXCLUDES_ZERO}" + ("; arrow: continues beyond the frame" if cut else "")
-    style_axes(ax, title or f"{looks[main].label} minus each method", note, grid="x", rows=True)
-    name_sides(ax, "the other is better", f"{looks[main].label} is better")
+    style.style_axes(
+        ax, title or f"{looks[main].label} minus each method", note, grid="x", rows=True
+    )
+    style.name_sides(ax, "the other is better", f"{looks[main].label} is better")
     return ax
 
 
 def _draw_arrows(
-    ax: Axes, row: Mapping[Any, Any], y: float, look: MethodLook, limits: tuple[float, float],
-    gid: str,
-) -> bool:  # fmt: skip
+    ax: Axes, row: Mapping[Any, Any], y: float, color: str, limits: tuple[float, float], gid: str
+) -> bool:
     """Put an arrow at the frame where a CI continues beyond it; return whether there is one."""
     beyond = [(limits[0], "<", row["low"] < limits[0]), (limits[1], ">", row["high"] > limits[1])]
     for edge, arrow, there in beyond:
         if there:
-            ax.plot(edge, y, arrow, markersize=3.6, markeredgewidth=0, color=look.color, zorder=4,
+            ax.plot(edge, y, arrow, markersize=3.6, markeredgewidth=0, color=color, zorder=4,
                     clip_on=False, gid=gid)  # fmt: skip
     return any(there for *_, there in beyond)
 
@@ -283,30 +247,30 @@ def _difference_limits(table: pd.DataFrame) -> tuple[float, float]:
     return float(marks.min()) - 0.01, float(marks.max()) + 0.01
 
 
-def difference_figures(results: Results, table: str) -> Iterator[PageFigure]:
+def difference_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
     """Differences of the proposed method on a table, per pattern of missing channels."""
     section, caption = "differences", (
         "Differences paired by fold, with 95 % CI corrected for overlapping training sets."
     )  # fmt: skip
-    rows, main = scored_rows(results, "accuracy", table), proposed_method(results)
+    rows, main = data.scored_rows(results, "accuracy", table), data.proposed_method(results)
     if main is None or main not in set(rows["method"]):
         return
     if rows["method"].nunique() < 2:
         reason = f"Only {main} was run; there are no differences to other methods."
-        yield PageFigure(section, caption, absent=reason)
+        yield style.PageFigure(section, caption, absent=reason)
         return
-    for pattern, own, note in by_pattern(rows, protocol_note(results, "accuracy")):
+    for pattern, own, note in data.by_pattern(rows, data.protocol_note(results, "accuracy")):
         draw = partial(
             plot_paired_differences, own, reference=main, methods=results.methods,
-            metric=shown_metric(results), note=note,
+            metric=data.shown_metric(results), note=note,
         )  # fmt: skip
         sentences = _describe_differences(results, own, main)
-        yield PageFigure(section, caption, draw, sentences, variant=pattern)
+        yield style.PageFigure(section, caption, draw, sentences, variant=pattern)
 
 
 def _describe_differences(results: Results, rows: pd.DataFrame, main: str) -> list[str]:
     """State which differences are significant, and how many CI would exclude 0 by chance."""
-    paired = paired_differences(rows, main, shown_metric(results))
+    paired = paired_differences(rows, main, data.shown_metric(results))
     paired = paired[paired["p_value"].notna()]
     if paired.empty:
         return ["One fold gives no CI: no difference is significant."]
@@ -323,7 +287,7 @@ def _describe_differences(results: Results, rows: pd.DataFrame, main: str) -> li
     for better, word in ((True, "higher than"), (False, "lower than")):
         these = significant[(significant["difference"] > 0) == better]
         each = [
-            f"{label_of(name, results.methods)} at {listing(map(percent, sorted(rates)), 10)}"
+            f"{data.label_of(name, results.methods)} at {listing(map(percent, sorted(rates)), 10)}"
             for name, rates in these.groupby("method", sort=False)["rate"]
         ]
         if each:
@@ -339,7 +303,7 @@ def rank_methods(results: Results) -> tuple[RankComparison, list[dict[str, Any]]
     rows = results.scores[results.scores["experiment"] == "accuracy"]
     wide = pd.DataFrame()
     if not rows.empty:
-        wide = task_scores(rows, shown_metric(results)).pivot_table(
+        wide = data.task_scores(rows, data.shown_metric(results)).pivot_table(
             index=["table", "pattern", "rate"], columns="method", values="value", aggfunc="mean"
         )
         wide = wide.dropna(axis=0)  # complete blocks only
@@ -348,11 +312,11 @@ def rank_methods(results: Results) -> tuple[RankComparison, list[dict[str, Any]]
             "A comparison of ranks needs at least three methods and two blocks "
             f"(table x missing rate); there are {wide.shape[1]} and {wide.shape[0]}."
         )
-    main = proposed_method(results)
+    main = data.proposed_method(results)
     tests: list[dict[str, Any]] = []
     if main is not None and main in wide:
         paired = compare_pairs(wide, main)
-        paired["method"] = [label_of(name, results.methods) for name in paired["method"]]
+        paired["method"] = [data.label_of(name, results.methods) for name in paired["method"]]
         tests = plain_records(paired)
     return compare_ranks(wide), tests
 
@@ -374,7 +338,7 @@ def summarise_ranks(results: Results) -> dict[str, Any] | None:
     }
 
 
-def rank_figures(results: Results, table: str = "") -> Iterator[PageFigure]:
+def rank_figures(results: Results, table: str = "") -> Iterator[style.PageFigure]:
     """Mean ranks over all tables and missing rates."""
     section, caption = "ranks", (
         "Methods ranked in every block (a table at a missing rate). Methods joined by a bar have "
@@ -382,20 +346,20 @@ def rank_figures(results: Results, table: str = "") -> Iterator[PageFigure]:
     )  # fmt: skip
     ranked = rank_methods(results)
     if isinstance(ranked, str):
-        yield PageFigure(section, caption, absent=ranked)
+        yield style.PageFigure(section, caption, absent=ranked)
         return
-    note = protocol_note(results, "accuracy")
+    note = data.protocol_note(results, "accuracy")
     draw = partial(plot_critical_difference, ranked[0], methods=results.methods, note=note)
-    yield PageFigure(section, caption, draw, _describe_ranks(ranked[0], results))
+    yield style.PageFigure(section, caption, draw, _describe_ranks(ranked[0], results))
 
 
 def _describe_ranks(ranked: RankComparison, results: Results) -> list[str]:
-    main = proposed_method(results)
+    main = data.proposed_method(results)
     if main not in ranked.methods:
         return []
     place = ranked.methods.index(main)
     behind = ranked.mean_ranks - ranked.mean_ranks[place]
-    labels = np.array([label_of(name, results.methods) for name in ranked.methods])
+    labels = np.array([data.label_of(name, results.methods) for name in ranked.methods])
     better = labels[behind <= -ranked.critical_difference]
     worse = labels[behind >= ranked.critical_difference]
     sentences = [
@@ -413,11 +377,11 @@ def _describe_ranks(ranked: RankComparison, results: Results) -> list[str]:
     return sentences
 
 
-@literal_text
+@style.literal_text
 def plot_critical_difference(
     comparison: RankComparison,
     *,
-    methods: Methods | None = None,
+    methods: data.Methods | None = None,
     note: str = "",
     title: str = "Mean ranks",
     ax: Axes | None = None,
@@ -428,10 +392,8 @@ def plot_critical_difference(
     ----------
     comparison : RankComparison
         From :func:`idfsmec.evaluation.compare_ranks`.
-    methods : mapping, optional
-        Families and labels, as in ``Results.methods``; by default those of the registry.
-    note, title : str
-    ax : Axes, optional
+    methods, note, title, ax
+        As for :func:`plot_accuracy_by_rate`.
 
     Returns
     -------
@@ -446,7 +408,7 @@ def plot_critical_difference(
     """
     n_methods, n_bars = len(comparison.methods), len(comparison.groups)
     depth = 0.35 + 0.28 * n_bars + 0.42 * ((n_methods + 1) // 2)
-    ax = make_axes(ax, 7.2, 1.7 + 0.52 * depth)
+    ax = style.make_axes(ax, 7.2, 1.7 + 0.52 * depth)
     margin = 0.02 * (n_methods - 1)
     ax.set_xlim(1 - margin, n_methods + margin)
     ax.set_ylim(depth + 0.2, -1.15)
@@ -455,10 +417,10 @@ def plot_critical_difference(
     ranks = dict(zip(comparison.methods, comparison.mean_ranks, strict=True))
     for level, group in enumerate(comparison.groups):
         ends = [min(ranks[name] for name in group), max(ranks[name] for name in group)]
-        ax.plot(ends, [0.3 + 0.28 * level] * 2, color=INK, linewidth=3.5, alpha=0.8, gid="group",
-                solid_capstyle="round")  # fmt: skip
-    known, n_left, top = known_methods(methods), (n_methods + 1) // 2, 0.5 + 0.28 * n_bars
-    looks = method_looks(sort_methods(comparison.methods, known), known)
+        ax.plot(ends, [0.3 + 0.28 * level] * 2, color=style.INK, linewidth=3.5, alpha=0.8,
+                gid="group", solid_capstyle="round")  # fmt: skip
+    known, n_left, top = data.known_methods(methods), (n_methods + 1) // 2, 0.5 + 0.28 * n_bars
+    looks = style.method_looks(data.sort_methods(comparison.methods, known), known)
     for place, (name, rank) in enumerate(ranks.items()):
         left, look = place < n_left, looks[name]
         y = top + 0.42 * (place if left else n_methods - 1 - place)
@@ -475,46 +437,38 @@ def plot_critical_difference(
         f"Friedman p = {comparison.p_value:.2g} over {comparison.n_blocks} blocks (table x rate); "
         "bars join methods that do not differ significantly"
     )
-    set_titles(ax, title, f"{note}\n{friedman}")
+    style.set_titles(ax, title, f"{note}\n{friedman}")
     return ax
 
 
 def _draw_rank_scale(ax: Axes, comparison: RankComparison) -> None:
     n_methods = len(comparison.methods)
-    ax.plot([1, n_methods], [0, 0], color=INK, linewidth=1)
+    ax.plot([1, n_methods], [0, 0], color=style.INK, linewidth=1)
     for rank in range(1, n_methods + 1):
-        ax.plot([rank, rank], [0, -0.12], color=INK, linewidth=1)
+        ax.plot([rank, rank], [0, -0.12], color=style.INK, linewidth=1)
         best = "1 (best)" if n_methods < 10 else "best"
         ax.text(rank, -0.2, f"{rank}" if rank > 1 else best, ha="center", va="bottom",
-                fontsize=8.5, color=MUTED)  # fmt: skip
+                fontsize=8.5, color=style.MUTED)  # fmt: skip
     reach = min(comparison.critical_difference, n_methods - 1)
-    ax.plot([1, 1 + reach], [-0.75, -0.75], color=MUTED, linewidth=1.6, marker="|",
+    ax.plot([1, 1 + reach], [-0.75, -0.75], color=style.MUTED, linewidth=1.6, marker="|",
             gid="critical-difference")  # fmt: skip
     ax.annotate(
         f"critical difference {comparison.critical_difference:.2f}", (1 + reach, -0.75), (6, 0),
-        textcoords="offset points", va="center", fontsize=8.5, color=MUTED,
+        textcoords="offset points", va="center", fontsize=8.5, color=style.MUTED,
     )  # fmt: skip
 
 
 def summarise_sites(results: Results, table: str) -> dict[str, Any] | None:
-    """Summarise each site that was left out, at the lowest missing rate.
-
-    Returns
-    -------
-    dict or None
-        ``method``, ``rate``, ``rows`` (``site``, ``n_subjects``, ``subject_accuracy``, ``low``,
-        ``high``, ``chance_low``, ``chance_high``) and ``sentences``; None where folds were not
-        by site.
-    """
+    """Summarise each site left out, at the lowest missing rate; None for other folds."""
     rows = site_scores(results)
     rows = rows[(rows["table"] == table) & rows["subject_accuracy"].notna()]
     if rows.empty:
         return None
-    main, measured = proposed_method(results), rows["method"].unique()
+    main, measured = data.proposed_method(results), rows["method"].unique()
     method = str(main if main in measured else measured[0])
-    own = lowest_rate(rows[rows["method"] == method])
+    own = data.lowest_rate(rows[rows["method"] == method])
     own = own[own["imputer"] == own["imputer"].iloc[0]]
-    label = label_of(method, results.methods)
+    label = data.label_of(method, results.methods)
     return {
         "method": label,
         "rate": float(own["rate"].iloc[0]),
@@ -537,7 +491,7 @@ def _describe_sites(own: pd.DataFrame, method: str) -> str:
 
 def _describe_inner_folds(results: Results, n_sites: int) -> list[str]:
     """State how settings were chosen: by sites too, where enough are left."""
-    if experiment_protocol(results, "accuracy").get("tuning") != "nested":
+    if data.experiment_protocol(results, "accuracy").get("tuning") != "nested":
         return []
     if n_sites > 2:
         return ["Settings were chosen by leaving out each of the other sites in turn."]
@@ -549,7 +503,7 @@ def _describe_inner_folds(results: Results, n_sites: int) -> list[str]:
 
 def site_warnings(results: Results) -> list[tuple[str, str]]:
     """Warn of tables that were harmonized though site and label are confounded."""
-    if not experiment_protocol(results, "accuracy").get("harmonize"):
+    if not data.experiment_protocol(results, "accuracy").get("harmonize"):
         return []
     warnings = []
     for name, about in results.tables.items():

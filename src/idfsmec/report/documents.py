@@ -21,7 +21,7 @@ from idfsmec.audit.verdict import TITLES, say_audit
 from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.evaluation import Results
 from idfsmec.features.derivative import DESCRIPTION, write_json, write_tsv
-from idfsmec.report.scores import experiment_protocol
+from idfsmec.report.data import experiment_protocol
 from idfsmec.report.text import describe_protocol, listing, percent
 from idfsmec.table import FeatureTable
 

@@ -9,36 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator
 
 from idfsmec.evaluation import Results
-from idfsmec.report.scores import (
-    Methods,
-    chance_of,
-    differences,
-    intervals,
-    known_methods,
-    label_of,
-    protocol_note,
-    scored_rows,
-    shown_metric,
-    sort_methods,
-    task_scores,
-)
-from idfsmec.report.style import (
-    INK,
-    PageFigure,
-    draw_chance,
-    draw_estimate,
-    label_ends,
-    literal_text,
-    make_axes,
-    plain_looks,
-    score_limits,
-    show_percent,
-    show_points,
-    style_axes,
-)
+from idfsmec.report import data, style
+from idfsmec.report.accuracy import draw_curves, show_rates
 from idfsmec.report.text import EXCLUDES_ZERO, INCLUDES_ZERO, listing, metric_name, percent, points
 
 #: The experiment and its column, as evaluation calls them.
@@ -60,10 +34,10 @@ def imputation_loss(scores: pd.DataFrame, metric: str = "balanced_accuracy") -> 
         Columns ``method``, ``imputer``, ``difference`` (score at the lowest rate minus that at
         the highest), ``low``, ``high`` (95 % CI), ``n``, ``p_value``, ``excludes_zero``.
     """
-    tasks = task_scores(scores, metric, by=[_IMPUTER], chosen=True)
+    tasks = data.task_scores(scores, metric, by=[_IMPUTER], chosen=True)
     lowest, highest = tasks["rate"].min(), tasks["rate"].max()
     losses = [
-        differences(own[own["rate"].isin([lowest, highest])], "rate", lowest).assign(
+        data.differences(own[own["rate"].isin([lowest, highest])], "rate", lowest).assign(
             method=str(method), **{_IMPUTER: str(imputer)}
         )
         for (method, imputer), own in tasks.groupby(["method", _IMPUTER], sort=False)
@@ -75,7 +49,7 @@ def imputation_loss(scores: pd.DataFrame, metric: str = "balanced_accuracy") -> 
     ]
 
 
-@literal_text
+@style.literal_text
 def plot_imputation(
     scores: pd.DataFrame,
     *,
@@ -91,47 +65,27 @@ def plot_imputation(
     ----------
     scores : DataFrame
         Rows of the comparison of imputers on one table with one method.
-    metric : str, default="balanced_accuracy"
-    chance : mapping, optional
-        ``chance``, ``low`` and ``high``: chance level and its 95 % band.
-    note, title : str
-    ax : Axes, optional
+    metric, chance, note, title, ax
+        As for :func:`plot_accuracy_by_rate`.
 
     Returns
     -------
     Axes
     """
-    ax = make_axes(ax)
-    tasks = task_scores(scores, metric, by=[_IMPUTER], chosen=True)
-    curves = intervals(tasks, [_IMPUTER, "rate"])
-    looks = plain_looks(list(dict.fromkeys(curves[_IMPUTER])))
-    rates = np.unique(curves["rate"])
-    step = 0.05 * (np.diff(rates).min() if rates.size > 1 else 1.0)
-    ends = {}
-    for place, (imputer, look) in enumerate(looks.items()):
-        own = curves[curves[_IMPUTER] == imputer].sort_values("rate")
-        at = own["rate"].to_numpy(dtype=float) + step * (place - (len(looks) - 1) / 2)
-        ax.vlines(at, own["low"], own["high"], color=look.color, alpha=0.35, linewidth=1)
-        ax.plot(at, own["mean"], color=look.color, linewidth=look.linewidth, marker=look.marker,
-                markersize=4.5, markeredgewidth=0, gid=f"imputer-{imputer}")  # fmt: skip
-        ends[imputer] = (float(at[-1]), float(own["mean"].iloc[-1]))
-    ax.set_xlabel("share of channels removed, in addition to those the table lacks")
-    ax.set_ylabel(metric_name(metric))
-    ax.xaxis.set_major_locator(FixedLocator(list(rates)))
-    show_percent(ax.xaxis, ax.yaxis)
-    bars = curves[["low", "high"]].to_numpy(dtype=float)
-    ax.set_ylim(*score_limits(curves["mean"].to_numpy(dtype=float), bars, chance))
-    if chance:
-        draw_chance(ax, chance)
-    label_ends(ax, ends, looks)
-    return style_axes(ax, title, note)
+    ax = style.make_axes(ax)
+    tasks = data.task_scores(scores, metric, by=[_IMPUTER], chosen=True)
+    curves = data.intervals(tasks, [_IMPUTER, "rate"]).rename(columns={_IMPUTER: "method"})
+    looks = style.plain_looks(curves["method"])
+    draw_curves(ax, curves, "rate", looks, metric, chance, dodge=0.05)
+    show_rates(ax, curves["rate"])
+    return style.style_axes(ax, title, note)
 
 
-@literal_text
+@style.literal_text
 def plot_imputation_loss(
     scores: pd.DataFrame,
     *,
-    methods: Methods | None = None,
+    methods: data.Methods | None = None,
     metric: str = "balanced_accuracy",
     note: str = "",
     title: str = "Points lost to missing channels, by imputer",
@@ -143,68 +97,67 @@ def plot_imputation_loss(
     ----------
     scores : DataFrame
         Rows of the comparison of imputers on one table.
-    methods : mapping, optional
-        Families and labels, as in ``Results.methods``; by default those of the registry.
-    metric : str, default="balanced_accuracy"
-    note, title : str
-    ax : Axes, optional
+    methods, metric, note, title, ax
+        As for :func:`plot_accuracy_by_rate`.
 
     Returns
     -------
     Axes
         Dots with 95 % CI; a filled dot is a loss (or gain) whose CI excludes 0.
     """
-    known, losses = known_methods(methods), imputation_loss(scores, metric)
-    looks = plain_looks(list(dict.fromkeys(scores[_IMPUTER].astype(str))))
-    order = {name: i for i, name in enumerate(sort_methods(losses["method"], known))}
+    known, losses = data.known_methods(methods), imputation_loss(scores, metric)
+    looks = style.plain_looks(scores[_IMPUTER].astype(str))
+    order = {name: i for i, name in enumerate(data.sort_methods(losses["method"], known))}
     losses = losses.sort_values("method", key=lambda names: names.map(order), kind="stable")
-    ax = make_axes(ax, 7.2, 1.9 + 0.24 * len(losses))
-    # Methods stand a little apart from each other.
+    ax = style.make_axes(ax, 7.2, 1.9 + 0.24 * len(losses))
+    # data.Methods stand a little apart from each other.
     heights = np.arange(len(losses)) + 0.6 * losses["method"].map(order).to_numpy(dtype=float)
     names = []
     for y, row in zip(heights, losses.to_dict("records"), strict=True):
-        draw_estimate(
+        style.draw_estimate(
             ax, y, row["difference"], row["low"], row["high"], looks[row[_IMPUTER]].color,
             filled=row["excludes_zero"], gid=f"loss-{row['method']}-{row[_IMPUTER]}",
         )  # fmt: skip
-        names.append(f"{label_of(row['method'], known)}, {row[_IMPUTER]}")
-    ax.axvline(0, color=INK, linewidth=1)
+        names.append(f"{data.label_of(row['method'], known)}, {row[_IMPUTER]}")
+    ax.axvline(0, color=style.INK, linewidth=1)
     ax.set_yticks(heights, names)
     ax.set_ylim(heights.max(initial=0) + 0.6, -0.6)
-    show_points(ax.xaxis)
+    style.show_points(ax.xaxis)
     low, high = percent(scores["rate"].min()), percent(scores["rate"].max())
     ax.set_xlabel(f"points of {metric_name(metric)} lost from {low} to {high} missing")
-    return style_axes(ax, title, f"{note}\nfilled dot: {EXCLUDES_ZERO}", grid="x", rows=True)
+    return style.style_axes(ax, title, f"{note}\nfilled dot: {EXCLUDES_ZERO}", grid="x", rows=True)
 
 
-def imputation_figures(results: Results, table: str) -> Iterator[PageFigure]:
+def imputation_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
     """Curves of the imputers on a table, a figure for each method."""
     section, caption = "imputation", (
         "Mean over folds with 95 % CI, one line for each imputer applied before the classifier."
     )  # fmt: skip
-    rows = scored_rows(results, _EXPERIMENT, table)
+    rows = data.scored_rows(results, _EXPERIMENT, table)
     if rows.empty:
         reason = f"Imputers were not compared (idfsmec benchmark --experiment {_EXPERIMENT})."
-        yield PageFigure(section, caption, absent=reason)
+        yield style.PageFigure(section, caption, absent=reason)
         return
-    metric, methods = shown_metric(results), results.methods
-    for name in sort_methods(rows["method"], methods):
+    metric, methods = data.shown_metric(results), results.methods
+    for name in data.sort_methods(rows["method"], methods):
         own = rows[rows["method"] == name]
         draw = partial(
-            plot_imputation, own, metric=metric, chance=chance_of(results, table),
-            note=protocol_note(results, _EXPERIMENT),
-            title=f"{label_of(name, methods)}: accuracy by imputer",
+            plot_imputation, own, metric=metric, chance=data.chance_of(results, table),
+            note=data.protocol_note(results, _EXPERIMENT),
+            title=f"{data.label_of(name, methods)}: accuracy by imputer",
         )  # fmt: skip
-        yield PageFigure(section, caption, draw, [_describe_highest(own, metric)], variant=name)
+        yield style.PageFigure(
+            section, caption, draw, [_describe_highest(own, metric)], variant=name
+        )
 
 
 def _describe_highest(own: pd.DataFrame, metric: str) -> str:
     """Name the imputer with the highest score where most is missing, and those below it."""
-    tasks = task_scores(own, metric, by=[_IMPUTER], chosen=True)
+    tasks = data.task_scores(own, metric, by=[_IMPUTER], chosen=True)
     here = tasks[tasks["rate"] == tasks["rate"].max()]
     means = here.groupby(_IMPUTER)["value"].mean()
     best = str(means.idxmax())
-    paired = differences(here, _IMPUTER, best)
+    paired = data.differences(here, _IMPUTER, best)
     lower = paired[paired["excludes_zero"] & (paired["difference"] > 0)]
     each = [
         f"{name} ({points(-difference)} points)"
@@ -217,28 +170,28 @@ def _describe_highest(own: pd.DataFrame, metric: str) -> str:
     return f"At {rate} missing {best} is highest ({score}); {others}."
 
 
-def imputation_loss_figures(results: Results, table: str) -> Iterator[PageFigure]:
+def imputation_loss_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
     """Points lost per imputer on a table."""
-    rows = scored_rows(results, _EXPERIMENT, table)
+    rows = data.scored_rows(results, _EXPERIMENT, table)
     if rows.empty or rows["rate"].nunique() < 2:
         return
-    metric, methods = shown_metric(results), results.methods
+    metric, methods = data.shown_metric(results), results.methods
     losses, sentences = imputation_loss(rows, metric), []
-    for name in sort_methods(losses["method"], methods):
+    for name in data.sort_methods(losses["method"], methods):
         own = losses[losses["method"] == name].sort_values("difference", kind="stable")
         each = [
             f"{imputer} {100 * lost:.1f}".replace("-", "−")
             for imputer, lost in zip(own[_IMPUTER], own["difference"], strict=True)
         ]
         sentences.append(
-            f"{label_of(name, methods)} loses, by imputer: {listing(each, 12)} points."
+            f"{data.label_of(name, methods)} loses, by imputer: {listing(each, 12)} points."
         )
     draw = partial(
         plot_imputation_loss, rows, methods=methods, metric=metric,
-        note=protocol_note(results, _EXPERIMENT),
+        note=data.protocol_note(results, _EXPERIMENT),
     )  # fmt: skip
     caption = (
         "Score at the lowest missing rate minus that at the highest, paired by fold. An imputer "
         "that replaces missing channels well loses little."
     )
-    yield PageFigure("imputation-loss", caption, draw, sentences)
+    yield style.PageFigure("imputation-loss", caption, draw, sentences)

@@ -16,22 +16,8 @@ from idfsmec._files import check_writable, replacing
 from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
-from idfsmec.report import accuracy, channels, comparison, imputation, method, stability
+from idfsmec.report import accuracy, channels, comparison, data, imputation, method, stability
 from idfsmec.report.audit_page import summarise_audit
-from idfsmec.report.scores import (
-    chance_of,
-    channel_weights,
-    experiment_protocol,
-    intervals,
-    label_of,
-    lowest_rate,
-    proposed_method,
-    protocol_note,
-    scored_rows,
-    shown_metric,
-    table_ranking,
-    task_scores,
-)
 from idfsmec.report.style import PageFigure, literal_text, read_asset, render_page, save_figure
 from idfsmec.report.text import (
     listing,
@@ -70,7 +56,7 @@ _PROTOCOL_LINES = {
                         "site": "site-wise: one site is left out at a time, and is the test"}),
     "tuning": ("Settings", {"nested": "nested: chosen by inner folds of the training data",
                             "oracle": "optimistic: best on the test folds"}),
-    "gaps": ("Missing channels", {"everywhere": "in training and test samples alike",
+    "missing_in": ("Missing channels", {"everywhere": "in training and test samples alike",
                                   "selection": "only in what the selector uses"}),
 }  # fmt: skip
 _HARMONIZED = (
@@ -198,9 +184,9 @@ def _summarise(results: Results, figures: Mapping[str, Sequence[PageFigure]]) ->
     environment = results.environment
     return {
         "title": f"EEG features and channels: {listing(names, most=3)}",
-        "note": protocol_note(results, "accuracy"),
-        "metric": metric_name(shown_metric(results)),
-        "method": proposed_method(results),
+        "note": data.protocol_note(results, "accuracy"),
+        "metric": metric_name(data.shown_metric(results)),
+        "method": data.proposed_method(results),
         "tables": [
             _summarise_table(results, name, findings[name], figures[name]) for name in names
         ],
@@ -218,7 +204,7 @@ def _summarise(results: Results, figures: Mapping[str, Sequence[PageFigure]]) ->
 def _summarise_table(
     results: Results, table: str, findings: dict[str, Any], figures: Sequence[PageFigure]
 ) -> dict[str, Any]:
-    size = channels.effect_size(table_ranking(results, table))
+    size = channels.effect_size(data.table_ranking(results, table))
     sentences: dict[str, dict[str, list[str]]] = {}
     for figure in figures:
         sentences.setdefault(figure.section, {})[figure.variant] = list(figure.sentences)
@@ -241,7 +227,7 @@ def _summarise_table(
 
 def _ranking(results: Results, table: str) -> Any:
     """Return the ranking of a table, with directions and selection frequencies."""
-    ranking = channels.add_directions(table_ranking(results, table))
+    ranking = channels.add_directions(data.table_ranking(results, table))
     return stability.add_frequencies(ranking, results.resampling.get(table))
 
 
@@ -263,7 +249,7 @@ def _facts(results: Results, table: str) -> list[tuple[str, str]]:
 def _findings(results: Results, table: str) -> dict[str, Any]:
     """Summarise leading channels and features, accuracy and stability of a table."""
     leading, score = _ranking(results, table).head(10), _accuracy(results, table)
-    weights, main = channel_weights(results, table), proposed_method(results)
+    weights, main = data.channel_weights(results, table), data.proposed_method(results)
     folds = None if main is None else stability.fold_stability(results, table, main)
     halves = stability.summarise_resampling(results, table)
     top = [
@@ -289,14 +275,14 @@ def _findings(results: Results, table: str) -> dict[str, Any]:
 
 def _accuracy(results: Results, table: str) -> dict[str, Any] | None:
     """Summarise the proposed method's accuracy at the lowest missing rate, and chance."""
-    rows, metric = scored_rows(results, "accuracy", table), shown_metric(results)
-    rows = rows[rows["method"] == proposed_method(results)]
+    rows, metric = data.scored_rows(results, "accuracy", table), data.shown_metric(results)
+    rows = rows[rows["method"] == data.proposed_method(results)]
     if rows.empty:
         return None
-    rows = lowest_rate(rows)
-    ci = intervals(task_scores(rows, metric), ["rate"]).iloc[0]
-    chance, by_subject = chance_of(results, table), f"subject_{metric}"
-    mean = task_scores(rows, by_subject)["value"].mean() if by_subject in rows else np.nan
+    rows = data.lowest_rate(rows)
+    ci = data.intervals(data.task_scores(rows, metric), ["rate"]).iloc[0]
+    chance, by_subject = data.chance_of(results, table), f"subject_{metric}"
+    mean = data.task_scores(rows, by_subject)["value"].mean() if by_subject in rows else np.nan
     return {
         "metric": metric_name(metric),
         "rate": float(ci["rate"]),
@@ -304,7 +290,7 @@ def _accuracy(results: Results, table: str) -> dict[str, Any] | None:
         "low": plain_number(ci["low"]),
         "high": plain_number(ci["high"]),
         "chance": chance,
-        "by_subject": {"mean": float(mean), "chance": chance_of(results, table, by_subject)}
+        "by_subject": {"mean": float(mean), "chance": data.chance_of(results, table, by_subject)}
         if np.isfinite(mean)
         else None,
         "above_chance": None if chance is None else bool(ci["mean"] > chance["high"]),
@@ -349,27 +335,8 @@ def _describe_accuracy(score: Mapping[str, Any] | None) -> str:
 
 def _warnings(results: Results, findings: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return what limits trust in the numbers, the gravest first: ``title`` and ``text``."""
-    warnings = [
-        *channels.missingness_warnings(results),
-        *_protocol_warnings(experiment_protocol(results, "accuracy")),
-        *comparison.site_warnings(results),
-        *_chance_warnings(findings),
-        *_stability_warnings(findings),
-    ]
-    failures = results.failures
-    if not failures.empty:
-        methods = listing(sorted(failures["method"].astype(str).unique()))
-        error = str(failures["traceback"].iloc[0]).strip().splitlines()[-1:]
-        text = (
-            f"Their results are missing from all means ({methods}). First error: "
-            f"{''.join(error) or 'not recorded'}."
-        )
-        warnings.append((f"{len(failures)} tasks failed", text))
-    return [{"title": title, "text": text} for title, text in warnings]
-
-
-def _protocol_warnings(protocol: Mapping[str, Any]) -> list[tuple[str, str]]:
-    warnings = []
+    warnings = channels.missingness_warnings(results)
+    protocol = data.experiment_protocol(results, "accuracy")
     if protocol.get("folds") == "sample":
         text = (
             "Samples of one subject are in training and test. A classifier can recognise the "
@@ -383,63 +350,53 @@ def _protocol_warnings(protocol: Mapping[str, Any]) -> list[tuple[str, str]]:
             "New data will score lower. Run again with nested tuning."
         )
         warnings.append(("Optimistic choice of settings", text))
-    return warnings
-
-
-def _chance_warnings(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    within, uncertain = [], []
-    for name, found in findings.items():
-        score = found["accuracy"]
-        if not score or score["above_chance"] is None:
-            continue
-        mean, chance = percent(score["mean"]), score["chance"]
-        if not score["above_chance"]:
+    warnings += comparison.site_warnings(results)
+    scores = {name: found["accuracy"] for name, found in findings.items()}
+    for name, score in scores.items():
+        if score and score["above_chance"] is False:
+            chance = score["chance"]
             text = (
-                f"{mean} lies within the 95 % band of chance with {chance['n']} subjects "
-                f"({percent(chance['low'])} to {percent(chance['high'])}). Do not read the "
-                "ranking as a finding."
+                f"{percent(score['mean'])} lies within the 95 % band of chance with {chance['n']} "
+                f"subjects ({percent(chance['low'])} to {percent(chance['high'])}). Do not read "
+                "the ranking as a finding."
             )
-            within.append((f"Not above chance: {name}", text))
-        elif score["ci_includes_chance"]:
+            warnings.append((f"Not above chance: {name}", text))
+    for name, score in scores.items():
+        if score and score["above_chance"] and score["ci_includes_chance"]:
             text = (
-                f"The mean of {mean} is above the chance band, but its 95 % CI begins at "
-                f"{percent(score['low'])}. More subjects or repeats are needed."
+                f"The mean of {percent(score['mean'])} is above the chance band, but its 95 % CI "
+                f"begins at {percent(score['low'])}. More subjects or repeats are needed."
             )
-            uncertain.append((f"The CI includes the chance level: {name}", text))
-    return [*within, *uncertain]
-
-
-def _stability_warnings(findings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    poor = [
-        name
-        for name, found in findings.items()
-        if found["stability"] and found["stability"]["verdict"] == "poor"
-    ]
-    none = [
-        name
-        for name, found in findings.items()
-        if (halves := found["resampling"])
-        and not halves["reason"]
-        and not halves["stable_features"]
-    ]
-    warnings = []
-    if poor:
+            warnings.append((f"The CI includes the chance level: {name}", text))
+    folds = {name: found["stability"] or {} for name, found in findings.items()}
+    if poor := [name for name, found in folds.items() if found.get("verdict") == "poor"]:
         text = (
             f"Different folds select different features ({listing(poor)}). Single features in the "
             "ranking may change with a few more subjects."
         )
         warnings.append(("Unstable selection", text))
-    if none:
+    halves = {name: found["resampling"] for name, found in findings.items()}
+    without = [n for n, h in halves.items() if h and not h["reason"] and not h["stable_features"]]
+    if without:
         text = (
-            f"Random halves of the subjects agree on no single feature ({listing(none)}). Read "
+            f"Random halves of the subjects agree on no single feature ({listing(without)}). Read "
             "channels and groups of features rather than single ones."
         )
         warnings.append(("No stable feature", text))
-    return warnings
+    failures = results.failures
+    if not failures.empty:
+        methods = listing(sorted(failures["method"].astype(str).unique()))
+        error = str(failures["traceback"].iloc[0]).strip().splitlines()[-1:]
+        text = (
+            f"Their results are missing from all means ({methods}). First error: "
+            f"{''.join(error) or 'not recorded'}."
+        )
+        warnings.append((f"{len(failures)} tasks failed", text))
+    return [{"title": title, "text": text} for title, text in warnings]
 
 
 def _protocol(results: Results) -> list[tuple[str, str]]:
-    protocol = experiment_protocol(results, "accuracy")
+    protocol = data.experiment_protocol(results, "accuracy")
     lines = [
         (title, texts.get(protocol[key], str(protocol[key])))
         for key, (title, texts) in _PROTOCOL_LINES.items()
@@ -456,7 +413,7 @@ def _protocol(results: Results) -> list[tuple[str, str]]:
     if protocol.get("rates") is not None:
         lines.append(("Missing rates", ", ".join(percent(rate) for rate in protocol["rates"])))
     lines += _classifiers(results)
-    lines.append(("Score shown", metric_name(shown_metric(results))))
+    lines.append(("Score shown", metric_name(data.shown_metric(results))))
     ci = "95 %, over folds and repeats, corrected for overlapping training sets"
     lines.append(("Confidence intervals (CI)", ci))
     return lines
@@ -471,7 +428,7 @@ def _classifiers(results: Results) -> list[tuple[str, str]]:
         return []
     common = Counter(used.values()).most_common(1)[0][0]
     others = [
-        f"{label_of(name, methods)}: {classifier}"
+        f"{data.label_of(name, methods)}: {classifier}"
         for name, classifier in used.items()
         if classifier != common
     ]

@@ -12,18 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
 from idfsmec.evaluation import Results, selection_matrix, selection_stability
+from idfsmec.report import style
 from idfsmec.report.channels import dead_channels
-from idfsmec.report.scores import experiment_rows, lowest_rate, table_ranking, whole_table_note
-from idfsmec.report.style import (
-    EMPHASIS,
-    INK,
-    MUTED,
-    SANITY,
-    PageFigure,
-    literal_text,
-    make_axes,
-    style_axes,
-)
+from idfsmec.report.data import experiment_rows, lowest_rate, table_ranking, whole_table_note
 from idfsmec.report.text import column_label, listing, percent
 from idfsmec.table.columns import join_columns, split_column
 
@@ -98,16 +89,7 @@ def summarise_resampling(results: Results, table: str) -> dict[str, Any] | None:
 
 
 def add_frequencies(ranking: pd.DataFrame, halves: Mapping[str, Any] | None) -> pd.DataFrame:
-    """Add the columns ``frequency`` and ``stable`` to a ranking, where halves were drawn.
-
-    Examples
-    --------
-    >>> ranking = pd.DataFrame({"channel": ["F3", "O1"], "feature": ["a", "a"]})
-    >>> add_frequencies(ranking, {"frequency": {"F3__a": 0.9, "O1__a": 0.2}, "threshold": 0.7})
-      channel feature  frequency  stable
-    0      F3       a        0.9    True
-    1      O1       a        0.2   False
-    """
+    """Add the columns ``frequency`` and ``stable`` to a ranking, where halves were drawn."""
     if not halves or "frequency" not in halves:
         return ranking
     columns = pd.Series(join_columns(ranking["channel"], ranking["feature"]), ranking.index)
@@ -139,13 +121,13 @@ def describe_stability(folds: Mapping[str, Any] | None, halves: Mapping[str, Any
     )
 
 
-def feature_frequency_figures(results: Results, table: str) -> Iterator[PageFigure]:
+def feature_frequency_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
     """How often each feature was selected on halves of the subjects."""
     caption = (
         "How often the feature was among those selected when only half of the subjects were used. "
         "Chance: the frequency of random selection."
     )
-    shown = partial(PageFigure, "selection-frequency-features", caption)
+    shown = partial(style.PageFigure, "selection-frequency-features", caption)
     halves = results.resampling.get(table)
     if not halves:
         yield shown(absent="Halves of the subjects were not compared (run idfsmec benchmark).")
@@ -161,7 +143,7 @@ def feature_frequency_figures(results: Results, table: str) -> Iterator[PageFigu
         yield shown(draw, _describe_frequencies(halves["frequency"], halves["threshold"]))
 
 
-def channel_frequency_figures(results: Results, table: str) -> Iterator[PageFigure]:
+def channel_frequency_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
     """How often each channel was selected; none where the features' figure explains why not."""
     halves = results.resampling.get(table) or {}
     if "channel_frequency" not in halves:
@@ -174,7 +156,7 @@ def channel_frequency_figures(results: Results, table: str) -> Iterator[PageFigu
     )  # fmt: skip
     caption = "How often at least one feature of the channel was among them."
     sentences = _describe_frequencies(halves["channel_frequency"])
-    yield PageFigure("selection-frequency-channels", caption, draw, sentences)
+    yield style.PageFigure("selection-frequency-channels", caption, draw, sentences)
 
 
 def _halves_note(results: Results, table: str) -> str:
@@ -197,7 +179,7 @@ def _describe_frequencies(
     return [f"{text}."]
 
 
-@literal_text
+@style.literal_text
 def plot_selection_frequency(
     frequencies: Mapping[str, float],
     *,
@@ -236,23 +218,23 @@ def plot_selection_frequency(
     rows = np.arange(shown.size)
     names = [column_label(str(name)) for name in shown.index]
     width = 4.6 + 0.065 * max(len(max(names, key=len, default="")) - 12, 0)
-    ax = make_axes(ax, width, 1.7 + 0.21 * max(shown.size, 4))
+    ax = style.make_axes(ax, width, 1.7 + 0.21 * max(shown.size, 4))
     least = -np.inf if threshold is None else threshold - _ROUNDING
-    colors = [EMPHASIS if share >= least else SANITY for share in shown]
+    colors = [style.EMPHASIS if share >= least else style.SANITY for share in shown]
     ax.barh(rows, shown.to_numpy(), color=colors, height=0.62)
     ax.set_yticks(rows, names)
     ax.invert_yaxis()
     ax.set_xlim(0, 1.02)
     ax.xaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
     ax.set_xlabel("share of halves")
-    lines = ((threshold, "-", INK, "stable"), (chance, ":", MUTED, "chance"))
-    for value, style, color, name in lines:
+    lines = ((threshold, "-", style.INK, "stable"), (chance, ":", style.MUTED, "chance"))
+    for value, linestyle, color, name in lines:
         if value is not None:
-            ax.axvline(value, color=color, linewidth=1.1, linestyle=style, gid=name)
+            ax.axvline(value, color=color, linewidth=1.1, linestyle=linestyle, gid=name)
             ax.annotate(
                 name, (value, 0), (3, 3), xycoords=("data", "axes fraction"), color=color,
                 textcoords="offset points", fontsize=8.5,
             )  # fmt: skip
     if shares.size > shown.size:
         note += f"\nthe {shown.size} highest of {shares.size}"
-    return style_axes(ax, title, note, grid="x", rows=True)
+    return style.style_axes(ax, title, note, grid="x", rows=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ContextDecorator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -29,7 +30,7 @@ from PIL import Image
 
 from idfsmec import __version__
 from idfsmec._files import replacing
-from idfsmec.report.scores import PROPOSED, Methods, family_of, known_methods, label_of
+from idfsmec.report.data import PROPOSED, Methods, family_of, known_methods, label_of
 from idfsmec.report.text import feature_label, percent, points, seconds, slugify
 
 # Every colour has a name, so that the page can exchange it for its dark twin. Hues after Paul
@@ -108,7 +109,7 @@ STYLE: dict[str, Any] = {
 }
 
 #: Names of labels and channels are text, also where they hold a dollar sign.
-literal_text = mpl.rc_context({"text.parse_math": False})
+literal_text: ContextDecorator = cast(ContextDecorator, mpl.rc_context({"text.parse_math": False}))
 
 _COLORS = {
     PROPOSED: EMPHASIS,
@@ -159,14 +160,7 @@ class MethodLook(NamedTuple):
 
 
 def method_looks(names: Sequence[str], methods: Methods | None = None) -> dict[str, MethodLook]:
-    """Give each method a look: hue by family, marker within it; the proposed one emphasised.
-
-    Examples
-    --------
-    >>> looks = method_looks(["a", "b"], {"a": {"family": "filter"}, "b": {"family": "filter"}})
-    >>> looks["a"].color == looks["b"].color, looks["a"].marker == looks["b"].marker
-    (True, False)
-    """
+    """Give each method a look: hue by family, marker within it; the proposed one emphasised."""
     methods = known_methods(methods)
     used: dict[str, int] = {}
     looks: dict[str, MethodLook] = {}
@@ -184,11 +178,11 @@ def method_looks(names: Sequence[str], methods: Methods | None = None) -> dict[s
     return looks
 
 
-def plain_looks(names: Sequence[str]) -> dict[str, MethodLook]:
+def plain_looks(names: Iterable[str]) -> dict[str, MethodLook]:
     """Give each of several things that are no methods a colour and a marker."""
     return {
         name: MethodLook(name, CYCLE[i % len(CYCLE)], MARKERS[i % len(CYCLE)])
-        for i, name in enumerate(names)
+        for i, name in enumerate(dict.fromkeys(names))
     }
 
 

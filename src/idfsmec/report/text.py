@@ -71,7 +71,7 @@ def describe_protocol(protocol: Mapping[str, Any]) -> str:
     Parameters
     ----------
     protocol : mapping
-        ``folds``, ``tuning``, ``n_splits``, ``n_repeats``, ``harmonize`` and ``gaps`` are used.
+        ``folds``, ``tuning``, ``n_splits``, ``n_repeats``, ``harmonize`` and ``missing_in`` are used.
 
     Returns
     -------
@@ -92,43 +92,25 @@ def describe_protocol(protocol: Mapping[str, Any]) -> str:
         parts.append(f"{n_splits} folds" + (f" x {n_repeats}" if (n_repeats or 1) > 1 else ""))
     if protocol.get("harmonize"):
         parts.append("sites harmonized")
-    if protocol.get("gaps") == "selection":
+    if protocol.get("missing_in") == "selection":
         parts.append("missing channels for the selector only")
     return " · ".join(parts)
 
 
 def percent(value: float | None, digits: int = 0) -> str:
-    r"""Write a share as per cent, or a dash; the space does not break at the end of a line.
-
-    Examples
-    --------
-    >>> percent(0.784) == "78\N{NO-BREAK SPACE}%", percent(float("nan"))
-    (True, '–')
-    """
+    """Write a share as per cent, or a dash; the space does not break at the end of a line."""
     if value is None or not np.isfinite(value):
         return "–"
     return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def points(value: float, digits: int = 1) -> str:
-    """Write a difference of shares in percentage points, with its sign.
-
-    Examples
-    --------
-    >>> points(-0.021)
-    '−2.1'
-    """
+    """Write a difference of shares in percentage points, with its sign."""
     return f"{100 * value:+.{digits}f}".replace("-", "−")
 
 
 def seconds(value: float | None) -> str:
-    """Write a duration with three significant digits.
-
-    Examples
-    --------
-    >>> seconds(0.00312), seconds(256.09)
-    ('3.1 ms', '256 s')
-    """
+    """Write a duration with three significant digits."""
     if value is None or not np.isfinite(value):
         return "–"
     if value < 0.1:
@@ -165,13 +147,7 @@ def feature_label(feature: str) -> str:
 
 
 def column_label(column: str) -> str:
-    """Return a column as readers name it; a name without a channel stays as it is.
-
-    Examples
-    --------
-    >>> column_label("F3__de_alpha"), column_label("F3")
-    ('differential entropy (alpha) at F3', 'F3')
-    """
+    """Return a column as readers name it; a name without a channel stays as it is."""
     try:
         channel, feature = split_column(column)
     except InputError:
@@ -186,13 +162,7 @@ def row_labels(ranking: pd.DataFrame) -> list[str]:
 
 
 def slugify(name: str) -> str:
-    """Make a file name from any name, no longer than file systems allow.
-
-    Examples
-    --------
-    >>> slugify("Clinic A / 2024")
-    'clinic-a-2024'
-    """
+    """Make a file name from any name, no longer than file systems allow."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower())[:100].strip("-") or "table"
 
 

@@ -43,13 +43,7 @@ def label_of(method: object, methods: Methods) -> str:
 
 
 def main_method(names: Iterable[str], methods: Methods) -> str | None:
-    """Return the method of main interest: the first one of the family "proposed".
-
-    Examples
-    --------
-    >>> main_method(["mRMR", "mine"], {"mine": {"family": "proposed"}})
-    'mine'
-    """
+    """Return the method of main interest: the first one of the family "proposed"."""
     return next((name for name in names if family_of(name, methods) == PROPOSED), None)
 
 
@@ -154,23 +148,10 @@ def published_values(results: Results, experiment: str, table: str) -> dict[str,
 def task_scores(
     scores: pd.DataFrame, metric: str, by: Sequence[str] = (), *, chosen: bool | None = None
 ) -> pd.DataFrame:
-    """Average scores to one value per task (and per value of ``by``), with its fold's sizes.
+    """Average scores to one ``value`` per task (and per value of ``by``), with its fold's sizes.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        Rows of one experiment.
-    metric : str
-    by : sequence of str
-        Further columns to keep apart, such as ``["k"]`` or ``["lam", "gamma"]``.
-    chosen : bool, optional
-        Whether only rows that tuning chose count (all rows of a task where it chose none); by
-        default where nothing more is kept apart.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``TASK``, ``by``, ``value``, ``n_train``, ``n_test``.
+    Only rows that tuning chose count where ``chosen``, by default where ``by`` is empty; all rows
+    of a task count where tuning chose none.
     """
     rows = scores.dropna(subset=[metric, *by])
     if (not by if chosen is None else chosen) and not rows.empty and "chosen" in rows:
@@ -198,20 +179,8 @@ def intervals(tasks: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def differences(tasks: pd.DataFrame, column: str, reference: Any) -> pd.DataFrame:
     """Subtract each other value of a column from the reference's, paired by fold, with 95 % CI.
 
-    Parameters
-    ----------
-    tasks : DataFrame
-        From :func:`task_scores`; several values in a fold (as over rates) are averaged.
-    column : str
-        What is compared: ``"method"``, ``"rate"`` or ``"k"``.
-    reference : object
-        Its value that the others are subtracted from.
-
-    Returns
-    -------
-    DataFrame
-        As from :func:`idfsmec.evaluation.compare_folds`, with the column under its own name, and
-        ``excludes_zero``: whether the CI excludes 0.
+    Returns what :func:`idfsmec.evaluation.compare_folds` does, with the column under its own
+    name, and ``excludes_zero``: whether the CI excludes 0.
     """
     wide = tasks.pivot_table(index=["seed", "fold"], columns=column, values="value")
     paired = compare_folds(wide, reference, tasks["n_train"].mean(), tasks["n_test"].mean())
