@@ -1,6 +1,6 @@
 from .accuracy import plot_accuracy_by_k, plot_accuracy_by_rate
 from .audit_page import write_audit_page
-from .cards import card_paths, plot_calibration, write_model_card, write_subject_pages
+from .cards import plot_calibration, write_model_card, write_subject_pages
 from .channels import (
     plot_channel_weights,
     plot_effects,
@@ -22,7 +22,6 @@ __all__ = [
     "write_reporting_checklist",
     "add_to_derivative",
     "write_model_card",
-    "card_paths",
     "write_subject_pages",
     "plot_calibration",
     "summarise",

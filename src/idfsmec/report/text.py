@@ -71,7 +71,7 @@ def describe_protocol(protocol: Mapping[str, Any]) -> str:
     Parameters
     ----------
     protocol : mapping
-        ``folds``, ``tuning``, ``n_splits``, ``n_repeats``, ``harmonize`` and ``missing_in`` are used.
+        Uses ``folds``, ``tuning``, ``n_splits``, ``n_repeats``, ``harmonize``, ``missing_in``.
 
     Returns
     -------
