@@ -199,19 +199,19 @@ def simulate_cohort(
         raise InputError(
             f"detachment_kinds has {unknown or 'nothing'}; choose from {list(DETACHMENT_KINDS)}"
         )
-    if n_subjects < 1:
-        raise InputError(f"n_subjects is {n_subjects}; give at least 1")
-    if not sfreq > 2 * line_freq:
-        raise InputError(
-            f"sfreq is {sfreq} Hz, which cannot hold line noise of {line_freq} Hz; give more than "
-            f"{2 * line_freq} Hz"
-        )
-    if not duration >= 2:
-        raise InputError(f"duration is {duration} s; give at least 2 s")
-    if not 0 <= detached <= 1:
-        raise InputError(f"detached is {detached}; it is a probability, from 0 to 1")
-    if not 0 <= confound_share <= 1:
-        raise InputError(f"confound_share is {confound_share}; it is a share, from 0 to 1")
+    line = f"which cannot hold line noise of {line_freq} Hz; give more than {2 * line_freq} Hz"
+    for possible, reason in (
+        (n_subjects >= 1, f"n_subjects is {n_subjects}; give at least 1"),
+        (sfreq > 2 * line_freq, f"sfreq is {sfreq} Hz, {line}"),
+        (duration >= 2, f"duration is {duration} s; give at least 2 s"),
+        (0 <= detached <= 1, f"detached is {detached}; it is a probability, from 0 to 1"),
+        (
+            0 <= confound_share <= 1,
+            f"confound_share is {confound_share}; it is a share, from 0 to 1",
+        ),
+    ):
+        if not possible:
+            raise InputError(reason)
     other = _other_amplifier(confound or {}, sfreq, len(scalp.ch_names))
     root = int(as_generator(random_state).integers(2**63))
     effects = pd.DataFrame(

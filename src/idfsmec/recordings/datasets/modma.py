@@ -7,7 +7,7 @@ H. Cai et al., A multi-modal open dataset for mental-disorder analysis, Scientif
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from os import PathLike
@@ -58,7 +58,7 @@ def read_modma3(
     """
     files = _find_files(Path(root), "EEG_3channels_resting_lanzhou_2015", "*_still.txt")
     scale = _volts(unit)
-    return _recordings(files, f"{scale!r} V per count", lambda path: _LoadText(path, scale))
+    return _recordings(files, scale, f"{scale!r} V per count")
 
 
 def read_modma128(root: str | PathLike[str], *, unit: str | float = "uV") -> list[Recording]:
@@ -81,7 +81,7 @@ def read_modma128(root: str | PathLike[str], *, unit: str | float = "uV") -> lis
     """
     files = _find_files(Path(root), "EEG_128channels_resting_lanzhou_2015", "*.mat")
     scale = _volts(unit)
-    return _recordings(files, f"{scale!r} V", lambda path: _LoadMatrix(path, scale))
+    return _recordings(files, scale, f"{scale!r} V")
 
 
 def _volts(unit: str | float) -> float:
@@ -115,9 +115,7 @@ def _find_files(root: Path, folder: str, pattern: str) -> list[Path]:
     )
 
 
-def _recordings(
-    files: Iterable[Path], variant: str, loader: Callable[[Path], Callable[[], mne.io.BaseRaw]]
-) -> list[Recording]:
+def _recordings(files: Iterable[Path], unit: float, variant: str) -> list[Recording]:
     read_once = cache(_read_subject_table)
     recordings = []
     for path in files:
@@ -144,7 +142,7 @@ def _recordings(
             Recording(
                 subject,
                 label,
-                loader(path),
+                _LoadModma(path, unit),
                 str(path),
                 files=(path,),
                 variant=variant,
@@ -190,8 +188,8 @@ def _read_subject_table(
 
 
 @dataclass(frozen=True)
-class _LoadText:
-    """Loads a text file with columns Fp1, Fpz and Fp2."""
+class _LoadModma:
+    """Loads a recording of either part; can be pickled."""
 
     path: Path
     unit: float
@@ -200,74 +198,65 @@ class _LoadText:
         return load_raw(self.path, self._read)
 
     def _read(self) -> mne.io.BaseRaw:
-        import pandas as pd
+        import mne
 
-        try:
-            counts = pd.read_csv(self.path, sep=r"\s+", header=None, dtype=np.float64)
-        except (ValueError, UnicodeDecodeError) as error:
-            raise InputError(f"{self.path}: not a table of numbers ({error}).") from error
-        if counts.shape[1] != 3:
-            raise InputError(
-                f"{self.path}: has {counts.shape[1]} columns instead of 3 (Fp1, Fpz, Fp2)."
-            )
-        values = counts.to_numpy()
-        for bad, reason in (
-            (np.isnan(values), "fewer than 3 numbers"),
-            (np.isinf(values), "a number is not finite"),
-        ):
-            if bad.any():
-                line = bad.any(axis=1).argmax() + 1
-                raise InputError(f"{self.path}, line {line}: {reason}.")
-        return _as_raw(values.T * self.unit, ["Fp1", "Fpz", "Fp2"], SFREQ)
+        read = _read_text if self.path.suffix == ".txt" else _read_matrix
+        signals, names, sfreq = read(self.path)
+        info = mne.create_info(names, sfreq, "eeg")
+        return mne.io.RawArray(signals * self.unit, info, verbose="ERROR")
 
 
-@dataclass(frozen=True)
-class _LoadMatrix:
-    """Loads a MATLAB file with one matrix of 129 rows: E1 ... E128 and the reference."""
+def _read_text(path: Path) -> tuple[np.ndarray, list[str], float]:
+    """Read a text file with columns Fp1, Fpz and Fp2."""
+    import pandas as pd
 
-    path: Path
-    unit: float
+    try:
+        counts = pd.read_csv(path, sep=r"\s+", header=None, dtype=np.float64)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a table of numbers ({error}).") from error
+    if counts.shape[1] != 3:
+        raise InputError(f"{path}: has {counts.shape[1]} columns instead of 3 (Fp1, Fpz, Fp2).")
+    values = counts.to_numpy()
+    for bad, reason in (
+        (np.isnan(values), "fewer than 3 numbers"),
+        (np.isinf(values), "a number is not finite"),
+    ):
+        if bad.any():
+            line = bad.any(axis=1).argmax() + 1
+            raise InputError(f"{path}, line {line}: {reason}.")
+    return values.T, ["Fp1", "Fpz", "Fp2"], SFREQ
 
-    def __call__(self) -> mne.io.BaseRaw:
-        return load_raw(self.path, self._read)
 
-    def _read(self) -> mne.io.BaseRaw:
-        variables = load_mat(self.path)
-        # The one matrix with 129 rows; its name differs from file to file.
-        matrices = [
-            value
+def _read_matrix(path: Path) -> tuple[np.ndarray, list[str], float]:
+    """Read a MATLAB file with one matrix of 129 rows: E1 ... E128 and the reference."""
+    variables = load_mat(path)
+    # The one matrix with 129 rows; its name differs from file to file.
+    matrices = [
+        value
+        for name, value in variables.items()
+        if isinstance(value, np.ndarray)
+        and value.dtype.kind in "iuf"
+        and value.ndim == 2
+        and value.shape[0] == 129
+        and value.shape[1] > 0
+        and not name.startswith(("Impedances", "samplingRate", "DIN"))
+    ]
+    if len(matrices) != 1:
+        shapes = ", ".join(
+            f"{name} {getattr(value, 'shape', ())}"
             for name, value in variables.items()
-            if isinstance(value, np.ndarray)
-            and value.dtype.kind in "iuf"
-            and value.ndim == 2
-            and value.shape[0] == 129
-            and value.shape[1] > 0
-            and not name.startswith(("Impedances", "samplingRate", "DIN"))
-        ]
-        if len(matrices) != 1:
-            shapes = ", ".join(
-                f"{name} {getattr(value, 'shape', ())}"
-                for name, value in variables.items()
-                if not name.startswith("__")
-            )
-            raise InputError(
-                f"{self.path}: needs exactly one matrix with 129 rows, has {len(matrices)}. "
-                f"Variables: {shapes}."
-            )
-        given = np.ravel(variables.get("samplingRate", SFREQ))
-        rate = float(given[0]) if given.size == 1 and given.dtype.kind in "iuf" else 0.0
-        if not (np.isfinite(rate) and rate > 0):
-            raise InputError(
-                f"{self.path}: samplingRate is {given.tolist()}, not one number above 0."
-            )
-        signals = matrices[0].astype(np.float64) * self.unit
-        names = [f"E{number}" for number in range(1, 129)]
-        if np.ptp(signals[128]) > 0:
-            names.append("Cz")  # somebody changed the reference: now Cz holds a signal
-        return _as_raw(signals[: len(names)], names, rate)
-
-
-def _as_raw(signals: np.ndarray, names: list[str], sfreq: float) -> mne.io.BaseRaw:
-    import mne
-
-    return mne.io.RawArray(signals, mne.create_info(names, sfreq, "eeg"), verbose="ERROR")
+            if not name.startswith("__")
+        )
+        raise InputError(
+            f"{path}: needs exactly one matrix with 129 rows, has {len(matrices)}. "
+            f"Variables: {shapes}."
+        )
+    given = np.ravel(variables.get("samplingRate", SFREQ))
+    rate = float(given[0]) if given.size == 1 and given.dtype.kind in "iuf" else 0.0
+    if not (np.isfinite(rate) and rate > 0):
+        raise InputError(f"{path}: samplingRate is {given.tolist()}, not one number above 0.")
+    signals = matrices[0].astype(np.float64)
+    names = [f"E{number}" for number in range(1, 129)]
+    if np.ptp(signals[128]) > 0:
+        names.append("Cz")  # somebody changed the reference: now Cz holds a signal
+    return signals[: len(names)], names, rate
