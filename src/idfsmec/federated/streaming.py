@@ -83,16 +83,7 @@ class Source:
 
 
 def open_source(table: Any, channels: Sequence[Any] | None = None) -> Source:
-    """Open a table for reading in pieces.
-
-    Parameters
-    ----------
-    table : FeatureTable, path, pyarrow.dataset.Dataset or dask.dataframe.DataFrame
-        The path of a table, or of a folder whose ``.parquet`` files (in folders below, too) are
-        one table.
-    channels : sequence, optional
-        The channel of each column; by default what the names of the columns say.
-    """
+    """Open a table for reading in pieces."""
     if isinstance(table, ds.Dataset):
         columns, info = part_header(table.schema.names)[1], info_of(table.schema)
         return _source(columns, info, channels, lambda: _dataset_pieces(table))
@@ -324,14 +315,7 @@ class SubjectStatistics:
 def subject_statistics(
     source: Source, units: tuple[Array, Array] | None = None
 ) -> SubjectStatistics:
-    """Read a table once and give what is known of each subject.
-
-    Parameters
-    ----------
-    source : Source
-    units : tuple of ndarray of shape (D,), optional
-        Shift and scale of the sums; by default near the means of the first piece.
-    """
+    """Read a table once and give what is known of each subject."""
     columns = channel_columns(list(source.channels), len(source.columns), None)[1]
     rows: dict[tuple[str, Any], int] = {}
     counts = np.zeros((0, len(columns) + 2))
@@ -386,20 +370,7 @@ def sum_pieces(
     n_folds: int,
     counts: Array | None = None,
 ) -> Sums:
-    """Read a table again and sum it up, each subject once.
-
-    Parameters
-    ----------
-    source : Source
-    statistics : SubjectStatistics
-        From the first pass.
-    folds : ndarray of shape (n_repeats, p)
-        Fold of each row of the statistics in every repeat.
-    n_folds : int
-    counts : ndarray of shape (p, V + 2), optional
-        Samples that a subject's weight is divided by, in place of those counted; infinite leaves
-        the subject out of the channel.
-    """
+    """Read a table again and sum it up, each subject once."""
     columns = channel_columns(list(source.channels), len(source.columns), None)[1]
     sums = None
     with one_blas_thread():

@@ -299,14 +299,7 @@ def _unpacked(about: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> SiteSu
 
 
 def check_site(site: SiteSums, name: str) -> None:
-    """Refuse sums that no subjects can have, in one line that names the file.
-
-    Parameters
-    ----------
-    site : SiteSums
-    name : str
-        What messages call it.
-    """
+    """Refuse sums that no subjects can have, in one line that names the file."""
     for found, problem in _problems(site):
         if found:
             raise InputError(f"{name}: an impossible summary: {problem}.")

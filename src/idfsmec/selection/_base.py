@@ -54,15 +54,7 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
     def _set_ranking(
         self, scores: NDArray[np.float64], order: NDArray[np.intp] | None = None
     ) -> None:
-        """Store scores, ranking and support.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_features,)
-        order : ndarray of shape (n_features,), optional
-            Feature indices from best to worst. By default: descending scores, ties in
-            column order.
-        """
+        """Store scores, ranking and support."""
         n_features = scores.shape[0]
         if order is None:
             order = np.argsort(-scores, kind="stable")
@@ -153,14 +145,7 @@ def refuse_infinite(owner: str, X: NDArray[np.float64], names: ArrayLike) -> Non
 def check_complete(
     selector: BaseEstimator, X: ArrayLike, y: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Check complete data; the selector learns the names and the number of features.
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-        Labels as codes 0 ... n_classes - 1.
-    """
+    """Check complete data; the selector learns the names and the number of features."""
     checked, labels = validate_data(selector, X, y, dtype=np.float64, ensure_all_finite=False)
     if not np.isfinite(checked).all():
         name = type(selector).__name__
@@ -177,34 +162,14 @@ def check_complete(
 
 
 def constant_features(X: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Say which features carry nothing, by the one rule for that.
-
-    Examples
-    --------
-    >>> constant_features(np.array([[1.0, 2.0], [1.0, 3.0]]))
-    array([ True, False])
-    """
+    """Say which features carry nothing, by the one rule for that."""
     return Scaling.learn(X).constant
 
 
 def regression_data(
     X: NDArray[np.float64], y: NDArray[np.intp], *, scale: bool = True
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Centre features and one-hot classes, for methods that regress the classes on the features.
-
-    Returns
-    -------
-    Z : ndarray of shape (n_samples, n_features)
-        Features about their means, in standard deviations if ``scale``; 0 where constant.
-    Y : ndarray of shape (n_samples, n_classes)
-    constant : ndarray of shape (n_features,)
-
-    Examples
-    --------
-    >>> Z, Y, constant = regression_data(np.array([[1.0, 2.0], [5.0, 2.0]]), np.array([0, 1]))
-    >>> Z.tolist(), Y.tolist(), constant.tolist()
-    ([[-1.0, 0.0], [1.0, 0.0]], [[0.5, -0.5], [-0.5, 0.5]], [False, True])
-    """
+    """Centre features and one-hot classes, for methods that regress the classes on the features."""
     scaling = Scaling.learn(X)
     constant = scaling.constant
     if not scale:
@@ -214,51 +179,26 @@ def regression_data(
 
 
 def one_hot(codes: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Turn class codes into 0/1 columns, shape (n_samples, n_classes).
-
-    Examples
-    --------
-    >>> one_hot(np.array([1, 0]))
-    array([[0., 1.],
-           [1., 0.]])
-    """
+    """Turn class codes into 0/1 columns, shape (n_samples, n_classes)."""
     return np.eye(int(codes.max()) + 1)[codes]
 
 
 def count_features(wanted: int | float, n_features: int) -> int:
-    """How many features a number or a fraction of them means.
-
-    Examples
-    --------
-    >>> count_features(20, 342), count_features(20, 5), count_features(0.1, 342)
-    (20, 5, 34)
-    """
+    """How many features a number or a fraction of them means."""
     if isinstance(wanted, Integral):
         return min(int(wanted), n_features)
     return max(1, int(n_features * wanted))
 
 
 def ranks(order: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Rank of each feature, 1 = best, from the features in order.
-
-    Examples
-    --------
-    >>> ranks(np.array([2, 0, 1]))
-    array([2, 3, 1])
-    """
+    """Rank of each feature, 1 = best, from the features in order."""
     ranking = np.empty(order.size, dtype=np.intp)
     ranking[order] = np.arange(1, order.size + 1)
     return ranking
 
 
 def encode_labels(y: ArrayLike) -> tuple[NDArray[np.intp], NDArray]:
-    """Turn class labels into codes 0 ... n_classes - 1.
-
-    Examples
-    --------
-    >>> encode_labels(["MDD", "HC", "MDD"])
-    (array([1, 0, 1]), array(['HC', 'MDD'], dtype='<U3'))
-    """
+    """Turn class labels into codes 0 ... n_classes - 1."""
     check_classification_targets(y)
     classes, codes = np.unique(np.asarray(y), return_inverse=True)
     if classes.size < 2:

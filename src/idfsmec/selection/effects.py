@@ -105,22 +105,7 @@ def feature_effects(
 def effects_of_sums(
     sums: Sequence[Sums], classes: ArrayLike, names: Sequence[str]
 ) -> pd.DataFrame:
-    """Give what of :func:`feature_effects` follows from sums, in any units of the features.
-
-    Parameters
-    ----------
-    sums : sequence of tuple
-        For every class the number of subjects who have each feature, the sums of their means and
-        of the squares of these.
-    classes, names : array-like
-        Of the classes and of the features.
-
-    Returns
-    -------
-    DataFrame
-        ``feature``, ``n_subjects``, ``direction`` and ``hedges_g`` with its normal-theory interval
-        or, of more than two classes, ``eta_squared`` without one. The AUC needs subjects.
-    """
+    """Give what of :func:`feature_effects` follows from sums, in any units of the features."""
     labels, parts = np.asarray(classes), [(n[None], s[None], q[None]) for n, s, q in sums]
     found: dict[str, Array] = {}
     if len(sums) == 2:

@@ -114,13 +114,7 @@ def rank_each(
 def training_samples(
     n_samples: int, held_out: Sequence[NDArray[np.intp]] | None
 ) -> list[NDArray[np.intp]]:
-    """Samples that each fold is fitted on: all but those held out.
-
-    Examples
-    --------
-    >>> [kept.tolist() for kept in training_samples(4, [[1], [0, 2]])]
-    [[0, 2, 3], [1, 3]]
-    """
+    """Samples that each fold is fitted on: all but those held out."""
     everyone = np.arange(n_samples)
     if held_out is None:
         return [everyone]

@@ -153,19 +153,7 @@ class ChannelTable:
         channel_loss: str = "held-out",
         **options: Any,
     ) -> ChannelTable:
-        """Set up for class labels.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            Checked by the caller; NaN where a channel is missing.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        channels : array-like of shape (n_features,), optional
-            Label per feature; by default from the feature names.
-        feature_names, weights, groups, channel_weighting, channel_loss, **options
-            As above; the options are those of :class:`IDFSMEC`.
-        """
+        """Set up for class labels."""
         codes, classes = encode_labels(y)
         names, columns = channel_columns(channels, X.shape[1], feature_names)
         posed = solver_options(**options)
@@ -234,16 +222,7 @@ class ChannelTable:
         )
 
     def solve(self, lams: Sequence[float], held_out: Sequence[Indices] | None = None) -> Fits:
-        """Solve all channels of every fold at every redundancy weight.
-
-        Parameters
-        ----------
-        lams : sequence of float
-            Redundancy weights.
-        held_out : sequence of integer arrays, optional
-            Samples left out by each fold; by default one fold, with all samples. Every fold must
-            have all classes.
-        """
+        """Solve all channels of every fold at every redundancy weight."""
         samples = training_samples(self.target.size, held_out)
         return self.solve_sums(lams, (self.sums(rows) for rows in samples))
 
@@ -253,16 +232,7 @@ class ChannelTable:
         tables: Iterable[Sums],
         splits: Sequence[Sequence[Split]] | None = None,
     ) -> Fits:
-        """Solve all channels of tables that are known by their sums.
-
-        Parameters
-        ----------
-        lams : sequence of float
-        tables : iterable of Sums
-            Taken some at a time.
-        splits : sequence of sequences of Split, optional
-            What judges the channels of each table; by default its folds.
-        """
+        """Solve all channels of tables that are known by their sums."""
         wanted = [float(lam) for lam in lams]
         judging = self.channel_loss == "held-out" and self.channel_weighting
         at_once = max(1, _PROBLEMS // (8 * self.channel_names.size))
@@ -326,13 +296,6 @@ class Fits:
         Features are ordered by score (channel weight times feature weight). Those with score zero
         follow by what adding them alone to their channel's model would take off the loss,
         weighted by the channel; those that were left out come last. Ties stay in column order.
-
-        Parameters
-        ----------
-        gamma : float
-            How evenly channels are weighted.
-        fold, lam : int
-            Places of the fold and of the redundancy weight.
         """
         losses, gains = self.losses[fold, lam], self.channels.gains[fold, lam]
         usable, channel = np.isfinite(losses), self.table.channel_of
@@ -367,18 +330,7 @@ class Fits:
         return np.minimum.accumulate(course)
 
     def warn(self, stacklevel: int = 5) -> None:
-        """Name channels that carry nothing and those that are not solved.
-
-        Parameters
-        ----------
-        stacklevel : int
-            As of ``warnings.warn``; the default points at who called an estimator's ``fit``.
-
-        Raises
-        ------
-        ValueError
-            No channel of some fold carries anything.
-        """
+        """Name channels that carry nothing and those that are not solved."""
         self._warn_of_unusable(stacklevel)
         self._warn_of_fallback(stacklevel)
         self._warn_of_unsolved(stacklevel)
@@ -460,17 +412,7 @@ def check_table(
     groups: ArrayLike | None = None,
     **options: Any,
 ) -> ChannelTable:
-    """Check samples with class labels, for what is not an estimator's fit.
-
-    Parameters
-    ----------
-    owner : str
-        The caller, for the messages.
-    X, y, channels, sample_weight, groups
-        As given by a user.
-    **options
-        ``channel_weighting``, ``channel_loss`` and those of :func:`solver_options`.
-    """
+    """Check samples with class labels, for what is not an estimator's fit."""
     names = getattr(X, "columns", None)
     checked, labels = check_X_y(
         X, y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, estimator=owner

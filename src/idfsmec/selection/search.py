@@ -351,12 +351,6 @@ missingness_, effects_
 
 
 def feature_counts(wanted: Iterable[int | float], n_features: int) -> list[int]:
-    """Numbers of features to try, ascending, none beyond what there is.
-
-    Examples
-    --------
-    >>> feature_counts([50, 10, 0.25], 40), feature_counts([50, 100], 40)
-    ([10], [40])
-    """
+    """Numbers of features to try, ascending, none beyond what there is."""
     fitting = (one for one in wanted if not isinstance(one, Integral) or one <= n_features)
     return sorted({count_features(one, n_features) for one in fitting}) or [n_features]

@@ -302,14 +302,6 @@ def complementary_halves(
 
     Each class (of a subject's first sample) is halved on its own; where its number of subjects is
     odd, the one left over goes to either half with equal chance.
-
-    Examples
-    --------
-    >>> halves = complementary_halves(
-    ...     np.array([7, 7, 8, 8, 9, 5]), np.array([0, 0, 0, 0, 1, 1]), 1,
-    ...     np.random.RandomState(0))
-    >>> sorted(np.concatenate(halves).tolist())
-    [0, 1, 2, 3, 4, 5]
     """
     _, first, member = np.unique(subjects, return_index=True, return_inverse=True)
     label = codes[first]
@@ -430,42 +422,7 @@ def selection_stability(selected: ArrayLike, *, level: float = 0.95) -> Stabilit
 def false_selections(
     threshold: float, q: float, n_features: int, n_pairs: int, assumption: str = "unimodal"
 ) -> float:
-    """Bound on the expected number of features selected by chance.
-
-    Parameters
-    ----------
-    threshold : float
-        Selection frequency from which a feature is kept, above 0.5 and at most 1.
-    q : float
-        Mean number of features selected on each half.
-    n_features : int
-    n_pairs : int
-        Pairs of complementary halves.
-    assumption : {"unimodal", "none"}
-        ``"none"``: Meinshausen & Buehlmann's bound, which complementary halves give without any
-        assumption ([2]_, Theorem 1). ``"unimodal"``: the frequencies of such features have a
-        unimodal distribution ([2]_, Theorem 2); tighter. Used only where its theorem holds
-        (``q / n_features <= 1 / sqrt(3)`` and a threshold above a limit just over 0.5), and the
-        other bound otherwise.
-
-    Returns
-    -------
-    float
-        Infinite if the threshold bounds nothing.
-
-    References
-    ----------
-    .. [1] Meinshausen, Buehlmann, "Stability selection", JRSS B 72(4), 2010.
-    .. [2] Shah, Samworth, "Variable selection with error control: another look at stability
-       selection", JRSS B 75(1), 2013.
-
-    Examples
-    --------
-    >>> false_selections(0.9, q=10, n_features=125, n_pairs=50, assumption="none")
-    1.0
-    >>> false_selections(0.9, q=10, n_features=125, n_pairs=50) < 0.5
-    True
-    """
+    """Bound on the expected number of features selected by chance."""
     if threshold <= 0.5:
         return np.inf
     by_chance = q**2 / n_features
@@ -485,13 +442,7 @@ def false_selections(
 def smallest_threshold(
     max_false: float, q: float, n_features: int, n_pairs: int, assumption: str = "unimodal"
 ) -> float | None:
-    """Smallest attainable frequency whose bound is at most ``max_false``; None if there is none.
-
-    Examples
-    --------
-    >>> smallest_threshold(1.0, q=10, n_features=125, n_pairs=50, assumption="none")
-    0.9
-    """
+    """Smallest attainable frequency whose bound is at most ``max_false``; None if there is none."""
     halves = 2 * n_pairs
     for count in range(n_pairs + 1, halves + 1):
         bound = false_selections(count / halves, q, n_features, n_pairs, assumption)

@@ -54,27 +54,7 @@ class LinearSVM:
         return self.many(train, y, test, [(np.arange(train.shape[1]), C)])[0]
 
     def many(self, train: Floats, y: Codes, test: Floats, sets: Sets) -> list[Floats]:
-        """Give the decision values of an SVM on each of many sets of columns, with a cost each.
-
-        Parameters
-        ----------
-        train, test : ndarray of shape (n_samples, n_features)
-        y : ndarray of shape (n_train,)
-        sets : sequence of (columns, C)
-            Work is shared by sets that are the first columns of another one, in their order.
-
-        Returns
-        -------
-        list of ndarray of shape (n_test, n_classes)
-
-        Examples
-        --------
-        >>> train = np.array([[-2.0, 0.5], [-1.0, 0.0], [1.0, 0.5], [2.0, 1.0]])
-        >>> y, test = np.array([0, 0, 1, 1]), np.array([[3.0, 1.0]])
-        >>> sets = [(np.array([0]), 0.01), (np.array([0, 1]), 0.01)]
-        >>> [found.round(3).tolist() for found in LinearSVM(2).many(train, y, test, sets)]
-        [[[-0.15, 0.15]], [[-0.157, 0.157]]]
-        """
+        """Give the decision values of an SVM on each of many sets of columns, with a cost each."""
         results: list[Floats] = [np.empty(0)] * len(sets)
         counts = np.bincount(y)
         two = counts.size == 2 and bool(counts.all())
@@ -125,23 +105,7 @@ def _chains(sets: Sets) -> list[tuple[Codes, dict[int, list[int]]]]:
 def _newton_path(
     rows: Floats, gram: Floats | None, roots: Floats, costs: Sequence[float]
 ) -> dict[float, Floats | None]:
-    """Minimise ``|w|^2 / 2 + C sum_i max(0, r_i - x_i . w)^2`` for every C.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (k, n)
-        The features x of samples, multiplied by their signs and roots.
-    gram : ndarray of shape (m, m)
-        ``rows @ rows.T``, or that of more rows whose first ones these are.
-    roots : ndarray of shape (n,)
-        r, roots of the samples' weights.
-    costs : sequence of float
-
-    Returns
-    -------
-    dict of C to ndarray of shape (k,)
-        None where the steps did not end: rounding may cause that on the border of two pieces.
-    """
+    """Minimise ``|w|^2 / 2 + C sum_i max(0, r_i - x_i . w)^2`` for every C."""
     k, n = rows.shape
     basis = None
     if k > n:  # w is a combination of samples: n unknowns do

@@ -108,13 +108,7 @@ class Tuned:
 
 
 def middle_cost(costs: Sequence[float]) -> float:
-    """Give the cost that stands for all where only one is tried.
-
-    Examples
-    --------
-    >>> middle_cost((0.01, 0.1, 1.0)), middle_cost((0.001, 0.01, 0.1, 1.0))
-    (0.1, 0.01)
-    """
+    """Give the cost that stands for all where only one is tried."""
     return costs[(len(costs) - 1) // 2]
 
 
@@ -123,18 +117,6 @@ def nearest_setting(settings: Sequence[Mapping[str, Any]], own: Mapping[str, Any
 
     Positive numbers are compared by their ratio, other numbers by their difference, and anything
     else is equal or not. Of equally near ones it is the first.
-
-    Parameters
-    ----------
-    settings : sequence of mappings
-        Parameters to try.
-    own : mapping
-        Parameters as they are.
-
-    Examples
-    --------
-    >>> nearest_setting([{"lam": 0.01}, {"lam": 2.0}, {"lam": 100.0}], {"lam": 1.0, "tol": 1e-6})
-    1
     """
     return min(
         range(len(settings)),
@@ -160,47 +142,7 @@ def tune(
     n_jobs: int | None = None,
     tell: Callable[[], object] | None = None,
 ) -> Tuned:
-    """Choose a number of features, a cost and a setting by their scores on inner folds.
-
-    Parameters
-    ----------
-    scorers : sequence of SplitScorer
-        One for each inner fold.
-    rankings : ndarray of shape (n_splits, n_settings[, n_counts], n_features)
-        Ranks of the features with every setting, learned from each fold's training samples;
-        with the third axis where they depend on how many features are asked for.
-    n_features : sequence of int
-        Numbers of features to compare.
-    default : int
-        Which setting is left only for a clear gain; see :func:`nearest_setting`.
-    costs : sequence of float
-        Costs of the classifier to compare.
-    metric : str
-        What is maximised, one of the scorers' metrics.
-    n_jobs : int, optional
-        Processes over inner folds.
-    tell : callable, optional
-        Called whenever an inner fold has scored what was asked; each is asked two or three times.
-
-    Returns
-    -------
-    Tuned
-
-    Examples
-    --------
-    >>> from idfsmec.selection.svm import LinearSVM
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.arange(60) % 2
-    >>> X = rng.normal(size=(60, 4))
-    >>> X[:, 2] += 3 * y
-    >>> split = Split(X[:40], y[:40], X[40:], y[40:], np.arange(20))
-    >>> svm = LinearSVM(2, "balanced")
-    >>> good, bad = [2, 3, 1, 4], [1, 2, 4, 3]
-    >>> scorer = SplitScorer(split, svm, ["roc_auc"])
-    >>> tuned = tune([scorer], np.array([[bad, good]]), [1, 2], metric="roc_auc")
-    >>> tuned.best.setting, tuned.n_features
-    (1, 1)
-    """
+    """Choose a number of features, a cost and a setting by their scores on inner folds."""
     rankings = rankings[:, :, None, :] if rankings.ndim == 3 else rankings
     attempt = functools.partial(_try, scorers, rankings, n_features, costs, metric, n_jobs, tell)
     pairs = [(count, cost) for count in range(len(n_features)) for cost in range(len(costs))]
@@ -350,17 +292,7 @@ class SplitScorer:
         self._test: tuple[Codes, Codes] | None = None
 
     def scores(self, ranking: Codes, n_features: int, cost: float) -> Scores:
-        """Scores of the leading features.
-
-        Parameters
-        ----------
-        ranking : ndarray of shape (n_features,)
-            1 = best.
-        n_features : int
-            How many of them are used.
-        cost : float
-            Handed to the classifier.
-        """
+        """Scores of the leading features."""
         return self.score_all([(ranking, n_features, cost)])[0]
 
     def score_all(self, asked: Sequence[Asked]) -> list[Scores]:
@@ -369,10 +301,6 @@ class SplitScorer:
         A set of features has the same scores in whatever order its features are ranked: those it
         was given when it came first. Another order, or other company, would change them by
         rounding.
-
-        Parameters
-        ----------
-        asked : sequence of (ranking, n_features, cost)
         """
         sets = [(np.flatnonzero(ranking <= k), cost) for ranking, k, cost in asked]
         keys = [(columns.tobytes(), cost) for columns, cost in sets]

@@ -70,25 +70,7 @@ def polish(
     *,
     patient: bool = False,
 ) -> tuple[Array, Array, Array]:
-    """Take Newton steps on the support as long as they help and do not raise U.
-
-    Parameters
-    ----------
-    problems : ChannelProblems
-        Normalised to ``y2 = 1``.
-    theta, W, value : arrays
-        Iterates and their U.
-    tol : float
-        Steps go on until the first-order conditions hold on the support to a thousandth of this,
-        or no step helps.
-    patient : bool, default=False
-        Go on where only short steps help.
-
-    Returns
-    -------
-    theta, W, value : arrays
-        Unchanged where no step helped.
-    """
+    """Take Newton steps on the support as long as they help and do not raise U."""
     theta, W, value = theta * 1.0, W * 1.0, value * 1.0
     n_positive = np.sum((theta > 0) * 1, axis=1)
     plain = ~centred(problems)
@@ -107,14 +89,7 @@ def polish(
 
 
 def _sizes(n_classes: int, n_features: int) -> list[tuple[int, int, bool]]:
-    """Sizes of support that are kept apart: few, so that problems stay together.
-
-    Returns
-    -------
-    list of (below, size, differences)
-        Problems with more than ``below`` and at most ``size`` features that have weight, and
-        whether only differences of classes matter, see :class:`Support`.
-    """
+    """Sizes of support that are kept apart: few, so that problems stay together."""
     result: list[tuple[int, int, bool]] = []
     if n_classes > n_features:  # W has orthonormal rows then, which the equations do not know
         return result
@@ -414,17 +389,6 @@ def orthonormal_basis(M: Array) -> Array:
     """Orthonormal rows that span those of M and, where these are dependent, more.
 
     By Householder's reflections of all matrices at once.
-
-    Parameters
-    ----------
-    M : ndarray of shape (b, c, m)
-        With c at most m.
-
-    Examples
-    --------
-    >>> basis = orthonormal_basis(np.array([[[3.0, 4.0, 0.0], [6.0, 8.0, 0.0]]]))
-    >>> np.allclose(basis @ basis.swapaxes(1, 2), np.eye(2))
-    True
     """
     mirrors = []
     for k in range(M.shape[1]):

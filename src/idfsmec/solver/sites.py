@@ -18,20 +18,7 @@ _ROUNDING = 1e-10
 
 
 def site_moments(X: Array, member: NDArray[np.intp], n_sites: int) -> tuple[Array, Array, Array]:
-    """Count, mean and squares about the mean of every site's observed values.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        NaN where missing.
-    member : ndarray of shape (n_samples,)
-        Number of the site of every sample.
-    n_sites : int
-
-    Returns
-    -------
-    count, mean, squares : ndarray of shape (n_sites, n_features)
-    """
+    """Count, mean and squares about the mean of every site's observed values."""
     count, mean, squares = np.zeros((3, n_sites, X.shape[1]))
     for site in range(n_sites):
         samples = X[member == site]
@@ -44,20 +31,7 @@ def site_moments(X: Array, member: NDArray[np.intp], n_sites: int) -> tuple[Arra
 def common_location(
     count: Array, mean: Array, squares: Array, shares: Array
 ) -> tuple[Array, Array]:
-    """Mean over sites, and standard deviation within sites, of every feature.
-
-    Parameters
-    ----------
-    count, mean, squares : ndarray of shape (n_sites, n_features)
-        As of :func:`site_moments`.
-    shares : ndarray of shape (n_sites,)
-        Weights of the sites: all their samples, so that missing values do not move the location.
-
-    Returns
-    -------
-    location, scale : ndarray of shape (n_features,)
-        The scale is 0 for a feature that does not vary within sites.
-    """
+    """Mean over sites, and standard deviation within sites, of every feature."""
     weights = np.where(count > 0, shares[:, None], 0.0)
     total, n = weights.sum(axis=0), np.maximum(count.sum(axis=0), 1)
     location = np.sum(weights * mean, axis=0) / np.where(total > 0, total, 1.0)
@@ -69,16 +43,7 @@ def common_location(
 def site_effects(
     count: Array, mean: Array, squares: Array, empirical_bayes: bool = True
 ) -> tuple[Array, Array]:
-    """Shift and variance of every feature at one site, in units of the common scale.
-
-    Parameters
-    ----------
-    count, mean, squares : ndarray of shape (n_features,)
-        Moments of the site's deviations from the common location, standardised.
-    empirical_bayes : bool
-        Draw shifts (normal) and variances (inverse gamma) towards those of the other features. It
-        needs two features with two values each.
-    """
+    """Shift and variance of every feature at one site, in units of the common scale."""
     variance = np.divide(squares, count - 1, out=np.ones(count.size), where=count > 1)
     varies = (count > 1) & (variance > (_ROUNDING * (1 + np.abs(mean))) ** 2)
     variance[~varies] = 1.0
@@ -105,25 +70,7 @@ def site_effects(
 
 
 def site_maps(count: Array, mean: Array, squares: Array, shares: Array) -> tuple[Array, Array]:
-    """Maps that bring each site to one location and scale: x becomes ``slope * x + offset``.
-
-    Parameters
-    ----------
-    count, mean, squares, shares
-        As of :func:`common_location`.
-
-    Returns
-    -------
-    slope, offset : ndarray of shape (n_sites, n_features)
-
-    Examples
-    --------
-    >>> count, mean = np.full((2, 3), 50.0), np.array([[0.0, 0.1, 0.2], [5.0, 5.1, 5.2]])
-    >>> slope, offset = site_maps(count, mean, 50 * np.ones((2, 3)), np.ones(2))
-    >>> (slope * mean + offset).round(1)
-    array([[2.5, 2.6, 2.7],
-           [2.5, 2.6, 2.7]])
-    """
+    """Maps that bring each site to one location and scale: x becomes ``slope * x + offset``."""
     mean, squares = np.where(count > 0, mean, 0.0), np.where(count > 0, squares, 0.0)
     location, scale = common_location(count, mean, squares, shares)
     varies, unit = scale > 0, np.where(scale > 0, scale, 1.0)

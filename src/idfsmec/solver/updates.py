@@ -32,17 +32,7 @@ _FLOOR = 1e-15
 
 
 def project_to_simplex(points: Array) -> Array:
-    """Nearest points with non-negative entries that sum to 1.
-
-    Parameters
-    ----------
-    points : ndarray of shape (b, d)
-
-    Examples
-    --------
-    >>> project_to_simplex(np.array([[0.0, 0.5, 1.0]]))
-    array([[0.  , 0.25, 0.75]])
-    """
+    """Nearest points with non-negative entries that sum to 1."""
     # Rows as columns: sums over many short rows are faster there.
     descending = np.ascontiguousarray(np.sort(points, axis=-1)[:, ::-1].T)
     excess = np.cumsum(descending, axis=0) - 1.0
@@ -52,16 +42,7 @@ def project_to_simplex(points: Array) -> Array:
 
 
 def theta_step(theta: Array, gradient: Array, curvature: Array) -> Array:
-    """Minimise the quadratic upper bound of U at ``theta`` over the simplex.
-
-    Parameters
-    ----------
-    theta : ndarray of shape (b, d)
-        Where the bound touches U; need not lie on the simplex.
-    gradient : ndarray of shape (b, d)
-    curvature : ndarray of shape (b,)
-        At least the largest eigenvalue of ``Q = lam R + A o W W'``; then U never rises.
-    """
+    """Minimise the quadratic upper bound of U at ``theta`` over the simplex."""
     return project_to_simplex(theta - gradient / (2.0 * curvature[:, None]))
 
 
@@ -77,18 +58,7 @@ def theta_curvature(problems: ChannelProblems) -> Array:
 
 
 def polar(M: Array) -> Array:
-    """Nearest matrices with orthonormal rows (columns, if there are more rows than columns).
-
-    Parameters
-    ----------
-    M : ndarray of shape (b, c, d)
-
-    Examples
-    --------
-    >>> polar(np.array([[[3.0, 0.0, 0.0], [0.0, 0.5, 0.0]]]))
-    array([[[1., 0., 0.],
-            [0., 1., 0.]]])
-    """
+    """Nearest matrices with orthonormal rows (columns, if there are more rows than columns)."""
     if M.shape[1] == 1:
         return M / _norm(M[:, 0, :])[:, :, None]
     if M.shape[1] == 2 <= M.shape[2]:
@@ -131,18 +101,7 @@ def _norm(rows: Array) -> Array:
 
 
 def w_step(W: Array, theta: Array, residual: Array, curvature: Array) -> Array:
-    """One GPI iteration.
-
-    Parameters
-    ----------
-    W : ndarray of shape (b, c, d)
-        Where the upper bound touches; need not be orthonormal.
-    theta : ndarray of shape (b, d)
-    residual : ndarray of shape (b, c, d)
-        ``A Theta W - P`` (transposed, as W).
-    curvature : ndarray of shape (b,)
-        At least the largest eigenvalue of ``Theta A Theta``; then U never rises.
-    """
+    """One GPI iteration."""
     return polar(curvature[:, None, None] * W - theta[:, None, :] * residual)
 
 
@@ -161,10 +120,6 @@ def start_projection(A: Array, P: Array) -> Array:
     and its polar factor is not unique. What is left is filled with directions orthogonal to those
     along which A is small, and which depend smoothly on A and P: with fewer samples than features
     A has many directions of cost zero, and rounding must not choose among them.
-
-    Returns
-    -------
-    W : ndarray of shape (b, c, d)
     """
     left, singular, right = np.linalg.svd(P, full_matrices=False)
     informative = singular > 1e-10 * singular[:, :1] + _TINY
