@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from idfsmec.solver import gpu, solve
-from idfsmec.solver.gpu import solve_on_gpu
-from idfsmec.solver.solve import default_start
+from idfsmec.solver import Options, gpu, solve
 from tests.solver.problems import make_problems
 
 
-def both(problems, max_iter=10_000):
-    """Solutions by NumPy and by the kernels, from the same start."""
-    start, everything = default_start(problems), np.arange(problems.shape[0])
-    there = solve_on_gpu(problems, "cpu", 1e-6, max_iter, start, everything)
-    return solve(problems, max_iter=max_iter, start=start), there
+def both(lam, b=3, d=8, max_iter=10_000):
+    """Solutions by NumPy and by the kernels, in units of y2."""
+    problems = make_problems(b=b, d=d, lam=lam)[0]
+    options, everything = Options(device="cpu", max_iter=max_iter), np.arange(b)
+    moments = (problems.A, problems.P, problems.y2)
+    there, _ = gpu.solve_on_gpu(*moments, everything, np.full(b, lam), options, everything)
+    return solve(problems.normalised(), max_iter=max_iter), there
 
 
 def compare(lam, d):
     """Solve three problems with both."""
-    here, there = both(make_problems(b=3, d=d, lam=lam)[0])
+    here, there = both(lam, d=d)
     assert_allclose(there.objective, here.objective, rtol=1e-9)
     assert_allclose(there.theta, here.theta, atol=1e-6)
     assert (there.kkt_residual <= 1e-6).all()
@@ -39,7 +39,7 @@ def hand_over(monkeypatch):
 
 def stop_early():
     """Iterations end where they are told to."""
-    here, there = both(make_problems(b=1, d=5)[0], max_iter=7)
+    here, there = both(1.0, b=1, d=5, max_iter=7)
     assert_array_equal(there.n_iter, [7])
     assert_allclose(there.objective, here.objective, rtol=1e-9)
     assert there.course(np.arange(1)).shape == (8, 1)

@@ -484,41 +484,44 @@ def _scaled(moments: Moments, unit: Array, options: Options) -> tuple[Array, Arr
 
 def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits) -> None:
     """Solve problems of one size, a block at a time, and store the results."""
-    size = _BLOCK if options.device is None else _BLOCK_ON_DEVICE
+    on_device = options.device is not None and _device_covers(options.device, posed)
+    size = _BLOCK_ON_DEVICE if on_device else _BLOCK
     step = max(1, size // (posed.A[0].size * lams.size))
     for first in range(0, posed.y2.size, step):
         block = posed.take(slice(first, first + step))
         which, lam = (part.ravel() for part in np.indices((block.y2.size, lams.size)))
-        # Neither the largest eigenvalues nor the start depend on the redundancy weight.
-        unweighted = ChannelProblems.from_moments(block.A, block.P, block.y2)
-        start = default_start(unweighted)
         weights = lams[lam] * block.lam_factor[which]
-        problems = unweighted.normalised().take(which).weighted(weights)
-        begin = (start[0][which], start[1][which])
-        first_table = np.flatnonzero((block.table[which] == 0) & (lam == 0))
-        solution = _solve_on(options, problems, begin, first_table)
-        _store(fits, block, which, lam, problems, solution, first_table)
+        wanted = np.flatnonzero((block.table[which] == 0) & (lam == 0))
+        if on_device:
+            from idfsmec.solver import gpu
+
+            moments = (block.A, block.P, block.y2)
+            solution, gains = gpu.solve_on_gpu(*moments, which, weights, options, wanted)
+        else:
+            # Neither the largest eigenvalues nor the start depend on the redundancy weight.
+            unweighted = ChannelProblems.from_moments(block.A, block.P, block.y2)
+            theta, W = default_start(unweighted)
+            problems = unweighted.normalised().take(which).weighted(weights)
+            how = {"tol": options.tol, "max_iter": options.max_iter}
+            solution = solve(problems, start=(theta[which], W[which]), **how)
+            residual = problems.P - fit_product(problems, solution.theta, solution.W)
+            gains = (residual**2).sum(axis=1) / problems.diagonal
+        _store(fits, block, which, lam, solution, gains, wanted)
 
 
-def _solve_on(
-    options: Options, problems: ChannelProblems, start: tuple[Array, Array], wanted: Indices
-) -> Solution:
-    """Solve on the device asked for; what its kernels do not cover is solved by NumPy."""
-    if options.device is not None:
-        from idfsmec.solver import gpu
+def _device_covers(device: str, posed: _Posed) -> bool:
+    """Whether the kernels solve problems of this size; a warning says where they do not."""
+    from idfsmec.solver import gpu
 
-        if gpu.covers(options.device, *problems.shape[1:]):
-            return gpu.solve_on_gpu(
-                problems, options.device, options.tol, options.max_iter, start, wanted
-            )
-        warnings.warn(
-            f"device={options.device!r} solves problems of two classes with "
-            f"{gpu.FEWEST_FEATURES} to {gpu.MOST_FEATURES} features per channel on a CUDA GPU; "
-            "others are solved by NumPy.",
-            UserWarning,
-            stacklevel=2,
-        )
-    return solve(problems, tol=options.tol, max_iter=options.max_iter, start=start)
+    if gpu.covers(device, *posed.P.shape[1:]):
+        return True
+    warnings.warn(
+        f"device={device!r} solves problems of two classes with {gpu.FEWEST_FEATURES} to "
+        f"{gpu.MOST_FEATURES} features per channel on a CUDA GPU; others are solved by NumPy.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return False
 
 
 def _store(
@@ -526,28 +529,28 @@ def _store(
     posed: _Posed,
     which: Indices,
     lam: Indices,
-    problems: ChannelProblems,
     solution: Solution,
-    first_table: Indices,
+    gains: Array,
+    wanted: Indices,
 ) -> None:
+    """Store solutions in units of y2; the course of the first table is kept."""
     table, channel, unit = posed.table[which], posed.channel[which], posed.y2[which]
-    residual = problems.P - fit_product(problems, solution.theta, solution.W)
     coefficients = solution.theta[:, None, :] * solution.W / posed.unit[which][:, None, :]
     where = (table[:, None], lam[:, None], posed.columns[which])
     fits.feature_weights[where] = solution.theta
-    fits.gains[where] = unit[:, None] * (residual**2).sum(axis=1) / problems.diagonal
+    fits.gains[where] = unit[:, None] * gains
     # Indices on both sides of the slice: problems first, then features, then classes.
     fits.coefficients[where[0], where[1], :, where[2]] = coefficients.swapaxes(1, 2)
     fits.objectives[table, lam, channel] = unit * solution.objective
     fits.kkt_residuals[table, lam, channel] = solution.kkt_residual
     fits.n_iter[table, lam, channel] = solution.n_iter
-    if first_table.size:
-        course = unit[first_table] * solution.course(first_table)
+    if wanted.size:
+        course = unit[wanted] * solution.course(wanted)
         length = max(len(course), len(fits.history))
         # Channels that are done keep their value.
         fits.history = np.pad(fits.history, ((0, length - len(fits.history)), (0, 0)), mode="edge")
-        fits.history[:, channel[first_table]] = course[-1]
-        fits.history[: len(course), channel[first_table]] = course
+        fits.history[:, channel[wanted]] = course[-1]
+        fits.history[: len(course), channel[wanted]] = course
 
 
 # A loss needs less accuracy than the weights of features: at this tolerance losses are off by 2 %

@@ -23,8 +23,8 @@ from idfsmec.solver.problem import ChannelProblems, diagonal, dot, transpose
 Array = NDArray[np.float64]
 
 _TINY = 1e-300
-# Costs below this share of a feature's count as zero when the start is chosen.
-_RIDGE = 1e-6
+#: Costs below this share of a feature's count as zero when the start is chosen.
+RIDGE = 1e-6
 #: Curvatures are raised by this share, so that (eta I - C) never loses a direction of W.
 MARGIN = 1e-4
 # A perfect fit has U = 0; this floor, relative to the largest U, keeps its logarithm finite.
@@ -149,7 +149,7 @@ def _cheap_complement(A: Array, directions: Array, leading: Array, n_wanted: int
     # (I - V V') A (I - V V') with few directions V, without a product of two large matrices.
     across = transpose(directions) @ (directions @ A)
     twice = transpose(directions) @ ((directions @ A @ transpose(directions)) @ directions)
-    costs = A - across - transpose(across) + twice + size * (inside + _RIDGE * identity)
+    costs = A - across - transpose(across) + twice + size * (inside + RIDGE * identity)
     once = np.linalg.solve(costs, transpose(powers @ outside))
     found = transpose(np.linalg.solve(costs, once)) @ outside
     found = found / (np.max(np.abs(found), axis=(1, 2)) + _TINY)[:, None, None]

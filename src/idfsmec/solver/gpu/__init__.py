@@ -7,6 +7,7 @@ finished by NumPy, from where it is.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -14,18 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.solver import newton
-from idfsmec.solver.problem import ChannelProblems, objective, redundancy_product
+from idfsmec.solver.problem import ChannelProblems, fit_product, redundancy_product
 from idfsmec.solver.solve import (
     CHECK_EVERY,
     EASED_BY,
     EASED_TO,
     EASED_TO_FOR_W,
     LONG,
+    Options,
     Solution,
     State,
     iterate,
 )
-from idfsmec.solver.updates import MARGIN, theta_curvature
+from idfsmec.solver.updates import MARGIN, RIDGE, start_projection
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -79,48 +81,54 @@ def covers(device: str, n_classes: int, n_features: int) -> bool:
 
 
 def solve_on_gpu(
-    problems: ChannelProblems,
-    device: str,
-    tol: float,
-    max_iter: int,
-    start: tuple[Array, Array],
+    A: Array,
+    P: Array,
+    y2: Array,
+    which: Indices,
+    weights: Array,
+    options: Options,
     wanted: Indices,
-) -> Solution:
+) -> tuple[Solution, Array]:
     """Solve problems that the kernels cover, as :func:`~idfsmec.solver.solve.solve` does.
 
     Parameters
     ----------
-    problems, tol, max_iter, start
-        As there.
-    device : str
+    A, P, y2 : ndarray of shape (m, d, d), (m, 2, d) and (m,)
+        Moments.
+    which : ndarray of shape (b,)
+        The moments of each problem.
+    weights : ndarray of shape (b,)
+        Its redundancy weight.
+    options : Options
     wanted : ndarray of int
         Problems whose course is kept; the history has no others.
+
+    Returns
+    -------
+    Solution
+        In units of y2.
+    gains : ndarray of shape (b, d)
+        What adding each feature alone would take off the loss.
     """
     import torch
 
     from idfsmec.solver.gpu import kernels, newton_kernels
 
-    unit, problems = problems.y2, problems.normalised()
-    b, _, d = problems.shape
-    like: dict[str, Any] = {"dtype": torch.float64, "device": device}
-    places: dict[str, Any] = {"dtype": torch.int32, "device": device}
-    parts = (problems.A, problems.R, problems.P, problems.A_top, theta_curvature(problems))
-    A, R, P, A_top, bound = (torch.as_tensor(np.ascontiguousarray(part), **like) for part in parts)
-    theta, W = (torch.as_tensor(np.ascontiguousarray(part), **like) for part in start)
+    like: dict[str, Any] = {"dtype": torch.float64, "device": options.device}
+    places: dict[str, Any] = {"dtype": torch.int32, "device": options.device}
+    batch = _Batch.of(A, P, y2, which, weights, like)
+    b, d, tol = which.size, A.shape[1], options.tol
+    theta, W, scalars = batch.theta, batch.W, batch.scalars
     theta_before, W_before = theta.clone(), W.clone()
     support = torch.zeros_like(theta, dtype=torch.int32)
     numbers = torch.tensor([tol, *NUMBERS], **like)
-    # U, momentum, ease, residual, whether Newton's method may end it
-    scalars = torch.ones((b, 5), **like)
-    scalars[:, 0] = torch.as_tensor(objective(problems, *start), **like)
-    n_most = min(max_iter, LONG)
+    n_most = min(options.max_iter, LONG)
     course = torch.full((n_most + 1, max(1, wanted.size)), np.inf, **like)
     slot = torch.full((b,), -1, **places)
-    slot[torch.as_tensor(wanted, device=device)] = torch.arange(wanted.size, **places)
+    slot[torch.as_tensor(wanted, device=options.device)] = torch.arange(wanted.size, **places)
     course[0, : wanted.size] = scalars[wanted, 0]
     n_iter, active = torch.zeros((b,), **places), torch.arange(b, **places)
     size = _power_of_two(d)
-    centred = torch.as_tensor(newton.centred(problems), device=device)
     # Numbers of features with weight, unknowns, and whether the whole system is solved.
     forms = (
         (0, min(14, d - 2), 32, False),
@@ -131,18 +139,18 @@ def solve_on_gpu(
         n_steps = min(CHECK_EVERY, n_most - done)
         kept = (slot, course, course.shape[1], d)
         kernels.iterate[(active.shape[0],)](
-            *(active, A, R, P, A_top, bound, numbers, theta, W, theta_before, W_before),
-            *(support, scalars, *kept, done, n_steps),
+            *(active, batch.A, batch.R, batch.P, batch.A_top, batch.bound, numbers),
+            *(theta, W, theta_before, W_before, support, scalars, *kept, done, n_steps),
             D=size,
             num_warps=1,
         )
         settled = active[scalars[active, 4] > 0]
-        n_positive = torch.where(centred[settled], (theta[settled] > 0).sum(1), d)
+        n_positive = (theta[settled] > 0).sum(1)
         for least, most, length, whole in forms:
             some = settled[(n_positive > least) & (n_positive <= most)]
             if some.shape[0]:
                 newton_kernels.polish[(some.shape[0],)](
-                    *(some, A, R, P, numbers, theta, W, scalars, *kept),
+                    *(some, batch.A, batch.R, batch.P, numbers, theta, W, scalars, *kept),
                     *(done + n_steps, int(done + n_steps >= LONG)),
                     D=size,
                     N=length,
@@ -155,21 +163,101 @@ def solve_on_gpu(
             break
     left = active.cpu().numpy().astype(np.intp)
     host = [part.cpu().numpy() for part in (theta, W, theta_before, W_before, support, scalars)]
-    found = Solution(
-        host[0], host[1], host[5][:, 0] * unit, host[5][:, 3].copy(), n_iter.cpu().numpy(), []
-    )
+    steps = n_iter.cpu().numpy().astype(np.int64)
+    found = Solution(host[0], host[1], host[5][:, 0].copy(), host[5][:, 3].copy(), steps, [])
+    residual = batch.P - (theta[:, None, :] * W) @ batch.A
+    gains = ((residual**2).sum(1) / torch.diagonal(batch.A, dim1=1, dim2=2)).cpu().numpy()
     rest = None
-    if left.size and max_iter > n_most:
-        rest = iterate(_state(problems, host, left), unit[left], tol, max_iter, n_most)
-        found.theta[left], found.W[left], found.objective[left] = (
-            rest.theta,
-            rest.W,
-            rest.objective,
-        )
+    if left.size and options.max_iter > n_most:
+        some = ChannelProblems.from_moments(A[which[left]], P[which[left]], y2[which[left]])
+        some = some.normalised().weighted(weights[left])
+        rest = iterate(_state(some, host, left), np.ones(left.size), tol, options.max_iter, n_most)
+        found.theta[left], found.W[left], found.objective[left] = rest.theta, rest.W, rest.objective
         found.kkt_residual[left], found.n_iter[left] = rest.kkt_residual, rest.n_iter
-    values = course.cpu().numpy()[:, : wanted.size] * unit[wanted]
+        residual = some.P - fit_product(some, rest.theta, rest.W)
+        gains[left] = (residual**2).sum(axis=1) / some.diagonal
+    values = course.cpu().numpy()[:, : wanted.size]
     found.history.extend(_history(values, found.n_iter, wanted, left, rest, n_most))
-    return found
+    return found, gains
+
+
+@dataclass
+class _Batch:
+    """Problems in units of y2 and their start, on the device; labels are one-hot and centred."""
+
+    A: Any
+    P: Any
+    R: Any
+    A_top: Any
+    bound: Any  # of the curvature in theta
+    theta: Any
+    W: Any
+    scalars: Any  # U, momentum, ease, residual, whether Newton's method may end it
+
+    @classmethod
+    def of(
+        cls,
+        A: Array,
+        P: Array,
+        y2: Array,
+        which: Indices,
+        weights: Array,
+        like: dict[str, Any],
+    ) -> _Batch:
+        import torch
+
+        moments, labels, unit = (torch.as_tensor(part, **like) for part in (A, P, y2))
+        norms = torch.diagonal(moments, dim1=1, dim2=2).sqrt()
+        R = (moments / norms[:, :, None] / norms[:, None, :]) ** 2
+        tops = [_largest(part) / unit for part in (moments, R)]
+        start = _start(moments, labels)
+        moments, labels, R = (part / unit[:, None, None] for part in (moments, labels, R))
+        place = torch.as_tensor(which, device=like["device"])
+        lam = torch.as_tensor(weights, **like)
+        A_all, P_all, R_all = moments[place], labels[place], R[place] * lam[:, None, None]
+        A_top, R_top = tops[0][place], tops[1][place] * lam
+        trace = 2.0 * torch.diagonal(A_all, dim1=1, dim2=2).amax(1)
+        theta = torch.full((which.size, A.shape[1]), 1.0 / A.shape[1], **like)
+        W = start[place].contiguous()
+        scalars = torch.ones((which.size, 5), **like)
+        weighted = theta[:, None, :] * W
+        fit = (weighted * (weighted @ A_all - 2.0 * P_all)).sum((1, 2))
+        redundancy = (theta * (theta[:, None, :] @ R_all)[:, 0]).sum(1)
+        scalars[:, 0] = 1.0 + fit + redundancy
+        bound = R_top + torch.minimum(A_top, trace)
+        return cls(A_all, P_all, R_all, A_top, bound, theta, W, scalars)
+
+
+def _largest(matrices: Any) -> Any:
+    """Largest eigenvalues; a GPU's routine takes two thirds of a megabyte beside each matrix."""
+    import torch
+
+    return torch.cat([torch.linalg.eigvalsh(part)[:, -1] for part in matrices.split(2048)])
+
+
+def _start(A: Any, P: Any) -> Any:
+    """The start of :func:`~idfsmec.solver.updates.start_projection`; where P vanishes, NumPy's."""
+    import torch
+
+    # The rows of P add up to zero: P = left * size * right with one direction.
+    half = 0.5**0.5
+    difference = half * (P[:, 0] - P[:, 1])
+    size = torch.linalg.vector_norm(difference, dim=1)
+    V = (difference / size.clamp_min(1e-300)[:, None])[:, None, :]
+    identity = torch.eye(A.shape[1], dtype=A.dtype, device=A.device)
+    inside = V.mT @ V
+    across, twice = V.mT @ (V @ A), V.mT @ ((V @ A @ V.mT) @ V)
+    lift = torch.diagonal(A, dim1=1, dim2=2).amax(1)[:, None, None]
+    costs = A - across - across.mT + twice + lift * (inside + RIDGE * identity)
+    seed = (V * V.abs()) @ (identity - inside)
+    found = torch.linalg.solve(costs, torch.linalg.solve(costs, seed.mT)).mT @ (identity - inside)
+    found = found / torch.linalg.vector_norm(found, dim=2, keepdim=True).clamp_min(1e-300)
+    W = half * torch.cat([V + found, found - V], dim=1)
+    poor = ~(torch.isfinite(W).all((1, 2)) & (size > 1e-10 * P.abs().amax((1, 2))) & (size > 0))
+    if bool(poor.any()):
+        own = [part[poor].cpu().numpy() for part in (A, P)]
+        W[poor] = torch.as_tensor(start_projection(*own), dtype=A.dtype, device=A.device)
+    return W
 
 
 def _power_of_two(size: int) -> int:
