@@ -95,31 +95,14 @@ def score_each(
     wanted: Sequence[str] = METRICS,
     slope: float = SVM_SLOPE,
 ) -> list[Scores]:
-    """Score many decisions about the same samples, each as :func:`score_decisions` does.
-
-    Parameters
-    ----------
-    decisions : ndarray of shape (n_sets, n_samples, n_classes)
-    y, subjects, wanted, slope
-        As there.
-
-    Examples
-    --------
-    >>> decisions = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]])
-    >>> score_each(decisions, np.array([0, 1]), np.array([7, 8]), ["accuracy"])
-    [{'accuracy': 1.0}, {'accuracy': 0.5}]
-    """
+    """Score decisions of shape (n_sets, n_samples, n_classes), each set on its own."""
     return [score_decisions(one, y, subjects, wanted, slope) for one in decisions]
 
 
 def majority(decisions: Floats, y: Codes, subjects: Codes) -> tuple[Codes, Codes]:
-    """Decide per subject: most samples win; of equally many, the larger sum of decisions.
+    """Return true and predicted class by subject: that of most samples, in order of the codes.
 
-    Returns
-    -------
-    true, predicted : ndarrays of shape (n_subjects,)
-        In the order of the subjects' codes. A subject with samples of several classes counts
-        once, as the class most of its samples have.
+    Of equally many, the larger sum of decisions wins.
     """
     _, member = np.unique(subjects, return_inverse=True)
     n_subjects, n_classes = member.max(initial=-1) + 1, decisions.shape[1]
@@ -134,19 +117,9 @@ def majority(decisions: Floats, y: Codes, subjects: Codes) -> tuple[Codes, Codes
 
 
 def mean_decisions(decisions: Floats, y: Codes, subjects: Codes) -> tuple[Floats, Codes]:
-    """Average the decisions of each subject.
+    """Average the decisions, of shape ([n_sets, ]n_samples, n_classes), of each subject.
 
-    Parameters
-    ----------
-    decisions : ndarray of shape ([n_sets, ]n_samples, n_classes)
-    y, subjects : ndarray of shape (n_samples,)
-
-    Returns
-    -------
-    means : ndarray of shape ([n_sets, ]n_subjects, n_classes)
-        In the order of the subjects' codes.
-    true : ndarray of shape (n_subjects,)
-        The class that most of a subject's samples have.
+    Also returns the class that most of a subject's samples have; both in order of the codes.
     """
     member = np.unique(subjects, return_inverse=True)[1]
     *sets, _, n_classes = decisions.shape
@@ -159,13 +132,7 @@ def mean_decisions(decisions: Floats, y: Codes, subjects: Codes) -> tuple[Floats
 
 
 def balanced_accuracy(true: Codes, predicted: Codes) -> float:
-    """Return the mean recall over the classes that occur.
-
-    Examples
-    --------
-    >>> balanced_accuracy(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]))
-    0.833
-    """
+    """Return the mean recall over the classes that occur."""
     return float(np.mean([(predicted[true == k] == k).mean() for k in np.unique(true)]))
 
 
@@ -194,16 +161,7 @@ def _mean_auc(decisions: Floats, y: Codes) -> float:
 def auc(values: Floats, positive: NDArray[np.bool_]) -> float:
     """Return the area under the ROC curve: the share of pairs in the right order, ties half.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples,)
-    positive : ndarray of bool of shape (n_samples,)
-        Who should have the higher values.
-
-    Returns
-    -------
-    float
-        NaN if a class is absent or a value is NaN.
+    NaN if a class is absent or a value is NaN.
 
     Examples
     --------
@@ -220,21 +178,9 @@ def auc(values: Floats, positive: NDArray[np.bool_]) -> float:
 def auc_from_ranks(ranks: Floats, member: Floats) -> Floats:
     """Return the AUC of each column for many labellings at once, from ranks.
 
-    Parameters
-    ----------
-    ranks : ndarray of shape (n_subjects, n_columns)
-        Within each column, ties sharing their mean rank.
-    member : ndarray of shape (n_labellings, n_classes, n_subjects)
-        1 where a subject is of the class, which is held against the rest.
-
-    Returns
-    -------
-    ndarray of shape (n_labellings, n_classes, n_columns)
-
-    Examples
-    --------
-    >>> auc_from_ranks(np.array([[1.0], [2.5], [2.5], [4.0]]), np.array([[[0.0, 0, 1, 1]]]))
-    array([[[0.875]]])
+    ``ranks`` is of shape (n_subjects, n_columns), ``member`` (n_labellings, n_classes,
+    n_subjects): 1 where a subject is of the class, which is held against the rest. The result is
+    of shape (n_labellings, n_classes, n_columns).
     """
     inside = member.sum(axis=-1, keepdims=True)
     above = member @ ranks - inside * (inside + 1) / 2
@@ -248,23 +194,9 @@ def auc_interval(
     """Return a confidence interval of an AUC, by Newcombe's fifth method [1]_.
 
     It inverts a score test with the variance of Hanley and McNeil, so that an AUC of 1 among few
-    subjects has an interval of some length, where resampling gives none.
-
-    Parameters
-    ----------
-    value : float
-        The AUC.
-    n_positive, n_negative : int
-        Subjects of the class and of the rest.
-    n_looks : int, default=1
-        Where the best of several AUCs is picked, of how many: the interval then holds for
-        whichever it is (Bonferroni).
-    level : float, default=0.95
-
-    Returns
-    -------
-    low, high : float
-        NaN where the AUC is undefined.
+    subjects has an interval of some length, where resampling gives none; NaN where the AUC is
+    undefined. Where the best of several AUCs is picked, ``n_looks`` says of how many: the interval
+    then holds for whichever it is (Bonferroni).
 
     References
     ----------
@@ -303,23 +235,8 @@ def auc_difference(
 ) -> tuple[float, float, float]:
     """Return the difference of two AUCs of the same subjects, with its 95 % interval.
 
-    Subjects are drawn anew within their classes, the same for both.
-
-    Parameters
-    ----------
-    decisions, others : ndarray of shape (n_subjects, n_classes)
-        Held-out decisions, one row per subject.
-    y : ndarray of shape (n_subjects,)
-        Classes, 0 ... n_classes - 1.
-    n_resamples : int, default=1000
-        At most; fewer for many subjects.
-    seed : int, default=0
-
-    Returns
-    -------
-    difference, low, high : float
-        AUC of ``decisions`` minus that of ``others``, each the mean over one class against the
-        rest.
+    Decisions are held-out ones, one row per subject; the AUC is the mean over one class against
+    the rest. Subjects are drawn anew within their classes, the same for both.
 
     Examples
     --------
@@ -483,12 +400,7 @@ def site_confounding(counts: ArrayLike) -> float:
 
     It is the share of the labels' variance that sites explain (for two classes R squared, for
     more Goodman and Kruskal's tau). Taking out the sites' means takes out as much of what the
-    classes differ by.
-
-    Parameters
-    ----------
-    counts : array-like of shape (n_sites, n_classes)
-        Subjects or samples of each site and class.
+    classes differ by. ``counts`` is of shape (n_sites, n_classes).
 
     Examples
     --------

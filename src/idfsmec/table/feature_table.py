@@ -206,13 +206,6 @@ class FeatureTable:
         write_table(path, self)
         return path
 
-    def frame_about_rows(self) -> pd.DataFrame:
-        """Return subject, label, site and what else is known, one row per sample."""
-        about = pd.DataFrame({SUBJECT: self.subjects, LABEL: self.y})
-        if self.sites is not None:
-            about[SITE] = self.sites
-        return about if self.rows is None else pd.concat([about, self.rows], axis=1)
-
     def to_frame(self) -> pd.DataFrame:
         """Return one DataFrame: subject, label, site, what is known about rows, then features.
 
@@ -224,7 +217,11 @@ class FeatureTable:
         0       a      0        0.1
         1       b      1        0.3
         """
-        return pd.concat([self.frame_about_rows(), self.X.reset_index(drop=True)], axis=1)
+        about = pd.DataFrame({SUBJECT: self.subjects, LABEL: self.y})
+        if self.sites is not None:
+            about[SITE] = self.sites
+        known = [] if self.rows is None else [self.rows]
+        return pd.concat([about, *known, self.X.reset_index(drop=True)], axis=1)
 
     def __getitem__(self, column: str) -> pd.Series:
         """Return one feature, indexed by subject, such as ``table["O2__alpha"]``."""
@@ -247,21 +244,20 @@ class FeatureTable:
         a              0.2
         b              0.5
         """
-        about = self.frame_about_rows()
-        keys = [about[name] for name in (SUBJECT, LABEL, SITE) if name in about]
-        groups = about.groupby(keys, sort=False)
-        first = groups.head(1).index
-        means = self.X.reset_index(drop=True).groupby(keys, sort=False).mean()
+        frame = self.to_frame()
+        keys = [name for name in (SUBJECT, LABEL, SITE) if name in frame]
+        groups = frame.groupby(keys, sort=False)
+        about = frame.loc[groups.head(1).index].reset_index(drop=True)
         rows = None
         if self.rows is not None:
             alike = groups[list(self.rows)].nunique(dropna=False).le(1).all()
-            rows = self.rows.loc[first, alike[alike].index].reset_index(drop=True)
+            rows = about[alike[alike].index]
         return FeatureTable(
-            means.reset_index(drop=True),
-            self.y[first].reset_index(drop=True),
-            self.subjects[first].reset_index(drop=True),
+            groups[list(self.X)].mean().reset_index(drop=True),
+            about[LABEL],
+            about[SUBJECT],
             self.info,
-            sites=None if self.sites is None else self.sites[first].reset_index(drop=True),
+            sites=about.get(SITE),
             rows=rows,
         )
 

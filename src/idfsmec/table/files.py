@@ -83,8 +83,8 @@ def files_beside(path: Path) -> list[Path]:
 
 def write_table(path: Path, table: FeatureTable) -> None:
     """Write a table and what is known about its rows."""
-    about = table.frame_about_rows()
-    frame = pd.concat([about, table.X.reset_index(drop=True)], axis=1)
+    frame = table.to_frame()
+    about = frame.drop(columns=table.X.columns)
     # A table with nothing that version 1 lacks can be read by those who know version 1 only.
     version = 1 if about.shape[1] == len(GROUPS) else FORMAT_VERSION
     metadata: dict[str, Any] = {"format_version": version, "info": table.info}
