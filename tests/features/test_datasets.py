@@ -1,13 +1,12 @@
 """The command on MODMA-128 and on both releases of PRED+CT d003, written as they are released."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from idfsmec.cli import app
-from idfsmec.recordings import simulate_cohort
+from idfsmec.features import FeatureSettings, extract_table
+from idfsmec.recordings import find_recordings, simulate_cohort
 from idfsmec.table import FeatureTable
 from tests.corpus.sound import book_bytes, mat_bytes
 
@@ -65,9 +64,10 @@ def net_signals(seed, seconds):
     return np.vstack([cohort.recordings[0].load().get_data() * 1e6, np.zeros(seconds * 250)])
 
 
-@pytest.fixture
-def modma128(tmp_path):
-    folder = tmp_path / MODMA128
+@pytest.fixture(scope="module")
+def modma128(tmp_path_factory):
+    root = tmp_path_factory.mktemp("modma128")
+    folder = root / MODMA128
     folder.mkdir()
     for seed, (name, matrix) in enumerate(IRREGULAR.items()):
         signals = net_signals(seed, seconds=22 + 10 * (seed % 2))  # lengths differ
@@ -83,7 +83,7 @@ def modma128(tmp_path):
     rows = [[number, kind, 30, "M", 12, 20, 50, 10, 30, 9, 11] for number, kind in people]
     table = folder / f"subjects_information_{MODMA128}.xlsx"
     table.write_bytes(book_bytes([header, *rows]))
-    return tmp_path
+    return root
 
 
 def test_modma128_goes_in_by_name(modma128, output):
@@ -105,16 +105,13 @@ def test_modma128_goes_in_by_name(modma128, output):
 
 
 def test_the_unit_of_modma128_can_be_set(modma128, output):
-    code, _, errors = run("modma128", "--data", modma128, "-o", output, "--feature", "variance")
-    assert code == 0, errors
-    microvolts = FeatureTable.read(output)
-    code, _, errors = run(
-        *("modma128", "--data", modma128, "-o", output, "--feature", "variance"),
-        *("--unit", "nV", "--no-detect", "--force"),
+    recordings = find_recordings("modma128", data=modma128)[:1]
+    nanovolts = find_recordings("modma128", data=modma128, unit="nV")[:1]
+    settings = FeatureSettings(features=["variance"], detect=False)
+    expected, scaled = (
+        extract_table(found, settings).table.X for found in (recordings, nanovolts)
     )
-    assert code == 0, errors
-    nanovolts = FeatureTable.read(output)
-    np.testing.assert_allclose(nanovolts.X * 1e6, microvolts.X, rtol=1e-9)
+    np.testing.assert_allclose(scaled * 1e6, expected, rtol=1e-9)
 
 
 # --- PRED+CT d003, both releases ---------------------------------------------------------
@@ -207,10 +204,18 @@ def write_tsv(path, header, first, *rest):
     path.write_text("\n".join(lines) + "\n")
 
 
-@pytest.fixture(params=[write_pred_ct, write_openneuro], ids=["mat", "bids"])
-def pred(request, tmp_path):
-    request.param(tmp_path / "release")
-    return tmp_path / "release"
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory):
+    """Both releases, which tests only read."""
+    root = tmp_path_factory.mktemp("pred")
+    write_pred_ct(root / "mat")
+    write_openneuro(root / "bids")
+    return root
+
+
+@pytest.fixture(params=["mat", "bids"])
+def pred(request, releases):
+    return releases / request.param
 
 
 def test_both_releases_of_pred_go_in_by_name(pred, output):
@@ -248,16 +253,13 @@ def test_rule_and_condition_of_pred_reach_the_table(pred, output):
     assert table.subjects.value_counts().tolist() == [2, 2]
 
 
-def test_the_two_releases_of_one_recording_give_the_same_numbers(tmp_path):
-    tables = []
-    for write, name in ((write_pred_ct, "mat"), (write_openneuro, "bids")):
-        write(tmp_path / name)
-        output = tmp_path / f"{name}.csv"
-        code, _, errors = run("pred-d003", "--data", tmp_path / name, "-o", output)
-        assert code == 0, errors
-        tables.append(FeatureTable.read(output))
-    for one, other in pairwise(tables):
-        np.testing.assert_allclose(one.X, other.X[one.X.columns], rtol=1e-6, atol=1e-6)
+def test_the_two_releases_of_one_recording_give_the_same_numbers(releases):
+    settings = FeatureSettings(features="paper")
+    mat, bids = (
+        extract_table(find_recordings("pred-d003", data=releases / name)[:2], settings).table.X
+        for name in ("mat", "bids")
+    )
+    np.testing.assert_allclose(mat, bids[mat.columns], rtol=1e-6, atol=1e-6)
 
 
 def test_ds003478_without_its_recordings_is_refused_with_the_way_out(tmp_path, output):
