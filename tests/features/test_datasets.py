@@ -1,5 +1,7 @@
 """The command on MODMA-128 and on both releases of PRED+CT d003, written as they are released."""
 
+import shutil
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -104,14 +106,19 @@ def test_modma128_goes_in_by_name(modma128, output):
     assert "labels HC (2 subjects, 5 epochs), MDD (3 subjects, 7 epochs)" in said
 
 
-def test_the_unit_of_modma128_can_be_set(modma128, output):
-    recordings = find_recordings("modma128", data=modma128)[:1]
-    nanovolts = find_recordings("modma128", data=modma128, unit="nV")[:1]
-    settings = FeatureSettings(features=["variance"], detect=False)
-    expected, scaled = (
-        extract_table(found, settings).table.X for found in (recordings, nanovolts)
-    )
-    np.testing.assert_allclose(scaled * 1e6, expected, rtol=1e-9)
+def test_the_unit_of_modma128_can_be_set(modma128, tmp_path):
+    folder = tmp_path / MODMA128
+    folder.mkdir()
+    for name in (next(iter(IRREGULAR)), f"subjects_information_{MODMA128}.xlsx"):
+        shutil.copy(modma128 / MODMA128 / name, folder)
+    values = {}
+    for unit in ("uV", "nV"):
+        output = tmp_path / f"{unit}.csv"
+        words = ("modma128", "--data", tmp_path, "-o", output, "--unit", unit, "--no-detect")
+        code, _, errors = run(*words, "--feature", "variance")
+        assert code == 0, errors
+        values[unit] = FeatureTable.read(output).X
+    np.testing.assert_allclose(values["nV"] * 1e6, values["uV"], rtol=1e-9)
 
 
 # --- PRED+CT d003, both releases ---------------------------------------------------------
