@@ -245,7 +245,9 @@ def extract_recording(
     signals = replace(recorded, data=clean)
     causes, hint = _find_missing(recorded, signals, line_noise, settings)
     known = np.any([np.zeros(signals.shape, dtype=bool), *causes.values()], axis=0)
-    facts = acquisition_facts(recorded, causes, file_format=_file_format(data))
+    files = data.files if isinstance(data, Recording) else ()
+    file_format = files[0].suffix.lower().lstrip(".") if files else ""
+    facts = acquisition_facts(recorded, causes, file_format=file_format)
     prepared = _filter(signals, known, settings)
     causes["no finite, changing signal"] = prepared.missing & ~known
     missing = known | prepared.missing
@@ -253,6 +255,8 @@ def extract_recording(
     if settings.reference == "average":
         epochs = _average_reference(epochs, missing)
     by_channel, _ = compute_features(epochs, prepared.sfreq, settings, missing=missing)
+    all_but_channels = (0, -1) if signals.grid is None else (-1,)
+    line_rms = np.sqrt(np.mean(line_noise.rms**2, axis=all_but_channels))
     pairs = _pairs(signals.names, settings)
     values, columns = _lay_out(by_channel, signals.names, pairs, settings)
     # Epochs that were cut before may have labels beside them: they keep their rows.
@@ -273,7 +277,7 @@ def extract_recording(
         dropped=signals.channels.dropped,
         acquisition=facts,
         line_freq=line_noise.frequency,
-        line_amplitude=_line_amplitude(line_noise, signals),
+        line_amplitude=float(np.median(line_rms)) * signals.scale,
     )
 
 
@@ -308,19 +312,6 @@ def _line_in_epochs(line_noise: LineNoise, signals: Signals) -> Array:
     last = np.maximum(np.searchsorted(centres, grid.ends), first + 1)
     means = [squares[:, a:b].mean(axis=1) for a, b in zip(first, last, strict=True)]
     return np.sqrt(np.array(means))
-
-
-def _line_amplitude(line_noise: LineNoise, signals: Signals) -> float:
-    """Compute the root mean square of line noise in the middle channel, as features are scaled."""
-    others = (-1,) if signals.grid is not None else (0, -1)
-    rms = np.sqrt(np.mean(line_noise.rms**2, axis=others))
-    return float(np.median(rms)) * signals.scale
-
-
-def _file_format(data: Any) -> str:
-    """Name the ending of a recording's file; empty where there is none."""
-    files = data.files if isinstance(data, Recording) else ()
-    return files[0].suffix.lower().lstrip(".") if files else ""
 
 
 def _filter(signals: Signals, missing: Mask, settings: FeatureSettings) -> PreparedEpochs:

@@ -151,13 +151,8 @@ class FeatureRegistry(dict[str, Feature]):
     ) -> None:
         """Let features be asked for as ``<family>:<name>`` that are made when they are.
 
-        Parameters
-        ----------
-        family : str
-        make : callable
-            From the name to the feature. Its columns begin with ``<family>:``.
-        of_column : callable
-            From a column without ``<family>:`` to the name.
+        ``make`` turns the name into a feature, whose columns begin with ``<family>:``;
+        ``of_column`` turns a column without ``<family>:`` into the name.
         """
         check_name(family, "family of features")
         self._families[family] = make, of_column

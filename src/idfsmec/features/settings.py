@@ -18,13 +18,7 @@ import numpy as np
 
 from idfsmec._files import check_writable, replacing
 from idfsmec.errors import ExistingFileError, InputError
-from idfsmec.features.registry import (
-    DEFAULT_FEATURES,
-    FEATURE_SETS,
-    FEATURES,
-    Feature,
-    check_name,
-)
+from idfsmec.features.registry import DEFAULT_FEATURES, FEATURE_SETS, FEATURES, Feature, check_name
 from idfsmec.missing import TYPICAL_AMPLITUDE, DetectionLimits, check_line_freq
 
 # Part of every cache key: raise it when the same settings give other numbers than before.
@@ -146,10 +140,8 @@ class FeatureSettings:
         for name in ("c0_ratio", "welch_window", "nsi_window"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} must be positive, got {getattr(self, name)!r}.")
-        if not self.typical_amplitude > 0:
-            raise InputError(
-                f"typical_amplitude must be above 0 volts, got {self.typical_amplitude!r}."
-            )
+        if not (amplitude := self.typical_amplitude) > 0:
+            raise InputError(f"typical_amplitude must be above 0 volts, got {amplitude!r}.")
         if not self.epoch > 0:
             raise InputError(f"The length of an epoch must be positive, got {self.epoch!r} s.")
         if not 0 <= self.overlap < self.epoch:
@@ -196,13 +188,7 @@ class FeatureSettings:
         return sfreq if self.resample is None else float(self.resample)
 
     def check_rate(self, sfreq: float) -> None:
-        """Refuse a recording that cannot hold the bands: resampling does not bring them back.
-
-        Parameters
-        ----------
-        sfreq : float
-            Sampling rate in Hz at which the signal was recorded.
-        """
+        """Refuse a recording that cannot hold the bands: resampling does not bring them back."""
         if not sfreq > 0:
             raise InputError(f"The sampling rate must be positive, got {sfreq!r} Hz.")
         highest = max((upper for _, upper in self.bands.values()), default=0.0)
