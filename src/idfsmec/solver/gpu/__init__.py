@@ -267,10 +267,9 @@ def _power_of_two(size: int) -> int:
 def _state(problems: ChannelProblems, host: list[Any], left: Indices) -> State:
     """Where the kernels left some problems."""
     theta, W, theta_before, W_before, support, scalars = (part[left] for part in host)
-    some = problems.take(left)
-    state = State.begin(some, theta, W)
+    state = State.begin(problems, theta, W)
     state.theta_before, state.W_before = theta_before, W_before
-    state.R_theta_before = redundancy_product(some, theta_before)
+    state.R_theta_before = redundancy_product(problems, theta_before)
     state.support = support > 0
     state.value, state.momentum, state.ease = (scalars[:, k].copy() for k in range(3))
     return state
