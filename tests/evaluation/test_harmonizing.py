@@ -195,6 +195,9 @@ def test_sites_can_be_learned_from_controls_in_benchmark_and_training(tmp_path):
     assert_allclose(fold.prepare().test, scaling.apply(new))
     results = accuracy(table, tmp_path, methods=["ANOVA F"], protocol=protocol, n_jobs=1)
     assert results.failures.empty
+    page = summarise(Results.read(tmp_path))
+    assert "sites harmonized by HC" in page["note"]
+    assert "training samples (HC only)" in dict(page["protocol"])["Sites"]
     model = train_model(table, harmonize="HC", n_splits=2, n_repeats=1, n_jobs=1)
     assert model.protocol["harmonize"] == "HC"
     assert model.harmonizer.reference == "HC"

@@ -57,26 +57,13 @@ _SLOPE, _SLOPES = 2.0, (0.1, 20.0)
 
 @dataclass(frozen=True)
 class View:
-    """Samples as the linear model sees them, learned from a training part.
+    """Samples as the linear model sees them, learned from a training part."""
 
-    Attributes
-    ----------
-    columns : sequence of integer arrays
-        The columns of each channel.
-    usable : ndarray of bool, shape (n_channels,)
-        Channels that carry information; the others count as missing.
-    scaling : Scaling
-        Where each feature is neutral, and its unit.
-    factors : FactorModel
-    trust : ndarray of shape (n_features,)
-        How freely each feature may be used; 0 for those that carry nothing.
-    """
-
-    columns: Sequence[Indices]
-    usable: Mask
-    scaling: Scaling
+    columns: Sequence[Indices]  # of each channel
+    usable: Mask  # channels that carry information; the others count as missing
+    scaling: Scaling  # where each feature is neutral, and its unit
     factors: FactorModel
-    trust: Array
+    trust: Array  # how freely each feature may be used; 0 for those that carry nothing
 
     def _standardise(self, X: Array) -> tuple[Array, Mask]:
         """Distance from the neutral point, 0 where missing; which channels samples have."""
@@ -202,22 +189,8 @@ class ImputedLinear(ChannelEstimator):
     ) -> list[tuple[View, Array, Indices]]:
         """Learn the average of all candidates, weighed by their loss on held-out subjects.
 
-        Parameters
-        ----------
-        fits : Fits
-            Of all samples.
-        folds : list of (train, test)
-            Subjects are not split.
-        subjects : ndarray of shape (n_samples,)
-            Number of every sample's subject: 0, 1, ...
-        targets : ndarray of shape (n_samples, c)
-        weights, subject_weights : ndarray
-            Of the samples in the model and of the subjects in the loss.
-
-        Returns
-        -------
-        list of (view, coef, test)
-            The same average learned without each fold's held-out samples.
+        ``weights`` are of the samples in the model, ``subject_weights`` of the subjects in the
+        loss. Returns, for each fold, the same average learned without its held-out samples.
         """
         table, n = fits.table, len(subjects)
         # The samples of one subject together weigh as one.

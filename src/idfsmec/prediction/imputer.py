@@ -277,21 +277,11 @@ def standardise_channels(
 
 @dataclass(frozen=True)
 class FactorModel:
-    """Standardised features as loadings times factors plus a noise of their own.
+    """Standardised features as loadings times factors plus a noise of their own."""
 
-    Attributes
-    ----------
-    loadings : ndarray of shape (n_features, n_factors)
-        Of independent factors of variance 1.
-    noise : ndarray of shape (n_features,)
-        Variance that the factors do not explain.
-    channel : ndarray of shape (n_features,)
-        Number of the channel of every feature.
-    """
-
-    loadings: Array
-    noise: Array
-    channel: Indices
+    loadings: Array  # (n_features, n_factors), of independent factors of variance 1
+    noise: Array  # (n_features,), variance that the factors do not explain
+    channel: Indices  # (n_features,), number of the channel
 
     @classmethod
     def learn(
@@ -305,11 +295,7 @@ class FactorModel:
         min_noise: float = 0.02,
         n_rounds: int = 25,
     ) -> FactorModel:
-        """Learn by expectation-maximisation; no round makes the observed values less probable.
-
-        Values and observed channels are those of :func:`standardise_channels`; the rest is
-        described in :class:`ChannelImputer`.
-        """
+        """Learn by expectation-maximisation from what :func:`standardise_channels` gives."""
         n, n_features = values.shape
         squares = np.einsum("nd,nd->d", values, values)
         counts = observed.sum(axis=0)[channel]

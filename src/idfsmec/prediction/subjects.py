@@ -347,15 +347,9 @@ def _some(names: Iterable[object]) -> str:
 class Intervals:
     """Intervals of mean probabilities over a subject's epochs.
 
-    With held-out subjects, they are of the frequency of a class among subjects with such a
-    probability: log odds are calibrated on resampled subjects who had as many channels, and epochs
-    are resampled along. Without, only the epochs vary, and one epoch has no interval.
-
-    Parameters
-    ----------
-    held_out : mapping, optional
-        ``true``, ``prior``, ``shares`` and ``left`` of ``performance["held_out"]``.
-    level : float
+    With held-out subjects (``performance["held_out"]``), they are of the frequency of a class
+    among subjects with such a probability: log odds are calibrated on resampled subjects who had
+    as many channels, and epochs are resampled along. Without, only the epochs vary.
     """
 
     def __init__(self, held_out: Mapping[str, Any] | None, level: float) -> None:

@@ -503,7 +503,7 @@ def _describe_inner_folds(results: Results, n_sites: int) -> list[str]:
 
 def site_warnings(results: Results) -> list[tuple[str, str]]:
     """Warn of tables that were harmonized though site and label are confounded."""
-    if not data.experiment_protocol(results, "accuracy").get("harmonize"):
+    if data.experiment_protocol(results, "accuracy").get("harmonize") is not True:
         return []
     warnings = []
     for name, about in results.tables.items():

@@ -60,8 +60,8 @@ _PROTOCOL_LINES = {
                                   "selection": "only in what the selector uses"}),
 }  # fmt: skip
 _HARMONIZED = (
-    "harmonized in location and scale (ComBat), learned from the training samples of each fold; a "
-    "site that is left out is harmonized by its own samples, without their labels"
+    "harmonized in location and scale (ComBat), learned from the training samples{only} of each "
+    "fold; a site that is left out is harmonized by its own samples, without their labels"
 )
 
 
@@ -405,8 +405,9 @@ def _protocol(results: Results) -> list[tuple[str, str]]:
     if protocol.get("n_splits") and protocol.get("folds") != "site":
         repeats = protocol.get("n_repeats") or 1
         lines.append(("Outer folds", f"{protocol['n_splits']}, repeated {repeats} x"))
-    if protocol.get("harmonize"):
-        lines.append(("Sites", _HARMONIZED))
+    if harmonize := protocol.get("harmonize"):
+        only = f" ({harmonize} only)" if isinstance(harmonize, str) else ""
+        lines.append(("Sites", _HARMONIZED.format(only=only)))
     for key, title in (("patterns", "Patterns of missing channels"), ("ks", "Selected features")):
         if protocol.get(key):
             lines.append((title, ", ".join(str(value) for value in protocol[key])))

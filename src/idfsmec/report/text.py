@@ -90,8 +90,9 @@ def describe_protocol(protocol: Mapping[str, Any]) -> str:
     n_splits, n_repeats = protocol.get("n_splits"), protocol.get("n_repeats", 1)
     if n_splits and folds != "site":
         parts.append(f"{n_splits} folds" + (f" x {n_repeats}" if (n_repeats or 1) > 1 else ""))
-    if protocol.get("harmonize"):
-        parts.append("sites harmonized")
+    if harmonize := protocol.get("harmonize"):
+        by = f" by {harmonize}" if isinstance(harmonize, str) else ""
+        parts.append(f"sites harmonized{by}")
     if protocol.get("missing_in") == "selection":
         parts.append("missing channels for the selector only")
     return " · ".join(parts)
