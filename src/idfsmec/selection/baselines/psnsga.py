@@ -54,11 +54,9 @@ class PSNSGA(CompleteSelector):
     random_state : int, RandomState instance or None, default=None
         For folds, first population and variation.
     n_jobs : int or None, default=None
-        Threads that evaluate the subsets, as in joblib; -1 uses all cores. The result is the
-        same for any number.
+        Threads, as in joblib; -1 uses all cores. The result is the same for any number.
     verbose : int, default=0
-        1 prints a line every tenth generation, 2 every generation: subsets evaluated so far, and
-        the least error and the fewest features with it.
+        1 prints a line every tenth generation, 2 every generation.
 
     Attributes
     ----------
@@ -73,10 +71,8 @@ class PSNSGA(CompleteSelector):
         The subset of the first front with the least error, then the fewest features.
     subset_objectives_ : ndarray of shape (3,)
         Its balanced error, share of features and class overlap.
-    front_ : ndarray of shape (n_subsets, n_features)
-        The subsets of the first front.
-    front_objectives_ : ndarray of shape (n_subsets, 3)
-        Their objectives.
+    front_, front_objectives_ : ndarray of shape (n_subsets, n_features), (n_subsets, 3)
+        The subsets of the first front, and their objectives.
     front_share_ : ndarray of shape (n_features,)
         Share of the first front's subsets that hold the feature.
     n_evaluations_ : int
@@ -179,11 +175,11 @@ class PSNSGA(CompleteSelector):
             population, objectives = everyone[kept], values[kept]
             often = 1 if self.verbose > 1 else _REPORT_EVERY
             if self.verbose and (generation % often == 0 or generation == self.n_generations):
-                best = np.lexsort([objectives[:, 1], objectives[:, 0]])[0]
+                error, share, _ = min(objectives.tolist())
                 print(
                     f"[PSNSGA] generation {generation}/{self.n_generations}, {len(fitness.known)} "
-                    f"subsets evaluated, least error {objectives[best, 0]:.3f} with "
-                    f"{population[best].sum()} features",
+                    f"subsets evaluated, least error {error:.3f} with "
+                    f"{round(share * fitness.n_features)} features",
                     flush=True,
                 )
         return population, objectives
@@ -202,9 +198,8 @@ class _SubsetFitness:
         # Of samples that are equally near the first counts, in the order of folds and rows.
         order = np.argsort(folds, kind="stable")
         self._X, self._y, self._folds = X[order], y[order], folds[order]
-        self._n_jobs = n_jobs
+        self._n_jobs, self.n_features = n_jobs, X.shape[1]
         self.known: dict[bytes, tuple[float, float, float]] = {}
-        self.n_features = X.shape[1]
 
     def __call__(self, masks: Masks) -> Array:
         """Give the objectives of each mask, shape (n_masks, 3)."""
@@ -220,7 +215,7 @@ class _SubsetFitness:
         if not mask.any():
             return 1.0, 1.0, 1.0
         X, y = self._X[:, mask], self._y
-        correct, within, between = np.empty(y.size), np.empty(y.size), np.empty(y.size)
+        correct, within, between = np.empty((3, y.size))
         for rows in gen_batches(y.size, max(1, _DISTANCES_PER_CHUNK // y.size)):
             squared = cdist(X[rows], X, "sqeuclidean")
             squared[self._folds[rows, None] == self._folds] = np.inf
@@ -261,11 +256,7 @@ def _mutate(child: NDArray[np.bool_], rng: np.random.RandomState) -> NDArray[np.
 
 
 def _beats(first: Array, second: Array, margin: float) -> NDArray[np.bool_]:
-    """Whether each row of `first` beats each row of `second`, shape (len(first), len(second)).
-
-    It does if its error is lower by `margin` at least, or if no objective is higher and one is
-    lower. Beating implies an error that is not higher, so there are no cycles.
-    """
+    """Whether each row of `first` is clearly better in error, or in no way worse and not equal."""
     left, right = first[:, None, :], second[None, :, :]
     pareto = (left <= right).all(axis=2) & (left < right).any(axis=2)
     return pareto | (left[..., 0] + margin <= right[..., 0] + _TIE)
