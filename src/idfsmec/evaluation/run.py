@@ -306,7 +306,7 @@ def resampling(
                 table,
                 ranking,
                 picked_setting(scores, name, ranking.name),
-                harmonized,
+                harmonize,
                 sharing,
                 n_resamples=n_resamples,
                 seed=seed,

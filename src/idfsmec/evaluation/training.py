@@ -30,7 +30,13 @@ from idfsmec.evaluation.protocol import Folds, Protocol
 from idfsmec.evaluation.results import judge_site
 from idfsmec.evaluation.statistics import chance_band
 from idfsmec.evaluation.tasks import add_inner_folds, method_pipeline
-from idfsmec.metrics import majority, wilson_interval
+from idfsmec.metrics import (
+    auc_from_ranks,
+    draw_within_classes,
+    majority,
+    pairs_in_order,
+    wilson_interval,
+)
 from idfsmec.prediction.harmonizer import harmonize_sites, learn_sites
 from idfsmec.prediction.methods import Method, find_methods, with_parts
 from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
@@ -334,17 +340,17 @@ def _leave(table: FeatureTable, share: float, seed: int) -> Any:
 
 def _use(model: Model, table: FeatureTable) -> dict[str, Any]:
     """Channels that speak loudest over all subjects, and features with the largest scores."""
-    found: dict[str, Any] = {"channels": {}, "features": {}}
+    use: dict[str, Any] = {"channels": {}, "features": {}}
     if hasattr(model.estimator, "channel_votes"):
         X = harmonize_sites(model.harmonizer, table.X, table.sites)
         votes = np.abs(np.asarray(model.estimator.channel_votes(X)))
         heard = ~np.isnan(votes)
         axes = (0, *range(2, votes.ndim))
         loud = np.where(heard, votes, 0.0).sum(axis=axes) / np.maximum(heard.sum(axis=axes), 1)
-        found["channels"] = _largest(model.channels, loud)
+        use["channels"] = _largest(model.channels, loud)
     if hasattr(model.estimator, "scores_"):
-        found["features"] = _largest(model.columns, np.asarray(model.estimator.scores_))
-    return found
+        use["features"] = _largest(model.columns, np.asarray(model.estimator.scores_))
+    return use
 
 
 def _largest(names: Sequence[str], values: Floats, most: int = 20) -> dict[str, float]:
@@ -384,26 +390,16 @@ class HeldOutSubjects:
         """Classes that are held against the rest; of two, one is enough."""
         return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
 
-    def draw(self, rng: np.random.Generator) -> Floats:
-        """How often each subject is drawn, within the classes: (n_resamples, n_subjects)."""
-        counts = np.zeros((_RESAMPLES, self.y.size))
-        for code in np.unique(self.y):
-            own = np.flatnonzero(self.y == code)
-            counts[:, own] = rng.multinomial(own.size, np.full(own.size, 1 / own.size), _RESAMPLES)
-        return counts
-
     def roc_auc(self, counts: Floats, share: int = 0) -> Floats:
         """Mean over repetitions and classes, for subjects counted so often: (n_resamples,)."""
-        found = []
+        aucs = []
         for code in self.sides:
-            own, rest = self.y == code, self.y != code
-            wins = np.zeros((own.sum(), rest.sum()))
-            for values in self.probabilities[:, share, :, code]:
-                difference = values[own][:, None] - values[rest]
-                wins += (np.sign(difference) + 1) / 2 / len(self.probabilities)
-            pairs = counts[:, own].sum(axis=1) * counts[:, rest].sum(axis=1)
-            found.append(((counts[:, own] @ wins) * counts[:, rest]).sum(axis=1) / pairs)
-        return np.asarray(np.mean(found, axis=0))
+            repeats = self.probabilities[:, share]
+            wins = np.mean([pairs_in_order(values, self.y, code) for values in repeats], axis=0)
+            inside, outside = counts[:, self.y == code], counts[:, self.y != code]
+            n_pairs = inside.sum(axis=1) * outside.sum(axis=1)
+            aucs.append(((inside @ wins) * outside).sum(axis=1) / n_pairs)
+        return np.asarray(np.mean(aucs, axis=0))
 
     def balanced_accuracy(self, counts: Floats) -> Floats:
         """The same for the mean recall."""
@@ -421,30 +417,30 @@ class HeldOutSubjects:
         for site in np.unique(where):
             own = np.flatnonzero(where == site)
             labels[:, own] = rng.permuted(labels[:, own], axis=1)
-        found = []
+        aucs = []
         for code in self.sides:
             ranks = rankdata(self.probabilities[:, 0, :, code], axis=1).mean(axis=0)
-            n_own = int((self.y == code).sum())
-            sums = (labels == code) @ ranks - n_own * (n_own + 1) / 2
-            found.append(sums / (n_own * (self.y.size - n_own)))
-        return np.asarray(np.mean(found, axis=0))
+            member = (labels == code).astype(np.float64)[:, None, :]
+            aucs.append(auc_from_ranks(ranks[:, None], member)[:, 0, 0])
+        return np.asarray(np.mean(aucs, axis=0))
 
     def by_site(self) -> list[dict[str, Any]]:
         """Accuracy at each site that was held out; none where subjects were."""
         right = (self.probabilities[:, 0].argmax(axis=2) == self.y).mean(axis=0)
-        found = []
+        rows = []
         for site in [] if self.sites is None else np.unique(self.sites):
-            own = self.sites == site
-            counts, share = np.bincount(self.y[own]).tolist(), float(right[own].mean())
-            judged = judge_site(str(site), counts, int(own.sum()), share)
-            found.append({**judged, "accuracy": share})
-        return found
+            here = self.sites == site
+            counts, share = np.bincount(self.y[here]).tolist(), float(right[here].mean())
+            judged = judge_site(str(site), counts, int(here.sum()), share)
+            rows.append({**judged, "accuracy": share})
+        return rows
 
 
 def measure(subjects: HeldOutSubjects, seed: int, prior: list[float]) -> dict[str, Any]:
     """All that a model's ``performance`` says of subjects held out."""
     rng = np.random.default_rng(derive_seed("people", seed))
-    draws, once = subjects.draw(rng), np.ones((1, subjects.y.size))
+    draws = draw_within_classes(subjects.y, _RESAMPLES, rng)
+    once = np.ones((1, subjects.y.size))
     by_share = []
     for place, share in enumerate(SHARES):
         measured = _with_interval(subjects.roc_auc(once, place), subjects.roc_auc(draws, place))

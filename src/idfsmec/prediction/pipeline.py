@@ -107,7 +107,7 @@ class TableArrays:
             channels=tuple(map(str, table.channels)),
             classes=tuple(classes.tolist()),
             positions=positions,
-            sites=sites,
+            sites=None if table.sites is None else table.sites.astype(str).to_numpy(dtype=str),
         )
 
     @property
