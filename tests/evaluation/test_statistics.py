@@ -9,7 +9,6 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from idfsmec.evaluation import compare_pairs, compare_ranks, holm
-from idfsmec.evaluation.statistics import studentized_range
 
 # Demsar, JMLR 7 (2006), Table 6: ranks of four versions of C4.5 on 14 data sets.
 DEMSAR_RANKS = pd.DataFrame(
@@ -71,12 +70,6 @@ class TestCompareRanks:
         scores = pd.DataFrame(np.random.default_rng(0).random((6, n_methods)))
         expected = critical * np.sqrt(n_methods * (n_methods + 1) / 36)
         assert compare_ranks(scores).critical_difference == pytest.approx(expected, rel=1e-3)
-
-    @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
-    @pytest.mark.parametrize("n_groups", [2, 3, 16, 100])
-    def test_the_studentized_range_agrees_with_scipy(self, level, n_groups):
-        expected = stats.studentized_range.ppf(level, n_groups, np.inf)
-        assert studentized_range(level, n_groups) == pytest.approx(expected, rel=1e-7)
 
     @given(tables)
     def test_the_statistic_agrees_with_scipy_with_and_without_ties(self, values):

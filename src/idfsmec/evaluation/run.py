@@ -44,7 +44,7 @@ from idfsmec.evaluation.tasks import (
     load_fold,
     method_pipeline,
     plan_folds,
-    plan_ranking,
+    plan_whole,
     run_task,
 )
 from idfsmec.prediction.methods import (
@@ -302,14 +302,14 @@ def resampling(
         harmonized = (protocols.get("accuracy") or {}).get("harmonize") or False
         _keep_methods(store, [ranking])
         tasks = [
-            plan_ranking(
+            plan_whole(
                 table,
                 ranking,
                 picked_setting(scores, name, ranking.name),
                 harmonize,
-                sharing,
                 n_resamples=n_resamples,
                 seed=seed,
+                n_jobs=sharing,
             )
             for name, table in arrays.items()
         ]
@@ -431,7 +431,7 @@ def _rank_tables(
     scores = Results.of(store).scores
     _keep_methods(store, [method])
     tasks = [
-        plan_ranking(table, method, picked_setting(scores, name, method.name), harmonize)
+        plan_whole(table, method, picked_setting(scores, name, method.name), harmonize)
         for name, table in arrays.items()
     ]
     store.set_plan(RANKING_EXPERIMENT, tasks, keep=True)

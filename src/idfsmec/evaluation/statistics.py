@@ -108,7 +108,9 @@ def compare_ranks(scores: pd.DataFrame, *, alpha: float = 0.05) -> RankCompariso
     # Complete agreement between blocks leaves no room; rounding must not turn it into noise.
     f_statistic = (n_blocks - 1) * chi_square / room if room > 1e-9 * most else np.inf
     f_freedom = (n_methods - 1, (n_methods - 1) * (n_blocks - 1))
-    quantile = studentized_range(1 - alpha, n_methods) / np.sqrt(2)
+    from scipy.stats import studentized_range  # takes most of a second to import
+
+    quantile = studentized_range.ppf(1 - alpha, n_methods, np.inf) / np.sqrt(2)
     difference = float(quantile * np.sqrt(n_methods * (n_methods + 1) / (6 * n_blocks)))
     order = np.argsort(mean_ranks, kind="stable")
     names = tuple(str(scores.columns[i]) for i in order)
@@ -123,28 +125,6 @@ def compare_ranks(scores: pd.DataFrame, *, alpha: float = 0.05) -> RankCompariso
         n_blocks=n_blocks,
         groups=_groups(names, mean_ranks[order], difference),
     )
-
-
-def studentized_range(level: float, n_groups: int) -> float:
-    """Quantile of the range of so many standard normal numbers.
-
-    Below q with probability ``n * integral of phi(z) (Phi(z) - Phi(z - q))^(n - 1)``; the sum over
-    even steps is exact to rounding, as the integrand and all its derivatives vanish at the ends.
-    (``scipy.stats`` has it too, and takes most of a second to import.)
-
-    Examples
-    --------
-    >>> round(studentized_range(0.95, 3), 3)
-    3.314
-    """
-    z = np.linspace(-9, 9, 721)
-    density = n_groups * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
-    below, low, high = special.ndtr(z), 0.0, 20.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        reached = density @ (below - special.ndtr(z - middle)) ** (n_groups - 1)
-        low, high = (middle, high) if reached < level else (low, middle)
-    return (low + high) / 2
 
 
 def compare_pairs(scores: pd.DataFrame, reference: str) -> pd.DataFrame:

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from idfsmec._files import is_of_the_disk, naming_disk, take_lock
@@ -162,12 +161,8 @@ class Store:
         A table goes by its digest: another one under a name that is known would give old results
         its own column names. It is refused, or takes the place of the old one with all its plans.
         """
-        known = self.tables()
-        changed = [
-            one.name
-            for one in tables
-            if one.name in known and known[one.name].digest != one.digest
-        ]
+        known = {name: table.digest for name, table in self.tables().items()}
+        changed = [one.name for one in tables if known.get(one.name, one.digest) != one.digest]
         if changed and not overwrite:
             raise InputError(
                 f"{self.path.parent} holds results of another table named {changed[0]!r}, with "
@@ -323,12 +318,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

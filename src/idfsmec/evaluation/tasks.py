@@ -383,64 +383,49 @@ def decide_fold(
 
 
 @dataclass(frozen=True)
-class RankingTask(Task):
-    """One method on a whole table, without simulated missing channels."""
+class WholeTask(Task):
+    """One method on a whole table as it is, or on random halves of its subjects."""
 
     setting: Mapping[str, Any] = field(default_factory=dict)
     harmonize: bool | str = False
-
-    def coordinates(self) -> dict[str, Any]:
-        """Return table and method."""
-        return {"table": self.table, "method": self.method.name}
-
-    def compute(self, table: TableArrays) -> TaskResult:
-        """Rank the table."""
-        (table,) = harmonize_samples(self.harmonize, table)
-        return TaskResult(found=rank_whole(self.method, self.setting, table))
-
-
-@dataclass(frozen=True)
-class ResamplingTask(Task):
-    """One method on random halves of a table's subjects."""
-
-    setting: Mapping[str, Any] = field(default_factory=dict)
-    harmonize: bool | str = False
-    n_resamples: int = 100
+    n_resamples: int = 0
     seed: int = 0
     n_jobs: int = 1
 
     def coordinates(self) -> dict[str, Any]:
-        """Return table, method and seed."""
-        return {"table": self.table, "method": self.method.name, "seed": self.seed}
+        """Return table and method, of halves also the seed."""
+        halves = {"seed": self.seed} if self.n_resamples else {}
+        return {"table": self.table, "method": self.method.name, **halves}
 
     def compute(self, table: TableArrays) -> TaskResult:
-        """Rank the halves."""
+        """Rank the table or its halves."""
         (table,) = harmonize_samples(self.harmonize, table)
+        if not self.n_resamples:
+            return TaskResult(found=rank_whole(self.method, self.setting, table))
         halves = self.n_resamples, self.seed, self.n_jobs
         return TaskResult(found=resample_whole(self.method, self.setting, table, *halves))
 
 
-def plan_ranking(
+def plan_whole(
     table: TableArrays,
     method: Method,
     setting: Mapping[str, Any],
     harmonize: bool | str = False,
+    *,
+    n_resamples: int = 0,
+    seed: int = 0,
     n_jobs: int = 1,
-    **halves: int,
-) -> RankingTask | ResamplingTask:
-    """Plan a whole table's ranking, or with ``n_resamples`` and ``seed`` that of its halves.
+) -> WholeTask:
+    """Plan the ranking of a whole table, or of so many halves of its subjects.
 
     Halves may be shared by processes (``n_jobs``), which changes nothing about the result.
     """
-    kind = ResamplingTask if halves else RankingTask
     # Neither the settings that were not picked nor the classifier count.
     described = {key: method.describe()[key] for key in ("name", "selector", "imputer")}
-    options = {"setting": dict(setting), "harmonize": harmonize, **halves}
-    key = task_key(table, described, kind=kind.__name__, options=options)
-    identity = key, table.name, table.digest, method.resolve(), setting, harmonize
-    if not halves:
-        return RankingTask(*identity)
-    return ResamplingTask(*identity, halves["n_resamples"], halves["seed"], n_jobs)
+    options = {"setting": dict(setting), "harmonize": harmonize, "halves": [n_resamples, seed]}
+    key = task_key(table, described, kind="whole", options=options)
+    identity = key, table.name, table.digest, method.resolve()
+    return WholeTask(*identity, setting, harmonize, n_resamples, seed, n_jobs)
 
 
 def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -> dict[str, Any]:

@@ -583,14 +583,11 @@ _mean = lazily(
     "sklearn.impute.SimpleImputer", strategy="constant", fill_value=0.0, keep_empty_features=True
 )
 _nearest = lazily("sklearn.impute.KNNImputer", n_neighbors=10, keep_empty_features=True)
-for _imputer in (
-    Imputer("mean", _mean),
-    Imputer("neighbours", _nearest),
-    Imputer("factors", lazily("idfsmec.prediction.ChannelImputer")),
-    Imputer("scalp", lazily("idfsmec.prediction.imputer.ScalpSplines")),
-    Imputer("indicators", _mean, marks_missing=True),
-):
-    IMPUTERS.add(_imputer)
+register_imputer("mean", _mean)
+register_imputer("neighbours", _nearest)
+register_imputer("factors", lazily("idfsmec.prediction.ChannelImputer"))
+register_imputer("scalp", lazily("idfsmec.prediction.imputer.ScalpSplines"))
+register_imputer("indicators", _mean, marks_missing=True)
 
 
 def _decide_many_svms(*data: Any, **options: Any) -> Any:
@@ -599,81 +596,49 @@ def _decide_many_svms(*data: Any, **options: Any) -> Any:
     return LinearSVM(**options).many(*data)
 
 
-for _classifier in (
-    Classifier("svm", lazily("sklearn.svm.LinearSVC", dual=False), decide_many=_decide_many_svms),
-    Classifier("ridge", lazily("idfsmec.prediction.pipeline.RidgeByCost")),
-    Classifier("idfsmec", lazily("idfsmec.prediction.IDFSMECClassifier")),
-    Classifier("boosting", lazily("idfsmec.prediction.pipeline.Boosting")),
-):
-    CLASSIFIERS.add(_classifier)
+_svm = lazily("sklearn.svm.LinearSVC", dual=False)
+CLASSIFIERS.add(Classifier("svm", _svm, decide_many=_decide_many_svms))
+register_classifier("ridge", lazily("idfsmec.prediction.pipeline.RidgeByCost"))
+register_classifier("idfsmec", lazily("idfsmec.prediction.IDFSMECClassifier"))
+register_classifier("boosting", lazily("idfsmec.prediction.pipeline.Boosting"))
 
-_FEW_TREES = {"n_estimators": 30, "n_further": 0}
-for _method in (
-    Method(
-        "IDFS-MEC",
-        lazily("idfsmec.selection.IDFSMEC"),
-        "proposed",
-        settings=settings_grid(lam=LAMS, gamma=GAMMAS),
-    ),
-    Method(
-        "ReliefF", lazily("idfsmec.selection.ReliefF"), "filter", label="ReliefF (10 neighbours)"
-    ),
-    Method("mRMR", lazily("idfsmec.selection.MRMR"), "filter", label="mRMR (difference)"),
-    Method("CMIM", lazily("idfsmec.selection.CMIM"), "filter"),
-    Method("MRMSR", lazily("idfsmec.selection.MRMSR"), "filter"),
-    Method("RRCT", lazily("idfsmec.selection.RRCT"), "filter"),
-    # Full searches on all samples choose no better: docs/studies/speed.md, "PS-NSGA".
-    Method(
-        "PS-NSGA",
-        lazily("idfsmec.selection.PSNSGA", max_samples=600, random_state=0),
-        "wrapper",
-        label="PS-NSGA (1-NN)",
-        inner={"n_generations": 10},
-        needs="pymoo",
-        slow=True,
-    ),
-    # Three values where the lineage has seven: a setting costs a fit per inner fold.
-    Method(
-        "RFS",
-        lazily("idfsmec.selection.RFS", standardize=True),
-        "embedded",
-        settings=settings_grid(gamma=(1e-2, 1.0, 1e2)),
-    ),
-    Method("FSOR", lazily("idfsmec.selection.FSOR"), "embedded"),
-    Method(
-        "GRMOR",
-        lazily("idfsmec.selection.GRMOR"),
-        "embedded",
-        settings=settings_grid(lam=(1e-3, 1.0, 1e3)),
-    ),
-    Method(
-        "CD-LSR",
-        lazily("idfsmec.selection.CDLSR", random_state=0),
-        "embedded",
-        label="CD-LSR (10 starts)",
-        depends_on_k=True,
-    ),
-    Method(
-        "all features",
-        lazily("idfsmec.prediction.sanity.ColumnOrder"),
-        "sanity",
-        all_features=True,
-        costs=(1e-4, 1e-3, 1e-2, 1e-1),
-    ),
-    Method("random", lazily("idfsmec.prediction.sanity.RandomOrder"), "sanity"),
-    Method("ANOVA F", lazily("idfsmec.prediction.sanity.AnovaF"), "sanity"),
-    Method(
-        "random forest",
-        lazily("idfsmec.prediction.sanity.ForestImportance"),
-        "sanity",
-        inner=_FEW_TREES,
-    ),
-    Method(
-        "gradient boosting",
-        lazily("idfsmec.prediction.sanity.ColumnOrder"),
-        "sanity",
-        all_features=True,
-        classifier="boosting",
-    ),
-):
-    METHODS.add(_method)
+
+def _add(
+    name: str,
+    path: str,
+    family: Family,
+    parameters: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> None:
+    selector = lazily(f"idfsmec.{path}", **(parameters or {}))
+    METHODS.add(Method(name, selector, family, **options))
+
+
+_add("IDFS-MEC", "selection.IDFSMEC", "proposed", settings=settings_grid(lam=LAMS, gamma=GAMMAS))
+_add("ReliefF", "selection.ReliefF", "filter", label="ReliefF (10 neighbours)")
+_add("mRMR", "selection.MRMR", "filter", label="mRMR (difference)")
+_add("CMIM", "selection.CMIM", "filter")
+_add("MRMSR", "selection.MRMSR", "filter")
+_add("RRCT", "selection.RRCT", "filter")
+# Full searches on all samples choose no better: docs/studies/speed.md, "PS-NSGA".
+_search: dict[str, Any] = {
+    "label": "PS-NSGA (1-NN)",
+    "inner": {"n_generations": 10},
+    "needs": "pymoo",
+}
+_few = {"max_samples": 600, "random_state": 0}
+_add("PS-NSGA", "selection.PSNSGA", "wrapper", _few, slow=True, **_search)
+# Three values where the lineage has seven: a setting costs a fit per inner fold.
+_gammas = settings_grid(gamma=(1e-2, 1.0, 1e2))
+_add("RFS", "selection.RFS", "embedded", {"standardize": True}, settings=_gammas)
+_add("FSOR", "selection.FSOR", "embedded")
+_add("GRMOR", "selection.GRMOR", "embedded", settings=settings_grid(lam=(1e-3, 1.0, 1e3)))
+_starts: dict[str, Any] = {"label": "CD-LSR (10 starts)", "depends_on_k": True}
+_add("CD-LSR", "selection.CDLSR", "embedded", {"random_state": 0}, **_starts)
+_columns, _costs = "prediction.sanity.ColumnOrder", (1e-4, 1e-3, 1e-2, 1e-1)
+_add("all features", _columns, "sanity", all_features=True, costs=_costs)
+_add("random", "prediction.sanity.RandomOrder", "sanity")
+_add("ANOVA F", "prediction.sanity.AnovaF", "sanity")
+_fewer_trees = {"n_estimators": 30, "n_further": 0}
+_add("random forest", "prediction.sanity.ForestImportance", "sanity", inner=_fewer_trees)
+_add("gradient boosting", _columns, "sanity", all_features=True, classifier="boosting")
