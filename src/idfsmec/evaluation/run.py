@@ -299,7 +299,7 @@ def resampling(
     with opened(out, RESAMPLING_EXPERIMENT, named, overwrite) as store:
         scores = Results.of(store).scores
         protocols = store.get_meta("protocols") or {}
-        harmonized = (protocols.get("accuracy") or {}).get("harmonize") or False
+        harmonize = (protocols.get("accuracy") or {}).get("harmonize") or False
         _keep_methods(store, [ranking])
         tasks = [
             plan_whole(

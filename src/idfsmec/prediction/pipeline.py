@@ -89,9 +89,6 @@ class TableArrays:
             positions = channel_positions(table.channels, known)
         classes, y = np.unique(table.y.to_numpy(), return_inverse=True)
         names = table.subjects.to_numpy().astype(str)
-        sites = None
-        if table.sites is not None:
-            sites = table.sites.astype(str).to_numpy(dtype=str)
         order = {channel: place for place, channel in enumerate(table.channels)}
         features = [split_column(str(column))[1] for column in table.X.columns]
         return cls(
