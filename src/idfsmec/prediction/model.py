@@ -390,7 +390,7 @@ def load_model(path: str | PathLike[str]) -> Model:
         if foreign := _foreign_types(content):
             raise InputError(
                 f"{path}: refused, for it holds {', '.join(foreign)}, which no model of idfsmec "
-                "does. Take models only from people you trust."
+                "does. Use only models from a source you trust."
             )
         parts = skops_io.loads(content, trusted=list(TRUSTED_TYPES))
         model = Model(
