@@ -111,7 +111,7 @@ def audit(
     >>> cohort = simulate_cohort(
     ...     24, 3, duration=20, detached=0, confound={"gain": 3.0}, random_state=0
     ... )
-    >>> found = audit(extract_table(cohort.recordings).table)
+    >>> found = audit(extract_table(cohort.recordings).table, n_splits=4, parts=["eeg"])
     >>> found.level, found.suspects[:2]
     ('red', ['line_amplitude', 'amplitude'])
     """

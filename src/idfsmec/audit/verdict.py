@@ -259,7 +259,8 @@ def say_audit(audit: Audit) -> list[str]:
 
 def say_verdict(audit: Audit) -> str:
     """Give the verdict in a sentence or two."""
-    groups, names = _listing(audit.classes), _listing(_suspect_names(audit))
+    suspects = [name for name in audit.variables["variable"] if name in audit.suspects]
+    groups, names = _listing(audit.classes), _listing([say_variable(name) for name in suspects])
     if audit.why == "few":
         return (
             f"With {sum(audit.n_subjects)} subjects ({_counts(audit.n_subjects, audit)}) no "
@@ -418,10 +419,6 @@ def say_leaks(audit: Audit) -> list[str]:
         elif repeated["n_repeated"]:
             lines[-1] = f"{repeated['n_repeated']} rows come twice, of the same subject."
     return lines
-
-
-def _suspect_names(audit: Audit) -> list[str]:
-    return [say_variable(name) for name in audit.variables["variable"] if name in audit.suspects]
 
 
 def _counts(counts: Sequence[int], audit: Audit) -> str:

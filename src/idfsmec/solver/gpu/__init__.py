@@ -172,7 +172,11 @@ def solve_on_gpu(
         some = ChannelProblems.from_moments(A[which[left]], P[which[left]], y2[which[left]])
         some = some.normalised().weighted(weights[left])
         rest = iterate(_state(some, host, left), np.ones(left.size), tol, options.max_iter, n_most)
-        found.theta[left], found.W[left], found.objective[left] = rest.theta, rest.W, rest.objective
+        found.theta[left], found.W[left], found.objective[left] = (
+            rest.theta,
+            rest.W,
+            rest.objective,
+        )
         found.kkt_residual[left], found.n_iter[left] = rest.kkt_residual, rest.n_iter
         residual = some.P - fit_product(some, rest.theta, rest.W)
         gains[left] = (residual**2).sum(axis=1) / some.diagonal
