@@ -107,7 +107,7 @@ def test_what_a_killed_worker_leaves_is_done_again(recordings, expected, tmp_pat
     assert (tmp_path / "deadly").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_task_that_ends_every_worker_is_named(recordings):
     changed = with_load(recordings, kill)
     with pytest.raises(WorkerError, match=r"task 2, simulated subject sim002: ended 3 worker"):
@@ -157,8 +157,8 @@ def values_in(folder):
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("end", ["parent", "everything", "ctrl-c"])
+@pytest.mark.long
+@pytest.mark.parametrize("end", ["parent", "everything"])
 def test_nothing_of_a_killed_run_stays(recordings, tmp_path, end):
     marks, shared = tmp_path / "workers", tmp_path / "shared"
     marks.mkdir()
@@ -169,7 +169,6 @@ def test_nothing_of_a_killed_run_stays(recordings, tmp_path, end):
         env=environment,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
     ) as run:
         wait_until(lambda: len(list(marks.iterdir())) == 2 or run.poll() is not None)
         assert values_in(shared)
@@ -178,7 +177,7 @@ def test_nothing_of_a_killed_run_stays(recordings, tmp_path, end):
         if end == "everything":
             os.killpg(run.pid, signal.SIGKILL)
         else:
-            run.send_signal(signal.SIGKILL if end == "parent" else signal.SIGINT)
+            run.kill()
         run.wait(60)
     wait_until(lambda: not any(is_alive(int(mark.name)) for mark in marks.iterdir()))
     if end == "everything":  # the next run removes what nobody could
@@ -208,7 +207,7 @@ def test_a_cluster_given_to_joblib_is_used_as_if_it_were_given_to_us(
     assert set(facts["nested"]) == {facts["process"]}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # nannies that start workers again live in this process
 def test_a_task_that_ends_every_worker_of_a_cluster_is_named(recordings, cluster):
     changed = with_load(recordings, kill)
@@ -238,7 +237,7 @@ def kill_scheduler(load, process):
     time.sleep(60)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @ON_CLUSTER
 def test_a_scheduler_that_is_killed_ends_the_run_in_one_line(recordings, tmp_path):
     with started_by_hand(tmp_path) as (address, scheduler):
@@ -247,7 +246,7 @@ def test_a_scheduler_that_is_killed_ends_the_run_in_one_line(recordings, tmp_pat
             extract_table(changed, dask=address)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @ON_CLUSTER
 @pytest.mark.parametrize("lacking", ["scheduler", "worker"])
 def test_a_cluster_that_lacks_the_package_is_refused_with_advice(recordings, tmp_path, lacking):
@@ -261,7 +260,7 @@ def test_a_cluster_that_lacks_the_package_is_refused_with_advice(recordings, tmp
         extract_table(recordings, dask=address)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @ON_CLUSTER
 def test_a_worker_with_another_version_is_refused(recordings, tmp_path):
     other = tmp_path / "other.py"
@@ -291,7 +290,7 @@ def certificates(tmp_path):
     return options, {f"distributed.comm.tls.{name}": value for name, value in known.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @ON_CLUSTER
 def test_a_cluster_behind_certificates_computes_the_same_and_asks_for_them(
     recordings, expected, tmp_path, certificates

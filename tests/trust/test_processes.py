@@ -119,15 +119,6 @@ def test_a_run_that_shall_survive_the_terminal_does(small_table, tmp_path):
         assert process.poll() is None
 
 
-@pytest.mark.long
-def test_workers_end_soon_after_their_parent_was_killed(small_table, tmp_path):
-    with running(small_table, tmp_path / "out") as process:
-        workers = children(process.pid)
-        assert workers
-        process.kill()
-        wait_until(lambda: not any(map(alive, workers)))
-
-
 #: A lock that the main thread waits for in C: Python does not hear signals meanwhile.
 STUCK = """
 import ctypes
