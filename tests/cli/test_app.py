@@ -1,99 +1,332 @@
-"""The command line's common behaviour: version, help, exit codes."""
+"""What all commands have in common: exit codes, one line per error, help, Tab completion."""
 
 import errno
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
 
-import typer
+import pytest
 from typer.testing import CliRunner
 
-from idfsmec.cli import _app, app
+from idfsmec import cli
+from idfsmec.cli import app, options
 from idfsmec.errors import InputError
+from idfsmec.missing import PATTERNS
 
 runner = CliRunner()
+COMMANDS = {info.name: info.callback for info in app.registered_commands}
+SOURCE_TREE = Path(__file__).parents[2] / "src"
 
 
-def run_and_raise(monkeypatch, error, *options):
-    """Run a command that fails with ``error``."""
-    other = typer.Typer()
-    monkeypatch.setattr(_app, "app", other)
-    other.callback()(_app.main)
-
-    @_app.command("fail")
-    def fail() -> None:
-        raise error
-
-    return runner.invoke(other, [*options, "fail"])
+def run(*words):
+    return runner.invoke(app, [str(word) for word in words], prog_name="idfsmec")
 
 
-def test_version_is_printed():
-    result = runner.invoke(app, ["--version"])
-    assert result.exit_code == 0
-    assert result.output.startswith("idfsmec ")
+@pytest.fixture
+def run_and_raise(monkeypatch):
+    """Run a command that fails with an error when it reads its table."""
+
+    def do(error, *words):
+        def fail(path):
+            raise error
+
+        monkeypatch.setattr("idfsmec.table.FeatureTable.read", fail)
+        return run("select", "table.csv", *words)
+
+    return do
 
 
-def test_bad_input_ends_in_one_line_and_exit_code_2(monkeypatch):
-    result = run_and_raise(monkeypatch, InputError("table.csv: no column\n'label'; add one"))
-    assert result.exit_code == 2
-    assert result.stderr.strip() == "error: table.csv: no column 'label'; add one"
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (InputError("t.csv: no column\n'label'; add one"), 2, "t.csv: no column 'label'; add one"),
+        (FileNotFoundError(2, "No such file", "x.csv"), 2, "x.csv: No such file"),
+        (PermissionError(13, "Permission denied", "t.csv"), 2, "t.csv: Permission denied"),
+        (RuntimeError("solver broke"), 1, "solver broke"),
+        (KeyboardInterrupt("stopped; all is kept"), 130, "stopped; all is kept"),
+    ],
+)
+def test_an_error_ends_in_one_line_and_its_exit_code(run_and_raise, error, code, line):
+    result = run_and_raise(error)
+    assert result.exit_code == code
+    assert result.stderr.splitlines()[-1] == f"error: {line}"
+    assert "Traceback" not in result.stderr
 
 
-def test_a_missing_file_is_bad_input(monkeypatch):
-    result = run_and_raise(monkeypatch, FileNotFoundError(2, "No such file", "x.csv"))
-    assert result.exit_code == 2
-    assert "x.csv" in result.stderr
+def test_used_up_memory_is_said_without_using_more(run_and_raise, capfd):
+    assert run_and_raise(MemoryError()).exit_code == 1
+    assert capfd.readouterr().err.startswith("error: out of memory; give fewer --jobs")
 
 
-def test_failed_work_ends_with_exit_code_1_and_no_traceback(monkeypatch):
-    result = run_and_raise(monkeypatch, RuntimeError("solver broke"))
-    assert result.exit_code == 1
-    assert "Traceback" not in result.output + result.stderr
-
-
-def test_debug_shows_the_traceback(monkeypatch, capfd):
-    result = run_and_raise(monkeypatch, RuntimeError("solver broke"), "--debug")
-    assert "Traceback" in result.stderr + capfd.readouterr().err
-
-
-def test_unknown_commands_and_options_are_bad_usage():
-    assert runner.invoke(app, ["nonsense"]).exit_code == 2
-    assert runner.invoke(app, ["demo", "--nonsense"]).exit_code == 2
-
-
-def test_debug_may_stand_behind_the_commands_name(tmp_path, capfd):
-    missing = str(tmp_path / "nowhere.csv")
-    quiet = runner.invoke(app, ["select", missing])
-    assert "Traceback" not in quiet.stderr + capfd.readouterr().err
-    loud = runner.invoke(app, ["select", missing, "--debug"])
-    assert loud.exit_code == 2
-    assert "Traceback" in loud.stderr + capfd.readouterr().err
-    after = runner.invoke(app, ["select", missing])
-    assert "Traceback" not in after.stderr + capfd.readouterr().err
-
-
-def test_ctrl_c_ends_with_the_shells_code_and_one_line(monkeypatch):
-    result = run_and_raise(monkeypatch, KeyboardInterrupt("stopped; all is kept"))
-    assert result.exit_code == 130
-    assert result.stderr.strip() == "error: stopped; all is kept"
-
-
-def test_used_up_memory_is_said_without_using_more(monkeypatch, capfd):
-    assert run_and_raise(monkeypatch, MemoryError()).exit_code == 1
-    said = capfd.readouterr().err
-    assert said.startswith("error: out of memory; give fewer --jobs")
-    assert "Traceback" not in said
-
-
-def test_too_many_open_files_are_said_also_where_a_library_stumbles_over_them(monkeypatch):
+def test_too_many_open_files_are_said_also_where_a_library_stumbles_over_them(run_and_raise):
     stumbled = UnboundLocalError("cannot access local variable 'child_r'")
     stumbled.__context__ = OSError(errno.EMFILE, "Too many open files")
-    result = run_and_raise(monkeypatch, stumbled)
+    result = run_and_raise(stumbled)
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: too many open files; give fewer --jobs")
+    assert "error: too many open files; give fewer --jobs" in result.stderr
 
 
-def test_an_error_of_the_system_names_the_file_not_its_number(monkeypatch):
-    result = run_and_raise(monkeypatch, PermissionError(13, "Permission denied", "table.csv"))
-    assert result.stderr.strip() == "error: table.csv: Permission denied"
+def test_debug_and_quiet_may_stand_anywhere_and_hold_for_one_call(tmp_path, capfd):
+    missing = tmp_path / "nowhere.csv"
+    for words in (["--debug", "select", missing], ["select", missing, "--debug", "-q"]):
+        result = run(*words)
+        assert result.exit_code == 2
+        assert "Traceback" in result.stderr + capfd.readouterr().err
+    assert "Traceback" not in run("select", missing).stderr + capfd.readouterr().err
+    assert "No such option" not in run("select", "--", "--debug").stderr
 
 
-def test_no_arguments_show_the_help():
-    assert "Commands" in runner.invoke(app, []).output
+def test_a_program_that_calls_us_handles_errors_itself():
+    from typer.main import get_command
+
+    with pytest.raises(Exception, match="No such command"):
+        get_command(app).main(["nonsense"], standalone_mode=False)
+
+
+def test_version_is_printed_and_no_arguments_show_the_help():
+    assert run("--version").output.startswith("idfsmec ")
+    assert "Commands" in run().output
+
+
+# --- bad calls -------------------------------------------------------------------------
+
+FILES = {
+    "t.csv": "subject,label,F3__a,F3__b,O1__a\ns1,MDD,1,2,3\ns2,HC,2,1,4\ns3,MDD,0,2,5\n"
+    "s4,HC,3,1,1\n",
+    "one.csv": "subject,label,F3__a\ns1,MDD,1\ns2,MDD,2\n",
+    "nolabel.csv": "subject,F3__a\ns1,1\n",
+    "junk.parquet": "hello",
+    "empty.csv": "",
+    "nolabels.csv": "path,subject\nx.edf,s1\n",
+    "nofile.csv": "path,subject,label\nx.edf,s1,MDD\n",
+    "junk.skops": "hello",
+    "junk.summary": "hello",
+    "settings.toml": "epochs = 4",
+    "model.html": "mine",
+    "ranking.csv": "mine",
+    "table.parquet": "mine",
+    "own/results.csv": "mine",
+    "demo/report.html": "mine",
+}
+CALLS = [
+    # usage
+    ("nonsense", "No such command 'nonsense'. See `idfsmec --help`."),
+    ("selct t.csv", "Did you mean 'select'? See"),
+    ("--nonsense", "No such option|--nonsense"),
+    ("predict", "Missing argument 'MODEL'. See `idfsmec predict --help`."),
+    ("select t.csv --k abc", "Invalid value for '--k'"),
+    ("select t.csv --tun", "No such option|--tun"),
+    ("features", "Name a manifest, a BIDS folder or a data set. See `idfsmec features --help`."),
+    ("features nofile.csv --on-error perhaps", "'--on-error'"),
+    ("reproduce modma3", "Missing option '--data'"),
+    ("reproduce modma5 --data .", "'modma3', 'modma128', 'pred-d003'"),
+    # values
+    ("select t.csv -o r.parquet", "r.parquet: give a name that ends in .csv"),
+    ("select t.csv -o r.csv --k 0", "--k must be at least 1"),
+    ("select t.csv -o r.csv --lam -1", "error: --lam -1.0: give a float in the range [0.0, inf)."),
+    ("select t.csv -o r.csv --resamples 7", "--resamples 7: give an even number"),
+    ("select t.csv -o r.csv --seed -1", "--seed -1: give a whole number"),
+    ("select t.csv -o r.csv --folds site", "--folds are those of --tune"),
+    (
+        "select t.csv -o r.csv --tune --harmonize all",
+        "idfsmec benchmark and train harmonize",
+    ),
+    ("select junk.summary -o r.csv --tune", "--tune needs the rows of subjects"),
+    ("select junk.summary -o r.csv --resamples 10", "--resamples needs the rows of subjects"),
+    ("features nofile.csv -o x.csv --jobs 0", "--jobs 0: give 1 or more, or -1"),
+    ("features nofile.csv -o x.csv --features nope", "no feature 'nope'; there are:"),
+    ("features nofile.csv -o x.csv --epoch -1", "length of an epoch must be positive"),
+    ("features nofile.csv --config settings.toml", "settings.toml: there is no setting 'epochs'"),
+    ("features --write-config settings.toml", "settings.toml: exists already|--force"),
+    ("benchmark t.csv --rates 2 --folds 2", "from 0 to below 1"),
+    ("benchmark t.csv --rates a,b --folds 2", "give a list of numbers"),
+    ("benchmark t.csv --methods nope --folds 2", "no method 'nope'; choose from IDFS-MEC"),
+    ("benchmark t.csv --imputer nope --folds 2", "no imputer 'nope'; choose from mean"),
+    ("benchmark t.csv --patterns nope --folds 2", "'nope'; choose from random"),
+    ("benchmark t.csv --experiment nope", "--experiment nope: choose from accuracy"),
+    ("benchmark t.csv --repeats 0", "--repeats 0: give at least 1"),
+    ("benchmark t.csv --folds person", "--folds person: give a number of at least 2, or site"),
+    ("train t.csv -o m.skops --classifier svm", "name it with --method"),
+    ("train t.csv -o m.pkl", "m.pkl: give a name that ends in .skops"),
+    ("summarise t.csv -o s.summary --max-share 2", "--max-share 2.0: give a share above 0"),
+    # files
+    ("select nowhere.parquet -o r.csv", "nowhere.parquet: there is no such file"),
+    ("select junk.parquet -o r.csv", "junk.parquet"),
+    ("select one.csv -o r.csv", "one.csv"),
+    ("select nolabel.csv -o r.csv", "nolabel.csv"),
+    ("select empty.csv -o r.csv", "empty.csv"),
+    ("select own -o r.csv", "own"),
+    ("select t.csv -o own --force", "own is a folder; give the name of a file with -o"),
+    ("select junk.summary -o r.csv", "junk.summary: not a readable summary"),
+    ("summarise junk.summary", "junk.summary: is a summary already; give --describe to read it"),
+    ("train one.csv -o m.skops", "one.csv: all samples have the label 'MDD'"),
+    ("predict junk.skops t.csv -o p.csv", "junk.skops: this is no model file of idfsmec"),
+    ("features nolabels.csv -o x.csv", "nolabels.csv, line 1: column 'label' is missing"),
+    ("features nofile.csv -o x.csv", "nofile.csv, line 2, column 'path': there is no x.edf"),
+    ("features own -o x.csv", "own/participants.tsv"),
+    ("features modma3 -o x.csv", "--data FOLDER"),
+    ("features modma4 -o x.csv --data .", "not with 'modma4'"),
+    ("features nofile.csv -o x.csv --labels bdi13", "--labels bdi13: has no meaning for a man"),
+    ("features nofile.csv -o x.xlsx", "x.xlsx: a feature table ends in .parquet"),
+    ("benchmark t.csv", "table t: 10 folds by subject are not possible"),
+    ("benchmark t.csv --folds site", "table t: folds by site need sites"),
+    ("benchmark t.csv ./t.csv", "t.csv is given twice"),
+    ("audit t.csv --also bdi", "t.csv: |bdi"),
+    ("report nowhere", "there is no folder nowhere; give the one a benchmark wrote its results"),
+    ("report own", "own holds no results"),
+    ("reproduce modma3 --data nowhere", "nowhere"),
+    ("demo --out t.csv", "t.csv is a file; give a folder"),
+    # nothing is overwritten
+    ("select t.csv", "ranking.csv: exists already|--force"),
+    ("features nofile.csv", "table.parquet: exists already|--force"),
+    ("train t.csv", "model.html: exists already|--force"),
+    ("predict junk.skops t.csv -o ranking.csv", "ranking.csv: exists already|--force"),
+    ("benchmark t.csv --folds 2 --out own", "own/results.csv exists and is not from"),
+    ("demo --out demo", "demo/report.html: exists already|--force"),
+]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with good and bad files."""
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("call", "line"), CALLS, ids=[call for call, _ in CALLS])
+def test_one_line_says_what_is_wrong_and_nothing_changes(here, call, line):
+    result = run(*call.split())
+    assert result.exit_code == 2, result.output
+    for part in line.split("|"):
+        assert part in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    for name, text in FILES.items():
+        assert (here / name).read_text() == text
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "demo --out {}",
+        "benchmark t.csv --out {}",
+        "select t.csv -o {}.csv",
+        "train t.csv -o {}.skops",
+        "predict m.skops t.csv -o {}.csv",
+        "reproduce modma3 --data . --out {}",
+        "features nofile.csv -o {}.csv",
+        "summarise t.csv -o {}.summary",
+    ],
+)
+def test_what_could_not_be_written_is_refused_before_anything_is_done(here, call):
+    result = run(*call.format("x" * 300).split())
+    assert result.exit_code == 2
+    assert "cannot be written there (File name too long)" in " ".join(result.stderr.split())
+
+
+# --- help and completion ------------------------------------------------------------------
+
+
+def test_the_commands_are_those_of_the_contract():
+    contract = "demo features select summarise train predict audit benchmark report reproduce"
+    assert cli.__all__ == ["app", *contract.split()]
+    assert set(COMMANDS) == set(contract.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_describes_itself_and_is_a_function_of_the_same_name_and_options(name):
+    text = COMMANDS[name].__doc__
+    assert len(text.splitlines()[0]) > 20
+    assert text.count(f"    idfsmec {name}") >= 2
+    shown = runner.invoke(app, [name, "--help"], terminal_width=200).output
+    assert f"idfsmec {name}" in shown.split("For example:")[1]
+    parameters = inspect.signature(COMMANDS[name]).parameters
+    assert list(parameters) == list(inspect.signature(getattr(cli, name)).parameters)
+    for parameter in parameters.values():
+        (described,) = parameter.annotation.__metadata__
+        assert described.help, f"{name}: {parameter.name} says nothing"
+    for option in ("seed", "jobs"):
+        assert option in parameters or f"--{option}" in text or name == "predict", option
+
+
+def tab(*words):
+    """What a shell is given for the last word."""
+    result = runner.invoke(
+        app,
+        [],
+        prog_name="idfsmec",
+        env={
+            "_IDFSMEC_COMPLETE": "complete_bash",
+            "COMP_WORDS": "idfsmec " + " ".join(words),
+            "COMP_CWORD": str(len(words)),
+        },
+    )
+    assert result.exit_code == 0, result.output
+    return [line for line in result.output.split("\n") if line]
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("be", "benchmark"),
+        ("benchmark t.csv --meth", "--methods"),
+        ("benchmark t.csv --methods R", "ReliefF RRCT RFS"),
+        ("benchmark t.csv --methods mRMR,CM", "mRMR,CMIM"),
+        ("benchmark t.csv --patterns random,re", "random,recording random,region"),
+        ("benchmark t.csv --experiment ab", "ablation"),
+        ("benchmark t.csv --imputer fa", "factors"),
+        ("train t.csv --method mR --classifier ri", "ridge"),
+        ("train t.csv --folds s", "site"),
+        ("reproduce modma", "modma3 modma128"),
+        ("features pred", "pred-d003"),
+        ("features pred-d003 --labels bdi-", "bdi-above-13 bdi-extremes"),
+        ("features m.csv --features spec", "spectral_entropy"),
+        ("features pred-d003 --condition eyes-o", "eyes-open"),
+        ("features modma3 --unit n", "nV"),
+        ("features study", ""),
+    ],
+)
+def test_the_tab_key_offers(words, offered):
+    assert tab(*words.split()) == offered.split()
+    assert options.PATTERNS == PATTERNS
+
+
+def test_completion_is_installed_where_the_shell_looks(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    assert run("--install-completion", "bash").exit_code == 0
+    assert "idfsmec.sh" in (tmp_path / ".bashrc").read_text()
+    script = next(tmp_path.rglob("idfsmec.sh")).read_text()
+    assert "_IDFSMEC_COMPLETE=complete_bash" in script
+
+
+# One process that is asked everything that starts at once, in turn.
+LOADED = """
+import sys
+from typer.testing import CliRunner
+from idfsmec.cli import app, options
+for words in ("--version", "--help", "select --help", "benchmark --help"):
+    assert CliRunner().invoke(app, words.split()).exit_code == 0
+for words in ("be", "benchmark t.csv --methods m", "benchmark t.csv --imputer m",
+              "benchmark t.csv --patterns r", "reproduce mod", "features mod",
+              "features pred-d003 --labels b", "features m.csv --features s"):
+    asked = {"_IDFSMEC_COMPLETE": "complete_bash", "COMP_WORDS": f"idfsmec {words}",
+             "COMP_CWORD": str(len(words.split()))}
+    assert CliRunner().invoke(app, [], prog_name="idfsmec", env=asked).output.strip(), words
+heavy = {"sklearn", "scipy", "pandas", "pyarrow", "matplotlib", "joblib"}
+print(sorted({name.partition(".")[0] for name in sys.modules} & heavy))
+"""
+
+
+def test_version_help_and_the_tab_key_load_nothing_that_computes():
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED],
+        env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "[]\n", done.stderr

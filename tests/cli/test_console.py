@@ -1,49 +1,44 @@
-"""What reaches the terminal, and what happens when there is none."""
+"""What reaches the terminal or a log, and what happens when there is neither."""
 
+import io
 import os
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import pytest
 from rich.table import Table
 from rich.text import Text
 
-from idfsmec.cli import _console
-from idfsmec.cli._run import warn_of_open_cluster
+from idfsmec.cli import console
+from idfsmec.cli.running import RunningMeans, warn_of_open_cluster
+from idfsmec.progress import Progress
 from tests.trust.conftest import make_table
 
-pytestmark = pytest.mark.slow
-
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    return make_table(tmp_path_factory.mktemp("table") / "small.parquet")
+EVIL, SHOWN = "Fp1\x1b[2J\x07\x9b31m", r"Fp1\x1b[2J\x07\x9b31m"
 
 
 def test_names_cannot_steer_the_terminal(capsys):
-    evil = "Fp1\x1b[2J\x07\x9b31m"
     rows = Table()
-    rows.add_column(evil)
-    for cell in (evil, Text(evil), _console.plain(evil)):
+    rows.add_column(EVIL)
+    for cell in (EVIL, Text(EVIL), console.plain(EVIL)):
         rows.add_row(cell)
-    _console.console.print(rows)
-    _console.console.print(Text(evil))
-    _console.say(evil)
-    _console.print_error(evil)
+    console.console.print(rows)
+    console.show_rows(EVIL, {EVIL: "left"}, [[EVIL]])
+    console.say(EVIL)
+    console.print_error(EVIL)
     captured = capsys.readouterr()
-    for said in (captured.out, captured.err):
-        assert not {"\x1b", "\x07", "\x9b"} & set(said)
-        assert r"Fp1\x1b[2J\x07\x9b31m" in said
+    for text in (captured.out, captured.err):
+        assert not {"\x1b", "\x07", "\x9b"} & set(text)
+        assert SHOWN in text
 
 
 def test_a_warning_is_a_line_and_what_libraries_tell_programmers_is_not(capsys):
-    with _console.warnings_as_lines():
-        warnings.warn("gaps go [with] the label", stacklevel=1)
+    with console.warnings_as_lines():
+        warnings.warn("missing channels [are] associated", stacklevel=1)
         warnings.warn("call another function", DeprecationWarning, stacklevel=1)
-    assert capsys.readouterr().err == "warning: gaps go [with] the label\n"
+    assert capsys.readouterr().err == "warning: missing channels [are] associated\n"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +48,6 @@ def test_a_warning_is_a_line_and_what_libraries_tell_programmers_is_not(capsys):
         ("10.0.0.7:8786", True),
         ("tls://cluster:8786", False),
         ("tcp://127.0.0.1:8786", False),
-        ("localhost:8786", False),
         (None, False),
     ],
 )
@@ -62,25 +56,140 @@ def test_a_scheduler_that_obeys_everybody_is_warned_of(address, open_to_all, cap
     assert ("can read the tables and run programs there" in capsys.readouterr().err) == open_to_all
 
 
-def start(table, out, **streams):
+@pytest.mark.slow
+@pytest.mark.parametrize("stream", ["stdout", "closed"])
+def test_a_reader_that_leaves_early_or_is_not_there_costs_nothing(tmp_path, stream):
+    table, out = make_table(tmp_path / "small.parquet"), tmp_path / "ranking.csv"
     command = [sys.executable, "-m", "idfsmec", "select", str(table), "-o", str(out)]
-    return subprocess.Popen(command, env=ENVIRONMENT, text=True, **streams)
-
-
-@pytest.mark.parametrize("name", ["stdout", "stderr"])
-def test_a_reader_that_leaves_early_costs_nothing(table, tmp_path, name):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     reading, writing = os.pipe()
     os.close(reading)  # as after `| head -1`
+    how = {"stdout": writing, "stderr": writing} if stream == "stdout" else {}
+    how |= {"preexec_fn": lambda: os.closerange(1, 3)} if stream == "closed" else {}
     try:
-        with start(table, tmp_path / "ranking.csv", **{name: writing}) as process:
-            assert process.wait() == 0
+        assert subprocess.run(command, env=environment, check=False, **how).returncode == 0
     finally:
         os.close(writing)
-    assert (tmp_path / "ranking.csv").exists()
+    assert out.exists()
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_stream_that_was_closed_before_costs_nothing(table, tmp_path, number):
-    with start(table, tmp_path / "ranking.csv", preexec_fn=lambda: os.close(number)) as process:
-        assert process.wait() == 0
-    assert (tmp_path / "ranking.csv").exists()
+# --- progress -----------------------------------------------------------------------------
+
+
+class Digest:
+    """Counts tasks; those called bad deserve a line."""
+
+    def __init__(self):
+        self.n = 0
+
+    def begin(self, plan):
+        return f"plan: {plan}"
+
+    def update(self, item):
+        self.n += 1
+        return f"failed: {item}" if item.startswith("bad") else None
+
+    def sentence(self):
+        return f"{self.n} ended"
+
+
+EVENTS = [
+    Progress("tasks", 0, 3, plan="3 h"),
+    Progress("tasks", 1, 3, "good\x1b[2J"),
+    Progress("tasks", 2, 3, "bad [bold]\x1b[2J"),
+]
+
+
+@pytest.fixture
+def show(monkeypatch):
+    """Show events on a terminal or in a log; give what was written."""
+
+    def do(events, terminal=False, **options):
+        written = io.StringIO()
+        fake = console.SafeConsole(
+            file=written, force_terminal=terminal, width=150, highlight=False
+        )
+        monkeypatch.setattr(console, "error_console", fake)
+        with console.shown(**options) as listener:
+            for event in events:
+                listener(event)
+        return written.getvalue()
+
+    return do
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_plan_failures_and_sums_are_said(show, terminal):
+    text = show(EVENTS, terminal, digest=Digest(), describe=str)
+    for part in ("plan: 3 h", r"failed: bad [bold]\x1b[2J", "2 ended"):
+        assert part in text
+    assert "\x1b[2J" not in text
+
+
+def test_a_terminal_has_one_bar_for_each_task_with_what_ended_last(show):
+    text = show([*EVENTS, Progress("folds", 5, 5, "fold 5")], terminal=True, describe=str)
+    first, second = text.splitlines()[-3:-1]  # the very last shows the cursor again
+    assert "tasks" in first
+    assert "2/3" in first
+    assert all(part in second for part in ("folds", "5/5", "fold 5"))
+
+
+def test_with_a_title_all_tasks_are_one_bar(show):
+    text = show([Progress("a", 1, 2), Progress("b", 2, 2)], terminal=True, title="features")
+    assert "features" in text.splitlines()[-2]
+    assert "2/2" in text.splitlines()[-2]
+    assert not show([], title="nothing yet")
+
+
+def test_a_log_says_what_there_is_to_do_and_in_the_end_how_far_it_came(show):
+    first, *_, last = show(EVENTS[:2], describe=str).splitlines()
+    assert first == "tasks: 3 of 3 to do"
+    assert last.startswith("tasks: 1 of 3, ")
+    assert last.endswith(r" s left; good\x1b[2J")
+
+
+def test_a_log_says_now_and_then_how_far_it_is_and_nothing_twice(show, monkeypatch):
+    monkeypatch.setattr(console, "LOG_EVERY_SECONDS", 0.0)
+    lines = show([Progress("reading", 0), Progress("reading", 4), Progress("reading", 9)])
+    assert lines.split() == ["reading:", "0", "reading:", "4", "reading:", "9"]
+
+
+def test_who_wants_quiet_hears_nothing(monkeypatch):
+    monkeypatch.setattr(console.state, "quiet", True)
+    with console.shown("features") as listener:
+        assert listener is None
+
+
+# --- running means ------------------------------------------------------------------------
+
+
+def ended(*values, chosen=True, name="F", error=None):
+    """A task of a fold and its outcome."""
+    task = SimpleNamespace(
+        method=SimpleNamespace(name=name),
+        protocol=SimpleNamespace(metric="accuracy"),
+        coordinates=lambda: {"table": "clinic", "rate": 0.1, "fold": 0},
+    )
+    rows = [{"accuracy": value, "chosen": chosen} for value in values]
+    result = None if error else SimpleNamespace(rows=rows)
+    return task, SimpleNamespace(result=result, error=error, seconds=0.0)
+
+
+def test_means_are_those_of_chosen_rows_and_failures_are_counted_and_named():
+    means = RunningMeans()
+    assert means.begin({"F": 2, "mRMR": 1}) == "F 2, mRMR 1 tasks"
+    assert means.update(ended(0.5)) is None
+    assert means.update(ended(0.7)) is None
+    assert means.update(object()) is None  # a recording, of which a table was made first
+    remark = means.update(ended(error="Traceback\nValueError: no data"))
+    assert remark == "failed: table clinic, rate 0.1, fold 0: ValueError: no data"
+    task = "F (10% missing, fold 1, 0.0 s)"
+    assert means.sentence() == f"ended: {task}, {task}; 1 failed; mean accuracy %: F 60.0"
+    assert means.sentence() == "1 failed; mean accuracy %: F 60.0"
+
+
+def test_a_task_without_a_chosen_row_counts_with_the_mean_of_all():
+    means = RunningMeans()
+    means.update(ended(0.2, 0.4, chosen=False))
+    means.update(ended(0.9, name="best"))
+    assert "best 90.0, F 30.0" in means.sentence()

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from idfsmec.cli import app
 from idfsmec.evaluation import Results
 from idfsmec.table import FeatureTable
 
@@ -111,20 +109,3 @@ def test_the_hook_sees_and_refuses_a_socket(tmp_path):
     ended, seen = watched(tmp_path, "import socket; socket.create_connection(('localhost', 9))")
     assert "there are no sockets" in ended.stderr
     assert seen[0][0] == "socket.getaddrinfo"
-
-
-@pytest.mark.parametrize("name", ["file/demo", "a" * 300])
-def test_where_nothing_can_be_written_is_said_before_anything_is_computed(tmp_path, name):
-    (tmp_path / "file").touch()
-    refused = CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path / name)])
-    assert refused.exit_code == 2
-    assert "cannot be written there" in refused.stderr
-    assert "simulating" not in refused.stderr
-
-
-def test_an_earlier_demo_is_kept_unless_forced(tmp_path):
-    (tmp_path / "report.html").write_text("mine")
-    refused = CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path)])
-    assert refused.exit_code == 2
-    assert "--force" in refused.stderr
-    assert (tmp_path / "report.html").read_text() == "mine"

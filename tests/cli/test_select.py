@@ -1,3 +1,5 @@
+"""The commands select and summarise: rankings of tables, of folders, and of sites together."""
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,117 +11,202 @@ from idfsmec.table import FeatureTable
 from tests.conftest import make_channels
 from tests.evaluation.cohorts import make_hospitals
 
-runner = CliRunner()
+
+def run(*words):
+    done = CliRunner().invoke(app, [str(word) for word in words], terminal_width=200)
+    done.text = " ".join((done.stdout + done.stderr).split())
+    return done
 
 
-@pytest.fixture
-def table(tmp_path):
+def write_table(path, missing_channel=False, labels_by_subject=True):
     X, y, channels = make_channels()
+    X = X.copy()
+    if missing_channel:
+        X[:, :5] = np.nan
+    if labels_by_subject:
+        y = np.arange(120) // 4 % 2
     columns = [f"{channel}__f{j % 5}" for j, channel in enumerate(channels)]
-    made = FeatureTable(
-        X=pd.DataFrame(X, columns=columns),
-        y=pd.Series(np.where(y == 1, "MDD", "HC")),
-        subjects=pd.Series([f"s{i // 4}" for i in range(len(y))]),
-        info={},
-    )
-    made.write(tmp_path / "table.parquet")
-    return made, tmp_path / "table.parquet"
+    subjects = [f"s{i // 4}" for i in range(len(y))]
+    made = FeatureTable(pd.DataFrame(X, columns=columns), np.where(y == 1, "MDD", "HC"), subjects)
+    made.write(path)
+    return made
 
 
-def test_the_ranking_is_that_of_the_selector(table, tmp_path):
-    made, path = table
-    result = runner.invoke(app, ["select", str(path), "-o", str(tmp_path / "r.csv"), "--k", "3"])
-    assert result.exit_code == 0, result.output
+def names_of(ranking):
+    return (ranking["channel"] + "__" + ranking["feature"]).tolist()
+
+
+def test_the_ranking_is_that_of_the_selector(tmp_path):
+    made = write_table(tmp_path / "t.parquet")
+    words = ["select", tmp_path / "t.parquet", "-o", tmp_path / "r.csv", "--k", 3]
+    done = run(*words, "--lam", 0.5, "--gamma", 3)
+    assert done.exit_code == 0, done.text
     ranking = pd.read_csv(tmp_path / "r.csv")
-    selector = IDFSMEC(n_features_to_select=3).fit(made.X, made.y)
-    best = made.X.columns[np.argsort(selector.ranking_)]
-    assert (ranking["channel"] + "__" + ranking["feature"]).tolist() == best.tolist()
+    selector = IDFSMEC(n_features_to_select=3, lam=0.5, gamma=3)
+    selector.fit(made.X, made.y, groups=made.subjects)
+    assert names_of(ranking) == made.X.columns[np.argsort(selector.ranking_)].tolist()
     assert ranking["selected"].sum() == 3
-    assert "Heaviest 4 of 4 channels" in result.output
-
-
-def test_tuning_says_what_was_chosen(table, tmp_path):
-    _, path = table
-    made = FeatureTable.read(path)
-    labels = np.where(np.arange(120) // 4 % 2 == 1, "MDD", "HC")
-    FeatureTable(made.X, pd.Series(labels), made.subjects, {}).write(path)
-    result = runner.invoke(
-        app, ["select", str(path), "-o", str(tmp_path / "r.csv"), "--tune", "--k", "4"]
-    )
-    assert result.exit_code == 0, result.output
-    assert "n_features_to_select = 4" in " ".join(result.output.split())
-
-
-def test_an_existing_ranking_is_kept_unless_forced(table, tmp_path):
-    _, path = table
-    out = tmp_path / "r.csv"
-    out.write_text("mine")
-    refused = runner.invoke(app, ["select", str(path), "-o", str(out)])
+    assert "Heaviest 4 of 4 channels" in done.text
+    refused = run(*words)
     assert refused.exit_code == 2
     assert "--force" in refused.stderr
-    assert out.read_text() == "mine"
-    assert runner.invoke(app, ["select", str(path), "-o", str(out), "--force"]).exit_code == 0
+    assert run(*words, "--force").exit_code == 0
 
 
-def test_channels_that_carry_nothing_are_said(table, tmp_path):
-    made, path = table
-    X = made.X.copy()
-    X.iloc[:, :5] = np.nan
-    FeatureTable(X, made.y, made.subjects, {}).write(path)
-    result = runner.invoke(app, ["select", str(path), "-o", str(tmp_path / "r.csv")])
-    assert result.exit_code == 0
-    assert "E1 (never observed)" in " ".join(result.stderr.split())
+def test_several_tables_are_one_and_channels_that_carry_nothing_are_said(tmp_path):
+    made = write_table(tmp_path / "t.csv", missing_channel=True)
+    for name, part in (("a", slice(0, 60)), ("b", slice(60, 120))):
+        made.take(np.arange(120)[part]).write(tmp_path / f"{name}.csv")
+    whole = run("select", tmp_path / "t.csv", "-o", tmp_path / "r.csv")
+    assert whole.exit_code == 0, whole.text
+    assert "E1 (never observed)" in whole.text
+    assert "Heaviest 3 of 3 channels" in whole.text
+    parts = cli.select([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "parts.csv")
+    assert names_of(parts) == names_of(pd.read_csv(tmp_path / "r.csv"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nowhere.parquet"], "nowhere.parquet"),
-        (["{table}", "--k", "0"], "--k must be at least 1"),
-        (["{table}", "--gamma", "1"], "--gamma 1.0: give a float"),
-    ],
-)
-def test_bad_input_ends_with_exit_code_2(table, tmp_path, arguments, message):
-    _, path = table
-    given = [argument.format(table=path) for argument in arguments]
-    result = runner.invoke(app, ["select", *given, "-o", str(tmp_path / "r.csv")])
-    assert result.exit_code == 2
-    assert message in " ".join(result.stderr.split())
-    assert not (tmp_path / "r.csv").exists()
+def test_tuning_says_what_was_chosen_by_subject_and_by_site(tmp_path):
+    table = make_hospitals(3, effect=3.0).write(tmp_path / "t.parquet")
+    for folds in (3, "site"):
+        done = run(
+            *("select", table, "-o", tmp_path / "r.csv", "--force"),
+            *("--tune", "--k", 2, "--folds", folds),
+        )
+        assert done.exit_code == 0, done.text
+        assert "n_features_to_select = 2 (log loss by subject" in done.text
+        assert set(pd.read_csv(tmp_path / "r.csv")["channel"].head(2)) == {"E1", "E2"}
 
 
-def test_halves_of_the_subjects_say_how_stable_each_feature_is(table, tmp_path):
-    made, path = table
-    labels = np.where(np.arange(120) // 4 % 2 == 1, "MDD", "HC")
-    made = FeatureTable(made.X, pd.Series(labels), made.subjects, {})
-    made.write(path)
-    arguments = ["select", str(path), "-o", str(tmp_path / "r.csv"), "--lam", "0.1"]
-    result = runner.invoke(app, [*arguments, "--resamples", "20", "--seed", "3"])
-    assert result.exit_code == 0, result.output
+def test_halves_of_the_subjects_say_how_stable_each_feature_is(tmp_path):
+    made = write_table(tmp_path / "t.parquet")
+    words = ["select", tmp_path / "t.parquet", "-o", tmp_path / "r.csv", "--lam", 0.1]
+    done = run(*words, "--resamples", 20, "--seed", 3)
+    assert done.exit_code == 0, done.text
     ranking = pd.read_csv(tmp_path / "r.csv")
     own = StabilitySelector(IDFSMEC(lam=0.1), n_resamples=20, random_state=3)
     own.fit(made.X, made.y, groups=made.subjects)
     expected = dict(zip(made.X.columns, own.frequencies_, strict=True))
-    names = ranking["channel"] + "__" + ranking["feature"]
-    assert ranking["frequency"].tolist() == pytest.approx([expected[name] for name in names])
+    assert ranking["frequency"].tolist() == pytest.approx(
+        [expected[name] for name in names_of(ranking)]
+    )
     assert ranking["stable"].sum() == own.support_.sum()
-    said = " ".join(result.output.split())
-    assert f"Stability {own.stability_.value:.2f}" in said
-    assert f"at least {100 * own.threshold_:.0f} %" in said
+    assert f"Stability {own.stability_.value:.2f}" in done.text
+    assert f"at least {100 * own.threshold_:.0f} %" in done.text
 
 
-def test_hospitals_are_made_alike_from_rows(tmp_path):
-    wards = make_hospitals(3, shift=4.0, effect=3.0)
-    table = wards.write(tmp_path / "wards.parquet")
-    rows = cli.select(table, tmp_path / "rows.csv", harmonize=True)
-    assert set(rows["feature"].head(2)) == {"f1"}
+def test_sites_of_a_table_are_harmonized(tmp_path):
+    table = make_hospitals(3, shift=4.0, effect=3.0).write(tmp_path / "wards.parquet")
+    ranking = cli.select(table, tmp_path / "rows.csv", harmonize=True)
+    assert set(ranking["feature"].head(2)) == {"f1"}
+    pd.testing.assert_frame_equal(ranking, pd.read_csv(tmp_path / "rows.csv"))
 
 
-def test_tuning_leaves_out_hospitals(tmp_path):
-    table = make_hospitals(3, effect=3.0).write(tmp_path / "wards.parquet")
-    found = cli.select(table, tmp_path / "r.csv", k=2, tune=True, folds="site")
-    assert set(found["channel"].head(2)) == {"E1", "E2"}
-    both = ["select", str(table), "-o", str(tmp_path / "s.csv"), "--tune", "--harmonize"]
-    refused = runner.invoke(app, both)
+def test_a_folder_of_files_is_one_table(tmp_path):
+    made = write_table(tmp_path / "all.parquet")
+    for part in (0, 1):
+        folder = tmp_path / "data" / f"part{part}"
+        folder.mkdir(parents=True)
+        made.take(np.arange(120)[60 * part : 60 * part + 60]).write(folder / "x.parquet")
+    weights = {}
+    for source in ("data", "all.parquet"):
+        ranking = cli.select(tmp_path / source, tmp_path / "r.csv", force=True)
+        weights[source] = ranking.set_axis(names_of(ranking))["feature_weight"].sort_index()
+    pd.testing.assert_series_equal(weights["data"], weights["all.parquet"], atol=1e-9)
+    made.select_channels(["E2"]).write(tmp_path / "data" / "part1" / "x.parquet")
+    refused = run("select", tmp_path / "data", "-o", tmp_path / "r.csv", "--force")
     assert refused.exit_code == 2
-    assert "idfsmec benchmark" in refused.stderr
+    assert "has other columns than" in refused.text
+    (tmp_path / "empty").mkdir()
+    assert "no .parquet file" in run("select", tmp_path / "empty").text
+
+
+# --- sites that share sums ----------------------------------------------------------------
+
+
+def write_sites(folder, sizes=(40, 40, 20), seed=0):
+    """Tables of sites with a fifth of six channels missing; channel C6 differs."""
+    rng = np.random.default_rng(seed)
+    paths, first = [], 0
+    columns = [f"C{v}__f{j}" for v in range(1, 7) for j in range(2)]
+    for number, size in enumerate(sizes):
+        y = np.repeat(np.arange(size) % 2, 4)
+        X = rng.normal(size=(size, 6, 2)).repeat(4, axis=0) + rng.normal(size=(4 * size, 6, 2))
+        X[:, 5] += 1.5 * y[:, None]
+        X[rng.random((size, 6)).repeat(4, axis=0) < 0.2] = np.nan
+        subjects = np.repeat([f"s{first + i}" for i in range(size)], 4)
+        first += size
+        table = FeatureTable(
+            pd.DataFrame(X.reshape(4 * size, 12), columns=columns),
+            np.where(y == 1, "MDD", "HC"),
+            subjects,
+        )
+        paths.append(table.write(folder / f"site{number}.parquet"))
+    return paths
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory):
+    """Three sites of 40, 40 and 20 participants, as tables and as summaries."""
+    folder = tmp_path_factory.mktemp("sites")
+    tables = write_sites(folder)
+    for table in tables:
+        words = ["-o", folder / table.stem / "site.summary", "--site", table.stem]
+        (folder / table.stem).mkdir()
+        done = run("summarise", table, *words, "--study-key", folder / "study.key")
+        assert done.exit_code == 0, done.text
+    return tables, [folder / table.stem / "site.summary" for table in tables]
+
+
+def test_the_planted_channel_ranks_first_although_a_small_site_suppresses_it(sites, tmp_path):
+    tables, summaries = sites
+    done = run("select", *summaries, "-o", tmp_path / "r.csv", "--k", 2)
+    assert done.exit_code == 0, done.text
+    ranking = pd.read_csv(tmp_path / "r.csv")
+    assert ranking["channel"].head(2).tolist() == ["C6", "C6"]
+    pooled = cli.select(tables, tmp_path / "pooled.csv", k=2)
+    assert pooled["channel"].head(2).tolist() == ["C6", "C6"]
+    lines = done.stdout.splitlines()
+    (line,) = (line for line in lines if line.startswith("  C6: "))
+    assert "site0 (" in line
+    assert "site1 (" in line
+    assert sum(line.startswith("  C") for line in lines) == 6
+    assert any(line.startswith("Suppressed by site2: ") for line in lines)
+    assert "Channels are weighed by their loss on" in done.text
+
+
+def test_a_table_of_ones_own_counts_beside_summaries_of_others(sites, tmp_path):
+    tables, summaries = sites
+    done = run("select", *summaries[:2], tables[2], "-o", tmp_path / "r.csv", "--harmonize", "all")
+    assert done.exit_code == 0, done.text
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("  C6: "))
+    assert all(f"site{number} (" in line for number in range(3))
+    twice = run("select", summaries[0], summaries[0], "-o", tmp_path / "x.csv")
+    assert twice.exit_code == 2
+    assert "it would count twice" in twice.text
+
+
+def test_a_summary_is_described_and_its_ledger_stays_beside_it(sites, tmp_path):
+    tables, summaries = sites
+    described = run("summarise", summaries[0], "--describe")
+    assert described.exit_code == 0
+    assert "site0" in described.text
+    assert (summaries[0].parent / "idfsmec-ledger.json").exists()
+    assert len((summaries[0].parents[1] / "study.key").read_bytes()) == 32
+    words = ["summarise", tables[0], "-o", summaries[0], "--force"]
+    other_key = run(*words, "--study-key", tmp_path / "other.key")
+    assert other_key.exit_code == 2
+    assert "idfsmec-ledger.json" in other_key.text
+    without = run(*words[:3], tmp_path / "x.summary", "--without-ledger", "--describe")
+    assert without.exit_code == 0, without.text
+    assert "warning: without a ledger" in without.stderr
+    assert not (tmp_path / "idfsmec-ledger.json").exists()
+
+
+def test_what_a_site_may_release_is_chosen(sites, tmp_path):
+    tables, _ = sites
+    words = ["summarise", tables[2], "-o", tmp_path / "s.summary", "--min-subjects", 5]
+    done = run(*words, "--max-share", 0.9, "--labels", "HC,MDD,BD", "--without-ledger")
+    assert done.exit_code == 0, done.text
+    assert "BD: 0" in done.text
+    assert run(*words).exit_code == 2
+    assert "--min-subjects 0: give 1 or more" in run(*words[:-1], 0, "--force").text

@@ -9,7 +9,8 @@ from pathlib import Path
 from .sound import files_of_format
 
 # Few features and short epochs: the corpus is about files, not about numbers.
-QUICK = ("--epoch", "4", "--feature", "ap", "--feature", "de", "--no-detect")
+QUICK = ("--config", str(Path(__file__).with_name("quick.toml")))
+THREE_CHANNELS = ("--config", str(Path(__file__).with_name("three_channels.toml")))
 
 REFUSED = "refused"  # exit 2, nothing written
 SKIPPED = "skipped"  # exit 2 as it is; with --on-error skip a table without the subject "bad"

@@ -6,7 +6,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from .case import ACCEPTED, EITHER, EMPTY, QUICK, REFUSED, SKIPPED, Case
+from .case import ACCEPTED, EITHER, EMPTY, QUICK, REFUSED, SKIPPED, THREE_CHANNELS, Case
 from .sound import book_bytes, eeglab_struct, files_of_format, flip_bits, make_raw, mat_bytes
 
 MODMA3 = "EEG_3channels_resting_lanzhou_2015"
@@ -67,7 +67,7 @@ def _matrix(variables, folder, damage=lambda content: content):
         (place / name).write_bytes(mat_bytes({"a": _signals(seed), "samplingRate": 250.0}))
     (place / "02010008_bad.mat").write_bytes(damage(mat_bytes(variables)))
     # Three channels of 128: the corpus is about files.
-    return ["features", "modma128", "--data", str(folder), "--channels", "E1,E2,E3", *QUICK]
+    return ["features", "modma128", "--data", str(folder), *THREE_CHANNELS]
 
 
 def _signals(seed=2, rows=129, dtype=np.float32):

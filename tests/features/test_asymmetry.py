@@ -84,6 +84,6 @@ def test_select_benchmark_and_report_take_pairs_for_channels(table_file):
     out = table_file.parent
     run("select", table_file, "-o", out / "ranking.csv")
     assert ",F4-F3,alpha_asymmetry," in (out / "ranking.csv").read_text()
-    command = ["--methods", "ANOVA F", "--n-splits", 2, "--rates", "0.2", "--jobs", 1]
+    command = ["--methods", "ANOVA F", "--folds", 2, "--rates", "0.2", "--jobs", 1]
     run("benchmark", table_file, "--out", out / "results", *command)
     run("report", out / "results")

@@ -109,29 +109,28 @@ def test_the_command_chooses_channels_and_says_what_it_left_out(raw, tmp_path):
     manifest, output = tmp_path / "study.csv", tmp_path / "table.csv"
     manifest.write_text("path,subject,label\ns01_raw.fif,s01,HC\n")
 
-    def run(*options):
-        arguments = ["features", str(manifest), "-o", str(output), "--force", *options]
-        result = CliRunner().invoke(app, arguments)
+    config = tmp_path / "settings.toml"
+
+    def run(settings):
+        config.write_text(settings)
+        words = ["features", manifest, "-o", output, "--force", "--config", config]
+        result = CliRunner().invoke(app, [str(word) for word in words])
         said = " ".join((result.stdout + result.stderr).split())
         return result.exit_code, said
 
-    code, said = run("--reference", "average", "--notch", "50")
+    code, said = run("reference = 'average'\nline_freq = 50")
     assert code == 0, said
     assert "not used, no place on the scalp: EEG 23A-23R (1), EEG 24A-24R (1)" in said
     info = FeatureTable.read(output).info
     assert (info["reference"], info["line_freq"]) == ("average", 50)
-    assert run("--channels", "Fp1, t3")[0] == 0
+    assert run("channels = ['Fp1', 't3']")[0] == 0
     assert FeatureTable.read(output).channels == ["Fp1", "T7"]
-    assert run("--all-channels")[0] == 0
+    assert run("channels = 'all'")[0] == 0
     assert len(FeatureTable.read(output).channels) == 21
-    for wrong in (
-        ["--notch", "50", "--mains", "60"],
-        ["--channels", "Fp1", "--all-channels"],
-        ["--channels", ","],
-    ):
-        code, said = run(*wrong)
+    for wrong in ("channels = []", "reference = 'Cz'", "line_freq = -50"):
+        code, said = run(wrong)
         assert code == 2
-        assert wrong[0] in said
+        assert f"settings.toml: {wrong.split()[0]}" in said
 
 
 def test_the_command_takes_limits_of_the_detection(raw, tmp_path):
@@ -140,16 +139,19 @@ def test_the_command_takes_limits_of_the_detection(raw, tmp_path):
     manifest, output = tmp_path / "study.csv", tmp_path / "table.csv"
     manifest.write_text("path,subject,label\ns01_raw.fif,s01,HC\n")
 
-    def run(*options):
-        arguments = ["features", str(manifest), "-o", str(output), "--force", *options]
-        return CliRunner().invoke(app, arguments)
+    config = tmp_path / "settings.toml"
+
+    def run(settings=""):
+        config.write_text(settings)
+        words = ["features", manifest, "-o", output, "--force", "--config", config]
+        return CliRunner().invoke(app, [str(word) for word in words])
 
     assert "detected: pop: 1 channel epochs" in run().stdout
-    off = run(*(word for name in NO_POPS for word in ("--limit", f"{name}=inf")))
+    off = run("[limits]\n" + "\n".join(f"{name} = inf" for name in NO_POPS))
     assert "detected: pop" not in off.stdout
     assert FeatureTable.read(output).info["limits"] == NO_POPS
-    for wrong in ("pops=3", "pop", "pop=a lot"):
-        refused = run("--limit", wrong)
+    for wrong in ("pops = 3", "pop = 'a lot'"):
+        refused = run(f"[limits]\n{wrong}")
         assert refused.exit_code == 2
         assert "limit" in refused.stderr
 

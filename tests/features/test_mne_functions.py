@@ -89,7 +89,7 @@ def test_without_the_library_it_says_what_to_install(monkeypatch):
 def test_the_command_refuses_it_as_well(tmp_path):
     manifest = tmp_path / "study.csv"
     manifest.write_text("path,subject,label\nx.edf,s01,HC\n")
-    command = ["features", str(manifest), "--feature", "mne_features:time_corr"]
+    command = ["features", str(manifest), "--features", "mne_features:time_corr"]
     refused = CliRunner().invoke(app, command)
     assert refused.exit_code == 2
     assert "pairs of channels" in " ".join(refused.stderr.split())

@@ -4,9 +4,7 @@ import antropy
 import numpy as np
 import pytest
 from specparam import SpectralModel
-from typer.testing import CliRunner
 
-from idfsmec.cli import app
 from idfsmec.errors import InputError
 from idfsmec.features import (
     DEFAULT_FEATURES,
@@ -118,12 +116,3 @@ def test_a_library_that_is_not_there_is_named(epochs, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "antropy", None)
     with pytest.raises(InputError, match=r"needs the package antropy.*idfsmec\[spectra\]"):
         families.hjorth(EpochSignal(epochs, SFREQ))
-
-
-def test_the_command_takes_a_set_or_names_but_not_both(tmp_path):
-    manifest = tmp_path / "study.csv"
-    manifest.write_text("path,subject,label\nx.edf,s01,HC\n")
-    command = ["features", str(manifest), "--features", "log", "--feature", "ap"]
-    refused = CliRunner().invoke(app, command)
-    assert refused.exit_code == 2
-    assert "--features beside --feature" in " ".join(refused.stderr.split())

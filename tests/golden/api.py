@@ -149,7 +149,12 @@ RENAMED_IN: dict[str, dict[str, str]] = {
     },
 }
 #: Word of a command at 144077f -> today's, for `run`; None leaves the word out.
-OPTIONS: dict[str, str | None] = {"--filler": "--imputer", "--gaps": "--missing-in"}
+OPTIONS: dict[str, str | None] = {
+    "--filler": "--imputer",
+    "--n-splits": "--folds",
+    "--seeds": "--repeats",
+    "--harmonize": "--harmonize=all",
+}
 #: Name of a file at 144077f -> today's, for files that cases read.
 FILES: dict[str, str] = {}
 

@@ -81,10 +81,11 @@ def _reasons(folder):
 @case("commands", rtol=1e-5, atol=1e-8)
 def features_with_options(folder):
     extracted(folder)
-    words = ("--band", "alpha=8-13", "--band", "slow=1-8", "--feature", "de", "--feature", "ap")
-    out = folder / "options.csv"
+    out, config = folder / "options.csv", folder / "settings.toml"
+    settings = "features = ['de', 'ap']\nreference = 'average'\noverlap = 5\n"
+    config.write_text(f"{settings}[bands]\nalpha = [8, 13]\nslow = [1, 8]\n")
     study = folder / "study" / "study.csv"
-    run("features", study, "-o", out, *words, "--reference", "average", "--overlap", 5)
+    run("features", study, "-o", out, "--config", config)
     found = api.FeatureTable.read(out)
     columns = list(pd.read_csv(out, nrows=0).columns)
     return {"columns": columns, "values": found.X.iloc[::5, ::7], "n": len(found)}
@@ -244,7 +245,7 @@ def benchmark_as_in_the_paper(folder):
     out = folder / "paper"
     words = ("--methods", "ANOVA F,RRCT", "--rates", 0.3, "--k", 5, "--classifier", "ridge")
     few = ("--n-splits", 3, "--jobs", 1, "--quiet", "--resamples", 0, "--no-audit")
-    more = ("--folds", "sample", "--gaps", "selection", "--tuning", "oracle", "--seed", 2)
+    more = ("--protocol", "paper", "--seed", 2)
     run("benchmark", cohort(folder), "--out", out, *words, *few, *more)
     results = api.Results.read(out)
     return {

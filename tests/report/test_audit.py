@@ -11,7 +11,6 @@ from idfsmec.report import summarise, write_audit_page, write_report, write_repo
 from idfsmec.report.audit_page import describe_audit
 from tests.audit.cohorts import audited
 from tests.report.make_results import write_results
-from tests.report.tidy import fake_results, two_methods
 
 pytestmark = pytest.mark.slow
 
@@ -54,8 +53,8 @@ def test_the_score_of_acquisition_facts_is_compared_with_chance(folder, p, words
     assert f"; {words} by permutation (p = {p}, Holm)" in about
 
 
-def test_without_an_audit_the_page_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(Results, "read", lambda folder: fake_results(two_methods(0.8, 0.7)))
+def test_without_an_audit_the_page_says_so(tmp_path):
+    write_results(tmp_path, experiments=("accuracy",), methods=("random",))
     page = write_report(tmp_path).read_text("utf-8")
     assert "was not audited" in page
     assert 'class="verdict' not in page

@@ -94,17 +94,3 @@ def test_three_classes_have_a_curve_too():
     ax = plot_calibration(model.performance["calibration"])
     assert ax.get_xlabel() == "probability of the predicted class"
     plt.close(ax.get_figure())
-
-
-def test_sites_left_out_have_a_table_on_the_card(model, tmp_path):
-    site = {"site": "Bern|1", "n_subjects": 8, "accuracy": 0.75, "low": 0.4, "high": 0.9,
-            "chance_low": 0.2, "chance_high": 0.8}  # fmt: skip
-    by_site = replace(
-        model,
-        performance=model.performance | {"by_site": [site]},
-        protocol=model.protocol | {"folds": "site", "n_splits": 3},
-    )
-    markdown, page = card_of(by_site, tmp_path)
-    assert r"| Bern\|1 | 8 | 75 % | 40 % to 90 % | 20 % to 80 % |" in markdown
-    assert "with one of 3 sites left out at a time" in markdown
-    assert "<th>Bern|1</th>" in page

@@ -80,7 +80,7 @@ def said(scores, section, **changes):
 
 def test_words_count_intervals_and_correct_for_their_number(scores):
     text = said(scores, "differences")
-    assert text.startswith("The 95 % CI of 3 of 4 differences exclude 0; by chance about 1 would.")
+    assert text.startswith("3 of 4 95 % CI exclude 0; by chance about 1 would.")
     assert "Significant at 5 % after Holm's correction: IDFS-MEC is higher than" in text
     assert "random at 0\xa0% and 30\xa0%" in text
 
@@ -90,7 +90,7 @@ def test_where_no_difference_is_significant_the_sentence_is_explicit():
     scores = make_scores(dict.fromkeys(MEANS, 0.6), n_folds=5)
     scores["balanced_accuracy"] += rng.normal(scale=0.05, size=len(scores))
     assert said(scores, "differences") == (
-        "No difference is significant: all 4 95 % CI include 0."
+        "None of the 4 95 % CI excludes 0: no difference is significant."
     )
 
 
@@ -115,7 +115,7 @@ def test_words_say_at_which_number_of_features_selecting_matters():
     means = {("IDFS-MEC", 0.0, 5): 0.8, ("IDFS-MEC", 0.0, 40): 0.8,
              ("random", 0.0, 5): 0.5, ("random", 0.0, 40): 0.8}  # fmt: skip
     text = said(make_scores(means), "accuracy-by-k")
-    assert "no other number differs significantly (95 % CI includes 0)" in text
+    assert "no other number differs from it (95 % CI includes 0)" in text
     assert "it is higher with 5 features (95 % CI excludes 0); not significantly" in text
     assert "different with 40 features (95 % CI includes 0)" in text
 

@@ -144,7 +144,7 @@ def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path)
     small = simulate(("Fp1", "Fpz", "Fp2"), labels=("HC", "MDD", "BD"), n_subjects=27)
     folder = write_results(
         tmp_path, {"A": simulate(seed=1), "B": small}, ("accuracy",), ("ANOVA F", "random"),
-        patterns=("random", "recording"), rates=(0.3,), ks=(3, 6),
+        patterns=("random", "recording"),
     )  # fmt: skip
     html = write_report(folder).read_text("utf-8")
     for table in ("a", "b"):
@@ -153,7 +153,7 @@ def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path)
             assert (tmp_path / "figures" / f"accuracy-by-k-{table}-{pattern}.png").exists()
     assert "chance level 33" in html
     assert "The grid of λ and γ was not run (idfsmec benchmark" in html
-    assert 'id="ranks"' in html  # two tables, two patterns
+    assert 'id="ranks"' in html  # two tables, two patterns, two rates
 
 
 def test_results_that_lack_pieces_still_make_a_page(results, tmp_path, monkeypatch):

@@ -5,7 +5,6 @@ import pytest
 from idfsmec.evaluation import Results, accuracy
 from idfsmec.report import summarise, write_report
 from tests.evaluation.cohorts import make_hospitals
-from tests.report.tidy import fake_results, two_methods
 
 
 @pytest.fixture(scope="module", params=[2, 3])
@@ -35,12 +34,3 @@ def test_the_page_says_who_was_left_out_and_how_settings_were_chosen(wards):
 
 def test_other_folds_have_no_such_table(results):
     assert summarise(results)["tables"][0]["sites"] is None
-
-
-def test_harmonizing_sites_that_are_confounded_with_the_label_is_warned_of():
-    results = fake_results(two_methods(0.8, 0.7), protocol={"harmonize": True})
-    results.tables["t"]["sites"] = [{"labels": {"x": 20}}, {"labels": {"y": 20}}]
-    titles = [warning["title"] for warning in summarise(results)["warnings"]]
-    assert "Site and label are confounded: t" in titles
-    results.tables["t"]["sites"] = [{"labels": {"x": 10, "y": 10}}] * 2
-    assert not [w for w in summarise(results)["warnings"] if w["title"].startswith("Site")]

@@ -103,7 +103,7 @@ def _written(path):
 
 def benchmark(table, out, methods):
     command = ["benchmark", str(table), "--out", str(out), "--methods", methods, "--quiet"]
-    return [*command, "--rates", "0.1,0.3", "--k", "2", "--n-splits", "3", "--jobs", "1"]
+    return [*command, "--rates", "0.1,0.3", "--k", "2", "--folds", "3", "--jobs", "1"]
 
 
 @pytest.mark.long

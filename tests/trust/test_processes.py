@@ -17,7 +17,7 @@ from idfsmec.evaluation.store import Store
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 #: More units than anybody waits for.
-LONG = ["--methods", "ANOVA F", "--n-splits", "12", "--seeds", "40", "--jobs", "2"]
+LONG = ["--methods", "ANOVA F", "--folds", "12", "--repeats", "40", "--jobs", "2"]
 
 
 def children(parent):
@@ -123,7 +123,7 @@ def test_a_run_that_shall_survive_the_terminal_does(small_table, tmp_path):
 STUCK = """
 import ctypes
 from idfsmec.cli.signals import stopping_on_signals
-from idfsmec.cli._console import print_plainly
+from idfsmec.cli.console import print_plainly
 c, lock = ctypes.CDLL(None), ctypes.create_string_buffer(256)
 c.pthread_mutex_init(lock, None)
 with stopping_on_signals(print_plainly):

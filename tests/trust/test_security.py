@@ -181,7 +181,7 @@ def test_names_and_birth_dates_do_not_reach_store_ranking_and_report(identified,
             manifest.write(f"s{seed}.edf,s{seed},{label}\n")
     out = tmp_path / "out"
     table, results = str(out / "table.parquet"), str(out / "results")
-    few = ["--rates", "0.2", "--k", "2", "--n-splits", "2", "--jobs", "1", "--methods", "ANOVA F"]
+    few = ["--rates", "0.2", "--k", "2", "--folds", "2", "--jobs", "1", "--methods", "ANOVA F"]
     said = ""
     for command in (
         ["features", str(identified), "-o", table, *QUICK],

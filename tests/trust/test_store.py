@@ -39,7 +39,7 @@ with Store(sys.argv[1]) as store:
 
 def benchmark(table, out):
     command = ["benchmark", str(table), "--out", str(out), "--methods", "IDFS-MEC,ANOVA F"]
-    options = ["--rates", "0.1", "--k", "2", "--n-splits", "2", "--jobs", "1", "--quiet"]
+    options = ["--rates", "0.1", "--k", "2", "--folds", "2", "--jobs", "1", "--quiet"]
     return CliRunner().invoke(app, [*command, *options])
 
 

@@ -5,7 +5,7 @@ table.parquet --k 20`` is ``idfsmec.cli.select("table.parquet", k=20)``. Functio
 command ends with an exit code, and return what they made.
 """
 
-from idfsmec.cli._app import app
+from idfsmec.cli.app import app
 from idfsmec.cli.audit import audit
 from idfsmec.cli.benchmark import benchmark
 from idfsmec.cli.demo import demo

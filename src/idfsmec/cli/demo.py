@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from idfsmec.cli._app import command
-from idfsmec.cli._console import say
-from idfsmec.cli._options import AnyPath, JobsOption, check_seed
-from idfsmec.cli._progress import shown
-from idfsmec.cli._run import RunningMeans, add_resampling, refuse_foreign, stop_cleanly
-from idfsmec.cli.audit import audit_tables
-from idfsmec.errors import InputError
+from idfsmec.cli.app import command
+from idfsmec.cli.console import say, shown
+from idfsmec.cli.options import AnyPath
+from idfsmec.cli.running import RunningMeans, check_folder, resample_and_audit, stop_cleanly
+from idfsmec.errors import ExistingFileError
 
 if TYPE_CHECKING:
     from idfsmec.recordings import SimulatedCohort
@@ -55,37 +51,30 @@ QUICK = Size(
 )
 
 
-Out = Annotated[AnyPath, typer.Option("--out", "-o", help="Folder for everything the demo makes.")]
-Quick = Annotated[bool, typer.Option("--quick", help="A smaller cohort, in half a minute.")]
-Seed = Annotated[
-    int, typer.Option(help="Seed of the simulated cohort, of folds, gaps and halves.")
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace an earlier demo in OUT.")]
-
-
-@command("demo")
+@command(quick="A smaller cohort, in half a minute.")
 def demo(
-    out: Out = Path("idfsmec-demo"),
-    quick: Quick = False,
-    seed: Seed = 0,
-    jobs: JobsOption = -1,
-    force: Force = False,
+    out: AnyPath = Path("idfsmec-demo"),
+    quick: bool = False,
+    jobs: int = -1,
+    force: bool = False,
 ) -> Path:
     """Simulate a cohort, find detached electrodes, rank features, compare methods, write a report.
 
     For example::
 
         idfsmec demo
-        idfsmec demo --quick --out demo --seed 1
+        idfsmec demo --quick --out demo
+
+    The cohort is always the same: there is no --seed.
     """
     from idfsmec._parallel import count_jobs
     from idfsmec.recordings import simulate_cohort
+    from idfsmec.report import write_report
 
     out, n_jobs = Path(out), count_jobs(jobs)
-    page = out / "report.html"
-    refuse_foreign(out, force)
-    if page.exists() and not force:
-        raise InputError(f"{page} exists; give another folder with --out, or --force.")
+    check_folder(out, force)
+    if (out / "report.html").exists() and not force:
+        raise ExistingFileError(out / "report.html")
     size = QUICK if quick else FULL
     with shown("1. simulating"):
         cohort = simulate_cohort(
@@ -93,30 +82,33 @@ def demo(
             size.n_channels,
             duration=size.seconds,
             effect_size=EFFECT,
-            random_state=check_seed(seed),
+            random_state=0,
         )
-    differing = ", ".join(cohort.informative_channels)
     say(
-        f"1. {size.n_subjects} simulated people, {size.n_channels} channels, {size.seconds:g} s "
-        f"each. The groups differ (Cohen's d = {EFFECT:g}) at {differing}.",
+        f"1. {size.n_subjects} simulated subjects, {size.n_channels} channels, {size.seconds:g} s "
+        f"each. The groups differ (Cohen's d = {EFFECT:g}) at "
+        f"{', '.join(cohort.informative_channels)}.",
         prose=True,
     )
     table = _extract(cohort, n_jobs)
     table.write(out / "cohort.parquet")
     _rank(table, cohort)
-    _compare(table, out, size, n_jobs, seed, force)
-    return _report(out)
+    _compare(table, out, size, n_jobs, force)
+    with shown("5. report", describe=str) as progress:
+        page = write_report(out, overwrite=True, progress=progress)
+    say(f"5. Open {page.resolve()} in a browser.")
+    return page
 
 
-def _extract(cohort: SimulatedCohort, jobs: int) -> FeatureTable:
+def _extract(cohort: SimulatedCohort, n_jobs: int) -> FeatureTable:
     from idfsmec.features import extract_table
 
     with shown("2. features") as progress:
-        table = extract_table(cohort.recordings, n_jobs=jobs, progress=progress).table
-    lost = 1.0 - table.observed.to_numpy().mean()
+        table = extract_table(cohort.recordings, n_jobs=n_jobs, progress=progress).table
+    missing = 1.0 - table.observed.to_numpy().mean()
     say(
         f"2. {len(table.X)} epochs x {table.X.shape[1]} features. Detached electrodes were found "
-        f"in {lost:.1%} of the channel-epochs ({len(cohort.detachments)} electrodes came off).",
+        f"in {missing:.1%} of the channel-epochs ({len(cohort.detachments)} electrodes came off).",
         prose=True,
     )
     return table
@@ -124,11 +116,10 @@ def _extract(cohort: SimulatedCohort, jobs: int) -> FeatureTable:
 
 def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
     from idfsmec.selection import IDFSMEC, ranking_frame
-    from idfsmec.table.columns import join_columns
 
     selector = IDFSMEC(table.column_channels, n_features_to_select=20).fit(table.X, table.y)
     best = ranking_frame(selector).head(20)
-    hits = set(cohort.informative_features) & set(join_columns(best["channel"], best["feature"]))
+    hits = set(cohort.informative_features) & set(best["channel"] + "__" + best["feature"])
     leading = ", ".join((best["channel"] + " " + best["feature"])[:3])
     say(
         f"3. Best features: {leading}. Of the first 20, {len(hits)} are among the "
@@ -137,9 +128,7 @@ def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
     )
 
 
-def _compare(
-    table: FeatureTable, out: Path, size: Size, jobs: int, seed: int, force: bool
-) -> None:
+def _compare(table: FeatureTable, out: Path, size: Size, n_jobs: int, force: bool) -> None:
     from idfsmec.audit import audits_of
     from idfsmec.evaluation import accuracy
 
@@ -148,35 +137,21 @@ def _compare(
         "subject-wise folds, settings chosen by inner folds.",
         prose=True,
     )
-    protocol = {
-        "rates": size.rates,
-        "n_splits": size.n_splits,
-        "ks": size.ks,
-        "seeds": [seed],
-    }
+    tables = {"cohort": table}
     with stop_cleanly(out), shown(digest=RunningMeans()) as progress:
         results = accuracy(
-            {"cohort": table},
+            tables,
             out,
             methods=size.methods,
-            protocol=protocol,
-            n_jobs=jobs,
+            protocol={"rates": size.rates, "n_splits": size.n_splits, "ks": size.ks},
+            n_jobs=n_jobs,
             progress=progress,
             overwrite=force,
         )
     if len(results.failures):
         raise RuntimeError(results.failures.iloc[0]["traceback"].strip().splitlines()[-1])
-    add_resampling(out, {"cohort": table}, size.n_resamples, seed, jobs, quiet=False)
-    results = audit_tables(out, {"cohort": table}, seed, jobs, quiet=False)
-    audited = audits_of(results)["cohort"]
-    verdict = audited.summary().splitlines()[0]
+    results = resample_and_audit(
+        out, tables, resamples=size.n_resamples, audit=True, seed=0, n_jobs=n_jobs, force=force
+    )
+    verdict = audits_of(results)["cohort"].summary().splitlines()[0]
     say(f"   Is it the illness or the amplifier? {verdict}", prose=True)
-
-
-def _report(out: Path) -> Path:
-    from idfsmec.report import write_report
-
-    with shown("5. report", describe=str) as progress:
-        page = write_report(out, overwrite=True, progress=progress)
-    say(f"5. Open {page.resolve()} in a browser.")
-    return page

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from idfsmec.cli._app import command
-from idfsmec.cli._console import console
-from idfsmec.cli._options import AnyPath
-from idfsmec.cli._progress import shown
-
-FolderArgument = Annotated[
-    AnyPath, typer.Argument(metavar="DIR", help="Folder that a benchmark wrote its results into.")
-]
-ForceOption = Annotated[
-    bool, typer.Option("--force", "-f", help="Overwrite a report that is there.")
-]
+from idfsmec.cli.app import command
+from idfsmec.cli.console import say, shown
+from idfsmec.cli.options import AnyPath, argument
 
 
-@command("report")
-def report(folder: FolderArgument = Path("results"), force: ForceOption = False) -> Path:
+@command(folder=argument("DIR", "Folder that a benchmark wrote its results into."))
+def report(folder: AnyPath = Path("results"), force: bool = False) -> Path:
     """Write report.html and figures/ (SVG and PNG for a paper) into a folder of results.
 
     For example::
@@ -37,5 +26,5 @@ def report(folder: FolderArgument = Path("results"), force: ForceOption = False)
         from idfsmec.report import write_report
 
         page = write_report(folder, overwrite=force, progress=progress)
-    console.print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)
+    say(f"report: {page}")
     return page

@@ -2,86 +2,46 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from idfsmec.cli._app import command
-from idfsmec.cli._console import console
-from idfsmec.cli._options import (
-    AnyPath,
-    DaskOption,
-    JobsOption,
-    QuietOption,
-    ResamplesOption,
-    SeedOption,
-    SeedsOption,
-    check_resamples,
-    split_names,
-)
-from idfsmec.cli._progress import shown
-from idfsmec.cli._run import (
+from idfsmec.cli.app import command
+from idfsmec.cli.console import say, shown
+from idfsmec.cli.options import AnyPath, Names, ProtocolName, check_repeats, split_names
+from idfsmec.cli.running import (
     RunningMeans,
-    choose_seeds,
+    check_folder,
     has_failures,
-    refuse_foreign,
+    print_results,
     stop_cleanly,
+    warn_of_open_cluster,
 )
-from idfsmec.cli._summary import summarize
-from idfsmec.cli.benchmark import ForceOption, MethodsOption
 
 if TYPE_CHECKING:
     from idfsmec.evaluation import Results
 
-
-class DataSet(StrEnum):
-    """The paper's data sets."""
-
-    modma3 = "modma3"
-    modma128 = "modma128"
-    pred_d003 = "pred-d003"
+DataSet = Literal["modma3", "modma128", "pred-d003"]
+N_RESAMPLES = 100
 
 
-class How(StrEnum):
-    """What ``--protocol`` takes."""
-
-    honest = "honest"
-    paper = "paper"
-
-
-DataSetArgument = Annotated[DataSet, typer.Argument(help="Which data set it is.")]
-DataOption = Annotated[AnyPath, typer.Option(help="Folder with your copy, as released.")]
-OutOption = Annotated[
-    AnyPath | None,
-    typer.Option(
-        "--out", "-o", help="Folder for the results. By default named by data set and protocol."
-    ),
-]
-ProtocolOption = Annotated[
-    How,
-    typer.Option(
-        help="honest: new subjects, gaps for all, nested tuning. paper: samples mixed, gaps "
-        "for the selector only, best setting on the test."
-    ),
-]
-
-
-@command("reproduce", has_failed=has_failures)
+@command(
+    has_failed=has_failures,
+    data_set=typer.Argument(help="Which data set it is."),
+    data="Folder with your copy, as released.",
+    out="Folder for the results. By default named by data set and protocol.",
+)
 def reproduce(
-    data_set: DataSetArgument,
-    data: DataOption,
-    out: OutOption = None,
-    protocol: ProtocolOption = How.honest,
-    methods: MethodsOption = None,
-    seeds: SeedsOption = 1,
-    seed: SeedOption = 0,
-    resamples: ResamplesOption = 100,
-    jobs: JobsOption = -1,
-    dask: DaskOption = None,
-    quiet: QuietOption = False,
-    force: ForceOption = False,
+    data_set: DataSet,
+    data: AnyPath,
+    out: AnyPath | None = None,
+    protocol: ProtocolName = "honest",
+    methods: Names | None = None,
+    repeats: int = 1,
+    jobs: int = -1,
+    dask: str | None = None,
+    force: bool = False,
 ) -> Results:
     """Reproduce the paper's figures and tables on your own copy of its data.
 
@@ -92,31 +52,33 @@ def reproduce(
 
     Writes the feature table, all results, report.html, figures/, and
     fig2.csv, fig3.csv, table1.csv, table2.csv with published values beside
-    measured ones. Resumes where it stopped.
+    measured ones. Resumes where it stopped. Seeds of folds count from 0: there is
+    no --seed; idfsmec.paper.reproduce takes any protocol.
     """
     from idfsmec._parallel import count_jobs
     from idfsmec.paper import find_protocol
     from idfsmec.paper import reproduce as run_reproduction
     from idfsmec.report import write_report
 
-    chosen = find_protocol(str(protocol)).with_changes(seeds=choose_seeds(seed, seeds))
-    out = Path(out or (str(data_set) if str(protocol) == "honest" else f"{data_set}-{protocol}"))
-    refuse_foreign(out, force)
-    with stop_cleanly(out), shown(quiet=quiet, digest=RunningMeans()) as progress:
+    chosen = find_protocol(protocol).with_changes(seeds=range(check_repeats(repeats)))
+    out = Path(out or (data_set if protocol == "honest" else f"{data_set}-{protocol}"))
+    check_folder(out, force)
+    warn_of_open_cluster(dask)
+    with stop_cleanly(out), shown(digest=RunningMeans()) as progress:
         results = run_reproduction(
-            str(data_set),
+            data_set,
             data,
             out,
             protocol=chosen,
             methods=split_names(methods),
-            n_resamples=check_resamples(resamples),
+            n_resamples=N_RESAMPLES,
             n_jobs=count_jobs(jobs),
             dask=dask,
             progress=progress,
             overwrite=force,
         )
-    with stop_cleanly(out):
-        page = write_report(out, overwrite=True)
-    console.print(f"report: {page}", markup=False, soft_wrap=True)
-    summarize(results)
+    with stop_cleanly(out), shown("figures", describe=str) as progress:
+        page = write_report(out, overwrite=True, progress=progress)
+    say(f"report: {page}")
+    print_results(results)
     return results

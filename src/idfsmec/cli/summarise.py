@@ -1,89 +1,98 @@
-"""``idfsmec summarise``: what a hospital may share in place of its table."""
+"""``idfsmec summarise``: what a site releases in place of its table."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from idfsmec.cli._app import command
-from idfsmec.cli._console import say
-from idfsmec.cli._options import AnyPath, Names
+from idfsmec.cli.app import command
+from idfsmec.cli.console import remark, say, shown, warnings_as_lines
+from idfsmec.cli.options import AnyPath, Names, argument, check_output, split_names
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
-    from idfsmec.summaries import Summary
+    from idfsmec.federated import Summary
 
-ENDING = ".summary"
 
-TablePath = Annotated[
-    AnyPath,
-    typer.Argument(
-        metavar="TABLE",
-        help="Feature table, a folder of Parquet files, or (to describe it) a .summary file.",
+@command(
+    table=argument(
+        "TABLE",
+        "Feature table, a folder of Parquet files, or (to describe it) a .summary file.",
     ),
-]
-Output = Annotated[
-    AnyPath, typer.Option("-o", "--output", help="Where to write the summary, a .summary file.")
-]
-MinPeople = Annotated[
-    int, typer.Option(help="Sums over fewer people of a class are withheld, and named.")
-]
-Folds = Annotated[
-    int, typer.Option("--folds", help="Folds of people that judge channels, at most: 1, 2 or 4.")
-]
-Labels = Annotated[
-    Names | None,
-    typer.Option(help="Labels of the whole study, with commas, where this table lacks some."),
-]
-Between = Annotated[
-    bool,
-    typer.Option(
-        "--between-channels",
-        help="Also products of two channels, by which channels samples have: for completing "
-        "missing channels. What would follow about few people is withheld.",
+    output="Where to write the summary, a .summary file.",
+    min_subjects="Sums over fewer subjects of a class in a fold are suppressed.",
+    max_share="A subject who holds more of a feature's sum of squares is left out of the channel.",
+    labels=typer.Option(
+        help="Labels of the whole study, with commas, where this table lacks some."
     ),
-]
-Describe = Annotated[
-    bool, typer.Option("--describe", help="Print in words all that is in the summary.")
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing summary.")]
-
-
-@command("summarise")
+    site="Name of the site, which is released.",
+    study_key="File with the study's secret, the same at all sites, by which subjects are "
+    "assigned to folds; made at first use.",
+    without_ledger="Do not compare with earlier releases, and keep no record.",
+    describe="Print in one table all that is in the summary.",
+)
 def summarise(
-    table: TablePath,
-    output: Output = Path("site.summary"),
-    min_people: MinPeople = 10,
-    folds: Folds = 4,
-    labels: Labels = None,
-    between: Between = False,
-    describe: Describe = False,
-    force: Force = False,
+    table: AnyPath,
+    output: AnyPath = Path("site.summary"),
+    min_subjects: int = 10,
+    max_share: float = 0.8,
+    labels: Names | None = None,
+    site: str = "",
+    study_key: AnyPath | None = None,
+    without_ledger: bool = False,
+    describe: bool = False,
+    force: bool = False,
 ) -> Summary:
-    """Sum up a table, so that hospitals can rank together and share no rows.
+    """Sum up a table, so that sites can rank together and share no rows.
 
     For example::
 
-        idfsmec summarise table.parquet -o hospital_a.summary --describe
-        idfsmec summarise hospital_a.summary --describe
-        idfsmec select hospital_a.summary hospital_b.summary -o ranking.csv
+        idfsmec summarise table.parquet -o lund.summary --site Lund --study-key study.key
+        idfsmec summarise lund.summary --describe
+        idfsmec select lund.summary bern.summary -o ranking.csv
 
     A summary holds counts, sums and products by channel, class and fold of
-    people. No names, no rows, no minima and maxima.
-
-    This version writes none: a file can reveal single participants. Nothing is
-    random, so there is no --seed; one pass over the rows, no --jobs.
+    subjects: no names, no rows, no minima and maxima. Beside it a ledger,
+    idfsmec-ledger.json, keeps what was released; it stays at the site. Nothing is
+    random, so there is no --seed; two passes over the rows, no --jobs.
     """
-    from idfsmec.summaries import Summary
-    from idfsmec.summaries._files import NOT_WRITTEN
+    from idfsmec.federated import Ledger, Summary
+    from idfsmec.federated import summarise as sum_up
+    from idfsmec.federated.ledger import LEDGER
+    from idfsmec.federated.release import read_study_key
 
-    source, path = Path(table), Path(output)
-    if source.suffix.lower() == ENDING:
+    source = Path(table)
+    if source.suffix.lower() == ".summary":
         if not describe:
             raise InputError(f"{source}: is a summary already; give --describe to read it.")
-        found = Summary.read(source)
-        say(found.describe())
-        return found
-    raise InputError(f"{path}: is not written. {NOT_WRITTEN}")
+        summary = Summary.read(source)
+        say(summary.describe())
+        return summary
+    path = check_output(output, ".summary", force)
+    ledger = None if without_ledger else Ledger(path.parent / LEDGER)
+    if ledger is None:
+        remark(
+            "warning: without a ledger two releases can differ by one subject, whose values "
+            "would follow",
+            "yellow",
+        )
+    key = b"" if study_key is None else read_study_key(study_key)
+    with warnings_as_lines(), shown("summing up"):
+        summary = sum_up(
+            source,
+            min_subjects=min_subjects,
+            max_share=max_share,
+            labels=split_names(labels) or (),
+            site=site,
+            study_key=key,
+            ledger=ledger,
+        )
+    summary.write(path)
+    if ledger is not None:
+        ledger.write()
+    if describe:
+        say(summary.describe())
+    say(f"{summary} written to {path}.")
+    return summary

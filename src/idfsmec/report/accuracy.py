@@ -294,9 +294,7 @@ def _describe_by_k(results: Results, table: str, rows: pd.DataFrame) -> list[str
     first = f"The mean of {main} is highest with {best} features ({percent(means[best], 1)})"
     if worse.empty:
         span = 100 * (means.max() - means.min())
-        first += (
-            f"; no other number differs significantly ({INCLUDES_ZERO}), all lie within {span:.1f}"
-        )
+        first += f"; no other number differs from it ({INCLUDES_ZERO}), all lie within {span:.1f}"
         first += " points."
     else:
         numbers = listing([str(k) for k in sorted(map(int, worse))], 12)

@@ -276,10 +276,10 @@ def _describe_differences(results: Results, rows: pd.DataFrame, main: str) -> li
         return ["One fold gives no CI: no difference is significant."]
     n, n_out = len(paired), int(paired["excludes_zero"].sum())
     if not n_out:
-        return [f"No difference is significant: all {n} 95 % CI include 0."]
+        return [f"None of the {n} 95 % CI excludes 0: no difference is significant."]
     sentences = [
-        f"The 95 % CI of {n_out} of {n} differences exclude{'s' if n_out == 1 else ''} 0; by "
-        f"chance about {max(round(0.05 * n), 1)} would."
+        f"{n_out} of {n} 95 % CI exclude{'s' if n_out == 1 else ''} 0; by chance about "
+        f"{max(round(0.05 * n), 1)} would."
     ]
     significant = paired[paired["p_holm"] < 0.05]
     if significant.empty:

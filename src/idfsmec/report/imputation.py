@@ -163,7 +163,7 @@ def _describe_highest(own: pd.DataFrame, metric: str) -> str:
         f"{name} ({points(-difference)} points)"
         for name, difference in zip(lower[_IMPUTER], lower["difference"], strict=True)
     ]
-    others = f"no other is significantly lower ({INCLUDES_ZERO})"
+    others = f"no other is lower ({INCLUDES_ZERO})"
     if each:
         others = f"lower ({EXCLUDES_ZERO}): {listing(each, 8)}"
     rate, score = percent(here["rate"].iloc[0]), percent(means[best], 1)

@@ -1,0 +1,256 @@
+"""The Typer application, and errors as exit codes: 0 fine, 1 the work failed, 2 bad input."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import inspect
+import re
+import sys
+import traceback
+import typing
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Annotated, Any, TypeVar
+
+import typer
+from typer.core import TyperGroup
+
+import idfsmec
+from idfsmec.cli import options
+from idfsmec.cli.console import print_error, print_plainly, state
+from idfsmec.cli.signals import spare_address_space, stopping_on_signals
+from idfsmec.errors import InputError
+
+#: What Typer raises for bad usage; where it lives differs between versions of Typer.
+UsageError: Any = typer.BadParameter.__bases__[0]
+#: Options of all commands, which may stand anywhere.
+GLOBAL = {"--debug": "debug", "--quiet": "quiet", "-q": "quiet"}
+#: Arguments whose options have another name; all others are spelt alike.
+_OPTIONS = {
+    "overwrite": "--force",
+    "n_jobs": "--jobs",
+    "n_features_to_select": "--k",
+    "n_splits": "--folds",
+    "n_repeats": "--repeats",
+    "allow": "--allow-duplicates",
+    "absent_ok": "--on-error skip",
+}
+#: How scikit-learn says that a parameter is wrong.
+_PARAMETER = re.compile(
+    r"The '(\w+)' parameter of \w+ must be (.+?) Got (.+) instead\.", re.DOTALL
+)
+#: How the system's loader, threads and Arrow say that there is no memory left.
+_WITHOUT_MEMORY = ("failed to map segment", "Cannot allocate memory", "can't start new thread")
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class CommandGroup(TyperGroup):
+    """Commands whose bad usage ends in one line, like all other bad input."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List commands in the order in which one needs them."""
+        return [name for name in idfsmec.cli.__all__ if name in self.commands]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the global options from wherever they stand."""
+        end = args.index("--") if "--" in args else len(args)
+        given = {GLOBAL[word] for word in args[:end] if word in GLOBAL}
+        state.debug, state.quiet = "debug" in given, "quiet" in given
+        rest = [word for word in args[:end] if word not in GLOBAL]
+        return super().parse_args(ctx, [*rest, *args[end:]])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run; say what is wrong with the options in one line, with exit code 2."""
+        given = (args, prog_name, complete_var, False, windows_expand_args)
+        try:
+            if not standalone_mode:  # a program that calls us handles errors itself
+                return super().main(*given, **extra)
+            sys.exit(super().main(*given, **extra) or 0)
+        except UsageError as error:
+            if not standalone_mode:
+                raise
+            if type(error).__name__ != "NoArgsIsHelpError":  # the help is on the screen already
+                text = " ".join(error.format_message().split())
+                text += "" if text.endswith((".", "?", "!")) else "."
+                path = error.ctx.command_path if error.ctx is not None else "idfsmec"
+                print_error(f"{text} See `{path} --help`.")
+            raise SystemExit(2) from None
+        except typer.Abort:
+            print_error("stopped")
+            raise SystemExit(130) from None
+        finally:
+            state.debug = state.quiet = False
+
+
+app = typer.Typer(
+    cls=CommandGroup,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Rank EEG features and channels that tell depression from health "
+    "when electrodes fall off.",
+    epilog="Start with [bold]idfsmec demo --quick[/bold]. Tab completes commands, options, "
+    "methods and data sets after [bold]idfsmec --install-completion[/bold]. All commands are "
+    "functions of idfsmec.cli, too.",
+)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"idfsmec {idfsmec.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress; may stand anywhere.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Show the version and exit.",
+            callback=_print_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """Describe the global options, which the group has taken already."""
+
+
+def command(
+    *, has_failed: Callable[[Any], bool] = lambda outcome: False, **described: Any
+) -> Callable[[Function], Function]:
+    """Register a function as the command of its name, and leave the function itself as it is.
+
+    As a command its errors end in one clear line, its outcome is not shown, and where
+    ``has_failed`` says so of the outcome, the exit code is 1. From Python it raises and returns.
+
+    Parameters
+    ----------
+    has_failed : callable
+    **described : str or typer.models.ParameterInfo
+        Help of each parameter, or all that Typer wants to know; by default what
+        :data:`idfsmec.cli.options.SHARED` says.
+    """
+
+    def register(function: Function) -> Function:
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> None:
+            try:
+                spare_address_space()
+                with stopping_on_signals(print_plainly):
+                    outcome = function(*args, **kwargs)
+            except (typer.Exit, typer.Abort, UsageError):
+                raise
+            except KeyboardInterrupt as error:
+                print_error(str(error) or "stopped")
+                raise typer.Exit(128 + getattr(error, "number", 2)) from None
+            except (InputError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
+                _print_exception(error)
+                raise typer.Exit(2) from None
+            except Exception as error:
+                _print_failure(error)
+                raise typer.Exit(1) from None
+            if has_failed(outcome):
+                raise typer.Exit(1)
+
+        # The type of what is returned is not looked at: only a type checker imports it.
+        kinds = {key: kind for key, kind in function.__annotations__.items() if key != "return"}
+        hints = typing.get_type_hints(SimpleNamespace(__annotations__=kinds), function.__globals__)
+        parameters = []
+        for key, parameter in inspect.signature(function).parameters.items():
+            about = described.get(key, "")
+            about = options.option(key, about) if isinstance(about, str) else about
+            parameters.append(parameter.replace(annotation=Annotated[hints[key], about]))
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        app.command(function.__name__, help=_help(function.__doc__ or ""))(run)
+        return function
+
+    return register
+
+
+def _help(text: str) -> str:
+    r"""Format a docstring for the terminal: what follows ``::`` is bold instead of indented.
+
+    Examples
+    --------
+    >>> _help("Do it.\n\n    For example::\n\n        idfsmec demo\n    ")
+    'Do it.\n\nFor example:\n\n[bold]idfsmec demo[/bold]'
+    """
+    cleaned = inspect.cleandoc(text).replace("::\n", ":\n")
+    return re.sub(r"^    (.+)$", r"[bold]\1[/bold]", cleaned, flags=re.MULTILINE)
+
+
+def _print_exception(error: Exception) -> None:
+    if state.debug:
+        traceback.print_exception(error)
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        text = f"{error.filename}: {error.strerror}"  # the number of the error helps nobody
+    else:
+        text = in_options(error)
+    print_error(" ".join(text.split()) or type(error).__name__)
+
+
+def _print_failure(error: Exception) -> None:
+    if isinstance(error, MemoryError) or any(text in str(error) for text in _WITHOUT_MEMORY):
+        error.__traceback__ = None  # it holds on to what filled the memory
+        print_plainly("out of memory; give fewer --jobs, a smaller table or more memory")
+    elif _lacks_files(error):
+        print_error("too many open files; give fewer --jobs, or allow more (ulimit -n)")
+    else:
+        _print_exception(error)
+
+
+def _lacks_files(error: BaseException | None) -> bool:
+    """Whether an error, or one that it came from, is that no file can be opened any more."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def in_options(error: BaseException) -> str:
+    """Return the message of an error, with the option in place of the argument it names.
+
+    Examples
+    --------
+    >>> from idfsmec.errors import ArgumentError, ExistingFileError
+    >>> in_options(ExistingFileError("table.csv"))
+    'table.csv: exists already; choose another name, or replace it with --force.'
+    >>> in_options(ArgumentError("unit='mm': give one of uV, nV, V.", argument="unit"))
+    '--unit mm: give one of uV, nV, V.'
+    >>> in_options(ValueError("The 'lam' parameter of IDFSMEC must be a float. Got -1 instead."))
+    '--lam -1: give a float.'
+    """
+
+    def option(name: str) -> str:
+        return _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+
+    def spell(match: re.Match[str]) -> str:
+        value = match[1].strip("'\"")
+        return option(argument) if value == "True" else f"{option(argument)} {value}"
+
+    message = str(error)
+    argument = getattr(error, "argument", None) or ""
+    if match := _PARAMETER.match(message):
+        return f"{option(match[1])} {match[3]}: give {match[2]}"
+    if not argument:
+        return message
+    return re.sub(rf"\b{argument}=('[^']*'|\"[^\"]*\"|[-+\w./~]*\w)", spell, message)
