@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         size = write_table(table, asked.rows)
         command = [sys.executable, "-m", "idfsmec", "benchmark", str(table), "--out", place]
         options = {"methods": asked.methods, "rates": "0.3", "k": "20", "resamples": 0}
-        options |= {"n-splits": asked.splits, "jobs": asked.jobs}
+        options |= {"folds": asked.splits, "jobs": asked.jobs}
         for name, value in options.items():
             command += [f"--{name}", str(value)]
         seconds, most, peak = watch(

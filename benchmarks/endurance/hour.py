@@ -28,8 +28,8 @@ PATIENCE = 15.0
 
 
 def command(table: Path, out: Path) -> list[str]:
-    options = ["--rates", "0.1,0.3,0.5", "--k", "3,6", "--n-splits", "5", "--jobs", "2"]
-    methods = ["--methods", "IDFS-MEC,ANOVA F,mRMR,ReliefF", "--seeds", "12", "--quiet"]
+    options = ["--rates", "0.1,0.3,0.5", "--k", "3,6", "--folds", "5", "--jobs", "2"]
+    methods = ["--methods", "IDFS-MEC,ANOVA F,mRMR,ReliefF", "--repeats", "12", "--quiet"]
     program = [sys.executable, "-m", "idfsmec", "benchmark", str(table), "--out", str(out)]
     return [*program, *methods, *options]
 

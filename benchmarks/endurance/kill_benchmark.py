@@ -38,8 +38,8 @@ def write_table(path: Path) -> Path:
 
 
 def benchmark_command(table: Path, out: Path) -> list[str]:
-    options = ["--rates", "0.1,0.3", "--k", "3,6", "--n-splits", "3", "--jobs", "1", "--quiet"]
-    methods = ["--methods", "IDFS-MEC,ANOVA F,mRMR", "--seeds", "1"]
+    options = ["--rates", "0.1,0.3", "--k", "3,6", "--folds", "3", "--jobs", "1", "--quiet"]
+    methods = ["--methods", "IDFS-MEC,ANOVA F,mRMR", "--repeats", "1"]
     command = [sys.executable, "-m", "idfsmec", "benchmark", str(table), "--out", str(out)]
     return [*command, *methods, *options]
 

@@ -21,7 +21,7 @@ EMPTY = "python -c pass"
 COMMAND = ["-c", "from idfsmec.cli import app; app(prog_name='idfsmec')"]
 # What is typed, and up to where Tab is pressed.
 CALLS = ("--version", "--help", "select --help", "benchmark --help")
-TABS = ("be", "benchmark t.csv --me", "benchmark t.csv --methods m", "features m.csv --feature s")
+TABS = ("be", "benchmark t.csv --me", "benchmark t.csv --methods m", "features m.csv --features s")
 
 
 def main() -> None:
