@@ -365,7 +365,7 @@ def _on_dask(
             while client.status == "running" and not completed.has_ready():
                 time.sleep(0.02)
             future = next(completed) if completed.has_ready() else None
-            if client.status != "running":  # waiting for its tasks would never end
+            if future is None or client.status != "running":  # waiting would never end
                 raise WorkerError(
                     "the Dask scheduler is gone. What is finished is kept: start scheduler and "
                     "workers again and give the same command to go on"
