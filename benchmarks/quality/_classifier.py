@@ -1,4 +1,4 @@
-"""IDFSMECClassifier on the folds and gaps of a comparison, scored as its methods are."""
+"""IDFSMECClassifier on the folds of a comparison, scored as its methods are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from idfsmec.evaluation import Protocol
-from idfsmec.evaluation.folds import make_folds
 from idfsmec.evaluation.tasks import load_fold
 from idfsmec.metrics import score_decisions
 from idfsmec.prediction import IDFSMECClassifier
@@ -38,14 +37,12 @@ def score_classifier(
 def _score(
     table: TableArrays, protocol: Protocol, rate: float, seed: int, fold: int
 ) -> dict[str, object]:
-    folds = make_folds(table.y, table.subjects, protocol.folds, protocol.n_splits, seed)
-    train, test = folds[fold]
     data = load_fold(table, protocol, protocol.patterns[0], rate, seed, fold, False)
-    model = IDFSMECClassifier(channels=data.channel_of)
-    model.fit(data.train, data.y_train, groups=table.people[train])
-    of_second = model.decision_function(data.test)
+    model, prepared = IDFSMECClassifier(channels=table.channel_of), data.prepare()
+    model.fit(prepared.train, data.y_train, groups=data.groups_train)
+    of_second = model.decision_function(prepared.test)
     decisions = np.column_stack([-of_second, of_second])
     return {
         "method": NAME, "table": table.name, "rate": rate, "seed": seed, "fold": fold,
-        **score_decisions(decisions, data.y_test, table.subjects[test], METRICS),
+        **score_decisions(decisions, data.y_test, data.subjects_test, METRICS),
     }  # fmt: skip

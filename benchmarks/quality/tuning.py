@@ -71,7 +71,7 @@ def main() -> None:
                     some,
                     given.out / kind / how,
                     methods=methods,
-                    imputer=given.filler,
+                    imputer=given.imputer,
                     protocol=protocol.with_changes(seeds=seeds, **changes),
                     n_jobs=given.jobs,
                 )

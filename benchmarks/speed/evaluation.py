@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._data import channel_table
 from benchmarks._timing import markdown
 from idfsmec.evaluation import Protocol, accuracy
+from idfsmec.evaluation.tables import table_arrays
 from idfsmec.evaluation.tasks import plan_folds, run_task
 from idfsmec.paper import PAPER_GAMMAS, PAPER_LAMS, sensitivity
 from idfsmec.prediction import METHODS, Method, find_methods
@@ -72,15 +73,15 @@ def make_table(n_channels: int, n_subjects: int, n_epochs: int) -> FeatureTable:
 
 
 def comparison(table: FeatureTable, methods: list[Method]) -> str:
-    """Processor seconds of one unit of each method, and of all of them."""
-    arrays, protocol = TableArrays.of("table", table), Protocol(rates=(0.3,))
+    """Processor seconds of one task of each method, and of all of them."""
+    arrays, protocol = table_arrays({"table": table}, [])["table"], Protocol(rates=(0.3,))
     rows: list[list[str]] = []
-    # Whoever comes first fills the gaps for all.
-    fresh, again = (one_unit(arrays, METHODS["random"], protocol)[0] for _ in range(2))
+    # The first method imputes for all.
+    fresh, again = (one_task(arrays, METHODS["random"], protocol)[0] for _ in range(2))
     sums = {"all but the slow ones": fresh - again, "all": fresh - again}
-    rows.append(["filling the fold and its inner folds", "", f"{fresh - again:.2f}"])
+    rows.append(["imputing the fold and its inner folds", "", f"{fresh - again:.2f}"])
     for method in methods:
-        seconds, selection = one_unit(arrays, method, protocol)
+        seconds, selection = one_task(arrays, method, protocol)
         sums["all"] += seconds
         sums["all but the slow ones"] += 0.0 if method.slow else seconds
         rows.append([method.name, f"{selection:.2f}", f"{seconds:.2f}"])
@@ -88,7 +89,7 @@ def comparison(table: FeatureTable, methods: list[Method]) -> str:
         minutes = sum_ * N_FOLDS / CORES / 60
         rows.append([f"**{name}**: {minutes:.1f} minutes for {N_FOLDS} folds on {CORES} cores"])
         rows[-1] += ["", f"{sum_:.1f}"]
-    return markdown(["method", "one selection, s", "one unit with tuning, s"], rows)
+    return markdown(["method", "one selection, s", "one task with tuning, s"], rows)
 
 
 def grid(table: FeatureTable) -> str:
@@ -96,16 +97,16 @@ def grid(table: FeatureTable) -> str:
     settings = settings_grid(lam=PAPER_LAMS, gamma=PAPER_GAMMAS)
     method = replace(METHODS["IDFS-MEC"], settings=settings)
     protocol = Protocol(rates=(0.3,), tuning="grid")
-    seconds, _ = one_unit(TableArrays.of("table", table), method, protocol)
+    seconds, _ = one_task(table_arrays({"table": table}, [])["table"], method, protocol)
     return f"{seconds:.1f} s a fold: {seconds * 10 / CORES:.0f} s for 10 folds on {CORES} cores"
 
 
-def one_unit(table: TableArrays, method: Method, protocol: Protocol) -> tuple[float, float]:
+def one_task(table: TableArrays, method: Method, protocol: Protocol) -> tuple[float, float]:
     """Processor seconds of the first fold, and seconds of the selection alone in it."""
-    unit = next(iter(plan_folds([table], [method], protocol)))
+    task = next(iter(plan_folds([table], [method], protocol)))
     with threadpool_limits(1):  # as in a worker
         began = time.process_time()
-        outcome = run_task(unit, table)
+        outcome = run_task(task, {"table": table})
         seconds = time.process_time() - began
     if outcome.result is None:
         raise RuntimeError(outcome.error)

@@ -97,6 +97,7 @@ def test_where_site_and_label_go_together_it_warns_and_the_page_does(tmp_path):
     titles = [one["title"] for one in summarise(Results.read(tmp_path))["warnings"]]
     assert "Site and label are confounded: table" in titles
 
+
 @pytest.fixture(scope="module")
 def model(wards):
     return fit_model(wards, harmonize=True)

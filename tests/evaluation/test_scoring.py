@@ -10,11 +10,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from idfsmec._validation import derive_seed
-from idfsmec.evaluation import Protocol, make_folds
+from idfsmec.evaluation import Protocol
 from idfsmec.evaluation.tasks import load_fold, score_fold
 from idfsmec.metrics import score_decisions
-from idfsmec.missing import simulate_missing
 from idfsmec.prediction import CLASSIFIERS, IMPUTERS, Method, find_methods
 from idfsmec.prediction.methods import with_parts
 from idfsmec.prediction.sanity import AnovaF
@@ -33,22 +31,18 @@ def run(method, protocol, table=None, rate=0.3, fold=0, seed=0, imputer=None):
 def test_an_outer_score_is_that_of_a_plain_scikit_learn_pipeline():
     table = make_cohort(seed=3)
     protocol = Protocol(n_splits=4, ks=[4], svm_costs=[0.1])
-    train, test = make_folds(table.y, table.subjects, n_splits=4)[2]
-    seed = derive_seed("gaps", "random", 0.4, 0, 2)
-    here, there = (
-        simulate_missing(table.take(rows), 0.4, random_state=seed) for rows in (train, test)
-    )
+    fold = load_fold(make_arrays(table), protocol, "random", 0.4, 0, 2, False)
     pipeline = make_pipeline(
         StandardScaler(),
         SimpleImputer(),
         SelectKBest(f_classif, k=4),
         LinearSVC(C=0.1, dual=False, class_weight="balanced"),
-    ).fit(here.X.to_numpy(), here.y)
+    ).fit(fold.train.X, fold.y_train)
     (row,) = run("ANOVA F", protocol, table, rate=0.4, fold=2, imputer="mean").rows
-    X, y = there.X.to_numpy(), there.y
+    X, y = fold.test.X, fold.y_test
     assert row["balanced_accuracy"] == balanced_accuracy_score(y, pipeline.predict(X))
     assert row["roc_auc"] == pytest.approx(roc_auc_score(y, pipeline.decision_function(X)))
-    assert (row["n_train"], row["n_test"], row["n_channels"]) == (train.size, test.size, 4)
+    assert (row["n_train"], row["n_test"], row["n_channels"]) == (72, 24, 4)
 
 
 def test_nested_tuning_keeps_the_curve_over_k_and_chooses_once():
