@@ -42,7 +42,7 @@ from idfsmec.prediction.harmonizer import SiteHarmonizer, reference_class
 from idfsmec.prediction.methods import Imputer, Method
 from idfsmec.selection.defaults import CRITERION, N_FEATURES, SVM_COSTS
 from idfsmec.selection.grid import rank_grid
-from idfsmec.selection.svm import Sets, by_class
+from idfsmec.selection.svm import by_class
 from idfsmec.selection.tuning import Asked, Split, SplitScorer, Tuned, middle_cost, tune
 from idfsmec.solver.scaling import FAR, Scaling
 from idfsmec.table import FeatureTable
@@ -606,43 +606,23 @@ class _Classify:
     """The classifier of a pipeline as :class:`SplitScorer` takes it."""
 
     def __init__(self, pipeline: MethodPipeline, fold: FoldSamples) -> None:
-        self._pipeline, self._fold = pipeline, fold
-        decide_many = pipeline.classifier.decide_many
-        self._decide_many: Any = decide_many and partial(
-            decide_many, n_classes=fold.train.n_classes, class_weight=pipeline.class_weight
-        )
+        self._pipeline, self._fold, decide_many = pipeline, fold, pipeline.classifier.decide_many
+        how = {"n_classes": fold.train.n_classes, "class_weight": pipeline.class_weight}
+        self._decide_many: Any = decide_many and partial(decide_many, **how)
 
     @property
     def many(self) -> Callable[..., list[Floats]] | None:
-        """How to decide with many sets of columns, where that shares work."""
-        return None if self._decide_many is None else self._many
-
-    def _many(self, train: Floats, y: Codes, test: Floats, sets: Sets) -> list[Floats]:
-        if not self._pipeline.marks_missing:
-            return list(self._decide_many(train, y, test, sets))
-        decisions: dict[int, Floats] = {}
-        alike: dict[bytes, list[int]] = {}  # each set marks what its own channels miss
-        for place, (columns, _) in enumerate(sets):
-            alike.setdefault(columns.tobytes(), []).append(place)
-        for places in alike.values():
-            columns = sets[places[0]][0]
-            seen, asked = self._mark(train[:, columns], test[:, columns])
-            every = np.arange(seen.shape[1])
-            both = self._decide_many(seen, y, asked, [(every, sets[i][1]) for i in places])
-            decisions.update(zip(places, both, strict=True))
-        return [decisions[place] for place in range(len(sets))]
-
-    def _mark(self, train: Floats, test: Floats) -> tuple[Floats, Floats]:
-        marks = MissingMarks.learn(train)
-        return marks.add(train), marks.add(test)
+        """How to decide with many sets of columns at once; marks are added to each set alone."""
+        return None if self._pipeline.marks_missing else self._decide_many
 
     def __call__(
         self, train: Floats, y: Codes, test: Floats, C: float, channels: Codes | None = None
     ) -> Floats:
-        if self._decide_many is not None:
-            return self._many(train, y, test, [(np.arange(train.shape[1]), C)])[0]
         if self._pipeline.marks_missing:
-            train, test = self._mark(train, test)
+            marks = MissingMarks.learn(train)
+            train, test = marks.add(train), marks.add(test)
+        if self._decide_many is not None:
+            return self._decide_many(train, y, test, [(np.arange(train.shape[1]), C)])[0]
         model = self._pipeline.build_classifier(C, channels)
         fit_with_groups(model, train, y, self._fold.groups_train)
         return by_class(decision_values(model, test), model.classes_, self._fold.train.n_classes)
