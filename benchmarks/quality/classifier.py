@@ -32,9 +32,8 @@ from idfsmec.recordings import simulate_cohort
 from idfsmec.solver import (
     Scaling,
     channel_weights,
-    fold_moments,
     solve_channels,
-    table_moments,
+    table_sums,
 )
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import channel_codes, channel_columns
@@ -85,11 +84,14 @@ class Channels:
 
     def __init__(self, X, y, columns, held_out=None):
         self.columns = columns
-        if held_out is None:
-            moments = [table_moments(X, y, 2, columns)]
-        else:
-            moments = fold_moments(X, y, 2, columns, held_out)
-        self.fits = solve_channels(moments, [LAM])
+        kept = (
+            [np.arange(len(y))]
+            if held_out is None
+            else [np.delete(np.arange(len(y)), out) for out in held_out]
+        )
+        folds = np.zeros((1, len(y)), dtype=int)
+        sums = [table_sums(X, columns, y[rows], folds[:, rows], 2, rows=rows) for rows in kept]
+        self.fits = solve_channels([part.moments() for part in sums], [LAM])
 
     def weights(self):
         """Channel weights alpha."""

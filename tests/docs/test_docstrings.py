@@ -14,7 +14,7 @@ ROOMS = [
     "missing",
     "features",
     "solver",
-    "summaries",
+    "federated",
     "selection",
     "prediction",
     "evaluation",
