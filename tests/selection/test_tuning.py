@@ -144,7 +144,7 @@ def test_the_classifier_sees_no_value_further_than_asked_and_rankings_see_all():
     split = make_splits(1)[0]
     split.train[0, 0], split.test[3, 0] = 50.0, -1e9
     for clip in (6.0, 2.5, None):
-        SplitScorer(split, classify, CRITERIA, clip=clip).scores(np.arange(1, 9), 8, 0.1)
+        SplitScorer(split, classify, CRITERIA, clip=clip).score_all([(np.arange(1, 9), 8, 0.1)])
     assert seen == [(6.0, 6.0), (2.5, 2.5), (50.0, 1e9)]
     assert split.train[0, 0] == 50.0
 
@@ -203,7 +203,7 @@ def test_a_classifier_that_is_asked_for_many_sets_gives_what_single_fits_give():
         nested = SplitScorer(split, LinearSVM(2, "balanced"), CRITERIA).score_all(asked)
         single = SplitScorer(split, SVM, CRITERIA)
         for one, scores in zip(asked, nested, strict=True):
-            assert scores == pytest.approx(single.scores(*one), abs=1e-9, nan_ok=True)
+            assert scores == pytest.approx(single.score_all([one])[0], abs=1e-9, nan_ok=True)
 
 
 def test_a_set_has_the_same_scores_in_any_order():

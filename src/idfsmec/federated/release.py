@@ -42,7 +42,7 @@ from idfsmec.federated.streaming import (
 from idfsmec.federated.summary import SiteSums, Summary
 from idfsmec.solver import Sums, name_folds
 from idfsmec.table import FeatureTable
-from idfsmec.table.columns import channel_columns
+from idfsmec.table.columns import channel_codes, channel_columns
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -116,55 +116,40 @@ def summarise(
         )
     source = open_source(table)
     statistics = subject_statistics(source)
+    found, columns = channel_columns(list(source.channels), len(source.columns), None)
+    channels = [str(name) for name in found]
+    subjects = _Subjects(statistics, columns, name_folds(statistics.names, 4, 1, study_key)[0])
     protected = min_subjects > 1
-    channel_names, columns = channel_columns(list(source.channels), len(source.columns), None)
     if protected:
-        _refuse_derived([str(name) for name in channel_names])
+        _refuse_derived(channels)
         _refuse_equal(statistics, source, columns)
-    chosen = _Cells(statistics, columns, name_folds(statistics.names, 4, 1, study_key)[0])
-    n_folds = chosen.most_folds(min_subjects)
-    left_out = chosen.dominant(n_folds, max_share) if protected else chosen.nothing()
-    counts = statistics.counts.copy()
-    counts[:, :-2][left_out] = np.inf
-    folds = chosen.folds[None] % n_folds
-    sums = sum_pieces(source, statistics, folds, n_folds=n_folds, counts=counts)
+    n_folds = subjects.most_folds(min_subjects)
+    if protected:
+        subjects.leave_out_dominant(n_folds, max_share)
+    sums = subjects.sums(source, n_folds)
     reasons: dict[int, str] = {}
-    while True:
-        members = chosen.members(n_folds, left_out)
-        reasons = _reasons(sums, members, columns, min_subjects, protected)
-        if n_folds == 1:
-            break
-        merged, fewer = _merged(sums, n_folds), chosen.members(n_folds // 2, left_out)
-        if set(_reasons(merged, fewer, columns, min_subjects, protected)) == set(reasons):
-            break
-        sums, n_folds = merged, n_folds // 2
+    if protected:
+        sums, n_folds, reasons = _suppress(sums, subjects, n_folds, min_subjects)
     released = [v for v in range(len(columns)) if v not in reasons]
-    summary = Summary(
-        (
-            _site_sums(
-                source,
-                statistics,
-                sums,
-                chosen.members(n_folds, left_out),
-                released,
-                {str(channel_names[v]): why for v, why in reasons.items()},
-                left_out,
-                min_subjects,
-                [*labels],
-                site,
-            ),
-        )
+    sums = _about_released_means(sums, subjects.counts(n_folds).sum(axis=0))
+    site_sums = replace(
+        _site_sums(source, subjects, sums, released, [*labels], min_subjects),
+        settings=dict(source.settings),
+        site=site,
+        suppressed={channels[v]: reason for v, reason in reasons.items()},
+        left_out={channels[v]: n for v in released if (n := int(subjects.left_out[:, v].sum()))},
+        acquisition=_acquisition(source.table, min_subjects),
+        min_subjects=min_subjects,
     )
     if ledger is not None:
-        members = chosen.members(n_folds, left_out)
         ledger.check_and_add(
             study_key,
             statistics.names,
-            {str(channel_names[v]): statistics.digests[:, v] for v in released},
-            {str(channel_names[v]): members[v] for v in released},
+            {channels[v]: statistics.digests[:, v] for v in released},
+            {channels[v]: subjects.members(v, n_folds) for v in released},
             min_subjects,
         )
-    return summary
+    return Summary((site_sums,))
 
 
 def read_study_key(path: str | PathLike[str]) -> bytes:
@@ -185,119 +170,107 @@ def read_study_key(path: str | PathLike[str]) -> bytes:
     return key
 
 
-class _Cells:
-    """Subjects of each channel by fold and class."""
+class _Subjects:
+    """Subjects of a site by channel and cell; cell ``fold * n_classes + class``."""
 
     def __init__(
         self, statistics: SubjectStatistics, columns: Sequence[Indices], folds: Indices
     ) -> None:
         self.statistics, self.columns, self.folds = statistics, columns, folds
+        self.n_classes = len(statistics.labels)
         self.have = statistics.counts[:, :-2] > 0
+        self.left_out = np.zeros_like(self.have)
 
-    def nothing(self) -> Mask:
-        """Nobody is left out, shape (p, V)."""
-        return np.zeros_like(self.have)
-
-    def _cells(self, n_folds: int) -> list[tuple[int, int, Mask]]:
-        """Fold, class and subjects of every cell."""
-        classes = range(len(self.statistics.labels))
+    def cells(self, n_folds: int) -> list[Mask]:
+        """The subjects of every cell, whichever channels they have."""
         return [
-            (f, k, (self.folds % n_folds == f) & (self.statistics.codes == k))
-            for f in range(n_folds)
-            for k in classes
+            (self.folds % n_folds == fold) & (self.statistics.codes == label)
+            for fold in range(n_folds)
+            for label in range(self.n_classes)
+        ]
+
+    def counts(self, n_folds: int) -> NDArray[np.int64]:
+        """How many subjects of every cell have each channel, shape (J, V)."""
+        return np.array([self.have[cell].sum(axis=0) for cell in self.cells(n_folds)])
+
+    def members(self, v: int, n_folds: int) -> list[tuple[int, int, Indices]]:
+        """Fold, class and subjects of every cell of a channel."""
+        return [
+            (*divmod(number, self.n_classes), np.flatnonzero(cell & self.have[:, v]))
+            for number, cell in enumerate(self.cells(n_folds))
         ]
 
     def most_folds(self, min_subjects: int) -> int:
-        """The most folds with which no channel has too few subjects that one fold has enough of.
-
-        A class that the site lacks does not count.
-        """
-
-        def enough(n_folds: int) -> Mask:
-            counts = np.array([self.have[own].sum(axis=0) for _, _, own in self._cells(n_folds)])
-            return (counts >= min_subjects).all(axis=0)
-
-        possible = enough(1)
-        if not possible.any():
+        """Rule 2: the most folds with which no channel has too few subjects that one fold has."""
+        enough = {n: (self.counts(n) >= min_subjects).all(axis=0) for n in _FOLDS}
+        if not enough[1].any():
             return 1
-        return next(n for n in _FOLDS if not (possible & ~enough(n)).any())
+        return next(n for n in _FOLDS if not (enough[1] & ~enough[n]).any())
 
-    def dominant(self, n_folds: int, max_share: float) -> Mask:
-        """Subjects who hold more than their share of a feature's sum of squares, shape (p, V)."""
+    def leave_out_dominant(self, n_folds: int, max_share: float) -> None:
+        """Rule 3: leave out who holds more than the share of a feature's sum of squares."""
         statistics = self.statistics
-        result = self.nothing()
         for v, own in enumerate(self.columns):
             n = statistics.counts[:, v, None]
             with np.errstate(divide="ignore", invalid="ignore"):
                 mean, square = statistics.sum_x[:, own] / n, statistics.sum_xx[:, own] / n
-            for k in range(len(statistics.labels)):
-                there = (statistics.codes == k) & self.have[:, v]
-                if not there.any():
-                    continue
-                centre = np.median(mean[there], axis=0)
-                about = np.maximum(square - 2 * centre * mean + centre**2, 0.0)
-                for _, _, cell in self._cells(n_folds):
-                    result[:, v] |= _largest(about, cell & there, max_share)
-        return result
+            for _, label, members in self.members(v, n_folds):
+                if members.size:
+                    same_class = (statistics.codes == label) & self.have[:, v]
+                    centre = np.median(mean[same_class], axis=0)
+                    about = np.maximum(square - 2 * centre * mean + centre**2, 0.0)[members]
+                    self.left_out[members, v] = _dominant(about, max_share)
+        self.have &= ~self.left_out
 
-    def members(self, n_folds: int, left_out: Mask) -> list[list[tuple[int, int, Indices]]]:
-        """For every channel the subjects of every cell."""
-        cells = self._cells(n_folds)
-        return [
-            [
-                (f, k, np.flatnonzero(own & self.have[:, v] & ~left_out[:, v]))
-                for f, k, own in cells
-            ]
-            for v in range(len(self.columns))
-        ]
+    def sums(self, source: Source, n_folds: int) -> Sums:
+        """Sum up the table without those who are left out."""
+        counts = self.statistics.counts.copy()
+        counts[:, :-2][self.left_out] = np.inf
+        folds = self.folds[None] % n_folds
+        return sum_pieces(source, self.statistics, folds, n_folds=n_folds, counts=counts)
 
 
-def _largest(about: Array, cell: Mask, max_share: float) -> Mask:
-    """Subjects of a cell with more than their share of any feature, one after the other."""
-    out, left = np.zeros(cell.size, dtype=bool), cell.copy()
+def _dominant(about: Array, max_share: float) -> Mask:
+    """Subjects of a cell with more than the share of any feature, one after the other."""
+    left = np.ones(len(about), dtype=bool)
     while left.sum() > 1:
         total = about[left].sum(axis=0)
         share = np.where(total > 0, about / np.where(total > 0, total, 1.0), 0.0).max(axis=1)
         top = int(np.argmax(np.where(left, share, -1.0)))
         if share[top] <= max_share:
             break
-        out[top], left[top] = True, False
-    return out
+        left[top] = False
+    return ~left
 
 
-def _reasons(
-    sums: Sums,
-    members: Sequence[Sequence[tuple[int, int, Indices]]],
-    columns: Sequence[Indices],
-    min_subjects: int,
-    protected: bool,
-) -> dict[int, str]:
+def _suppress(
+    sums: Sums, subjects: _Subjects, n_folds: int, min_subjects: int
+) -> tuple[Sums, int, dict[int, str]]:
+    """Rule 4: find channels to be suppressed; halve the folds as long as that saves some."""
+    reasons = _reasons(sums, subjects.counts(n_folds), min_subjects)
+    while n_folds > 1:
+        merged = _merged(sums)
+        fewer = _reasons(merged, subjects.counts(n_folds // 2), min_subjects)
+        if set(fewer) == set(reasons):
+            break
+        sums, n_folds, reasons = merged, n_folds // 2, fewer
+    return sums, n_folds, reasons
+
+
+def _reasons(sums: Sums, counts: NDArray[np.int64], min_subjects: int) -> dict[int, str]:
     """Channels that are suppressed, and why."""
-    if not protected:
-        return {}
-    present = np.bincount(sums.classes, sums.total, sums.n_classes) > 0
-    where = {int(v): (block, row) for block in sums.blocks for row, v in enumerate(block.channels)}
     reasons = {}
-    for v in range(len(columns)):
-        cells = [(f, k, own) for f, k, own in members[v] if present[k]]
-        if min(own.size for _, _, own in cells) < min_subjects:
-            reasons[v] = f"fewer than {min_subjects} subjects of a class in a fold have it"
-            continue
-        block, row = where[v]
-        full = all(
-            _full_rank(
-                block.count[row, f * sums.n_classes + k],
-                block.sum_x[row, f * sums.n_classes + k],
-                block.sum_xx[row, f * sums.n_classes + k],
-            )
-            for f, k, _ in cells
-        )
-        if not full:
-            reasons[v] = (
-                "its products are not of full rank (too few subjects for its features, or a "
-                "feature that is constant or repeats others)"
-            )
-    return reasons
+    for block in sums.blocks:
+        for row, v in enumerate(block.channels.tolist()):
+            parts = zip(block.count[row], block.sum_x[row], block.sum_xx[row], strict=True)
+            if counts[:, v].min() < min_subjects:
+                reasons[v] = f"fewer than {min_subjects} subjects of a class in a fold have it"
+            elif not all(_full_rank(*cell) for cell in parts):
+                reasons[v] = (
+                    "its products are not of full rank (too few subjects for its features, or a "
+                    "feature that is constant or repeats others)"
+                )
+    return dict(sorted(reasons.items()))
 
 
 def _full_rank(count: float, sum_x: Array, sum_xx: Array) -> bool:
@@ -310,9 +283,9 @@ def _full_rank(count: float, sum_x: Array, sum_xx: Array) -> bool:
     return bool(np.linalg.eigvalsh(spread / np.outer(unit, unit))[0] > _RANK_TOLERANCE)
 
 
-def _merged(sums: Sums, n_folds: int) -> Sums:
+def _merged(sums: Sums) -> Sums:
     """The sums in half as many folds: f and f + n_folds / 2 go together."""
-    half = n_folds // 2 * sums.n_classes
+    half = sums.classes.size // 2
 
     def added(values: Array, axis: int) -> Array:
         first, second = np.split(values, [half], axis=axis)
@@ -333,29 +306,25 @@ def _merged(sums: Sums, n_folds: int) -> Sums:
 
 
 def _refuse_derived(channels: Sequence[str]) -> None:
-    """Refuse channels that are computed from two others, such as asymmetries."""
+    """Rule 1: refuse channels that are computed from two others, such as asymmetries."""
     known = set(channels)
     for channel in channels:
         for dash in ("-", "_", "/"):
             first, _, second = channel.partition(dash)
             if second and {first, second} <= known:
                 raise InputError(
-                    f"Channel {channel} is computed from {first} and {second}: its sums less theirs "
-                    "would be over the few subjects who lack one of them. Leave its columns out of "
-                    "the table that is summarised."
+                    f"Channel {channel} is computed from {first} and {second}: its sums less "
+                    "theirs would be over the few subjects who lack one of them. Leave its "
+                    "columns out of the table that is summarised."
                 )
 
 
 def _refuse_equal(
     statistics: SubjectStatistics, source: Source, columns: Sequence[Indices]
 ) -> None:
-    """Refuse columns of several channels that are equal, or equal up to their units."""
-    p, d = statistics.sum_x.shape
-    channel = np.empty(d, dtype=np.intp)
-    counts = np.empty((p, d))
-    for v, own in enumerate(columns):
-        channel[own] = v
-        counts[:, own] = statistics.counts[:, v, None]
+    """Rule 1: refuse columns of several channels that are equal, up to their units."""
+    channel = channel_codes(columns)
+    counts = statistics.counts[:, channel]
     there = (counts > 0).astype(float)
     means = np.where(there > 0, statistics.sum_x / np.maximum(counts, 1.0), 0.0)
     total = there.sum(axis=0)
@@ -363,7 +332,7 @@ def _refuse_equal(
     unit = np.abs(means).max(axis=0)
     means /= np.where(unit > 0, unit, 1.0)
     squares = means**2
-    for first in range(0, d, _BLOCK):
+    for first in range(0, channel.size, _BLOCK):
         own = slice(first, first + _BLOCK)
         n = there[:, own].T @ there
         a, b = means[:, own].T @ there, there[:, own].T @ means
@@ -383,104 +352,81 @@ def _refuse_equal(
             )
 
 
+def _about_released_means(sums: Sums, n_subjects: NDArray[np.int64]) -> Sums:
+    """Centre the sums of every channel on the mean of the subjects that are released."""
+    blocks = []
+    for block in sums.blocks:
+        n = np.maximum(n_subjects[block.channels], 1.0)[:, None]
+        shift = block.shift + block.scale * (block.sum_x.sum(axis=1) / n)
+        blocks.append(block.in_units(shift, block.scale))
+    return replace(sums, blocks=tuple(blocks))
+
+
 def _site_sums(
     source: Source,
-    statistics: SubjectStatistics,
+    subjects: _Subjects,
     sums: Sums,
-    members: Sequence[Sequence[tuple[int, int, Indices]]],
     released: Sequence[int],
-    suppressed: Mapping[str, str],
-    left_out: Mask,
-    min_subjects: int,
     labels: list[Any],
-    site: str,
+    min_subjects: int,
 ) -> SiteSums:
-    """Put together what is released."""
-    names, groups = channel_columns(list(source.channels), len(source.columns), None)
-    kept = np.concatenate([groups[v] for v in released]) if released else np.empty(0, np.intp)
-    kept = np.sort(kept)
-    place = np.full(len(source.columns), -1)
-    place[kept] = np.arange(kept.size)
-    n_folds, c = sums.classes.size // sums.n_classes, sums.n_classes
-    shape = (n_folds, c)
-    order = list(dict.fromkeys(source.channels[j] for j in kept))
+    """Put together the sums of the released channels among the classes of the study."""
+    own_labels = subjects.statistics.labels
+    wanted = sorted({*own_labels, *_alike(labels, own_labels)})
+    classes = np.array([wanted.index(label) for label in own_labels])
+    n_folds = sums.classes.size // sums.n_classes
+    shape = (n_folds, len(wanted))
+    wide = sums.among(classes, len(wanted))
+    kept = np.sort(
+        np.concatenate([np.empty(0, np.intp), *(subjects.columns[v] for v in released)])
+    )
     count = np.zeros((len(released), *shape), dtype=np.int64)
-    sum_x, squares = np.zeros((*shape, kept.size)), np.zeros((*shape, kept.size))
+    sum_x, squares = np.zeros((2, *shape, kept.size))
     sum_xx: list[Array] = [np.empty(0)] * len(released)
     shift, scale = np.zeros(kept.size), np.ones(kept.size)
-    where = {int(v): (block, row) for block in sums.blocks for row, v in enumerate(block.channels)}
-    for v in released:
-        at, own = order.index(names[v]), place[groups[v]]
-        block, row = where[v]
-        n = np.array([[own_.size for f, k, own_ in members[v] if f == g] for g in range(n_folds)])
-        count[at] = n
-        total = block.sum_x[row].sum(axis=0) / max(float(n.sum()), 1.0)
-        unit = block.scale[row]
-        centred = block.in_units(
-            block.shift
-            + block.scale * np.where(np.arange(len(block.shift))[:, None] == row, total, 0.0),
-            block.scale,
-        )
-        shift[own], scale[own] = centred.shift[row], unit
-        sum_x[..., own] = centred.sum_x[row].reshape(*shape, -1)
-        sum_xx[at] = centred.sum_xx[row].reshape(*shape, own.size, own.size)
-        squares[..., own] = _mean_squares(
-            statistics, members[v], v, groups[v], (shift[own], scale[own]), min_subjects, shape
-        )
-    classes = statistics.labels
-    wanted = sorted({*classes, *_alike(labels, classes)})
-    own_classes = np.array([wanted.index(label) for label in classes])
-
-    def wide(values: NDArray, axis: int) -> NDArray:
-        size = list(values.shape)
-        size[axis] = len(wanted)
-        result = np.zeros(size, dtype=values.dtype)
-        result[(slice(None),) * axis + (own_classes,)] = values
-        return result
-
-    subjects = np.rint(sums.total.reshape(shape)).astype(np.int64)
+    for block in wide.blocks:
+        for row, v in enumerate(block.channels.tolist()):
+            if v not in released:
+                continue
+            at, own = released.index(v), np.searchsorted(kept, block.columns[row])
+            count[at] = np.rint(block.count[row]).reshape(shape)
+            sum_x[..., own] = block.sum_x[row].reshape(*shape, -1)
+            sum_xx[at] = block.sum_xx[row].reshape(*shape, own.size, own.size)
+            shift[own], scale[own] = block.shift[row], block.scale[row]
+            within = _mean_squares(subjects, v, n_folds, shift[own], scale[own], min_subjects)
+            squares[np.ix_(range(n_folds), classes, own)] = within
     return SiteSums(
         tuple(source.columns[j] for j in kept),
         tuple(str(source.channels[j]) for j in kept),
         tuple(wanted),
-        wide(subjects, 1),
-        wide(count, 2),
-        wide(sum_x, 1),
-        tuple(wide(part, 1) for part in sum_xx),
-        wide(squares, 1),
+        np.rint(wide.total.reshape(shape)).astype(np.int64),
+        count,
+        sum_x,
+        tuple(sum_xx),
+        squares,
         shift,
         scale,
-        dict(source.settings),
-        site,
-        dict(suppressed),
-        {str(names[v]): int(left_out[:, v].sum()) for v in released if left_out[:, v].any()},
-        _acquisition(source.table, min_subjects),
-        min_subjects,
     )
 
 
 def _mean_squares(
-    statistics: SubjectStatistics,
-    cells: Sequence[tuple[int, int, Indices]],
-    v: int,
-    columns: Indices,
-    units: tuple[Array, Array],
-    min_subjects: int,
-    shape: tuple[int, int],
+    subjects: _Subjects, v: int, n_folds: int, shift: Array, scale: Array, min_subjects: int
 ) -> Array:
-    """Q of a channel in units of its sums, shape (F, c, d); NaN where it is suppressed."""
-    shift, scale = units
+    """Rule 5: Q of a channel in units of its sums, shape (F, c, d); NaN where suppressed."""
+    statistics, columns = subjects.statistics, subjects.columns[v]
     n = np.maximum(statistics.counts[:, v, None], 1.0)
     mean = statistics.sum_x[:, columns] / n
     within = statistics.sum_xx[:, columns] / n - mean**2
     size = np.abs(statistics.sum_xx[:, columns]) / n
     several = (within > 1e-10 * np.maximum(size, 1e-300)).any(axis=1)
     mean = (statistics.shift[columns] + statistics.scale[columns] * mean - shift) / scale
-    result = np.zeros((*shape, columns.size))
-    suppress = any(0 < several[own].sum() < min_subjects for _, _, own in cells)
-    for f, k, own in cells:
-        result[f, k] = np.nan if suppress and own.size else (mean[own] ** 2).sum(axis=0)
-    return result
+    squares = np.zeros((n_folds, subjects.n_classes, columns.size))
+    cells = subjects.members(v, n_folds)
+    suppress = any(0 < several[members].sum() < min_subjects for _, _, members in cells)
+    for fold, label, members in cells:
+        hidden = suppress and members.size
+        squares[fold, label] = np.nan if hidden else (mean[members] ** 2).sum(axis=0)
+    return squares
 
 
 def _alike(labels: Sequence[Any], known: Sequence[Any]) -> list[Any]:
@@ -501,10 +447,11 @@ def _acquisition(table: FeatureTable | None, min_subjects: int) -> list[dict[str
     Values of fewer than ``min_subjects`` subjects are merged into "other"; a fact is left out if
     that has too few as well.
     """
-    recordings = [] if table is None else table.info.get("recordings") or []
+    if table is None:
+        return []
     rows = []
-    labels = {} if table is None else dict(zip(table.subjects.astype(str), table.y, strict=True))
-    for recording in recordings:
+    labels = dict(zip(table.subjects.astype(str), table.y, strict=True))
+    for recording in table.info.get("recordings") or []:
         facts = recording.get("facts") if isinstance(recording, Mapping) else None
         subject = str(recording.get("subject")) if facts else ""
         if facts and subject in labels:
@@ -512,7 +459,7 @@ def _acquisition(table: FeatureTable | None, min_subjects: int) -> list[dict[str
     if not rows:
         return []
     frame = pd.DataFrame(rows).drop_duplicates("subject")
-    found = []
+    counted = []
     for fact in _FACTS:
         if fact not in frame:
             continue
@@ -524,10 +471,10 @@ def _acquisition(table: FeatureTable | None, min_subjects: int) -> list[dict[str
                 break
             values = values.mask(values.isin(rare), "other")
         if not len(rare):
-            found += [
+            counted += [
                 {"fact": fact, "value": value, "label": str(label), "count": int(n)}
                 for value, row in counts.iterrows()
                 for label, n in row.items()
                 if n
             ]
-    return found
+    return counted

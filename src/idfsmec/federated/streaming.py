@@ -1,14 +1,15 @@
 """Tables read a few rows at a time: pieces, statistics of each subject, and sums.
 
-A table is read twice. The first pass counts the samples of each subject that have each channel, and
-sums up each subject's values and squares: memory grows with subjects x features. The second pass
-sums up samples with the weights that follow.
+A table is read twice. The first pass counts the samples of each subject that have each channel,
+and sums up each subject's values and squares: memory grows with subjects x features. The second
+pass sums up samples with the weights that follow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from idfsmec.solver import (
 from idfsmec.solver.scaling import safe_scale
 from idfsmec.table import FeatureTable
 from idfsmec.table.checks import SITE, clean_groups, part_header, warn_of_two_sites
-from idfsmec.table.columns import channel_columns, split_column
+from idfsmec.table.columns import channel_codes, channel_columns, split_column
 from idfsmec.table.files import file_format, info_of, read_info
 
 Array = NDArray[np.float64]
@@ -81,56 +82,51 @@ class Source:
     table: FeatureTable | None = None
     name: str = "The table"
 
+    @property
+    def channel_columns(self) -> list[Indices]:
+        """The columns of each channel."""
+        return channel_columns(list(self.channels), len(self.columns), None)[1]
+
 
 def open_source(table: Any, channels: Sequence[Any] | None = None) -> Source:
     """Open a table for reading in pieces."""
+    name, info = "The table", {}
     if isinstance(table, ds.Dataset):
         columns, info = part_header(table.schema.names)[1], info_of(table.schema)
-        return _source(columns, info, channels, lambda: _dataset_pieces(table))
-    if hasattr(table, "to_delayed"):
-        columns = part_header(list(table.columns))[1]
-        return _source(columns, {}, channels, lambda: _dask_pieces(table))
-    if not isinstance(table, FeatureTable):
+        pieces = partial(_dataset_pieces, table)
+    elif hasattr(table, "to_delayed"):
+        columns, pieces = part_header(list(table.columns))[1], partial(_dask_pieces, table)
+    elif isinstance(table, FeatureTable):
+        warn_of_two_sites(table.subjects, table.sites, stacklevel=4)
+        return _memory_source(table, channels)
+    else:
         path = Path(table)
         if path.suffix.lower() == ".summary":
             raise InputError(f"{path}: is a summary, not a table: give it to fit_summaries.")
-        if path.is_dir() or (path.is_file() and file_format(path) == "parquet"):
-            files = parquet_files(path)
-            features = _features_of(files[0])
-            source = _source(features, read_info(files[0]), channels, lambda: _file_pieces(files))
-            return replace(source, name=str(path))
-        table = FeatureTable.read(path)
-    else:
-        warn_of_two_sites(table.subjects, table.sites, stacklevel=4)
+        if not (path.is_dir() or (path.is_file() and file_format(path) == "parquet")):
+            return _memory_source(FeatureTable.read(path), channels)
+        files = parquet_files(path)
+        columns, info, name = _features_of(files[0]), read_info(files[0]), str(path)
+        pieces = partial(_file_pieces, files)
+    settings = _settings_of(info)
+    return Source(tuple(columns), _channels_of(columns, channels), settings, pieces, name=name)
+
+
+def _memory_source(table: FeatureTable, channels: Sequence[Any] | None) -> Source:
     piece = Piece(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy())
     columns = tuple(table.X.columns)
-    return Source(
-        columns,
-        tuple(_channels_of(columns, channels)),
-        _settings_of(table.info),
-        lambda: iter([piece]),
-        table,
-    )
+    settings = _settings_of(table.info)
+    return Source(columns, _channels_of(columns, channels), settings, lambda: iter([piece]), table)
 
 
-def _source(
-    columns: Sequence[str],
-    info: Mapping[str, Any],
-    channels: Sequence[Any] | None,
-    pieces: Callable[[], Iterator[Piece]],
-) -> Source:
-    own = tuple(_channels_of(columns, channels))
-    return Source(tuple(columns), own, _settings_of(info), pieces)
-
-
-def _channels_of(columns: Sequence[str], given: Sequence[Any] | None) -> list[Any]:
+def _channels_of(columns: Sequence[str], given: Sequence[Any] | None) -> tuple[Any, ...]:
     if given is None:
-        return [split_column(column)[0] for column in columns]
+        return tuple(split_column(column)[0] for column in columns)
     if len(given) != len(columns):
         raise InputError(
             f"channels has {len(given)} labels for {len(columns)} features.", argument="channels"
         )
-    return list(given)
+    return tuple(given)
 
 
 def _settings_of(info: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,7 +175,7 @@ def _features_of(file: Path) -> list[str]:
 
 def _file_pieces(files: Sequence[Path]) -> Iterator[Piece]:
     """Read Parquet files one after the other; all have the columns of the first."""
-    columns, sites = _features_of(files[0]), _SubjectSites()
+    columns, sites = _features_of(files[0]), set[tuple[Any, Any]]()
     for file in files:
         if differing := set(columns) ^ set(_features_of(file)):
             raise InputError(
@@ -194,11 +190,11 @@ def _file_pieces(files: Sequence[Path]) -> Iterator[Piece]:
             raise InputError(f"{file}: {error}") from None
         except (OSError, pa.ArrowException, ValueError, TypeError) as error:
             raise InputError(f"{file}: not a readable table ({error}).") from error
-    sites.warn()
+    _warn_of_two_sites(sites)
 
 
 def _dataset_pieces(dataset: ds.Dataset) -> Iterator[Piece]:
-    columns, sites = list(part_header(dataset.schema.names)[1]), _SubjectSites()
+    columns, sites = list(part_header(dataset.schema.names)[1]), set[tuple[Any, Any]]()
     names = [*_ABOUT, *([SITE] if SITE in dataset.schema.names else []), *columns]
     try:
         # Read ahead a little: Arrow would hold dozens of pieces.
@@ -212,33 +208,24 @@ def _dataset_pieces(dataset: ds.Dataset) -> Iterator[Piece]:
                 yield _piece(batch, columns, sites, "the dataset")
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"The dataset cannot be read ({error}).") from error
-    sites.warn()
+    _warn_of_two_sites(sites)
 
 
 def _dask_pieces(frame: Any) -> Iterator[Piece]:
     """Compute the partitions of a Dask dataframe, one at a time."""
-    columns, sites = list(part_header(list(frame.columns))[1]), _SubjectSites()
+    columns, sites = list(part_header(list(frame.columns))[1]), set[tuple[Any, Any]]()
     for part in frame.partitions:
         rows = part.compute()
         if len(rows):
             batch = pa.RecordBatch.from_pandas(rows, preserve_index=False)
             yield _piece(batch, columns, sites, "the dataframe")
-    sites.warn()
+    _warn_of_two_sites(sites)
 
 
-class _SubjectSites:
-    """Subjects and their sites, of tables that have a column for it."""
-
-    def __init__(self) -> None:
-        self._pairs: set[tuple[Any, Any]] = set()
-
-    def add(self, subjects: NDArray, sites: NDArray) -> None:
-        self._pairs |= set(zip(subjects.tolist(), sites.tolist(), strict=True))
-
-    def warn(self) -> None:
-        """Name subjects at two sites."""
-        pairs = pd.DataFrame(sorted(self._pairs), columns=[_ABOUT[0], SITE], dtype=object)
-        warn_of_two_sites(pairs[_ABOUT[0]], pairs[SITE], stacklevel=7)
+def _warn_of_two_sites(pairs: set[tuple[Any, Any]]) -> None:
+    """Name subjects at two sites, of pairs of a subject and a site."""
+    frame = pd.DataFrame(sorted(pairs), columns=[_ABOUT[0], SITE], dtype=object)
+    warn_of_two_sites(frame[_ABOUT[0]], frame[SITE], stacklevel=7)
 
 
 def _most_rows(columns: Sequence[str]) -> int:
@@ -246,11 +233,12 @@ def _most_rows(columns: Sequence[str]) -> int:
 
 
 def _piece(
-    batch: pa.RecordBatch, columns: Sequence[str], sites: _SubjectSites, source: str
+    batch: pa.RecordBatch, columns: Sequence[str], sites: set[tuple[Any, Any]], source: str
 ) -> Piece:
     subjects, labels = (_clean_column(batch.column(name), name) for name in _ABOUT)
     if SITE in batch.schema.names:
-        sites.add(subjects, _clean_column(batch.column(SITE), SITE))
+        there = _clean_column(batch.column(SITE), SITE)
+        sites |= set(zip(subjects.tolist(), there.tolist(), strict=True))
     X = np.empty((len(batch), len(columns)), order="F")
     for j, name in enumerate(columns):
         X[:, j] = batch.column(name).to_numpy(zero_copy_only=False)
@@ -316,7 +304,7 @@ def subject_statistics(
     source: Source, units: tuple[Array, Array] | None = None
 ) -> SubjectStatistics:
     """Read a table once and give what is known of each subject."""
-    columns = channel_columns(list(source.channels), len(source.columns), None)[1]
+    columns = source.channel_columns
     rows: dict[tuple[str, Any], int] = {}
     counts = np.zeros((0, len(columns) + 2))
     sums = np.zeros((2, 0, len(source.columns)))
@@ -340,8 +328,7 @@ def subject_statistics(
         for v, own in enumerate(columns):
             missing = np.isnan(values[:, own]).any(axis=1)
             values[np.ix_(missing, own)] = 0.0
-            found = _digests(piece.X[:, own])
-            np.add.at(digests[:, v], member[~missing], found[~missing])
+            np.add.at(digests[:, v], member[~missing], _digests(piece.X[:, own])[~missing])
         for part, power in zip(sums, (values, values**2), strict=True):
             np.add.at(part, member, power)
     if not rows:
@@ -355,11 +342,11 @@ def subject_statistics(
 def _digests(values: Array) -> NDArray[np.uint64]:
     """One number for each row, another for nearly any other row."""
     bits = np.ascontiguousarray(values + 0.0).view(np.uint64)
-    found = np.full(len(bits), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    digests = np.full(len(bits), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for column in bits.T:
-        found = (found ^ column) * np.uint64(0xBF58476D1CE4E5B9)
-        found ^= found >> np.uint64(29)
-    return found
+        digests = (digests ^ column) * np.uint64(0xBF58476D1CE4E5B9)
+        digests ^= digests >> np.uint64(29)
+    return digests
 
 
 def sum_pieces(
@@ -371,8 +358,7 @@ def sum_pieces(
     counts: Array | None = None,
 ) -> Sums:
     """Read a table again and sum it up, each subject once."""
-    columns = channel_columns(list(source.channels), len(source.columns), None)[1]
-    sums = None
+    columns, sums = source.channel_columns, None
     with one_blas_thread():
         for piece in source.pieces():
             if not len(piece.X):
@@ -396,13 +382,7 @@ def sum_pieces(
 
 
 def stream_sums(table: Any, channels: Sequence[Any] | None = None) -> Study:
-    """Sum up a table that is read in pieces, with the folds that rows in memory would get.
-
-    Parameters
-    ----------
-    table, channels
-        As of :func:`open_source`.
-    """
+    """Sum up a table that is read in pieces, with the folds that rows in memory would get."""
     source = open_source(table, channels)
     statistics = subject_statistics(source)
     if len(statistics.labels) < 2:
@@ -418,28 +398,24 @@ def stream_sums(table: Any, channels: Sequence[Any] | None = None) -> Study:
 
 def _study_of_rows(source: Source, statistics: SubjectStatistics, sums: Sums) -> Study:
     """Put together sums over rows and what is known of their subjects."""
-    columns = channel_columns(list(source.channels), len(source.columns), None)[1]
-    counts = statistics.counts[:, :-2]
-    by_feature = np.empty_like(statistics.sum_x)
-    for v, own in enumerate(columns):
-        by_feature[:, own] = counts[:, v, None]
+    by_feature = statistics.counts[:, channel_codes(source.channel_columns)]
     means = statistics.sum_x / np.maximum(by_feature, 1.0)
-    mostly = (2 * counts >= statistics.counts[:, -2:-1]).astype(np.int64)
-    classes = range(len(statistics.labels))
+    mostly = 2 * statistics.counts[:, :-2] >= statistics.counts[:, -2:-1]
+    classes = [statistics.codes == k for k in range(len(statistics.labels))]
     effects = [
         (
-            (by_feature[statistics.codes == k] > 0).sum(axis=0).astype(float),
-            means[statistics.codes == k].sum(axis=0),
-            (means[statistics.codes == k] ** 2).sum(axis=0),
+            (by_feature[members] > 0).sum(axis=0).astype(float),
+            means[members].sum(axis=0),
+            (means[members] ** 2).sum(axis=0),
         )
-        for k in classes
+        for members in classes
     ]
     return Study(
         source.columns,
         source.channels,
         tuple(statistics.labels),
         sums,
-        np.stack([mostly[statistics.codes == k].sum(axis=0) for k in classes], axis=1),
+        np.stack([mostly[members].sum(axis=0) for members in classes], axis=1),
         np.bincount(statistics.codes, minlength=len(statistics.labels)),
         effects,
     )
@@ -458,11 +434,9 @@ class SumsInPieces:
     def __init__(
         self, channel_names: NDArray, channel_columns: list[Indices], columns: Sequence[str]
     ) -> None:
-        channels = np.empty(len(columns), dtype=object)
-        for name, own in zip(channel_names.tolist(), channel_columns, strict=True):
-            channels[own] = name
-        self._columns, self._channels = tuple(columns), tuple(channels.tolist())
-        self._groups = channel_columns
+        names = channel_names.tolist()
+        self._columns = tuple(columns)
+        self._channels = tuple(names[v] for v in channel_codes(channel_columns))
         self._subjects: set[str] = set()
         self._scaling: Scaling | None = None
         self._units: tuple[Array, Array] | None = None
@@ -483,12 +457,12 @@ class SumsInPieces:
         self._units = (statistics.shift, statistics.scale)
         if subjects is None:
             self._scaling = self._scaling or Scaling.learn(X)
-            folds = value_folds(X, self._groups, n_repeats=2, scaling=self._scaling)
+            folds = value_folds(X, source.channel_columns, n_repeats=2, scaling=self._scaling)
         else:
             if again := self._subjects & set(statistics.names.tolist()):
                 raise ValueError(
-                    f"Samples of subject {min(again)!r} came in an earlier call: partial_fit takes "
-                    "all samples of a subject at once."
+                    f"Samples of subject {min(again)!r} came in an earlier call: partial_fit "
+                    "takes all samples of a subject at once."
                 )
             self._subjects |= set(statistics.names.tolist())
             folds = name_folds(statistics.names, n_repeats=2)
@@ -508,30 +482,21 @@ class SumsInPieces:
 def _added(study: Study, part: Study) -> Study:
     """Add the subjects of a further piece."""
     labels = tuple(sorted({*study.labels, *part.labels}))
-    d = len(study.columns)
-
-    def wide(one: Study) -> tuple[Sums, NDArray, NDArray, dict[Any, Any]]:
-        own = np.array([labels.index(label) for label in one.labels], dtype=np.intp)
-        have = np.zeros((len(one.have), len(labels)), dtype=np.int64)
-        subjects = np.zeros(len(labels), dtype=np.int64)
-        have[:, own], subjects[own] = one.have, one.subjects
-        effects = dict(zip(one.labels, one.effects, strict=True))
-        return one.sums.among(own, len(labels)), have, subjects, effects
-
-    before, new = wide(study), wide(part)
-    nothing = (np.zeros(d),) * 3
-    effects = [
-        tuple(
-            a + b
-            for a, b in zip(before[3].get(label, nothing), new[3].get(label, nothing), strict=True)
-        )
-        for label in labels
-    ]
+    have = np.zeros((len(study.have), len(labels)), dtype=np.int64)
+    subjects = np.zeros(len(labels), dtype=np.int64)
+    effects = np.zeros((len(labels), 3, len(study.columns)))
+    sums = []
+    for piece in (study, part):
+        own = np.array([labels.index(label) for label in piece.labels], dtype=np.intp)
+        sums.append(piece.sums.among(own, len(labels)))
+        have[:, own] += piece.have
+        subjects[own] += piece.subjects
+        effects[own] += np.array(piece.effects)
     return replace(
         study,
         labels=labels,
-        sums=add_sums(before[0], new[0]),
-        have=before[1] + new[1],
-        subjects=before[2] + new[2],
-        effects=effects,
+        sums=add_sums(*sums),
+        have=have,
+        subjects=subjects,
+        effects=[tuple(row) for row in effects],
     )

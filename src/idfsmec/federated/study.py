@@ -75,7 +75,7 @@ class Study:
     @property
     def channels(self) -> list[Any]:
         """Names of the channels, in order of first appearance."""
-        return channel_columns(list(self.column_channels), len(self.columns), None)[0].tolist()
+        return list(dict.fromkeys(self.column_channels))
 
     @property
     def channel_columns(self) -> list[NDArray[np.intp]]:
@@ -89,20 +89,20 @@ class Study:
 
     def contributions(self) -> list[str]:
         """Say for each channel which sites, and how many subjects, count: one line each."""
+
+        def count(numbers: Sequence[int], labels: Sequence[Any]) -> str:
+            return ", ".join(f"{n} {label}" for n, label in zip(numbers, labels, strict=True))
+
         lines = []
-        for at, channel in enumerate(self.channels):
-            parts = []
-            for number, site in enumerate(self.sites, 1):
-                if channel in site.channels:
-                    counts = site.count[site.channels.index(channel)].sum(axis=0)
-                    have = ", ".join(
-                        f"{n} {label}" for n, label in zip(counts, site.labels, strict=True)
-                    )
-                    parts.append(f"{site.site or f'site {number}'} ({have})")
-            total = ", ".join(
-                f"{n} {label}" for n, label in zip(self.have[at], self.labels, strict=True)
-            )
+        for channel, have in zip(self.channels, self.have, strict=True):
+            parts = [
+                f"{site.site or f'site {number}'} "
+                f"({count(site.count[site.channels.index(channel)].sum(axis=0), site.labels)})"
+                for number, site in enumerate(self.sites, 1)
+                if channel in site.channels
+            ]
             note = "; judged by its corrected training loss" * (channel in self.corrected)
+            total = count(have, self.labels)
             lines.append(f"{channel}: {total}; {'; '.join(parts) or 'no site'}{note}")
         return lines
 
@@ -149,13 +149,19 @@ def study_of(
         )
     if harmonize:
         sites = _harmonized(sites, columns, counts, labels)
-    scheme, n_folds = _scheme(sites)
+    fewest = min((site.n_folds for site in sites if site.channels), default=1)
+    by_folds = fewest > 1 or len(sites) == 1
+    n_folds = fewest if by_folds else 1
     parts = [_site_sums(site, columns, channels, labels, n_folds) for site in sites]
     sums = join_sums(parts)
-    if scheme == "sites":
+    if not by_folds:
         cells = np.concatenate([np.full(p.classes.size, i) for i, p in enumerate(parts)])
         sums = replace(sums, folds=cells[None])
-    place, have = _counts_by_channel(sites, channels, columns, labels)
+    names = list(dict.fromkeys(channels))
+    have = np.zeros((len(names), len(labels)), dtype=np.int64)
+    for site in sites:
+        for channel, count in zip(site.channels, site.count, strict=True):
+            have[names.index(channel)] += _among_classes(count, site, labels).astype(int)
     return Study(
         columns,
         channels,
@@ -163,11 +169,11 @@ def study_of(
         sums,
         have,
         subjects.astype(np.int64),
-        _effect_sums(sites, columns, labels, place),
-        scheme,
+        _effect_sums(sites, columns, labels),
+        "folds" if by_folds else "sites",
         sums.splits(),
         tuple(sites),
-        _not_judged(sums, list(dict.fromkeys(channels))),
+        _not_judged(sums, names),
     )
 
 
@@ -224,14 +230,6 @@ def _among_classes(counts: NDArray, site: SiteSums, labels: Sequence[Any]) -> ND
     return wide
 
 
-def _scheme(sites: Sequence[SiteSums]) -> tuple[str, int]:
-    """What judges channels, and in how many folds."""
-    fewest = min((site.n_folds for site in sites if site.channels), default=1)
-    if fewest > 1 or len(sites) == 1:
-        return "folds", fewest
-    return "sites", 1
-
-
 def _site_sums(
     site: SiteSums,
     columns: Sequence[str],
@@ -283,26 +281,14 @@ def _site_sums(
     )
 
 
-def _counts_by_channel(
-    sites: Sequence[SiteSums],
-    channels: Sequence[str],
-    columns: Sequence[str],
-    labels: Sequence[Any],
-) -> tuple[dict[str, int], Counts]:
-    place = {column: at for at, column in enumerate(columns)}
-    names = list(dict.fromkeys(channels))
-    have = np.zeros((len(names), len(labels)), dtype=np.int64)
-    for site in sites:
-        for at, channel in enumerate(site.channels):
-            have[names.index(channel)] += _among_classes(site.count[at], site, labels).astype(int)
-    return place, have
+def _places(site: SiteSums, columns: Sequence[str]) -> NDArray[np.intp]:
+    """Numbers of a site's columns among those of the study."""
+    number = {column: j for j, column in enumerate(columns)}
+    return np.array([number[column] for column in site.columns], dtype=np.intp)
 
 
 def _effect_sums(
-    sites: Sequence[SiteSums],
-    columns: Sequence[str],
-    labels: Sequence[Any],
-    place: dict[str, int],
+    sites: Sequence[SiteSums], columns: Sequence[str], labels: Sequence[Any]
 ) -> list[EffectSums]:
     """Counts, sums and squares of subjects' means by class, in common units.
 
@@ -313,23 +299,21 @@ def _effect_sums(
     shift, scale, known = np.zeros(d), np.ones(d), np.zeros(d, dtype=bool)
     parts = np.zeros((len(labels), 3, d))
     for site in sites:
-        where = np.array([place[column] for column in site.columns], dtype=np.intp)
-        new = where[~known[where]]
-        mine = np.flatnonzero(~known[where])
-        shift[new], scale[new], known[new] = site.shift[mine], site.scale[mine], True
+        where = _places(site, columns)
+        first = ~known[where]
+        shift[where[first]], scale[where[first]] = site.shift[first], site.scale[first]
+        known[where] = True
         rate = site.scale / scale[where]
         move = (site.shift - shift[where]) / scale[where]
-        counts = np.zeros((*site.subjects.shape, len(site.columns)))
-        for at, own in enumerate(site.channel_columns):
-            counts[..., own] = site.count[at][..., None]
-        n, S, Q = (part.sum(axis=0) for part in (counts, site.sum_x, site.sum_mean_squares))
-        told = ~np.isnan(Q)
+        S, Q = site.sum_x.sum(axis=0), site.sum_mean_squares.sum(axis=0)
+        n = np.zeros(S.shape)
+        for count, own in zip(site.count, site.channel_columns, strict=True):
+            n[:, own] = count.sum(axis=0)[:, None]
+        squares = rate**2 * Q + 2 * rate * move * S + n * move**2
+        released = ~np.isnan(Q)
         for k, label in enumerate(site.labels):
-            row = parts[list(labels).index(label)]
-            row[0, where] += np.where(told[k], n[k], 0.0)
-            row[1, where] += np.where(told[k], rate * S[k] + n[k] * move, 0.0)
-            squares = rate**2 * Q[k] + 2 * rate * move * S[k] + n[k] * move**2
-            row[2, where] += np.where(told[k], squares, 0.0)
+            moments = np.stack([n[k], rate * S[k] + n[k] * move, squares[k]])
+            parts[labels.index(label)][:, where] += np.where(released[k], moments, 0.0)
     return [(row[0], row[1], row[2]) for row in parts]
 
 
@@ -360,12 +344,9 @@ def _harmonized(
         )
     if text := describe_confounding(site_confounding(counts)):
         warnings.warn(text, UserWarning, stacklevel=5)
-    place = {column: at for at, column in enumerate(columns)}
     n, mean, squares = np.zeros((3, len(sites), len(columns)))
-    wheres = []
-    for row, site in enumerate(sites):
-        where = np.array([place[column] for column in site.columns], dtype=np.intp)
-        wheres.append(where)
+    wheres = [_places(site, columns) for site in sites]
+    for row, (site, where) in enumerate(zip(sites, wheres, strict=True)):
         for at, own in enumerate(site.channel_columns):
             total = float(site.count[at].sum())
             S = site.sum_x[..., own].sum(axis=(0, 1))

@@ -1,8 +1,8 @@
 """Summary: the sums that a site releases, their file, and the checks when it is read.
 
 For every channel, class and fold, over the N subjects who have the channel, a summary holds N, the
-sum S of each subject's mean of x, the sum P of each subject's mean of x x' and, per feature, the sum
-Q of the squares of each subject's mean. :mod:`idfsmec.solver.sums` has the formulas.
+sum S of each subject's mean of x, the sum P of each subject's mean of x x' and, per feature, the
+sum Q of the squares of each subject's mean. :mod:`idfsmec.solver.sums` has the formulas.
 """
 
 from __future__ import annotations

@@ -26,6 +26,8 @@ _BLOCK, _PAIRS = 512, 400_000
 # Beyond so many pairs of subjects the interval of the AUC is DeLong's, which is then as good.
 _MOST_PAIRS = 20_000
 _LEVELS = (2.5, 97.5)
+# Standard errors to either side of an estimate.
+_Z = 1.959963984540054
 
 
 def feature_effects(
@@ -81,49 +83,50 @@ def feature_effects(
     0  F3__alpha  higher in HC     -0.67  0.33
     """
     if names is None:
-        names = [str(one) for one in getattr(X, "columns", range(np.shape(X)[1]))]
+        names = [str(name) for name in getattr(X, "columns", range(np.shape(X)[1]))]
     values = np.asarray(X, dtype=np.float64)
     target = np.asarray(y)
     who = np.arange(len(target)) if groups is None else np.asarray(groups)
     rng = as_generator(random_state)
     if numeric:
         means, scores = _by_subject(values, np.unique(who, return_inverse=True)[1], target)
-        found = _with_score(means, scores, n_resamples, rng)
+        sizes = _with_score(means, scores, n_resamples, rng)
     else:
         classes, codes = np.unique(target, return_inverse=True)
         _, member = np.unique(who, return_inverse=True)
-        means, own = _by_subject(values, member * classes.size + codes, codes)
-        parts = [means[own == k] for k in range(classes.size)]
-        if classes.size == 2:
-            found = _between_two(parts, classes, n_resamples, rng)
-        else:
-            found = _between_many(parts, classes, n_resamples, rng)
+        means, label = _by_subject(values, member * classes.size + codes, codes)
+        parts = [means[label == k] for k in range(classes.size)]
+        sizes = _between_classes(parts, classes, n_resamples, rng)
     frame = pd.DataFrame({"feature": list(names), "n_subjects": (~np.isnan(means)).sum(axis=0)})
-    return frame.assign(**found)
+    return frame.assign(**sizes)
 
 
 def effects_of_sums(
     sums: Sequence[Sums], classes: ArrayLike, names: Sequence[str]
 ) -> pd.DataFrame:
     """Give what of :func:`feature_effects` follows from sums, in any units of the features."""
-    labels, parts = np.asarray(classes), [(n[None], s[None], q[None]) for n, s, q in sums]
-    found: dict[str, Array] = {}
+    parts = [(n[None], s[None], q[None]) for n, s, q in sums]
     if len(sums) == 2:
-        size, word = _hedges(parts)[0], "higher"
-        highest = (size > 0).astype(int)
-        n0, n1 = sums[0][0], sums[1][0]
+        size, (n0, n1) = _hedges(parts)[0], (n for n, _, _ in sums)
         with np.errstate(divide="ignore", invalid="ignore"):
-            reach = 1.959963984540054 * np.sqrt((n0 + n1) / (n0 * n1) + size**2 / (2 * (n0 + n1)))
-        found = {"hedges_g": size, "hedges_g_low": size - reach, "hedges_g_high": size + reach}
+            reach = _Z * np.sqrt((n0 + n1) / (n0 * n1) + size**2 / (2 * (n0 + n1)))
+        sizes = {"hedges_g": size, "hedges_g_low": size - reach, "hedges_g_high": size + reach}
     else:
-        size, word = _eta_squared(parts)[0], "highest"
-        means = [np.where(n > 0, s / np.maximum(n, 1.0), -np.inf) for n, s, _ in sums]
-        highest = np.argmax(means, axis=0)
-        found = {"eta_squared": size}
-    words = np.array([f"{word} in {label}" for label in labels])
+        size = _eta_squared(parts)[0]
+        sizes = {"eta_squared": size}
     n_subjects = np.asarray(sum(n for n, _, _ in sums), dtype=int)
     frame = pd.DataFrame({"feature": list(names), "n_subjects": n_subjects})
-    return frame.assign(direction=np.where(np.isnan(size), "", words[highest]), **found)
+    means = [np.where(n > 0, s / np.maximum(n, 1.0), -np.inf) for n, s, _ in sums]
+    return frame.assign(direction=_direction(size, means, np.asarray(classes)), **sizes)
+
+
+def _direction(size: Array, means: Sequence[Array], classes: NDArray) -> NDArray:
+    """Say in which class the mean is highest; empty where the size is not known."""
+    # Of two classes the sign of Hedges' g decides, which is that of the difference of means.
+    highest = (size > 0).astype(int) if len(means) == 2 else np.argmax(means, axis=0)
+    word = "higher" if len(means) == 2 else "highest"
+    words = np.array([f"{word} in {label}" for label in classes])
+    return np.where(np.isnan(size), "", words[highest])
 
 
 def _by_subject(values: Array, unit: NDArray, target: NDArray) -> tuple[Array, Array]:
@@ -142,45 +145,24 @@ def _by_subject(values: Array, unit: NDArray, target: NDArray) -> tuple[Array, A
     return means, np.bincount(place, target) / size
 
 
-def _between_two(
+def _between_classes(
     parts: list[Array], classes: NDArray, n_resamples: int, rng: np.random.Generator
 ) -> dict[str, NDArray]:
     draws = [_counts(len(part), n_resamples, rng) for part in parts]
-    once = [np.ones((1, len(part))) for part in parts]
-    g, g_low, g_high = _in_blocks(parts, once, draws, _hedges)
-    auc = _auc(parts)
-    low, high = _auc_intervals(parts, draws, auc)
-    words = np.array([f"higher in {one}" for one in classes])
-    # The AUC and g may disagree on skewed features; the mean decides, as in g.
-    direction = np.where(np.isnan(g), "", words[(g > 0).astype(int)])
-    return {
-        "direction": direction,
-        "hedges_g": g,
-        "hedges_g_low": g_low,
-        "hedges_g_high": g_high,
-        "auc": auc,
-        "auc_low": low,
-        "auc_high": high,
-    }
-
-
-def _between_many(
-    parts: list[Array], classes: NDArray, n_resamples: int, rng: np.random.Generator
-) -> dict[str, NDArray]:
-    draws = [_counts(len(part), n_resamples, rng) for part in parts]
-    once = [np.ones((1, len(part))) for part in parts]
-    eta, low, high = _in_blocks(parts, once, draws, _eta_squared)
-    sums = np.stack([np.nansum(part, axis=0) for part in parts])
-    counts = np.stack([(~np.isnan(part)).sum(axis=0) for part in parts])
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf)
-    words = np.array([f"highest in {one}" for one in classes])
-    direction = np.where(np.isnan(eta), "", words[means.argmax(axis=0)])
-    return {
-        "direction": direction,
-        "eta_squared": eta,
-        "eta_squared_low": low,
-        "eta_squared_high": high,
-    }
+    name, statistic = ("hedges_g", _hedges) if len(parts) == 2 else ("eta_squared", _eta_squared)
+    size, low, high = _in_blocks(parts, draws, statistic)
+    counts = [(~np.isnan(part)).sum(axis=0) for part in parts]
+    means = [
+        np.where(n > 0, np.nansum(part, axis=0) / np.maximum(n, 1), -np.inf)
+        for n, part in zip(counts, parts, strict=True)
+    ]
+    direction = _direction(size, means, classes)
+    sizes = {"direction": direction, name: size, f"{name}_low": low, f"{name}_high": high}
+    if len(parts) == 2:
+        auc = _auc(parts)
+        low, high = _auc_intervals(parts, draws, auc)
+        sizes |= {"auc": auc, "auc_low": low, "auc_high": high}
+    return sizes
 
 
 def _with_score(
@@ -190,10 +172,9 @@ def _with_score(
     # The score is ranked among those who have the feature.
     there = ~np.isnan(means)
     of_score = rankdata(np.where(there, scores[:, None], np.nan), axis=0, nan_policy="omit")
-    draws, once = _counts(len(scores), n_resamples, rng), np.ones((1, len(scores)))
-    found = [_correlation(ranks, of_score, weights) for weights in (once, draws)]
-    low, high = _percentiles(found[1])
-    rho = found[0][0]
+    draws = _counts(len(scores), n_resamples, rng)
+    rho = _correlation(ranks, of_score, np.ones((1, len(scores))))[0]
+    low, high = _percentiles(_correlation(ranks, of_score, draws))
     words = np.where(rho > 0, "rises with the score", "falls with the score")
     direction = np.where(np.isnan(rho), "", words)
     return {"direction": direction, "spearman": rho, "spearman_low": low, "spearman_high": high}
@@ -206,24 +187,21 @@ def _counts(n_subjects: int, n_resamples: int, rng: np.random.Generator) -> Arra
 
 
 def _in_blocks(
-    parts: list[Array],
-    once: list[Array],
-    draws: list[Array],
-    statistic: Callable[[list[Sums]], Array],
+    parts: list[Array], draws: list[Array], statistic: Callable[[list[Sums]], Array]
 ) -> tuple[Array, Array, Array]:
     """The statistic of every feature with its interval, a block of features at a time."""
-    found = []
+    once = [np.ones((1, len(part))) for part in parts]
+    results = []
     for first in range(0, parts[0].shape[1], _BLOCK):
-        own = [part[:, first : first + _BLOCK] for part in parts]
+        block = [part[:, first : first + _BLOCK] for part in parts]
         # Centred by everyone's mean: squares lose no digits then.
-        every = np.concatenate(own)
-        count = np.maximum((~np.isnan(every)).sum(axis=0), 1)
-        centre = np.nansum(every, axis=0) / count
-        own = [part - centre for part in own]
-        value = statistic([_sums(*pair) for pair in zip(own, once, strict=True)])[0]
-        spread = statistic([_sums(*pair) for pair in zip(own, draws, strict=True)])
-        found.append((value, *_percentiles(spread)))
-    value, low, high = (np.concatenate(part) for part in zip(*found, strict=True))
+        every = np.concatenate(block)
+        centre = np.nansum(every, axis=0) / np.maximum((~np.isnan(every)).sum(axis=0), 1)
+        block = [part - centre for part in block]
+        value = statistic([_sums(*pair) for pair in zip(block, once, strict=True)])[0]
+        spread = statistic([_sums(*pair) for pair in zip(block, draws, strict=True)])
+        results.append((value, *_percentiles(spread)))
+    value, low, high = (np.concatenate(part) for part in zip(*results, strict=True))
     return value, low, high
 
 
@@ -329,7 +307,7 @@ def _delong(parts: list[Array], auc: Array) -> tuple[Array, Array]:
             share = placed / n_other
             mean = np.nansum(share, axis=0) / n_own
             variance += np.nansum((share - mean) ** 2, axis=0) / (n_own - 1) / n_own
-    reach = 1.959963984540054 * np.sqrt(variance)
+    reach = _Z * np.sqrt(variance)
     return np.clip(auc - reach, 0, 1), np.clip(auc + reach, 0, 1)
 
 

@@ -1,10 +1,4 @@
-"""Many settings of one selector over many folds: any selector can, some in one go.
-
-Tuning, stability selection and the evaluation ask for rankings in one way, :func:`rank_grid`. It
-fits a clone for each fold and setting, unless the selector offers a method of the same name
-(:class:`GridSelector`) that gives the same rankings with shared work done once. Nobody needs to
-know which selectors do.
-"""
+"""Rankings of one selector with many settings on many folds, in one go where it can."""
 
 from __future__ import annotations
 
@@ -34,10 +28,9 @@ class GridSelector(Protocol):
         held_out: Sequence[NDArray[np.intp]] | None = None,
         groups: ArrayLike | None = None,
     ) -> NDArray[np.intp]:
-        """Give what :func:`rank_each` gives; leave the selector itself as it is.
+        """Give what :func:`rank_grid` gives; leave the selector itself as it is.
 
-        Any settings that ``set_params`` takes must be possible: those that share no work may be
-        passed on to :func:`rank_each`.
+        Any settings that ``set_params`` takes must be possible.
         """
 
 
@@ -52,12 +45,14 @@ def rank_grid(
 ) -> NDArray[np.intp]:
     """Rank features with every setting of a selector, on every fold.
 
+    A clone is fitted for each, unless the selector is a :class:`GridSelector`.
+
     Parameters
     ----------
     selector : estimator
         With ``ranking_`` after ``fit``. It is not changed.
     X : array-like of shape (n_samples, n_features)
-        Passed on as it is: gaps must be filled before if the selector takes none.
+        Passed on as it is: missing values must be imputed before if the selector takes none.
     y : array-like of shape (n_samples,)
     settings : sequence of mappings
         Parameters of the selector; an empty mapping leaves it as it is.
@@ -99,16 +94,15 @@ def rank_each(
 ) -> NDArray[np.intp]:
     """Rank as :func:`rank_grid` says, by one fit per fold and setting."""
     check_consistent_length(X, y, groups)
-    found = []
+    takes_groups = groups is not None and has_fit_parameter(selector, "groups")
+    rankings = []
     for kept in training_samples(_num_samples(X), held_out):
-        whole = held_out is None  # a table may be large: no copy of all of it
-        data = [part if whole else _safe_indexing(part, kept) for part in (X, y)]
-        extra = {}
-        if groups is not None and has_fit_parameter(selector, "groups"):
-            extra["groups"] = _safe_indexing(groups, kept)
-        fits = [clone(selector).set_params(**one).fit(*data, **extra) for one in settings]
-        found.append([fitted.ranking_ for fitted in fits])
-    return np.array(found, dtype=np.intp)
+        data = {"X": X, "y": y, **({"groups": groups} if takes_groups else {})}
+        if held_out is not None:  # a table may be large: no copy of all of it
+            data = {name: _safe_indexing(part, kept) for name, part in data.items()}
+        fits = [clone(selector).set_params(**setting).fit(**data) for setting in settings]
+        rankings.append([fitted.ranking_ for fitted in fits])
+    return np.array(rankings, dtype=np.intp)
 
 
 def training_samples(

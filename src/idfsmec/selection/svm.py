@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 from sklearn import config_context
 from sklearn.svm import LinearSVC
 
@@ -138,9 +138,9 @@ def _minimise(
             inner = samples[inside]
             products, target = inner.T @ inner, roots[inside] @ inner
         products.reshape(-1)[:: products.shape[0] + 1] += 0.5 / C
-        try:
-            goal = cho_solve(cho_factor(products, overwrite_a=True, check_finite=False), target)
-        except LinAlgError:
+        # Called directly: scipy's checks of its arguments take longer than the solution.
+        _, goal, failed = dposv(products, target, overwrite_a=True)
+        if failed:
             return None
         goal_margins, share = goal @ rows, 1.0
         for _ in range(_HALVINGS):

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -118,17 +119,17 @@ def nearest_setting(settings: Sequence[Mapping[str, Any]], own: Mapping[str, Any
     Positive numbers are compared by their ratio, other numbers by their difference, and anything
     else is equal or not. Of equally near ones it is the first.
     """
-    return min(
-        range(len(settings)),
-        key=lambda one: sum(_distance(v, own.get(key)) for key, v in settings[one].items()),
-    )
 
+    def distance(value: Any, default: Any) -> float:
+        if not (isinstance(value, Real) and isinstance(default, Real)):
+            return float(value != default)
+        a, b = float(value), float(default)
+        return abs(math.log(a / b)) if min(a, b) > 0 else abs(a - b)
 
-def _distance(value: Any, own: Any) -> float:
-    if not (isinstance(value, Real) and isinstance(own, Real)):
-        return float(value != own)
-    here, there = float(value), float(own)
-    return abs(math.log(here / there)) if min(here, there) > 0 else abs(here - there)
+    distances = [
+        sum(distance(v, own.get(key)) for key, v in setting.items()) for setting in settings
+    ]
+    return distances.index(min(distances))
 
 
 def tune(
@@ -144,65 +145,47 @@ def tune(
 ) -> Tuned:
     """Choose a number of features, a cost and a setting by their scores on inner folds."""
     rankings = rankings[:, :, None, :] if rankings.ndim == 3 else rankings
-    attempt = functools.partial(_try, scorers, rankings, n_features, costs, metric, n_jobs, tell)
+
+    def attempt(wanted: list[tuple[int, int, int]]) -> list[Trial]:
+        """Score numbers of a setting, a number of features and a cost on all splits."""
+        shared = (n_features, costs, metric, wanted)
+        tasks = [(*own, *shared) for own in zip(scorers, rankings, strict=True)]
+        by_split: list[list[float]] = [[] for _ in scorers]
+        for split, (values, known) in run_tasks(_score, tasks, n_jobs=effective_n_jobs(n_jobs)):
+            scorers[split].known.update(known)  # it may have been at work in another process
+            by_split[split] = values
+            if tell:
+                tell()
+        return [
+            Trial(setting, n_features[count], costs[cost], tuple(values))
+            for (setting, count, cost), *values in zip(wanted, *by_split, strict=True)
+        ]
+
     pairs = [(count, cost) for count in range(len(n_features)) for cost in range(len(costs))]
     tried = attempt([(default, *pair) for pair in pairs])
     trials = list(tried)
-    place = pairs.index(_usual_pair(n_features, costs))
-    # max() keeps the first of equals.
-    leading_place = max(range(len(pairs)), key=lambda one: tried[one].mean)
-    if tried[leading_place].is_better(tried[place], PAIR_MARGIN):
-        place = leading_place
-    best, pair = tried[place], pairs[place]
-    others = [one for one in range(rankings.shape[1]) if one != default]
-    compared = attempt([(one, *pair) for one in others])
+    usual_count = nearest_setting([{"k": k} for k in n_features], {"k": USUAL_N_FEATURES})
+    chosen = pairs.index(
+        (usual_count, nearest_setting([{"C": C} for C in costs], {"C": USUAL_COST}))
+    )
+    mean = operator.attrgetter("mean")
+    leader = tried.index(max(tried, key=mean))  # max() keeps the first of equals
+    if tried[leader].is_better(tried[chosen], PAIR_MARGIN):
+        chosen = leader
+    best, pair = tried[chosen], pairs[chosen]
+    compared = attempt([(n, *pair) for n in range(rankings.shape[1]) if n != default])
     trials += compared
-    leading = max(compared, key=lambda one: one.mean, default=best)
+    leading = max(compared, key=mean, default=best)
     if leading.is_better(best, MARGIN):
-        rest = [one for one in pairs if one != pair]
-        again = attempt([(leading.setting, *one) for one in rest])
-        trials += again
-        again.insert(place, leading)
-        tried = again
+        tried = attempt([(leading.setting, *other) for other in pairs if other != pair])
+        trials += tried
+        tried.insert(chosen, leading)
     picks = {
-        k: max(tried[count * len(costs) : (count + 1) * len(costs)], key=lambda one: one.mean)
+        k: max(tried[count * len(costs) : (count + 1) * len(costs)], key=mean)
         for count, k in enumerate(n_features)
     }
-    picks[best.n_features] = tried[place]
+    picks[best.n_features] = tried[chosen]
     return Tuned(picks, best.n_features, tuple(trials))
-
-
-def _usual_pair(n_features: Sequence[int], costs: Sequence[float]) -> tuple[int, int]:
-    """Places of the number of features and of the cost nearest to the usual ones."""
-    count = nearest_setting([{"k": k} for k in n_features], {"k": USUAL_N_FEATURES})
-    return count, nearest_setting([{"C": C} for C in costs], {"C": USUAL_COST})
-
-
-def _try(
-    scorers: Sequence[SplitScorer],
-    rankings: NDArray[np.intp],
-    n_features: Sequence[int],
-    costs: Sequence[float],
-    metric: str,
-    n_jobs: int | None,
-    tell: Callable[[], object] | None,
-    wanted: list[tuple[int, int, int]],
-) -> list[Trial]:
-    """Score places of a setting, a number of features and a cost on all splits."""
-    tasks = [
-        (scorer, ranks, n_features, costs, metric, wanted)
-        for scorer, ranks in zip(scorers, rankings, strict=True)
-    ]
-    by_split: list[list[float]] = [[] for _ in scorers]
-    for split, (values, known) in run_tasks(_score, tasks, n_jobs=effective_n_jobs(n_jobs)):
-        scorers[split].known.update(known)  # it may have been at work in another process
-        by_split[split] = values
-        if tell:
-            tell()
-    return [
-        Trial(setting, n_features[count], costs[cost], tuple(values))
-        for (setting, count, cost), *values in zip(wanted, *by_split, strict=True)
-    ]
 
 
 def _score(task: tuple[Any, ...]) -> tuple[list[float], dict[Any, Scores]]:
@@ -289,14 +272,9 @@ class SplitScorer:
         self._slope = slope
         #: What has been scored: by columns, and cost.
         self.known: dict[tuple[bytes, float], Scores] = {}
-        self._test: tuple[Codes, Codes] | None = None
-
-    def scores(self, ranking: Codes, n_features: int, cost: float) -> Scores:
-        """Scores of the leading features."""
-        return self.score_all([(ranking, n_features, cost)])[0]
 
     def score_all(self, asked: Sequence[Asked]) -> list[Scores]:
-        """Give what :meth:`scores` gives, for many at once, which share work.
+        """Score the leading features of many rankings, which share work.
 
         A set of features has the same scores in whatever order its features are ranked: those it
         was given when it came first. Another order, or other company, would change them by
@@ -304,70 +282,63 @@ class SplitScorer:
         """
         sets = [(np.flatnonzero(ranking <= k), cost) for ranking, k, cost in asked]
         keys = [(columns.tobytes(), cost) for columns, cost in sets]
-        new = {key: one for one, key in enumerate(keys) if key not in self.known}
-        for some in self._batches([sets[one][0] for one in new.values()]):
-            here = list(new.items())[some]
-            decided = self._decide([(*sets[one], asked[one][0]) for _, one in here])
-            about = self._about_test()
-            found = score_each(np.stack(decided), *about, self._metrics, self._slope)
-            self.known.update((key, scores) for (key, _), scores in zip(here, found, strict=True))
+        new = {key: at for at, key in enumerate(keys) if key not in self.known}
+        if new:
+            split = self._get_split()
+            for batch in _batches(split, [sets[at][0] for at in new.values()]):
+                here = list(new.items())[batch]
+                decided = self._decide(split, [(*sets[at], asked[at][0]) for _, at in here])
+                about = (split.y_test, split.subjects_test, self._metrics, self._slope)
+                scored = score_each(np.stack(decided), *about)
+                self.known.update(zip((key for key, _ in here), scored, strict=True))
         return [self.known[key] for key in keys]
 
     def decisions(self, columns: Codes, cost: float) -> Array:
         """Decision values of the test samples with some of the columns."""
-        split, extra = self._see(columns)
+        return self._decide_one(self._get_split(), columns, cost)
+
+    def _decide_one(self, split: Split, columns: Codes, cost: float) -> Array:
+        split, extra = self._see(split, columns)
         return self._classify(split.train, split.y_train, split.test, cost, **extra)
 
-    def _batches(self, sets: list[Codes]) -> Iterator[slice]:
-        """Cut sets into parts that are not too large to be looked at together."""
-        if not sets:
-            return
-        split = self._get_split()
-        first, taken = 0, np.zeros(split.train.shape[1], dtype=bool)
-        for one, columns in enumerate(sets):
-            taken[columns] = True
-            size = np.count_nonzero(taken) * len(split.train) + (one - first) * len(split.test)
-            if size > _AT_ONCE and one > first:
-                yield slice(first, one)
-                first, taken = one, np.zeros_like(taken)
-                taken[columns] = True
-        yield slice(first, len(sets))
-
-    def _decide(self, sets: Sequence[tuple[Codes, float, Codes]]) -> Sequence[Array]:
+    def _decide(self, split: Split, sets: Sequence[tuple[Codes, float, Codes]]) -> Sequence[Array]:
         """Decide with columns, a cost and a ranking each."""
         many = getattr(self._classify, "many", None)
         if many is None:
-            return [self.decisions(columns, cost) for columns, cost, _ in sets]
+            return [self._decide_one(split, columns, cost) for columns, cost, _ in sets]
         needed = np.unique(np.concatenate([columns for columns, _, _ in sets]))
-        split, extra = self._see(needed)
-        places = [
+        split, extra = self._see(split, needed)
+        ordered = [
             (np.searchsorted(needed, columns[np.argsort(ranking[columns], kind="stable")]), cost)
             for columns, cost, ranking in sets
         ]
-        found: Sequence[Array] = many(split.train, split.y_train, split.test, places, **extra)
-        return found
+        decided: Sequence[Array] = many(split.train, split.y_train, split.test, ordered, **extra)
+        return decided
 
-    def _see(self, columns: Codes) -> tuple[Split, dict[str, Any]]:
+    def _see(self, split: Split, columns: Codes) -> tuple[Split, dict[str, Any]]:
         """What the classifier sees of some columns, and what it is told about them."""
-        split = self._get_split()
         extra = {} if self._channels is None else {"channels": self._channels[columns]}
-        seen = (self._seen(part.take(columns, axis=1)) for part in (split.train, split.test))
-        return replace(split, train=next(seen), test=next(seen)), extra
-
-    def _about_test(self) -> tuple[Codes, Codes]:
-        """Classes and subjects of the test samples, which are small enough to keep."""
-        if self._test is None:
-            split = self._get_split()
-            self._test = split.y_test, split.subjects_test
-        return self._test
+        train, test = (part.take(columns, axis=1) for part in (split.train, split.test))
+        if self._clip is not None:
+            for part in (train, test):
+                np.clip(part, -self._clip, self._clip, out=part)
+        return replace(split, train=train, test=test), extra
 
     def _get_split(self) -> Split:
         return self._split() if callable(self._split) else self._split
 
-    def _seen(self, values: Array) -> Array:
-        if self._clip is None:
-            return values
-        return np.clip(values, -self._clip, self._clip, out=values)
+
+def _batches(split: Split, sets: list[Codes]) -> Iterator[slice]:
+    """Cut sets into parts that are not too large to be looked at together."""
+    first, taken = 0, np.zeros(split.train.shape[1], dtype=bool)
+    for at, columns in enumerate(sets):
+        taken[columns] = True
+        size = np.count_nonzero(taken) * len(split.train) + (at - first) * len(split.test)
+        if size > _AT_ONCE and at > first:
+            yield slice(first, at)
+            first, taken = at, np.zeros_like(taken)
+            taken[columns] = True
+    yield slice(first, len(sets))
 
 
 #: No classifier is surer than that, so that one bold mistake does not decide a log loss.

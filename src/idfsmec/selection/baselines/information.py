@@ -48,9 +48,7 @@ class _ForwardFilter(CompleteSelector):
         """
         self.relevance_, self.criterion_ = relevance, relevance.copy()
         values, left, chosen = relevance, candidates.copy(), []
-        for _ in range(count_features(self.n_features_to_select, relevance.size)):
-            if not left.any():
-                break
+        for _ in range(min(count_features(self.n_features_to_select, relevance.size), left.sum())):
             open_values = np.where(left, values, -np.inf)
             best = int(np.argmax(open_values >= open_values.max() - _TIE))
             self.criterion_[best] = values[best]
@@ -80,14 +78,14 @@ def discretize(
     """
     codes = np.empty(X.shape, dtype=np.intp)
     inner = np.linspace(0, 1, (n_bins or 1) + 1)[1:-1]
-    for column, own in zip(X.T, codes.T, strict=True):
+    for column, bins in zip(X.T, codes.T, strict=True):
         values = np.unique(column)
         if n_bins is None or (strategy == "quantile" and values.size <= n_bins):
-            own[:] = np.searchsorted(values, column)
+            bins[:] = np.searchsorted(values, column)
         elif strategy == "quantile":
-            own[:] = np.digitize(column, np.quantile(column, inner))
+            bins[:] = np.digitize(column, np.quantile(column, inner))
         else:
-            own[:] = np.digitize(column, values[0] + inner * (values[-1] - values[0]))
+            bins[:] = np.digitize(column, values[0] + inner * (values[-1] - values[0]))
     return codes
 
 
@@ -131,32 +129,32 @@ class DiscreteFeatures:
 
 
 class _InformationFilter(_ForwardFilter):
-    """A forward filter by a term for each pair of a feature with those chosen before.
-
-    A subclass gives the terms with a chosen feature (:meth:`_terms`), how terms over the chosen
-    features are combined (:attr:`_combine`) and the criterion that follows (:meth:`_criterion`).
-    """
+    """A forward filter by a term for each pair of a feature with those chosen before."""
 
     _parameter_constraints: ClassVar[Constraints] = {
         "n_bins": [integer(2, 255), None],
         "strategy": [StrOptions({"quantile", "uniform"})],
     }
 
-    n_bins: int | None
-    strategy: Strategy
-    _combine: np.ufunc = np.add
+    def __init__(
+        self,
+        *,
+        n_features_to_select: int | float = 20,
+        n_bins: int | None = 5,
+        strategy: Strategy = "quantile",
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.n_bins = n_bins
+        self.strategy = strategy
 
     def _rank(self, X: Array, y: NDArray[np.intp]) -> None:
         codes = discretize(X, self.n_bins, self.strategy)
         features = DiscreteFeatures(codes, y)
-        combined = np.full(X.shape[1], 0.0 if self._combine is np.add else np.inf)
-        n_chosen = 0
+        terms: list[Array] = []
 
         def criterion_after(chosen: int) -> Array:
-            nonlocal combined, n_chosen
-            combined = self._combine(combined, self._terms(features, chosen))
-            n_chosen += 1
-            return self._criterion(features, combined, n_chosen)
+            terms.append(self._terms(features, chosen))
+            return self._criterion(features, np.array(terms))
 
         varied = (np.ptp(codes, axis=0) > 0) & ~constant_features(X)
         self._search(features.relevance, varied, criterion_after)
@@ -166,8 +164,8 @@ class _InformationFilter(_ForwardFilter):
         """Terms of all features with the chosen one."""
 
     @abstractmethod
-    def _criterion(self, features: DiscreteFeatures, combined: Array, n_chosen: int) -> Array:
-        """Value of every feature given its combined terms; the highest is chosen next."""
+    def _criterion(self, features: DiscreteFeatures, terms: Array) -> Array:
+        """Value of every feature given its terms with those chosen; the highest is next."""
 
 
 class MRMR(_InformationFilter):
@@ -216,9 +214,7 @@ class MRMR(_InformationFilter):
     array([21, 23, 27])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "method": [StrOptions({"MID", "MIQ"})],
-    }
+    _parameter_constraints: ClassVar[Constraints] = {"method": [StrOptions({"MID", "MIQ"})]}
 
     def __init__(
         self,
@@ -236,8 +232,8 @@ class MRMR(_InformationFilter):
     def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
         return features.shared_with(chosen)
 
-    def _criterion(self, features: DiscreteFeatures, combined: Array, n_chosen: int) -> Array:
-        redundancy = combined / n_chosen
+    def _criterion(self, features: DiscreteFeatures, terms: Array) -> Array:
+        redundancy = terms.mean(axis=0)
         if self.method == "MID":
             return features.relevance - redundancy
         return features.relevance / (np.maximum(redundancy, 0) + _NO_REDUNDANCY)
@@ -251,29 +247,15 @@ class CMIM(_InformationFilter):
 
     Parameters
     ----------
-    n_features_to_select : int or float, default=20
-        How many features to keep: a number (all, if there are fewer) or a fraction. The search
-        goes on until so many are chosen; the other features follow in the order of the criterion
-        after the last step.
     variant : {"A", "B"}, default="A"
         "A" is Fleuret's criterion. "B" leaves I(f; y) out of the minimum, as some packages do.
-    n_bins : int or None, default=5
-        Bins per feature; None if X is discrete already.
-    strategy : {"quantile", "uniform"}, default="quantile"
-        Bins with equally many samples, or of equal width.
+    n_features_to_select, n_bins, strategy
+        As in :class:`MRMR`.
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        From 1 (ranked first) in equal steps to 1 / n_features.
-    ranking_ : ndarray of shape (n_features,)
-        1 is the best feature. Features with a single value (bin) come last.
-    support_ : ndarray of shape (n_features,)
-        Mask of the features that are kept.
-    criterion_ : ndarray of shape (n_features,)
-        The criterion when the feature was chosen, or after the last step if it was not.
-    relevance_ : ndarray of shape (n_features,)
-        I(f; y) in nats.
+    scores_, ranking_, support_, criterion_, relevance_ : ndarray of shape (n_features,)
+        As in :class:`MRMR`.
 
     Notes
     -----
@@ -294,11 +276,7 @@ class CMIM(_InformationFilter):
     array([ 0,  6, 12])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "variant": [StrOptions({"A", "B"})],
-    }
-
-    _combine = np.minimum
+    _parameter_constraints: ClassVar[Constraints] = {"variant": [StrOptions({"A", "B"})]}
 
     def __init__(
         self,
@@ -317,10 +295,9 @@ class CMIM(_InformationFilter):
         # I(f; y | s) by the chain rule.
         return features.joint_relevance(chosen) - features.relevance[chosen]
 
-    def _criterion(self, features: DiscreteFeatures, combined: Array, n_chosen: int) -> Array:
-        if self.variant == "B":
-            return combined
-        return np.minimum(features.relevance, combined)
+    def _criterion(self, features: DiscreteFeatures, terms: Array) -> Array:
+        least = terms.min(axis=0)
+        return least if self.variant == "B" else np.minimum(features.relevance, least)
 
 
 class MRMSR(_InformationFilter):
@@ -333,27 +310,13 @@ class MRMSR(_InformationFilter):
 
     Parameters
     ----------
-    n_features_to_select : int or float, default=20
-        How many features to keep: a number (all, if there are fewer) or a fraction. The search
-        goes on until so many are chosen; the other features follow in the order of the criterion
-        after the last step.
-    n_bins : int or None, default=5
-        Bins per feature; None if X is discrete already.
-    strategy : {"quantile", "uniform"}, default="quantile"
-        Bins with equally many samples, or of equal width.
+    n_features_to_select, n_bins, strategy
+        As in :class:`MRMR`.
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        From 1 (ranked first) in equal steps to 1 / n_features.
-    ranking_ : ndarray of shape (n_features,)
-        1 is the best feature. Features with a single value (bin) come last.
-    support_ : ndarray of shape (n_features,)
-        Mask of the features that are kept.
-    criterion_ : ndarray of shape (n_features,)
-        The criterion when the feature was chosen, or after the last step if it was not.
-    relevance_ : ndarray of shape (n_features,)
-        I(f; y) in nats.
+    scores_, ranking_, support_, criterion_, relevance_ : ndarray of shape (n_features,)
+        As in :class:`MRMR`.
 
     References
     ----------
@@ -368,25 +331,14 @@ class MRMSR(_InformationFilter):
     array([ 6,  9, 12])
     """
 
-    def __init__(
-        self,
-        *,
-        n_features_to_select: int | float = 20,
-        n_bins: int | None = 5,
-        strategy: Strategy = "quantile",
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_bins = n_bins
-        self.strategy = strategy
-
     def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
         relevance = features.relevance
         # I(f; y | s) + I(s; y | f) = 2 I(f, s; y) - I(f; y) - I(s; y): one table per pair.
         added = 2 * features.joint_relevance(chosen) - relevance - relevance[chosen]
         return 1 - added / (2 * features.class_entropy)
 
-    def _criterion(self, features: DiscreteFeatures, combined: Array, n_chosen: int) -> Array:
-        return features.relevance / features.class_entropy - combined / n_chosen
+    def _criterion(self, features: DiscreteFeatures, terms: Array) -> Array:
+        return features.relevance / features.class_entropy - terms.mean(axis=0)
 
 
 class RRCT(_ForwardFilter):
@@ -400,20 +352,14 @@ class RRCT(_ForwardFilter):
     Parameters
     ----------
     n_features_to_select : int or float, default=20
-        How many features to keep: a number (all, if there are fewer) or a fraction. The search
-        goes on until so many are chosen; the other features follow in the order of the criterion
-        after the last step.
+        As in :class:`MRMR`.
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        From 1 (ranked first) in equal steps to 1 / n_features.
+    scores_, support_, criterion_ : ndarray of shape (n_features,)
+        As in :class:`MRMR`.
     ranking_ : ndarray of shape (n_features,)
         1 is the best feature. Constant features come last.
-    support_ : ndarray of shape (n_features,)
-        Mask of the features that are kept.
-    criterion_ : ndarray of shape (n_features,)
-        The criterion when the feature was chosen, or after the last step if it was not.
     relevance_ : ndarray of shape (n_features,)
         Information of each feature on y.
 
@@ -447,16 +393,14 @@ class RRCT(_ForwardFilter):
         correlation = _normalised_ranks(y[:, None]).T[0] @ ranks
         relevance = _information(correlation)
         partial = _PartialCorrelations(correlation, X.shape[0])
-        redundancy = np.zeros(X.shape[1])
-        n_chosen = 0
+        redundancy: list[Array] = []
 
         def criterion_after(chosen: int) -> Array:
-            nonlocal redundancy, n_chosen
             with_chosen = ranks[:, chosen] @ ranks
-            redundancy, n_chosen = redundancy + _information(with_chosen), n_chosen + 1
+            redundancy.append(_information(with_chosen))
             given = partial.condition_on(chosen, with_chosen)
             complement = np.sign(given) * np.sign(given - correlation) * _information(given)
-            return relevance - redundancy / n_chosen + complement
+            return relevance - np.mean(redundancy, axis=0) + complement
 
         self._search(relevance, ~constant_features(X), criterion_after)
 

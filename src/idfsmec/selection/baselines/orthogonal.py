@@ -16,69 +16,10 @@ from idfsmec._validation import Constraints, integer, number
 from idfsmec.selection._base import CompleteSelector, regression_data
 from idfsmec.solver import ChannelProblems, solve
 
-
-class _OrthogonalRegression(CompleteSelector):
-    """Orthogonal regression on all features, with weights on the simplex.
-
-    A subclass has the parameters ``standardize``, ``tol`` and ``max_iter``; ``lam`` is the weight
-    of redundancy.
-    """
-
-    _parameter_constraints: ClassVar[Constraints] = {
-        "standardize": ["boolean"],
-        "tol": [number(0)],
-        "max_iter": [integer(1)],
-    }
-
-    standardize: bool
-    tol: float
-    max_iter: int
-    lam: float = 0.0
-
-    def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
-        Z, Y, constant = regression_data(X, y, scale=self.standardize)
-        Z = Z[:, ~constant]
-        self.feature_weights_ = np.zeros(X.shape[1])
-        self.objective_ = float(np.sum(Y**2))
-        self.objective_history_ = np.array([self.objective_])
-        self.kkt_residual_, self.n_iter_ = 0.0, 0
-        gains = np.full(X.shape[1], -1.0)
-        if Z.size:
-            self._solve(Z, Y, ~constant, gains)
-        # Features by weight; those without one by what adding each alone would gain.
-        self._set_ranking(self.feature_weights_, np.lexsort((-gains, -self.feature_weights_)))
-
-    def _solve(
-        self,
-        Z: NDArray[np.float64],
-        Y: NDArray[np.float64],
-        varying: NDArray[np.bool_],
-        gains: NDArray[np.float64],
-    ) -> None:
-        """Solve for the features that vary; set their weights and gains."""
-        A, P = Z.T @ Z, Y.T @ Z
-        problem = ChannelProblems.from_moments(
-            A[None], P[None], np.array([self.objective_]), lam=float(self.lam)
-        )
-        solution = solve(problem, tol=float(self.tol), max_iter=int(self.max_iter))
-        self.feature_weights_[varying] = solution.theta[0]
-        self.objective_ = float(solution.objective[0])
-        course = [float(values[0]) for _, values in solution.history]
-        self.objective_history_ = np.minimum.accumulate(course)
-        self.kkt_residual_ = float(solution.kkt_residual[0])
-        self.n_iter_ = int(solution.n_iter[0])
-        if self.kkt_residual_ > self.tol:
-            warnings.warn(
-                f"{type(self).__name__} did not reach tol={self.tol} in {self.max_iter} "
-                f"iterations (residual {self.kkt_residual_:.1e}). Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        residual = P - (solution.theta[0] * solution.W[0]) @ A
-        gains[varying] = np.sum(residual**2, axis=0) / np.diagonal(A)
+Array = NDArray[np.float64]
 
 
-class FSOR(_OrthogonalRegression):
+class FSOR(CompleteSelector):
     """Feature selection under orthogonal regression.
 
     Solves ``min ||W' Theta X + b 1' - Y||^2`` with W'W = I and feature weights theta >= 0 that
@@ -126,6 +67,14 @@ class FSOR(_OrthogonalRegression):
     array([1, 3])
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        "standardize": ["boolean"],
+        "tol": [number(0)],
+        "max_iter": [integer(1)],
+    }
+
+    lam: float = 0.0
+
     def __init__(
         self,
         *,
@@ -139,8 +88,44 @@ class FSOR(_OrthogonalRegression):
         self.tol = tol
         self.max_iter = max_iter
 
+    def _rank(self, X: Array, y: NDArray[np.intp]) -> None:
+        Z, Y, constant = regression_data(X, y, scale=self.standardize)
+        varying = ~constant
+        self.feature_weights_ = np.zeros(X.shape[1])
+        self.objective_ = float(np.sum(Y**2))
+        self.objective_history_ = np.array([self.objective_])
+        self.kkt_residual_, self.n_iter_ = 0.0, 0
+        gains = np.full(X.shape[1], -1.0)
+        if varying.any():
+            gains[varying] = self._solve(Z[:, varying], Y, varying)
+        # Features by weight; those without one by what adding each alone would gain.
+        self._set_ranking(self.feature_weights_, np.lexsort((-gains, -self.feature_weights_)))
 
-class GRMOR(_OrthogonalRegression):
+    def _solve(self, Z: Array, Y: Array, varying: NDArray[np.bool_]) -> Array:
+        """Solve for the features that vary; give what adding each alone would gain."""
+        A, P = Z.T @ Z, Y.T @ Z
+        problem = ChannelProblems.from_moments(
+            A[None], P[None], np.array([self.objective_]), lam=float(self.lam)
+        )
+        solution = solve(problem, tol=float(self.tol), max_iter=int(self.max_iter))
+        self.feature_weights_[varying] = solution.theta[0]
+        self.objective_ = float(solution.objective[0])
+        course = [float(values[0]) for _, values in solution.history]
+        self.objective_history_ = np.minimum.accumulate(course)
+        self.kkt_residual_ = float(solution.kkt_residual[0])
+        self.n_iter_ = int(solution.n_iter[0])
+        if self.kkt_residual_ > self.tol:
+            warnings.warn(
+                f"{type(self).__name__} did not reach tol={self.tol} in {self.max_iter} "
+                f"iterations (residual {self.kkt_residual_:.1e}). Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        residual = P - (solution.theta[0] * solution.W[0]) @ A
+        return np.asarray(np.sum(residual**2, axis=0) / np.diagonal(A))
+
+
+class GRMOR(FSOR):
     """Global redundancy minimisation in orthogonal regression.
 
     Solves FSOR's problem plus ``lam theta' R theta``, where R holds the squared correlations of
@@ -149,34 +134,16 @@ class GRMOR(_OrthogonalRegression):
 
     Parameters
     ----------
-    n_features_to_select : int or float, default=20
-        How many features to keep: a number (all, if there are fewer) or a fraction.
     lam : float, default=1.0
         Weight of redundancy, >= 0. 0 is FSOR.
-    standardize : bool, default=True
-        Whether to scale features to unit variance first. The objective is not scale invariant.
-    tol : float, default=1e-4
-        Stop when the first-order conditions hold to this relative accuracy.
-    max_iter : int, default=10000
-        Most iterations; a warning tells if they did not suffice.
+    n_features_to_select, standardize, tol, max_iter
+        As in :class:`FSOR`.
 
     Attributes
     ----------
-    scores_, feature_weights_ : ndarray of shape (n_features,)
-        theta.
-    ranking_ : ndarray of shape (n_features,)
-        1 is the best feature. Features with weight 0 follow by what adding each alone to the
-        model would gain, constant features come last.
-    support_ : ndarray of shape (n_features,)
-        Mask of the features that are kept.
-    objective_ : float
-        The loss at the end.
-    objective_history_ : ndarray
-        The loss after each iteration; never rises.
-    kkt_residual_ : float
-        How well the first-order conditions hold.
-    n_iter_ : int
-        Number of iterations.
+    scores_, feature_weights_, ranking_, support_, objective_, objective_history_, \
+kkt_residual_, n_iter_
+        As in :class:`FSOR`.
 
     References
     ----------
