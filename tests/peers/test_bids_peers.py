@@ -3,11 +3,14 @@
 import json
 
 import mne_bids
+import pytest
 from bidsschematools.schema import load_schema
 from bidsschematools.validator import validate_bids
 
 from idfsmec.features import extract_table, write_derivative
 from idfsmec.recordings import read_manifest
+
+pytestmark = pytest.mark.long
 
 
 def test_the_names_and_the_description_are_what_bids_wants(study, tmp_path):

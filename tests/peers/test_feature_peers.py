@@ -6,7 +6,7 @@ from mne.time_frequency import psd_array_welch
 
 from idfsmec.features import DEFAULT_BANDS, FeatureSettings, compute_features
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 SFREQ = 250.0
 

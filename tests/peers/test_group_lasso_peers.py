@@ -7,6 +7,8 @@ from sklearn.datasets import load_breast_cancer, make_classification
 
 from idfsmec.selection import GroupLasso
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("alpha", [0.02, 0.3])
 @pytest.mark.parametrize(

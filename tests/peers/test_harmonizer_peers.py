@@ -10,6 +10,8 @@ from numpy.testing import assert_allclose
 
 from idfsmec.prediction import SiteHarmonizer
 
+pytestmark = pytest.mark.long
+
 # The package hides its module behind a function of the same name.
 PEER = importlib.import_module("neuroCombat.neuroCombat")
 

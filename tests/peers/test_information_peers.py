@@ -15,6 +15,9 @@ with warnings.catch_warnings():
     from ITMO_FS.filters.multivariate import MultivariateFilter
 
 
+pytestmark = pytest.mark.long
+
+
 def generated(n_classes):
     return make_classification(
         151, 14, n_informative=6, n_redundant=0, n_classes=n_classes, random_state=n_classes

@@ -14,7 +14,7 @@ from skrebate import ReliefF as RebateReliefF
 
 from idfsmec.selection import ReliefF
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def generated(n_classes):

@@ -7,6 +7,8 @@ from sklearn.datasets import load_iris, load_wine, make_classification
 
 from idfsmec.selection import RFS
 
+pytestmark = pytest.mark.long
+
 
 def optimum(X, Y, gamma):
     W = cp.Variable((X.shape[1], Y.shape[1]))

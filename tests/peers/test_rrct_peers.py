@@ -19,6 +19,9 @@ with warnings.catch_warnings():
     from rrct.algorithm import RRCTFeatureSelection
 
 
+pytestmark = pytest.mark.long
+
+
 def generated(n_classes):
     return make_classification(
         100, 8, n_informative=5, n_redundant=0, n_classes=n_classes, random_state=n_classes

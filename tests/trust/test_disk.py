@@ -170,6 +170,7 @@ extract_to_file([Recording("s", "HC", wait, "a file")], sys.argv[1])
 """
 
 
+@pytest.mark.long
 def test_two_runs_for_one_table_the_second_is_refused_and_a_kill_frees_it(small_study, tmp_path):
     output = tmp_path / "table.parquet"
     command = [*small_study, "-o", str(output)]
@@ -217,6 +218,7 @@ FeatureTable(pd.DataFrame({"Cz__a": [1.0]}), ["HC"], ["s"]).write(sys.argv[1])
 """
 
 
+@pytest.mark.long
 def test_what_a_killed_writer_left_is_swept_up_and_what_a_living_one_writes_is_not(tmp_path):
     writers = []
     for state in ("killed", "living"):

@@ -25,7 +25,7 @@ from idfsmec.table.positions import plan_channels
 from tests.corpus.sound import FIRST_FILE, book_bytes, files_of_format, mat_bytes
 from tests.corpus.tables import csv_bytes, parquet_bytes
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 quick = settings(
     max_examples=40,

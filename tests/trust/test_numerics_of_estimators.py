@@ -60,8 +60,8 @@ SMALL = {
     "float32": lambda: scaled(1.0),
 }
 WIDE = {
-    "one channel of 500 features": lambda: noise(24, 500, None),
-    "3000 channels of one feature": lambda: noise(24, 3000, np.arange(3000)),
+    "one channel of 200 features": lambda: noise(24, 200, None),
+    "500 channels of one feature": lambda: noise(24, 500, np.arange(500)),
 }
 
 # An estimator fits wide tables many times; the path, which fits them once, is always tried.
