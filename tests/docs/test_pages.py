@@ -4,10 +4,7 @@ import contextlib
 import doctest
 import importlib
 import io
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import matplotlib as mpl
@@ -28,12 +25,11 @@ DOCS = ROOT / "docs"
 PUBLIC = ["idfsmec"] + [
     f"idfsmec.{path.parent.name}" for path in sorted((ROOT / "src/idfsmec").glob("*/__init__.py"))
 ]
-ROOMS = ["howto", "reference", "explanation", "studies"]
+FOLDERS = ["howto", "reference", "explanation", "studies"]
 # A snippet, and what the page says it prints. `python notest` needs data that nobody ships.
 SNIPPET = re.compile(
     r"^```(?:python|pycon)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL
 )
-OWN_PROGRAM = "howto/dask.md"  # worker processes import it
 
 
 def snippets(page):
@@ -43,7 +39,7 @@ def snippets(page):
 PAGES = sorted(
     page
     for page in (str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
-    if not page.startswith(("_build", "auto_examples")) and snippets(page) and page != OWN_PROGRAM
+    if not page.startswith(("_build", "auto_examples")) and snippets(page)
 )
 
 
@@ -53,8 +49,8 @@ TEXTS = [
     "SECURITY.md",
     *(
         str(path.relative_to(ROOT))
-        for room in ROOMS
-        for path in sorted((DOCS / room).glob("*.md"))
+        for folder in FOLDERS
+        for path in sorted((DOCS / folder).glob("*.md"))
     ),
 ]
 
@@ -111,13 +107,7 @@ def run_session(code, names, page):
     return complaints.getvalue()
 
 
-SLOW = {"reference/commands.md", "howto/select.md", "howto/report.md", "howto/predict.md"}
-
-
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=[pytest.mark.slow] * (page in SLOW)) for page in PAGES],
-)
+@pytest.mark.parametrize("page", PAGES)
 def test_the_snippets_run_and_print_what_the_page_says(page, here):
     names = names_for(page)
     for code, said in snippets(page):
@@ -126,30 +116,17 @@ def test_the_snippets_run_and_print_what_the_page_says(page, here):
         assert wrong == ""
 
 
-def test_the_snippet_about_dask_runs_as_a_program_of_its_own(here):
-    names_for(OWN_PROGRAM)
-    ((code, said),) = snippets(OWN_PROGRAM)
-    begin = "from idfsmec.table import FeatureTable\ntable = FeatureTable.read('table.parquet')\n"
-    Path("program.py").write_text(begin + code)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "program.py"], capture_output=True, text=True, env=environment
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == said
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_page_is_in_the_table_of_contents_of_its_folder(room):
-    listed = (DOCS / room / "index.md").read_text("utf-8").split()
-    for page in (DOCS / room).glob("*.md"):
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_page_is_in_the_table_of_contents_of_its_folder(folder):
+    listed = (DOCS / folder / "index.md").read_text("utf-8").split()
+    for page in (DOCS / folder).glob("*.md"):
         assert page.stem == "index" or page.stem in listed, page.name
 
 
 def test_the_front_page_leads_to_every_folder():
     front = (DOCS / "index.md").read_text("utf-8")
-    for room in ROOMS:
-        assert f"({room}/index.md)" in front
+    for folder in FOLDERS:
+        assert f"({folder}/index.md)" in front
     assert "(quickstart.md)" in front
 
 
@@ -173,15 +150,15 @@ def test_files_that_pages_name_exist():
             assert (ROOT / name.replace(".", "/")).with_suffix(".py").exists(), f"{page}: {name}"
 
 
-@pytest.mark.parametrize("room", PUBLIC)
-def test_the_reference_names_what_a_room_exports(room):
+@pytest.mark.parametrize("package", PUBLIC)
+def test_the_reference_names_what_a_package_exports(package):
     listed, module = {}, ""
     for line in (DOCS / "reference" / "api.rst").read_text("utf-8").splitlines():
         if line.startswith(".. currentmodule:: "):
             module = line.split()[-1]
         elif re.fullmatch(r"   \w+", line):
             listed.setdefault(module, set()).add(line.strip())
-    found = importlib.import_module(room)
+    found = importlib.import_module(package)
     exported = {name for name in found.__all__ if callable(getattr(found, name))} - {"app"}
     assert exported <= set().union(*listed.values())
-    assert all(hasattr(found, name) for name in listed.get(room, ()))
+    assert all(hasattr(found, name) for name in listed.get(package, ()))
