@@ -93,12 +93,13 @@ def test_options_reach_the_protocol(table, tmp_path):
 
 
 def test_an_experiment_keeps_what_no_option_changes(table, tmp_path):
-    names = "imputation,ablation,sensitivity,cost"
-    words = ["--experiment", names, "--methods", "mRMR", "--folds", 2, "--k", 2, "--jobs", 1]
-    done = run("benchmark", table, "--out", tmp_path, *words, "--imputer", "mean", *ALONE)
-    assert done.exit_code == 0, done.output + done.stderr
+    words = ["--methods", "mRMR", "--folds", 2, "--k", 2, "--jobs", 1, "--imputer", "mean", *ALONE]
+    for more in (["imputation,ablation", "--rates", 0.2], ["sensitivity,cost"]):
+        done = run("benchmark", table, "--out", tmp_path, *words, "--experiment", *more)
+        assert done.exit_code == 0, done.output + done.stderr
     protocols = Results.read(tmp_path).protocol["experiments"]
-    assert set(protocols) == set(names.split(","))
+    assert set(protocols) == {"imputation", "ablation", "sensitivity", "cost"}
+    assert protocols["ablation"]["rates"] == [0.2]
     assert protocols["sensitivity"]["rates"] == protocols["cost"]["rates"] == [0.3]
     assert protocols["sensitivity"]["tuning"] == "grid"
 
@@ -176,6 +177,7 @@ def test_from_python_lists_do_and_errors_are_raised(table, tmp_path):
         cli.reproduce("modma3", tmp_path, protocol="mine")
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(table, tmp_path):
     out, words = tmp_path / "out", ["--methods", "ANOVA F", "--folds", "12", "--resamples", "0"]
     command = ["benchmark", str(table), "--out", str(out), *words, "--no-audit", "--jobs", "2"]

@@ -14,7 +14,6 @@ from rich.text import Text
 from idfsmec.cli import console
 from idfsmec.cli.running import RunningMeans, warn_of_open_cluster
 from idfsmec.progress import Progress
-from tests.trust.conftest import make_table
 
 EVIL, SHOWN = "Fp1\x1b[2J\x07\x9b31m", r"Fp1\x1b[2J\x07\x9b31m"
 
@@ -59,8 +58,8 @@ def test_a_scheduler_that_obeys_everybody_is_warned_of(address, open_to_all, cap
 @pytest.mark.slow
 @pytest.mark.parametrize("stream", ["stdout", "closed"])
 def test_a_reader_that_leaves_early_or_is_not_there_costs_nothing(tmp_path, stream):
-    table, out = make_table(tmp_path / "small.parquet"), tmp_path / "ranking.csv"
-    command = [sys.executable, "-m", "idfsmec", "select", str(table), "-o", str(out)]
+    out = tmp_path / "settings.toml"
+    command = [sys.executable, "-m", "idfsmec", "features", "--write-config", str(out)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     reading, writing = os.pipe()
     os.close(reading)  # as after `| head -1`

@@ -73,7 +73,7 @@ def demo(tmp_path_factory):
     return tmp_path / "out", seen, ended.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_demo_goes_from_a_cohort_to_the_report(demo):
     out, _, said = demo
     table = FeatureTable.read(out / "cohort.parquet")
@@ -88,13 +88,13 @@ def test_the_demo_goes_from_a_cohort_to_the_report(demo):
     assert (found["n_resamples"], len(found["frequency"])) == (20, 19 * 18)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_demo_with_its_workers_asks_for_no_socket(demo):
     _, seen, _ = demo
     assert [words for words in seen if words[0] != "os.rename"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_file_of_the_demo_was_written_beside_and_renamed(demo):
     out, seen, _ = demo
     written = {path for path in out.rglob("*") if path.is_file()}

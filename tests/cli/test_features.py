@@ -151,6 +151,7 @@ extract_to_file(read_manifest(sys.argv[1]), sys.argv[2], progress=die)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
 def test_a_killed_run_is_resumed_and_gives_the_same_table(study, output):
     environment = os.environ | {"PYTHONPATH": str(SOURCE_TREE)}
