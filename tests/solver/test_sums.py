@@ -205,9 +205,9 @@ def test_cells_of_more_classes_hold_the_same_sums():
 
 def test_units_learned_from_sums_are_those_of_the_samples():
     X, codes, _, folds = make()
-    scaling = table_sums(X, COLUMNS, codes, folds, 2, n_folds=3).scaling()
-    assert_allclose(scaling.mean, np.nanmean(X, axis=0))
-    assert_allclose(scaling.unit, np.nanstd(X, axis=0))
+    for block in table_sums(X, COLUMNS, codes, folds, 2, n_folds=3).moments():
+        assert_allclose(block.mean, np.nanmean(X, axis=0)[block.columns])
+        assert_allclose(block.std, np.nanstd(X, axis=0)[block.columns])
 
 
 def test_folds_by_values_do_not_depend_on_order_and_units():

@@ -118,7 +118,7 @@ def summarise(
     statistics = subject_statistics(source)
     found, columns = channel_columns(list(source.channels), len(source.columns), None)
     channels = [str(name) for name in found]
-    subjects = _Subjects(statistics, columns, name_folds(statistics.names, 4, 1, study_key)[0])
+    subjects = _Subjects(statistics, columns, name_folds(statistics.names, key=study_key)[0])
     protected = min_subjects > 1
     if protected:
         _refuse_derived(channels)
@@ -394,7 +394,7 @@ def _site_sums(
             sum_xx[at] = block.sum_xx[row].reshape(*shape, own.size, own.size)
             shift[own], scale[own] = block.shift[row], block.scale[row]
             within = _mean_squares(subjects, v, n_folds, shift[own], scale[own], min_subjects)
-            squares[np.ix_(range(n_folds), classes, own)] = within
+            squares[:, classes[:, None], own] = within
     return SiteSums(
         tuple(source.columns[j] for j in kept),
         tuple(str(source.channels[j]) for j in kept),
@@ -418,7 +418,7 @@ def _mean_squares(
     mean = statistics.sum_x[:, columns] / n
     within = statistics.sum_xx[:, columns] / n - mean**2
     size = np.abs(statistics.sum_xx[:, columns]) / n
-    several = (within > 1e-10 * np.maximum(size, 1e-300)).any(axis=1)
+    several = np.any(within > 1e-10 * np.maximum(size, 1e-300), axis=1)
     mean = (statistics.shift[columns] + statistics.scale[columns] * mean - shift) / scale
     squares = np.zeros((n_folds, subjects.n_classes, columns.size))
     cells = subjects.members(v, n_folds)

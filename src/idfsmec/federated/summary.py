@@ -354,7 +354,7 @@ def _channel_problem(site: SiteSums, at: int) -> tuple[bool, str]:
     if any(np.nan_to_num(part[empty]).any() for part in (S, P, Q)):
         return True, f"channel {name} has sums over no subject"
     with np.errstate(invalid="ignore"):
-        if (Q < 0).any() or (Q > diagonal * (1 + _ROUNDING) + _ROUNDING * size).any():
+        if (Q < 0).any() or (diagonal * (1 + _ROUNDING) + _ROUNDING * size < Q).any():
             return True, f"the squares of channel {name} exceed its products"
     spread = P - S[..., :, None] * S[..., None, :] / np.maximum(n, 1)[..., None, None]
     if np.linalg.eigvalsh(spread).min(initial=0.0) < -_ROUNDING * size:

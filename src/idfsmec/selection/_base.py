@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
@@ -124,7 +123,19 @@ class CompleteSelector(RankingSelector):
         return self
 
     def _check_input(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray]:
-        return check_complete(self, X, y)
+        checked, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
+        if not np.isfinite(checked).all():
+            name = type(self).__name__
+            names = getattr(self, "feature_names_in_", np.arange(checked.shape[1]))
+            refuse_infinite(name, checked, names)
+            holes = np.isnan(checked).any(axis=0)
+            raise ValueError(
+                f"{name}: Input X contains NaN in {int(holes.sum())} columns, first in "
+                f"{names[holes].tolist()[0]!r}. This method needs complete data: put "
+                "sklearn.impute.SimpleImputer() in front of it in a pipeline, or use IDFSMEC, "
+                "which takes missing channels as they are."
+            )
+        return checked, encode_labels(labels)[0]
 
     @abstractmethod
     def _rank(self, X: NDArray[np.float64], y: NDArray) -> None:
@@ -142,25 +153,6 @@ def refuse_infinite(owner: str, X: NDArray[np.float64], names: ArrayLike) -> Non
         )
 
 
-def check_complete(
-    selector: BaseEstimator, X: ArrayLike, y: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Check complete data; the selector learns the names and the number of features."""
-    checked, labels = validate_data(selector, X, y, dtype=np.float64, ensure_all_finite=False)
-    if not np.isfinite(checked).all():
-        name = type(selector).__name__
-        names = getattr(selector, "feature_names_in_", np.arange(checked.shape[1]))
-        refuse_infinite(name, checked, names)
-        holes = np.isnan(checked).any(axis=0)
-        raise ValueError(
-            f"{name}: Input X contains NaN in {int(holes.sum())} columns, first in "
-            f"{names[holes].tolist()[0]!r}. This method needs complete data: put "
-            "sklearn.impute.SimpleImputer() in front of it in a pipeline, or use IDFSMEC, "
-            "which takes missing channels as they are."
-        )
-    return checked, encode_labels(labels)[0]
-
-
 def constant_features(X: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Say which features carry nothing, by the one rule for that."""
     return Scaling.learn(X).constant
@@ -169,7 +161,7 @@ def constant_features(X: NDArray[np.float64]) -> NDArray[np.bool_]:
 def regression_data(
     X: NDArray[np.float64], y: NDArray[np.intp], *, scale: bool = True
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Centre features and one-hot classes, for methods that regress the classes on the features."""
+    """Centre features and one-hot classes, for regressions of the classes on the features."""
     scaling = Scaling.learn(X)
     constant = scaling.constant
     if not scale:

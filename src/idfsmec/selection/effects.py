@@ -62,8 +62,8 @@ def feature_effects(
     Returns
     -------
     DataFrame
-        One row for every feature, in the order of the columns, with ``feature``, ``n_subjects`` (who
-        have it) and:
+        One row for every feature, in the order of the columns, with ``feature``,
+        ``n_subjects`` (who have it) and:
 
         - two classes: ``direction`` ("higher in MDD"), ``hedges_g`` and ``auc`` of the second
           class against the first, each with ``_low`` and ``_high``, their 95 % intervals;
@@ -318,8 +318,8 @@ def ranking_frame(selector: Any) -> pd.DataFrame:
     -------
     DataFrame
         Columns ``rank, channel, feature, score, channel_weight, feature_weight, selected``, then
-        those of ``effects_`` where the selector has them: ``n_subjects``, ``direction`` ("higher in
-        MDD") and sizes with intervals.
+        those of ``effects_`` where the selector has them: ``n_subjects``, ``direction`` ("higher
+        in MDD") and sizes with intervals.
 
     Examples
     --------

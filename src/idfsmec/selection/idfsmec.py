@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -155,10 +156,9 @@ class ChannelTable:
     ) -> ChannelTable:
         """Set up for class labels."""
         codes, classes = encode_labels(y)
+        how = solver_options(**options), channel_weighting, classes, channel_loss, groups
         names, columns = channel_columns(channels, X.shape[1], feature_names)
-        posed = solver_options(**options)
-        how = (weights, posed, channel_weighting, classes, channel_loss, groups)
-        return cls(X, codes, classes.size, names, columns, *how)
+        return cls(X, codes, classes.size, names, columns, weights, *how)
 
     @classmethod
     def for_target(
@@ -174,9 +174,8 @@ class ChannelTable:
     ) -> ChannelTable:
         """Set up for a standardised numeric target; parameters as of :meth:`for_classes`."""
         names, columns = channel_columns(channels, X.shape[1], feature_names)
-        posed = solver_options(**options)
         how: dict[str, Any] = {"channel_loss": channel_loss, "groups": groups}
-        return cls(X, target, 1, names, columns, None, posed, **how)
+        return cls(X, target, 1, names, columns, options=solver_options(**options), **how)
 
     @cached_property
     def channel_of(self) -> Indices:
@@ -247,12 +246,12 @@ class ChannelTable:
                 moments += [sums.moments() for sums in block]
             solved = solve_channels(moments, wanted, self.options)
         losses, fallbacks = solved.objectives.copy(), [""] * len(moments)
-        for at, found in enumerate(judged):
-            usable, on_others = np.isfinite(losses[at]), found.losses()
+        for fold, held_out in enumerate(judged):
+            usable, on_others = np.isfinite(losses[fold]), held_out.losses()
             if (usable & np.isfinite(on_others)).any():
-                losses[at] = np.where(usable, on_others, np.inf)
+                losses[fold] = np.where(usable, on_others, np.inf)
             else:
-                fallbacks[at] = _TOO_FEW
+                fallbacks[fold] = _TOO_FEW
         return Fits(self, solved, losses, fallbacks)
 
 
@@ -329,55 +328,41 @@ class Fits:
         # Every channel's own loss never rises; this only removes rounding of the sum.
         return np.minimum.accumulate(course)
 
-    def warn(self, stacklevel: int = 5) -> None:
+    def warn(self, stacklevel: int = 4) -> None:
         """Name channels that carry nothing and those that are not solved."""
-        self._warn_of_unusable(stacklevel)
-        self._warn_of_fallback(stacklevel)
-        self._warn_of_unsolved(stacklevel)
+        for category, text in self._problems():
+            warnings.warn(text, category, stacklevel=stacklevel)
 
-    def _warn_of_unusable(self, stacklevel: int) -> None:
-        names, n_folds = self.table.channel_names, len(self.losses)
-        found: dict[tuple[int, str], int] = {}
+    def _problems(self) -> Iterator[tuple[type[Warning], str]]:
+        names, n_folds, options = self.table.channel_names, len(self.losses), self.table.options
+        counts: Counter[tuple[int, str]] = Counter()
         for fold, unusable in enumerate(self.channels.unusable):
             if len(unusable) == names.size:
-                said = "; ".join(f"{names[v]} ({why})" for v, why in sorted(unusable.items()))
-                raise ValueError(f"No channel carries information: {said}.")
+                why = "; ".join(f"{names[v]} ({reason})" for v, reason in sorted(unusable.items()))
+                raise ValueError(f"No channel carries information: {why}.")
             untested = np.flatnonzero(self.usable(fold) & np.isinf(self.losses[fold, 0]))
-            for one in (*unusable.items(), *((int(v), _UNTESTED) for v in untested)):
-                found[one] = found.get(one, 0) + 1
-        if found:
-            said = "; ".join(
-                f"{names[v]} ({why}{f', in {count} of {n_folds} folds' if n_folds > 1 else ''})"
-                for (v, why), count in sorted(found.items())
+            counts.update([*unusable.items(), *((int(v), _UNTESTED) for v in untested)])
+        if counts:
+            why = "; ".join(
+                f"{names[v]} ({reason}{f', in {n} of {n_folds} folds' if n_folds > 1 else ''})"
+                for (v, reason), n in sorted(counts.items())
             )
-            warnings.warn(
-                f"Channels that carry nothing get weight 0 and rank last: {said}.",
+            yield UserWarning, f"Channels that carry nothing get weight 0 and rank last: {why}."
+        if reasons := sorted({reason for reason in self.fallbacks if reason}):
+            yield (
                 UserWarning,
-                stacklevel=stacklevel,
-            )
-
-    def _warn_of_fallback(self, stacklevel: int) -> None:
-        reasons = sorted({reason for reason in self.fallbacks if reason})
-        if reasons:
-            warnings.warn(
                 f"Channels are weighed by the loss on the training samples, because "
                 f"{' or '.join(reasons)}: channels that one class rarely has are overrated.",
-                UserWarning,
-                stacklevel=stacklevel,
             )
-
-    def _warn_of_unsolved(self, stacklevel: int) -> None:
-        names, options = self.table.channel_names, self.table.options
         residuals = self.channels.kkt_residuals.max(axis=(0, 1))
         slow = np.flatnonzero(residuals > options.tol)
         if slow.size:
             leading = ", ".join(str(names[v]) for v in slow[:10])
-            warnings.warn(
+            yield (
+                ConvergenceWarning,
                 f"{slow.size} of {names.size} channels did not reach tol={options.tol} in "
                 f"{options.max_iter} iterations ({leading}{', ...' if slow.size > 10 else ''}; "
                 f"worst residual {residuals.max():.1e}). Raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=stacklevel,
             )
 
 
@@ -532,10 +517,10 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
 
     Every channel is fitted by orthogonal regression on the samples that have it; the regression
     weighs its features (``feature_weights_``), avoids features that repeat each other, and its
-    loss on subjects it has not seen weighs the channel (``channel_weights_``). A feature's score is
-    the product of both weights. Values at samples where a channel is missing are never used and
-    never invented. A channel is any block of features that goes missing together: an electrode, an
-    audio recording, a questionnaire.
+    loss on subjects it has not seen weighs the channel (``channel_weights_``). A feature's score
+    is the product of both weights. Values at samples where a channel is missing are never used
+    and never invented. A channel is any block of features that goes missing together: an
+    electrode, an audio recording, a questionnaire.
 
     Parameters
     ----------
@@ -608,8 +593,8 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         Iterations of the slowest channel.
     missingness_ : DataFrame
         How many subjects have each channel, by class, with an exact test of whether that is
-        associated with the label; see :func:`idfsmec.missing.missingness_by_class`. Where it is, ``fit``
-        warns.
+        associated with the label; see :func:`idfsmec.missing.missingness_by_class`. Where it is,
+        ``fit`` warns.
     effects_ : DataFrame
         Direction and size of every feature by subject; see
         :func:`idfsmec.selection.feature_effects`. Computed when first asked for, from X as it is
@@ -707,7 +692,14 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         """
         self.__dict__.pop("_pieces", None)
         if is_stored(X):
-            self._fit_stored(X, y, groups, sample_weight)
+            if any(given is not None for given in (y, groups, sample_weight)):
+                raise InputError(
+                    f"{type(self).__name__} got the name of a table, and besides it y, groups or "
+                    "sample_weight: labels and subjects are columns of the table, and its samples "
+                    "have no weights."
+                )
+            channels = None if self.channels is None else np.asarray(self.channels).tolist()
+            self._fit_study(stream_sums(X, channels))
             return self
         table = self._table(X, y, groups, sample_weight)
         fits = table.solve([self.lam])
@@ -820,18 +812,7 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
             self._fit_study(self._pieces.study(), named=names is not None)
         return self
 
-    def _fit_stored(self, source: Any, *given: Any) -> None:
-        """Rank a table that is read in pieces, which has labels and subjects itself."""
-        if any(one is not None for one in given):
-            raise InputError(
-                f"{type(self).__name__} got the name of a table, and besides it y, groups or "
-                "sample_weight: labels and subjects are columns of the table, and its samples "
-                "have no weights."
-            )
-        channels = None if self.channels is None else np.asarray(self.channels).tolist()
-        self._fit_study(stream_sums(source, channels), depth=1)
-
-    def _fit_study(self, study: Study, *, named: bool = True, depth: int = 0) -> None:
+    def _fit_study(self, study: Study, *, named: bool = True) -> None:
         """Rank from sums."""
         table = ChannelTable(
             np.empty((0, len(study.columns))),
@@ -850,7 +831,7 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         fits = table.solve_sums([self.lam], [study.sums], splits)
         if study.corrected:
             fits = _corrected(fits, study)
-        fits.warn(stacklevel=6 + depth)
+        fits.warn(stacklevel=5)
         self.n_features_in_ = len(study.columns)
         if named:
             self.feature_names_in_ = np.array(study.columns, dtype=object)
@@ -858,7 +839,7 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         self.study_ = study
         self.missingness_ = study.missingness()
         if text := association_warning(self.missingness_):
-            warnings.warn(text, UserWarning, stacklevel=5 + depth)
+            warnings.warn(text, UserWarning, stacklevel=5)
         self.__dict__["effects_"] = effects_of_sums(
             study.effects, study.labels, [str(column) for column in study.columns]
         )
@@ -909,10 +890,10 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
             # The regression has a column per class: without one of them it is another problem.
             if np.unique(table.target[kept]).size < table.n_classes:
                 return rank_each(self, X, y, settings, held_out=held_out, groups=groups)
-        pairs = [(one.get("lam", self.lam), one.get("gamma", self.gamma)) for one in settings]
+        pairs = [(each.get("lam", self.lam), each.get("gamma", self.gamma)) for each in settings]
         lams = list(dict.fromkeys(lam for lam, _ in pairs))
         fits = table.solve(lams, held_out)
-        fits.warn(stacklevel=4)
+        fits.warn(stacklevel=3)
         return np.array(
             [
                 [fits.weigh(gamma, fold=fold, lam=lams.index(lam)).ranking for lam, gamma in pairs]

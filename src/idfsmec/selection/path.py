@@ -96,16 +96,16 @@ def idfs_path(
     )
     table = check_table("idfs_path", X, y, channels, sample_weight, groups, **options)
     fits = table.solve(lams)
-    fits.warn(stacklevel=4)
-    grid = [[fits.weigh(gamma, lam=place) for gamma in gammas] for place in range(len(lams))]
+    fits.warn(stacklevel=3)
+    grid = [[fits.weigh(gamma, lam=row) for gamma in gammas] for row in range(len(lams))]
     solved = fits.channels
     return IDFSPath(
         lams=np.array(lams, dtype=float),
         gammas=np.array(gammas, dtype=float),
-        scores=np.array([[one.scores for one in row] for row in grid]),
-        rankings=np.array([[one.ranking for one in row] for row in grid]),
+        scores=np.array([[weighing.scores for weighing in row] for row in grid]),
+        rankings=np.array([[weighing.ranking for weighing in row] for row in grid]),
         channel_names=table.channel_names,
-        channel_weights=np.array([[one.channel_weights for one in row] for row in grid]),
+        channel_weights=np.array([[weighing.channel_weights for weighing in row] for row in grid]),
         feature_weights=solved.feature_weights[0],
         objectives=solved.objectives[0],
         kkt_residuals=solved.kkt_residuals[0],

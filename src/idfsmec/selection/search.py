@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -213,7 +213,7 @@ missingness_, effects_
         groups : array-like of shape (n_samples,), optional
             Subjects: all samples of one are kept on one side of every inner fold. By default
             what an index of X named ``subject`` says; with neither, a warning says once that
-            people may be split.
+            subjects may be split.
 
         Returns
         -------
@@ -242,7 +242,9 @@ missingness_, effects_
         default = nearest_setting(settings, IDFSMEC().get_params())
         tuned = self._tune(checked, codes, subjects, splits, rankings, default, steps)
         self._store(tuned, settings)
-        self._take_over(selector.set_params(**self.best_params_).fit(X, y, groups))
+        self.selector_ = selector.set_params(**self.best_params_).fit(X, y, groups)
+        for name in _OF_THE_SELECTOR:
+            setattr(self, name, getattr(self.selector_, name))
         steps.end()
         return self
 
@@ -250,11 +252,6 @@ missingness_, effects_
     def effects_(self) -> pd.DataFrame:
         """Direction and size of every feature, by subject."""
         return self.selector_.effects_
-
-    def _take_over(self, selector: IDFSMEC) -> None:
-        self.selector_ = selector
-        for name in _OF_THE_SELECTOR:
-            setattr(self, name, getattr(selector, name))
 
     def _store(self, tuned: Tuned, settings: list[dict[str, float]]) -> None:
         best = tuned.best
@@ -270,13 +267,13 @@ missingness_, effects_
         mean = np.array([trial.mean for trial in tuned.trials])
         self.cv_results_ = {
             "params": params,
-            **{f"param_{name}": np.array([one[name] for one in params]) for name in params[0]},
+            **{f"param_{name}": np.array([tried[name] for tried in params]) for name in params[0]},
             **{f"split{fold}_test_score": row for fold, row in enumerate(scores.T)},
             "mean_test_score": mean,
             "std_test_score": scores.std(axis=1),
-            "rank_test_score": np.array([(mean > one).sum() + 1 for one in mean], dtype=np.int32),
+            "rank_test_score": np.array([(mean > m).sum() + 1 for m in mean], dtype=np.int32),
         }
-        self.best_index_ = next(i for i, one in enumerate(tuned.trials) if one is best)
+        self.best_index_ = [trial is best for trial in tuned.trials].index(True)
         self.best_params_ = {k: v for k, v in params[self.best_index_].items() if k != "C"}
         self.best_cost_, self.best_score_ = float(best.cost), best.mean
 
@@ -307,13 +304,19 @@ missingness_, effects_
         default: int,
         steps: Steps,
     ) -> Tuned:
-        classify, costs, slope = self._classifier()
+        classify: Classify = LinearSVM(self.classes_.size, self.class_weight)
+        costs, slope = sorted({float(cost) for cost in self.costs}), SVM_SLOPE
+        if self.classifier is not None:
+            classify = Decisions(self.classifier, self.classes_)
+            costs, slope = [np.nan], classify.slope
         scorers = []
         for train, test in splits:
             filled = self._impute(X[train], X[test])
             split = Split(filled[0], codes[train], filled[1], codes[test], subjects[test])
             scorers.append(SplitScorer(split, classify, [self.scoring], slope))
-        counts = feature_counts(self.n_features_to_select, X.shape[1])
+        d = X.shape[1]
+        wanted = [k for k in self.n_features_to_select if not isinstance(k, Integral) or k <= d]
+        counts = sorted({count_features(k, d) for k in wanted}) or [d]
         with one_blas_thread():
             return tune(
                 scorers,
@@ -339,18 +342,3 @@ missingness_, effects_
         imputer.fit(scaling.apply(train))
         seen = (np.asarray(imputer.transform(scaling.apply(part))) for part in (train, test))
         return next(seen), next(seen)
-
-    def _classifier(self) -> tuple[Classify, list[float], float]:
-        """What scores the selections, the costs to try, and what makes log odds of decisions."""
-        n_classes = self.classes_.size
-        if self.classifier is not None:
-            own = Decisions(self.classifier, self.classes_)
-            return own, [np.nan], own.slope
-        svm = LinearSVM(n_classes, self.class_weight)
-        return svm, sorted({float(cost) for cost in self.costs}), SVM_SLOPE
-
-
-def feature_counts(wanted: Iterable[int | float], n_features: int) -> list[int]:
-    """Numbers of features to try, ascending, none beyond what there is."""
-    fitting = (one for one in wanted if not isinstance(one, Integral) or one <= n_features)
-    return sorted({count_features(one, n_features) for one in fitting}) or [n_features]

@@ -211,7 +211,9 @@ class StabilitySelector(RankingSelector):
             subjects, codes, self.n_resamples // 2, check_random_state(self.random_state)
         )
         rankings = self._rankings(selector, checked, codes, halves, given)
-        self._find_dead(checked, codes)
+        observed = observed_channels(checked, self._columns)
+        n_classes = sum(observed[codes == k].any(axis=0).astype(int) for k in np.unique(codes))
+        self.dead_channels_ = np.asarray(n_classes) < 2
         self._count(rankings, selector.n_features_to_select)
         return self
 
@@ -260,12 +262,6 @@ class StabilitySelector(RankingSelector):
         n_jobs = effective_n_jobs(self.n_jobs)
         fewest = _FEW_HALVES if n_jobs > 1 else _SHARED // len(self._columns)
         return max(1, min(fitting, max(n_halves // _PARTS, fewest), -(-n_halves // n_jobs)))
-
-    def _find_dead(self, X: NDArray, codes: Indices) -> None:
-        """Say which channels were not once observed for more than one class."""
-        observed = observed_channels(X, self._columns)
-        classes = sum(observed[codes == k].any(axis=0).astype(int) for k in np.unique(codes))
-        self.dead_channels_ = np.asarray(classes) < 2
 
     def _count(self, rankings: NDArray[np.intp], q: int) -> None:
         dead = self.dead_channels_[channel_codes(self._columns)]
@@ -442,7 +438,7 @@ def false_selections(
 def smallest_threshold(
     max_false: float, q: float, n_features: int, n_pairs: int, assumption: str = "unimodal"
 ) -> float | None:
-    """Smallest attainable frequency whose bound is at most ``max_false``; None if there is none."""
+    """Smallest attainable frequency whose bound is at most ``max_false``, or None."""
     halves = 2 * n_pairs
     for count in range(n_pairs + 1, halves + 1):
         bound = false_selections(count / halves, q, n_features, n_pairs, assumption)

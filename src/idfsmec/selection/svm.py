@@ -65,16 +65,17 @@ class LinearSVM:
             small = two and min(y.size, columns.size + 1) <= _MOST_UNKNOWNS
             rows = np.vstack([np.ones(y.size), train[:, columns].T]) * signs if small else None
             gram = None if rows is None else rows @ rows.T
+            test_columns = test[:, columns]
             for k, places in by_size.items():
                 costs = [sets[place][1] for place in places]
                 path = {} if rows is None else _newton_path(rows[: k + 1], gram, roots, costs)
                 for place, C in zip(places, costs, strict=True):
                     w = path.get(C)
                     if w is None:
-                        data = train[:, columns[:k]], y, test[:, columns[:k]]
+                        data = train[:, columns[:k]], y, test_columns[:, :k]
                         results[place] = self._liblinear(*data, C)
                     else:
-                        values = test[:, columns[:k]] @ w[1:] + w[0]
+                        values = test_columns[:, :k] @ w[1:] + w[0]
                         results[place] = by_class(values, np.arange(2), self.n_classes)
         return results
 
@@ -139,7 +140,7 @@ def _minimise(
             products, target = inner.T @ inner, roots[inside] @ inner
         products.reshape(-1)[:: products.shape[0] + 1] += 0.5 / C
         # Called directly: scipy's checks of its arguments take longer than the solution.
-        _, goal, failed = dposv(products, target, overwrite_a=True)
+        _, goal, failed = dposv(products.T, target, overwrite_a=True)
         if failed:
             return None
         goal_margins, share = goal @ rows, 1.0

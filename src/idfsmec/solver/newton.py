@@ -317,7 +317,8 @@ class Support:
         kept, others = order[:, :size], order[:, size:]
         if not differences:
             return cls(kept, others, orthonormal_basis(_columns(W, others)))
-        turn, idle = _differences(W), theta <= 0
+        # An orthogonal matrix whose last row is constant.
+        turn, idle = helmert(W.shape[1], full=True)[::-1].copy(), theta <= 0
         W = turn @ W
         basis = orthonormal_basis(_columns(W[:, :-1], others))
         return cls(kept, others, basis, turn, idle, W[:, -1] * idle)
@@ -342,17 +343,10 @@ class Support:
         short_W = np.zeros(short_P.shape)
         short_W[:, :, :size] = _columns(W, self.kept)
         short_W[:, :, size:] = _columns(W, self.others) @ transpose(self.basis)
-        A, R = (self._short_square(part) for part in (problems.A, problems.R))
+        square = (_rows(self.kept, 2), self.kept[:, :, None], self.kept[:, None, :])
+        A, R = np.zeros((2, P.shape[0], size + n_rows, size + n_rows))
+        A[:, :size, :size], R[:, :size, :size] = problems.A[square], problems.R[square]
         return replace(problems, A=A, P=short_P, R=R), short_theta, short_W
-
-    def _short_square(self, matrices: Array) -> Array:
-        size = self.kept.shape[1]
-        length = size + self._n_rows
-        short = np.zeros((matrices.shape[0], length, length))
-        short[:, :size, :size] = matrices[
-            _rows(self.kept, 2), self.kept[:, :, None], self.kept[:, None, :]
-        ]
-        return short
 
     def restore(self, theta: Array, W: Array) -> tuple[Array, Array]:
         """A point of the shortened problems as one of the whole ones."""
@@ -411,11 +405,6 @@ def orthonormal_basis(M: Array) -> Array:
 
 def _reflect(M: Array, mirror: Array) -> Array:
     return M - 2.0 * (M @ mirror[:, :, None]) * mirror[:, None, :]
-
-
-def _differences(W: Array) -> Array:
-    """An orthogonal matrix whose last row is constant, beside W."""
-    return helmert(W.shape[1], full=True)[::-1].copy()
 
 
 def _rows(columns: NDArray, n_more: int) -> Array:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -89,17 +89,9 @@ class Solution:
     history: list[tuple[Indices, Array]]
 
     def course(self, wanted: Indices) -> Array:
-        """U of some problems after each iteration, where they ended to the end.
+        """U of some problems after each iteration, where they ended to the end, shape (n, m).
 
-        Parameters
-        ----------
-        wanted : ndarray of shape (m,)
-            Which problems of the batch.
-
-        Returns
-        -------
-        ndarray of shape (n, m)
-            With as many rows as these problems took iterations, and one for the start.
+        There are as many rows as these problems took iterations, and one for the start.
         """
         place = np.full(self.objective.shape[0], -1)
         place[wanted] = np.arange(wanted.size)
@@ -204,16 +196,8 @@ def solve(
 def iterate(state: State, unit: Array, tol: float, max_iter: int, done: int = 0) -> Solution:
     """Iterate until every problem of a state is solved.
 
-    Parameters
-    ----------
-    state : State
-        Of all problems.
-    unit : ndarray of shape (b,)
-        Their y2 before they were normalised.
-    tol, max_iter
-        As of :func:`solve`.
-    done : int
-        Iterations that led to the state, a multiple of :data:`CHECK_EVERY`.
+    ``unit`` (b,) is their y2 before they were normalised, ``done`` the number of iterations that
+    led to the state, a multiple of :data:`CHECK_EVERY`.
     """
     theta, W, value = state.theta.copy(), state.W.copy(), state.value.copy()
     residual, n_iter = np.zeros_like(value), np.zeros(value.shape, dtype=np.int64)
@@ -341,8 +325,8 @@ class ChannelFits:
     coefficients: Array
     centres: Array
     class_shares: Array
-    unusable: list[dict[int, str]] = field(default_factory=list)
-    history: Array = field(default_factory=lambda: np.empty((0, 0)))
+    unusable: list[dict[int, str]]
+    history: Array
 
     @classmethod
     def empty(cls, n_tables: int, n_lams: int, moments: Sequence[Moments]) -> ChannelFits:
@@ -364,15 +348,6 @@ class ChannelFits:
             unusable=[{} for _ in range(n_tables)],
             history=np.full((1, n_channels), np.inf),
         )
-
-    def tables(self, which: slice) -> ChannelFits:
-        """Give some of the tables, without history."""
-        parts = {
-            name: part[which]
-            for name, part in vars(self).items()
-            if name not in ("unusable", "history")
-        }
-        return ChannelFits(**parts, unusable=self.unusable[which])
 
 
 @dataclass(frozen=True)
@@ -434,7 +409,7 @@ def _pose(table: int, moments: Moments, options: Options, fits: ChannelFits) -> 
     fits.centres[table, moments.columns] = moments.mean
     fits.class_shares[table, moments.channels] = moments.class_share
     unit = np.where(varying, moments.std, 1.0) if options.standardize else np.ones(varying.shape)
-    A, P, y2 = _scaled(moments, np.where(varying, unit / moments.scale, 1.0), options)
+    A, P, y2 = _weighted(moments, np.where(varying, unit / moments.scale, 1.0), options)
     sizes = varying.sum(axis=1)
     lam_factor = 1.0 if options.lam_samples is None else moments.total / options.lam_samples
     for size in np.unique(sizes[sizes > 0]):
@@ -455,25 +430,18 @@ def _pose(table: int, moments: Moments, options: Options, fits: ChannelFits) -> 
 
 def _unusable(moments: Moments, varying: NDArray[np.bool_]) -> dict[int, str]:
     """Channels that carry nothing, and why."""
-    numeric = moments.class_count.shape[1] == 1
-    if numeric:
+    if moments.class_count.shape[1] == 1:
         several = moments.centred()[2] > 1e-12 * moments.sum_yy
         lacking = "observed for one value of the target only"
     else:
         several = (moments.class_count > 0).sum(axis=1) > 1
         lacking = "observed for one class only"
-    reasons: dict[int, str] = {}
-    for row, count in enumerate(moments.count):
-        if count <= 0:
-            reasons[row] = "never observed"
-        elif not several[row]:
-            reasons[row] = lacking
-        elif not varying[row].any():
-            reasons[row] = "all features constant"
-    return reasons
+    conditions = [moments.count <= 0, ~several, ~varying.any(axis=1)]
+    reasons = np.select(conditions, ["never observed", lacking, "all features constant"], "")
+    return {row: str(reason) for row, reason in enumerate(reasons) if reason}
 
 
-def _scaled(moments: Moments, unit: Array, options: Options) -> tuple[Array, Array, Array]:
+def _weighted(moments: Moments, unit: Array, options: Options) -> tuple[Array, Array, Array]:
     """Centred moments in the units the objective is posed in."""
     A, P, y2 = moments.centred()
     seen = np.where(moments.count > 0, moments.count, moments.total)
@@ -484,7 +452,19 @@ def _scaled(moments: Moments, unit: Array, options: Options) -> tuple[Array, Arr
 
 def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits) -> None:
     """Solve problems of one size, a block at a time, and store the results."""
-    on_device = options.device is not None and _device_covers(options.device, posed)
+    on_device = False
+    if options.device is not None:
+        from idfsmec.solver import gpu
+
+        on_device = gpu.covers(options.device, *posed.P.shape[1:])
+        if not on_device:
+            warnings.warn(
+                f"device={options.device!r} solves problems of two classes with "
+                f"{gpu.FEWEST_FEATURES} to {gpu.MOST_FEATURES} features per channel on a CUDA "
+                "GPU; others are solved by NumPy.",
+                UserWarning,
+                stacklevel=2,
+            )
     size = _BLOCK_ON_DEVICE if on_device else _BLOCK
     step = max(1, size // (posed.A[0].size * lams.size))
     for first in range(0, posed.y2.size, step):
@@ -493,8 +473,6 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
         weights = lams[lam] * block.lam_factor[which]
         wanted = np.flatnonzero((block.table[which] == 0) & (lam == 0))
         if on_device:
-            from idfsmec.solver import gpu
-
             moments = (block.A, block.P, block.y2)
             solution, gains = gpu.solve_on_gpu(*moments, which, weights, options, wanted)
         else:
@@ -507,21 +485,6 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
             residual = problems.P - fit_product(problems, solution.theta, solution.W)
             gains = (residual**2).sum(axis=1) / problems.diagonal
         _store(fits, block, which, lam, solution, gains, wanted)
-
-
-def _device_covers(device: str, posed: _Posed) -> bool:
-    """Whether the kernels solve problems of this size; a warning says where they do not."""
-    from idfsmec.solver import gpu
-
-    if gpu.covers(device, *posed.P.shape[1:]):
-        return True
-    warnings.warn(
-        f"device={device!r} solves problems of two classes with {gpu.FEWEST_FEATURES} to "
-        f"{gpu.MOST_FEATURES} features per channel on a CUDA GPU; others are solved by NumPy.",
-        UserWarning,
-        stacklevel=2,
-    )
-    return False
 
 
 def _store(
@@ -622,14 +585,14 @@ def held_out_errors(
         for sums, own in zip(tables, chosen, strict=True)
         for split in own
     ]
-    fits = solve_channels(training, lams, options) if training else None
-    results, first = [], 0
+    fits: Any = solve_channels(training, lams, options) if training else None
+    results, solved = [], 0
     for sums, own in zip(tables, chosen, strict=True):
         c, shape = sums.n_classes, (len(own), sums.n_channels)
         errors, counts = np.zeros((*shape, len(lams), c)), np.zeros((*shape, c))
-        for at, split in enumerate(own):
-            _judge(sums, split, fits, first + at, options, errors[at], counts[at])
-        first += len(own)
+        for split, *results_of_split in zip(own, errors, counts, strict=True):
+            _judge(sums, split, fits, solved, options, *results_of_split)
+            solved += 1
         seen = np.bincount(sums.classes, sums.seen, c)
         results.append(HeldOut(errors, counts, seen / max(seen.sum(), 1e-300)))
     return results
@@ -638,15 +601,13 @@ def held_out_errors(
 def _judge(
     sums: Sums,
     split: Split,
-    fits: ChannelFits | None,
+    fits: ChannelFits,
     at: int,
     options: Options,
     errors: Array,
     counts: Array,
 ) -> None:
     """Fill in the errors and counts of one split."""
-    if fits is None:
-        return
     by_class = (sums.classes == np.arange(sums.n_classes)[:, None]).astype(float)
     train, test = by_class * split.train, by_class * split.test
     total = test @ sums.total

@@ -34,8 +34,8 @@ by it, samples are never changed. Sums are taken about a shift near the mean and
 scale (1 unless squares would overflow), which loses no digits; :meth:`Sums.in_units` changes both.
 
 **Missing channels.** With inverse-probability weighting A, Yc Xc' and ||Yc||^2 of channel v are
-multiplied by ``sum_j total_j / n_v``, and the redundancy weight by ``sum_j total_j / 1000``, so that
-the solution does not depend on the scale of the weights.
+multiplied by ``sum_j total_j / n_v``, and the redundancy weight by ``sum_j total_j / 1000``, so
+that the solution does not depend on the scale of the weights.
 
 **Held-out loss.** The regression of a training part predicts class indicators linearly. Their mean
 and variance over the samples of a held-out cell follow from its N, S and P, and with them the
@@ -251,11 +251,6 @@ class Sums:
         """Number of channels."""
         return sum(block.channels.size for block in self.blocks)
 
-    @property
-    def n_features(self) -> int:
-        """Number of features of all channels."""
-        return sum(block.columns.size for block in self.blocks)
-
     def splits(self) -> list[Split]:
         """Give the training and held-out cells of every fold of every repeat."""
         splits = []
@@ -283,13 +278,14 @@ class Sums:
             count = block.count[:, mask] @ by_class.T
             sum_x = by_class @ block.sum_x[:, mask]
             sum_xx = block.sum_xx[:, mask].sum(axis=1)
-            where = (block.channels, block.columns, total, class_total)
-            if self.numeric:
-                result.append(_target_moments(block, where, count, sum_x, sum_xx))
-                continue
-            n = count.sum(axis=1)
-            parts = (n, count, n, sum_x.sum(axis=1), sum_x, sum_xx, block.shift, block.scale)
-            result.append(Moments(*where, *parts))
+            shift, scale = block.shift, block.scale
+            if self.numeric:  # the target is the last feature, about 0 in units of 1
+                parts = (count[:, 0], sum_x[:, :, -1], sum_xx[:, -1, -1], sum_x[:, 0, :-1])
+                parts += (sum_xx[:, -1:, :-1], sum_xx[:, :-1, :-1], shift[:, :-1], scale[:, :-1])
+            else:
+                n = count.sum(axis=1)
+                parts = (n, count, n, sum_x.sum(axis=1), sum_x, sum_xx, shift, scale)
+            result.append(Moments(block.channels, block.columns, total, class_total, *parts))
         return result
 
     def among(self, classes: Indices, n_classes: int) -> Sums:
@@ -322,30 +318,6 @@ class Sums:
             seen=spread(self.seen, 0),
             n_classes=n_classes,
         )
-
-    def scaling(self) -> Scaling:
-        """Mean and standard deviation of the features over the samples that have their channel."""
-        mean, std = np.zeros(self.n_features), np.zeros(self.n_features)
-        for moments in self.moments():
-            mean[moments.columns], std[moments.columns] = moments.mean, moments.std
-        return Scaling.of(mean, std)
-
-
-def _target_moments(
-    block: Block, where: tuple, count: Array, sum_x: Array, sum_xx: Array
-) -> Moments:
-    """Moments of sums in which the target is the last feature, about 0 in units of 1."""
-    return Moments(
-        *where,
-        count=count[:, 0],
-        class_count=sum_x[:, :, -1],
-        sum_yy=sum_xx[:, -1, -1],
-        sum_x=sum_x[:, 0, :-1],
-        sum_xy=sum_xx[:, -1:, :-1],
-        sum_xx=sum_xx[:, :-1, :-1],
-        shift=block.shift[:, :-1],
-        scale=block.scale[:, :-1],
-    )
 
 
 def table_sums(
@@ -557,14 +529,9 @@ def _joined(blocks: list[Block]) -> tuple[Block, ...]:
 
 
 def count_samples(X: Array, columns: Sequence[Indices], groups: Indices, counts: Array) -> None:
-    """Add the samples of a part of a table to the counts of its groups.
+    """Add the samples of a part of a table to the counts (n_groups, n_channels + 2) of its groups.
 
-    Parameters
-    ----------
-    X, columns, groups
-        As of :func:`table_sums`.
-    counts : ndarray of shape (n_groups, n_channels + 2)
-        Samples that have each channel, all samples, and those that have any channel.
+    Columns count samples that have each channel, all samples, and those that have any channel.
     """
     observed = np.empty((len(X), len(columns) + 2), dtype=bool)
     for v, own in enumerate(columns):
@@ -581,17 +548,15 @@ def join_sums(parts: Sequence[Sums]) -> Sums:
     """
     first = parts[0]
     blocks = []
-    for place, block in enumerate(first.blocks):
-        same = [part.blocks[place] for part in parts]
-        weight = np.stack([one.count.sum(axis=1) for one in same])
-        share = weight / np.maximum(weight.sum(axis=0), 1e-300)
-        shift = np.sum(
-            [s[:, None] * one.shift for s, one in zip(share, same, strict=True)], axis=0
-        )
-        scale = np.max([one.scale for one in same], axis=0)
-        alike = [one.in_units(shift, scale) for one in same]
+    for number, block in enumerate(first.blocks):
+        same = [part.blocks[number] for part in parts]
+        weight = np.stack([other.count.sum(axis=1) for other in same])
+        share = (weight / np.maximum(weight.sum(axis=0), 1e-300))[:, :, None]
+        shift = np.sum(share * np.stack([other.shift for other in same]), axis=0)
+        scale = np.max([other.scale for other in same], axis=0)
+        alike = [other.in_units(shift, scale) for other in same]
         sums = (
-            np.concatenate([getattr(one, name) for one in alike], axis=1)
+            np.concatenate([getattr(other, name) for other in alike], axis=1)
             for name in ("count", "sum_x", "sum_xx")
         )
         blocks.append(Block(block.channels, block.columns, *sums, shift, scale))
@@ -625,19 +590,16 @@ def n_repeats(n_values: float) -> int:
     return N_REPEATS if n_values <= _LARGE_TABLE else 1
 
 
-def name_folds(
-    names: ArrayLike, n_folds: int = N_FOLDS, n_repeats: int = 1, key: bytes = b""
-) -> Indices:
-    """Assign subjects to folds by a hash of their names.
+def name_folds(names: ArrayLike, n_repeats: int = 1, key: bytes = b"") -> Indices:
+    """Assign subjects to :data:`N_FOLDS` folds by a hash of their names.
 
-    Without a key the fold is eight bytes of the SHA-256 of the name, modulo ``n_folds``: other
-    bytes for every repeat. With one it is a keyed BLAKE2 hash, which nobody without the key can
+    Without a key the fold is eight bytes of the SHA-256 of the name, modulo 4: other bytes for
+    every repeat. With one it is a keyed BLAKE2 hash, which nobody without the key can
     compute from a list of names.
 
     Parameters
     ----------
     names : array-like of shape (n,)
-    n_folds : int
     n_repeats : int
         At most 4.
     key : bytes
@@ -648,7 +610,7 @@ def name_folds(
 
     Examples
     --------
-    >>> name_folds(["ann", "bob", "ann", "eve"], 4).tolist()
+    >>> name_folds(["ann", "bob", "ann", "eve"]).tolist()
     [[2, 2, 2, 3]]
     """
     subjects, member = np.unique(np.asarray(names).astype(str), return_inverse=True)
@@ -659,7 +621,7 @@ def name_folds(
         for name in subjects.tolist()
     ]
     numbers = np.frombuffer(b"".join(digests), dtype=">u8").reshape(-1, 4)
-    return (numbers[:, :n_repeats].T % np.uint64(n_folds)).astype(np.intp)[:, member]
+    return (numbers[:, :n_repeats].T % np.uint64(N_FOLDS)).astype(np.intp)[:, member]
 
 
 # Bends the sum over a sample's features, so that it is not 0 where these cancel out.
@@ -671,13 +633,12 @@ _GRAIN = 1e-4
 def value_folds(
     X: Array,
     columns: Sequence[Indices],
-    n_folds: int = N_FOLDS,
     n_repeats: int = 1,
     *,
     sample_weight: Array | None = None,
     scaling: Scaling | None = None,
 ) -> Indices:
-    """Assign samples to folds by their values, where their subjects are not known.
+    """Assign samples to :data:`N_FOLDS` folds by their values, where their subjects are not known.
 
     A sample that is there twice is one of weight two: both are in the same fold. The fold depends
     neither on the order of samples, features and channels, nor on their units, nor on what a
@@ -689,7 +650,7 @@ def value_folds(
         NaN where a channel is missing.
     columns : sequence of ndarray of int
         The columns of each channel.
-    n_folds, n_repeats : int
+    n_repeats : int
     sample_weight : ndarray of shape (n_samples,), optional
     scaling : Scaling, optional
         Units of the features; by default those of X.
@@ -725,7 +686,7 @@ def value_folds(
         numbers[observed] += values.sum(axis=1)
     numbers = np.nan_to_num(numbers)
     grains = np.round(np.clip(numbers, -1e12, 1e12) / _GRAIN).astype(np.int64).view(np.uint64)
-    folds = [_mixed(grains, repeat) % np.uint64(n_folds) for repeat in range(n_repeats)]
+    folds = [_mixed(grains, repeat) % np.uint64(N_FOLDS) for repeat in range(n_repeats)]
     return np.stack(folds).astype(np.intp)
 
 

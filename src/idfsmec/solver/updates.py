@@ -63,10 +63,6 @@ def polar(M: Array) -> Array:
         return M / _norm(M[:, 0, :])[:, :, None]
     if M.shape[1] == 2 <= M.shape[2]:
         return _polar_of_two_rows(M)
-    return _polar_by_svd(M)
-
-
-def _polar_by_svd(M: Array) -> Array:
     left, _, right = np.linalg.svd(M, full_matrices=False)
     return left @ right
 
@@ -188,7 +184,8 @@ def channel_weights(objectives: Array, gamma: float, *, weighting: bool = True) 
     """
     if not weighting:
         return np.full_like(objectives, 1.0 / objectives.shape[-1])
-    logs = _safe_log(objectives) / (1.0 - gamma)
+    top = np.maximum(objectives.max(axis=-1, keepdims=True), np.finfo(float).tiny)
+    logs = np.log(np.maximum(objectives, _FLOOR * top)) / (1.0 - gamma)
     weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
 
@@ -197,8 +194,3 @@ def total_objective(objectives: Array, gamma: float, *, weighting: bool = True) 
     """``sum_v alpha_v^gamma U_v`` at the best alpha, for each row of objectives."""
     weights = channel_weights(objectives, gamma, weighting=weighting)
     return np.sum(weights**gamma * objectives, axis=-1)
-
-
-def _safe_log(objectives: Array) -> Array:
-    top = np.maximum(objectives.max(axis=-1, keepdims=True), np.finfo(float).tiny)
-    return np.log(np.maximum(objectives, _FLOOR * top))

@@ -56,7 +56,7 @@ def test_the_loss_is_that_of_regressions_on_the_subjects_of_other_folds():
     X[np.random.default_rng(0).random(y.size) < 0.4, :6] = np.nan
     selector = IDFSMEC(channels, tol=1e-2).fit(X, y, subjects)
     shares = np.bincount(np.unique(subjects) >= N_CONTROLS) / 54
-    folds = name_folds(subjects, 4, n_repeats=2)
+    folds = name_folds(subjects, n_repeats=2)
     for channel in range(3):
         own = channels == channel
         total, count = np.zeros(2), np.zeros(2)
