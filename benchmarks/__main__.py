@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import benchmarks
-from benchmarks._record import Section, listening, machine, write_json, write_markdown
+from benchmarks.record import Section, listening, machine, write_json, write_markdown
 
 #: Timings against peers, run by default; the others measure whole comparisons, quality, memory or
 #: survival of kills.

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from benchmarks._record import Section, page_sections, tables, write_json, write_markdown
+from benchmarks.record import Section, page_sections, tables, write_json, write_markdown
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "studies" / "benchmarks.md"

@@ -33,10 +33,10 @@ def test_equals_neurocombat(seed, with_covariates, empirical_bayes, capsys):
     age, sex = rng.integers(20, 80, sites.size) + 5.0 * sites, rng.integers(0, 2, sites.size)
     X = rng.normal(size=(sites.size, 12)) * rng.uniform(0.5, 2, (5, 12))[sites]
     X += rng.normal(1, 1, (5, 12))[sites] + 0.1 * np.outer(age, rng.normal(size=12)) + sex[:, None]
-    people = pd.DataFrame({"site": sites, "age": age, "sex": sex})
+    subjects = pd.DataFrame({"site": sites, "age": age, "sex": sex})
     theirs = neuroCombat(
         dat=X.T,
-        covars=people if with_covariates else people[["site"]],
+        covars=subjects if with_covariates else subjects[["site"]],
         batch_col="site",
         categorical_cols=["sex"] if with_covariates else None,
         continuous_cols=["age"] if with_covariates else None,

@@ -19,11 +19,22 @@ def test_keeps_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.fixture
-def cohort():
+def make_cohort():
     X, y, channels = make_channels(n_samples=160, n_channels=6, effect=2.5, missing=0.4)
     X[np.isnan(X).all(axis=1)] = 0.0  # every sample has something
     return X, y, channels
+
+
+@pytest.fixture
+def cohort():
+    return make_cohort()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """A model of the cohort, for tests that only ask it."""
+    X, y, channels = make_cohort()
+    return IDFSMECClassifier(channels).fit(X, y)
 
 
 def test_it_tells_the_classes_of_samples_it_never_saw(cohort):
@@ -31,57 +42,56 @@ def test_it_tells_the_classes_of_samples_it_never_saw(cohort):
     assert cross_val_score(IDFSMECClassifier(channels), X, y, cv=4).mean() > 0.7
 
 
-def test_the_votes_of_the_observed_channels_add_up_to_the_decision(cohort):
-    X, y, channels = cohort
-    model = IDFSMECClassifier(channels).fit(X, y)
-    votes = model.channel_votes(X)
+def test_the_votes_of_the_observed_channels_add_up_to_the_decision(cohort, fitted):
+    X, _, _ = cohort
+    votes = fitted.channel_votes(X)
     assert_array_equal(np.isnan(votes), np.isnan(X.reshape(160, 6, 5)).any(axis=2))
-    assert_allclose(np.nansum(votes, axis=1) + model.intercept_, model.decision_function(X))
+    assert_allclose(np.nansum(votes, axis=1) + fitted.intercept_, fitted.decision_function(X))
 
 
-def test_what_stands_in_a_partly_missing_channel_does_not_matter(cohort):
-    X, y, channels = cohort
-    model = IDFSMECClassifier(channels).fit(X, y)
+def test_what_stands_in_a_partly_missing_channel_does_not_matter(cohort, fitted):
+    X, _, _ = cohort
     whole, part = X.copy(), X.copy()
     whole[:, :5] = np.nan
     part[:, 0] = np.nan
     with_others = ~np.isnan(whole).all(axis=1)
     assert_array_equal(
-        model.decision_function(whole[with_others]), model.decision_function(part[with_others])
+        fitted.decision_function(whole[with_others]), fitted.decision_function(part[with_others])
     )
 
 
 def expected_decision(model, imputer, row):
-    """Decision on a sample with gaps, by brute force on the normal distribution."""
+    """Decision on a sample with missing values, by brute force on the normal distribution."""
     loadings, unit = imputer.model_.loadings, imputer.scale_
     covariance = (loadings @ loadings.T + np.diag(imputer.model_.noise)) * np.outer(unit, unit)
-    gap, there = np.isnan(row), ~np.isnan(row)
-    turn = covariance[np.ix_(gap, there)] @ np.linalg.inv(covariance[np.ix_(there, there)])
+    gone, there = np.isnan(row), ~np.isnan(row)
+    turn = covariance[np.ix_(gone, there)] @ np.linalg.inv(covariance[np.ix_(there, there)])
     away = np.where(there, row - model.centre_, 0.0)
-    away[gap] = turn @ away[there]
-    left = covariance[np.ix_(gap, gap)] - turn @ covariance[np.ix_(there, gap)]
-    variance = model.coef_[0, gap] @ left @ model.coef_[0, gap]
+    away[gone] = turn @ away[there]
+    left = covariance[np.ix_(gone, gone)] - turn @ covariance[np.ix_(there, gone)]
+    variance = model.coef_[0, gone] @ left @ model.coef_[0, gone]
     return away @ model.coef_[0] / np.sqrt(1 + np.pi / 8 * variance) + model.intercept_[0]
 
 
-def test_a_gap_gets_the_expected_decision_drawn_to_the_prior_by_its_variance(cohort):
-    X, y, channels = cohort
-    model = IDFSMECClassifier(channels).fit(X, y)
+def test_a_missing_channel_gets_the_expected_decision_drawn_to_the_prior_by_its_variance(
+    cohort, fitted
+):
+    X, _, channels = cohort
     imputer = ChannelImputer(channels).fit(X)
-    wanted = [expected_decision(model, imputer, row) for row in X]
-    assert_allclose(model.decision_function(X), wanted)
+    wanted = [expected_decision(fitted, imputer, row) for row in X]
+    assert_allclose(fitted.decision_function(X), wanted)
 
 
 @pytest.mark.filterwarnings("ignore:Channels are weighed by the loss on the training")
 def test_the_model_is_the_mean_of_ridge_on_features_by_score_and_on_factors():
-    """With one person per class there are no folds, and all candidates count alike."""
+    """With one subject per class there are no folds, and all candidates count alike."""
     X, y, channels = make_channels(missing=0.0)
     kept = np.flatnonzero((y == 0) | (np.arange(y.size) % 4 == 1))
     X, y = X[kept], y[kept]
     alphas = [0.1, 3.0]
     model = IDFSMECClassifier(channels, n_factors=2, alphas=alphas).fit(X, y, groups=y)
     imputer = ChannelImputer(channels, n_factors=2).fit(X)
-    weight = compute_sample_weight("balanced", y) / y.size  # two people in all
+    weight = compute_sample_weight("balanced", y) / y.size  # two subjects in all
     trusted = (X - X.mean(axis=0)) / X.std(axis=0)
     trusted *= (model.scores_ / model.scores_.mean() + 0.02) ** 0.25
     parts = []
@@ -139,13 +149,12 @@ def test_a_recording_that_lost_its_telling_channel_is_judged_by_what_goes_with_i
     assert agree.mean() > 0.85
 
 
-def test_units_and_offsets_of_the_features_do_not_matter(cohort):
+def test_units_and_offsets_of_the_features_do_not_matter(cohort, fitted):
     X, y, channels = cohort
     rng = np.random.default_rng(0)
     other = X * 10.0 ** rng.integers(-6, 6, X.shape[1]) + rng.normal(size=X.shape[1])
-    here = IDFSMECClassifier(channels).fit(X, y)
     there = IDFSMECClassifier(channels).fit(other, y)
-    assert_allclose(here.decision_function(X), there.decision_function(other), atol=1e-3)
+    assert_allclose(fitted.decision_function(X), there.decision_function(other), atol=1e-3)
 
 
 def test_a_sample_without_any_channel_gets_the_prior_and_a_warning(cohort):
@@ -267,11 +276,10 @@ def test_says_what_is_wrong_with_a_parameter(cohort, wrong, said):
         IDFSMECClassifier(channels, **wrong).fit(X, y)
 
 
-def test_infinity_is_refused(cohort):
+def test_infinity_is_refused(cohort, fitted):
     X, y, channels = cohort
-    model = IDFSMECClassifier(channels).fit(X, y)
     X[3, 3] = np.inf
     with pytest.raises(ValueError, match="infinity"):
-        model.predict(X)
+        fitted.predict(X)
     with pytest.raises(ValueError, match="infinity"):
         IDFSMECClassifier(channels).fit(X, y)

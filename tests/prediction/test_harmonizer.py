@@ -1,4 +1,4 @@
-"""SiteHarmonizer: sites become alike, people do not."""
+"""SiteHarmonizer: sites become alike, subjects do not."""
 
 import numpy as np
 import pandas as pd
@@ -88,7 +88,7 @@ def test_a_shift_of_one_feature_at_one_site_disappears_up_to_shrinkage(seed, shi
     assert np.ptp(means) < 0.15 * shift
 
 
-def test_brute_force_of_the_posterior_on_samples_with_gaps():
+def test_brute_force_of_the_posterior_on_samples_with_missing_channels():
     """One feature and site after the other, straight from the formulas."""
     X = make_samples(3, missing=0.3, n_features=5)
     harmonizer = SiteHarmonizer().fit(X, sites=SITES)

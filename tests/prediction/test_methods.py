@@ -45,10 +45,15 @@ PROTOCOL = Protocol(rates=[0.3], n_splits=3, ks=[2, 4], svm_costs=[0.1], n_inner
 
 
 @pytest.fixture
-def registries(monkeypatch):
+def registries():
     """What a test registers is gone afterwards."""
-    for registry in (METHODS, IMPUTERS, CLASSIFIERS):
-        monkeypatch.setattr(registry, "_entries", dict(registry))
+    before = [(registry, dict(registry)) for registry in (METHODS, IMPUTERS, CLASSIFIERS)]
+    yield
+    for registry, entries in before:
+        for name in set(registry) - set(entries):
+            registry.remove(name)
+        for entry in entries.values():
+            registry.add(entry, overwrite=True)
 
 
 def run(out, names, table=None, **changes):
@@ -194,7 +199,7 @@ class TestRegistering:
 
 class TestParts:
     @pytest.mark.parametrize("n_jobs", [1, 2])
-    def test_a_users_filler_and_classifier_run_by_name_in_any_process(
+    def test_a_users_imputer_and_classifier_run_by_name_in_any_process(
         self, registries, tmp_path, n_jobs
     ):
         register_imputer("nearest", KNNImputer(n_neighbors=3))
@@ -209,7 +214,7 @@ class TestParts:
         first = results.selections.groupby("method")["ranking"].apply(list)
         assert len(first["own"]) == len(first["plain"]) == 3
 
-    def test_a_filler_is_told_the_channel_of_each_column(self, registries, tmp_path):
+    def test_an_imputer_is_told_the_channel_of_each_column(self, registries, tmp_path):
         class ChannelMean(KNNImputer):
             def __init__(self, channels=None):
                 super().__init__()

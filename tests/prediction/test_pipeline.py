@@ -1,4 +1,4 @@
-"""Parts of a fitted method: marks of gaps, and calibration on people held out."""
+"""Parts of a fitted method: marks of missing channels, and calibration on subjects held out."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -32,7 +32,7 @@ def test_calibration_undoes_a_wrong_scale_and_a_wrong_prior(scale, shift, seed):
     assert abs((again - odds).mean()) < 0.4
 
 
-def test_few_people_change_little():
+def test_few_subjects_change_little():
     told = np.array([[1.0, -1.0], [-1.0, 1.0]])
     slope, offsets = calibrate(told, np.array([0, 1]), np.ones(2), 1.0)
     assert 1 <= slope < 2

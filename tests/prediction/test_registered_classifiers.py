@@ -1,4 +1,4 @@
-"""Classifiers by name: what each of them does with samples, gaps and classes."""
+"""Classifiers by name: what each of them does with samples, missing values and classes."""
 
 import numpy as np
 import pytest
@@ -11,12 +11,12 @@ from idfsmec.prediction.pipeline import decision_values, fit_with_groups
 from idfsmec.selection.svm import by_class
 
 
-def make_samples(n=120, gaps=0.3, n_classes=2, seed=0, effect=1.2):
+def make_samples(n=120, missing=0.3, n_classes=2, seed=0, effect=1.2):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     common = rng.normal(size=(n, 1))
     X = rng.normal(size=(n, 4, 3)) + common[:, :, None] + effect * y[:, None, None]
-    gone = rng.random((n, 4)) < gaps
+    gone = rng.random((n, 4)) < missing
     gone[gone.all(axis=1), 0] = False
     return np.where(gone[:, :, None], np.nan, X).reshape(n, 12), y
 
@@ -39,7 +39,7 @@ def decide(name, X, y, test, *, C=0.1, n_classes=2, class_weight="balanced"):
 
 @pytest.mark.parametrize("name", list(CLASSIFIERS))
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_new_samples_with_gaps_are_told_apart(name, n_classes):
+def test_new_samples_with_missing_channels_are_told_apart(name, n_classes):
     X, y = make_samples(n_classes=n_classes, effect=2.0)
     found = decide(name, X[:80], y[:80], X[80:], n_classes=n_classes)
     assert found.shape == (40, n_classes)
@@ -61,7 +61,7 @@ def test_only_those_without_a_cost_take_none():
 
 
 def test_ridge_is_that_of_scikit_learn():
-    X, y = make_samples(gaps=0.0)
+    X, y = make_samples(missing=0.0)
     theirs = RidgeClassifier(alpha=10.0, class_weight="balanced").fit(X[:80], y[:80])
     found = decide("ridge", X[:80], y[:80], X[80:], C=0.1)
     assert_allclose(found[:, 1] - found[:, 0], theirs.decision_function(X[80:]))
@@ -80,7 +80,7 @@ def test_boosting_sees_what_no_line_separates():
 
 
 def test_balance_takes_the_shares_of_the_classes_off_what_boosting_says():
-    X, y = make_samples(gaps=0.2)
+    X, y = make_samples(missing=0.2)
     X, y = X[(y == 1) | (np.arange(120) % 4 == 0)], y[(y == 1) | (np.arange(120) % 4 == 0)]
     even, uneven = (decide("boosting", X, y, X, class_weight=one) for one in ("balanced", None))
     odds = np.diff(np.log(np.bincount(y)))

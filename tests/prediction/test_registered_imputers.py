@@ -1,4 +1,4 @@
-"""Fillers by name: what each of them does with gaps, and that it learns from training alone."""
+"""Imputers by name: what each does where values are missing; it learns from training alone."""
 
 import numpy as np
 import pytest
@@ -15,15 +15,15 @@ def samples():
 
 
 @pytest.mark.parametrize("name", list(IMPUTERS))
-def test_observed_values_stay_and_gaps_are_filled_from_training_alone(name, samples):
+def test_observed_values_stay_and_missing_ones_come_from_training_alone(name, samples):
     X, _, about = samples
-    filler = IMPUTERS[name].build(*about).fit(X[:40])
-    filled = filler.transform(X[40:])
+    imputer = IMPUTERS[name].build(*about).fit(X[:40])
+    filled = imputer.transform(X[40:])
     there = ~np.isnan(X[40:])
     assert filled.shape == X[40:].shape
     assert np.isfinite(filled).all()
     assert_allclose(filled[there], X[40:][there])
-    assert_allclose(filler.transform(X[40:42]), filled[:2])  # one sample does not change another
+    assert_allclose(imputer.transform(X[40:42]), filled[:2])  # one sample does not change another
 
 
 @pytest.mark.parametrize("name", ["neighbours", "factors", "scalp"])

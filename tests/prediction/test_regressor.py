@@ -144,7 +144,7 @@ def test_coefficients_are_those_of_complete_samples():
     assert_allclose(said, model.predict(complete))
 
 
-def test_it_predicts_samples_it_never_saw_with_gaps():
+def test_it_predicts_samples_it_never_saw_with_missing_channels():
     X, y, channels = scored(n=300)
     assert IDFSMECRegressor(channels).fit(X[:150], y[:150]).score(X[150:], y[150:]) > 0.4
 

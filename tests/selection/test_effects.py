@@ -1,4 +1,4 @@
-"""Direction and size of features agree with textbooks, and with people drawn one by one."""
+"""Direction and size of features agree with textbooks, and with subjects drawn one by one."""
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ def test_hedges_g_and_auc_are_those_of_the_textbook(cohort):
 
 
 @pytest.mark.slow
-def test_intervals_are_those_of_people_drawn_one_by_one(cohort):
+def test_intervals_are_those_of_subjects_drawn_one_by_one(cohort):
     X, y = cohort
     found = feature_effects(X, y, n_resamples=2000)
     rng = np.random.default_rng(1)
@@ -50,23 +50,23 @@ def test_intervals_are_those_of_people_drawn_one_by_one(cohort):
         assert_allclose(found[[f"{what}_low", f"{what}_high"]].T, by_hand, atol=tolerance)
 
 
-def test_people_are_the_units(cohort):
+def test_subjects_are_the_units(cohort):
     X, y = cohort
     rng = np.random.default_rng(2)
-    people = np.repeat(np.arange(53), 3)
+    subjects = np.repeat(np.arange(53), 3)
     noise = rng.normal(size=(53, 3, 4))
     noise -= noise.mean(axis=1, keepdims=True)
-    many = X.to_numpy()[people] + noise.reshape(159, 4)
+    many = X.to_numpy()[subjects] + noise.reshape(159, 4)
     rows = rng.permutation(159)
-    names = np.array([f"s{i:02}" for i in people])
+    names = np.array([f"s{i:02}" for i in subjects])
     here = feature_effects(X, y)
-    there = feature_effects(many[rows], y[people][rows], names[rows], names=list("abcd"))
+    there = feature_effects(many[rows], y[subjects][rows], names[rows], names=list("abcd"))
     for what in ("n_subjects", "hedges_g", "hedges_g_low", "auc"):
         columns = [0, 1, 2]  # noise breaks the ties of the last one
         assert_allclose(here[what][columns], there[what][columns], rtol=1e-9)
 
 
-def test_with_many_people_the_interval_of_the_auc_is_as_wide_as_by_resampling():
+def test_with_many_subjects_the_interval_of_the_auc_is_as_wide_as_by_resampling():
     rng = np.random.default_rng(3)
     y = np.arange(400) % 2
     X = rng.normal(size=(400, 2)) + 0.4 * y[:, None]

@@ -86,7 +86,7 @@ def test_halves_share_no_subject_and_balance_the_classes():
 
 
 @pytest.mark.parametrize("name", [one.name for one in find_methods()])
-def test_works_around_every_method_with_gaps(cohort, name):
+def test_works_around_every_method_with_missing_channels(cohort, name):
     X, y, subjects = cohort
     method = METHODS[name].build(random_state=0)
     if name == "PS-NSGA":

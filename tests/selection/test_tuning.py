@@ -38,9 +38,9 @@ def make_rankings(n_splits=3, shape=(5,), seed=1):
     return rng.permuted(np.broadcast_to(np.arange(1, 9), (n_splits, *shape, 8)), axis=-1)
 
 
-def log_loss_by_person(decisions, y, people):
+def log_loss_by_subject(decisions, y, subjects):
     """Written out: mean decision, logistic of slope 2, classes weighted alike."""
-    frame = pd.DataFrame({"d": decisions, "y": y}).groupby(people).mean()
+    frame = pd.DataFrame({"d": decisions, "y": y}).groupby(subjects).mean()
     p = 1 / (1 + np.exp(-2 * frame["d"]))
     losses = -np.log(np.where(frame["y"] == 1, p, 1 - p))
     return np.mean([losses[frame["y"] == label].mean() for label in (0, 1)])
@@ -56,7 +56,7 @@ def brute_force(splits, ranking_of, n_settings, counts, costs, default):
             svm = LinearSVC(C=C, dual=False, class_weight="balanced", tol=1e-10)
             svm.fit(split.train[:, kept], split.y_train)
             found = svm.decision_function(split.test[:, kept])
-            values.append(-log_loss_by_person(found, split.y_test, split.subjects_test))
+            values.append(-log_loss_by_subject(found, split.y_test, split.subjects_test))
         return np.array(values)
 
     def is_clear(gain, margin):

@@ -410,7 +410,7 @@ def test_fewer_samples_than_features_still_permutes_and_flips():
 # --- what a reader of the ranking is told -------------------------------------------------------
 
 
-def test_gaps_that_go_with_the_label_are_said(incomplete):
+def test_missing_channels_that_go_with_the_label_are_said(incomplete):
     X, y, channels = incomplete
     X = X.copy()
     X[np.ix_(np.flatnonzero(y == 1)[12:], np.flatnonzero(channels == channels[0]))] = np.nan

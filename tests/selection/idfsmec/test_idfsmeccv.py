@@ -184,7 +184,7 @@ def test_groups_stay_on_one_side_of_every_fold(incomplete):
 
 
 def test_an_integer_cv_respects_groups(incomplete):
-    """A feature that names the person must not help when people are kept apart."""
+    """A feature that names the subject must not help when subjects are kept apart."""
     rng = np.random.default_rng(0)
     subjects = np.repeat(np.arange(24), 5)
     y = (np.arange(24) % 2)[subjects]
@@ -201,14 +201,14 @@ def test_scores_by_subject_take_the_groups(incomplete):
     labels = np.repeat(np.arange(30) % 2, 4)
     search = IDFSMECCV(channels, **GRID, scoring="subject_accuracy", cv=3)
     splits = search.fit(X, labels, groups=subjects).cv_results_["split0_test_score"]
-    assert_allclose(splits * 10, np.round(splits * 10))  # ten people a fold
+    assert_allclose(splits * 10, np.round(splits * 10))  # ten subjects a fold
 
 
-def test_there_are_fewer_folds_where_a_class_has_few_people():
+def test_there_are_fewer_folds_where_a_class_has_few_subjects():
     X, _, channels = make_channels(n_samples=36, seed=4, missing=0.1)
-    people = np.repeat(np.arange(18), 2)
-    few = np.isin(people, (3, 7, 11)).astype(int)
-    search = IDFSMECCV(channels, **GRID, n_features_to_select=[2]).fit(X, few, groups=people)
+    subjects = np.repeat(np.arange(18), 2)
+    few = np.isin(subjects, (3, 7, 11)).astype(int)
+    search = IDFSMECCV(channels, **GRID, n_features_to_select=[2]).fit(X, few, groups=subjects)
     assert "split2_test_score" in search.cv_results_
     assert "split3_test_score" not in search.cv_results_
 

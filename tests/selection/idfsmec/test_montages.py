@@ -29,7 +29,7 @@ def names():
 
 @pytest.fixture(scope="module")
 def cohort(names):
-    """240 people under the 64-channel cap; neighbouring channels share their sources."""
+    """240 subjects under the 64-channel cap; neighbouring channels share their sources."""
     many, _ = names
     rng = np.random.default_rng(7)
     y = np.arange(240) % 2
