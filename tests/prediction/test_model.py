@@ -3,6 +3,7 @@
 import json
 import zipfile
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from skops import io as skops_io
 
 from idfsmec import __version__
 from idfsmec.errors import ExistingFileError, InputError
+from idfsmec.evaluation import TunedMethod
 from idfsmec.features import FeatureSettings
 from idfsmec.prediction import (
     TRUSTED_TYPES,
@@ -208,3 +210,43 @@ def test_one_site_cannot_be_harmonized(cohort_table):
         fit_model(cohort_table, harmonize=True)
     with pytest.raises(InputError, match="harmonize is 'healthy', and the classes are HC, MDD"):
         fit_model(make_hospitals(2), harmonize="healthy")
+
+
+@pytest.mark.parametrize("parts", [{"imputer": "indicators"}, {"classifier": "ridge"}])
+def test_a_tuned_method_learns_sites_in_its_own_folds_and_is_kept(tmp_path, parts):
+    table = make_hospitals(3, shift=4.0, effect=2.5)
+    table.X.loc[::5, ["E2__f1", "E2__f2", "E2__f3"]] = np.nan
+    model = fit_model(table, TunedMethod("ANOVA F", folds="site", **parts), harmonize=True)
+    again = load_model(save_model(model, tmp_path / "model.skops"))
+    said = predict_subjects(again, table)
+    truth = table.y.groupby(table.subjects).first()
+    assert np.mean([one.predicted == truth[one.subject] for one in said.subjects]) > 0.8
+    assert said.frame.equals(predict_subjects(model, table).frame)
+    assert 0 < again.estimator.columns_.size <= table.X.shape[1]
+
+
+def test_a_table_without_any_channel_has_no_model(cohort_table):
+    nothing = FeatureTable(cohort_table.X * np.nan, cohort_table.y, cohort_table.subjects)
+    with pytest.raises(InputError, match="no sample has any channel"):
+        fit_model(nothing)
+
+
+def test_a_folder_is_no_name_for_a_model(small_model, tmp_path):
+    (tmp_path / "model.skops").mkdir()
+    with pytest.raises(InputError, match=r"model\.skops is a folder"):
+        save_model(small_model, tmp_path / "model.skops", overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"columns": ("E1__f1",)}, "its columns are not those of its description"),
+        ({"imputer": None}, "it has no imputer"),
+        ({"harmonizer": LogisticRegression()}, "its harmonizer is none"),
+    ],
+    ids=["columns", "imputer", "harmonizer"],
+)
+def test_parts_that_do_not_fit_each_other_are_refused(small_model, tmp_path, changes, message):
+    path = save_model(replace(small_model, **changes), tmp_path / "model.skops")
+    with pytest.raises(InputError, match=f"damaged .*{message}"):
+        load_model(path)
