@@ -291,13 +291,9 @@ def _merged(sums: Sums) -> Sums:
         first, second = np.split(values, [half], axis=axis)
         return first + second
 
-    blocks = tuple(
-        replace(b, **{k: added(getattr(b, k), 1) for k in ("count", "sum_x", "sum_xx")})
-        for b in sums.blocks
-    )
     return replace(
         sums,
-        blocks=blocks,
+        blocks=tuple(block.map(added) for block in sums.blocks),
         classes=sums.classes[:half],
         folds=sums.folds[:, :half],
         total=added(sums.total, 0),

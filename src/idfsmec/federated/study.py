@@ -249,20 +249,18 @@ def _site_sums(
         return wide.reshape(-1, *values.shape[2:])
 
     names, groups = channel_columns(list(channels), len(columns), None)
-    own = {name: at for at, name in enumerate(site.channels)}
-    place = {column: at for at, column in enumerate(site.columns)}
     sizes = np.array([group.size for group in groups])
     blocks = []
-    for size in np.unique(sizes):
-        which = np.flatnonzero(sizes == size)
-        b, j, d = which.size, n_folds * len(labels), int(size)
+    for d in np.unique(sizes).tolist():
+        which = np.flatnonzero(sizes == d)
+        b, j = which.size, n_folds * len(labels)
         count, sum_x, sum_xx = np.zeros((b, j)), np.zeros((b, j, d)), np.zeros((b, j, d, d))
         shift, scale = np.zeros((b, d)), np.ones((b, d))
         for row, v in enumerate(which):
-            at = own.get(names[v])
-            if at is None:
+            if names[v] not in site.channels:
                 continue
-            mine = np.array([place[columns[c]] for c in groups[v]])
+            at = site.channels.index(names[v])
+            mine = np.array([site.columns.index(columns[c]) for c in groups[v]])
             inside = np.searchsorted(site.channel_columns[at], mine)
             count[row] = cells(site.count[at].astype(float))
             sum_x[row] = cells(site.sum_x[..., mine])

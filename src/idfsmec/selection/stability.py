@@ -242,26 +242,25 @@ class StabilitySelector(RankingSelector):
         """Ranks of all features on every half, shape (n_resamples, n_features)."""
         impute = not get_tags(selector).input_tags.allow_nan and bool(np.isnan(X).any())
         # Each half is left out by the other of its pair.
-        left_out = [halves[place ^ 1] for place in range(len(halves))]
-        size = self._batch_size(len(halves), X.shape[1])
+        left_out = [halves[number ^ 1] for number in range(len(halves))]
+        n_jobs, n_halves, n_channels = (
+            effective_n_jobs(self.n_jobs),
+            len(halves),
+            len(self._columns),
+        )
+        # Each half needs a matrix of features per channel.
+        fitting = _ELEMENTS // (X.shape[1] * max(own.size for own in self._columns))
+        fewest = _FEW_HALVES if n_jobs > 1 else _SHARED // n_channels
+        size = max(1, min(fitting, max(n_halves // _PARTS, fewest), -(-n_halves // n_jobs)))
         batches = [slice(first, first + size) for first in range(0, len(halves), size)]
-        steps = Steps("halves", len(halves), self.progress)
+        steps = Steps("halves", n_halves, self.progress)
         rankings = np.empty((len(halves), X.shape[1]), dtype=np.intp)
         rank = partial(_half_ranks, selector, X, codes, groups, impute)
         tasks = [left_out[batch] for batch in batches]
-        n_jobs = effective_n_jobs(self.n_jobs)
-        for place, ranks_there in run_tasks(rank, tasks, n_jobs=n_jobs):
-            rankings[batches[place]] = ranks_there
-            steps.done(len(ranks_there))
+        for part, batch_ranks in run_tasks(rank, tasks, n_jobs=n_jobs):
+            rankings[batches[part]] = batch_ranks
+            steps.done(len(batch_ranks))
         return rankings
-
-    def _batch_size(self, n_halves: int, n_features: int) -> int:
-        """Halves that are ranked in one go; each needs a matrix of features per channel."""
-        largest = max(own.size for own in self._columns)
-        fitting = _ELEMENTS // (n_features * largest)
-        n_jobs = effective_n_jobs(self.n_jobs)
-        fewest = _FEW_HALVES if n_jobs > 1 else _SHARED // len(self._columns)
-        return max(1, min(fitting, max(n_halves // _PARTS, fewest), -(-n_halves // n_jobs)))
 
     def _count(self, rankings: NDArray[np.intp], q: int) -> None:
         dead = self.dead_channels_[channel_codes(self._columns)]

@@ -337,13 +337,14 @@ class Support:
             P, W = (self.turn @ P)[:, :-1], (self.turn @ W)[:, :-1]
         size, n_rows = self.kept.shape[1], self._n_rows
         short_theta = np.zeros((P.shape[0], size + n_rows))
-        short_theta[:, :size] = theta[_rows(self.kept, 1), self.kept]
+        short_theta[:, :size] = np.take_along_axis(theta, self.kept, axis=1)
         short_P = np.zeros((P.shape[0], n_rows, size + n_rows))
         short_P[:, :, :size] = _columns(P, self.kept)
         short_W = np.zeros(short_P.shape)
         short_W[:, :, :size] = _columns(W, self.kept)
         short_W[:, :, size:] = _columns(W, self.others) @ transpose(self.basis)
-        square = (_rows(self.kept, 2), self.kept[:, :, None], self.kept[:, None, :])
+        problem = np.arange(P.shape[0])[:, None, None]
+        square = (problem, self.kept[:, :, None], self.kept[:, None, :])
         A, R = np.zeros((2, P.shape[0], size + n_rows, size + n_rows))
         A[:, :size, :size], R[:, :size, :size] = problems.A[square], problems.R[square]
         return replace(problems, A=A, P=short_P, R=R), short_theta, short_W
@@ -353,10 +354,11 @@ class Support:
         size = self.kept.shape[1]
         length = size + self.others.shape[1]
         whole_theta = np.zeros((theta.shape[0], length))
-        whole_theta[_rows(self.kept, 1), self.kept] = theta[:, :size]
+        np.put_along_axis(whole_theta, self.kept, theta[:, :size], axis=1)
         rows = np.zeros((theta.shape[0], self._n_rows, length))
-        _set_columns(rows, self.kept, W[:, :, :size])
-        _set_columns(rows, self.others, W[:, :, size:] @ self.basis)
+        parts = W[:, :, :size], W[:, :, size:] @ self.basis
+        for columns, part in zip((self.kept, self.others), parts, strict=True):
+            np.put_along_axis(rows, columns[:, None, :], part, axis=2)
         if self.turn is None:
             return whole_theta, rows
         turned = np.zeros((theta.shape[0], self._n_rows + 1, length))
@@ -375,7 +377,7 @@ class Support:
         found = orthonormal_basis(spanned)[:, -1]
         turned = dot(found, spanned[:, -1]) < 0
         result = np.zeros(self.total.shape)
-        result[_rows(order, 1), order] = np.where(turned[:, None], -found, found)
+        np.put_along_axis(result, order, np.where(turned[:, None], -found, found), axis=1)
         return result
 
 
@@ -407,19 +409,6 @@ def _reflect(M: Array, mirror: Array) -> Array:
     return M - 2.0 * (M @ mirror[:, :, None]) * mirror[:, None, :]
 
 
-def _rows(columns: NDArray, n_more: int) -> Array:
-    return np.arange(columns.shape[0])[(slice(None), *(None,) * n_more)]
-
-
-def _place(columns: NDArray, n_classes: int) -> tuple[Array, Array, Array]:
-    classes = np.arange(n_classes)[None, :, None]
-    return _rows(columns, 2), classes, columns[:, None, :]
-
-
 def _columns(matrices: Array, columns: NDArray) -> Array:
     """Columns of each matrix (b, c, d), other ones for every problem."""
-    return matrices[_place(columns, matrices.shape[1])]
-
-
-def _set_columns(matrices: Array, columns: NDArray, values: Array) -> None:
-    matrices[_place(columns, matrices.shape[1])] = values
+    return np.take_along_axis(matrices, columns[:, None, :], axis=2)

@@ -51,7 +51,7 @@ hash of the subject's name, without by the sample's values. Neither depends on t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -218,6 +218,11 @@ class Block:
         sum_x = scaled + self.count[..., None] * move[:, None, :]
         return replace(self, sum_x=sum_x, sum_xx=sum_xx, shift=shift, scale=scale)
 
+    def map(self, change: Callable[[Array, int], Array]) -> Block:
+        """Change all sums alike, given with the axis of the cells."""
+        count, sum_x, sum_xx = (change(part, 1) for part in (self.count, self.sum_x, self.sum_xx))
+        return replace(self, count=count, sum_x=sum_x, sum_xx=sum_xx)
+
 
 @dataclass(frozen=True)
 class Sums:
@@ -279,6 +284,7 @@ class Sums:
             sum_x = by_class @ block.sum_x[:, mask]
             sum_xx = block.sum_xx[:, mask].sum(axis=1)
             shift, scale = block.shift, block.scale
+            parts: tuple[Array, ...]
             if self.numeric:  # the target is the last feature, about 0 in units of 1
                 parts = (count[:, 0], sum_x[:, :, -1], sum_xx[:, -1, -1], sum_x[:, 0, :-1])
                 parts += (sum_xx[:, -1:, :-1], sum_xx[:, :-1, :-1], shift[:, :-1], scale[:, :-1])
@@ -303,15 +309,9 @@ class Sums:
             wide[(slice(None),) * axis + (where,)] = values
             return wide
 
-        blocks = tuple(
-            replace(
-                block, **{k: spread(getattr(block, k), 1) for k in ("count", "sum_x", "sum_xx")}
-            )
-            for block in self.blocks
-        )
         return replace(
             self,
-            blocks=blocks,
+            blocks=tuple(block.map(spread) for block in self.blocks),
             classes=np.tile(np.arange(n_classes), n),
             folds=np.repeat(self.folds[:, :: self.n_classes], n_classes, axis=1),
             total=spread(self.total, 0),
@@ -574,11 +574,8 @@ def join_sums(parts: Sequence[Sums]) -> Sums:
 def add_sums(sums: Sums, other: Sums) -> Sums:
     """Add the sums of another part of the same table, in the same units and cells."""
     blocks = tuple(
-        replace(
-            one,
-            **{n: getattr(one, n) + getattr(two, n) for n in ("count", "sum_x", "sum_xx")},
-        )
-        for one, two in zip(sums.blocks, other.blocks, strict=True)
+        replace(a, count=a.count + b.count, sum_x=a.sum_x + b.sum_x, sum_xx=a.sum_xx + b.sum_xx)
+        for a, b in zip(sums.blocks, other.blocks, strict=True)
     )
     return replace(
         sums, blocks=blocks, total=sums.total + other.total, seen=sums.seen + other.seen
