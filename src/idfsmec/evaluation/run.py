@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 import sys
@@ -40,7 +41,9 @@ from idfsmec.evaluation.tables import (
     table_arrays,
 )
 from idfsmec.evaluation.tasks import (
+    FoldTask,
     Task,
+    TaskOutcome,
     load_fold,
     method_pipeline,
     plan_folds,
@@ -384,6 +387,11 @@ def opened(
             write_files(Results.of(store))
 
 
+# Methods of a fold that a worker computes in a row: they share its imputed samples. A killed run
+# loses at most so many tasks of each worker.
+_METHODS_AT_ONCE = 5
+
+
 def do_tasks(
     store: Store,
     experiment: str,
@@ -401,11 +409,34 @@ def do_tasks(
     if progress is not None:
         counts = Counter(task.method.name for task in todo)
         progress(Progress(experiment, 0, len(todo), plan=dict(counts)))
-    outcomes = run_tasks(partial(run_task, tables=arrays), todo, n_jobs=n_jobs, dask=dask)
-    for n_done, (place, outcome) in enumerate(outcomes, 1):
-        store.add(todo[place], outcome)
-        if progress is not None:
-            progress(Progress(experiment, n_done, len(todo), (todo[place], outcome)))
+    here = n_jobs == 1 and dask is None
+    batches = in_batches(todo, 1 if here else _METHODS_AT_ONCE)
+    compute, n_done = partial(_run_batch, tables=arrays), 0
+    for place, outcomes in run_tasks(compute, batches, n_jobs=n_jobs, dask=dask):
+        for task, outcome in zip(batches[place], outcomes, strict=True):
+            store.add(task, outcome)
+            n_done += 1
+            if progress is not None:
+                progress(Progress(experiment, n_done, len(todo), (task, outcome)))
+
+
+def _run_batch(batch: Sequence[Task], tables: Mapping[str, TableArrays]) -> list[TaskOutcome]:
+    return [run_task(task, tables) for task in batch]
+
+
+def in_batches(tasks: Iterable[Task], most: int) -> list[list[Task]]:
+    """Put neighbouring tasks on the same fold together, slow methods alone."""
+
+    def fold_of(task: Task) -> Any:
+        if not isinstance(task, FoldTask) or task.method.slow:
+            return task.key
+        return task.table, task.pattern, task.rate, task.seed, task.fold, task.n_channels
+
+    batches = []
+    for _, same in itertools.groupby(tasks, key=fold_of):
+        fold = list(same)
+        batches += [fold[first : first + most] for first in range(0, len(fold), most)]
+    return batches
 
 
 def in_order(tasks: Iterable[Task]) -> list[Task]:
