@@ -243,14 +243,10 @@ class StabilitySelector(RankingSelector):
         impute = not get_tags(selector).input_tags.allow_nan and bool(np.isnan(X).any())
         # Each half is left out by the other of its pair.
         left_out = [halves[number ^ 1] for number in range(len(halves))]
-        n_jobs, n_halves, n_channels = (
-            effective_n_jobs(self.n_jobs),
-            len(halves),
-            len(self._columns),
-        )
+        n_jobs, n_halves = effective_n_jobs(self.n_jobs), len(halves)
         # Each half needs a matrix of features per channel.
         fitting = _ELEMENTS // (X.shape[1] * max(own.size for own in self._columns))
-        fewest = _FEW_HALVES if n_jobs > 1 else _SHARED // n_channels
+        fewest = _FEW_HALVES if n_jobs > 1 else _SHARED // len(self._columns)
         size = max(1, min(fitting, max(n_halves // _PARTS, fewest), -(-n_halves // n_jobs)))
         batches = [slice(first, first + size) for first in range(0, len(halves), size)]
         steps = Steps("halves", n_halves, self.progress)
