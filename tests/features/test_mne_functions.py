@@ -1,11 +1,11 @@
 """Functions of mne-features, by name."""
 
+import importlib
 import pickle
 import sys
 
 import numpy as np
 import pytest
-from mne_features import univariate
 from typer.testing import CliRunner
 
 from idfsmec.cli import app
@@ -25,7 +25,13 @@ def settings(*names):
     return FeatureSettings(features=[f"mne_features:{name}" for name in names], epoch=2)
 
 
-def test_values_are_those_of_the_library(epochs):
+@pytest.fixture
+def univariate():
+    """The library, which compiles for seconds: not while tests are collected."""
+    return importlib.import_module("mne_features.univariate")
+
+
+def test_values_are_those_of_the_library(epochs, univariate):
     values, columns = compute_features(epochs, SFREQ, settings(*NAMES))
     numbered = [f"mne_features:pow_freq_bands_{i}" for i in range(1, 6)]
     assert columns == ["mne_features:hurst_exp", *numbered, "mne_features:spect_edge_freq"]
@@ -71,7 +77,7 @@ def test_what_is_not_univariate_is_refused_in_one_line(name, why):
     assert "\n" not in str(refused.value)
 
 
-def test_a_function_that_fails_is_named(monkeypatch):
+def test_a_function_that_fails_is_named(univariate, monkeypatch):
     def broken(sfreq):
         return {"rms": lambda data: 1 / 0}
 

@@ -1,6 +1,5 @@
 """Optional columns are what their libraries give, and NaN where a channel is missing."""
 
-import antropy
 import numpy as np
 import pytest
 from specparam import SpectralModel
@@ -49,6 +48,8 @@ def test_sets_have_names(epochs):
 
 
 def test_hjorth_lempel_ziv_and_permutation_entropy_are_those_of_antropy(epochs):
+    import antropy  # which compiles for seconds: not while tests are collected
+
     got = computed(epochs, ["hjorth", "lempel_ziv", "permutation_entropy"])
     for cell in np.ndindex(2, 3):
         epoch = epochs[cell]
