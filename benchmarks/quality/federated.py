@@ -1,6 +1,6 @@
 """How far rankings from summaries of sites agree with the ranking of the pooled rows.
 
-``python -m benchmarks.quality.federated [TABLE ...]`` splits tables into sites of unequal size, and
+``python -m benchmarks.quality.federated [TABLE ...]`` splits tables into sites of unequal size and
 makes cohorts of 2 to 30 sites with planted features. It also measures what remains possible: to
 test, with a subject's rows at hand, whether the subject is in a cell.
 """

@@ -98,7 +98,7 @@ def test_sites_may_lack_a_class():
     found = IDFSMEC().fit_summaries(released)
     wanted = pooled([tables[0], patients])
     np.testing.assert_allclose(found.feature_weights_, wanted.feature_weights_, atol=1e-9)
-    with pytest.raises(InputError, match="at least 2 classes.*'MDD'"):
+    with pytest.raises(InputError, match=r"at least 2 classes.*'MDD'"):
         IDFSMEC().fit_summaries(released[1:])
 
 
@@ -217,7 +217,7 @@ def test_a_study_key_is_made_once_and_read_again(tmp_path):
     assert release.read_study_key(path) == key
     assert path.stat().st_mode & 0o077 == 0
     path.write_bytes(b"short")
-    with pytest.raises(InputError, match="study.key: not a study key"):
+    with pytest.raises(InputError, match=r"study\.key: not a study key"):
         release.read_study_key(path)
 
 
@@ -326,7 +326,7 @@ def test_sums_that_no_subjects_can_have_are_refused(tmp_path):
     (site,) = good.sites
     cases = list(impossible(site))
     assert len(cases) >= 25
-    for name, changes in cases:
+    for _, changes in cases:
         bad = changed(good, **changes)
         with pytest.raises(InputError, match="impossible summary"):
             IDFSMEC().fit_summaries([bad])
@@ -337,4 +337,3 @@ def test_sums_that_no_subjects_can_have_are_refused(tmp_path):
             continue
         with pytest.raises(InputError, match=r"bad\.summary"):
             Summary.read(path)
-            pytest.fail(name)

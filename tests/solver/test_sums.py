@@ -103,7 +103,7 @@ def test_a_subject_with_many_samples_counts_as_one_with_few():
 
 
 def test_a_numeric_target_is_the_last_feature():
-    X, _, groups, folds = make()
+    X, _, _, folds = make()
     y = np.random.default_rng(3).normal(size=len(X))
     codes = np.zeros(len(X), dtype=int)
     sums = table_sums(X, COLUMNS, codes, folds, 1, n_folds=3, target=y)

@@ -76,7 +76,7 @@ class Subjects:
         np.add.at(count, self.member, ~np.isnan(values))
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
-    def permute(self, rng: np.random.Generator, within: Codes | None = None) -> Codes:
+    def permute(self, rng: np.random.Generator, within: NDArray | None = None) -> Codes:
         """Permute the labels of the subjects; within sites, if those of the samples are given."""
         if within is None:
             return rng.permutation(self.y)

@@ -336,7 +336,8 @@ def subject_statistics(
     labels = sorted({label for _, label in rows})
     codes = np.array([labels.index(label) for _, label in rows], dtype=np.intp)
     names = np.array([name for name, _ in rows], dtype=object).astype(str)
-    return SubjectStatistics(labels, names, codes, counts, *sums, shift, scale, digests)
+    found = (labels, names, codes, counts, sums[0], sums[1])
+    return SubjectStatistics(*found, shift, scale, digests)
 
 
 def _digests(values: Array) -> NDArray[np.uint64]:

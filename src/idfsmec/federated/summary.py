@@ -182,8 +182,9 @@ class Summary:
         arrays, about = _packed(site), _about(site)
         checksum = np.frombuffer(_checksum(about, arrays).encode(), dtype=np.uint8)
         text = np.frombuffer(about.encode(), dtype=np.uint8)
+        contents: dict[str, Any] = {"about": text, "checksum": checksum, **arrays}
         with replacing(Path(path)) as (beside,), beside.open("wb") as file:
-            np.savez_compressed(file, about=text, checksum=checksum, **arrays)
+            np.savez_compressed(file, **contents)
         return Path(path)
 
     @classmethod

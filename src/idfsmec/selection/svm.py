@@ -64,7 +64,7 @@ class LinearSVM:
         for columns, by_size in _chains(sets):
             small = two and min(y.size, columns.size + 1) <= _MOST_UNKNOWNS
             rows = np.vstack([np.ones(y.size), train[:, columns].T]) * signs if small else None
-            gram = None if rows is None else rows @ rows.T
+            gram = np.empty(0) if rows is None else rows @ rows.T
             test_columns = test[:, columns]
             for k, places in by_size.items():
                 costs = [sets[place][1] for place in places]
@@ -104,7 +104,7 @@ def _chains(sets: Sets) -> list[tuple[Codes, dict[int, list[int]]]]:
 
 
 def _newton_path(
-    rows: Floats, gram: Floats | None, roots: Floats, costs: Sequence[float]
+    rows: Floats, gram: Floats, roots: Floats, costs: Sequence[float]
 ) -> dict[float, Floats | None]:
     """Minimise ``|w|^2 / 2 + C sum_i max(0, r_i - x_i . w)^2`` for every C."""
     k, n = rows.shape
@@ -112,7 +112,7 @@ def _newton_path(
     if k > n:  # w is a combination of samples: n unknowns do
         basis, rows = np.linalg.qr(rows)
         gram = rows @ rows.T
-    elif gram is not None:
+    else:
         gram = gram[:k, :k]
     samples = np.ascontiguousarray(rows.T)
     path: dict[float, Floats | None] = {}

@@ -219,7 +219,7 @@ def newton_step(problems: ChannelProblems, point: _Point, damping: Array) -> tup
 def _solve_each(system: Array, right: Array) -> Array:
     """Solve all systems; one without a solution stands still and does not hold up the others."""
     try:
-        return np.linalg.solve(system, right[:, :, None])[:, :, 0]
+        return np.asarray(np.linalg.solve(system, right[:, :, None])[:, :, 0], dtype=np.float64)
     except np.linalg.LinAlgError:
         step = np.zeros_like(right)
         for place, own in enumerate(system):
@@ -272,7 +272,7 @@ def _freeze(system: Array, right: Array, frozen: NDArray) -> None:
     right[:, :d] = np.where(frozen, np.zeros_like(right[:, :d]), right[:, :d])
 
 
-def centred(problems: ChannelProblems) -> Array:
+def centred(problems: ChannelProblems) -> NDArray[np.bool_]:
     """Whether the rows of P add up to zero, as those of one-hot labels do; shape (b,)."""
     excess = np.max(np.abs(np.sum(problems.P, axis=1)), axis=1)
     return excess <= _CENTRED * np.max(np.abs(problems.P), axis=(1, 2))
@@ -302,8 +302,8 @@ class Support:
     others: NDArray
     basis: Array
     turn: Array | None = None
-    idle: Array | None = None
-    total: Array | None = None
+    idle: Any = None
+    total: Any = None
 
     @classmethod
     def of(cls, theta: Array, W: Array, size: int, *, differences: bool) -> Support:

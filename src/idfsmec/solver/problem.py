@@ -131,7 +131,7 @@ def largest_eigenvalues(matrices: Array) -> Array:
     For large matrices by Lanczos' method, rounded up by its tolerance.
     """
     if matrices.shape[-1] <= _LARGE:
-        return np.linalg.eigvalsh(matrices)[:, -1]
+        return np.asarray(np.linalg.eigvalsh(matrices)[:, -1], dtype=np.float64)
     start = np.random.default_rng(0).normal(size=matrices.shape[-1])
     tops = [
         eigsh(matrix, k=1, which="LA", v0=start, tol=1e-4, return_eigenvectors=False)[0]

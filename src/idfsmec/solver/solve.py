@@ -480,7 +480,7 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
             unweighted = ChannelProblems.from_moments(block.A, block.P, block.y2)
             theta, W = default_start(unweighted)
             problems = unweighted.normalised().take(which).weighted(weights)
-            how = {"tol": options.tol, "max_iter": options.max_iter}
+            how: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter}
             solution = solve(problems, start=(theta[which], W[which]), **how)
             residual = problems.P - fit_product(problems, solution.theta, solution.W)
             gains = (residual**2).sum(axis=1) / problems.diagonal

@@ -274,7 +274,7 @@ class Sums:
             One for each block.
         """
         mask = np.ones(self.classes.size, dtype=bool) if cells is None else cells
-        class_total = np.bincount(self.classes[mask], self.total[mask], self.n_classes)
+        class_total = np.bincount(self.classes[mask], self.total[mask], self.n_classes).astype(float)
         total = float(class_total.sum())
         # One matrix product adds up cells by class.
         by_class = (self.classes[None, mask] == np.arange(self.n_classes)[:, None]).astype(float)
@@ -380,7 +380,7 @@ def table_sums(
         np.searchsorted(cell_of[order], np.arange(np.prod(shape) + 1)),
         None if sample_weight is None else sample_weight[order],
         None if key is None else _begins(key[order], cell_of[order]),
-        None if key is None or counts is None else counts[groups[order]],
+        None if groups is None or counts is None else counts[groups[order]],
         None if target is None else target[order],
     )
     seen, blocks = np.zeros(order.size, dtype=bool), []
@@ -555,11 +555,11 @@ def join_sums(parts: Sequence[Sums]) -> Sums:
         shift = np.sum(share * np.stack([other.shift for other in same]), axis=0)
         scale = np.max([other.scale for other in same], axis=0)
         alike = [other.in_units(shift, scale) for other in same]
-        sums = (
-            np.concatenate([getattr(other, name) for other in alike], axis=1)
+        sums = {
+            name: np.concatenate([getattr(other, name) for other in alike], axis=1)
             for name in ("count", "sum_x", "sum_xx")
-        )
-        blocks.append(Block(block.channels, block.columns, *sums, shift, scale))
+        }
+        blocks.append(replace(block, **sums, shift=shift, scale=scale))
     return Sums(
         tuple(blocks),
         np.concatenate([part.classes for part in parts]),
