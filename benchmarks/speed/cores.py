@@ -1,8 +1,8 @@
 """How the time of a comparison shrinks with the number of processes.
 
 ``python -m benchmarks cores`` compares five methods on 19 channels with 1, 2, 4, ... processes up
-to one per core; ``python -m benchmarks.speed.cores 4`` with at most 4. Whether results are equal is
-part of the table.
+to one per core; ``python -m benchmarks.speed.cores 4`` with at most 4. Whether results are equal
+is part of the table.
 """
 
 from __future__ import annotations

@@ -57,7 +57,9 @@ selector.get_feature_names_out()
 
 # %%
 # Feature weights are the same to rounding. Which sites and participants count for each channel:
-print(f"largest difference: {np.abs(selector.feature_weights_ - wanted.feature_weights_).max():.0e}")
+print(
+    f"largest difference: {np.abs(selector.feature_weights_ - wanted.feature_weights_).max():.0e}"
+)
 print("\n".join(selector.study_.contributions()))
 
 # %%

@@ -274,7 +274,8 @@ class Sums:
             One for each block.
         """
         mask = np.ones(self.classes.size, dtype=bool) if cells is None else cells
-        class_total = np.bincount(self.classes[mask], self.total[mask], self.n_classes).astype(float)
+        totals = np.bincount(self.classes[mask], self.total[mask], self.n_classes)
+        class_total = totals.astype(np.float64)
         total = float(class_total.sum())
         # One matrix product adds up cells by class.
         by_class = (self.classes[None, mask] == np.arange(self.n_classes)[:, None]).astype(float)
