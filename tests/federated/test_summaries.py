@@ -221,7 +221,7 @@ def test_a_study_key_is_made_once_and_read_again(tmp_path):
         release.read_study_key(path)
 
 
-def test_acquisition_facts_are_counted_where_enough_subjects_share_them():
+def test_acquisition_facts_are_counted_where_enough_subjects_share_them(tmp_path):
     table = cohort(80, epochs=1, missing=0.0)
     recordings = [
         {
@@ -237,6 +237,8 @@ def test_acquisition_facts_are_counted_where_enough_subjects_share_them():
     described = FeatureTable(table.X, table.y, table.subjects, {"recordings": recordings})
     rows = summarise(described).sites[0].acquisition
     assert {row["value"] for row in rows} == {"19", "20", "edf"}
+    stored = described.write(tmp_path / "table.parquet")
+    assert summarise(stored).sites[0].acquisition == rows
 
 
 def test_bad_arguments_are_refused():

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # at run time when they are needed: --help should not wait fo
     ),
     site="Name of the site, which is released.",
     study_key="File with the study's secret, the same at all sites, by which subjects are "
-    "assigned to folds; made at first use.",
+    "assigned to folds; made at first use, by default idfsmec-study.key beside the output.",
     without_ledger="Do not compare with earlier releases, and keep no record.",
     describe="Print in one table all that is in the summary.",
 )
@@ -78,7 +78,10 @@ def summarise(
             "would follow",
             "yellow",
         )
-    key = b"" if study_key is None else read_study_key(study_key)
+    key_file = path.parent / "idfsmec-study.key" if study_key is None else Path(study_key)
+    if not key_file.exists():
+        say(f"Study key made: {key_file}. Give it to the other sites in private, not with sums.")
+    key = read_study_key(key_file)
     with warnings_as_lines(), shown("summing up"):
         summary = sum_up(
             source,
@@ -89,9 +92,9 @@ def summarise(
             study_key=key,
             ledger=ledger,
         )
-    summary.write(path)
-    if ledger is not None:
+    if ledger is not None:  # before the summary: what is released is always on record
         ledger.write()
+    summary.write(path)
     if describe:
         say(summary.describe())
     say(f"{summary} written to {path}.")

@@ -138,7 +138,7 @@ def summarise(
         site=site,
         suppressed={channels[v]: reason for v, reason in reasons.items()},
         left_out={channels[v]: n for v in released if (n := int(subjects.left_out[:, v].sum()))},
-        acquisition=_acquisition(source.table, min_subjects),
+        acquisition=_acquisition(source.info, statistics, min_subjects),
         min_subjects=min_subjects,
     )
     if ledger is not None:
@@ -437,17 +437,18 @@ def _alike(labels: Sequence[Any], known: Sequence[Any]) -> list[Any]:
         ) from None
 
 
-def _acquisition(table: FeatureTable | None, min_subjects: int) -> list[dict[str, Any]]:
+def _acquisition(
+    info: Mapping[str, Any], statistics: SubjectStatistics, min_subjects: int
+) -> list[dict[str, Any]]:
     """Count subjects by class and acquisition fact.
 
     Values of fewer than ``min_subjects`` subjects are merged into "other"; a fact is left out if
     that has too few as well.
     """
-    if table is None:
-        return []
     rows = []
-    labels = dict(zip(table.subjects.astype(str), table.y, strict=True))
-    for recording in table.info.get("recordings") or []:
+    classes = [statistics.labels[code] for code in statistics.codes]
+    labels = dict(zip(statistics.names.tolist(), classes, strict=True))
+    for recording in info.get("recordings") or []:
         facts = recording.get("facts") if isinstance(recording, Mapping) else None
         subject = str(recording.get("subject")) if facts else ""
         if facts and subject in labels:

@@ -8,7 +8,7 @@ pass sums up samples with the weights that follow.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,8 @@ class Source:
         How they were computed.
     pieces : callable
         Gives an iterator over the pieces.
-    table : FeatureTable or None
-        The table itself, where it is in memory.
+    info : mapping
+        What else is known of the table, such as the acquisition facts of its recordings.
     name : str
         What messages call it.
     """
@@ -79,7 +79,7 @@ class Source:
     channels: tuple[Any, ...]
     settings: Mapping[str, Any]
     pieces: Callable[[], Iterator[Piece]]
-    table: FeatureTable | None = None
+    info: Mapping[str, Any] = field(default_factory=dict)
     name: str = "The table"
 
     @property
@@ -109,14 +109,15 @@ def open_source(table: Any, channels: Sequence[Any] | None = None) -> Source:
         columns, info, name = _features_of(files[0]), read_info(files[0]), str(path)
         pieces = partial(_file_pieces, files)
     settings = _settings_of(info)
-    return Source(tuple(columns), _channels_of(columns, channels), settings, pieces, name=name)
+    own = _channels_of(columns, channels)
+    return Source(tuple(columns), own, settings, pieces, info, name)
 
 
 def _memory_source(table: FeatureTable, channels: Sequence[Any] | None) -> Source:
     piece = Piece(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy())
     columns = tuple(table.X.columns)
-    settings = _settings_of(table.info)
-    return Source(columns, _channels_of(columns, channels), settings, lambda: iter([piece]), table)
+    own, settings = _channels_of(columns, channels), _settings_of(table.info)
+    return Source(columns, own, settings, lambda: iter([piece]), table.info)
 
 
 def _channels_of(columns: Sequence[str], given: Sequence[Any] | None) -> tuple[Any, ...]:
