@@ -100,7 +100,7 @@ def test_a_worker_has_one_thread_starts_no_workers_and_leaves_ctrl_c_to_its_pare
     assert facts["ctrl_c"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_a_killed_worker_leaves_is_done_again(recordings, expected, tmp_path):
     changed = with_load(recordings, kill, str(tmp_path / "deadly"))
     assert extract_table(changed, n_jobs=2).table.equals(expected)

@@ -55,7 +55,7 @@ def kill_after(n_units, table, out, jobs):
     return lines
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_kill_9_loses_at_most_the_units_in_flight(tmp_path):
     table, out = tmp_path / "table.parquet", tmp_path / "out"
     make_cohort().write(table)

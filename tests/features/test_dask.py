@@ -33,6 +33,7 @@ def kill_once(load, flag):
     return load()
 
 
+@pytest.mark.long
 def test_a_worker_killed_on_the_way_leaves_the_same_bytes(study, tmp_path, cluster):
     found = read_manifest(study)
     extract_to_file(found, tmp_path / "here.parquet")
