@@ -209,4 +209,4 @@ def test_what_a_site_may_release_is_chosen(sites, tmp_path):
     assert done.exit_code == 0, done.text
     assert "BD: 0" in done.text
     assert run(*words).exit_code == 2
-    assert "--min-subjects 0: give 1 or more" in run(*words[:-1], 0, "--force").text
+    assert "--min-subjects 0: give 5 or more" in run(*words[:-1], 0, "--force").text

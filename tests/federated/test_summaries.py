@@ -260,6 +260,8 @@ def test_a_file_holds_all_of_it_and_says_so(tmp_path):
     assert "No cell has fewer than 10 subjects" in text
     for name in ("F3", "Cz", "O2"):
         assert name in text
+    with pytest.raises(InputError, match="at least 5"):
+        summarise(cohort(90), min_subjects=4).write(path)
     with pytest.raises(InputError, match="one site"):
         (summary + summarise(cohort(90, seed=4))).write(path)
 

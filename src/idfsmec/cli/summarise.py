@@ -62,6 +62,7 @@ def summarise(
     from idfsmec.federated import summarise as sum_up
     from idfsmec.federated.ledger import LEDGER
     from idfsmec.federated.release import read_study_key
+    from idfsmec.federated.summary import FEWEST_SUBJECTS
 
     source = Path(table)
     if source.suffix.lower() == ".summary":
@@ -70,6 +71,8 @@ def summarise(
         summary = Summary.read(source)
         say(summary.describe())
         return summary
+    if min_subjects < FEWEST_SUBJECTS:
+        raise InputError(f"--min-subjects {min_subjects}: give {FEWEST_SUBJECTS} or more.")
     path = check_output(output, ".summary", force)
     ledger = None if without_ledger else Ledger(path.parent / LEDGER)
     if ledger is None:

@@ -30,6 +30,8 @@ Counts = NDArray[np.int64]
 
 #: Raised when files of before can no longer be read. Versions 1 to 3 could reveal single subjects.
 FORMAT_VERSION = 4
+#: Cells of fewer subjects are not written, whatever a site asks for.
+FEWEST_SUBJECTS = 5
 #: How the files end.
 ENDING = ".summary"
 _MOST_BYTES = 2**31  # unpacked; no study has as many
@@ -179,6 +181,11 @@ class Summary:
         if len(self.sites) != 1:
             raise InputError("A summary file holds the sums of one site.")
         (site,) = self.sites
+        if site.min_subjects < FEWEST_SUBJECTS:
+            raise InputError(
+                f"min_subjects={site.min_subjects}: sums over so few subjects are not written; "
+                f"give at least {FEWEST_SUBJECTS}."
+            )
         arrays, about = _packed(site), _about(site)
         checksum = np.frombuffer(_checksum(about, arrays).encode(), dtype=np.uint8)
         text = np.frombuffer(about.encode(), dtype=np.uint8)
