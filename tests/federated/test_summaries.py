@@ -239,6 +239,14 @@ def test_acquisition_facts_are_counted_where_enough_subjects_share_them(tmp_path
     assert {row["value"] for row in rows} == {"19", "20", "edf"}
     stored = described.write(tmp_path / "table.parquet")
     assert summarise(stored).sites[0].acquisition == rows
+    about = pd.DataFrame({"device": np.where(np.arange(80) < 50, "BrainAmp", "HydroCel")})
+    named = FeatureTable(table.X, table.y, table.subjects, rows=about)
+    for source in (named, named.write(tmp_path / "named.parquet")):
+        rows = summarise(source).sites[0].acquisition
+        assert {(row["value"], row["count"]) for row in rows} == {
+            ("BrainAmp", 25),
+            ("HydroCel", 15),
+        }
 
 
 def test_bad_arguments_are_refused():

@@ -445,9 +445,10 @@ def _acquisition(
     Values of fewer than ``min_subjects`` subjects are merged into "other"; a fact is left out if
     that has too few as well.
     """
-    rows = []
     classes = [statistics.labels[code] for code in statistics.codes]
     labels = dict(zip(statistics.names.tolist(), classes, strict=True))
+    devices = statistics.devices
+    rows = [{"subject": s, "label": labels[s], "device": device} for s, device in devices.items()]
     for recording in info.get("recordings") or []:
         facts = recording.get("facts") if isinstance(recording, Mapping) else None
         subject = str(recording.get("subject")) if facts else ""
@@ -455,7 +456,7 @@ def _acquisition(
             rows.append({"subject": subject, "label": labels[subject], **facts})
     if not rows:
         return []
-    frame = pd.DataFrame(rows).drop_duplicates("subject")
+    frame = pd.DataFrame(rows).groupby("subject", as_index=False).first()
     counted = []
     for fact in _FACTS:
         if fact not in frame:

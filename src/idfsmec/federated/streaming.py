@@ -45,16 +45,18 @@ Indices = NDArray[np.intp]
 # Numbers read at a time: they fit any memory, and are enough to be summed fast.
 _ELEMENTS = 8_000_000
 _ABOUT = ("subject", "label")
+#: Columns about rows that name the device, the first that there is.
+_DEVICES = ("device", "amplifier")
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rows of a table: values (n, D), labels and subjects (n,), and where they are from."""
+    """Some rows of a table: values (n, D), labels, subjects and devices (n,)."""
 
     X: Array
     labels: NDArray
     subjects: NDArray
-    source: str = ""
+    devices: NDArray | None = None
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,10 @@ def open_source(table: Any, channels: Sequence[Any] | None = None) -> Source:
 
 
 def _memory_source(table: FeatureTable, channels: Sequence[Any] | None) -> Source:
-    piece = Piece(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy())
+    about = pd.DataFrame() if table.rows is None else table.rows
+    device = next((name for name in _DEVICES if name in about.columns), None)
+    devices = None if device is None else about[device].astype(str).to_numpy()
+    piece = Piece(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy(), devices)
     columns = tuple(table.X.columns)
     own, settings = _channels_of(columns, channels), _settings_of(table.info)
     return Source(columns, own, settings, lambda: iter([piece]), table.info)
@@ -182,11 +187,11 @@ def _file_pieces(files: Sequence[Path]) -> Iterator[Piece]:
             raise InputError(
                 f"{file}: has other columns than {files[0].name}, such as {min(differing)}."
             )
-        names = [*_ABOUT, *([SITE] if SITE in _header(file) else []), *columns]
+        names = [*_ABOUT, *_more(_header(file)), *columns]
         try:
             with pq.ParquetFile(file, page_checksum_verification=True) as source:
                 for batch in source.iter_batches(_most_rows(columns), columns=names):
-                    yield _piece(batch, columns, sites, str(file))
+                    yield _piece(batch, columns, sites)
         except InputError as error:
             raise InputError(f"{file}: {error}") from None
         except (OSError, pa.ArrowException, ValueError, TypeError) as error:
@@ -196,7 +201,7 @@ def _file_pieces(files: Sequence[Path]) -> Iterator[Piece]:
 
 def _dataset_pieces(dataset: ds.Dataset) -> Iterator[Piece]:
     columns, sites = list(part_header(dataset.schema.names)[1]), set[tuple[Any, Any]]()
-    names = [*_ABOUT, *([SITE] if SITE in dataset.schema.names else []), *columns]
+    names = [*_ABOUT, *_more(dataset.schema.names), *columns]
     try:
         # Read ahead a little: Arrow would hold dozens of pieces.
         for batch in dataset.to_batches(
@@ -206,7 +211,7 @@ def _dataset_pieces(dataset: ds.Dataset) -> Iterator[Piece]:
             fragment_readahead=1,
         ):
             if len(batch):
-                yield _piece(batch, columns, sites, "the dataset")
+                yield _piece(batch, columns, sites)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"The dataset cannot be read ({error}).") from error
     _warn_of_two_sites(sites)
@@ -219,7 +224,7 @@ def _dask_pieces(frame: Any) -> Iterator[Piece]:
         rows = part.compute()
         if len(rows):
             batch = pa.RecordBatch.from_pandas(rows, preserve_index=False)
-            yield _piece(batch, columns, sites, "the dataframe")
+            yield _piece(batch, columns, sites)
     _warn_of_two_sites(sites)
 
 
@@ -233,9 +238,12 @@ def _most_rows(columns: Sequence[str]) -> int:
     return max(256, _ELEMENTS // max(1, len(columns)))
 
 
-def _piece(
-    batch: pa.RecordBatch, columns: Sequence[str], sites: set[tuple[Any, Any]], source: str
-) -> Piece:
+def _more(names: Sequence[str]) -> list[str]:
+    """Columns about rows that are read where they are there."""
+    return [name for name in (SITE, *_DEVICES) if name in names]
+
+
+def _piece(batch: pa.RecordBatch, columns: Sequence[str], sites: set[tuple[Any, Any]]) -> Piece:
     subjects, labels = (_clean_column(batch.column(name), name) for name in _ABOUT)
     if SITE in batch.schema.names:
         there = _clean_column(batch.column(SITE), SITE)
@@ -248,7 +256,9 @@ def _piece(
         raise InputError(
             f"Column {column!r} contains infinity: repair or drop these values first."
         )
-    return Piece(X, labels, subjects, source)
+    device = next((name for name in _DEVICES if name in batch.schema.names), None)
+    devices = None if device is None else np.array(batch.column(device).to_pylist(), dtype=str)
+    return Piece(X, labels, subjects, devices)
 
 
 def _clean_column(column: pa.Array, name: str) -> NDArray:
@@ -281,6 +291,8 @@ class SubjectStatistics:
     shift, scale : ndarray of shape (D,)
     digests : ndarray of uint64, shape (p, V)
         Of the values of each channel, whatever the order of samples.
+    devices : dict of str to str
+        The device of each subject, where the table names it.
     """
 
     labels: list[Any]
@@ -292,6 +304,7 @@ class SubjectStatistics:
     shift: Array
     scale: Array
     digests: NDArray[np.uint64]
+    devices: dict[str, str]
 
     def rows_of(self, piece: Piece) -> tuple[Indices, Indices]:
         """Give the row, and the class, of each sample of a piece."""
@@ -310,6 +323,7 @@ def subject_statistics(
     counts = np.zeros((0, len(columns) + 2))
     sums = np.zeros((2, 0, len(source.columns)))
     digests = np.zeros((0, len(columns)), dtype=np.uint64)
+    devices: dict[str, str] = {}
     shift, scale = units or (np.empty(0), np.empty(0))
     for piece in source.pieces():
         if not len(piece.X):
@@ -324,6 +338,8 @@ def subject_statistics(
             counts = np.pad(counts, ((0, more), (0, 0)))
             sums = np.pad(sums, ((0, 0), (0, more), (0, 0)))
             digests = np.pad(digests, ((0, more), (0, 0)))
+        if piece.devices is not None:
+            devices |= dict(zip(piece.subjects.astype(str), piece.devices, strict=True))
         count_samples(piece.X, columns, member, counts)
         values = (piece.X - shift) / scale
         for v, own in enumerate(columns):
@@ -338,7 +354,7 @@ def subject_statistics(
     codes = np.array([labels.index(label) for _, label in rows], dtype=np.intp)
     names = np.array([name for name, _ in rows], dtype=object).astype(str)
     found = (labels, names, codes, counts, sums[0], sums[1])
-    return SubjectStatistics(*found, shift, scale, digests)
+    return SubjectStatistics(*found, shift, scale, digests, devices)
 
 
 def _digests(values: Array) -> NDArray[np.uint64]:
