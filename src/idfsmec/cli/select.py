@@ -202,7 +202,7 @@ def _tune(table: FeatureTable, settings: dict[str, Any], folds: dict[str, Any]) 
 
 def _select_from_sums(given: Sequence[Path], settings: dict[str, Any], harmonize: bool) -> IDFSMEC:
     """Rank from the sums of sites; a table here is a site that suppresses nothing."""
-    from idfsmec.federated import Summary, summarise
+    from idfsmec.federated import Summary, study_of, summarise
     from idfsmec.selection import IDFSMEC
 
     with warnings_as_lines(), shown("summing up"):
@@ -212,6 +212,7 @@ def _select_from_sums(given: Sequence[Path], settings: dict[str, Any], harmonize
             else summarise(path, min_subjects=1, site=path.stem)
             for path in given
         ]
+    study_of(summaries, names=[str(path) for path in given])  # names the files that do not fit
     with warnings_as_lines(), shown("ranking"):
         return IDFSMEC(**settings).fit_summaries(summaries, harmonize=harmonize)
 
@@ -243,7 +244,8 @@ def _print_ranking(features: pd.DataFrame, channels: pd.DataFrame) -> None:
         if size is not None:
             limits = [line.get(f"{size}_{end}") for end in ("low", "high")]
             interval = "" if None in limits else f" ({limits[0]:.2f} to {limits[1]:.2f})"
-            cells += [line["direction"], f"{line[size]:.2f}{interval}"]
+            known = line[size] == line[size]  # NaN where the squares of means are suppressed
+            cells += [line["direction"], f"{line[size]:.2f}{interval}" if known else "not known"]
         if "frequency" in line:
             cells += [f"{100 * line['frequency']:.0f} %", "yes" if line["stable"] else ""]
         rows.append(cells)
