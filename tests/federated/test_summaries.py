@@ -192,11 +192,16 @@ def test_who_holds_most_of_a_sum_is_left_out_of_the_channel_and_counted():
     assert np.abs(site.shift).max() < 100
 
 
-def test_columns_that_are_equal_in_two_channels_are_refused():
+def test_columns_that_follow_from_other_channels_are_refused():
     table = cohort(60)
     X = table.X.copy()
     X["O2__beta"] = 2 * table.X["F3__theta"] + 1
     with pytest.raises(InputError, match="'F3__theta' and 'O2__beta' are the same"):
+        summarise(FeatureTable(X, table.y, table.subjects))
+    X = table.X.copy()
+    alpha = [column for column in X if column.endswith("__alpha")]
+    X[alpha] = X[alpha].sub(X[alpha].mean(axis=1, skipna=False), axis=0)
+    with pytest.raises(InputError, match="Feature 'alpha' adds up to the same over all channels"):
         summarise(FeatureTable(X, table.y, table.subjects))
     derived = cohort(60, channels=("F3", "F4", "F3-F4"))
     with pytest.raises(InputError, match="F3-F4 is computed from F3 and F4"):

@@ -2,8 +2,9 @@
 
 The rules, in the order in which they are applied:
 
-1. Columns that are equal in several channels, and channels that are the difference of two others,
-   are refused: sums over nearly the same subjects would differ by few of them.
+1. Columns that are equal in several channels, channels that are the difference of two others, and
+   features that add up to the same over all channels are refused: sums over nearly the same
+   subjects would differ by few of them.
 2. A site has 4, 2 or 1 folds: the most with which no channel is lost.
 3. A subject who holds more than ``max_share`` of a feature's sum of squares in a cell (about the
    median of the class) is left out of the channel, and counted.
@@ -42,7 +43,7 @@ from idfsmec.federated.streaming import (
 from idfsmec.federated.summary import SiteSums, Summary
 from idfsmec.solver import Sums, name_folds
 from idfsmec.table import FeatureTable
-from idfsmec.table.columns import channel_codes, channel_columns
+from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -55,6 +56,8 @@ _FOLDS = (4, 2, 1)
 _RANK_TOLERANCE = 1e-8
 # Correlations this close to 1 are those of equal columns.
 _EQUAL = 1e-9
+# A total over channels varies no more than this share of what independent channels would.
+_BALANCED = 1e-4
 # Columns compared at a time.
 _BLOCK = 512
 #: Acquisition facts that are counted.
@@ -123,6 +126,7 @@ def summarise(
     if protected:
         _refuse_derived(channels)
         _refuse_equal(statistics, source, columns)
+        _refuse_balanced(statistics, source)
     n_folds = subjects.most_folds(min_subjects)
     if protected:
         subjects.leave_out_dominant(n_folds, max_share)
@@ -356,6 +360,25 @@ def _about_released_means(sums: Sums, n_subjects: NDArray[np.int64]) -> Sums:
         shift = block.shift + block.scale * (block.sum_x.sum(axis=1) / n)
         blocks.append(block.in_units(shift, block.scale))
     return replace(sums, blocks=tuple(blocks))
+
+
+def _refuse_balanced(statistics: SubjectStatistics, source: Source) -> None:
+    """Refuse features that add up to the same over all channels, as means after re-referencing."""
+    counts = statistics.counts[:, channel_codes(source.channel_columns)]
+    names = np.array([column.rpartition(SEPARATOR)[2] for column in source.columns])
+    for name in dict.fromkeys(names.tolist()):
+        own = np.flatnonzero(names == name)
+        subjects = (counts[:, own] > 0).all(axis=1)
+        if own.size < 3 or subjects.sum() < 3:
+            continue
+        sums = statistics.sum_x[np.ix_(subjects, own)] * statistics.scale[own]
+        means = sums / counts[np.ix_(subjects, own)]
+        if means.sum(axis=1).std() <= _BALANCED * np.sqrt(means.var(axis=0).sum()):
+            raise InputError(
+                f"Feature {name!r} adds up to the same over all channels, as after an average "
+                "reference: the sums over channels would show subjects who lack one. Leave its "
+                "columns out of the table that is summarised."
+            )
 
 
 def _site_sums(
