@@ -5,7 +5,8 @@ has at least two: the number of folds is the smallest of any site, and folds of 
 are held out together. Otherwise one site at a time is left out. One scheme holds for a study. A
 channel that the scheme cannot judge, because a single site has it, gets the loss on the training
 subjects times ``(n + k) / (n - k)`` for k parameters and n subjects (Akaike's final prediction
-error; on public tables 1.0 to 1.1 times the held-out loss), and is named in
+error; on one public table and its half
+1.06 and 1.04 times the held-out loss), and is named in
 :attr:`Study.corrected`.
 """
 
