@@ -23,7 +23,7 @@ from idfsmec._version import __version__
 from idfsmec.evaluation.folds import make_folds, make_inner_folds
 from idfsmec.evaluation.protocol import Protocol
 from idfsmec.evaluation.store import TaskResult
-from idfsmec.metrics import METRICS, Scores
+from idfsmec.metrics import METRICS, Scores, score_decisions
 from idfsmec.missing import simulate_missing_mask
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import (
@@ -212,7 +212,7 @@ def load_fold(
     samples = FoldSamples(train, test, selecting, protocol.harmonize)
     if with_inner:
         samples = add_inner_folds(samples, protocol, derive_seed("inner folds", seed, fold))
-    if table.digest and samples.is_small:
+    if table.digest:
         _last_fold[key] = samples
     return samples
 
@@ -309,8 +309,9 @@ class _Scoring:
     def whole(self) -> None:
         """Fit and score a whole classifier, which tunes itself where it wants to."""
         began = time.perf_counter()
-        scores, columns = self.pipeline.score_whole(self.fold)
+        decisions, columns = self.pipeline.fit_whole(self.fold)
         seconds = time.perf_counter() - began
+        scores = score_decisions(decisions, self.fold.y_test, self.fold.subjects_test)
         self.ks, n_columns = [columns.size], self.fold.train.channel_of.size
         ranks = np.full(n_columns, n_columns)
         ranks[columns] = np.arange(columns.size) + 1

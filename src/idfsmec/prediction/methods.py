@@ -9,10 +9,10 @@ import importlib
 import importlib.util
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from idfsmec.errors import InputError
 from idfsmec.selection.defaults import GAMMAS, LAMS
@@ -27,19 +27,11 @@ COMPARED: tuple[Family, ...] = ("proposed", "filter", "wrapper", "embedded", "sa
 DEFAULT_IMPUTER = "factors"
 
 
-class Named(Protocol):
-    """Anything that has a name."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
+Entry = TypeVar("Entry", bound="Imputer | Classifier | Method")
 
 
-Entry = TypeVar("Entry", bound=Named)
-
-
-class Registry(Mapping[str, Entry], Generic[Entry]):
-    """Entries by name: a mapping that is read, and one way to add to it.
+class Registry(dict[str, Entry]):
+    """Entries by name.
 
     Examples
     --------
@@ -48,41 +40,26 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
     """
 
     def __init__(self, kind: str) -> None:
+        super().__init__()
         self._kind = kind
-        self._entries: dict[str, Entry] = {}
-
-    def __getitem__(self, name: str) -> Entry:
-        return self._entries[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
 
     def add(self, entry: Entry, *, overwrite: bool = False) -> Entry:
         """Add an entry; one of the same name is replaced only with ``overwrite``."""
-        if entry.name in self._entries and not overwrite:
+        if entry.name in self and not overwrite:
             raise InputError(
                 f"there is a {self._kind} {entry.name!r} already; replace it with overwrite=True",
                 argument="overwrite",
             )
-        self._entries[entry.name] = entry
+        self[entry.name] = entry
         return entry
 
-    def remove(self, name: str) -> None:
-        """Remove an entry."""
-        del self._entries[name]
-
-    def find(self, wanted: str | Entry) -> Entry:
+    def find(self, entry: str | Entry) -> Entry:
         """Look up a name; an entry is returned as it is."""
-        if not isinstance(wanted, str):
-            return wanted
-        if wanted not in self._entries:
-            raise InputError(
-                f"there is no {self._kind} {wanted!r}; choose from {', '.join(self._entries)}"
-            )
-        return self._entries[wanted]
+        if not isinstance(entry, str):
+            return entry
+        if entry not in self:
+            raise InputError(f"there is no {self._kind} {entry!r}; choose from {', '.join(self)}")
+        return self[entry]
 
 
 @dataclass(frozen=True)
@@ -314,20 +291,7 @@ class Method:
     def build(
         self, *, random_state: int | None = None, channels: Any = None, **parameters: Any
     ) -> BaseEstimator:
-        """Make a fresh selector.
-
-        Parameters
-        ----------
-        random_state, channels : optional
-            Given to selectors that have such a parameter, ignored by the others.
-        **parameters
-            Set on the selector, such as ``n_features_to_select``.
-
-        Examples
-        --------
-        >>> METHODS["CD-LSR"].build(n_features_to_select=5, random_state=1)
-        CDLSR(n_features_to_select=5, random_state=1)
-        """
+        """Make a fresh selector; ``random_state`` and ``channels`` are set where it has them."""
         given = {"random_state": random_state, "channels": channels}
         return _configured(_fresh(self.selector), given).set_params(**parameters)
 
@@ -371,17 +335,9 @@ class Method:
 
 
 def settings_grid(**values: Iterable[Any]) -> tuple[dict[str, Any], ...]:
-    """Combine values of several parameters.
-
-    Examples
-    --------
-    >>> settings_grid(lam=[0.1, 1.0], gamma=[2.0])
-    ({'lam': 0.1, 'gamma': 2.0}, {'lam': 1.0, 'gamma': 2.0})
-    """
-    return tuple(
-        dict(zip(values, combination, strict=True))
-        for combination in itertools.product(*values.values())
-    )
+    """Combine values of several parameters."""
+    combinations = itertools.product(*values.values())
+    return tuple(dict(zip(values, combination, strict=True)) for combination in combinations)
 
 
 def describe_estimator(estimator: Any) -> dict[str, Any]:
@@ -425,13 +381,7 @@ def _takes_missing(estimator: Any) -> bool:
 
 
 def lazily(path: str, **parameters: Any) -> Callable[[], Any]:
-    """Name an estimator that is imported and made when it is asked for.
-
-    Examples
-    --------
-    >>> lazily("idfsmec.selection.MRMR", n_bins=10)()
-    MRMR(n_bins=10)
-    """
+    """Name an estimator that is imported and made when it is asked for."""
     return partial(_make, path, parameters)
 
 
@@ -475,7 +425,7 @@ def register_method(
     >>> method = register_method("mRMR-10", MRMR(n_bins=10))
     >>> METHODS["mRMR-10"].build()
     MRMR(n_bins=10)
-    >>> METHODS.remove("mRMR-10")
+    >>> del METHODS["mRMR-10"]
     """
     return METHODS.add(Method(name, selector, family, **options), overwrite=overwrite)
 
@@ -490,7 +440,7 @@ def register_imputer(
     >>> from sklearn.impute import KNNImputer
     >>> register_imputer("nearest", KNNImputer(keep_empty_features=True)).name
     'nearest'
-    >>> IMPUTERS.remove("nearest")
+    >>> del IMPUTERS["nearest"]
     """
     return IMPUTERS.add(Imputer(name, transformer, marks_missing), overwrite=overwrite)
 
@@ -505,7 +455,7 @@ def register_classifier(
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> register_classifier("3-NN", KNeighborsClassifier(3)).has_cost
     False
-    >>> CLASSIFIERS.remove("3-NN")
+    >>> del CLASSIFIERS["3-NN"]
     """
     return CLASSIFIERS.add(Classifier(name, estimator, slope), overwrite=overwrite)
 
@@ -562,17 +512,8 @@ def with_parts(
     imputer: str | Imputer | None = None,
     classifier: str | Classifier | None = None,
 ) -> list[Method]:
-    """Give methods one imputer and one classifier for all; None leaves each its own.
-
-    Examples
-    --------
-    >>> found = with_parts(find_methods(["mRMR", "ANOVA F"]), "neighbours", "ridge")
-    >>> [(method.imputing.name, method.classifying.name) for method in found]
-    [('neighbours', 'ridge'), ('neighbours', 'ridge')]
-    """
-    parts: dict[str, Any] = {}
-    if imputer is not None:
-        parts["imputer"] = IMPUTERS.find(imputer)
+    """Give methods one imputer and one classifier for all; None leaves each its own."""
+    parts: dict[str, Any] = {} if imputer is None else {"imputer": IMPUTERS.find(imputer)}
     if classifier is not None:
         parts["classifier"] = CLASSIFIERS.find(classifier)
     return [replace(method, **parts) for method in methods]
@@ -598,20 +539,15 @@ def _decide_many_svms(*data: Any, **options: Any) -> Any:
 
 _svm = lazily("sklearn.svm.LinearSVC", dual=False)
 CLASSIFIERS.add(Classifier("svm", _svm, decide_many=_decide_many_svms))
-register_classifier("ridge", lazily("idfsmec.prediction.pipeline.RidgeByCost"))
+register_classifier("ridge", lazily("idfsmec.prediction.sanity.RidgeByCost"))
 register_classifier("idfsmec", lazily("idfsmec.prediction.IDFSMECClassifier"))
-register_classifier("boosting", lazily("idfsmec.prediction.pipeline.Boosting"))
+register_classifier("boosting", lazily("idfsmec.prediction.sanity.Boosting"))
 
 
 def _add(
-    name: str,
-    path: str,
-    family: Family,
-    parameters: Mapping[str, Any] | None = None,
-    **options: Any,
+    name: str, path: str, family: Family, parameters: Mapping[str, Any] = {}, **options: Any
 ) -> None:
-    selector = lazily(f"idfsmec.{path}", **(parameters or {}))
-    METHODS.add(Method(name, selector, family, **options))
+    METHODS.add(Method(name, lazily(f"idfsmec.{path}", **parameters), family, **options))
 
 
 _add("IDFS-MEC", "selection.IDFSMEC", "proposed", settings=settings_grid(lam=LAMS, gamma=GAMMAS))

@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 #: How the files of models end.
 ENDING = ".skops"
 #: Raised when earlier files can no longer be read.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 #: Types that a model file may hold, besides those that skops itself trusts: plain containers,
 #: NumPy's arrays, scikit-learn's estimators. Whatever else a file names is refused.
 TRUSTED_TYPES = (
@@ -49,10 +49,11 @@ TRUSTED_TYPES = (
     "idfsmec.prediction.imputer.ChannelImputer",
     "idfsmec.prediction.imputer.FactorModel",
     "idfsmec.prediction.imputer.ScalpSplines",
-    "idfsmec.prediction.pipeline.Boosting",
     "idfsmec.prediction.pipeline.FittedMethod",
     "idfsmec.prediction.pipeline.MissingMarks",
-    "idfsmec.prediction.pipeline.RidgeByCost",
+    "idfsmec.prediction.pipeline.Preparation",
+    "idfsmec.prediction.sanity.Boosting",
+    "idfsmec.prediction.sanity.RidgeByCost",
     "idfsmec.solver.scaling.Scaling",
     "numpy.dtype",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",

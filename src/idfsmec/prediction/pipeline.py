@@ -19,10 +19,10 @@ of the user's own replaces all steps but the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,14 +30,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from idfsmec.errors import InputError
-from idfsmec.metrics import METRICS, Scores, mean_decisions, score_decisions
+from idfsmec.metrics import METRICS, Scores, mean_decisions
 from idfsmec.prediction.harmonizer import SiteHarmonizer, reference_class
 from idfsmec.prediction.methods import Imputer, Method
 from idfsmec.selection.defaults import CRITERION, N_FEATURES, SVM_COSTS
@@ -55,8 +53,6 @@ Rows = Codes | slice
 
 #: Bytes of prepared samples that are kept for the next method on the same fold.
 KEPT_BYTES = 256 * 2**20
-# How reluctantly calibration leaves slope and offsets as they are.
-_STIFFNESS = 1.0
 
 
 @dataclass(frozen=True)
@@ -82,14 +78,11 @@ class TableArrays:
         cls, name: str, table: FeatureTable, with_positions: bool = False, digest: str = ""
     ) -> TableArrays:
         """Take a table apart."""
-        positions = None
-        if with_positions:
-            montage = table.info.get("montage")
-            known = montage if isinstance(montage, str) else None
-            positions = channel_positions(table.channels, known)
+        montage = table.info.get("montage")
+        montage = montage if isinstance(montage, str) else None
         classes, y = np.unique(table.y.to_numpy(), return_inverse=True)
         names = table.subjects.to_numpy().astype(str)
-        order = {channel: place for place, channel in enumerate(table.channels)}
+        order = {channel: code for code, channel in enumerate(table.channels)}
         features = [split_column(str(column))[1] for column in table.X.columns]
         return cls(
             name=name,
@@ -103,7 +96,7 @@ class TableArrays:
             columns=tuple(map(str, table.X.columns)),
             channels=tuple(map(str, table.channels)),
             classes=tuple(classes.tolist()),
-            positions=positions,
+            positions=channel_positions(table.channels, montage) if with_positions else None,
             sites=None if table.sites is None else table.sites.astype(str).to_numpy(dtype=str),
         )
 
@@ -123,10 +116,6 @@ class TableArrays:
         columns = [np.flatnonzero(self.channel_of == v) for v in range(len(self.channels))]
         return observed_channels(self.X, columns)
 
-    def frame(self) -> pd.DataFrame:
-        """Return the samples under the names of their columns."""
-        return pd.DataFrame(self.X, columns=list(self.columns))
-
     def take(self, rows: Rows) -> TableArrays:
         """Take some samples."""
         return replace(
@@ -143,7 +132,7 @@ class TableArrays:
         return replace(self, X=np.where(observed[:, self.channel_of], self.X, np.nan))
 
     def spread_channels(self, count: int) -> tuple[TableArrays, Codes]:
-        """Keep so many channels, evenly over the table; also return their columns' places."""
+        """Keep so many channels, evenly over the table; also return their columns."""
         last = len(self.channels) - 1
         kept = [round(i * last / max(count - 1, 1)) for i in range(count)]
         columns = np.flatnonzero(np.isin(self.channel_of, kept))
@@ -159,17 +148,28 @@ class TableArrays:
         )
         return smaller, columns
 
+    def harmonizer(self, harmonize: bool | str) -> SiteHarmonizer:
+        """Learn what sites do from all samples (True) or from those of the class named."""
+        if self.sites is None:
+            raise InputError("to harmonize sites the table needs a column 'site'")
+        reference = reference_class(harmonize, self.classes)
+        if reference is None:  # labels are not given: confounding is a matter of the whole table
+            return SiteHarmonizer().fit(self.X, sites=self.sites)
+        labels = np.asarray(self.classes)[self.y]
+        return SiteHarmonizer(reference=reference).fit(self.X, labels, sites=self.sites)
+
+
+def harmonize_samples(harmonize: bool | str, *samples: TableArrays) -> list[TableArrays]:
+    """Bring sites to one location and scale, as learned from the first of some samples."""
+    if not harmonize:
+        return list(samples)
+    harmonizer = samples[0].harmonizer(harmonize)
+    return [replace(part, X=harmonizer.transform(part.X, sites=part.sites)) for part in samples]
+
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """Harmonize, scale and impute, as learned from training samples.
-
-    Attributes
-    ----------
-    harmonizer : SiteHarmonizer or None
-    scaling : Scaling
-    imputer : transformer or None
-    """
+    """Harmonize, scale and impute, as learned from training samples."""
 
     harmonizer: SiteHarmonizer | None
     scaling: Scaling
@@ -177,22 +177,18 @@ class Preparation:
 
     @classmethod
     def learn(
-        cls,
-        samples: TableArrays,
-        harmonize: bool | str = False,
-        imputer: Imputer | None = None,
+        cls, samples: TableArrays, harmonize: bool | str = False, imputer: Imputer | None = None
     ) -> tuple[Preparation, Floats]:
         """Learn from training samples; also return them prepared."""
-        X, harmonizer = samples.X, learn_harmonizer(samples, harmonize) if harmonize else None
+        harmonizer, X = samples.harmonizer(harmonize) if harmonize else None, samples.X
         if harmonizer is not None:
             X = harmonizer.transform(X, sites=samples.sites)
         scaling = Scaling.learn(X)
         X = scaling.apply(X)
         if imputer is None:
             return cls(harmonizer, scaling), X
-        about = samples.channel_of, samples.feature_of, samples.positions
-        transformer = imputer.build(*about).fit(X)
-        return cls(harmonizer, scaling, transformer), np.asarray(transformer.transform(X))
+        transformer = imputer.build(samples.channel_of, samples.feature_of, samples.positions)
+        return cls(harmonizer, scaling, transformer.fit(X)), np.asarray(transformer.transform(X))
 
     def apply(self, X: Floats, sites: NDArray[np.str_] | None = None) -> Floats:
         """Prepare samples; all of a site at once, for a new site goes by all that it has."""
@@ -200,25 +196,6 @@ class Preparation:
             X = self.harmonizer.transform(X, sites=sites)
         X = self.scaling.apply(X)
         return X if self.imputer is None else np.asarray(self.imputer.transform(X))
-
-
-def learn_harmonizer(samples: TableArrays, harmonize: bool | str) -> SiteHarmonizer:
-    """Learn what sites do from all samples (True) or from those of the class that is named."""
-    if samples.sites is None:
-        raise InputError("to harmonize sites the table needs a column 'site'")
-    reference = reference_class(harmonize, samples.classes)
-    if reference is None:  # labels are not given: confounding is a matter of the whole table
-        return SiteHarmonizer().fit(samples.X, sites=samples.sites)
-    labels = np.asarray(samples.classes)[samples.y]
-    return SiteHarmonizer(reference=reference).fit(samples.X, labels, sites=samples.sites)
-
-
-def harmonize_samples(harmonize: bool | str, *samples: TableArrays) -> list[TableArrays]:
-    """Bring sites to one location and scale, as learned from the first of some samples."""
-    if not harmonize:
-        return list(samples)
-    harmonizer = learn_harmonizer(samples[0], harmonize)
-    return [replace(part, X=harmonizer.transform(part.X, sites=part.sites)) for part in samples]
 
 
 class Prepared(NamedTuple):
@@ -235,37 +212,20 @@ class FoldSamples:
 
     Arrays are made when they are asked for: a fold of a large table and its inner folds would be
     a dozen copies of it.
-
-    Attributes
-    ----------
-    train, test : TableArrays
-        What the rows of both sides count in.
-    selecting : TableArrays
-        The samples of ``train`` as the selector may see them; the same unless channels are
-        missing for the selector alone.
-    harmonize : bool or str
-        Whether sites are brought to one location and scale, and if only one class tells them, its
-        name.
-    train_rows, test_rows : ndarray or slice
-        By default all.
-    inner : tuple of FoldSamples
-        Inner folds of the training samples.
-    held_out : tuple of ndarray
-        Places among the training samples of those that each inner fold holds out.
     """
 
-    train: TableArrays
+    train: TableArrays  # what the rows of both sides count in
     test: TableArrays
-    selecting: TableArrays
+    selecting: TableArrays  # the training samples as the selector may see them
     harmonize: bool | str = False
     train_rows: Rows = field(default_factory=lambda: slice(None))
     test_rows: Rows = field(default_factory=lambda: slice(None))
     inner: tuple[FoldSamples, ...] = ()
-    held_out: tuple[Codes, ...] = ()
-    _kept: dict[tuple[int, str], Prepared] = field(default_factory=dict, repr=False)
+    held_out: tuple[Codes, ...] = ()  # training samples that each inner fold holds out
+    _kept: dict[tuple[FoldSamples, str], Prepared] = field(default_factory=dict, repr=False)
 
     def with_inner(self, splits: Sequence[tuple[Codes, Codes]]) -> FoldSamples:
-        """Add inner folds of an outer one, given by places among the training samples."""
+        """Add inner folds of an outer one, given by rows of the training samples."""
         sides = self.train, self.train, self.selecting, self.harmonize
         inner = tuple(FoldSamples(*sides, *split, _kept=self._kept) for split in splits)
         return replace(self, inner=inner, held_out=tuple(test for _, test in splits))
@@ -290,29 +250,21 @@ class FoldSamples:
         """Subjects of the test samples."""
         return self.test.subjects[self.test_rows]
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the samples when they are prepared."""
-        n_train = self.y_train.size * (1 if self.selecting is self.train else 2)
-        return 8 * self.train.channel_of.size * (n_train + self.y_test.size)
-
-    @property
-    def is_small(self) -> bool:
-        """Whether it may be kept for the next method with little memory."""
-        return 2 * self.nbytes < KEPT_BYTES
-
     def sides(self) -> list[TableArrays]:
         """Return training and test samples as they are, but for sites, which may be harmonized."""
         both = self.train.take(self.train_rows), self.test.take(self.test_rows)
         return harmonize_samples(self.harmonize, *both)
 
     def prepare(self, imputer: Imputer | None = None) -> Prepared:
-        """Harmonize, scale and impute; what fits into memory is kept for the next who asks."""
-        key = id(self), "" if imputer is None else imputer.identity
+        """Harmonize, scale and impute; what fits into memory is kept for the next method."""
+        key = self, "" if imputer is None else imputer.identity
         if key not in self._kept:
-            held = sum(side.nbytes for kept in self._kept.values() for side in kept)
-            while self._kept and held + self.nbytes > KEPT_BYTES:
-                held -= sum(side.nbytes for side in self._kept.popitem()[1])
+            n_rows = 2 * self.y_train.size + self.y_test.size
+            left = KEPT_BYTES - 8 * self.train.channel_of.size * n_rows
+            while self._kept and left < sum(
+                X.nbytes for kept in self._kept.values() for X in kept
+            ):
+                self._kept.popitem()
             self._kept[key] = self._prepare(imputer)
         return self._kept[key]
 
@@ -331,18 +283,10 @@ class FoldSamples:
 
 @dataclass(frozen=True)
 class MissingMarks:
-    """For each set of columns that are missing together, a column that says so.
+    """For each set of columns that are missing together, a column that says so."""
 
-    Attributes
-    ----------
-    columns : ndarray of shape (n_marks,)
-        A column of each set.
-    shares : ndarray of shape (n_marks,)
-        In how many training samples it is missing; taken off, so that marks are centred.
-    """
-
-    columns: Codes
-    shares: Floats
+    columns: Codes  # one of each set
+    shares: Floats  # of the training samples that lack it; taken off, so that marks are centred
 
     @classmethod
     def learn(cls, X: Floats) -> MissingMarks:
@@ -360,20 +304,9 @@ class MissingMarks:
 class MethodPipeline:
     """A method on the samples of a fold: it ranks, is tuned, scored or fitted.
 
-    Parameters
-    ----------
-    method : Method
-    n_features : sequence of int
-        Numbers of features to compare.
-    costs : sequence of float
-        Values of the classifier's C to compare, unless the method has its own.
-    class_weight : {"balanced", None}
-    clip : float or None
-        Standardised values further from 0 count as this far away for the classifier.
-    tuned_by : str
-        What tuning maximises, one of :data:`idfsmec.metrics.CRITERIA`.
-    random_state : int
-        For selectors and classifiers with a chance of their own.
+    ``n_features`` and ``costs`` (of the classifier, unless the method has its own) are compared by
+    tuning, which maximises ``tuned_by``; for the classifier, standardised values further from 0
+    than ``clip`` count as this far away.
     """
 
     def __init__(
@@ -403,8 +336,6 @@ class MethodPipeline:
         """Return the numbers of features that are compared on a fold."""
         return self.method.ks(self.n_features, fold.train.channel_of.size)
 
-    # Select.
-
     def rank(
         self,
         fold: FoldSamples,
@@ -412,22 +343,19 @@ class MethodPipeline:
         ks: Sequence[int] | None = None,
         **parameters: Any,
     ) -> Codes:
-        """Rank the columns by the training samples of a fold, 1 is best.
+        """Rank the columns by the training samples, (n_settings, n_ks, n_columns), 1 is best.
 
-        Returns
-        -------
-        ndarray of shape (n_settings, n_ks, n_columns)
-            For some of the method's settings (by default all) and numbers of features.
+        For some of the method's settings (by default all) and numbers of features.
         """
-        places = range(len(self.method.settings)) if settings is None else settings
+        settings = range(len(self.method.settings)) if settings is None else settings
         ks = self.ks(fold) if ks is None else ks
         counts = [{"n_features_to_select": k} for k in ks] if self.method.depends_on_k else [{}]
-        wanted = [{**self.method.settings[i], **count} for i in places for count in counts]
+        grid = [{**self.method.settings[i], **count} for i in settings for count in counts]
         X = fold.prepare(self.selector_imputer).selecting
         selector = self._selector(fold, **parameters)
-        (ranks,) = rank_grid(selector, X, fold.y_train, wanted, groups=fold.groups_train)
-        ranks = ranks.reshape(len(places), len(counts), -1)
-        return np.broadcast_to(ranks, (len(places), len(ks), ranks.shape[2]))
+        (ranks,) = rank_grid(selector, X, fold.y_train, grid, groups=fold.groups_train)
+        ranks = ranks.reshape(len(settings), len(counts), -1)
+        return np.broadcast_to(ranks, (len(settings), len(ks), ranks.shape[2]))
 
     def rank_inner(self, fold: FoldSamples) -> Codes:
         """Rank the columns on all inner folds, (n_folds, n_settings, n_ks, n_columns).
@@ -440,17 +368,10 @@ class MethodPipeline:
         alike = self.method.takes_missing and selector.get_params().get("standardize", False)
         if not alike or fold.harmonize or self.method.depends_on_k:
             return np.stack([self.rank(part, **self.method.inner) for part in fold.inner])
-        ranks = rank_grid(
-            selector,
-            fold.prepare().selecting,
-            fold.y_train,
-            self.method.settings,
-            held_out=fold.held_out,
-            groups=fold.groups_train,
-        )
-        n_folds, n_settings, n_columns = ranks.shape
-        shape = n_folds, n_settings, len(self.ks(fold)), n_columns
-        return np.broadcast_to(ranks[:, :, None, :], shape)
+        how: dict[str, Any] = {"held_out": fold.held_out, "groups": fold.groups_train}
+        X = fold.prepare().selecting
+        ranks = rank_grid(selector, X, fold.y_train, self.method.settings, **how)
+        return np.repeat(ranks[:, :, None, :], len(self.ks(fold)), axis=2)
 
     def _selector(self, fold: FoldSamples, **parameters: Any) -> BaseEstimator:
         return self.method.build(
@@ -459,8 +380,6 @@ class MethodPipeline:
             channels=fold.train.channel_of,
             **parameters,
         )
-
-    # Tune and score.
 
     def tune(self, fold: FoldSamples, inner_ranks: Codes | None = None) -> Tuned:
         """Let inner folds choose a setting and C for each number of features, and that number."""
@@ -478,17 +397,9 @@ class MethodPipeline:
         return self._scorer(fold).score_all(wanted)
 
     def decide(self, fold: FoldSamples, ranks: Codes | None = None) -> Floats:
-        """Return decisions on the test samples, untuned: as the method is by default.
+        """Return decisions on the test samples, (n_test, n_classes), of the method untuned.
 
-        Parameters
-        ----------
-        fold : FoldSamples
-        ranks : ndarray of shape (n_columns,), optional
-            1 is best; by default what the selector learns from the training samples.
-
-        Returns
-        -------
-        ndarray of shape (n_test, n_classes)
+        Without ``ranks`` of the columns, the selector ranks them by the training samples.
         """
         if self.method.is_whole:
             return self.fit_whole(fold)[0]
@@ -505,8 +416,7 @@ class MethodPipeline:
 
         wanted = "channels" in self.build_classifier().get_params()
         channels = fold.train.channel_of if wanted else None
-        classify = _Classify(self, fold)
-        slope = self.classifier.log_odds_slope
+        classify, slope = _Classify(self, fold), self.classifier.log_odds_slope
         return SplitScorer(split, classify, metrics, slope, channels, self.clip)
 
     def build_classifier(self, C: float = float("nan"), channels: Codes | None = None) -> Any:
@@ -518,8 +428,6 @@ class MethodPipeline:
             channels=channels,
         )
 
-    # Fit.
-
     def fit(self, samples: TableArrays, ranks: Codes, k: int, C: float) -> FittedMethod:
         """Fit on samples, whose sites are harmonized already, with the first k columns."""
         preparation, X = Preparation.learn(samples, imputer=self.classifier_imputer)
@@ -529,20 +437,17 @@ class MethodPipeline:
             marks = MissingMarks.learn(X)
             X = marks.add(X)
         channels = np.unique(samples.channel_of[columns], return_inverse=True)[1]
-        model = fit_with_groups(
-            self.build_classifier(C, channels), X, samples.y, samples.subject_names
-        )
+        model = self.build_classifier(C, channels)
         imputed = self.marks_missing or self.classifier_imputer is not None
         how = f"imputed by {self.imputer.name}" if imputed else "missing values as they are"
         return FittedMethod(
             name=f"{self.method.name}, {how}, {self.classifier.name}, {columns.size} features",
             classes_=np.asarray(samples.classes),
-            scaling=preparation.scaling,
-            imputer=preparation.imputer,
-            marks=marks,
+            preparation=preparation,
             columns_=columns,
+            marks=marks,
+            classifier=fit_with_groups(model, X, samples.y, samples.subject_names),
             scores_=np.where(ranks <= k, k + 1.0 - ranks, 0.0),
-            classifier=model,
             channel_of=samples.channel_of,
             slope=self.classifier.log_odds_slope,
             offsets=np.zeros(samples.n_classes),
@@ -551,55 +456,39 @@ class MethodPipeline:
     def fit_tuned(self, fold: FoldSamples) -> tuple[FittedMethod, dict[str, Any]]:
         """Tune on inner folds, fit on all training samples, calibrate on those held out.
 
-        Returns
-        -------
-        FittedMethod
-        dict
-            ``n_features``, ``C`` and the selector's setting.
+        Also return ``n_features``, ``C`` and the selector's setting.
         """
         inner_ranks = self.rank_inner(fold)
         best = self.tune(fold, inner_ranks).best
-        k, C, place = best.n_features, best.cost, self.ks(fold).index(best.n_features)
+        k, C, setting = best.n_features, best.cost, best.setting
         whole = fold.sides()[0]
-        fitted = self.fit(whole, self.rank(fold, [best.setting], [k])[0, 0], k, C)
+        fitted = self.fit(whole, self.rank(fold, [setting], [k])[0, 0], k, C)
         decisions = np.zeros((whole.y.size, whole.n_classes))
-        for part, held_out, settings in zip(fold.inner, fold.held_out, inner_ranks, strict=True):
+        best_ranks = inner_ranks[:, setting, self.ks(fold).index(k)]
+        for part, held_out, ranks in zip(fold.inner, fold.held_out, best_ranks, strict=True):
             train, test = part.sides()
-            inner = self.fit(train, settings[best.setting, place], k, C)
-            decisions[held_out] = inner.decisions(test.X)
+            decisions[held_out] = self.fit(train, ranks, k, C).decisions(test.X)
         # A site with one class alone is held out of no inner fold.
         rows = np.sort(np.concatenate(fold.held_out))
         means, codes = mean_decisions(decisions[rows], whole.y[rows], whole.subjects[rows])
         weights = codes.size / (whole.n_classes * np.bincount(codes, minlength=whole.n_classes))
         slope, offsets = calibrate(means, codes, weights[codes], fitted.slope)
         fitted = replace(fitted, slope=slope, offsets=offsets)
-        return fitted, {"n_features": k, "C": C, **self.method.settings[best.setting]}
+        return fitted, {"n_features": k, "C": C, **self.method.settings[setting]}
 
     def fit_whole(self, fold: FoldSamples) -> tuple[Floats, Codes]:
         """Fit a method that is a whole classifier, on samples as they are.
 
-        Returns
-        -------
-        decisions : ndarray of shape (n_test, n_classes)
-        columns : ndarray
-            Columns that it keeps, as far as it says so, else all.
+        Return its decisions on the test samples, (n_test, n_classes), and the columns that it
+        keeps, as far as it says so, else all.
         """
         train, test = fold.sides()
-        labels = np.asarray(train.classes)
-        model = fit_with_groups(
-            self.method.build(random_state=self.random_state),
-            train.frame(),
-            labels[train.y],
-            train.subject_names,
-        )
-        values = decision_values(model, test.frame())
+        labels, names = np.asarray(train.classes), list(train.columns)
+        X, new = (pd.DataFrame(side.X, columns=names) for side in (train, test))
+        model = self.method.build(random_state=self.random_state)
+        model = fit_with_groups(model, X, labels[train.y], train.subject_names)
         codes = np.searchsorted(labels, model.classes_)
-        return by_class(values, codes, labels.size), _kept_columns(model, train.columns)
-
-    def score_whole(self, fold: FoldSamples) -> tuple[Scores, Codes]:
-        """Score a method that is a whole classifier; also return the columns that it keeps."""
-        decisions, columns = self.fit_whole(fold)
-        return score_decisions(decisions, fold.y_test, fold.subjects_test), columns
+        return by_class(decision_values(model, new), codes, labels.size), _kept(model, names)
 
 
 class _Classify:
@@ -609,11 +498,8 @@ class _Classify:
         self._pipeline, self._fold, decide_many = pipeline, fold, pipeline.classifier.decide_many
         how = {"n_classes": fold.train.n_classes, "class_weight": pipeline.class_weight}
         self._decide_many: Any = decide_many and partial(decide_many, **how)
-
-    @property
-    def many(self) -> Callable[..., list[Floats]] | None:
-        """How to decide with many sets of columns at once; marks are added to each set alone."""
-        return None if self._pipeline.marks_missing else self._decide_many
+        # How to decide with many sets of columns at once; marks are added to each set alone.
+        self.many = None if pipeline.marks_missing else self._decide_many
 
     def __call__(
         self, train: Floats, y: Codes, test: Floats, C: float, channels: Codes | None = None
@@ -628,7 +514,7 @@ class _Classify:
         return by_class(decision_values(model, test), model.classes_, self._fold.train.n_classes)
 
 
-def fit_with_groups(model: Any, X: Any, y: NDArray, groups: ArrayLike) -> Any:
+def fit_with_groups(model: Any, X: Any, y: NDArray, groups: ArrayLike | None) -> Any:
     """Fit a classifier, and tell it the subjects if it takes groups."""
     searches = isinstance(model, (GridSearchCV, RandomizedSearchCV))
     takes = searches or has_fit_parameter(model, "groups")
@@ -642,55 +528,28 @@ def decision_values(model: Any, X: Any) -> Floats:
     return np.log(np.maximum(model.predict_proba(X), 1e-3))
 
 
-def _kept_columns(model: Any, columns: Sequence[str]) -> Codes:
-    """Return the places of the columns that reach the last step of a pipeline, if it says so."""
+def _kept(model: Any, columns: Sequence[str]) -> Codes:
+    """Return the columns that reach the last step of a pipeline, if it says so."""
     try:
         names = model[:-1].get_feature_names_out(np.asarray(columns, dtype=object))
-        place = {name: i for i, name in enumerate(columns)}
-        return np.array([place[name] for name in names], dtype=np.intp)
-    except (AttributeError, KeyError, TypeError, ValueError):
+        return np.array([columns.index(name) for name in names], dtype=np.intp)
+    except (AttributeError, TypeError, ValueError):
         return np.arange(len(columns))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedMethod:
-    """What a method has learned: a classifier of incomplete samples that can be kept.
+    """What a method has learned: a classifier of incomplete samples that can be kept."""
 
-    Made by :class:`idfsmec.evaluation.TunedMethod`.
-
-    Attributes
-    ----------
-    name : str
-        Method, imputer, classifier and number of features, for readers.
-    classes_ : ndarray of shape (n_classes,)
-    scaling : Scaling
-        Mean and standard deviation of the features.
-    imputer : transformer or None
-        None if the classifier takes missing values.
-    marks : MissingMarks or None
-        What tells the classifier about missing channels.
-    columns_ : ndarray of shape (n_selected,)
-        Which features it sees.
-    scores_ : ndarray of shape (n_features,)
-        Selected ones by their rank, the best the largest; 0 for the others.
-    classifier : classifier
-        Of classes 0 ... n_classes - 1.
-    channel_of : ndarray of shape (n_features,)
-    slope : float
-    offsets : ndarray of shape (n_classes,)
-        ``slope * decisions + offsets`` are log probabilities up to a constant.
-    """
-
-    name: str
+    name: str  # method, imputer, classifier and number of features, for readers
     classes_: NDArray
-    scaling: Scaling
-    imputer: Any
-    marks: MissingMarks | None
-    columns_: Codes
-    scores_: Floats
-    classifier: Any
+    preparation: Preparation
+    columns_: Codes  # the features that are selected
+    marks: MissingMarks | None  # what tells the classifier about missing channels
+    classifier: Any  # of classes 0 ... n_classes - 1
+    scores_: Floats  # selected features by their rank, the best the largest; 0 for the others
     channel_of: Codes
-    slope: float
+    slope: float  # slope * decisions + offsets are log probabilities up to a constant
     offsets: Floats
 
     @property
@@ -703,15 +562,13 @@ class FittedMethod:
         """Features of a sample as given."""
         return int(self.scores_.size)
 
-    def _seen(self, X: ArrayLike) -> Floats:
-        preparation = Preparation(None, self.scaling, self.imputer)
-        values = preparation.apply(np.asarray(X, dtype=np.float64))
-        values = values[:, self.columns_]
+    def _select(self, X: ArrayLike) -> Floats:
+        values = self.preparation.apply(np.asarray(X, dtype=np.float64))[:, self.columns_]
         return values if self.marks is None else self.marks.add(values)
 
     def decisions(self, X: ArrayLike) -> Floats:
         """Return decisions of the classifier on every class, (n_samples, n_classes)."""
-        values = decision_values(self.classifier, self._seen(X))
+        values = decision_values(self.classifier, self._select(X))
         return by_class(values, np.asarray(self.classifier.classes_), self.classes_.size)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
@@ -727,23 +584,18 @@ class FittedMethod:
         """What the selected features of each channel add to the log odds; NaN where missing.
 
         Only where the classifier is linear. What was imputed counts for no channel, unless the
-        classifier itself says for which.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_channels) for two classes, else (..., n_classes)
+        classifier itself says for which. Of shape (n_samples, n_channels) for two classes, else
+        (..., n_classes).
         """
         given, channels = np.asarray(X, dtype=np.float64), self.channel_of[self.columns_]
-        seen = self._seen(given)
+        selected = self._select(given)
         if hasattr(self.classifier, "channel_votes"):
-            parts, channels = (
-                np.nan_to_num(self.classifier.channel_votes(seen)),
-                np.unique(channels),
-            )
+            parts = np.nan_to_num(self.classifier.channel_votes(selected))
             parts = self.slope * (parts[:, :, None] if parts.ndim == 2 else parts)
+            channels = np.unique(channels)
         else:
             coef = self.slope * np.atleast_2d(self.classifier.coef_)[:, : channels.size]
-            parts = seen[:, : channels.size, None] * coef.T
+            parts = selected[:, : channels.size, None] * coef.T
         n_channels = int(self.channel_of.max()) + 1
         votes = np.einsum("nkc,kv->nvc", parts, np.eye(n_channels)[channels])
         columns = [np.flatnonzero(self.channel_of == v) for v in range(n_channels)]
@@ -754,87 +606,17 @@ class FittedMethod:
 def calibrate(
     decisions: Floats, codes: Codes, weights: Floats, slope: float
 ) -> tuple[float, Floats]:
-    """Find the slope and offsets that make held-out decisions log probabilities.
+    """Find the slope and offsets that make decisions on held-out subjects log probabilities.
 
-    Parameters
-    ----------
-    decisions : ndarray of shape (n_subjects, n_classes)
-        On subjects who were held out.
-    codes : ndarray of shape (n_subjects,)
-        Their classes.
-    weights : ndarray of shape (n_subjects,)
-    slope : float
-        Where the search begins, and where few subjects leave it.
-
-    Returns
-    -------
-    slope : float
-    offsets : ndarray of shape (n_classes,)
-        Sum to 0.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> codes = np.arange(2000) % 2
-    >>> odds = 3 * rng.normal(size=2000) + 4.5 * (2 * codes - 1)
-    >>> decisions = np.column_stack([-odds, odds]) / 20
-    >>> slope, offsets = calibrate(decisions, codes, np.ones(2000), 1.0)
-    >>> 9 < slope < 11, bool(np.abs(offsets).max() < 0.2)
-    (True, True)
+    The search begins at the given slope, and few subjects leave it there; offsets sum to 0.
     """
     rows = np.arange(codes.size)
 
     def loss(parameters: Sequence[float]) -> float:
         offsets = np.asarray(parameters[1:]) - np.mean(parameters[1:])
         log_odds = slope * np.exp(parameters[0]) * decisions + offsets
-        penalty = parameters[0] ** 2 + float(np.square(parameters[1:]).sum())
         log_proba = log_softmax(log_odds, axis=1)[rows, codes]
-        return float(-weights @ log_proba + _STIFFNESS / 2 * penalty)
+        return float(-weights @ log_proba + np.square(parameters).sum() / 2)
 
     best = minimize(loss, np.zeros(1 + decisions.shape[1]), method="L-BFGS-B").x
     return float(slope * np.exp(best[0])), np.asarray(best[1:] - best[1:].mean())
-
-
-class RidgeByCost(RidgeClassifier):
-    """Ridge regression on -1 and 1; C is the inverse of its penalty, so that it is tuned."""
-
-    def __init__(self, C: float = 1.0, class_weight: Any = None) -> None:
-        super().__init__(class_weight=class_weight)
-        self.C = C
-
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> Self:
-        """Fit with the penalty 1 / C."""
-        self.alpha = 1.0 / self.C
-        super().fit(X, y, sample_weight)
-        return self
-
-
-class Boosting(HistGradientBoostingClassifier):
-    """Gradient boosting, which takes NaN; balanced by its decisions, not by sample weights.
-
-    Trees have 8 leaves in place of 31, and features 31 bins in place of 255: subjects are few, and
-    more of either only takes longer. For balanced classes the log prior is taken off the decisions
-    instead of weighing samples: binning weighted samples makes a fit ten times as long.
-    """
-
-    def __init__(self, class_weight: str | None = None, random_state: int | None = None) -> None:
-        super().__init__(max_bins=31, max_leaf_nodes=8, random_state=random_state)
-        self.class_weight = class_weight
-
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit without weights, and remember the shares of the classes."""
-        wanted, self.class_weight = self.class_weight, None
-        try:
-            super().fit(X, y)
-        finally:
-            self.class_weight = wanted
-        counts = np.unique(np.asarray(y), return_counts=True)[1]
-        self.log_prior_ = np.log(counts / counts.sum())
-        return self
-
-    def decision_function(self, X: ArrayLike) -> Floats:
-        """Log odds, or one column per class up to a constant."""
-        values = np.asarray(super().decision_function(X))
-        if self.class_weight != "balanced":
-            return values
-        return values - (np.diff(self.log_prior_)[0] if values.ndim == 1 else self.log_prior_)

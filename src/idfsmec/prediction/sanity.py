@@ -1,12 +1,14 @@
-"""Sanity lines: simple selectors that a serious method has to beat."""
+"""Simple selectors that a serious method has to beat, and classifiers that are tuned by C."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import RidgeClassifier
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
@@ -15,8 +17,8 @@ from idfsmec._validation import Constraints, integer
 from idfsmec.selection import CompleteSelector
 from idfsmec.solver.scaling import Scaling
 
-# Of a tree, as scikit-learn draws it.
-_LARGEST_SEED = np.iinfo(np.int32).max
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
 
 
 class ColumnOrder(CompleteSelector):
@@ -25,7 +27,7 @@ class ColumnOrder(CompleteSelector):
     def __init__(self, *, n_features_to_select: int | float = 20) -> None:
         self.n_features_to_select = n_features_to_select
 
-    def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
+    def _rank(self, X: Floats, y: Codes) -> None:
         self._set_ranking(np.zeros(X.shape[1]))
 
 
@@ -35,15 +37,12 @@ class RandomOrder(CompleteSelector):
     _parameter_constraints: ClassVar[Constraints] = {"random_state": ["random_state"]}
 
     def __init__(
-        self,
-        *,
-        n_features_to_select: int | float = 20,
-        random_state: int | np.random.RandomState | None = None,
+        self, *, n_features_to_select: int | float = 20, random_state: Any = None
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.random_state = random_state
 
-    def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
+    def _rank(self, X: Floats, y: Codes) -> None:
         self._set_ranking(check_random_state(self.random_state).random_sample(X.shape[1]))
 
 
@@ -53,7 +52,7 @@ class AnovaF(CompleteSelector):
     def __init__(self, *, n_features_to_select: int | float = 20) -> None:
         self.n_features_to_select = n_features_to_select
 
-    def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
+    def _rank(self, X: Floats, y: Codes) -> None:
         scaling, sizes = Scaling.learn(X), np.bincount(y)[:, None]
         # As scikit-learn's f_classif, which loses all digits of what varies little far from 0.
         # Squares of standardised values sum up to n; those of the classes' means are between them.
@@ -67,27 +66,10 @@ class AnovaF(CompleteSelector):
 class ForestImportance(CompleteSelector):
     """Order features by the impurity importance of a random forest.
 
-    Each tree sees samples drawn with replacement, as many of one class as of another on average.
-    People have many samples that are alike: some more trees that see a part of them rank as well
-    as trees that see all, in a third of the time (docs/studies/speed.md).
-
-    Parameters
-    ----------
-    n_features_to_select : int or float, default=20
-    n_estimators : int, default=100
-        Trees.
-    max_samples : int, default=256
-        Samples that a tree draws; as many as there are, if these are fewer.
-    n_further : int, default=100
-        Trees more, where each draws fewer samples than there are.
-    random_state : int, RandomState or None
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(400, 5))
-    >>> y = (X[:, 3] > 0).astype(int)
-    >>> int(ForestImportance(n_estimators=20, random_state=0).fit(X, y).ranking_[3])
-    1
+    Each tree sees ``max_samples`` drawn with replacement, as many of one class as of another on
+    average. Subjects have many samples that are alike: where these are more, ``n_further`` trees
+    that see a part rank as well as trees that see all, in a third of the time
+    (docs/studies/speed.md).
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
@@ -104,7 +86,7 @@ class ForestImportance(CompleteSelector):
         n_estimators: int = 100,
         max_samples: int = 256,
         n_further: int = 100,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: Any = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.n_estimators = n_estimators
@@ -112,7 +94,7 @@ class ForestImportance(CompleteSelector):
         self.n_further = n_further
         self.random_state = random_state
 
-    def _rank(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> None:
+    def _rank(self, X: Floats, y: Codes) -> None:
         # Trees and draws are those of RandomForestClassifier(class_weight="balanced"), which takes
         # as long around small trees as in them. What squares of indicators of classes lose by a
         # split is what the Gini impurity loses, and a regression asks less about its target.
@@ -125,16 +107,61 @@ class ForestImportance(CompleteSelector):
         values = np.clip(X, -far, far).astype(np.float32)  # once, as trees take them
         indicators = np.eye(y.max() + 1)[y][:, 1 if y.max() == 1 else 0 :]  # of two, one tells all
         importance, tree = np.zeros(X.shape[1]), DecisionTreeRegressor(max_features="sqrt")
+        seeds = [rng.randint(np.iinfo(np.int32).max) for _ in range(n_trees)]
         # Parameters and data are sound, and they are the same ones again and again.
         with config_context(skip_parameter_validation=True, assume_finite=True):
-            tree.random_state = own = np.random.RandomState()
-            for seed in [rng.randint(_LARGEST_SEED) for _ in range(n_trees)]:
-                own.seed(seed)  # making one for each tree takes a hundred times as long
-                drawn = own.random_sample(n_drawn)
-                times = np.bincount(chances.searchsorted(drawn, side="right"), minlength=y.size)
+            tree.random_state = tree_rng = np.random.RandomState()
+            for seed in seeds:
+                tree_rng.seed(seed)  # making one for each tree takes a hundred times as long
+                drawn = chances.searchsorted(tree_rng.random_sample(n_drawn), side="right")
                 # A sample that was not drawn weighs nothing, and trees leave it out.
-                weights = times.astype(np.float64)
-                own.seed(seed)
+                weights = np.bincount(drawn, minlength=y.size).astype(np.float64)
+                tree_rng.seed(seed)
                 tree.fit(values, indicators, sample_weight=weights, check_input=False)
                 importance += tree.feature_importances_
         self._set_ranking(importance)
+
+
+class RidgeByCost(RidgeClassifier):
+    """Ridge regression on -1 and 1; C is the inverse of its penalty, so that it is tuned."""
+
+    def __init__(self, C: float = 1.0, class_weight: Any = None) -> None:
+        super().__init__(class_weight=class_weight)
+        self.C = C
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> Self:
+        """Fit with the penalty 1 / C."""
+        self.alpha = 1.0 / self.C
+        super().fit(X, y, sample_weight)
+        return self
+
+
+class Boosting(HistGradientBoostingClassifier):
+    """Gradient boosting, which takes NaN; balanced by its decisions, not by sample weights.
+
+    Trees have 8 leaves in place of 31, and features 31 bins in place of 255: subjects are few, and
+    more of either only takes longer. For balanced classes the log prior is taken off the decisions
+    instead of weighing samples: binning weighted samples makes a fit ten times as long.
+    """
+
+    def __init__(self, class_weight: str | None = None, random_state: int | None = None) -> None:
+        super().__init__(max_bins=31, max_leaf_nodes=8, random_state=random_state)
+        self.class_weight = class_weight
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit without weights, and remember the shares of the classes."""
+        balance, self.class_weight = self.class_weight, None
+        try:
+            super().fit(X, y)
+        finally:
+            self.class_weight = balance
+        counts = np.unique(np.asarray(y), return_counts=True)[1]
+        self.log_prior_ = np.log(counts / counts.sum())
+        return self
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Log odds, or one column per class up to a constant."""
+        values = np.asarray(super().decision_function(X))
+        if self.class_weight != "balanced":
+            return values
+        return values - (np.diff(self.log_prior_)[0] if values.ndim == 1 else self.log_prior_)
