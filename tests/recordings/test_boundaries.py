@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from idfsmec.features import FeatureSettings, extract_recording
-from idfsmec.recordings import find_boundaries, read_manifest, simulate_cohort
+from idfsmec.recordings import read_manifest, simulate_cohort
+from idfsmec.recordings.reading import find_boundaries
 
 SFREQ = 250
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from idfsmec.errors import InputError
-from idfsmec.recordings import channel_plan, montage_name, prepare_raw
+from idfsmec.recordings import channel_plan, prepare_raw
 from idfsmec.table.positions import standard_montage_name
 
 
@@ -49,12 +49,12 @@ def test_what_became_of_the_channels_survives_copies_and_resampling(make_raw):
     raw = raw.copy().resample(100.0, verbose="ERROR")
     assert channel_plan(raw).renamed == {"EEG T3-LE": "T7"}
     assert channel_plan(raw).dropped == {"EKG": "no EEG by its name"}
-    assert montage_name(raw) == standard_montage_name()
+    assert channel_plan(raw).montage == standard_montage_name()
 
 
 def test_a_recording_that_was_never_prepared_has_an_empty_plan(make_raw):
     assert channel_plan(make_raw()).renamed == {}
-    assert montage_name(make_raw()) is None
+    assert channel_plan(make_raw()).montage is None
 
 
 def test_channels_lie_where_the_template_has_them(make_raw):
@@ -81,7 +81,7 @@ def test_a_recording_with_names_of_its_own_keeps_its_positions(make_raw):
     own = {"left": [-0.1, 0, 0], "right": [0.1, 0, 0]}
     raw.set_montage(mne.channels.make_dig_montage(own, coord_frame="head"))
     raw = prepare_raw(raw)
-    assert montage_name(raw) is None
+    assert channel_plan(raw).montage is None
     np.testing.assert_allclose(places(raw)["left"], [-0.1, 0, 0])
 
 

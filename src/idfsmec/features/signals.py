@@ -14,7 +14,8 @@ from idfsmec.errors import InputError, RecordingError
 from idfsmec.features.epochs import EpochGrid, epoch_grid
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.missing import observed_from_annotations, observed_from_bads
-from idfsmec.recordings import Recording, channel_plan, find_boundaries, montage_name, prepare_raw
+from idfsmec.recordings import Recording, channel_plan, prepare_raw
+from idfsmec.recordings.reading import find_boundaries
 from idfsmec.table.positions import EXTRA_NAMES, channel_positions, plan_channels, standard_name
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def _prepared_channels(
     return Channels(
         file_names,
         list(prepared.ch_names),
-        montage_name(prepared) or "",
+        plan.montage or "",
         _positions(prepared, prepared.ch_names),
         plan.changed,
         plan.dropped,

@@ -20,7 +20,7 @@ from idfsmec.prediction.harmonizer import harmonize_new
 from idfsmec.prediction.model import Model
 from idfsmec.progress import Listener
 from idfsmec.recordings import Recording
-from idfsmec.recordings.reading import FileLoader, files_of
+from idfsmec.recordings.reading import file_recording
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import channel_columns, join_column, observed_channels, split_column
 from idfsmec.table.positions import standard_name
@@ -227,7 +227,7 @@ def _recording(path: Path, stems: Sequence[str]) -> Recording:
     if not path.exists():
         raise InputError(f"{path}: there is no such file.")
     name = path.stem if stems.count(path.stem) == 1 else str(path)
-    return Recording(name, UNLABELLED, FileLoader(path), str(path), files=files_of(path))
+    return file_recording(path, name, UNLABELLED)
 
 
 def _match_columns(model: Model, table: FeatureTable) -> tuple[pd.DataFrame, list[str]]:

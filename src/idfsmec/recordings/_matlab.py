@@ -58,13 +58,7 @@ def load_mat(path: Path, **options: Any) -> dict[str, Any]:
 
 
 def check_elements(path: Path) -> None:
-    """Look at every tag of a MATLAB file of version 5 to 7; other versions are left alone.
-
-    Raises
-    ------
-    DamagedMatError
-        If a tag is impossible or says more than the file holds.
-    """
+    """Look at every tag of a MATLAB file of version 5 to 7; other versions are left alone."""
     with path.open("rb") as file:
         header = file.read(128)
         order = "<" if header[126:128] == b"IM" else ">"
@@ -81,9 +75,8 @@ def check_elements(path: Path) -> None:
                 if kind not in (_MATRIX, _COMPRESSED):
                     raise DamagedMatError(f"a variable is of kind {kind}")
                 body = content[position : position + length]
-                _check_variable(
-                    memoryview(_unpacked(body, order) if kind == _COMPRESSED else body), order
-                )
+                body = _unpacked(body, order) if kind == _COMPRESSED else body
+                _check_variable(memoryview(body), order)
                 position += length
 
 
@@ -128,15 +121,14 @@ def _check_variable(body: memoryview, order: str, depth: int = 1) -> None:
             n_plain += not n_inside
             if len(heads) < 2 and length <= _LONGEST_HEAD:
                 heads.append(bytes(element))
-                _check_room(heads, len(body), order)
             length = -(-length // 8) * 8  # elements begin at multiples of 8
         position += length
     if len(body):
-        _check_parts(heads, n_plain, order)
+        _check_parts(heads, n_plain, len(body), order)
 
 
-def _check_parts(heads: list[bytes], n_plain: int, order: str) -> None:
-    """Refuse a variable with fewer elements than its flags have a reader expect."""
+def _check_parts(heads: list[bytes], n_plain: int, n_bytes: int, order: str) -> None:
+    """Refuse a variable with fewer elements, or less room, than its flags and sizes ask for."""
     if len(heads) < 2 or len(heads[0]) != 8:
         raise DamagedMatError("a variable has no flags")
     flags = struct.unpack(f"{order}I", heads[0][:4])[0]
@@ -147,16 +139,10 @@ def _check_parts(heads: list[bytes], n_plain: int, order: str) -> None:
     least = _LEAST.get(kind, 0) + (kind in _NUMBERS and bool(flags & _COMPLEX))
     if n_plain < least:
         raise DamagedMatError(f"a variable has {n_plain} elements instead of {least}")
-
-
-def _check_room(heads: list[bytes], n_bytes: int, order: str) -> None:
-    """Refuse cells and structures with more members than there are bytes to hold them."""
-    if len(heads) < 2 or len(heads[0]) < 4:
-        return
-    kind = struct.unpack(f"{order}I", heads[0][:4])[0] & 0xFF
-    sizes = struct.unpack(f"{order}{len(heads[1]) // 4}i", heads[1][: len(heads[1]) // 4 * 4])
-    if kind in _CONTAINERS and math.prod(sizes) > max(n_bytes // 8, _HARMLESS):
-        raise DamagedMatError("a variable has more cells than it has room for")
+    if kind in _CONTAINERS:
+        sizes = struct.unpack(f"{order}{len(heads[1]) // 4}i", heads[1])
+        if math.prod(sizes) > max(n_bytes // 8, _HARMLESS):
+            raise DamagedMatError("a variable has more cells than it has room for")
 
 
 def _unpack_tag(tag: bytes | memoryview, order: str) -> tuple[int, int]:

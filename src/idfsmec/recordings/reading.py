@@ -1,7 +1,7 @@
-"""Open recordings safely and make them ready for features.
+"""From the files of a recording to what features need.
 
-Which files a recording has, whether they are whole, where it was interrupted, and from what a
-file holds to what features need: EEG channels only, standard names, positions, volts.
+Which files a recording has, whether they are whole, where it was interrupted, and how it becomes
+EEG channels only, with standard names, positions and volts.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import re
 import struct
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from functools import partial
+from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError, RecordingError
 from idfsmec.recordings._matlab import DamagedMatError, check_elements
+from idfsmec.recordings.recording import Recording
 from idfsmec.table.positions import (
     ChannelPlan,
     choose_montage,
@@ -39,11 +41,7 @@ _LEAST_PAUSE = 0.001
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
-    """List all files that make up the recording named by ``path``, that one first.
-
-    BrainVision headers and EEGLAB ``.set`` files keep the signal in another file, long FIF
-    recordings go on in ``-1.fif``, and some formats are folders.
-    """
+    """List all files that make up the recording named by ``path``, that one first."""
     if path.is_dir():
         return tuple(sorted(file for file in path.rglob("*") if file.is_file()))
     if not path.is_file():
@@ -52,7 +50,11 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 
 def _partners(path: Path) -> list[Path]:
-    """Name the files that may belong to a recording, whether they are there or not."""
+    """Name the files that may belong to a recording, whether they are there or not.
+
+    BrainVision headers and EEGLAB ``.set`` files keep the signal in another file, and long FIF
+    recordings go on in ``-1.fif``.
+    """
     suffix = path.suffix.lower()
     if suffix in (".vhdr", ".ahdr"):
         content = path.read_bytes()
@@ -66,12 +68,8 @@ def _partners(path: Path) -> list[Path]:
     if suffix == ".set":
         return [path.with_suffix(ending) for ending in (".fdt", ".FDT", ".dat")]
     if suffix == ".fif":
-        return sorted(path.parent.glob(f"{_escape(path.stem)}-[0-9]*.fif"))
+        return sorted(path.parent.glob(f"{escape(path.stem)}-[0-9]*.fif"))
     return []
-
-
-def _escape(name: str) -> str:
-    return re.sub(r"([*?\[])", r"[\1]", name)
 
 
 def is_special(path: Path) -> bool:
@@ -79,55 +77,43 @@ def is_special(path: Path) -> bool:
     return path.exists() and not (path.is_file() or path.is_dir())
 
 
-@dataclass(frozen=True)
-class FileLoader:
-    """Loads a file that MNE opens by its ending; can be pickled."""
+def read_with_mne(path: Path) -> mne.io.BaseRaw:
+    """Open a file by its ending."""
+    import mne
 
-    path: Path
-    bads: tuple[str, ...] = ()
+    raw = mne.io.read_raw(path, verbose="ERROR")
+    check_signals(raw)
+    return raw
 
-    def __call__(self) -> mne.io.BaseRaw:
-        """Load it, ready for features."""
-        return load_raw(self.path, self._read, bads=self.bads)
 
-    def _read(self) -> mne.io.BaseRaw:
-        import mne
+def file_recording(
+    path: Path,
+    subject: str,
+    label: str,
+    read: Callable[[Path], mne.io.BaseRaw] = read_with_mne,
+    **about: Any,
+) -> Recording:
+    """Name the recording in a file, which ``read`` opens; ``about`` has other fields of it.
 
-        return mne.io.read_raw(self.path, verbose="ERROR")
+    ``read`` must be picklable, so that worker processes can load.
+    """
+    load = partial(load_raw, path, read, bads=about.get("bads", ()))
+    return Recording(subject, label, load, str(path), **{"files": files_of(path), **about})
 
 
 def load_raw(
     path: Path,
-    read: Callable[[], mne.io.BaseRaw],
+    read: Callable[[Path], mne.io.BaseRaw] = read_with_mne,
     *,
-    cut: Callable[[mne.io.BaseRaw], mne.io.BaseRaw] | None = None,
     bads: tuple[str, ...] = (),
 ) -> mne.io.BaseRaw:
-    """Read and prepare a recording: the end of every loader that opens a file.
-
-    Parameters
-    ----------
-    path : Path
-    read : callable
-        Opens it.
-    cut : callable, optional
-        Takes the part that is wanted.
-    bads : tuple of str
-        See :func:`prepare_raw`.
-
-    Raises
-    ------
-    RecordingError
-        Whatever goes wrong: one clear line that names the file.
-    """
+    """Read and prepare a recording; what goes wrong is a RecordingError that names the file."""
     if not path.exists():
         raise RecordingError(f"{path}: there is no such file.", source=str(path))
     try:
         _check_regular(path)
         _check_whole(path)
-        raw = read()
-        _check_signals(raw)
-        return _prepare(raw if cut is None else cut(raw), bads=bads, source=str(path))
+        return prepare_raw(read(path), bads=bads, source=str(path))
     except InputError as error:
         raise RecordingError(str(error), source=str(path)) from error
     except Exception as error:
@@ -146,11 +132,8 @@ def _check_regular(path: Path) -> None:
     Opening one may wait for ever, or never come to an end. What a header names is looked at
     too; in a format that is a folder, all that is in it.
     """
-    suspects = [path, *path.parent.glob(f"{_escape(path.stem)}.*")]
-    if path.is_dir():
-        suspects += path.rglob("*")
-    elif path.is_file():
-        suspects += _partners(path)
+    suspects = [path, *path.parent.glob(f"{escape(path.stem)}.*")]
+    suspects += path.rglob("*") if path.is_dir() else _partners(path) if path.is_file() else ()
     for suspect in suspects:
         if is_special(suspect):
             raise InputError(
@@ -182,54 +165,53 @@ def _check_whole(path: Path) -> None:
             ) from error
 
 
-@dataclass(frozen=True)
-class _EdfHeader:
+class _EdfHeader(NamedTuple):
     """What the header of an EDF or BDF file says about its data records."""
 
+    kind: bytes
     n_bytes: int
     n_records: int
     seconds: float
     labels: list[bytes]
     samples: list[int]
 
-    @classmethod
-    def read(cls, file: BinaryIO, head: bytes) -> _EdfHeader:
-        """Read the rest of a header whose first 256 bytes are ``head``; may raise ValueError."""
-        n_bytes, n_records, n_signals = (
-            int(head[start:stop]) for start, stop in ((184, 192), (236, 244), (252, 256))
-        )
-        seconds = float(head[244:252])
-        labels = file.read(max(16 * n_signals, 0))
-        file.seek(max(256 + 216 * n_signals, 0))  # label, transducer, units, ranges, filters
-        counts = file.read(max(8 * n_signals, 0))
-        signals = range(n_signals)
-        return cls(
-            n_bytes,
-            n_records,
-            seconds,
-            [labels[16 * i : 16 * i + 16] for i in signals],
-            [int(counts[8 * i : 8 * i + 8]) for i in signals],
-        )
+
+def _read_edf_header(path: Path) -> _EdfHeader:
+    """Read a header; raises ValueError where it has no numbers."""
+    with path.open("rb") as file:
+        head = file.read(256)
+        n_signals = int(head[252:256])
+        # Of each signal: label, transducer, units, ranges, filters, samples per record.
+        signals = file.read(max(256 * n_signals, 0))
+    counts = signals[216 * n_signals :]
+    return _EdfHeader(
+        head[192:197],
+        int(head[184:192]),
+        int(head[236:244]),
+        float(head[244:252]),
+        [signals[16 * i : 16 * i + 16] for i in range(n_signals)],
+        [int(counts[8 * i : 8 * i + 8]) for i in range(n_signals)],
+    )
 
 
 def _check_records(path: Path) -> None:
     """Compare the size of a file with the number of data records that its header tells."""
     width = _BYTES_PER_SAMPLE[path.suffix.lower()]
     with path.open("rb") as file:
-        head = file.read(256)
-        # Read as the other one, either would be another signal.
-        for called, begins, real in ((2, b"\xffBIOSEMI", "BDF"), (3, b"0       ", "EDF")):
-            if width == called and head[:8] == begins:
-                right = real.lower()
-                raise InputError(f"{path}: this is {real}, not {path.suffix}. Name it .{right}.")
-        try:
-            header = _EdfHeader.read(file, head)
-        except ValueError:
-            # The reader's own words would quote what stands there, which may be a name.
-            raise InputError(
-                f"{path}: the header has no numbers where EDF and BDF files have them. Check "
-                "that the file is whole and of that format."
-            ) from None
+        begin = file.read(8)
+    # Read as the other one, either would be another signal.
+    for called, begins, real in ((2, b"\xffBIOSEMI", "BDF"), (3, b"0       ", "EDF")):
+        if width == called and begin == begins:
+            right = real.lower()
+            raise InputError(f"{path}: this is {real}, not {path.suffix}. Name it .{right}.")
+    try:
+        header = _read_edf_header(path)
+    except ValueError:
+        # The reader's own words would quote what stands there, which may be a name.
+        raise InputError(
+            f"{path}: the header has no numbers where EDF and BDF files have them. Check "
+            "that the file is whole and of that format."
+        ) from None
     record = width * sum(header.samples)
     if record > 0 and not header.seconds > 0:
         raise InputError(
@@ -267,7 +249,7 @@ def _check_tags(path: Path) -> None:
             file.seek(position)
 
 
-def _check_signals(raw: mne.io.BaseRaw) -> None:
+def check_signals(raw: mne.io.BaseRaw) -> None:
     """Refuse an EEGLAB recording whose ``.fdt`` file cannot be its own, whole or not."""
     expected = 4 * len(raw.ch_names) * raw.n_times
     for path in (Path(name) for name in raw.filenames if name):
@@ -286,59 +268,37 @@ def find_boundaries(raw: mne.io.BaseRaw) -> NDArray[np.float64]:
 
     Discontinuous EDF and BDF files (EDF+D) say when each of their data records begins, which
     MNE's reader leaves out; EEGLAB, BrainVision and MNE itself mark boundaries by annotations.
-
-    Parameters
-    ----------
-    raw : mne.io.BaseRaw
-
-    Returns
-    -------
-    ndarray of shape (n_boundaries,)
-        Sorted; the very beginning and end are none.
-
-    Examples
-    --------
-    >>> import mne
-    >>> raw = mne.io.RawArray(np.zeros((1, 2500)), mne.create_info(1, 250.0), verbose=False)
-    >>> both = mne.concatenate_raws([raw, raw.copy()], verbose=False)
-    >>> find_boundaries(both).tolist()
-    [10.0]
     """
     times = [
         mark["onset"]
         for mark in raw.annotations
         if mark["description"].casefold().removeprefix("bad ").strip().startswith(_BOUNDARY_WORDS)
     ]
-    paths = [Path(name) for name in raw.filenames if name]
-    if len(raw.filenames) == 1 and paths and paths[0].suffix.lower() in _BYTES_PER_SAMPLE:
-        times += _boundaries_in_file(paths[0])
+    if len(raw.filenames) == 1 and raw.filenames[0]:
+        times += _boundaries_in_file(Path(raw.filenames[0]))
     seconds = np.unique(np.round(np.array(times, dtype=np.float64) - raw.first_time, 6))
     length = raw.n_times / raw.info["sfreq"]
     return seconds[(seconds > _LEAST_PAUSE) & (seconds < length - _LEAST_PAUSE)]
 
 
 def _boundaries_in_file(path: Path) -> list[float]:
-    """List the seconds of signal before each pause of a discontinuous EDF or BDF file.
-
-    The list is empty for files that are continuous or damaged.
-    """
-    width = _BYTES_PER_SAMPLE[path.suffix.lower()]
+    """List the seconds of signal before each pause of a discontinuous EDF or BDF file."""
+    width = _BYTES_PER_SAMPLE.get(path.suffix.lower(), 0)
     try:
+        header = _read_edf_header(path) if width else None
+        if header is None or header.kind not in (b"EDF+D", b"BDF+D"):
+            return []
+        marks = next(i for i, label in enumerate(header.labels) if b"Annotations" in label)
+        first = header.n_bytes + width * sum(header.samples[:marks])
+        onsets = []
         with path.open("rb") as file:
-            head = file.read(256)
-            if head[192:197] not in (b"EDF+D", b"BDF+D"):
-                return []
-            header = _EdfHeader.read(file, head)
-            marks = next(i for i, label in enumerate(header.labels) if b"Annotations" in label)
-            first = header.n_bytes + width * sum(header.samples[:marks])
-            onsets = []
             for record in range(header.n_records):
                 file.seek(first + record * width * sum(header.samples))
                 text = file.read(width * header.samples[marks])
                 # "+12.5" and the byte 20: when this record began
                 onsets.append(float(text.split(b"\x14", 1)[0].split(b"\x15")[0]))
     except (OSError, ValueError, StopIteration):
-        return []
+        return []  # damaged
     late = np.abs(np.diff(onsets) - header.seconds) > _LEAST_PAUSE
     return [(i + 1) * header.seconds for i in np.flatnonzero(late)]
 
@@ -389,13 +349,6 @@ def prepare_raw(
     >>> channel_plan(ready).renamed
     {'EEG Fp1-LE': 'Fp1', 'EEG T3-LE': 'T7'}
     """
-    return _prepare(raw.copy(), bads=bads, montage=montage, source=source)
-
-
-def _prepare(
-    raw: mne.io.BaseRaw, *, bads: Iterable[str], source: str, montage: str | None = None
-) -> mne.io.BaseRaw:
-    """Do what :func:`prepare_raw` does, in place: for loaders, whose Raw nobody else has."""
     plan = plan_channels(raw.ch_names, raw.get_channel_types())
     if not plan.renamed:
         names = ", ".join(f"{name} ({reason})" for name, reason in plan.dropped.items())
@@ -403,6 +356,7 @@ def _prepare(
             f"{source}: no EEG channel found. Its channels are: {names or 'none'}. "
             "Rename them to 10-20 names, or set their type to EEG."
         )
+    raw = raw.copy()
     marked = [*raw.info["bads"], *bads]
     raw.info["bads"] = []
     raw.pick(list(plan.renamed), verbose="ERROR")
@@ -429,14 +383,9 @@ def _prepare(
     # After a second preparation names are still those of the file.
     earlier = channel_plan(raw)
     in_file = {new: old for old, new in earlier.renamed.items()}
-    raw.info["temp"] = {
-        "idfsmec": {
-            "renamed": {in_file.get(old, old): new for old, new in plan.renamed.items()},
-            "dropped": earlier.dropped
-            | {in_file.get(old, old): reason for old, reason in plan.dropped.items()},
-            "montage": montage,
-        }
-    }
+    renamed = {in_file.get(old, old): new for old, new in plan.renamed.items()}
+    dropped = {in_file.get(old, old): reason for old, reason in plan.dropped.items()}
+    raw.info["temp"] = {"idfsmec": ChannelPlan(renamed, earlier.dropped | dropped, montage)}
     return raw
 
 
@@ -459,16 +408,6 @@ def _resolve_bads(bads: list[str], plan: ChannelPlan, source: str) -> list[str]:
     return list(resolved)
 
 
-def _notes(raw: mne.io.BaseRaw) -> dict[str, Any]:
-    return (raw.info.get("temp") or {}).get("idfsmec", {})
-
-
 def channel_plan(raw: mne.io.BaseRaw) -> ChannelPlan:
-    """Tell what :func:`prepare_raw` did with the channels of a recording."""
-    notes = _notes(raw)
-    return ChannelPlan(dict(notes.get("renamed", {})), dict(notes.get("dropped", {})))
-
-
-def montage_name(raw: mne.io.BaseRaw) -> str | None:
-    """Name the montage that :func:`prepare_raw` attached."""
-    return _notes(raw).get("montage")
+    """Return what :func:`prepare_raw` did with the channels: names, reasons, the montage."""
+    return (raw.info.get("temp") or {}).get("idfsmec") or ChannelPlan()

@@ -71,7 +71,7 @@ class Recording:
 
     subject: str
     label: str
-    load: Callable[[], mne.io.BaseRaw]
+    load: Callable[[], mne.io.BaseRaw] = field(compare=False)
     source: str
     session: str | None = None
     condition: str | None = None
@@ -97,13 +97,7 @@ def check_spelling(recordings: Sequence[Recording], where: str = "") -> None:
     """Refuse subjects, labels and the like whose names only look different.
 
     ``mdd`` beside ``MDD`` would be a third class, and ``s1`` beside ``s01`` one subject on both
-    sides of a fold.
-
-    Parameters
-    ----------
-    recordings : sequence of Recording
-    where : str
-        The beginning of the message, such as the manifest's name.
+    sides of a fold. ``where`` begins the message.
     """
     for what in ("subject", "label", "session", "condition", "site"):
         first: dict[str, str] = {}
@@ -114,50 +108,26 @@ def check_spelling(recordings: Sequence[Recording], where: str = "") -> None:
 
 
 def hash_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, read in chunks."""
+    """Return the SHA-256 of a file's bytes, read in chunks."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def find_duplicates(recordings: Iterable[Recording]) -> list[list[Recording]]:
-    """Group recordings that hold the same signal, byte for byte.
+    """Group recordings that hold the same signal, byte for byte; groups of two or more.
 
     Sizes are compared first, then the first and last bytes, and only what is still alike is
-    read through, in chunks. Several parts cut from one file (see ``Recording.variant``) are
-    different recordings.
-
-    Parameters
-    ----------
-    recordings : iterable of Recording
-
-    Returns
-    -------
-    list of list of Recording
-        Each group has two members or more, in the order given; none if all differ.
-
-    Examples
-    --------
-    >>> find_duplicates([])
-    []
+    read through. Parts cut from one file (``Recording.variant``) are different recordings.
     """
     groups = [[recording for recording in recordings if recording.files]]
-    groups = _split(groups, lambda recording: recording.variant)
     for look in (_size, _ends, cache(hash_file)):
-        groups = _split(groups, lambda copy: tuple(map(look, _signal_files(copy))))  # noqa: B023
+        finer: dict[Hashable, list[Recording]] = defaultdict(list)
+        for number, group in enumerate(groups):
+            for recording in group:
+                looks = tuple(look(path) for path in _signal_files(recording))
+                finer[number, recording.variant, looks].append(recording)
+        groups = [group for group in finer.values() if len(group) > 1]
     return groups
-
-
-def _split(
-    groups: Iterable[list[Recording]], key: Callable[[Recording], Hashable]
-) -> list[list[Recording]]:
-    """Split groups by a key, and drop the recordings that are left alone."""
-    finer = []
-    for group in groups:
-        parts: dict[Hashable, list[Recording]] = defaultdict(list)
-        for recording in group:
-            parts[key(recording)].append(recording)
-        finer += [part for part in parts.values() if len(part) > 1]
-    return finer
 
 
 def _size(path: Path) -> int:
@@ -198,7 +168,7 @@ def check_duplicates(
     Returns
     -------
     list of list of Recording
-        What :func:`find_duplicates` found.
+        Groups of recordings that hold the same signal, byte for byte.
 
     Raises
     ------

@@ -1,19 +1,34 @@
-"""Find recordings by what a user names: a manifest, a BIDS tree, or a data set."""
+"""Find recordings by what a user names: a manifest, a BIDS tree, or a data set.
+
+A manifest has one CSV line per recording; a BIDS tree has recordings where BIDS puts them and
+labels in ``participants.tsv``. Errors name the file, the line and the column.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import csv
+import io
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import partial
 from inspect import signature
 from os import PathLike, fspath
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from idfsmec.errors import ArgumentError, InputError
-from idfsmec.recordings.bids import read_bids
+from idfsmec.errors import ArgumentError, InputError, RecordingError
 from idfsmec.recordings.datasets.modma import read_modma3, read_modma128
 from idfsmec.recordings.datasets.pred import read_pred_d003
-from idfsmec.recordings.manifest import read_manifest
-from idfsmec.recordings.recording import Recording
+from idfsmec.recordings.reading import check_signals, file_recording, files_of, is_special
+from idfsmec.recordings.recording import Recording, check_spelling
+from idfsmec.recordings.subject_tables import details_of, is_missing, read_text, read_tsv
 from idfsmec.table.columns import same_name
+
+if TYPE_CHECKING:
+    import mne
 
 DATA_SETS: dict[str, Callable[..., list[Recording]]] = {
     "modma3": read_modma3,
@@ -25,6 +40,13 @@ DATA_SETS: dict[str, Callable[..., list[Recording]]] = {
 A reader takes the folder, and by keyword those options of :func:`find_recordings` that it
 understands; one that is added here can be named like the others.
 """
+
+REQUIRED = ("path", "subject", "label")
+OPTIONAL = ("session", "condition", "bads", "site")
+LABEL_COLUMNS = ("label", "group", "diagnosis", "dx")
+ENDINGS = (".edf", ".bdf", ".vhdr", ".set", ".fif")
+
+LabelRule = Mapping[str, str] | Callable[[Mapping[str, str]], str | None]
 
 
 def find_recordings(
@@ -72,8 +94,9 @@ def find_recordings(
     name = fspath(source)
     path = Path(name)
     wanted = [condition] if isinstance(condition, str) else list(condition or ())
-    given = {"labels": labels, "task": task, "unit": unit}
-    given["condition"] = ", ".join(wanted) or None
+    named = {"labels": labels, "task": task, "unit": unit}
+    options = {option: value for option, value in named.items() if value is not None}
+    given = options | ({"condition": ", ".join(wanted)} if wanted else {})
     if name in DATA_SETS:
         if data is None:
             raise ArgumentError(
@@ -82,7 +105,6 @@ def find_recordings(
             )
         reader = DATA_SETS[name]
         _refuse_others(given, set(signature(reader).parameters), name)
-        options = {k: v for k, v in given.items() if v is not None and k != "condition"}
         if not wanted:
             return reader(data, **options)
         return [rec for name in wanted for rec in reader(data, condition=name, **options)]
@@ -110,12 +132,10 @@ def _of_conditions(
     if not wanted:
         return recordings
     # A condition is found as a whole, and by the parts that BIDS has.
-    spellings = [
-        {same_name(part) for part in condition.split("_") if "-" in part} | {same_name(condition)}
-        if condition
-        else set()
-        for condition in (recording.condition for recording in recordings)
-    ]
+    spellings = []
+    for condition in (recording.condition or "" for recording in recordings):
+        parts = [part for part in condition.split("_") if "-" in part]
+        spellings.append({same_name(part) for part in (*parts, condition) if part})
     for condition in wanted:
         if not any(same_name(condition) in names for names in spellings):
             there = dict.fromkeys(rec.condition for rec in recordings if rec.condition)
@@ -123,14 +143,367 @@ def _of_conditions(
                 f"condition={condition!r}: {name} has {', '.join(there) or 'no conditions'}.",
                 argument="condition",
             )
-    asked = {same_name(condition) for condition in wanted}
-    return [rec for rec, names in zip(recordings, spellings, strict=True) if asked & names]
+    kept = {same_name(condition) for condition in wanted}
+    return [rec for rec, names in zip(recordings, spellings, strict=True) if kept & names]
 
 
-def _refuse_others(given: dict[str, str | None], allowed: set[str], what: str) -> None:
+def _refuse_others(given: dict[str, str], allowed: set[str], what: str) -> None:
     """Refuse options that would be ignored: a mistake that nobody would notice."""
     for option, value in given.items():
-        if value is not None and option not in allowed:
+        if option not in allowed:
             raise ArgumentError(
                 f"{option}={value!r}: has no meaning for {what}; leave it out.", argument=option
             )
+
+
+# --- manifests ----------------------------------------------------------------------------
+
+
+def read_manifest(path: str | PathLike[str], *, absent_ok: bool = False) -> list[Recording]:
+    r"""Read a manifest and name its recordings, without loading them.
+
+    Parameters
+    ----------
+    path : path-like
+        A CSV file with the columns ``path``, ``subject`` and ``label``, and optionally
+        ``session``, ``condition``, ``bads`` (such as ``Fp1;F7``) and ``site``. Paths are
+        relative to the manifest. Commas, semicolons or tabs part the cells. Further columns,
+        such as age and sex, go into the recordings' ``details``, and so into the table.
+    absent_ok : bool
+        Whether to keep a line whose file is not there; it then fails when it is loaded.
+
+    Returns
+    -------
+    list of Recording
+        In the order of the lines.
+
+    Raises
+    ------
+    InputError
+        With file, line, column and what to do.
+
+    Examples
+    --------
+    >>> import tempfile, mne, numpy as np
+    >>> from pathlib import Path
+    >>> place = tempfile.TemporaryDirectory()
+    >>> folder = Path(place.name)
+    >>> info = mne.create_info(["FP1", "T3"], 250.0, "eeg")
+    >>> raw = mne.io.RawArray(np.zeros((2, 500)), info, verbose=False)
+    >>> _ = raw.save(folder / "s01_raw.fif", verbose=False)
+    >>> _ = (folder / "study.csv").write_text("path,subject,label\ns01_raw.fif,s01,HC\n")
+    >>> [recording] = read_manifest(folder / "study.csv")
+    >>> recording.subject, recording.label, recording.load().ch_names
+    ('s01', 'HC', ['Fp1', 'T7'])
+    >>> place.cleanup()
+    """
+    manifest = Path(path)
+    recordings: list[Recording] = []
+    labels: dict[tuple[str, str | None, str | None], tuple[str, str]] = {}
+    for where, cells in _lines(manifest):
+        recording = _recording(manifest, where, cells, absent_ok)
+        key = (recording.subject, recording.session, recording.condition)
+        first_where, first_label = labels.setdefault(key, (where, recording.label))
+        if first_label != recording.label:
+            raise InputError(
+                f"{where}, column 'label': subject {recording.subject!r} is "
+                f"{recording.label!r} here but {first_label!r} in {first_where}. Correct one, or "
+                "tell the recordings apart by a column 'session' or 'condition'."
+            )
+        recordings.append(recording)
+    if not recordings:
+        raise InputError(f"{manifest}: there are no recordings below the header.")
+    check_spelling(recordings, str(manifest))
+    without = [recording for recording in recordings if recording.site is None]
+    if 0 < len(without) < len(recordings):
+        raise InputError(
+            f"{manifest}, column 'site': {len(without)} of {len(recordings)} cells are empty, "
+            f"first that of {without[0].source}. Fill them in, or leave out the column."
+        )
+    return recordings
+
+
+def _lines(manifest: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield where each line is and what its cells hold, by column."""
+    if not manifest.is_file():
+        raise InputError(f"{manifest}: there is no such manifest file.")
+    text = read_text(manifest)
+    # The first line holds only column names, so whatever else is in it parts the cells.
+    header_line = text.partition("\n")[0]
+    reader = csv.reader(io.StringIO(text), delimiter=max(",;\t|", key=header_line.count))
+    try:
+        header = [cell.strip().casefold() for cell in next(reader, [])]
+        _check_header(f"{manifest}, line 1", header)
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            where = f"{manifest}, line {reader.line_num}"
+            if len(cells) != len(header):
+                raise InputError(
+                    f"{where}: {len(cells)} cells, but the header has {len(header)} columns. "
+                    "Put quotes around a cell that holds a separator; bad channels are parted by "
+                    "semicolons."
+                )
+            row = zip(header, cells, strict=True)
+            yield where, {name: cell.strip() for name, cell in row if name}
+    except csv.Error as error:
+        raise InputError(f"{manifest}, line {reader.line_num}: {error}.") from error
+
+
+def _check_header(where: str, header: list[str]) -> None:
+    for name in (*REQUIRED, *OPTIONAL):
+        if header.count(name) > 1:
+            raise InputError(f"{where}: column {name!r} is there {header.count(name)} times.")
+        # "side" is no misspelling of "site"
+        cutoff = 0.75 if len(name) > 4 else 0.8
+        near = get_close_matches(name, [other for other in header if other], n=1, cutoff=cutoff)
+        if name in REQUIRED and name not in header:
+            hint = f" Rename {near[0]!r}?" if near else ""
+            raise InputError(
+                f"{where}: column {name!r} is missing; found: {', '.join(header) or 'none'}."
+                f"{hint} A manifest has the columns {', '.join(REQUIRED)} (optional: "
+                f"{', '.join(OPTIONAL)})."
+            )
+        # A misspelt optional column would be ignored without a word.
+        if near and name not in header and near[0] not in (*REQUIRED, *OPTIONAL):
+            raise InputError(
+                f"{where}: column {near[0]!r} looks like {name!r}. Rename it to {name!r}, or to "
+                "something else if it is another thing."
+            )
+
+
+def _recording(manifest: Path, where: str, cells: dict[str, str], absent_ok: bool) -> Recording:
+    for name in REQUIRED:
+        if not cells[name]:
+            raise InputError(f"{where}, column {name!r}: the cell is empty; fill it in.")
+    file = _find_file(manifest, f"{where}, column 'path'", cells["path"], absent_ok)
+    bads = tuple(bad.strip() for bad in cells.get("bads", "").split(";") if bad.strip())
+    for bad in bads:
+        if "," in bad:
+            parted = ";".join(part.strip() for part in bad.split(","))
+            raise InputError(
+                f"{where}, column 'bads': {bad!r} is no channel. Part channels by semicolons: "
+                f"{parted}."
+            )
+    return file_recording(
+        file,
+        cells["subject"],
+        cells["label"],
+        session=cells.get("session") or None,
+        condition=cells.get("condition") or None,
+        bads=bads,
+        site=cells.get("site") or None,
+        details=details_of(cells, (*REQUIRED, *OPTIONAL)),
+    )
+
+
+def _find_file(manifest: Path, where: str, name: str, absent_ok: bool) -> Path:
+    try:
+        file = manifest.parent / Path(name).expanduser()
+        if not file.exists() and "\\" in name:  # a manifest written on Windows
+            file = manifest.parent / name.replace("\\", "/")
+        exists = file.exists()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, or ~nobody
+        reason = getattr(error, "strerror", None) or str(error)
+        short = name if len(name) <= 60 else name[:60] + "..."
+        raise InputError(f"{where}: {short!r} is no path ({reason}).") from error
+    if absent_ok or (exists and not is_special(file)):
+        return file
+    if exists:
+        reason = f"{file} is a pipe or a device, not a file."
+    else:
+        reason = f"there is no {file}. Paths are relative to the folder of the manifest."
+    raise RecordingError(f"{where}: {reason}", source=str(file))
+
+
+# --- BIDS ---------------------------------------------------------------------------------
+
+
+def read_bids(
+    root: str | PathLike[str],
+    *,
+    label: str | None = None,
+    rule: LabelRule | None = None,
+    task: str | None = None,
+) -> list[Recording]:
+    """Name the EEG recordings of a BIDS tree, without loading them.
+
+    Needs mne-bids (``pip install 'idfsmec[bids]'``), which reads types and bad channels from
+    ``channels.tsv`` along with the signal.
+
+    Parameters
+    ----------
+    root : path-like
+        The folder of ``participants.tsv``.
+    label : str, optional
+        The column of ``participants.tsv`` with the labels. By default the first of ``label``,
+        ``group``, ``diagnosis`` and ``dx`` that is there.
+    rule : mapping or callable, optional
+        Turns values of that column into labels: a mapping from value to label, or a function
+        that gets the participant's whole line (a mapping from column to text) and returns the
+        label. Who is not in the mapping, or gets None, is left out.
+    task : str, optional
+        Keep only the recordings of one task, such as ``"rest"``.
+
+    Returns
+    -------
+    list of Recording
+        With BIDS' session in ``session``, task, acquisition and run in ``condition``, the column
+        ``site`` in ``site``, and the other columns of ``participants.tsv`` in ``details``.
+
+    Examples
+    --------
+    A label from a score, where ``participants.tsv`` has a column ``BDI``::
+
+        read_bids("ds003478", label="BDI", task="Rest",
+                  rule=lambda line: "high" if float(line["BDI"]) >= 13 else "low")
+    """
+    try:
+        import mne_bids  # noqa: F401 - only to see whether it is there
+    except ImportError as error:
+        raise InputError(
+            "Reading BIDS needs mne-bids, which is not installed: pip install 'idfsmec[bids]'."
+        ) from error
+    root = Path(root)
+    table = root / "participants.tsv"
+    participants = _read_participants(table)
+    columns = list(next(iter(participants.values())))
+    column = _label_column(table, columns, label)
+    site_column = next((name for name in columns if name.casefold() == "site"), "")
+    used = ("participant_id", column if rule is None else "", site_column)
+    recordings: list[Recording] = []
+    unlabelled: set[str] = set()
+    for path in _find_files(root):
+        # sub-01_ses-a_task-rest_eeg.edf -> {'sub': '01', 'ses': 'a', 'task': 'rest'}
+        entities = dict(re.findall(r"([a-z]+)-([a-zA-Z0-9]+)_", path.name))
+        if task is not None and entities.get("task", "").casefold() != task.casefold():
+            continue
+        subject = entities["sub"]
+        line = participants.get(f"sub-{subject}")
+        if line is None:
+            raise InputError(f"{table}: there is no line for sub-{subject}, of {path}. Add one.")
+        value = _apply_rule(rule, line, column, table)
+        if value is None:
+            unlabelled.add(subject)
+            continue
+        known = {name: "" if is_missing(cell) else cell for name, cell in line.items()}
+        # The list of channels beside a recording says which are bad.
+        channels = path.with_name(re.sub(r"_eeg\.[a-z]+$", "_channels.tsv", path.name, flags=re.I))
+        condition = "_".join(f"{k}-{entities[k]}" for k in ("task", "acq", "run") if k in entities)
+        recordings.append(
+            file_recording(
+                path,
+                subject,
+                value,
+                partial(_read_with_sidecars, root=root),
+                session=entities.get("ses"),
+                condition=condition or None,
+                files=(*files_of(path), *([channels] if channels.is_file() else [])),
+                site=known.get(site_column) or None,
+                details=details_of(known, used),
+            )
+        )
+    sites = {recording.site for recording in recordings}
+    if None in sites and len(sites) > 1:
+        warnings.warn(
+            f"{table}: the column of sites is left out, because it has no value for everybody.",
+            stacklevel=2,
+        )
+        recordings = [replace(recording, site=None) for recording in recordings]
+    check_spelling(recordings, str(table))
+    if not recordings:
+        of_task = "" if task is None else f" of task {task!r}"
+        raise InputError(f"{root}: no EEG recording{of_task} with a label in column {column!r}.")
+    if unlabelled:
+        names = ", ".join(f"sub-{subject}" for subject in sorted(unlabelled))
+        warnings.warn(
+            f"{table}: left out for want of a label in column {column!r}: {names}.", stacklevel=2
+        )
+    return recordings
+
+
+def _read_participants(path: Path) -> dict[str, dict[str, str]]:
+    """Read participants.tsv as lines by participant."""
+    if is_special(path):
+        raise InputError(f"{path}: is a pipe or a device, not a file. Put the file in its place.")
+    if not path.is_file():
+        raise InputError(
+            f"{path}: there is no such file. Give the root folder of a BIDS tree, in which "
+            "participants.tsv names everybody."
+        )
+    rows = read_tsv(path)
+    if not rows or "participant_id" not in rows[0]:
+        raise InputError(f"{path}: needs lines and a column 'participant_id', parted by tabs.")
+    participants: dict[str, dict[str, str]] = {}
+    for row in rows:
+        subject = f"sub-{row['participant_id'].removeprefix('sub-')}"
+        if participants.setdefault(subject, row) != row:
+            raise InputError(f"{path}: {subject} has two lines that differ. Keep one of them.")
+    return participants
+
+
+def _label_column(table: Path, columns: list[str], label: str | None) -> str:
+    if label is not None:
+        if label not in columns:
+            raise InputError(f"{table}: no column {label!r}; there are {', '.join(columns)}.")
+        return label
+    for column in LABEL_COLUMNS:
+        for name in columns:
+            if name.casefold() == column:
+                return name
+    raise InputError(
+        f"{table}: which column holds the labels? There are {', '.join(columns)}: name one "
+        "with label=..., and with rule=... how to make labels of it."
+    )
+
+
+def _apply_rule(
+    rule: LabelRule | None, line: dict[str, str], column: str, table: Path
+) -> str | None:
+    value = line[column]
+    if is_missing(value):
+        return None
+    if rule is None:
+        return value
+    if isinstance(rule, Mapping):
+        return rule.get(value)
+    try:
+        label = rule(line)
+    except Exception as error:
+        subject = line["participant_id"]
+        raise InputError(f"{table}: the rule fails for {subject} ({error!r}).") from error
+    return None if label is None else str(label)
+
+
+def _find_files(root: Path) -> list[Path]:
+    """Find the recordings of the tree itself; derivatives lie in folders of their own."""
+    files = [
+        path
+        for pattern in ("sub-*/eeg/*_eeg.*", "sub-*/ses-*/eeg/*_eeg.*")
+        for path in root.glob(pattern)
+        if path.suffix.lower() in ENDINGS and not path.name.startswith(".")
+    ]
+    if not files:
+        raise InputError(
+            f"{root}: no EEG recording (sub-*/[ses-*/]eeg/*_eeg with {', '.join(ENDINGS)})."
+        )
+    return sorted(files)
+
+
+def _read_with_sidecars(path: Path, root: Path) -> mne.io.BaseRaw:
+    """Read a recording of a BIDS tree with what its sidecar files say."""
+    import mne_bids
+
+    # In these folders mne-bids looks for sidecar files.
+    for folder in path.parents:
+        for beside in folder.iterdir() if folder.is_relative_to(root) else ():
+            if is_special(beside):
+                raise InputError(f"{beside}: is a pipe or a device, not a file. Take it away.")
+    where = mne_bids.get_bids_path_from_fname(path, verbose="ERROR")
+    where.update(root=root)
+    with warnings.catch_warnings():
+        # Most trees lack something that BIDS wants and features do not need.
+        warnings.simplefilter("ignore")
+        raw = mne_bids.read_raw_bids(where, verbose="ERROR")
+    check_signals(raw)
+    return raw

@@ -46,6 +46,7 @@ class ChannelPlan:
 
     renamed: dict[str, str] = field(default_factory=dict)
     dropped: dict[str, str] = field(default_factory=dict)
+    montage: str | None = None
 
     @property
     def changed(self) -> dict[str, str]:

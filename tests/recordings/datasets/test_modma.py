@@ -8,7 +8,7 @@ import pytest
 from scipy.io import savemat
 
 from idfsmec.errors import InputError
-from idfsmec.recordings import montage_name, read_modma3, read_modma128
+from idfsmec.recordings import channel_plan, read_modma3, read_modma128
 from idfsmec.recordings.datasets.modma import VOLTS_PER_COUNT
 
 FOLDER_3 = "EEG_3channels_resting_lanzhou_2015"
@@ -173,7 +173,7 @@ def test_the_matrix_is_found_whatever_it_is_called(modma128):
 def test_the_reference_is_dropped_and_the_net_is_attached(modma128):
     raw = read_modma128(modma128)[0].load()
     assert raw.ch_names == [f"E{number}" for number in range(1, 129)]
-    assert montage_name(raw) == "GSN-HydroCel-128"
+    assert channel_plan(raw).montage == "GSN-HydroCel-128"
     assert np.isfinite([channel["loc"][:3] for channel in raw.info["chs"]]).all()
 
 
@@ -184,7 +184,7 @@ def test_a_reference_with_a_signal_is_kept(modma128):
         savemat(file, {"a": signals, "samplingRate": 250.0})
     raw = read_modma128(modma128)[0].load()
     assert raw.ch_names[-1] == "Cz"
-    assert montage_name(raw) == "GSN-HydroCel-129"
+    assert channel_plan(raw).montage == "GSN-HydroCel-129"
 
 
 @pytest.mark.parametrize(("unit", "volts"), [("uV", 1e-6), ("nV", 1e-9), ("V", 1.0), (2e-7, 2e-7)])

@@ -7,9 +7,7 @@ H. Cai et al., A multi-modal open dataset for mental-disorder analysis, Scientif
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +16,9 @@ import numpy as np
 
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.recordings._matlab import load_mat
-from idfsmec.recordings.manifest import details_of, read_sheet
-from idfsmec.recordings.reading import load_raw
+from idfsmec.recordings.reading import file_recording
 from idfsmec.recordings.recording import Recording
+from idfsmec.recordings.subject_tables import details_of, read_sheet
 
 if TYPE_CHECKING:
     import mne
@@ -56,9 +54,8 @@ def read_modma3(
     list of Recording
         With channels Fp1, Fpz and Fp2 at 250 Hz, and the labels ``"MDD"`` and ``"HC"``.
     """
-    files = _find_files(Path(root), "EEG_3channels_resting_lanzhou_2015", "*_still.txt")
-    scale = _volts(unit)
-    return _recordings(files, scale, f"{scale!r} V per count")
+    folder = "EEG_3channels_resting_lanzhou_2015"
+    return _find_recordings(Path(root), folder, "*_still.txt", unit, "V per count")
 
 
 def read_modma128(root: str | PathLike[str], *, unit: str | float = "uV") -> list[Recording]:
@@ -79,26 +76,14 @@ def read_modma128(root: str | PathLike[str], *, unit: str | float = "uV") -> lis
         With channels E1 ... E128 at 250 Hz, placed by GSN-HydroCel-128. The reference Cz,
         all zero, is left out.
     """
-    files = _find_files(Path(root), "EEG_128channels_resting_lanzhou_2015", "*.mat")
-    scale = _volts(unit)
-    return _recordings(files, scale, f"{scale!r} V")
+    folder = "EEG_128channels_resting_lanzhou_2015"
+    return _find_recordings(Path(root), folder, "*.mat", unit, "V")
 
 
-def _volts(unit: str | float) -> float:
-    try:
-        scale = float(UNITS.get(unit, unit) if isinstance(unit, str) else unit)
-    except ValueError:
-        scale = 0.0
-    if not (np.isfinite(scale) and scale > 0):
-        raise ArgumentError(
-            f"unit={unit!r}: give one of {', '.join(UNITS)}, or the volts that one step is.",
-            argument="unit",
-        )
-    return scale
-
-
-def _find_files(root: Path, folder: str, pattern: str) -> list[Path]:
-    """Find the recordings in ``root`` or in its folder of the released name."""
+def _find_recordings(
+    root: Path, folder: str, pattern: str, unit: str | float, per: str
+) -> list[Recording]:
+    """Name the recordings in ``root`` or in its folder of the released name."""
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder.")
     for parent in (root / folder, root):
@@ -109,24 +94,32 @@ def _find_files(root: Path, folder: str, pattern: str) -> list[Path]:
             if path.is_file() and not path.name.startswith(".")
         ]
         if files:
-            return files
-    raise InputError(
-        f"{root}: no recording {pattern} here or in {folder}. Give the folder of the release."
-    )
-
-
-def _recordings(files: Iterable[Path], unit: float, variant: str) -> list[Recording]:
-    read_once = cache(_read_subject_table)
+            break
+    else:
+        raise InputError(
+            f"{root}: no recording {pattern} here or in {folder}. Give the folder of the release."
+        )
+    try:
+        volts = float(UNITS.get(unit, unit) if isinstance(unit, str) else unit)
+    except ValueError:
+        volts = 0.0
+    if not (np.isfinite(volts) and volts > 0):
+        raise ArgumentError(
+            f"unit={unit!r}: give one of {', '.join(UNITS)}, or the volts that one step is.",
+            argument="unit",
+        )
+    table, subjects = _read_subject_table(parent)
+    read, variant = partial(_read, volts=volts), f"{volts!r} {per}"
     recordings = []
     for path in files:
-        table, labels, details = read_once(path.parent)
         subject = path.name[:8]  # the only part of a name that is regular
         if not re.fullmatch(r"[0-9]{8}", subject):
             raise InputError(
                 f"{path}: the name does not begin with a subject number of eight digits, such as "
                 "02010002. Rename the file, or move it away if it is no recording."
             )
-        by_number, in_table = _GROUPS.get(subject[:4]), labels.get(subject)
+        in_table, details = subjects.get(subject, (None, {}))
+        by_number = _GROUPS.get(subject[:4])
         if in_table and by_number and in_table != by_number:
             raise InputError(
                 f"{path}: subject {subject} is {in_table} in {table}, but {by_number} by its "
@@ -139,71 +132,49 @@ def _recordings(files: Iterable[Path], unit: float, variant: str) -> list[Record
                 "begin with 0201, 0202 or 0203."
             )
         recordings.append(
-            Recording(
-                subject,
-                label,
-                _LoadModma(path, unit),
-                str(path),
-                files=(path,),
-                variant=variant,
-                details=details.get(subject, {}),
-            )
+            file_recording(path, subject, label, read, variant=variant, details=details)
         )
     return recordings
 
 
 def _read_subject_table(
     folder: Path,
-) -> tuple[Path | None, dict[str, str], dict[str, dict[str, str]]]:
-    """Read labels and details by subject from the table of a folder, where there is one."""
+) -> tuple[Path | None, dict[str, tuple[str, dict[str, str]]]]:
+    """Read label and details by subject from the table of a folder, where there is one."""
     patterns = (
         (folder, f"subjects_information_{folder.name}*.xlsx"),
         (folder, "subjects_information_*.xlsx"),
         (folder.parent, f"subjects_information_{folder.name}*.xlsx"),
     )
     tables = [path for parent, pattern in patterns for path in sorted(parent.glob(pattern))]
-    labels: dict[str, str] = {}
-    details: dict[str, dict[str, str]] = {}
+    subjects: dict[str, tuple[str, dict[str, str]]] = {}
     if not tables:
-        return None, labels, details
-    path = tables[0]
-    frame = read_sheet(path, ("subject id", "type"))
-    for row, cells in enumerate(frame.to_dict("records")):
-        number, kind = cells["subject id"], cells["type"]
+        return None, subjects
+    path, columns = tables[0], ("subject id", "type")
+    for row, cells in enumerate(read_sheet(path, columns)):
+        number, kind = cells["subject id"], cells["type"].upper()
         if not number:
             continue  # remarks below the table
         # Numbers lose their first zero, and some programs write them with ".0".
         subject = number.removesuffix(".0").zfill(8)
-        if kind.upper() not in _GROUPS.values():
+        if kind not in _GROUPS.values():
             raise InputError(
-                f"{path}, row {row + 2}, column 'type': {kind!r} is neither MDD nor HC."
+                f"{path}, row {row + 2}, column 'type': {cells['type']!r} is neither MDD nor HC."
             )
-        if subject in labels:
+        if subject in subjects:
             raise InputError(
                 f"{path}, row {row + 2}, column 'subject id': {subject} is there twice. Keep one."
             )
-        labels[subject] = kind.upper()
-        details[subject] = details_of(cells, ("subject id", "type"))
-    return path, labels, details
+        subjects[subject] = kind, details_of(cells, columns)
+    return path, subjects
 
 
-@dataclass(frozen=True)
-class _LoadModma:
-    """Loads a recording of either part; can be pickled."""
+def _read(path: Path, volts: float) -> mne.io.BaseRaw:
+    import mne
 
-    path: Path
-    unit: float
-
-    def __call__(self) -> mne.io.BaseRaw:
-        return load_raw(self.path, self._read)
-
-    def _read(self) -> mne.io.BaseRaw:
-        import mne
-
-        read = _read_text if self.path.suffix == ".txt" else _read_matrix
-        signals, names, sfreq = read(self.path)
-        info = mne.create_info(names, sfreq, "eeg")
-        return mne.io.RawArray(signals * self.unit, info, verbose="ERROR")
+    signals, names, sfreq = (_read_text if path.suffix == ".txt" else _read_matrix)(path)
+    info = mne.create_info(names, sfreq, "eeg")
+    return mne.io.RawArray(signals * volts, info, verbose="ERROR")
 
 
 def _read_text(path: Path) -> tuple[np.ndarray, list[str], float]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,22 +20,18 @@ import numpy as np
 
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.recordings._matlab import load_mat
-from idfsmec.recordings.manifest import details_of, need_columns, read_sheet, read_tsv
-from idfsmec.recordings.reading import files_of, load_raw
+from idfsmec.recordings.reading import file_recording, read_with_mne
 from idfsmec.recordings.recording import Recording
+from idfsmec.recordings.subject_tables import details_of, read_sheet, read_tsv
 
 if TYPE_CHECKING:
     import mne
 
-_MAT_NAME = re.compile(r"([0-9]+)_Depression_REST\.mat", re.IGNORECASE)
-_SET_NAME = re.compile(r"(sub-[0-9]+)_task-Rest_run-0*([0-9]+)_eeg\.set", re.IGNORECASE)
 _SHEET = "Data_4_Import_REST.xlsx"
-
-DEPRESSED = "depressed"
-CONTROL = "control"
+DEPRESSED, CONTROL = "depressed", "control"
 
 # A block is a minute of triggers, one every half second (1-6) and every two seconds (11-16).
-CONDITIONS: dict[str, frozenset[int]] = {
+CONDITIONS: dict[str, frozenset[float]] = {
     "eyes-open": frozenset({2, 4, 6, 12, 14, 16}),
     "eyes-closed": frozenset({1, 3, 5, 11, 13, 15}),
 }
@@ -49,50 +46,34 @@ _OUTCOMES = {
     "do not meet criterion for current or past mdd": WITHOUT,
     "no interview": NO_INTERVIEW,
 }
+_ABOVE_13 = np.nextafter(13.0, 14.0)
+#: By rule: depressed from this BDI on, or by these outcomes of the interview; control below this
+#: BDI, where interviews count only without one: nobody with a low score was interviewed.
+LABEL_RULES: dict[str, tuple[float, tuple[int, ...], float]] = {
+    "bdi13": (13.0, (), 13.0),
+    "bdi-above-13": (_ABOVE_13, (), _ABOVE_13),
+    "bdi-extremes": (_ABOVE_13, (), 8.0),
+    "scid": (np.inf, (CURRENT,), 8.0),
+    "scid-lifetime": (np.inf, (CURRENT, PAST), 8.0),
+}
 
 
 @dataclass(frozen=True)
 class _Participant:
-    """What the releases say about one subject that labels depend on."""
+    """What the releases say about one subject; ``bdi`` is NaN where there is no score."""
 
     number: str
-    bdi: float | None
+    bdi: float
     interview: float | None
-    details: Mapping[str, str] = field(default_factory=dict, compare=False)
+    details: Mapping[str, str] = field(repr=False)
 
-
-def _by_score(least: float, most: float) -> Callable[[_Participant], str | None]:
-    """Depressed from a BDI of ``least`` on, control below ``most``."""
-
-    def rule(subject: _Participant) -> str | None:
-        if subject.bdi is None or most <= subject.bdi < least:
-            return None
-        return DEPRESSED if subject.bdi >= least else CONTROL
-
-    return rule
-
-
-def _by_interview(*outcomes: int) -> Callable[[_Participant], str | None]:
-    """Depressed by interview; control by a low score, for which nobody was interviewed."""
-
-    def rule(subject: _Participant) -> str | None:
-        if subject.interview in outcomes:
+    def label(self, rule: str) -> str | None:
+        """Return the label by a rule; None for who is neither depressed nor control."""
+        depressed_from, outcomes, control_below = LABEL_RULES[rule]
+        if self.bdi >= depressed_from or self.interview in outcomes:
             return DEPRESSED
-        low = subject.bdi is not None and subject.bdi < 8
-        return CONTROL if subject.interview == NO_INTERVIEW and low else None
-
-    return rule
-
-
-_ABOVE_13 = np.nextafter(13.0, 14.0)
-#: Who is depressed and who control, by name; None for who is neither.
-LABEL_RULES: dict[str, Callable[[_Participant], str | None]] = {
-    "bdi13": _by_score(13.0, 13.0),
-    "bdi-above-13": _by_score(_ABOVE_13, _ABOVE_13),
-    "bdi-extremes": _by_score(_ABOVE_13, 8.0),
-    "scid": _by_interview(CURRENT),
-    "scid-lifetime": _by_interview(CURRENT, PAST),
-}
+        counts = not outcomes or self.interview == NO_INTERVIEW
+        return CONTROL if self.bdi < control_below and counts else None
 
 
 def read_pred_d003(
@@ -142,26 +123,29 @@ def read_pred_d003(
         raise ArgumentError(
             f"labels={labels!r}: use one of {', '.join(LABEL_RULES)}.", argument="labels"
         )
-    rule = LABEL_RULES[labels]
-    left_out = {str(number) for number in exclude}
     if not root.is_dir():
         raise InputError(f"{root}: there is no such folder.")
     is_bids = (root / "participants.tsv").is_file()
-    subjects, files = _find_bids(root) if is_bids else _find_matlab(root)
+    table, subjects, files = _find_bids(root) if is_bids else _find_matlab(root)
+    left_out = {str(number) for number in exclude}
+    present = set(left_out)
     recordings = []
-    for path, subject, run in files:
-        label = rule(subject)
+    for path, key, run in files:
+        if key not in subjects:
+            raise InputError(f"{path}: subject {key} is not in {table}. Add a line for it there.")
+        subject = subjects[key]
+        present.add(subject.number)
+        label = subject.label(labels)
         if label is None or subject.number in left_out or run not in runs:
             continue
         recordings.append(
-            Recording(
+            file_recording(
+                path,
                 subject.number,
                 label,
-                _LoadPred(path, condition),
-                str(path),
+                partial(_read, condition=condition),
                 session=f"run-{run}",
                 condition=condition,
-                files=files_of(path),
                 variant=condition or "",
                 details=subject.details,
             )
@@ -171,8 +155,8 @@ def read_pred_d003(
             f"{root}: no recording of run {', '.join(map(str, runs))} has a label by the rule "
             f"{labels!r}. Look at the table of subjects (participants.tsv or {_SHEET})."
         )
-    here = {subject.number for _, subject, _ in files} | left_out
-    absent = [s.number for s in subjects if rule(s) is not None and s.number not in here]
+    labelled = [subject.number for subject in subjects.values() if subject.label(labels)]
+    absent = [number for number in labelled if number not in present]
     if absent:
         rest = f" and {len(absent) - 10} more" if len(absent) > 10 else ""
         warnings.warn(
@@ -183,25 +167,20 @@ def read_pred_d003(
     return recordings
 
 
-# All subjects; and file, subject and run of all recordings.
-_Release = tuple[Collection[_Participant], list[tuple[Path, _Participant, int]]]
+# The table of subjects, those by key; file, key and run of all recordings.
+_Release = tuple[Path, dict[str, _Participant], list[tuple[Path, str, int]]]
 
 
 def _find_bids(root: Path) -> _Release:
     table = root / "participants.tsv"
-    rows = read_tsv(table)
-    columns = list(rows[0]) if rows else []
-    need_columns(columns, ("participant_id", "Original_ID", "BDI", "SCID"), table)
-    subjects: dict[str, _Participant] = {}
-    for row in rows:
-        details = details_of(row, ("participant_id", "Original_ID"))
-        key = row["participant_id"].lower()
-        _add(subjects, key, row["Original_ID"], row["BDI"], row["SCID"], details, table)
+    columns = ("participant_id", "Original_ID", "BDI", "SCID")
+    subjects = _participants(read_tsv(table, columns), columns, table)
+    named = re.compile(r"(sub-[0-9]+)_task-Rest_run-0*([0-9]+)_eeg\.set", re.IGNORECASE)
     # An annexed file that was never fetched is a link to nothing: as absent as if it were not.
     recordings = [
-        (path, _look_up(subjects, match.group(1).lower(), path, table), int(match.group(2)))
+        (path, match[1].lower(), int(match[2]))
         for path in sorted(root.glob("sub-*/eeg/*_eeg.set"))
-        if path.exists() and (match := _SET_NAME.fullmatch(path.name))
+        if path.exists() and (match := named.fullmatch(path.name))
     ]
     if not recordings:
         raise InputError(
@@ -209,7 +188,7 @@ def _find_bids(root: Path) -> _Release:
             "there (sub-*/eeg/sub-*_task-Rest_run-*_eeg.set and .fdt). Download them into this "
             "folder; a DataLad clone needs `datalad get sub-*/eeg`."
         )
-    return subjects.values(), recordings
+    return table, subjects, recordings
 
 
 def _find_matlab(root: Path) -> _Release:
@@ -223,102 +202,65 @@ def _find_matlab(root: Path) -> _Release:
     sheets = [path for path in places if path.is_file()] or sorted(root.rglob(_SHEET))
     if not sheets:
         raise InputError(f"{root}: the table of subjects, {_SHEET}, is missing. Put it there.")
-    sheet = sheets[0]
+    rows = read_sheet(sheets[0], ("id", "mdd", "bdi"), "Depression Rest")
+    subjects = _participants(rows, ("id", "id", "bdi", "mdd"), sheets[0])
+    keys = {path: path.stem.removesuffix("_Depression_REST") for path in files}
+    return sheets[0], subjects, [(path, key, 1) for path, key in keys.items() if key.isdecimal()]
+
+
+def _participants(
+    rows: list[dict[str, str]], columns: tuple[str, ...], table: Path
+) -> dict[str, _Participant]:
+    """Read subjects by key from the lines of a table, whose columns differ by release."""
     subjects: dict[str, _Participant] = {}
-    frame = read_sheet(sheet, ("id", "mdd", "bdi"), "Depression Rest")
-    for row in frame.to_dict("records"):
-        if number := row["id"].removesuffix(".0"):
-            details = details_of(row, ("id",))
-            _add(subjects, number, number, row["bdi"], row["mdd"], details, sheet)
-    recordings = [
-        (path, _look_up(subjects, match.group(1), path, sheet), 1)
-        for path in files
-        if (match := _MAT_NAME.fullmatch(path.name))
-    ]
-    return subjects.values(), recordings
-
-
-def _add(
-    subjects: dict[str, _Participant],
-    key: str,
-    number: str,
-    bdi: str,
-    interview: str,
-    details: dict[str, str],
-    path: Path,
-) -> None:
-    code = _parse_number(interview)
-    outcome = code if code in _OUTCOMES.values() else _OUTCOMES.get(interview.casefold())
-    subject = _Participant(number, _parse_number(bdi), outcome, details)
-    if subjects.setdefault(key, subject) != subject:
-        raise InputError(f"{path}: subject {key} has two lines that differ. Keep one of them.")
-
-
-def _look_up(subjects: dict[str, _Participant], key: str, path: Path, table: Path) -> _Participant:
-    if key not in subjects:
-        raise InputError(f"{path}: subject {key} is not in {table}. Add a line for it there.")
-    return subjects[key]
-
-
-def _parse_number(text: str) -> float | None:
-    """Read a number; None where the cell says that there is none.
-
-    Examples
-    --------
-    >>> _parse_number("13"), _parse_number("NaN"), _parse_number("n/a")
-    (13.0, None, None)
-    """
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if number == number else None
-
-
-@dataclass(frozen=True)
-class _LoadPred:
-    """Loads a recording of either release, whole or one condition of it."""
-
-    path: Path
-    condition: str | None
-
-    def __call__(self) -> mne.io.BaseRaw:
-        return load_raw(self.path, self._read, cut=self._cut)
-
-    def _read(self) -> mne.io.BaseRaw:
-        import mne
-
-        if self.path.suffix.lower() == ".set":
-            return mne.io.read_raw_eeglab(self.path, verbose="ERROR")
-        return _read_struct(self.path)
-
-    def _cut(self, raw: mne.io.BaseRaw) -> mne.io.BaseRaw:
-        """Keep the spans of the condition and join them.
-
-        MNE marks the boundaries as ``BAD boundary`` and ``EDGE boundary``, so that filters do not
-        run over them and epochs across them can be dropped.
-        """
-        import mne
-
-        if self.condition is None:
-            return raw
-        end = raw.times[-1]
-        marks = [
-            (float(mark["onset"]) - raw.first_time, mark["description"])
-            for mark in raw.annotations
-        ]
-        spans = [
-            (max(start, 0.0), min(stop, end))
-            for start, stop in _condition_spans(marks, self.condition)
-            if start < end and stop - start > _TRIGGER_STEP
-        ]
-        if not spans:
+    for row in rows:
+        key, number, bdi, interview = (row[column].removesuffix(".0") for column in columns)
+        if not key:
+            continue  # remarks below the table
+        code = _parse_number(interview)
+        outcome = code if code in _OUTCOMES.values() else _OUTCOMES.get(interview.casefold())
+        subject = _Participant(number, _parse_number(bdi), outcome, details_of(row, columns[:2]))
+        first = subjects.setdefault(key.lower(), subject)
+        if repr(first) != repr(subject):  # NaN equals NaN
             raise InputError(
-                f"{self.path}: no trigger of condition {self.condition!r} found. Leave the "
-                "condition out to use the whole recording."
+                f"{table}: subject {key} has two lines that differ. Keep one of them."
             )
-        parts = [raw.copy().crop(start, stop, include_tmax=False) for start, stop in spans]
-        return mne.concatenate_raws(parts, verbose="ERROR")
+    return subjects
+
+
+def _parse_number(text: str) -> float:
+    """Read a number; NaN where the cell says that there is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def _read(path: Path, condition: str | None) -> mne.io.BaseRaw:
+    """Read a recording of either release, whole or the spans of one condition, joined.
+
+    MNE marks the boundaries as ``BAD boundary`` and ``EDGE boundary``, so that filters do not
+    run over them and epochs across them can be dropped.
+    """
+    import mne
+
+    raw = read_with_mne(path) if path.suffix.lower() == ".set" else _read_struct(path)
+    if condition is None:
+        return raw
+    end = raw.times[-1]
+    marks = [(mark["onset"] - raw.first_time, mark["description"]) for mark in raw.annotations]
+    spans = [
+        (max(start, 0.0), min(stop, end))
+        for start, stop in _condition_spans(marks, condition)
+        if start < end and stop - start > _TRIGGER_STEP
+    ]
+    if not spans:
+        raise InputError(
+            f"{path}: no trigger of condition {condition!r} found. Leave the "
+            "condition out to use the whole recording."
+        )
+    parts = [raw.copy().crop(start, stop, include_tmax=False) for start, stop in spans]
+    return mne.concatenate_raws(parts, verbose="ERROR")
 
 
 def _condition_spans(
@@ -328,12 +270,6 @@ def _condition_spans(
 
     A span goes on as long as triggers of its condition follow one another within three
     seconds; a trigger of the other condition or a boundary ends it.
-
-    Examples
-    --------
-    >>> onsets, triggers = [1.0, 1.5, 2.0, 9.0, 9.5], ["2", "12", "2", "1", "1"]
-    >>> _condition_spans(zip(onsets, triggers), "eyes-open")
-    [(1.0, 2.5)]
     """
     wanted = CONDITIONS[condition]
     other = frozenset().union(*CONDITIONS.values()) - wanted
@@ -382,13 +318,7 @@ def _read_struct(path: Path) -> mne.io.BaseRaw:
 
 
 def _event_name(kind: Any) -> str:
-    """Write the type of an event as text; numbers without decimals.
-
-    Examples
-    --------
-    >>> _event_name(11.0), _event_name("keyboard0"), _event_name(17)
-    ('11', 'keyboard0', '17')
-    """
+    """Write the type of an event as text; numbers without decimals."""
     if isinstance(kind, float | np.floating) and float(kind).is_integer():
         return str(int(kind))
     return str(kind).strip() or "unnamed"
