@@ -17,7 +17,7 @@ def both(lam, b=3, d=8, max_iter=10_000):
     options, everything = Options(device="cpu", max_iter=max_iter), np.arange(b)
     moments = (problems.A, problems.P, problems.y2)
     there, _ = gpu.solve_on_gpu(*moments, everything, np.full(b, lam), options, everything)
-    return solve(problems.normalised(), max_iter=max_iter), there
+    return solve(problems.normalised(), max_iter=max_iter, wanted=everything), there
 
 
 def compare(lam, d):
@@ -27,8 +27,7 @@ def compare(lam, d):
     assert_allclose(there.theta, here.theta, atol=1e-6)
     assert (there.kkt_residual <= 1e-6).all()
     assert_array_equal(there.n_iter, here.n_iter)
-    everything = np.arange(3)
-    assert_allclose(there.course(everything), here.course(everything), rtol=1e-9)
+    assert_allclose(there.history, here.history, rtol=1e-9)
 
 
 def hand_over(monkeypatch):
@@ -42,7 +41,7 @@ def stop_early():
     here, there = both(1.0, b=1, d=5, max_iter=7)
     assert_array_equal(there.n_iter, [7])
     assert_allclose(there.objective, here.objective, rtol=1e-9)
-    assert there.course(np.arange(1)).shape == (8, 1)
+    assert there.history.shape == (8, 1)
 
 
 if __name__ == "__main__":

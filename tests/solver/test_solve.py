@@ -32,12 +32,12 @@ def test_the_end_is_feasible_and_meets_the_first_order_conditions(d, c, lam):
 @pytest.mark.parametrize("lam", LAMBDAS)
 def test_the_objective_never_rises(lam):
     problems, _, _ = make_problems(b=8, d=10, c=3, lam=lam)
-    end = solve(problems)
-    current = np.full(8, np.inf)
-    for index, value in end.history:
-        assert (value <= current[index]).all()
-        current[index] = value
-    assert_array_equal(current, end.objective)
+    end = solve(problems, wanted=np.arange(8))
+    assert (np.diff(end.history, axis=0) <= 0).all()
+    assert_array_equal(end.history[-1], end.objective)
+    assert len(end.history) == end.n_iter.max() + 1
+    some = solve(problems, wanted=np.array([5, 2]))
+    assert_array_equal(some.history, end.history[: len(some.history), [5, 2]])
 
 
 def test_iterations_can_be_taken_up_where_they_were_left():

@@ -6,14 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from idfsmec.solver import (
-    add_sums,
-    count_samples,
-    join_sums,
-    name_folds,
-    table_sums,
-    value_folds,
-)
+from idfsmec.solver import name_folds, table_sums, value_folds
+from idfsmec.solver.sums import add_sums, count_samples, join_sums
 
 from .problems import moments_of
 
@@ -218,8 +212,15 @@ def test_folds_by_values_do_not_depend_on_order_and_units():
     order = np.random.default_rng(1).permutation(len(X))
     assert_array_equal(value_folds(X[order], COLUMNS[::-1], n_repeats=2), folds[:, order])
     assert_array_equal(value_folds(1e3 * X - 7, COLUMNS, n_repeats=2), folds)
-    twice = value_folds(X, COLUMNS, sample_weight=np.ones(len(X)))
-    assert_array_equal(twice, folds[:1])
+    weighed = value_folds(X, COLUMNS, sample_weight=np.ones(len(X)))
+    assert_array_equal(weighed, folds[:1])
+
+
+def test_a_constant_feature_does_not_change_the_fold_of_any_sample():
+    X = np.random.default_rng(0).normal(size=(5000, 3))
+    folds = value_folds(X, [np.arange(3)])
+    constant = np.column_stack([X, np.full(len(X), 0.1)])
+    assert_array_equal(value_folds(constant, [np.arange(4)]), folds)
 
 
 def test_folds_by_names_need_the_key_that_made_them():

@@ -23,17 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 from idfsmec._parallel import one_blas_thread
 from idfsmec.errors import InputError
 from idfsmec.federated.study import Study
-from idfsmec.solver import (
-    Scaling,
-    Sums,
-    add_sums,
-    count_samples,
-    n_repeats,
-    name_folds,
-    table_sums,
-    value_folds,
-)
+from idfsmec.solver import Scaling, Sums, n_repeats, name_folds, table_sums, value_folds
 from idfsmec.solver.scaling import safe_scale
+from idfsmec.solver.sums import add_sums, count_samples
 from idfsmec.table import FeatureTable
 from idfsmec.table.checks import SITE, clean_groups, part_header, warn_of_two_sites
 from idfsmec.table.columns import channel_codes, channel_columns, split_column

@@ -25,8 +25,9 @@ from idfsmec.errors import InputError
 from idfsmec.federated.summary import SiteSums, Summary, check_site
 from idfsmec.metrics import describe_confounding, site_confounding
 from idfsmec.missing.association import missingness_from_counts
-from idfsmec.solver import Block, Split, Sums, join_sums
+from idfsmec.solver import Split, Sums
 from idfsmec.solver.sites import site_maps
+from idfsmec.solver.sums import Block, join_sums
 from idfsmec.table.checks import same_info
 from idfsmec.table.columns import SEPARATOR, channel_columns
 

@@ -7,24 +7,19 @@ samples), :mod:`problem` (the objective of a channel), :mod:`updates` (the paper
 """
 
 from idfsmec.solver.problem import ChannelProblems, kkt_residuals, objective
-from idfsmec.solver.scaling import Scaling, is_constant, observed_moments
+from idfsmec.solver.scaling import Scaling, is_constant
 from idfsmec.solver.solve import (
     ChannelFits,
     HeldOut,
     Options,
-    Solution,
     held_out_errors,
     solve,
     solve_channels,
 )
 from idfsmec.solver.sums import (
-    Block,
     Moments,
     Split,
     Sums,
-    add_sums,
-    count_samples,
-    join_sums,
     n_repeats,
     name_folds,
     table_sums,
@@ -33,27 +28,21 @@ from idfsmec.solver.sums import (
 from idfsmec.solver.updates import channel_weights, total_objective
 
 __all__ = [
-    "Block",
     "ChannelFits",
     "ChannelProblems",
     "HeldOut",
     "Moments",
     "Options",
     "Scaling",
-    "Solution",
     "Split",
     "Sums",
-    "add_sums",
     "channel_weights",
-    "count_samples",
     "held_out_errors",
     "is_constant",
-    "join_sums",
     "kkt_residuals",
     "n_repeats",
     "name_folds",
     "objective",
-    "observed_moments",
     "solve",
     "solve_channels",
     "table_sums",

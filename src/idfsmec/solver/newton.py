@@ -71,8 +71,8 @@ def polish(
     patient: bool = False,
 ) -> tuple[Array, Array, Array]:
     """Take Newton steps on the support as long as they help and do not raise U."""
-    theta, W, value = theta * 1.0, W * 1.0, value * 1.0
-    n_positive = np.sum((theta > 0) * 1, axis=1)
+    theta, W, value = theta.copy(), W.copy(), value.copy()
+    n_positive = np.sum(theta > 0, axis=1)
     plain = ~centred(problems)
     for below, size, differences in _sizes(*W.shape[1:]):
         some = np.nonzero((n_positive > below) & (n_positive <= size) & (plain != differences))[0]
@@ -143,10 +143,6 @@ class _Point:
     def take(self, index: NDArray) -> _Point:
         return _Point(*(part[index] for part in vars(self).values()))
 
-    def replace(self, where: NDArray, other: _Point) -> None:
-        for name, part in vars(self).items():
-            part[where] = getattr(other, name)[where]
-
 
 def _descend(
     problems: ChannelProblems, theta: Array, W: Array, value: Array, tol: float, patient: bool
@@ -154,8 +150,12 @@ def _descend(
     """Newton steps for problems of one size."""
     point = _Point.at(problems, theta, W)
     point.value = value * 1.0
-    found = (theta * 1.0, W * 1.0, value * 1.0)
-    index = np.arange(value.shape[0])
+    best, index = (theta.copy(), W.copy(), value.copy()), np.arange(value.shape[0])
+
+    def store() -> None:
+        for whole, part in zip(best, (point.theta, point.W, point.value), strict=True):
+            whole[index] = part
+
     damping = np.full_like(value, LEAST_DAMPING)
     most = MOST_IF_PATIENT if patient else MOST_DAMPING
     for _ in range(_MAX_STEPS_IF_PATIENT if patient else _MAX_STEPS):
@@ -164,26 +164,19 @@ def _descend(
         rounding = ROUNDING * np.maximum(point.value, problems.y2)
         better = (change < -rounding) | ((change <= rounding) & (new.residual < point.residual))
         new.value = np.minimum(new.value, point.value)
-        point.replace(better, new)
-        damping = np.where(
-            better,
-            np.clip(EASED_BY * damping, LEAST_DAMPING, None),
-            np.clip(_RAISED_BY * damping, FIRST_DAMPING, None),
-        )
+        for name, part in vars(point).items():
+            part[better] = getattr(new, name)[better]
+        eased = np.maximum(EASED_BY * damping, LEAST_DAMPING)
+        damping = np.where(better, eased, np.maximum(_RAISED_BY * damping, FIRST_DAMPING))
         trying = (point.residual > ENOUGH * tol) & (damping < most)
-        if not bool(trying.all()):
-            _store(found, index, point)
-            if not bool(trying.any()):
-                return found
+        if not trying.all():
+            store()
+            if not trying.any():
+                return best
             point, problems = point.take(trying), problems.take(trying)
             index, damping = index[trying], damping[trying]
-    _store(found, index, point)
-    return found
-
-
-def _store(found: tuple[Array, Array, Array], index: NDArray, point: _Point) -> None:
-    for whole, part in zip(found, (point.theta, point.W, point.value), strict=True):
-        whole[index] = part
+    store()
+    return best
 
 
 def newton_size(n_features: int, n_classes: int) -> int:
@@ -213,7 +206,7 @@ def newton_step(problems: ChannelProblems, point: _Point, damping: Array) -> tup
     step = _solve_each(system, right)
     moved = theta + step[:, :n_features]
     W = W + np.reshape(step[:, n_features:n_unknowns], W.shape)
-    return project_to_simplex(np.where(theta > 0, moved, np.zeros_like(theta) - 1.0)), polar(W)
+    return project_to_simplex(np.where(theta > 0, moved, -1.0)), polar(W)
 
 
 def _solve_each(system: Array, right: Array) -> Array:
@@ -222,9 +215,9 @@ def _solve_each(system: Array, right: Array) -> Array:
         return np.asarray(np.linalg.solve(system, right[:, :, None])[:, :, 0], dtype=np.float64)
     except np.linalg.LinAlgError:
         step = np.zeros_like(right)
-        for place, own in enumerate(system):
+        for problem, matrix in enumerate(system):
             with suppress(np.linalg.LinAlgError):
-                step[place] = np.linalg.solve(own, right[place])
+                step[problem] = np.linalg.solve(matrix, right[problem])
         return step
 
 
@@ -264,12 +257,11 @@ def _fill_constraints(system: Array, W: Array) -> None:
 
 def _freeze(system: Array, right: Array, frozen: NDArray) -> None:
     """Replace the equations of frozen feature weights by ``step = 0``."""
-    d = frozen.shape[1]
     problem, feature = np.nonzero(frozen)
     system[problem, feature, :] = 0.0
     system[problem, :, feature] = 0.0
     system[problem, feature, feature] = 1.0
-    right[:, :d] = np.where(frozen, np.zeros_like(right[:, :d]), right[:, :d])
+    right[problem, feature] = 0.0
 
 
 def centred(problems: ChannelProblems) -> NDArray[np.bool_]:
@@ -280,27 +272,15 @@ def centred(problems: ChannelProblems) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class Support:
-    """Which features stay, and the basis that stands for the others.
+    """Which features stay, and the basis that stands for the others."""
 
-    Attributes
-    ----------
-    kept : ndarray of int, shape (b, size)
-        All features with weight, filled up with others.
-    others : ndarray of int, shape (b, d - size)
-    basis : ndarray of shape (b, n_rows, d - size)
-        Orthonormal rows that span the others' part of W (stored transposed, turned).
-    turn : ndarray of shape (c, c), optional
-        Takes W to the differences of its rows and, last, their sum, which is left to features
-        without weight.
-    idle : ndarray of shape (b, d), optional
-        Which these are.
-    total : ndarray of shape (b, d), optional
-        The sum's part there.
-    """
-
-    kept: NDArray
-    others: NDArray
-    basis: Array
+    kept: NDArray  # all features with weight, filled up with others, (b, size)
+    others: NDArray  # (b, d - size)
+    basis: (
+        Array  # orthonormal rows that span the others' part of W (turned), (b, n_rows, d - size)
+    )
+    # Takes W to the differences of its rows and, last, their sum, which is left to idle features,
+    # those without weight; total is the sum's part there.
     turn: Array | None = None
     idle: Any = None
     total: Any = None
@@ -312,8 +292,8 @@ class Support:
         At least as many must be left over as there are classes.
         """
         n_features = theta.shape[1]
-        place = np.arange(n_features)
-        order = np.argsort(np.where(theta > 0, place, place + n_features), axis=1)
+        number = np.arange(n_features)
+        order = np.argsort(np.where(theta > 0, number, number + n_features), axis=1)
         kept, others = order[:, :size], order[:, size:]
         if not differences:
             return cls(kept, others, orthonormal_basis(_columns(W, others)))
@@ -323,11 +303,6 @@ class Support:
         basis = orthonormal_basis(_columns(W[:, :-1], others))
         return cls(kept, others, basis, turn, idle, W[:, -1] * idle)
 
-    @property
-    def _n_rows(self) -> int:
-        """Rows of W that are left."""
-        return self.basis.shape[1]
-
     def shorten(
         self, problems: ChannelProblems, theta: Array, W: Array
     ) -> tuple[ChannelProblems, Any, Any]:
@@ -335,7 +310,7 @@ class Support:
         P = problems.P
         if self.turn is not None:
             P, W = (self.turn @ P)[:, :-1], (self.turn @ W)[:, :-1]
-        size, n_rows = self.kept.shape[1], self._n_rows
+        size, n_rows = self.kept.shape[1], self.basis.shape[1]
         short_theta = np.zeros((P.shape[0], size + n_rows))
         short_theta[:, :size] = np.take_along_axis(theta, self.kept, axis=1)
         short_P = np.zeros((P.shape[0], n_rows, size + n_rows))
@@ -355,13 +330,13 @@ class Support:
         length = size + self.others.shape[1]
         whole_theta = np.zeros((theta.shape[0], length))
         np.put_along_axis(whole_theta, self.kept, theta[:, :size], axis=1)
-        rows = np.zeros((theta.shape[0], self._n_rows, length))
+        rows = np.zeros((theta.shape[0], self.basis.shape[1], length))
         parts = W[:, :, :size], W[:, :, size:] @ self.basis
         for columns, part in zip((self.kept, self.others), parts, strict=True):
             np.put_along_axis(rows, columns[:, None, :], part, axis=2)
         if self.turn is None:
             return whole_theta, rows
-        turned = np.zeros((theta.shape[0], self._n_rows + 1, length))
+        turned = np.zeros((theta.shape[0], self.basis.shape[1] + 1, length))
         turned[:, :-1], turned[:, -1] = rows, self._sum_beside(rows)
         return whole_theta, self.turn.T @ turned
 
@@ -374,10 +349,10 @@ class Support:
         order = np.concatenate([self.others, self.kept], axis=1)
         free = rows * self.idle[:, None, :]
         spanned = _columns(np.concatenate([free, self.total[:, None, :]], axis=1), order)
-        found = orthonormal_basis(spanned)[:, -1]
-        turned = dot(found, spanned[:, -1]) < 0
+        last = orthonormal_basis(spanned)[:, -1]
+        turned = dot(last, spanned[:, -1]) < 0
         result = np.zeros(self.total.shape)
-        np.put_along_axis(result, order, np.where(turned[:, None], -found, found), axis=1)
+        np.put_along_axis(result, order, np.where(turned[:, None], -last, last), axis=1)
         return result
 
 
@@ -398,8 +373,7 @@ def orthonormal_basis(M: Array) -> Array:
         M = _reflect(M, mirror)
         mirrors.append(mirror)
     basis = np.zeros(M.shape)
-    place = np.arange(M.shape[1])
-    basis[:, place, place] = 1.0
+    np.einsum("bii->bi", basis[:, :, : M.shape[1]])[:] = 1.0
     for mirror in reversed(mirrors):
         basis = _reflect(basis, mirror)
     return basis

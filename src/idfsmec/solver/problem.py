@@ -33,25 +33,14 @@ _dot_of_rows = getattr(np, "vecdot", partial(np.einsum, "bd,bd->b"))
 
 @dataclass(frozen=True)
 class ChannelProblems:
-    """A batch of channel problems with ``d`` features and ``c`` classes each.
+    """A batch of b channel problems with d features and c classes each."""
 
-    Attributes
-    ----------
-    A : ndarray of shape (b, d, d)
-    P : ndarray of shape (b, c, d)
-    y2 : ndarray of shape (b,)
-    R : ndarray of shape (b, d, d)
-        Squared correlations, already multiplied by ``lam``.
-    A_top, R_top : ndarray of shape (b,)
-        Largest eigenvalues of A and R.
-    """
-
-    A: Array
-    P: Array
-    y2: Array
-    R: Array
-    A_top: Array
-    R_top: Array
+    A: Array  # (b, d, d)
+    P: Array  # (b, c, d)
+    y2: Array  # (b,)
+    R: Array  # squared correlations, already multiplied by lam, (b, d, d)
+    A_top: Array  # largest eigenvalues of A, (b,)
+    R_top: Array  # and of R
 
     @classmethod
     def from_moments(cls, A: Array, P: Array, y2: Array, lam: Any = 1.0) -> ChannelProblems:
@@ -77,14 +66,8 @@ class ChannelProblems:
         if (self.y2 == 1).all():
             return self
         unit = self.y2[:, None, None]
-        return ChannelProblems(
-            A=self.A / unit,
-            P=self.P / unit,
-            y2=self.y2 / self.y2,
-            R=self.R / unit,
-            A_top=self.A_top / self.y2,
-            R_top=self.R_top / self.y2,
-        )
+        moments = (self.A / unit, self.P / unit, self.y2 / self.y2, self.R / unit)
+        return ChannelProblems(*moments, self.A_top / self.y2, self.R_top / self.y2)
 
     @property
     def diagonal(self) -> Array:
@@ -97,13 +80,7 @@ class ChannelProblems:
 
 
 def dot(left: Array, right: Array) -> Array:
-    """Inner products, one for each problem of the batch, shape (b,).
-
-    Examples
-    --------
-    >>> dot(np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[3.0, 4.0], [5.0, 6.0]]))
-    array([11.,  6.])
-    """
+    """Return inner products, one for each problem of the batch, shape (b,)."""
     if left.ndim == 3:
         left, right = (part.reshape(part.shape[0], -1) for part in (left, right))
     return _dot_of_rows(left, right)
@@ -141,15 +118,9 @@ def largest_eigenvalues(matrices: Array) -> Array:
 
 
 def product(rows: Array, matrices: Array, weights: Array) -> Array:
-    """``rows @ matrices`` of shape (b, c, d), where rows are 0 wherever ``weights`` (b, d) are.
+    """Return ``rows @ matrices`` of shape (b, c, d), where rows are 0 wherever weights (b, d) are.
 
     Few features of a large problem have a weight: the moments of the others are not read.
-
-    Examples
-    --------
-    >>> moments = np.array([[[1.0, 3.0], [3.0, 1.0]]])
-    >>> product(np.array([[[2.0, 0.0]]]), moments, np.array([[1.0, 0.0]]))
-    array([[[2., 6.]]])
     """
     if matrices.shape[-1] <= _LARGE:
         return rows @ matrices
@@ -193,15 +164,11 @@ def gradients(problems: ChannelProblems, theta: Array, W: Array) -> tuple[Array,
 
 
 def kkt_residuals(problems: ChannelProblems, theta: Array, W: Array) -> tuple[Array, Array]:
-    """How far (theta, W) is from satisfying the first-order conditions, relative to U's scale.
+    """Return how far (theta, W) is from the first-order conditions, relative to U's scale.
 
-    Returns
-    -------
-    theta_gap : ndarray of shape (b,)
-        ``theta' g - min_j g_j`` with g the gradient: an upper bound on what changing theta alone
-        could still gain, 0 exactly at the optimum on the simplex.
-    W_gradient : ndarray of shape (b,)
-        Norm of the gradient projected on the tangent space of ``{W : W'W = I}``.
+    The first is ``theta' g - min_j g_j`` with g the gradient: an upper bound on what changing
+    theta alone could still gain. The second is the norm of the gradient projected on the tangent
+    space of ``{W : W'W = I}``.
     """
     by_theta, by_W = gradients(problems, theta, W)
     scale = problems.y2 + dot(theta, redundancy_product(problems, theta))

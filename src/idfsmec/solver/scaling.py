@@ -30,12 +30,6 @@ _FEWEST_COLUMNS = 16
 class Scaling:
     """Mean and standard deviation of every feature, to bring samples into these units.
 
-    Attributes
-    ----------
-    mean : ndarray of shape (n_features,)
-    unit : ndarray of shape (n_features,)
-        The standard deviation; infinite for constant features, so that these become 0.
-
     Examples
     --------
     >>> train = np.array([[0.0, 5.0], [2.0, 5.0], [np.nan, np.nan]])
@@ -50,23 +44,17 @@ class Scaling:
     """
 
     mean: Array
-    unit: Array
+    unit: Array  # the standard deviation; infinite for constant features, so that these become 0
 
     @classmethod
     def learn(cls, X: Array) -> Scaling:
-        """Learn from the observed values of every column.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            NaN where missing. A column without any value counts as constant.
-        """
+        """Learn from the observed values (not NaN) of every column; one without is constant."""
         # A few columns at a time, because they are copied; the sums stay the same.
         width = max(_FEWEST_COLUMNS, _BLOCK_ELEMENTS // max(X.shape[0], 1))
         starts = range(0, max(X.shape[1] - _FEWEST_COLUMNS, 1), width)
         ends = [*starts[1:], X.shape[1]]
-        found = [observed_moments(X[:, a:b]) for a, b in zip(starts, ends, strict=True)]
-        return cls.of(*map(np.concatenate, zip(*found, strict=True)))
+        parts = [observed_moments(X[:, a:b]) for a, b in zip(starts, ends, strict=True)]
+        return cls.of(*map(np.concatenate, zip(*parts, strict=True)))
 
     @classmethod
     def of(cls, mean: Array, std: Array) -> Scaling:
@@ -98,17 +86,7 @@ class Scaling:
 
 
 def observed_moments(X: Array) -> tuple[Array, Array]:
-    """Mean and population standard deviation of every column over its observed values.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        NaN where missing.
-
-    Returns
-    -------
-    mean, std : ndarray of shape (n_features,)
-        0 for a column without any value.
+    """Return mean and population standard deviation of every column's values, 0 without any.
 
     Examples
     --------
@@ -148,13 +126,7 @@ def is_constant(mean: Array, std: Array) -> NDArray[np.bool_]:
 
 
 def safe_scale(largest: Array) -> Array:
-    """1 for every feature, but a power of two near its size where squares would overflow.
-
-    Examples
-    --------
-    >>> safe_scale(np.array([0.0, 3.0, 4e150])).round(-149)
-    array([1.e+000, 1.e+000, 4.e+150])
-    """
+    """Return 1 for every feature, but a power of two near its size where squares overflow."""
     unsafe = (largest > 0) & ((largest < _SAFE[0]) | (largest > _SAFE[1]))
     scale = np.ones_like(largest)
     scale[unsafe] = 2.0 ** np.round(np.log2(largest[unsafe]))

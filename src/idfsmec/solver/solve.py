@@ -21,8 +21,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,49 +64,15 @@ _BLOCK, _BLOCK_ON_DEVICE = 2048 * 18**2, 65_536 * 18**2
 
 @dataclass(frozen=True)
 class Solution:
-    """What :func:`solve` finds, for every problem of the batch.
+    """What :func:`solve` finds, for every problem of the batch."""
 
-    Attributes
-    ----------
-    theta : ndarray of shape (b, d)
-        Feature weights, on the simplex.
-    W : ndarray of shape (b, c, d)
-        Projections (transposed).
-    objective : ndarray of shape (b,)
-        U, never rising from start to end.
-    kkt_residual : ndarray of shape (b,)
-        The larger of the two residuals of :func:`~idfsmec.solver.problem.kkt_residuals`.
-    n_iter : ndarray of shape (b,)
-    history : list of (index, value)
-        For each iteration the problems still in the batch and their U.
-    """
-
-    theta: Array
-    W: Array
-    objective: Array
-    kkt_residual: Array
+    theta: Array  # feature weights, on the simplex, (b, d)
+    W: Array  # projections, transposed, (b, c, d)
+    objective: Array  # U, never rising from start to end, (b,)
+    kkt_residual: Array  # the larger of the two residuals of kkt_residuals, (b,)
     n_iter: NDArray[np.int64]
-    history: list[tuple[Indices, Array]]
-
-    def course(self, wanted: Indices) -> Array:
-        """U of some problems after each iteration, where they ended to the end, shape (n, m).
-
-        There are as many rows as these problems took iterations, and one for the start.
-        """
-        place = np.full(self.objective.shape[0], -1)
-        place[wanted] = np.arange(wanted.size)
-        result = np.empty((len(self.history), wanted.size))
-        row = 0
-        for _, entries in groupby(self.history, key=lambda entry: id(entry[0])):
-            same = list(entries)  # iterations in which the same problems were in the batch
-            kept = place[same[0][0]]
-            if not (kept >= 0).any():
-                return result[:row]
-            values = np.stack([value[kept >= 0] for _, value in same])
-            result[row : row + len(same), kept[kept >= 0]] = values
-            row += len(same)
-            result[row:, kept[kept >= 0]] = values[-1]
-        return result
+    # U of the wanted problems, at the start and after each iteration until they ended, (n, m)
+    history: Array
 
 
 @dataclass
@@ -156,7 +122,7 @@ class State:
 
 
 def default_start(problems: ChannelProblems) -> tuple[Array, Array]:
-    """Even feature weights and :func:`~idfsmec.solver.updates.start_projection`."""
+    """Return even feature weights and :func:`~idfsmec.solver.updates.start_projection`."""
     theta = np.full_like(problems.P[:, 0, :], 1.0 / problems.shape[2])
     return theta, start_projection(problems.A, problems.P)
 
@@ -167,18 +133,12 @@ def solve(
     tol: float = 1e-6,
     max_iter: int = 10_000,
     start: tuple[Array, Array] | None = None,
+    wanted: Indices | None = None,
 ) -> Solution:
-    """Minimise U over theta and W for every problem of the batch.
+    """Minimise U over theta and W for every problem of the batch, in any unit.
 
-    Parameters
-    ----------
-    problems : ChannelProblems
-        In any unit; every ``y2`` positive.
-    tol : float, default=1e-6
-        A problem is solved when both KKT residuals are at most this.
-    max_iter : int, default=10_000
-    start : (theta, W), optional
-        Where to begin, W orthonormal; by default :func:`default_start`.
+    A problem is solved when both KKT residuals are at most ``tol``. It begins at ``start``, theta
+    and an orthonormal W, by default :func:`default_start`. The history of ``wanted`` is kept.
 
     Examples
     --------
@@ -190,34 +150,45 @@ def solve(
     """
     unit, problems = problems.y2, problems.normalised()
     state = State.begin(problems, *(default_start(problems) if start is None else start))
-    return iterate(state, unit, tol, max_iter)
+    return iterate(state, unit, tol, max_iter, wanted=wanted)
 
 
-def iterate(state: State, unit: Array, tol: float, max_iter: int, done: int = 0) -> Solution:
+def iterate(
+    state: State,
+    unit: Array,
+    tol: float,
+    max_iter: int,
+    *,
+    done: int = 0,
+    wanted: Indices | None = None,
+) -> Solution:
     """Iterate until every problem of a state is solved.
 
     ``unit`` (b,) is their y2 before they were normalised, ``done`` the number of iterations that
     led to the state, a multiple of :data:`CHECK_EVERY`.
     """
+    wanted = np.empty(0, dtype=np.intp) if wanted is None else wanted
     theta, W, value = state.theta.copy(), state.W.copy(), state.value.copy()
     residual, n_iter = np.zeros_like(value), np.zeros(value.shape, dtype=np.int64)
-    history = [(state.index, value * unit)]
+    history = [value[wanted]]
     for iteration in range(done + 1, max_iter + 1):
         _step(state)
-        if iteration % CHECK_EVERY and iteration < max_iter:
-            history.append((state.index, state.value * unit[state.index]))
+        checking = iteration % CHECK_EVERY == 0 or iteration == max_iter
+        now = _finish(state, tol, patient=iteration >= LONG) if checking else None
+        value[state.index] = state.value
+        history.append(value[wanted])
+        if now is None:
             continue
-        now = _finish(state, tol, patient=iteration >= LONG)
-        history.append((state.index, state.value * unit[state.index]))
-        theta[state.index], W[state.index] = state.theta, state.W
-        value[state.index], residual[state.index] = state.value, now
+        theta[state.index], W[state.index], residual[state.index] = state.theta, state.W, now
         n_iter[state.index] = iteration
         unsolved = now > tol
         if not unsolved.any():
             break
         if not unsolved.all():
             state = state.take(unsolved)
-    return Solution(theta, W, value * unit, residual, n_iter, history)
+    length = 1 + max(0, int(n_iter[wanted].max(initial=done)) - done)
+    course = np.array(history[:length]) * unit[wanted]
+    return Solution(theta, W, value * unit, residual, n_iter, course)
 
 
 def _finish(state: State, tol: float, *, patient: bool) -> Array:
@@ -291,48 +262,31 @@ class Options:
 
 @dataclass
 class ChannelFits:
-    """The solved channels of ``F`` tables (folds) at ``L`` redundancy weights.
+    """The solved channels of ``F`` tables (folds) with V channels at ``L`` redundancy weights.
 
-    Attributes
-    ----------
-    feature_weights : ndarray of shape (F, L, D)
-        theta; zero for constant features and unusable channels.
-    gains : ndarray of shape (F, L, D)
-        What adding the feature alone to its channel's fitted model would take off the loss; -1
-        for features that were left out.
-    objectives : ndarray of shape (F, L, n_channels)
-        U; infinite for unusable channels.
-    kkt_residuals : ndarray of shape (F, L, n_channels)
-    n_iter : ndarray of shape (F, L, n_channels)
-    coefficients : ndarray of shape (F, L, c, D)
-        ``(Theta W)'`` for features as they were given: channel v predicts the class indicators of
-        a sample as ``class_shares + coefficients @ (x - centres)`` over its own features.
-    centres : ndarray of shape (F, D)
-        Observed means of the features.
-    class_shares : ndarray of shape (F, n_channels, c)
-        Observed shares of the classes (mean of a numeric target).
-    unusable : list of dict
-        For each table the channels that carry nothing, and why.
-    history : ndarray of shape (n_iter + 1, n_channels)
-        Objectives of the first table at the first redundancy weight after each iteration.
+    Channel v predicts the class indicators of a sample as
+    ``class_shares + coefficients @ (x - centres)`` over its own features, as they were given.
     """
 
-    feature_weights: Array
+    feature_weights: Array  # theta; zero for constant features and unusable channels, (F, L, D)
+    # What adding the feature alone to its channel's fitted model would take off the loss; -1 for
+    # features that were left out; (F, L, D)
     gains: Array
-    objectives: Array
-    kkt_residuals: Array
-    n_iter: NDArray[np.int64]
-    coefficients: Array
-    centres: Array
-    class_shares: Array
-    unusable: list[dict[int, str]]
+    objectives: Array  # U; infinite for unusable channels, (F, L, V)
+    kkt_residuals: Array  # (F, L, V)
+    n_iter: NDArray[np.int64]  # (F, L, V)
+    coefficients: Array  # (Theta W)', (F, L, c, D)
+    centres: Array  # observed means of the features, (F, D)
+    class_shares: Array  # observed shares of the classes, mean of a numeric target, (F, V, c)
+    unusable: list[dict[int, str]]  # for each table the channels that carry nothing, and why
+    # Objectives of the first table at the first weight after each iteration, (n_iter + 1, V)
     history: Array
 
     @classmethod
     def empty(cls, n_tables: int, n_lams: int, moments: Sequence[Moments]) -> ChannelFits:
         """Make room for the channels of tables like this one."""
-        n_channels = sum(one.channels.size for one in moments)
-        n_features = sum(one.columns.size for one in moments)
+        n_channels = sum(block.channels.size for block in moments)
+        n_features = sum(block.columns.size for block in moments)
         n_classes = moments[0].class_count.shape[1]
         by_feature = (n_tables, n_lams, n_features)
         by_channel = (n_tables, n_lams, n_channels)
@@ -350,8 +304,7 @@ class ChannelFits:
         )
 
 
-@dataclass(frozen=True)
-class _Posed:
+class _Posed(NamedTuple):
     """Problems of one size, with the table and channel each result belongs to."""
 
     table: Indices
@@ -363,25 +316,13 @@ class _Posed:
     unit: Array  # of the features, in which the problem is posed
     lam_factor: Array  # what a redundancy weight is multiplied by
 
-    def take(self, which: slice) -> _Posed:
-        return _Posed(*(part[which] for part in vars(self).values()))
-
 
 def solve_channels(
     tables: Sequence[Sequence[Moments]], lams: Sequence[float], options: Options | None = None
 ) -> ChannelFits:
-    """Solve every channel of every table at every redundancy weight.
+    """Solve every channel of every table, such as a training fold, at every redundancy weight.
 
-    Parameters
-    ----------
-    tables : sequence of sequences of Moments
-        From :meth:`Sums.moments`, of tables with the same columns, such as training folds.
-    lams : sequence of float
-    options : Options, optional
-
-    Returns
-    -------
-    ChannelFits
+    Tables are known by their :meth:`Sums.moments` and have the same columns.
     """
     options = options or Options()
     fits = ChannelFits.empty(len(tables), len(lams), tables[0])
@@ -391,9 +332,7 @@ def solve_channels(
             for part in _pose(table, moments, options, fits):
                 posed.setdefault(part.columns.shape[1], []).append(part)
     for parts in posed.values():
-        together = _Posed(
-            *(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0]))
-        )
+        together = _Posed(*map(np.concatenate, zip(*parts, strict=True)))
         _solve_size(together, np.asarray(lams, dtype=float), options, fits)
     return fits
 
@@ -468,7 +407,7 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
     size = _BLOCK_ON_DEVICE if on_device else _BLOCK
     step = max(1, size // (posed.A[0].size * lams.size))
     for first in range(0, posed.y2.size, step):
-        block = posed.take(slice(first, first + step))
+        block = _Posed._make(part[first : first + step] for part in posed)
         which, lam = (part.ravel() for part in np.indices((block.y2.size, lams.size)))
         weights = lams[lam] * block.lam_factor[which]
         wanted = np.flatnonzero((block.table[which] == 0) & (lam == 0))
@@ -480,11 +419,17 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
             unweighted = ChannelProblems.from_moments(block.A, block.P, block.y2)
             theta, W = default_start(unweighted)
             problems = unweighted.normalised().take(which).weighted(weights)
-            how: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter}
-            solution = solve(problems, start=(theta[which], W[which]), **how)
-            residual = problems.P - fit_product(problems, solution.theta, solution.W)
-            gains = (residual**2).sum(axis=1) / problems.diagonal
+            state = State.begin(problems, theta[which], W[which])
+            ones = np.ones_like(problems.y2)
+            solution = iterate(state, ones, options.tol, options.max_iter, wanted=wanted)
+            gains = feature_gains(problems, solution.theta, solution.W)
         _store(fits, block, which, lam, solution, gains, wanted)
+
+
+def feature_gains(problems: ChannelProblems, theta: Array, W: Array) -> Array:
+    """Return what adding each feature alone to the fitted model would take off the loss."""
+    residual = problems.P - fit_product(problems, theta, W)
+    return (residual**2).sum(axis=1) / problems.diagonal
 
 
 def _store(
@@ -508,7 +453,7 @@ def _store(
     fits.kkt_residuals[table, lam, channel] = solution.kkt_residual
     fits.n_iter[table, lam, channel] = solution.n_iter
     if wanted.size:
-        course = unit[wanted] * solution.course(wanted)
+        course = unit[wanted] * solution.history
         length = max(len(course), len(fits.history))
         # Channels that are done keep their value.
         fits.history = np.pad(fits.history, ((0, length - len(fits.history)), (0, 0)), mode="edge")
@@ -528,21 +473,11 @@ _LEAST, _MOST, _FAR_AWAY = 1e-140, 1e140, 100.0
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Squared errors of every channel's regression on what was held out, by split (K).
+    """Squared errors of every channel's regression on what was held out, by split (K)."""
 
-    Attributes
-    ----------
-    errors : ndarray of shape (K, n_channels, L, c)
-        Summed over the held-out subjects of each class, for every redundancy weight.
-    counts : ndarray of shape (K, n_channels, c)
-        How many these are.
-    shares : ndarray of shape (c,)
-        Of the classes among all subjects that have any channel.
-    """
-
-    errors: Array
-    counts: Array
-    shares: Array
+    errors: Array  # summed over held-out subjects, by channel, weight and class, (K, V, L, c)
+    counts: Array  # how many these are, (K, V, c)
+    shares: Array  # of the classes among all subjects that have any channel, (c,)
 
     def losses(self) -> Array:
         """Mean over all splits, shape (L, n_channels); infinite where a class has no subject."""
@@ -562,37 +497,20 @@ def held_out_errors(
 
     Errors are averaged over the samples of each class that have the channel (with groups over
     subjects), and the classes by their shares among all. A split judges a channel if its training
-    part has it for all classes. The error of a numeric target is the plain squared one.
-
-    Parameters
-    ----------
-    tables : sequence of Sums
-        With the same columns; solved in one batch.
-    lams : sequence of float
-    options : Options
-    splits : sequence of sequences of Split, optional
-        For each table; by default its folds.
-
-    Returns
-    -------
-    list of HeldOut
-        One for each table.
+    part has it for all classes. The error of a numeric target is the plain squared one. Tables
+    have the same columns and are solved in one batch; their splits are by default their folds.
     """
     options = replace(options, tol=max(options.tol, _HELD_OUT_TOL))
     chosen = [sums.splits() for sums in tables] if splits is None else splits
-    training = [
-        sums.moments(split.train)
-        for sums, own in zip(tables, chosen, strict=True)
-        for split in own
-    ]
+    pairs = [(sums, split) for sums, own in zip(tables, chosen, strict=True) for split in own]
+    training = [sums.moments(split.train) for sums, split in pairs]
     fits: Any = solve_channels(training, lams, options) if training else None
-    results, solved = [], 0
+    results, numbers = [], count()
     for sums, own in zip(tables, chosen, strict=True):
         c, shape = sums.n_classes, (len(own), sums.n_channels)
         errors, counts = np.zeros((*shape, len(lams), c)), np.zeros((*shape, c))
         for split, *results_of_split in zip(own, errors, counts, strict=True):
-            _judge(sums, split, fits, solved, options, *results_of_split)
-            solved += 1
+            _judge(sums, split, fits, next(numbers), options, *results_of_split)
         seen = np.bincount(sums.classes, sums.seen, c)
         results.append(HeldOut(errors, counts, seen / max(seen.sum(), 1e-300)))
     return results
@@ -627,8 +545,8 @@ def _judge(
 
 def _block_errors(block: Block, test: Array, fits: ChannelFits, at: int, numeric: bool) -> Array:
     """Mean error of the held-out samples of each class, shape (b, L, c)."""
-    count = block.count @ test.T
-    n = np.where(count > 0, count, 1.0)
+    counts = block.count @ test.T
+    n = np.where(counts > 0, counts, 1.0)
     mean = (test @ block.sum_x) / n[..., None]
     spread = np.einsum("kj,bjde->bkde", test, block.sum_xx, optimize=True) / n[..., None, None]
     spread = spread - mean[..., :, None] * mean[..., None, :]
@@ -656,14 +574,7 @@ def _block_errors(block: Block, test: Array, fits: ChannelFits, at: int, numeric
 def clipped_error(mean: Array, variance: Array, truth: Array) -> Array:
     """Give the expected squared error of a normal prediction clipped to [0, 1].
 
-    The clipping keeps one extreme value from outweighing all others.
-
-    Parameters
-    ----------
-    mean, variance : ndarray
-        Of the prediction.
-    truth : ndarray
-        0 or 1.
+    The clipping keeps one extreme value from outweighing all others. The truth is 0 or 1.
 
     Examples
     --------

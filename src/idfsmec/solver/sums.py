@@ -74,48 +74,23 @@ _BLOCK_ELEMENTS = 400_000
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums of channels with equally many features over some cells.
+    """Sums of b channels with d features each over some cells; c classes, 1 if y is numeric."""
 
-    Attributes
-    ----------
-    channels : ndarray of shape (b,)
-        Which channels of the table.
-    columns : ndarray of shape (b, d)
-        Their columns.
-    total : float
-        Weight of all samples, whether they have the channel or not.
-    class_total : ndarray of shape (c,)
-        The same by class.
-    count : ndarray of shape (b,)
-        Weight of the samples that have the channel.
-    class_count : ndarray of shape (b, c)
-        The same by class; the sum of the target if it is numeric (c = 1).
-    sum_yy : ndarray of shape (b,)
-        Sum of the squared target; the count for one-hot labels.
-    sum_x : ndarray of shape (b, d)
-    sum_xy : ndarray of shape (b, c, d)
-    sum_xx : ndarray of shape (b, d, d)
-    shift, scale : ndarray of shape (b, d)
-        What was subtracted from each feature, then divided by, before summing.
-    """
-
-    channels: Indices
-    columns: Indices
-    total: float
-    class_total: Array
-    count: Array
-    class_count: Array
-    sum_yy: Array
-    sum_x: Array
-    sum_xy: Array
-    sum_xx: Array
-    shift: Array
-    scale: Array
+    channels: Indices  # which channels of the table, (b,)
+    columns: Indices  # (b, d)
+    total: float  # weight of all samples, whether they have the channel or not
+    class_total: Array  # (c,)
+    count: Array  # weight of the samples that have the channel, (b,)
+    class_count: Array  # (b, c); the sum of a numeric target
+    sum_yy: Array  # (b,); the count for one-hot labels
+    sum_x: Array  # (b, d)
+    sum_xy: Array  # (b, c, d)
+    sum_xx: Array  # (b, d, d)
+    shift: Array  # what was subtracted from each feature, (b, d)
+    scale: Array  # what it was divided by then
 
     def imputed(self) -> Moments:
         """Count samples without the channel as if they had its mean (an ablation)."""
-        if self.class_count.shape[1] == 1:
-            raise ValueError("Only moments with class labels can be imputed.")
         mean = self.sum_x / self._divisor
         missing = self.class_total[None, :] - self.class_count
         n_missing = missing.sum(axis=1)
@@ -152,17 +127,7 @@ class Moments:
         return self.scale * np.sqrt(np.maximum(variance, 0.0) / self._divisor)
 
     def centred(self) -> tuple[Array, Array, Array]:
-        """Give the moments about the observed mean, in units of ``scale``.
-
-        Returns
-        -------
-        A : ndarray of shape (b, d, d)
-            ``Xc Xc'``.
-        P : ndarray of shape (b, c, d)
-            ``Yc Xc'``.
-        y2 : ndarray of shape (b,)
-            ``||Yc||^2``.
-        """
+        """Return ``Xc Xc'``, ``Yc Xc'`` and ``||Yc||^2`` about the mean, in units of scale."""
         mean, share = self.sum_x / self._divisor, self.class_share
         A = self.sum_xx - self.sum_x[:, :, None] * mean[:, None, :]
         P = self.sum_xy - share[:, :, None] * self.sum_x[:, None, :]
@@ -186,25 +151,14 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """Sums by cell (J) of channels with ``d`` features each.
+    """Sums by cell (J) of b channels with d features each; a numeric target is one more."""
 
-    Attributes
-    ----------
-    channels : ndarray of shape (b,)
-    columns : ndarray of shape (b, d)
-    count : ndarray of shape (b, J)
-    sum_x : ndarray of shape (b, J, d)
-    sum_xx : ndarray of shape (b, J, d, d)
-        A numeric target is one more feature here, the last.
-    shift, scale : ndarray of shape (b, d)
-    """
-
-    channels: Indices
-    columns: Indices
-    count: Array
-    sum_x: Array
-    sum_xx: Array
-    shift: Array
+    channels: Indices  # (b,)
+    columns: Indices  # (b, d)
+    count: Array  # (b, J)
+    sum_x: Array  # (b, J, d)
+    sum_xx: Array  # (b, J, d, d)
+    shift: Array  # (b, d)
     scale: Array
 
     def in_units(self, shift: Array, scale: Array) -> Block:
@@ -226,29 +180,14 @@ class Block:
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of a table by channel and cell; the module says what they are.
+    """Sums of a table by channel and cell (J); the module says what they are."""
 
-    Attributes
-    ----------
-    blocks : tuple of Block
-        Channels with equally many features are summed together.
-    classes : ndarray of shape (J,)
-        Class of each cell.
-    folds : ndarray of shape (n_repeats, J)
-        Fold of each cell in every repeat.
-    total, seen : ndarray of shape (J,)
-        Weight of all samples, and of those that have any channel.
-    n_classes : int
-        1 for a numeric target.
-    numeric : bool
-    """
-
-    blocks: tuple[Block, ...]
-    classes: Indices
-    folds: Indices
-    total: Array
-    seen: Array
-    n_classes: int
+    blocks: tuple[Block, ...]  # channels with equally many features together
+    classes: Indices  # class of each cell, (J,)
+    folds: Indices  # fold of each cell in every repeat, (n_repeats, J)
+    total: Array  # weight of all samples, (J,)
+    seen: Array  # weight of the samples that have any channel, (J,)
+    n_classes: int  # 1 for a numeric target
     numeric: bool = False
 
     @property
@@ -266,13 +205,7 @@ class Sums:
         return splits
 
     def moments(self, cells: Mask | None = None) -> list[Moments]:
-        """Give the moments over some cells, by default all.
-
-        Returns
-        -------
-        list of Moments
-            One for each block.
-        """
+        """Return the moments over some cells, by default all, one for each block."""
         mask = np.ones(self.classes.size, dtype=bool) if cells is None else cells
         totals = np.bincount(self.classes[mask], self.total[mask], self.n_classes)
         class_total = totals.astype(np.float64)
@@ -336,33 +269,14 @@ def table_sums(
     counts: Array | None = None,
     units: tuple[Array, Array] | None = None,
 ) -> Sums:
-    """Sum up the samples of a table by channel, class and fold.
+    """Sum up the samples of a table (n_rows, D) by channel, class and fold.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, D)
-        NaN where a channel is missing.
-    columns : sequence of ndarray of int
-        The columns of each channel.
-    codes : ndarray of shape (n,)
-        Class of each sample, 0 ... c - 1.
-    folds : ndarray of shape (n_repeats, n)
-        Fold of each sample in every repeat, 0 ... n_folds - 1.
-    n_classes : int
-    n_folds : int
-    groups : ndarray of shape (n,), optional
-        Number of the subject of each sample: each subject counts once.
-    sample_weight : ndarray of shape (n,), optional
-        Positive weights.
-    target : ndarray of shape (n,), optional
-        A numeric target; there is one class then.
-    rows : ndarray of shape (n,), optional
-        Rows of X that hold the samples; by default all.
-    counts : ndarray of shape (n_groups, n_channels + 2), optional
-        From :func:`count_samples`, where the table has only a part of the subjects' samples; a
-        group is then a subject of one class.
-    units : tuple of ndarray of shape (D,), optional
-        Shift and scale; by default those of the samples.
+    Samples (n) are the ``rows`` of X, by default all, with classes ``codes`` (n,), ``folds``
+    (n_repeats, n) from 0 to ``n_folds - 1``, and numbers of their subjects, ``groups`` (n,), each
+    of whom counts once. Where X holds a part of the subjects' samples only, ``counts`` says from
+    :func:`count_samples` how many there are; a group is a subject of one class then. ``target``
+    (n,) is numeric; there is one class then. ``units`` are shift and scale (D,) in place of those
+    of the samples.
 
     Examples
     --------
@@ -391,7 +305,7 @@ def table_sums(
         blocks.append(block)
     *cell_folds, cell_classes = np.unravel_index(np.arange(np.prod(shape)), shape)
     return Sums(
-        _joined(blocks),
+        join_blocks(blocks),
         cell_classes,
         np.stack(cell_folds),
         samples.by_cell(samples.weights(np.ones((1, order.size), dtype=bool), -2))[0],
@@ -518,13 +432,13 @@ def _observed(values: Array) -> Mask:
     return observed
 
 
-def _joined(blocks: list[Block]) -> tuple[Block, ...]:
+def join_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:
     """Join blocks of channels with equally many features."""
     by_size: dict[int, list[Block]] = {}
     for block in blocks:
         by_size.setdefault(block.columns.shape[1], []).append(block)
     return tuple(
-        Block(*(np.concatenate([getattr(one, name) for one in same]) for name in vars(same[0])))
+        Block(*map(np.concatenate, zip(*(vars(block).values() for block in same), strict=True)))
         for same in by_size.values()
     )
 
@@ -592,19 +506,8 @@ def name_folds(names: ArrayLike, n_repeats: int = 1, key: bytes = b"") -> Indice
     """Assign subjects to :data:`N_FOLDS` folds by a hash of their names.
 
     Without a key the fold is eight bytes of the SHA-256 of the name, modulo 4: other bytes for
-    every repeat. With one it is a keyed BLAKE2 hash, which nobody without the key can
-    compute from a list of names.
-
-    Parameters
-    ----------
-    names : array-like of shape (n,)
-    n_repeats : int
-        At most 4.
-    key : bytes
-
-    Returns
-    -------
-    ndarray of shape (n_repeats, n)
+    every repeat, of which there are at most 4. With one it is a keyed BLAKE2 hash, which nobody
+    without the key can compute from a list of names.
 
     Examples
     --------
@@ -640,22 +543,7 @@ def value_folds(
 
     A sample that is there twice is one of weight two: both are in the same fold. The fold depends
     neither on the order of samples, features and channels, nor on their units, nor on what a
-    channel holds where it counts as missing.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        NaN where a channel is missing.
-    columns : sequence of ndarray of int
-        The columns of each channel.
-    n_repeats : int
-    sample_weight : ndarray of shape (n_samples,), optional
-    scaling : Scaling, optional
-        Units of the features; by default those of X.
-
-    Returns
-    -------
-    ndarray of shape (n_repeats, n_samples)
+    channel holds where it counts as missing. Units are those of X unless a scaling is given.
 
     Examples
     --------
@@ -667,35 +555,32 @@ def value_folds(
     numbers = np.zeros(len(X))
     for own in columns:
         values = X[:, _as_slice(own)]
-        # A channel with any NaN in a sample is missing there.
-        observed = ~np.isnan(values).any(axis=1)
+        observed = _observed(values[None])[0]
         if not observed.any():
             continue
         values = values[observed]
-        if scaling is not None:
-            mean, unit = scaling.mean[own], scaling.unit[own]
-        elif sample_weight is None:
-            known = Scaling.learn(values)
-            mean, unit = known.mean, known.unit
+        if scaling is None:
+            weights = np.ones(len(values)) if sample_weight is None else sample_weight[observed]
+            mean = weights @ values / weights.sum()
+            values -= mean
+            values /= _weighted_scaling(mean, values, weights).unit
         else:
-            mean, unit = _weighted_units(values, sample_weight[observed])
-        values = (values - mean) / unit
-        values += _BEND * values**2
-        numbers[observed] += values.sum(axis=1)
+            values = (values - scaling.mean[own]) / scaling.unit[own]
+        squares = np.einsum("ij,ij->i", values, values)
+        numbers[observed] += values @ np.ones(own.size) + _BEND * squares
     numbers = np.nan_to_num(numbers)
     grains = np.round(np.clip(numbers, -1e12, 1e12) / _GRAIN).astype(np.int64).view(np.uint64)
     folds = [_mixed(grains, repeat) % np.uint64(N_FOLDS) for repeat in range(n_repeats)]
     return np.stack(folds).astype(np.intp)
 
 
-def _weighted_units(values: Array, weights: Array) -> tuple[Array, Array]:
-    """Weighted mean and standard deviation of complete columns."""
-    total = max(weights.sum(), 1e-300)
-    mean = weights @ values / total
-    scale = safe_scale(np.abs(values - mean).max(axis=0))
-    std = scale * np.sqrt(weights @ ((values - mean) / scale) ** 2 / total)
-    scaling = Scaling.of(mean, std)
-    return scaling.mean, scaling.unit
+def _weighted_scaling(mean: Array, centred: Array, weights: Array) -> Scaling:
+    """Return the scaling of complete columns, given about their weighted means."""
+    scale, total = safe_scale(np.abs(centred).max(axis=0)), weights.sum()
+    unit = centred if (scale == 1).all() else centred / scale
+    # A constant column is off its mean by rounding, everywhere alike.
+    variance = weights @ unit**2 / total - (weights @ unit / total) ** 2
+    return Scaling.of(mean, scale * np.sqrt(np.maximum(variance, 0.0)))
 
 
 def _mixed(numbers: NDArray[np.uint64], repeat: int) -> NDArray[np.uint64]:

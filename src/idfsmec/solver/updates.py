@@ -138,8 +138,7 @@ def _cheap_complement(A: Array, directions: Array, leading: Array, n_wanted: int
     powers = np.concatenate(
         [leading * np.abs(leading) ** (k + 1) for k in range(n_wanted)], axis=1
     )
-    identity = np.eye(A.shape[-1])
-    inside = transpose(directions) @ directions
+    identity, inside = np.eye(A.shape[-1]), transpose(directions) @ directions
     outside = identity - inside
     size = np.max(diagonal(A), axis=1)[:, None, None]
     # (I - V V') A (I - V V') with few directions V, without a product of two large matrices.
@@ -167,15 +166,9 @@ def _cheapest_complement(A: Array, inside: Array, n_wanted: int) -> Array:
 
 
 def channel_weights(objectives: Array, gamma: float, *, weighting: bool = True) -> Array:
-    """Weights of channels from their objectives; the lower the objective, the larger the weight.
+    """Return weights of channels (..., V): the lower the objective, the larger the weight.
 
-    Parameters
-    ----------
-    objectives : ndarray of shape (..., n_channels)
-    gamma : float
-        Greater than 1; the closer to 1, the more the best channel takes.
-    weighting : bool, default=True
-        False gives every channel the same weight.
+    The closer ``gamma`` is to 1, the more the best channel takes.
 
     Examples
     --------

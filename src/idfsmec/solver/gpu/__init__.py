@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.solver import newton
-from idfsmec.solver.problem import ChannelProblems, fit_product, redundancy_product
+from idfsmec.solver.problem import ChannelProblems, redundancy_product
 from idfsmec.solver.solve import (
     CHECK_EVERY,
     EASED_BY,
@@ -25,6 +25,7 @@ from idfsmec.solver.solve import (
     Options,
     Solution,
     State,
+    feature_gains,
     iterate,
 )
 from idfsmec.solver.updates import MARGIN, RIDGE, start_projection
@@ -56,18 +57,7 @@ NUMBERS = (
 
 
 def covers(device: str, n_classes: int, n_features: int) -> bool:
-    """Whether there are kernels for such problems on this device.
-
-    Raises
-    ------
-    ImportError
-        PyTorch is not installed.
-
-    Examples
-    --------
-    >>> covers("cpu", n_classes=2, n_features=18)  # doctest: +SKIP
-    False
-    """
+    """Return whether there are kernels for such problems on this device."""
     if find_spec("torch") is None:
         raise ImportError(
             f'device="{device}" needs PyTorch: pip install "idfsmec[gpu]", or leave device=None.'
@@ -89,33 +79,18 @@ def solve_on_gpu(
     options: Options,
     wanted: Indices,
 ) -> tuple[Solution, Array]:
-    """Solve problems that the kernels cover, as :func:`~idfsmec.solver.solve.solve` does.
+    """Solve problems (b) that the kernels cover, as :func:`~idfsmec.solver.solve.solve` does.
 
-    Parameters
-    ----------
-    A, P, y2 : ndarray of shape (m, d, d), (m, 2, d) and (m,)
-        Moments.
-    which : ndarray of shape (b,)
-        The moments of each problem.
-    weights : ndarray of shape (b,)
-        Its redundancy weight.
-    options : Options
-    wanted : ndarray of int
-        Problems whose course is kept; the history has no others.
-
-    Returns
-    -------
-    Solution
-        In units of y2.
-    gains : ndarray of shape (b, d)
-        What adding each feature alone would take off the loss.
+    ``A``, ``P``, ``y2`` are moments (m), ``which`` (b,) says the moments of each problem and
+    ``weights`` (b,) its redundancy weight. The history of ``wanted`` is kept. Returns the solution
+    in units of y2, and what adding each feature alone would take off the loss, (b, d).
     """
     import torch
 
     from idfsmec.solver.gpu import kernels, newton_kernels
 
     like: dict[str, Any] = {"dtype": torch.float64, "device": options.device}
-    places: dict[str, Any] = {"dtype": torch.int32, "device": options.device}
+    whole: dict[str, Any] = {"dtype": torch.int32, "device": options.device}
     batch = _Batch.of(A, P, y2, which, weights, like)
     b, d, tol = which.size, A.shape[1], options.tol
     theta, W, scalars = batch.theta, batch.W, batch.scalars
@@ -124,10 +99,10 @@ def solve_on_gpu(
     numbers = torch.tensor([tol, *NUMBERS], **like)
     n_most = min(options.max_iter, LONG)
     course = torch.full((n_most + 1, max(1, wanted.size)), np.inf, **like)
-    slot = torch.full((b,), -1, **places)
-    slot[torch.as_tensor(wanted, device=options.device)] = torch.arange(wanted.size, **places)
+    slot = torch.full((b,), -1, **whole)
+    slot[torch.as_tensor(wanted, device=options.device)] = torch.arange(wanted.size, **whole)
     course[0, : wanted.size] = scalars[wanted, 0]
-    n_iter, active = torch.zeros((b,), **places), torch.arange(b, **places)
+    n_iter, active = torch.zeros((b,), **whole), torch.arange(b, **whole)
     size = _power_of_two(d)
     # Numbers of features with weight, unknowns, and whether the whole system is solved.
     forms = (
@@ -146,7 +121,7 @@ def solve_on_gpu(
         )
         settled = active[scalars[active, 4] > 0]
         n_positive = (theta[settled] > 0).sum(1)
-        for least, most, length, whole in forms:
+        for least, most, length, all_features in forms:
             some = settled[(n_positive > least) & (n_positive <= most)]
             if some.shape[0]:
                 newton_kernels.polish[(some.shape[0],)](
@@ -154,7 +129,7 @@ def solve_on_gpu(
                     *(done + n_steps, int(done + n_steps >= LONG)),
                     D=size,
                     N=length,
-                    WHOLE=whole,
+                    WHOLE=all_features,
                     num_warps=_WARPS[length],
                 )
         n_iter[active] = done + n_steps
@@ -164,25 +139,30 @@ def solve_on_gpu(
     left = active.cpu().numpy().astype(np.intp)
     host = [part.cpu().numpy() for part in (theta, W, theta_before, W_before, support, scalars)]
     steps = n_iter.cpu().numpy().astype(np.int64)
-    found = Solution(host[0], host[1], host[5][:, 0].copy(), host[5][:, 3].copy(), steps, [])
     residual = batch.P - (theta[:, None, :] * W) @ batch.A
     gains = ((residual**2).sum(1) / torch.diagonal(batch.A, dim1=1, dim2=2)).cpu().numpy()
-    rest = None
+    # Problems that ended earlier keep their value.
+    history = np.minimum.accumulate(course.cpu().numpy()[:, : wanted.size])
     if left.size and options.max_iter > n_most:
-        some = ChannelProblems.from_moments(A[which[left]], P[which[left]], y2[which[left]])
-        some = some.normalised().weighted(weights[left])
-        rest = iterate(_state(some, host, left), np.ones(left.size), tol, options.max_iter, n_most)
-        found.theta[left], found.W[left], found.objective[left] = (
-            rest.theta,
-            rest.W,
-            rest.objective,
+        rest = ChannelProblems.from_moments(A[which[left]], P[which[left]], y2[which[left]])
+        rest = rest.normalised().weighted(weights[left])
+        late = np.flatnonzero(np.isin(wanted, left))
+        end = iterate(
+            _state(rest, host, left),
+            np.ones(left.size),
+            tol,
+            options.max_iter,
+            done=n_most,
+            wanted=np.searchsorted(left, wanted[late]),
         )
-        found.kkt_residual[left], found.n_iter[left] = rest.kkt_residual, rest.n_iter
-        residual = some.P - fit_product(some, rest.theta, rest.W)
-        gains[left] = (residual**2).sum(axis=1) / some.diagonal
-    values = course.cpu().numpy()[:, : wanted.size]
-    found.history.extend(_history(values, found.n_iter, wanted, left, rest, n_most))
-    return found, gains
+        host[0][left], host[1][left], host[5][left, 0] = end.theta, end.W, end.objective
+        host[5][left, 3], steps[left] = end.kkt_residual, end.n_iter
+        gains[left] = feature_gains(rest, end.theta, end.W)
+        history = np.pad(history, ((0, len(end.history) - 1), (0, 0)), mode="edge")
+        history[n_most:, late] = end.history
+    history = history[: int(steps[wanted].max(initial=0)) + 1]
+    value, far = host[5][:, 0].copy(), host[5][:, 3].copy()
+    return Solution(host[0], host[1], value, far, steps, history), gains
 
 
 @dataclass
@@ -200,13 +180,7 @@ class _Batch:
 
     @classmethod
     def of(
-        cls,
-        A: Array,
-        P: Array,
-        y2: Array,
-        which: Indices,
-        weights: Array,
-        like: dict[str, Any],
+        cls, A: Array, P: Array, y2: Array, which: Indices, weights: Array, like: dict[str, Any]
     ) -> _Batch:
         import torch
 
@@ -216,13 +190,13 @@ class _Batch:
         tops = [_largest(part) / unit for part in (moments, R)]
         start = _start(moments, labels)
         moments, labels, R = (part / unit[:, None, None] for part in (moments, labels, R))
-        place = torch.as_tensor(which, device=like["device"])
+        index = torch.as_tensor(which, device=like["device"])
         lam = torch.as_tensor(weights, **like)
-        A_all, P_all, R_all = moments[place], labels[place], R[place] * lam[:, None, None]
-        A_top, R_top = tops[0][place], tops[1][place] * lam
+        A_all, P_all, R_all = moments[index], labels[index], R[index] * lam[:, None, None]
+        A_top, R_top = tops[0][index], tops[1][index] * lam
         trace = 2.0 * torch.diagonal(A_all, dim1=1, dim2=2).amax(1)
         theta = torch.full((which.size, A.shape[1]), 1.0 / A.shape[1], **like)
-        W = start[place].contiguous()
+        W = start[index].contiguous()
         scalars = torch.ones((which.size, 5), **like)
         weighted = theta[:, None, :] * W
         fit = (weighted * (weighted @ A_all - 2.0 * P_all)).sum((1, 2))
@@ -254,9 +228,9 @@ def _start(A: Any, P: Any) -> Any:
     lift = torch.diagonal(A, dim1=1, dim2=2).amax(1)[:, None, None]
     costs = A - across - across.mT + twice + lift * (inside + RIDGE * identity)
     seed = (V * V.abs()) @ (identity - inside)
-    found = torch.linalg.solve(costs, torch.linalg.solve(costs, seed.mT)).mT @ (identity - inside)
-    found = found / torch.linalg.vector_norm(found, dim=2, keepdim=True).clamp_min(1e-300)
-    W = half * torch.cat([V + found, found - V], dim=1)
+    cheap = torch.linalg.solve(costs, torch.linalg.solve(costs, seed.mT)).mT @ (identity - inside)
+    cheap = cheap / torch.linalg.vector_norm(cheap, dim=2, keepdim=True).clamp_min(1e-300)
+    W = half * torch.cat([V + cheap, cheap - V], dim=1)
     poor = ~(torch.isfinite(W).all((1, 2)) & (size > 1e-10 * P.abs().amax((1, 2))) & (size > 0))
     if bool(poor.any()):
         own = [part[poor].cpu().numpy() for part in (A, P)]
@@ -277,25 +251,3 @@ def _state(problems: ChannelProblems, host: list[Any], left: Indices) -> State:
     state.support = support > 0
     state.value, state.momentum, state.ease = (scalars[:, k].copy() for k in range(3))
     return state
-
-
-def _history(
-    course: Array,
-    n_iter: NDArray[np.integer],
-    wanted: Indices,
-    left: Indices,
-    rest: Solution | None,
-    n_most: int,
-) -> list[tuple[Indices, Array]]:
-    """The course of the wanted problems, each staying where it ended."""
-    if wanted.size == 0:
-        return []
-    rows = np.empty((int(n_iter[wanted].max()) + 1, wanted.size))
-    for column, problem in enumerate(wanted):
-        own = course[: min(n_iter[problem], n_most) + 1, column]
-        at = np.flatnonzero(left == problem)
-        if rest is not None and at.size:
-            own = np.concatenate([own, rest.course(at)[1:, 0]])
-        rows[: own.size, column] = own
-        rows[own.size :, column] = own[-1]
-    return [(wanted, row) for row in rows]

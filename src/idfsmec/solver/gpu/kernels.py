@@ -126,123 +126,6 @@ def load_square(at, d, D: tl.constexpr):
     return tl.load(at + entry, mask=valid[:, None] & valid[None, :], other=0.0)
 
 
-@jit
-def _first_order_step(
-    A,
-    R,
-    A_diagonal,
-    p0,
-    p1,
-    A_top,
-    bound,
-    valid,
-    numbers,
-    theta,
-    w0,
-    w1,
-    R_theta,
-    theta_before,
-    w0_before,
-    w1_before,
-    R_theta_before,
-    momentum,
-    ease,
-):
-    """One step in theta, one in W, and U there."""
-    tiny, to_for_w, margin = tl.load(numbers + 1), tl.load(numbers + 5), tl.load(numbers + 6)
-    new_momentum = 0.5 + tl.sqrt(0.25 + momentum * momentum)
-    push = (momentum - 1.0) / new_momentum
-    ahead = theta + push * (theta - theta_before)
-    by_theta = w0 * (times(A, ahead * w0) - p0) + w1 * (times(A, ahead * w1) - p1)
-    by_theta = 2.0 * (by_theta + R_theta + push * (R_theta - R_theta_before))
-    theta = simplex(ahead - by_theta / (2.0 * ease * bound), valid)
-    largest = tl.max(theta, axis=0)
-    by_trace = tl.sum(A_diagonal * theta * theta, axis=0)
-    curvature = margin * tl.minimum(A_top * largest * largest, by_trace)
-    curvature = tl.maximum(ease, to_for_w) * curvature
-    w0, w1 = w0 + push * (w0 - w0_before), w1 + push * (w1 - w1_before)
-    w0, w1 = polar(
-        curvature * w0 - theta * (times(A, theta * w0) - p0),
-        curvature * w1 - theta * (times(A, theta * w1) - p1),
-        tiny,
-    )
-    R_theta = times(R, theta)
-    x0, x1 = theta * w0, theta * w1
-    fit = x0 * (times(A, x0) - 2.0 * p0) + x1 * (times(A, x1) - 2.0 * p1)
-    value = 1.0 + tl.sum(fit, axis=0) + tl.sum(theta * R_theta, axis=0)
-    return theta, w0, w1, R_theta, value, new_momentum
-
-
-@jit
-def _steps(
-    A,
-    R,
-    A_diagonal,
-    p0,
-    p1,
-    A_top,
-    bound,
-    valid,
-    numbers,
-    theta,
-    w0,
-    w1,
-    theta_before,
-    w0_before,
-    w1_before,
-    value,
-    momentum,
-    ease,
-    n_steps,
-    course_at,
-    n_slots,
-    kept,
-):
-    """First-order steps, kept where U does not rise."""
-    R_theta, R_theta_before = times(R, theta), times(R, theta_before)
-    eased_by, eased_to = tl.load(numbers + 3), tl.load(numbers + 4)
-    for step in range(n_steps):
-        new, z0, z1, new_R, new_value, new_momentum = _first_order_step(
-            A,
-            R,
-            A_diagonal,
-            p0,
-            p1,
-            A_top,
-            bound,
-            valid,
-            numbers,
-            theta,
-            w0,
-            w1,
-            R_theta,
-            theta_before,
-            w0_before,
-            w1_before,
-            R_theta_before,
-            momentum,
-            ease,
-        )
-        better = new_value <= value
-        theta_before, w0_before, w1_before, R_theta_before = theta, w0, w1, R_theta
-        theta, R_theta = tl.where(better, new, theta), tl.where(better, new_R, R_theta)
-        w0, w1 = tl.where(better, z0, w0), tl.where(better, z1, w1)
-        value, momentum = tl.where(better, new_value, value), tl.where(better, new_momentum, 1.0)
-        eased, back = tl.maximum(eased_by * ease, eased_to), tl.minimum(2.0 * ease, 1.0)
-        ease = tl.where(better, eased, back)
-        tl.store(course_at + (step + 1) * n_slots, value, mask=kept)
-    return theta, w0, w1, theta_before, w0_before, w1_before, value, momentum, ease
-
-
-@jit
-def _store_scalars(at, value, momentum, ease, far, near):
-    tl.store(at, value)
-    tl.store(at + 1, momentum)
-    tl.store(at + 2, ease)
-    tl.store(at + 3, far)
-    tl.store(at + 4, near)
-
-
 @kernel
 def iterate(
     active,
@@ -278,37 +161,50 @@ def iterate(
     p0, p1 = load_rows(P_ptr, problem, d, D)
     w0, w1 = load_rows(W_ptr, problem, d, D)
     w0_before, w1_before = load_rows(W_before_ptr, problem, d, D)
-    theta_at, before_at = (
-        theta_ptr + problem * d + feature,
-        theta_before_ptr + problem * d + feature,
-    )
+    vector = problem * d + feature
+    theta_at, before_at = theta_ptr + vector, theta_before_ptr + vector
     slot, at = tl.load(slot_ptr + problem), scalars_ptr + problem * 5
-    theta, w0, w1, theta_before, w0_before, w1_before, value, momentum, ease = _steps(
-        A,
-        R,
-        A_diagonal,
-        p0,
-        p1,
-        tl.load(A_top_ptr + problem),
-        tl.load(bound_ptr + problem),
-        valid,
-        numbers,
-        tl.load(theta_at, mask=valid, other=0.0),
-        w0,
-        w1,
-        tl.load(before_at, mask=valid, other=0.0),
-        w0_before,
-        w1_before,
-        tl.load(at),
-        tl.load(at + 1),
-        tl.load(at + 2),
-        n_steps,
-        course_ptr + done * n_slots + tl.maximum(slot, 0),
-        n_slots,
-        slot >= 0,
-    )
+    theta = tl.load(theta_at, mask=valid, other=0.0)
+    theta_before = tl.load(before_at, mask=valid, other=0.0)
+    value, momentum, ease = tl.load(at), tl.load(at + 1), tl.load(at + 2)
+    A_top, bound = tl.load(A_top_ptr + problem), tl.load(bound_ptr + problem)
+    R_theta, R_theta_before = times(R, theta), times(R, theta_before)
+    tiny, eased_by, eased_to = tl.load(numbers + 1), tl.load(numbers + 3), tl.load(numbers + 4)
+    to_for_w, margin = tl.load(numbers + 5), tl.load(numbers + 6)
+    course_at = course_ptr + done * n_slots + tl.maximum(slot, 0)
+    for step in range(n_steps):
+        # One step in theta, one in W, and U there.
+        new_momentum = 0.5 + tl.sqrt(0.25 + momentum * momentum)
+        push = (momentum - 1.0) / new_momentum
+        ahead = theta + push * (theta - theta_before)
+        by_theta = w0 * (times(A, ahead * w0) - p0) + w1 * (times(A, ahead * w1) - p1)
+        by_theta = 2.0 * (by_theta + R_theta + push * (R_theta - R_theta_before))
+        new = simplex(ahead - by_theta / (2.0 * ease * bound), valid)
+        largest = tl.max(new, axis=0)
+        by_trace = tl.sum(A_diagonal * new * new, axis=0)
+        curvature = margin * tl.minimum(A_top * largest * largest, by_trace)
+        curvature = tl.maximum(ease, to_for_w) * curvature
+        z0, z1 = w0 + push * (w0 - w0_before), w1 + push * (w1 - w1_before)
+        z0, z1 = polar(
+            curvature * z0 - new * (times(A, new * z0) - p0),
+            curvature * z1 - new * (times(A, new * z1) - p1),
+            tiny,
+        )
+        new_R = times(R, new)
+        x0, x1 = new * z0, new * z1
+        fit = x0 * (times(A, x0) - 2.0 * p0) + x1 * (times(A, x1) - 2.0 * p1)
+        new_value = 1.0 + tl.sum(fit, axis=0) + tl.sum(new * new_R, axis=0)
+        # Kept where U does not rise.
+        better = new_value <= value
+        theta_before, w0_before, w1_before, R_theta_before = theta, w0, w1, R_theta
+        theta, R_theta = tl.where(better, new, theta), tl.where(better, new_R, R_theta)
+        w0, w1 = tl.where(better, z0, w0), tl.where(better, z1, w1)
+        value, momentum = tl.where(better, new_value, value), tl.where(better, new_momentum, 1.0)
+        eased, back = tl.maximum(eased_by * ease, eased_to), tl.minimum(2.0 * ease, 1.0)
+        ease = tl.where(better, eased, back)
+        tl.store(course_at + (step + 1) * n_slots, value, mask=slot >= 0)
     _, _, _, _, _, _, _, _, _, far = conditions(A, R, p0, p1, theta, w0, w1, valid)
-    support_at = support_ptr + problem * d + feature
+    support_at = support_ptr + vector
     support = (theta > 0.0).to(tl.int32)
     changed = tl.abs(support - tl.load(support_at, mask=valid, other=0))
     near = (tl.sum(changed, axis=0) == 0) & (far > tl.load(numbers + 13) * tl.load(numbers))
@@ -317,4 +213,8 @@ def iterate(
     tl.store(before_at, theta_before, mask=valid)
     store_rows(W_ptr, problem, d, w0, w1, D)
     store_rows(W_before_ptr, problem, d, w0_before, w1_before, D)
-    _store_scalars(at, value, momentum, ease, far, near.to(tl.float64))
+    tl.store(at, value)
+    tl.store(at + 1, momentum)
+    tl.store(at + 2, ease)
+    tl.store(at + 3, far)
+    tl.store(at + 4, near.to(tl.float64))

@@ -47,8 +47,11 @@ def pick(vector, place, wanted):
 
 
 @jit
-def solve_system(system, row, n_unknowns, N: tl.constexpr):
-    """Gauss and Jordan with the largest pivot; the right side is the last column."""
+def solve_system(system, fixed, right, row, n_unknowns, N: tl.constexpr):
+    """Gauss and Jordan with the largest pivot; unknowns that are fixed are zero."""
+    system = tl.where(fixed[:, None] | fixed[None, :], 0.0, system)
+    system += tl.where((row[:, None] == row[None, :]) & fixed[:, None], 1.0, 0.0)
+    system = tl.where(row[None, :] == N - 1, right[:, None], system)
     unknown = tl.full([N], -1, tl.int32)  # which one each row ends up with
     pivot = tl.full([N], 1.0, tl.float64)
     for k in range(n_unknowns):
@@ -65,7 +68,7 @@ def solve_system(system, row, n_unknowns, N: tl.constexpr):
 
 @jit
 def _system(A_at, R_at, d, s, own, row, th, entry, e, length, multiplier, damping):
-    """Newton's matrix for the unknowns of :func:`_newton_step`."""
+    """Newton's matrix for the unknowns of :func:`_polish_support`."""
     in_theta, inside, upto_length = row < s, row < 2 * s, row <= 2 * s
     g = tl.where(in_theta, entry, th)
     both = inside[:, None] & inside[None, :]
@@ -83,49 +86,6 @@ def _system(A_at, R_at, d, s, own, row, th, entry, e, length, multiplier, dampin
     system += tl.where(sums[None, :] & in_theta[:, None], 1.0, 0.0)
     system += tl.where(norms[:, None], along[None, :], 0.0)
     return system + tl.where(norms[None, :], along[:, None], 0.0)
-
-
-@jit
-def _newton_step(
-    A_at,
-    R_at,
-    d,
-    s,
-    own,
-    theta,
-    v,
-    aside,
-    misfit,
-    by_theta,
-    tangent,
-    multiplier,
-    damping,
-    D: tl.constexpr,
-    N: tl.constexpr,
-):
-    """Newton's step for ``s`` features, before it is made feasible.
-
-    Unknown are their weights, their entries of ``v``, the length of its part elsewhere (along
-    ``aside``), and the multipliers of two constraints; ``own`` says which feature a row is of.
-    """
-    feature, row = tl.arange(0, D), tl.arange(0, N)
-    in_theta, last = row < s, row == 2 * s
-    in_v = ~in_theta & (row < 2 * s)
-    th, entry, e = pick(theta, feature, own), pick(v, feature, own), pick(misfit, feature, own)
-    length = tl.sum(v * aside, axis=0)
-    system = _system(A_at, R_at, d, s, own, row, th, entry, e, length, multiplier, damping)
-    # Features that lost their weight stay without; rows beyond the system say x = 0.
-    fixed = (in_theta & (th <= 0.0)) | (row > 2 * s + 2)
-    system = tl.where(fixed[:, None] | fixed[None, :], 0.0, system)
-    system += tl.where((row[:, None] == row[None, :]) & fixed[:, None], 1.0, 0.0)
-    right = tl.where(in_theta & ~fixed, -pick(by_theta, feature, own), 0.0)
-    right -= tl.where(in_v, pick(tangent, feature, own), 0.0)
-    right += tl.where(last, multiplier * length, 0.0)
-    system = tl.where(row[None, :] == N - 1, right[:, None], system)
-    step = solve_system(system, row, 2 * s + 3, N)
-    theta = theta + pick(tl.where(in_theta, step, 0.0), tl.where(in_theta, own, -1), feature)
-    v = v + pick(tl.where(in_v, step, 0.0), tl.where(in_v, own, -1), feature)
-    return theta, v + tl.sum(tl.where(last, step, 0.0), axis=0) * aside
 
 
 @jit
@@ -156,6 +116,13 @@ def _owners(has, s, D: tl.constexpr, N: tl.constexpr):
 
 
 @jit
+def is_better(new_value, value, new_residual, residual, rounding):
+    """Whether a step lowers U or, up to rounding, leaves it and comes closer to the conditions."""
+    change, slack = new_value - value, rounding * tl.maximum(value, 1.0)
+    return (change < -slack) | ((change <= slack) & (new_residual < residual))
+
+
+@jit
 def next_damping(better, damping, numbers):
     """Less of it after a step that helped, more after one that did not."""
     least, first, eased_by = tl.load(numbers + 7), tl.load(numbers + 8), tl.load(numbers + 12)
@@ -164,65 +131,52 @@ def next_damping(better, damping, numbers):
 
 
 @jit
-def polish_support(
-    A_at,
-    R_at,
-    A,
-    R,
-    p0,
-    p1,
-    d,
-    valid,
-    theta,
-    w0,
-    w1,
-    value,
-    patient,
-    numbers,
-    D: tl.constexpr,
-    N: tl.constexpr,
+def _polish_support(
+    A_at, R_at, p0, p1, d, theta, w0, w1, value, patient, numbers, D: tl.constexpr, N: tl.constexpr
 ):
     """Newton steps on the support and the rows' difference ``v``, as long as they help.
 
-    The rows' sum ``u`` is left to the features without weight, where it costs nothing.
+    Unknown are the weights of the ``s`` features that have one, their entries of ``v``, the length
+    of its part elsewhere (along ``aside``), and the multipliers of two constraints; ``own`` says
+    which feature a row is of. The rows' sum ``u`` is left to the features without weight, where it
+    costs nothing.
     """
     tol, tiny, half = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
     most = tl.load(numbers + tl.where(patient, 10, 9))
     rounding, enough = tl.load(numbers + 11), tl.load(numbers + 13)
     n_steps = tl.where(patient, 40, 8)
+    feature, row = tl.arange(0, D), tl.arange(0, N)
+    valid = feature < d
+    A, R = load_square(A_at, d, D), load_square(R_at, d, D)
     v, u, p = half * (w0 - w1), half * (w0 + w1), half * (p0 - p1)
     has = theta > 0.0
     s = tl.sum(has.to(tl.int32), axis=0)
     own = _owners(has, s, D, N)
+    in_theta, last = row < s, row == 2 * s
+    in_v = ~in_theta & (row < 2 * s)
     aside, u = _without_weight(has, valid, v, u, numbers, D)
     misfit, by_theta, tangent, multiplier, _, residual = _short_conditions(A, R, p, theta, v)
     damping, step = tl.load(numbers + 7), 0
     trying = step < n_steps
     while trying:
-        moved, z = _newton_step(
-            A_at,
-            R_at,
-            d,
-            s,
-            own,
-            theta,
-            v,
-            aside,
-            misfit,
-            by_theta,
-            tangent,
-            multiplier,
-            damping,
-            D,
-            N,
-        )
-        new = simplex(tl.where(theta > 0.0, moved, -1.0), valid)
+        th, entry, e = pick(theta, feature, own), pick(v, feature, own), pick(misfit, feature, own)
+        length = tl.sum(v * aside, axis=0)
+        system = _system(A_at, R_at, d, s, own, row, th, entry, e, length, multiplier, damping)
+        # Features that lost their weight stay without; rows beyond the system say x = 0.
+        fixed = (in_theta & (th <= 0.0)) | (row > 2 * s + 2)
+        right = tl.where(in_theta & ~fixed, -pick(by_theta, feature, own), 0.0)
+        right -= tl.where(in_v, pick(tangent, feature, own), 0.0)
+        right += tl.where(last, multiplier * length, 0.0)
+        change = solve_system(system, fixed, right, row, 2 * s + 3, N)
+        new = theta + pick(tl.where(in_theta, change, 0.0), tl.where(in_theta, own, -1), feature)
+        z = v + pick(tl.where(in_v, change, 0.0), tl.where(in_v, own, -1), feature)
+        z = z + tl.sum(tl.where(last, change, 0.0), axis=0) * aside
+        new = simplex(tl.where(theta > 0.0, new, -1.0), valid)
         z = z / norm(z, tiny)
         new_misfit, new_by, new_tangent, new_multiplier, new_value, new_residual = (
             _short_conditions(A, R, p, new, z)
         )
-        change, slack = new_value - value, rounding * tl.maximum(value, 1.0)
-        better = (change < -slack) | ((change <= slack) & (new_residual < residual))
+        better = is_better(new_value, value, new_residual, residual, rounding)
         theta, v = tl.where(better, new, theta), tl.where(better, z, v)
         misfit, by_theta = tl.where(better, new_misfit, misfit), tl.where(better, new_by, by_theta)
         tangent = tl.where(better, new_tangent, tangent)
@@ -236,34 +190,11 @@ def polish_support(
 
 
 @jit
-def _whole_step(
-    A_at,
-    R_at,
-    d,
-    theta,
-    w0,
-    w1,
-    m0,
-    m1,
-    by_theta,
-    t0,
-    t1,
-    u00,
-    u01,
-    u11,
-    damping,
-    D: tl.constexpr,
-    N: tl.constexpr,
-):
-    """Where Newton's step for the features with weight leads, before it is made feasible."""
-    feature = tl.arange(0, D)
-    row = tl.arange(0, N)
+def _whole_system(A_at, R_at, d, row, th, v0, v1, e0, e1, u00, u01, u11, damping):
+    """Newton's matrix for the weights of all features and both rows of W."""
     block, own = row // d, row % d
     inside = block < 3
     in_theta, in_w0, in_w1 = block == 0, block == 1, block == 2
-    wanted = tl.where(inside, own, -1)
-    th, v0, v1 = pick(theta, feature, wanted), pick(w0, feature, wanted), pick(w1, feature, wanted)
-    e0, e1 = pick(m0, feature, wanted), pick(m1, feature, wanted)
     g0 = tl.where(in_theta, v0, tl.where(in_w0, th, 0.0))
     g1 = tl.where(in_theta, v1, tl.where(in_w1, th, 0.0))
     both = inside[:, None] & inside[None, :]
@@ -291,63 +222,48 @@ def _whole_step(
             normal = tl.where(in_w1, 2.0 * v1, 0.0)
         at = (row == 3 * d + q).to(tl.float64)
         system += at[:, None] * normal[None, :] + normal[:, None] * at[None, :]
-    # Features without weight stay there; rows beyond the system say x = 0.
-    fixed = (in_theta & (th <= 0.0)) | (row >= 3 * d + 4)
-    system = tl.where(fixed[:, None] | fixed[None, :], 0.0, system)
-    system += tl.where((row[:, None] == row[None, :]) & fixed[:, None], 1.0, 0.0)
-    right = tl.where(in_theta & ~fixed, -pick(by_theta, feature, wanted), 0.0)
-    right += tl.where(in_w0, -pick(t0, feature, wanted), 0.0)
-    right += tl.where(in_w1, -pick(t1, feature, wanted), 0.0)
-    system = tl.where(row[None, :] == N - 1, right[:, None], system)
-    step = solve_system(system, row, 3 * d + 4, N)
-    place = tl.where(feature < d, feature, -2 * N)
-    return (
-        theta + pick(step, row, place),
-        w0 + pick(step, row, place + d),
-        w1 + pick(step, row, place + 2 * d),
-    )
+    return system
 
 
 @jit
-def polish_whole(
-    A_at,
-    R_at,
-    A,
-    R,
-    p0,
-    p1,
-    d,
-    valid,
-    theta,
-    w0,
-    w1,
-    value,
-    patient,
-    numbers,
-    D: tl.constexpr,
-    N: tl.constexpr,
+def _polish_whole(
+    A_at, R_at, p0, p1, d, theta, w0, w1, value, patient, numbers, D: tl.constexpr, N: tl.constexpr
 ):
-    """Newton steps as long as they help and do not raise U."""
+    """Newton steps on all features as long as they help and do not raise U."""
     tol, tiny = tl.load(numbers), tl.load(numbers + 1)
     most = tl.load(numbers + tl.where(patient, 10, 9))
     rounding, enough = tl.load(numbers + 11), tl.load(numbers + 13)
     n_steps = tl.where(patient, 40, 8)
+    feature, row = tl.arange(0, D), tl.arange(0, N)
+    valid = feature < d
+    in_theta, in_w0, in_w1 = row // d == 0, row // d == 1, row // d == 2
+    wanted = tl.where(row // d < 3, row % d, -1)
+    at = tl.where(valid, feature, -2 * N)
+    A, R = load_square(A_at, d, D), load_square(R_at, d, D)
     m0, m1, by_theta, t0, t1, u00, u01, u11, _, far = conditions(
         A, R, p0, p1, theta, w0, w1, theta > 0.0
     )
     damping, step = tl.load(numbers + 7), 0
     trying = step < n_steps
     while trying:
-        moved, z0, z1 = _whole_step(
-            A_at, R_at, d, theta, w0, w1, m0, m1, by_theta, t0, t1, u00, u01, u11, damping, D, N
-        )
-        new = simplex(tl.where(theta > 0.0, moved, -1.0), valid)
+        th = pick(theta, feature, wanted)
+        v0, v1 = pick(w0, feature, wanted), pick(w1, feature, wanted)
+        e0, e1 = pick(m0, feature, wanted), pick(m1, feature, wanted)
+        system = _whole_system(A_at, R_at, d, row, th, v0, v1, e0, e1, u00, u01, u11, damping)
+        # Features without weight stay there; rows beyond the system say x = 0.
+        fixed = (in_theta & (th <= 0.0)) | (row >= 3 * d + 4)
+        right = tl.where(in_theta & ~fixed, -pick(by_theta, feature, wanted), 0.0)
+        right += tl.where(in_w0, -pick(t0, feature, wanted), 0.0)
+        right += tl.where(in_w1, -pick(t1, feature, wanted), 0.0)
+        change = solve_system(system, fixed, right, row, 3 * d + 4, N)
+        new = theta + pick(change, row, at)
+        z0, z1 = w0 + pick(change, row, at + d), w1 + pick(change, row, at + 2 * d)
+        new = simplex(tl.where(theta > 0.0, new, -1.0), valid)
         z0, z1 = polar(z0, z1, tiny)
         n0, n1, n_by, s0, s1, q00, q01, q11, new_value, new_far = conditions(
             A, R, p0, p1, new, z0, z1, new > 0.0
         )
-        change, slack = new_value - value, rounding * tl.maximum(value, 1.0)
-        better = (change < -slack) | ((change <= slack) & (new_far < far))
+        better = is_better(new_value, value, new_far, far, rounding)
         theta = tl.where(better, new, theta)
         w0, w1 = tl.where(better, z0, w0), tl.where(better, z1, w1)
         m0, m1 = tl.where(better, n0, m0), tl.where(better, n1, m1)
@@ -392,18 +308,18 @@ def polish(
     at = scalars_ptr + problem * 5
     p0, p1 = load_rows(P_ptr, problem, d, D)
     A_at, R_at = A_ptr + problem * d * d, R_ptr + problem * d * d
-    A, R = load_square(A_at, d, D), load_square(R_at, d, D)
     w0, w1 = load_rows(W_ptr, problem, d, D)
     value = tl.load(at)
     # Known when the kernel is made: it has one of the two.
     if WHOLE:
-        theta, w0, w1, value = polish_whole(
-            A_at, R_at, A, R, p0, p1, d, valid, theta, w0, w1, value, patient > 0, numbers, D, N
+        theta, w0, w1, value = _polish_whole(
+            A_at, R_at, p0, p1, d, theta, w0, w1, value, patient > 0, numbers, D, N
         )
     else:
-        theta, w0, w1, value = polish_support(
-            A_at, R_at, A, R, p0, p1, d, valid, theta, w0, w1, value, patient > 0, numbers, D, N
+        theta, w0, w1, value = _polish_support(
+            A_at, R_at, p0, p1, d, theta, w0, w1, value, patient > 0, numbers, D, N
         )
+    A, R = load_square(A_at, d, D), load_square(R_at, d, D)
     _, _, _, _, _, _, _, _, _, far = conditions(A, R, p0, p1, theta, w0, w1, valid)
     tl.store(theta_ptr + vector, theta, mask=valid)
     store_rows(W_ptr, problem, d, w0, w1, D)
