@@ -107,11 +107,11 @@ class FSOR(CompleteSelector):
         problem = ChannelProblems.from_moments(
             A[None], P[None], np.array([self.objective_]), lam=float(self.lam)
         )
-        solution = solve(problem, tol=float(self.tol), max_iter=int(self.max_iter))
+        wanted = np.zeros(1, dtype=np.intp)
+        solution = solve(problem, tol=float(self.tol), max_iter=int(self.max_iter), wanted=wanted)
         self.feature_weights_[varying] = solution.theta[0]
         self.objective_ = float(solution.objective[0])
-        course = [float(values[0]) for _, values in solution.history]
-        self.objective_history_ = np.minimum.accumulate(course)
+        self.objective_history_ = np.minimum.accumulate(solution.history[:, 0])
         self.kkt_residual_ = float(solution.kkt_residual[0])
         self.n_iter_ = int(solution.n_iter[0])
         if self.kkt_residual_ > self.tol:
