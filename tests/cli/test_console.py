@@ -166,8 +166,8 @@ def ended(*values, chosen=True, name="F", error=None):
     """A task of a fold and its outcome."""
     task = SimpleNamespace(
         method=SimpleNamespace(name=name),
-        protocol=SimpleNamespace(metric="accuracy"),
-        coordinates=lambda: {"table": "clinic", "rate": 0.1, "fold": 0},
+        metric="accuracy",
+        coordinates={"table": "clinic", "rate": 0.1, "fold": 0},
     )
     rows = [{"accuracy": value, "chosen": chosen} for value in values]
     result = None if error else SimpleNamespace(rows=rows)

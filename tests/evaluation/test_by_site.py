@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
-from idfsmec.evaluation import Protocol, Results, accuracy, chance_bands, site_scores
+from idfsmec.evaluation import Protocol, Results, accuracy, site_scores
+from idfsmec.evaluation.statistics import chance_bands
 from idfsmec.evaluation.tasks import add_inner_folds, load_fold
-from idfsmec.metrics import wilson_interval
 from idfsmec.prediction.pipeline import FoldSamples
 from tests.evaluation.cohorts import make_arrays, make_cohort, make_hospitals
 
@@ -48,12 +47,6 @@ def test_hospitals_with_one_class_stay_in_training():
     ]
     trained = [arrays.subjects[one.train_rows] for one in fold.inner]
     assert all("Oslo" in site_of(table, arrays, one) for one in trained)
-
-
-@pytest.mark.parametrize("hits", [0, 3, 10])
-def test_the_interval_of_a_share_is_scipys(hits):
-    expected = binomtest(hits, 10).proportion_ci(method="wilson")
-    assert wilson_interval(hits, 10) == pytest.approx((expected.low, expected.high))
 
 
 def test_a_row_for_each_hospital_with_people_interval_and_chance(tmp_path):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation import make_folds
-from idfsmec.evaluation.folds import most_splits
+from idfsmec.evaluation.protocol import most_splits
 
 
 @given(

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from idfsmec import FeatureTable
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, Results, TunedMethod, accuracy, resampling, train_model
-from idfsmec.evaluation.folds import make_folds
+from idfsmec.evaluation.protocol import make_folds
 from idfsmec.evaluation.tasks import load_fold
 from idfsmec.missing import simulate_missing
 from idfsmec.prediction import SiteHarmonizer, fit_model, load_model, predict_subjects, save_model

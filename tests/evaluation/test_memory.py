@@ -29,7 +29,7 @@ def make_table(n_rows, n_channels, n_features):
 
 def first_tasks(arrays, methods, protocol=PROTOCOL):
     tasks = plan_folds([arrays], [METHODS[name] for name in methods], protocol)
-    return [task for task in tasks if task.fold == 0]
+    return [task for task in tasks if task.coordinates["fold"] == 0]
 
 
 @pytest.mark.slow

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from idfsmec.evaluation import compare_pairs, compare_ranks, holm
+from idfsmec.evaluation import compare_pairs, compare_ranks
+from idfsmec.evaluation.statistics import compare_folds
+from idfsmec.metrics import corrected_interval, holm
 
 # Demsar, JMLR 7 (2006), Table 6: ranks of four versions of C4.5 on 14 data sets.
 DEMSAR_RANKS = pd.DataFrame(
@@ -115,26 +117,6 @@ class TestCompareRanks:
             compare_ranks(pd.DataFrame({"a": [0.5], "b": [0.6]}))
 
 
-class TestHolm:
-    def test_a_hand_computed_example_agrees(self):
-        # sorted .005 .01 .03 .04 times 4 3 2 1 = .02 .03 .06 .04, then the running maximum
-        assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-
-    @given(st.lists(st.floats(0, 1), max_size=8))
-    def test_it_agrees_with_the_definition(self, p_values):
-        p = np.array(p_values)
-        adjusted = holm(p)
-        for i in range(p.size):
-            smaller = [j for j in range(p.size) if (p[j], j) <= (p[i], i)]
-            steps = [(p.size - sum((p[k], k) < (p[j], j) for k in range(p.size))) * p[j]
-                     for j in smaller]  # fmt: skip
-            assert adjusted[i] == pytest.approx(min(1, max(steps)))
-
-    def test_refuses_what_is_no_probability(self):
-        with pytest.raises(ValueError, match="between 0 and 1"):
-            holm([0.5, np.nan])
-
-
 def signed_ranks_by_hand(differences):
     """Rank sum and two-sided p-value over all sign patterns, zeros split between the signs."""
     size = np.abs(differences)
@@ -162,18 +144,12 @@ class TestComparePairs:
         assert found["statistic"] == pytest.approx(statistic)
         assert found["p_value"] == pytest.approx(p_value)
 
-    @pytest.mark.parametrize("n_blocks", [12, 40])
+    @pytest.mark.parametrize("n_blocks", [12, 200])
     def test_without_ties_it_agrees_with_scipys_exact_test(self, n_blocks):
         difference = np.random.default_rng(n_blocks).normal(0.2, 1, n_blocks)
         found = compare_pairs(pd.DataFrame({"a": difference, "b": 0.0}), "a").iloc[0]
         expected = stats.wilcoxon(difference, method="exact")
         assert found["statistic"] == pytest.approx(expected.statistic)
-        assert found["p_value"] == pytest.approx(expected.pvalue)
-
-    def test_with_many_blocks_it_agrees_with_the_normal_approximation(self):
-        difference = np.random.default_rng(0).normal(0.1, 1, 200)
-        found = compare_pairs(pd.DataFrame({"a": difference, "b": 0.0}), "a").iloc[0]
-        expected = stats.wilcoxon(difference, method="approx")
         assert found["p_value"] == pytest.approx(expected.pvalue)
 
     def test_rounding_of_differences_makes_no_order(self):
@@ -193,3 +169,32 @@ class TestComparePairs:
     def test_an_unknown_reference_is_refused(self):
         with pytest.raises(ValueError, match="no method 'z'"):
             compare_pairs(pd.DataFrame({"a": [1, 2], "b": [2, 1]}), "z")
+
+
+class TestFoldComparisons:
+    scores = pd.DataFrame({"a": [0.9, 0.8, 0.7, 0.8], "b": [0.6, 0.6, 0.4, np.nan], "c": 0.5})
+
+    def test_intervals_are_those_of_the_paired_differences(self):
+        found = compare_folds(self.scores, "a", 75, 25).set_index("method")
+        expected = corrected_interval([0.3, 0.2, 0.3], 75, 25)
+        assert found.loc["b", ["difference", "low", "high"]].tolist() == pytest.approx(
+            [expected.mean, expected.low, expected.high]
+        )
+        assert found["n"].tolist() == [3, 4]
+
+    def test_p_is_below_a_twentieth_exactly_where_the_interval_leaves_zero_out(self):
+        rng = np.random.default_rng(0)
+        scores = pd.DataFrame(rng.normal(size=(6, 40)) + np.linspace(0, 2, 40))
+        found = compare_folds(scores.rename(columns=str), "0", 80, 20)
+        outside = (found["low"] > 0) | (found["high"] < 0)
+        assert 0 < outside.sum() < len(found)
+        assert ((found["p_value"] < 0.05) == outside).all()
+
+    def test_one_fold_has_a_difference_and_no_interval(self):
+        found = compare_folds(self.scores[:1], "a", 75, 25)
+        assert found["difference"].tolist() == pytest.approx([0.3, 0.4])
+        assert found[["low", "high", "p_value"]].isna().all(axis=None)
+
+    def test_equal_methods_differ_not_at_all(self):
+        same = pd.DataFrame({"a": [0.5, 0.6], "b": [0.5, 0.6]})
+        assert compare_folds(same, "a", 75, 25)["p_value"].tolist() == [1.0]

@@ -77,7 +77,12 @@ def test_units_that_share_a_fold_follow_each_other(arrays):
     protocol = Protocol(rates=[0.0, 0.3], n_splits=2)
     units = list(plan_folds([arrays], find_methods(["random", "ANOVA F"]), protocol))
     assert len(units) == 8
-    assert [(u.rate, u.fold) for u in units[:4]] == [(0.0, 0), (0.0, 0), (0.0, 1), (0.0, 1)]
+    assert [(u.coordinates["rate"], u.coordinates["fold"]) for u in units[:4]] == [
+        (0.0, 0),
+        (0.0, 0),
+        (0.0, 1),
+        (0.0, 1),
+    ]
 
 
 def test_an_error_becomes_part_of_the_outcome(arrays):

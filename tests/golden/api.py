@@ -18,18 +18,14 @@ from idfsmec.evaluation import (
     Protocol,
     Results,
     accuracy,
-    chance_bands,
-    compare_folds,
     compare_pairs,
     compare_ranks,
-    corrected_interval,
-    holm,
     make_folds,
-    selection_stability,
     train_model,
 )
+from idfsmec.evaluation.statistics import chance_bands, compare_folds
 from idfsmec.features import FeatureSettings, compute_features, extract_recording
-from idfsmec.metrics import score_decisions
+from idfsmec.metrics import corrected_interval, holm, score_decisions
 from idfsmec.missing import (
     combine_observed,
     estimate_typical_amplitude,
@@ -71,6 +67,7 @@ from idfsmec.selection import (
     feature_effects,
     idfs_path,
     ranking_frame,
+    selection_stability,
 )
 
 __all__ = [

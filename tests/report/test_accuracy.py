@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from idfsmec.evaluation import corrected_interval
+from idfsmec.metrics import corrected_interval
 from idfsmec.report import plot_accuracy_by_k, plot_accuracy_by_rate
 from tests.report.tidy import by_gid, make_scores, texts
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from idfsmec.evaluation import corrected_interval, holm
+from idfsmec.metrics import corrected_interval, holm
 from idfsmec.report import paired_differences, plot_paired_differences, summarise
 from tests.report.tidy import by_gid, fake_results, make_scores, texts
 

@@ -4,8 +4,9 @@ import json
 import pandas as pd
 import pytest
 
-from idfsmec.evaluation import chance_bands, selection_matrix, selection_stability
+from idfsmec.evaluation.statistics import chance_bands, selection_matrix
 from idfsmec.report import summarise
+from idfsmec.selection import selection_stability
 from tests.report.make_results import simulate
 from tests.report.tidy import fake_results, make_scores, two_methods
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,15 +30,14 @@ from idfsmec.audit.leakage import (
 from idfsmec.audit.variables import Variables, encode_variables
 from idfsmec.audit.verdict import Audit, audits_of, find_suspects, put_together
 from idfsmec.errors import InputError
-from idfsmec.evaluation.folds import make_folds, most_splits
-from idfsmec.evaluation.protocol import Folds, Protocol
-from idfsmec.evaluation.results import AUDIT_EXPERIMENT, Results, write_json
-from idfsmec.evaluation.run import do_tasks, opened
+from idfsmec.evaluation.protocol import Folds, Protocol, make_folds, most_splits
+from idfsmec.evaluation.results import AUDIT, Results, write_json
+from idfsmec.evaluation.run import do_tasks, method_or_ours, opened
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.evaluation.tables import Tables, name_tables, table_arrays
-from idfsmec.evaluation.tasks import Task, rank_whole, run_task, task_key
+from idfsmec.evaluation.tasks import UNFIT, Task, make_task, rank_whole, run_task
 from idfsmec.metrics import holm
-from idfsmec.prediction.methods import METHODS, Method, proposed_method
+from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import TableArrays
 from idfsmec.progress import Listener, Progress
 from idfsmec.table import FeatureTable
@@ -117,15 +115,16 @@ def audit(
     """
     tasks, arrays = _plan("table", table, also, method, n_splits, folds, seed, parts)
     report = progress or (lambda event: None)
-    report(Progress(AUDIT_EXPERIMENT, 0, len(tasks)))
+    report(Progress(AUDIT, 0, len(tasks)))
     found, work = {}, partial(run_task, tables={"table": arrays})
     outcomes = run_tasks(work, tasks, n_jobs=count_jobs(n_jobs))
     for n_done, (place, outcome) in enumerate(outcomes, 1):
         task = tasks[place]
+        part = task.coordinates["part"]
         if outcome.result is None:
-            raise RuntimeError(f"the part {task.part} of the audit failed: {outcome.error}")
-        found[task.part] = outcome.result.found
-        report(Progress(AUDIT_EXPERIMENT, n_done, len(tasks), (task, outcome)))
+            raise RuntimeError(f"the part {part} of the audit failed: {outcome.error}")
+        found[part] = outcome.result.found
+        report(Progress(AUDIT, n_done, len(tasks), (task, outcome)))
     return put_together(found)
 
 
@@ -165,17 +164,16 @@ def add_audit(
         :func:`audits_of` makes an :class:`Audit` of each table of them.
     """
     named, n_processes = name_tables(tables), count_jobs(n_jobs)
-    with opened(out, AUDIT_EXPERIMENT, named, overwrite) as store:
+    with opened(out, AUDIT, named, overwrite) as store:
         run = (store.get_meta("protocols") or {}).get("accuracy", {})
         n_splits = n_splits or int(run.get("n_splits", N_SPLITS))
         folds = folds or ("site" if run.get("folds") == "site" else "subject")
-        tasks: list[AuditTask] = []
+        tasks: list[Task] = []
         arrays = {}
         for name, table in named.items():
             planned = _plan(name, table, also, method, n_splits, folds, seed, None)
             tasks, arrays[name] = tasks + planned[0], planned[1]
-        store.set_plan(AUDIT_EXPERIMENT, tasks, keep=True)
-        do_tasks(store, AUDIT_EXPERIMENT, tasks, arrays, n_processes, None, progress)
+        do_tasks(store, AUDIT, tasks, arrays, n_processes, progress, keep=True)
     results = Results.read(out)
     audits = {name: audit.as_dict() for name, audit in audits_of(results).items()}
     write_json(results.folder / "audit.json", audits)
@@ -191,11 +189,9 @@ def _plan(
     folds: Folds,
     seed: int,
     parts: Sequence[str] | None,
-) -> tuple[list[AuditTask], TableArrays]:
+) -> tuple[list[Task], TableArrays]:
     """Check what is asked for and list the tasks; the longest first, so that none waits for it."""
-    scored = proposed_method() if method is None else METHODS.find(method)
-    if scored is None:
-        raise InputError("no method of the family 'proposed' is registered; name one with method")
+    scored = method_or_ours(method)
     if table.y.nunique() < 2:
         raise InputError(f"all samples have the label {table.y.iloc[0]!r}: nothing to audit")
     if n_splits < 2:
@@ -208,64 +204,68 @@ def _plan(
         raise InputError(f"there is no part {unknown[0]!r}; choose from {', '.join(PARTS)}")
     arrays = table_arrays({name: table}, [scored.imputing])[name]
     variables, described = encode_variables(table, also), scored.describe()
-    decided_by: dict[str, Any] = {"kind": "audit", "variables": variables.digest, "seed": seed}
+    scored = scored.resolve()
     # By site their number is that of the sites.
-    decided_by |= {"folds": folds} if folds == "site" else {"n_splits": n_splits}
+    decided_by = {"folds": folds} if folds == "site" else {"n_splits": n_splits}
     wanted = PARTS if parts is None else dict.fromkeys(["recording", *parts])
-    tasks = []
-    for part in sorted(wanted, key=lambda part: part != "shuffled"):
-        key = task_key(arrays, described, part=part, **decided_by)
-        identity = key, arrays.name, arrays.digest, scored.resolve()
-        tasks.append(AuditTask(*identity, part, variables, n_splits, seed, folds))
+    how: dict[str, Any] = {"method": scored, "variables": variables, "seed": seed}
+    how |= {"n_splits": n_splits, "folds": folds}
+    tasks = [
+        make_task(
+            arrays,
+            scored,
+            partial(_compute_part, part=part, **how),
+            {"part": part},
+            kind="audit",
+            described=described,
+            part=part,
+            variables=variables.digest,
+            seed=seed,
+            **decided_by,
+        )
+        for part in sorted(wanted, key=lambda part: part != "shuffled")
+    ]
     return tasks, arrays
 
 
-@dataclass(frozen=True)
-class AuditTask(Task):
-    """One part of the audit of one table."""
-
-    part: str
-    variables: Variables = field(repr=False)
-    n_splits: int
-    seed: int
-    folds: Folds = "subject"
-
-    def coordinates(self) -> dict[str, Any]:
-        """Table, method and part."""
-        return {"table": self.table, "method": self.method.name, "part": self.part}
-
-    def compute(self, table: TableArrays) -> TaskResult:
-        """Do the part."""
-        try:
-            return TaskResult(found=getattr(_Parts(self, table), self.part)())
-        except (ValueError, ArithmeticError) as error:  # data that cannot be ranked
-            return TaskResult(found={"reason": str(error)})
+def _compute_part(table: TableArrays, *, part: str, **how: Any) -> TaskResult:
+    try:
+        return TaskResult(found=getattr(_Parts(table, **how), part)())
+    except UNFIT as error:  # data that cannot be ranked
+        return TaskResult(found={"reason": str(error)})
 
 
 class _Parts:
     """The parts of an audit; those that hold somebody out are empty where there are no folds."""
 
-    def __init__(self, task: AuditTask, table: TableArrays) -> None:
-        self.task, self.table, self.variables = task, table, task.variables
+    def __init__(
+        self,
+        table: TableArrays,
+        method: Method,
+        variables: Variables,
+        n_splits: int,
+        folds: Folds,
+        seed: int,
+    ) -> None:
+        self.table, self.variables, self.seed, self.folds = table, variables, seed, folds
         self.subjects = Subjects.of(table.y, table.subjects, table.n_classes)
-        if task.folds == "site":
-            folds = make_folds(table.y, table.subjects, "site", sites=table.sites)
-        else:
-            n_splits = min(task.n_splits, most_splits(table.y, table.subjects))
-            folds = []
-            if n_splits >= 2:
-                folds = make_folds(table.y, table.subjects, "subject", n_splits, task.seed)
-        self.n_folds = len(folds)
+        given = table.y, table.subjects
+        splits = []
+        if folds == "site":
+            splits = make_folds(*given, "site", sites=table.sites)
+        elif (n_splits := min(n_splits, most_splits(*given))) >= 2:
+            splits = make_folds(*given, "subject", n_splits, seed)
+        self.n_folds = len(splits)
         fold_of = np.zeros(table.y.size, dtype=np.intp)
-        for place, (_, held_out) in enumerate(folds):
+        for place, (_, held_out) in enumerate(splits):
             fold_of[held_out] = place
         self.fold_of = self.subjects.of_subjects(fold_of)
-        protocol = Protocol(folds=task.folds, n_splits=max(len(folds), 2), ks=(N_FEATURES,))
-        self.how = task.method, table, protocol, task.seed
+        protocol = Protocol(folds=folds, n_splits=max(len(splits), 2), ks=(N_FEATURES,))
+        self.how = method, table, protocol, seed
 
     def tests(self) -> dict[str, Any]:
         """Tests of each variable, and of all together, corrected for their number."""
-        seed, together = self.task.seed, {}
+        seed, together = self.seed, {}
         alone = judge_alone(self.variables, self.subjects, seed=seed)
         if self.n_folds and alone:
             values = self.variables.values
@@ -291,7 +291,7 @@ class _Parts:
             "y": subjects.y.tolist(),
             "classes": [str(name) for name in self.table.classes],
             "n_splits": self.n_folds,
-            "folds": self.task.folds,
+            "folds": self.folds,
             "described": variables.described,
             "unused": list(variables.unused),
         }

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.audit.confounding import Subjects, residuals
-from idfsmec.evaluation.folds import make_folds, most_splits
-from idfsmec.evaluation.protocol import Protocol
-from idfsmec.evaluation.tasks import decide_fold, load_fold
+from idfsmec.evaluation.protocol import Protocol, make_folds, most_splits
+from idfsmec.evaluation.tasks import load_fold, method_pipeline
 from idfsmec.metrics import Scores, score_decisions
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import TableArrays
@@ -62,7 +61,7 @@ def eeg_decisions(
             X = residuals(table.X, nuisance, subjects, train)
             used = replace(table, X=X, digest=f"{table.digest}/regressed/{seed}/{fold}")
         samples = load_fold(used, protocol, "none", 0.0, seed, fold, False)
-        decisions[held_out] = decide_fold(method, samples, protocol, fold, ranks)
+        decisions[held_out] = method_pipeline(method, protocol, fold).decide(samples, ranks)
     return decisions
 
 

@@ -147,14 +147,13 @@ class RunningMeans:
             return None  # a recording, of which a table was made first
         task: Task = item[0]
         outcome: TaskOutcome = item[1]
-        name, coordinates = task.method.name, task.coordinates()
+        name, coordinates = task.method.name, task.coordinates
         if outcome.result is None:
             self._failed[name] += 1
             where = ", ".join(f"{key} {value}" for key, value in coordinates.items())
             return f"failed: {where}: {(outcome.error or '').strip().splitlines()[-1]}"
-        protocol = getattr(task, "protocol", None)
-        if protocol is not None:
-            self._metric = protocol.metric
+        if task.metric:
+            self._metric = task.metric
             rows = [row for row in outcome.result.rows if row["chosen"]] or outcome.result.rows
             values = [row[self._metric] for row in rows if math.isfinite(row[self._metric])]
             if values:

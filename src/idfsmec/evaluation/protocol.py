@@ -1,10 +1,18 @@
-"""Protocol: all decisions about an evaluation that are not about a table or a method."""
+"""Protocol: all decisions about an evaluation that are not about a table or a method, and folds.
+
+Folds are by subject, sample or site: which samples train, and which are held out.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from idfsmec.errors import InputError
 from idfsmec.metrics import CRITERIA, METRICS
@@ -15,6 +23,8 @@ from idfsmec.solver.scaling import FAR
 Folds = Literal["subject", "sample", "site"]
 MissingIn = Literal["everywhere", "selection"]
 Tuning = Literal["nested", "oracle", "grid", "time"]
+#: Positions of the samples that train, and of those held out.
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 @dataclass(frozen=True)
@@ -87,27 +97,39 @@ class Protocol:
     harmonize: bool | str = False
 
     def __post_init__(self) -> None:
-        for name, kind in (("rates", float), ("seeds", int), ("ks", int), ("svm_costs", float)):
-            object.__setattr__(self, name, _numbers(name, getattr(self, name), kind))
-        object.__setattr__(self, "patterns", _each_once("patterns", self.patterns))
-        _check_choice("folds", self.folds, get_args(Folds))
-        _check_choice("missing_in", self.missing_in, get_args(MissingIn))
-        _check_choice("tuning", self.tuning, get_args(Tuning))
-        _check_choice("metric", self.metric, METRICS)
-        _check_choice("tuned_by", self.tuned_by, CRITERIA)
-        _check_choice("class_weight", self.class_weight, ("balanced", None))
-        for pattern in self.patterns:
-            _check_choice("patterns", pattern, PATTERNS)
-        _check_range("rates", self.rates, lambda rate: 0 <= rate < 1, "from 0 to below 1")
-        _check_range("seeds", self.seeds, lambda seed: seed >= 0, "at least 0")
-        _check_range("ks", self.ks, lambda k: k >= 1, "at least 1")
-        _check_range("svm_costs", self.svm_costs, lambda c: 0 < c < float("inf"), "above 0")
-        if self.clip is not None:
-            _check_range("clip", [self.clip], lambda c: c > 0, "above 0")
+        listed = {"rates": float, "seeds": int, "ks": int, "svm_costs": float, "patterns": str}
+        for name, kind in listed.items():
+            object.__setattr__(self, name, _listed(name, getattr(self, name), kind))
+        choices: dict[str, Sequence[Any]] = {
+            "folds": get_args(Folds),
+            "missing_in": get_args(MissingIn),
+            "tuning": get_args(Tuning),
+            "metric": METRICS,
+            "tuned_by": CRITERIA,
+            "class_weight": ("balanced", None),
+            "patterns": PATTERNS,
+        }
         if not isinstance(self.harmonize, str):
-            _check_choice("harmonize", self.harmonize, (True, False))
-        for name in ("n_splits", "n_inner_splits"):
-            _check_range(name, [getattr(self, name)], lambda n: n >= 2, "at least 2")
+            choices["harmonize"] = (True, False)
+        for name, known in choices.items():
+            for value in getattr(self, name) if name in listed else [getattr(self, name)]:
+                if value not in known:
+                    names = ", ".join(map(str, known))
+                    raise InputError(f"{name} has {value!r}; choose from {names}")
+        tiny, finite = np.nextafter(0.0, 1.0), np.finfo(float).max
+        limits = {
+            "rates": (0.0, np.nextafter(1.0, 0.0), "from 0 to below 1"),
+            "seeds": (0, np.inf, "at least 0"),
+            "ks": (1, np.inf, "at least 1"),
+            "svm_costs": (tiny, finite, "above 0"),
+            "clip": (tiny, np.inf, "above 0"),
+            "n_splits": (2, np.inf, "at least 2"),
+            "n_inner_splits": (2, np.inf, "at least 2"),
+        }
+        for name, (low, high, wanted) in limits.items():
+            for value in getattr(self, name) if name in listed else [getattr(self, name)]:
+                if value is not None and not low <= value <= high:
+                    raise InputError(f"{name} has {value}; give numbers {wanted}")
 
     def per_task(self) -> dict[str, Any]:
         """Return what determines the result of a task, beside its own coordinates."""
@@ -132,41 +154,174 @@ class Protocol:
 
 
 def protocol_from(given: Protocol | Mapping[str, Any] | None, usual: Protocol) -> Protocol:
-    """Return a protocol as it is, or the usual one with the options that a mapping changes.
-
-    Examples
-    --------
-    >>> protocol_from({"n_splits": 5}, Protocol(rates=[0.3])).rates
-    (0.3,)
-    """
-    if given is None:
-        return usual
-    return given if isinstance(given, Protocol) else usual.with_changes(**given)
+    """Return a protocol as it is, or the usual one with the options that a mapping changes."""
+    return given if isinstance(given, Protocol) else usual.with_changes(**(given or {}))
 
 
-def _numbers(name: str, values: Any, kind: type) -> tuple[Any, ...]:
-    try:
-        numbers = [kind(value) for value in values]
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is {values!r}; give a list of numbers") from None
-    return _each_once(name, numbers)
-
-
-def _each_once(name: str, values: Any) -> tuple[Any, ...]:
+def _listed(name: str, values: Any, kind: type) -> tuple[Any, ...]:
+    """Return each value once, as what it should be."""
     if isinstance(values, str):
         raise InputError(f"give {name} as a list, such as [{values!r}]")
-    once = tuple(dict.fromkeys(values))
+    try:
+        once = tuple(dict.fromkeys(kind(value) for value in values))
+    except (TypeError, ValueError):
+        wanted = "names" if kind is str else "numbers"
+        raise InputError(f"{name} is {values!r}; give a list of {wanted}") from None
     if not once:
         raise InputError(f"{name} is empty; give at least one")
     return once
 
 
-def _check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
-    if value not in choices:
-        raise InputError(f"{name} has {value!r}; choose from {', '.join(map(str, choices))}")
+def make_folds(
+    y: ArrayLike,
+    subjects: ArrayLike,
+    folds: Folds = "subject",
+    n_splits: int = 10,
+    random_state: int = 0,
+    sites: ArrayLike | None = None,
+) -> list[Fold]:
+    """Split samples into training and held-out ones, in proportion to the classes or by site.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Class labels.
+    subjects : array-like of shape (n_samples,)
+        Who each sample comes from.
+    folds : {"subject", "sample", "site"}
+        ``subject`` keeps all samples of a subject on one side: the test is about new subjects.
+        ``sample`` spreads them, so a classifier may recognise the subject instead of the
+        condition. ``site`` holds out one site after the other: the test is about new hospitals.
+    n_splits : int
+        Number of folds; every sample is held out once. Sites have one fold each.
+    random_state : int
+        Seed of the shuffling; by site nothing is shuffled.
+    sites : array-like of shape (n_samples,), optional
+        Where each sample was recorded; needed by ``site``.
+
+    Returns
+    -------
+    list of (train, test)
+        Positions of the samples, in rising order.
+
+    Raises
+    ------
+    InputError
+        Some class has too few subjects (or samples) for so many folds. By site: there are no
+        sites or one, a site has one class alone, or a subject was at two.
+
+    Examples
+    --------
+    >>> y, subjects = [0, 0, 1, 1, 0, 1], ["a", "a", "b", "b", "c", "d"]
+    >>> for train, test in make_folds(y, subjects, n_splits=2):
+    ...     print(sorted({subjects[i] for i in test}))
+    ['b', 'c']
+    ['a', 'd']
+    """
+    labels, groups = np.asarray(y), np.asarray(subjects)
+    if folds not in get_args(Folds):
+        raise InputError(f"folds is {folds!r}; choose 'subject', 'sample' or 'site'")
+    if folds == "site":
+        return _split_sites(labels, groups, sites)
+    units = np.arange(labels.size) if folds == "sample" else groups
+    most = most_splits(labels, units)
+    if most == 0:
+        raise InputError("there are no samples to split")
+    if most == 1:
+        label = next(k for k in np.unique(labels) if np.unique(units[labels == k]).size == 1)
+        name = groups[labels == label][0]
+        lone = f"one {folds} only, {'of subject ' if folds == 'sample' else ''}{name}"
+        raise InputError(
+            f"class {label} has {lone}: folds by {folds} need at least 2 in each class; add more, "
+            "or leave that class out"
+        )
+    if not 2 <= n_splits <= most:
+        raise InputError(
+            f"{n_splits} folds by {folds} are not possible: the smallest class has {most} "
+            f"{folds}s, so n_splits can be 2 to {most}"
+        )
+    how = {"n_splits": n_splits, "shuffle": True, "random_state": random_state}
+    names, first, member = np.unique(units, return_index=True, return_inverse=True)
+    if (labels == labels[first][member]).all():
+        # One label per subject: stratify the subjects themselves, so that every fold has its
+        # share of subjects of each class, however long their recordings are.
+        splits = StratifiedKFold(**how).split(names, labels[first])
+        masks = [np.isin(member, test) for _, test in splits]
+        return [(np.flatnonzero(~mask), np.flatnonzero(mask)) for mask in masks]
+    mixed = StratifiedGroupKFold(**how).split(labels, labels, groups)
+    return [(np.sort(train), np.sort(test)) for train, test in mixed]
 
 
-def _check_range(name: str, values: Sequence[Any], valid: Any, wanted: str) -> None:
-    for value in values:
-        if not valid(value):
-            raise InputError(f"{name} has {value}; give numbers {wanted}")
+def most_splits(y: ArrayLike, units: ArrayLike) -> int:
+    """Return how many folds are possible: the number of units in the smallest class."""
+    y, units = np.asarray(y), np.asarray(units)
+    return min((np.unique(units[y == label]).size for label in np.unique(y)), default=0)
+
+
+def _split_sites(labels: NDArray, groups: NDArray, sites: ArrayLike | None) -> list[Fold]:
+    """Hold out each site once; refuse what cannot be judged so, with what to do instead."""
+    if sites is None:
+        raise InputError(
+            "folds by site need sites, and the table has no column 'site'; name the hospital of "
+            "each recording in the manifest's column 'site', or use folds by subject"
+        )
+    where = np.asarray(sites)
+    names = np.unique(where)
+    if names.size < 2:
+        raise InputError(
+            f"folds by site need at least 2 sites; there is {names[0]} alone: use folds by subject"
+        )
+    for name in names:
+        here = where == name
+        if (present := np.unique(labels[here])).size == 1:
+            raise InputError(
+                f"site {name} has the class {present[0]} alone: nothing can be judged there; "
+                "leave the site out, or use folds by subject"
+            )
+        if (alone := np.setdiff1d(labels, labels[~here])).size:
+            raise InputError(
+                f"the class {alone[0]} was recorded at site {name} alone: without the site nobody "
+                "can learn it; leave the class out, or use folds by subject"
+            )
+        if (both := np.intersect1d(groups[here], groups[~here])).size:
+            raise InputError(
+                f"subject {both[0]} was at site {name} and at another: folds by site would have "
+                "the subject on both sides; give each subject one site, or use folds by subject"
+            )
+    return [_hold_out(where, name) for name in names]
+
+
+def _hold_out(where: NDArray, name: object) -> Fold:
+    return np.flatnonzero(where != name), np.flatnonzero(where == name)
+
+
+def make_inner_folds(
+    y: NDArray,
+    subjects: NDArray,
+    folds: Folds,
+    n_splits: int,
+    random_state: int,
+    sites: NDArray | None = None,
+) -> list[Fold]:
+    """Split training samples again, in the same way; fewer folds where subjects are few.
+
+    By site each of the training sites that has two classes is held out; the others stay on the
+    training side. By subject, with a warning, where fewer than two sites have two classes, where
+    a class would be missing from the training side, or where a subject was at two sites.
+    """
+    if folds == "site" and sites is not None:
+        both = [name for name in np.unique(sites) if np.unique(y[sites == name]).size > 1]
+        splits = [_hold_out(sites, name) for name in both]
+        complete = all(np.unique(y[train]).size == np.unique(y).size for train, _ in splits)
+        torn = any(np.intersect1d(subjects[train], subjects[test]).size for train, test in splits)
+        if len(splits) > 1 and complete and not torn:
+            return splits
+        warnings.warn(
+            "Inner folds are by subject: fewer than 2 of the sites in training can be held out "
+            "there.",
+            UserWarning,
+            stacklevel=2,
+        )
+    kind: Folds = "subject" if folds == "site" else folds
+    most = most_splits(y, np.arange(y.size) if kind == "sample" else subjects)
+    return make_folds(y, subjects, kind, min(n_splits, most), random_state)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,39 +20,35 @@ from idfsmec.evaluation.store import Planned, Store, StoredTable
 from idfsmec.metrics import wilson_interval
 from idfsmec.table.columns import split_column
 
+#: Experiments whose tasks have no scores: a method on a whole table, on its halves, an audit.
+RANKING, RESAMPLING, AUDIT = "ranking", "resampling", "audit"
 #: Columns of ``scores`` in their order. ``seconds`` is measured, all else is reproducible.
 KEYS = ["experiment", "table", "pattern", "rate", "seed", "fold", "method"]
-SCORES = [
+_SCORES = [
     *KEYS,
     *("imputer", "k", "params", "lam", "gamma", "chosen"),
     *("accuracy", "balanced_accuracy", "f1", "roc_auc"),
     *("subject_accuracy", "subject_balanced_accuracy", "subject_roc_auc"),
     *("seconds", "n_train", "n_test", "n_channels"),
 ]
-SELECTIONS = [*KEYS, "imputer", "k", "ranking", "n_channels"]
-RANKING = [
+_SELECTIONS = [*KEYS, "imputer", "k", "ranking", "n_channels"]
+_RANKING = [
     *("table", "rank", "channel", "feature", "score"),
     *("channel_weight", "feature_weight", "stability", "method"),
 ]
 #: Direction and size of a feature by itself, as far as the number of classes allows.
-EFFECTS = [
+_SIZES = ("hedges_g", "auc", "eta_squared")
+_EFFECTS = [
     *("n_subjects", "direction"),
-    *(
-        f"{size}{end}"
-        for size in ("hedges_g", "auc", "eta_squared")
-        for end in ("", "_low", "_high")
-    ),
+    *(f"{size}{end}" for size in _SIZES for end in ("", "_low", "_high")),
 ]
-_SITE_CELL = ["table", "pattern", "rate", "method", "imputer"]
-SITE_SCORES = [
-    *_SITE_CELL,
+#: What scores are averaged within, over folds and repeats.
+_CELL = ["table", "pattern", "rate", "method", "imputer"]
+_SITE_SCORES = [
+    *_CELL,
     *("site", "n_subjects", "subject_accuracy", "low", "high"),
     *("chance_low", "chance_high", "subject_balanced_accuracy", "subject_roc_auc"),
 ]
-#: Experiments whose tasks have no scores: a method on a whole table, and on its halves.
-RANKING_EXPERIMENT, RESAMPLING_EXPERIMENT = "ranking", "resampling"
-#: Whose tasks are the parts of an audit.
-AUDIT_EXPERIMENT = "audit"
 
 
 @dataclass(frozen=True)
@@ -118,9 +114,8 @@ class Results:
         with Store(folder, read_only=True) as store:
             results = cls.of(store)
         frames = (results.scores, results.failures, results.ranking)
-        if all(frame.empty for frame in frames) and not (
-            results.resampling or results.audit_parts
-        ):
+        others = results.resampling or results.audit_parts
+        if all(frame.empty for frame in frames) and not others:
             raise InputError(f"{folder} holds no results yet: no task has ended")
         return results
 
@@ -128,11 +123,15 @@ class Results:
     def of(cls, store: Store) -> Results:
         """Take all that a store holds now."""
         planned, protocols = store.planned(), store.get_meta("protocols") or {}
-        folds = [one for one in planned if one.experiment in protocols]
+        folds = [done for done in planned if done.experiment in protocols]
         scores = _mark_oracle(_scores(folds), protocols)
         selections = _selections(folds, scores["chosen"].to_numpy())
-        ranked = {one.table.name: one for one in planned if one.experiment == RANKING_EXPERIMENT}
+        ranked = {done.table.name: done for done in planned if done.experiment == RANKING}
         tables = store.tables()
+        audits: dict[str, dict[str, Any]] = {}
+        for done in planned:
+            if done.experiment == AUDIT:
+                audits.setdefault(done.table.name, {})[done.task["part"]] = done.result.found
         return cls(
             folder=store.path.parent,
             scores=scores,
@@ -141,16 +140,12 @@ class Results:
             environment=_environment(store, protocols),
             tables={name: table.about for name, table in tables.items()},
             ranking=_ranking(ranked, selections),
-            convergence={
-                name: one.result.found.get("history", []) for name, one in ranked.items()
-            },
+            convergence={name: d.result.found.get("history", []) for name, d in ranked.items()},
             failures=pd.DataFrame(store.failures(), columns=[*KEYS, "attempts", "traceback"]),
             resampling={
-                one.table.name: one.result.found
-                for one in planned
-                if one.experiment == RESAMPLING_EXPERIMENT
+                d.table.name: d.result.found for d in planned if d.experiment == RESAMPLING
             },
-            audit_parts=_audit_parts(planned),
+            audit_parts={name: parts for name, parts in audits.items() if "recording" in parts},
             methods=store.get_meta("methods") or {},
             data_set=store.get_meta("data_set"),
         )
@@ -174,14 +169,16 @@ class Results:
         return chosen.pivot_table(index=index, columns="rate", values=metric, sort=False)
 
 
+def _of_method(rows: pd.DataFrame, table: str, method: str) -> pd.DataFrame:
+    """Rows of a method on a table in the main experiment."""
+    wanted = {"experiment": "accuracy", "table": table, "method": method}
+    return rows[np.logical_and.reduce([rows[key] == value for key, value in wanted.items()])]
+
+
 def picked_setting(scores: pd.DataFrame, table: str, method: str) -> dict[str, Any]:
-    """Parameters of the selector that tuning picked most often; none where nothing was tuned."""
-    own = (
-        (scores["experiment"] == "accuracy")
-        & (scores["table"] == table)
-        & (scores["method"] == method)
-    )
-    picked = scores.loc[own & scores["chosen"].astype(bool), "params"]
+    """Return the selector's setting that tuning picked most often; empty if nothing was tuned."""
+    rows = _of_method(scores, table, method)
+    picked = rows.loc[rows["chosen"].astype(bool), "params"]
     setting = json.loads(picked.mode().iloc[0]) if len(picked) else {}
     setting.pop("C", None)
     return setting
@@ -189,22 +186,20 @@ def picked_setting(scores: pd.DataFrame, table: str, method: str) -> dict[str, A
 
 def _scores(planned: Sequence[Planned]) -> pd.DataFrame:
     """One row per task and k (and setting), in the order of the plans."""
-    parameters = functools.cache(json.loads)
+    parameters = cache(json.loads)
     rows = [
         {"experiment": done.experiment, **done.task, **row, "seconds": seconds}
         for done in planned
         for row, seconds in zip(done.result.rows, done.result.seconds, strict=True)
     ]
-    scores = pd.DataFrame(rows, columns=SCORES)
+    scores = pd.DataFrame(rows, columns=_SCORES)
     for name in ("lam", "gamma"):
         values = [parameters(text).get(name) for text in scores["params"]]
         scores[name] = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce")
-    numbers = [name for name in SCORES if name not in {*KEYS, "imputer", "params", "chosen"}]
-    scores[numbers] = scores[numbers].astype(float)
+    numbers = [name for name in _SCORES if name not in {*KEYS, "imputer", "params", "chosen"}]
     whole = ["k", "n_train", "n_test", "n_channels"]
-    scores[whole] = scores[whole].astype("int64")
-    scores["chosen"] = scores["chosen"].astype(bool)
-    return scores
+    kinds = dict.fromkeys(numbers, "float64") | dict.fromkeys(whole, "int64") | {"chosen": "bool"}
+    return scores.astype(kinds)
 
 
 def _mark_oracle(scores: pd.DataFrame, protocols: dict[str, Any]) -> pd.DataFrame:
@@ -212,13 +207,13 @@ def _mark_oracle(scores: pd.DataFrame, protocols: dict[str, Any]) -> pd.DataFram
     for experiment, protocol in protocols.items():
         if protocol["tuning"] != "oracle":
             continue
-        own = scores[scores["experiment"] == experiment]
-        cell = ["table", "pattern", "rate", "method", "imputer"]
-        means = own.groupby([*cell, "k", "params"], sort=False)[protocol["metric"]].mean()
-        best = means.groupby(cell, sort=False).idxmax()
-        marked = pd.MultiIndex.from_tuples(list(best), names=[*cell, "k", "params"])
-        where = pd.MultiIndex.from_frame(own[[*cell, "k", "params"]]).isin(marked)
-        scores.loc[own.index[where], "chosen"] = True
+        rows = scores[scores["experiment"] == experiment]
+        setting = [*_CELL, "k", "params"]
+        means = rows.groupby(setting, sort=False)[protocol["metric"]].mean()
+        best = means.groupby(_CELL, sort=False).idxmax()
+        marked = pd.MultiIndex.from_tuples(list(best), names=setting)
+        where = pd.MultiIndex.from_frame(rows[setting]).isin(marked)
+        scores.loc[rows.index[where], "chosen"] = True
     return scores
 
 
@@ -229,80 +224,55 @@ def _selections(planned: Sequence[Planned], chosen: np.ndarray) -> pd.DataFrame:
         begin, end = end, end + len(done.result.rows)
         picked = np.flatnonzero(chosen[begin:end])
         row = done.result.rows[picked[0] if picked.size else 0]
-        ranking = [done.table.columns[place] for place in done.result.rankings[row["order"]]]
+        ranking = [done.table.columns[i] for i in done.result.rankings[row["order"]]]
         k = row["k"] if picked.size else None
         rows.append({"experiment": done.experiment, **done.task, "k": k, "ranking": ranking})
-    selections = pd.DataFrame(rows, columns=SELECTIONS)
-    selections["k"] = selections["k"].astype("Int64")
-    return selections
+    return pd.DataFrame(rows, columns=_SELECTIONS).astype({"k": "Int64"})
 
 
 def _ranking(ranked: dict[str, Planned], selections: pd.DataFrame) -> pd.DataFrame:
     """Return rankings of whole tables, best first, with the features' stability in folds."""
     frames = []
-    for name, one in ranked.items():
-        if "rank" not in one.result.found:
+    for name, done in ranked.items():
+        ranking = {key: values for key, values in done.result.found.items() if key != "history"}
+        if "rank" not in ranking:
             continue
-        split = [split_column(column) for column in one.table.columns]
-        method = one.task["method"]
-        own = selections[
-            (selections["experiment"] == "accuracy")
-            & (selections["table"] == name)
-            & (selections["method"] == method)
-        ]
-        frame = pd.DataFrame(
-            {
-                **{key: values for key, values in one.result.found.items() if key != "history"},
-                "table": name,
-                "channel": [channel for channel, _ in split],
-                "feature": [feature for _, feature in split],
-                "stability": _selected_share(one.table.columns, own),
-                "method": method,
-            }
+        columns, method = done.table.columns, done.task["method"]
+        channels, features = zip(*map(split_column, columns), strict=True)
+        stability = _selected_share(columns, _of_method(selections, name, method))
+        frame = pd.DataFrame(ranking).assign(
+            table=name, channel=channels, feature=features, stability=stability, method=method
         )
         frames.append(frame.sort_values("rank", ignore_index=True))
     together = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    return together.reindex(columns=[*RANKING, *(one for one in EFFECTS if one in together)])
+    return together.reindex(columns=[*_RANKING, *(name for name in _EFFECTS if name in together)])
 
 
 def _selected_share(columns: Sequence[str], selections: pd.DataFrame) -> np.ndarray:
     """Share of folds in which a feature was among those that tuning kept."""
-    place = {column: i for i, column in enumerate(columns)}
-    share = np.zeros(len(place))
     usable = selections[selections["k"].notna()]
     if usable.empty:
-        return np.full(len(place), np.nan)
+        return np.full(len(columns), np.nan)
+    picked = pd.Series(0.0, index=list(columns))
     for k, ranking in zip(usable["k"], usable["ranking"], strict=True):
-        share[[place[name] for name in ranking[: int(k)]]] += 1
-    return share / len(usable)
-
-
-def _audit_parts(planned: Sequence[Planned]) -> dict[str, dict[str, Any]]:
-    """Parts of audits by table."""
-    parts: dict[str, dict[str, Any]] = {}
-    for done in planned:
-        if done.experiment == AUDIT_EXPERIMENT:
-            parts.setdefault(done.table.name, {})[done.task["part"]] = done.result.found
-    return {name: own for name, own in parts.items() if "recording" in own}
+        picked[ranking[: int(k)]] += 1
+    return picked.to_numpy() / len(usable)
 
 
 def _protocol(protocols: dict[str, Any], tables: dict[str, StoredTable]) -> dict[str, Any]:
     """The protocol of the main experiment, with those of the others below it."""
     main: dict[str, Any] = protocols.get("accuracy") or next(iter(protocols.values()), {})
-    sizes = ("n_samples", "n_subjects", "n_classes")
+    chance, sizes = {}, {}
+    for name, table in tables.items():
+        by_site = main.get("folds") == "site" and table.chance.get("by_site")
+        chance[name] = by_site or table.chance
+        sizes[name] = {key: table.about[key] for key in ("n_samples", "n_subjects", "n_classes")}
     return {
         **main,
         "n_repeats": len(main.get("seeds", [])),
         "optimistic": main.get("tuning") == "oracle",
-        "chance": {
-            name: table.chance.get("by_site", table.chance)
-            if main.get("folds") == "site"
-            else table.chance
-            for name, table in tables.items()
-        },
-        "sizes": {
-            name: {key: table.about[key] for key in sizes} for name, table in tables.items()
-        },
+        "chance": chance,
+        "sizes": sizes,
         "experiments": protocols,
     }
 
@@ -310,10 +280,9 @@ def _protocol(protocols: dict[str, Any], tables: dict[str, StoredTable]) -> dict
 def _environment(store: Store, protocols: dict[str, Any]) -> dict[str, Any]:
     """Where and when the runs were, and how the last one was started."""
     runs = store.get_meta("runs") or []
-    seeds = {seed for one in protocols.values() for seed in one["seeds"]}
     return {
         **(store.get_meta("environment") or {}),
-        "seeds": sorted(seeds),
+        "seeds": sorted({seed for protocol in protocols.values() for seed in protocol["seeds"]}),
         "command": as_typed(runs[-1]["command"]) if runs else "",
         "start": runs[0]["began"] if runs else None,
         "end": runs[-1]["ended"] if runs else None,
@@ -322,7 +291,7 @@ def _environment(store: Store, protocols: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_typed(argv: Sequence[str]) -> str:
-    """The command as one types it again: quoted, and with the program's name for its path.
+    """Return the command as it is typed again: quoted, with the program's name for its path.
 
     Examples
     --------
@@ -334,8 +303,8 @@ def as_typed(argv: Sequence[str]) -> str:
     if not argv or not argv[0]:
         return ""
     program = Path(argv[0])
-    own = program.stem == "idfsmec" or program.parts[-2:] == ("idfsmec", "__main__.py")
-    return shlex.join(["idfsmec", *argv[1:]] if own else ["python", *argv])
+    ours = program.stem == "idfsmec" or program.parts[-2:] == ("idfsmec", "__main__.py")
+    return shlex.join(["idfsmec", *argv[1:]] if ours else ["python", *argv])
 
 
 def site_scores(results: Results, experiment: str = "accuracy") -> pd.DataFrame:
@@ -356,34 +325,26 @@ def site_scores(results: Results, experiment: str = "accuracy") -> pd.DataFrame:
         folds were not by site.
     """
     protocol = results.protocol.get("experiments", {}).get(experiment, {})
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[Any, Any]] = []
     if protocol.get("folds") == "site":
-        chosen = results.chosen(experiment)
         scores = ["subject_accuracy", "subject_balanced_accuracy", "subject_roc_auc"]
-        means = chosen.groupby([*_SITE_CELL, "fold"], sort=False)[scores].mean().reset_index()
+        chosen = results.chosen(experiment)
+        means = chosen.groupby([*_CELL, "fold"], sort=False)[scores].mean().reset_index()
         for row in means.to_dict("records"):
             known = results.tables[row["table"]].get("sites", [])
             if row["fold"] < len(known):
-                judged = _judge(known[row["fold"]], row["subject_accuracy"])
-                rows.append({str(key): value for key, value in row.items()} | judged)
-    return pd.DataFrame(rows, columns=SITE_SCORES)
+                site = known[row["fold"]]
+                counts = list(site["labels"].values())
+                judged = judge_site(counts, site["n_subjects"], row["subject_accuracy"])
+                rows.append({**row, "site": site["site"], **judged})
+    return pd.DataFrame(rows, columns=_SITE_SCORES)
 
 
-def judge_site(
-    site: str, counts: Sequence[int], n_subjects: int, accuracy: float
-) -> dict[str, Any]:
-    """Interval of an accuracy at one site, and what guessing gives there.
-
-    Examples
-    --------
-    >>> judged = judge_site("Oslo", [10, 10], 20, 0.8)
-    >>> round(judged["low"], 2), judged["chance_high"]
-    (0.58, 0.7)
-    """
+def judge_site(counts: Sequence[int], n_subjects: int, accuracy: float) -> dict[str, Any]:
+    """Return the interval of an accuracy at one site, and what guessing gives there."""
     low, high = wilson_interval(accuracy * n_subjects, n_subjects)
     band = chance_band([n for n in counts if n])
     return {
-        "site": site,
         "n_subjects": n_subjects,
         "low": low,
         "high": high,
@@ -392,32 +353,15 @@ def judge_site(
     }
 
 
-def _judge(about: dict[str, Any], accuracy: float) -> dict[str, Any]:
-    counts = list(about["labels"].values())
-    return judge_site(about["site"], counts, about["n_subjects"], accuracy)
-
-
 def write_files(results: Results) -> None:
     """Write all files of a folder anew; nothing is computed."""
-    folder, scores = results.folder, results.scores
-    _replace(folder / "results.parquet", lambda path: scores.to_parquet(path, index=False))
-    _replace(folder / "results.csv", lambda path: neutralise(scores).to_csv(path, index=False))
-    _replace(
-        folder / "selections.parquet",
-        lambda path: results.selections.to_parquet(path, index=False),
-    )
-    _replace(
-        folder / "ranking.csv",
-        lambda path: neutralise(results.ranking).to_csv(path, index=False),
-    )
-    for name, value in {
-        "protocol": results.protocol,
-        "tables": results.tables,
-        "environment": results.environment,
-        "convergence": results.convergence,
-        "resampling": results.resampling,
-    }.items():
-        write_json(folder / f"{name}.json", value)
+    folder = results.folder
+    _replace(folder / "results.parquet", partial(results.scores.to_parquet, index=False))
+    _replace(folder / "selections.parquet", partial(results.selections.to_parquet, index=False))
+    _replace(folder / "results.csv", partial(neutralise(results.scores).to_csv, index=False))
+    _replace(folder / "ranking.csv", partial(neutralise(results.ranking).to_csv, index=False))
+    for name in ("protocol", "tables", "environment", "convergence", "resampling"):
+        write_json(folder / f"{name}.json", getattr(results, name))
     if not (folder / "audit.json").exists():  # an audit replaces it
         write_json(folder / "audit.json", {})
 
@@ -425,7 +369,7 @@ def write_files(results: Results) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write what JSON can hold, for readers."""
     text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
-    _replace(path, lambda beside: beside.write_text(text + "\n", "utf-8"))
+    _replace(path, partial(Path.write_text, data=text + "\n", encoding="utf-8"))
 
 
 def _replace(path: Path, write_to: Callable[[Path], Any]) -> None:

@@ -23,25 +23,11 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from idfsmec._parallel import count_jobs, run_tasks
 from idfsmec._validation import derive_seed
 from idfsmec.errors import InputError
-from idfsmec.evaluation.folds import most_splits
-from idfsmec.evaluation.protocol import Protocol, protocol_from
-from idfsmec.evaluation.results import (
-    RANKING_EXPERIMENT,
-    RESAMPLING_EXPERIMENT,
-    Results,
-    picked_setting,
-    write_files,
-)
+from idfsmec.evaluation.protocol import Protocol, most_splits, protocol_from
+from idfsmec.evaluation.results import RANKING, RESAMPLING, Results, picked_setting, write_files
 from idfsmec.evaluation.store import Store
-from idfsmec.evaluation.tables import (
-    Tables,
-    check_tables,
-    name_tables,
-    stored_table,
-    table_arrays,
-)
+from idfsmec.evaluation.tables import Tables, check_tables, name_tables, stored_table, table_arrays
 from idfsmec.evaluation.tasks import (
-    FoldTask,
     Task,
     TaskOutcome,
     load_fold,
@@ -67,12 +53,13 @@ from idfsmec.table import FeatureTable
 
 #: Numbers of channels for which the cost is measured, where a table has so many.
 CHANNEL_COUNTS = (3, 19, 64, 128)
-#: Missing rates at which imputers are compared.
-IMPUTATION_RATES = (0.0, 0.1, 0.3, 0.5, 0.7)
-#: Missing rate at which the best baseline is found.
-BASELINE_RATE = 0.3
+#: Missing rates at which imputers are compared, and at which the best baseline is found.
+IMPUTATION_RATES, BASELINE_RATE = (0.0, 0.1, 0.3, 0.5, 0.7), 0.3
 # Values in all halves of a table from which on ranking them takes longer than starting processes.
 _WORTH_PROCESSES = 2e7
+# Methods of a fold that a worker computes in a row: they share its imputed samples. A killed run
+# loses at most so many tasks of each worker.
+_METHODS_AT_ONCE = 5
 _PACKAGES = ("idfsmec", "numpy", "scipy", "scikit-learn", "pandas", "joblib", "distributed")
 
 
@@ -162,17 +149,14 @@ def imputation(
     imputers: Iterable[str | Imputer] | None = None,
     classifier: str | Classifier | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
-    n_jobs: int | None = None,
-    dask: Any = None,
-    progress: Listener | None = None,
-    overwrite: bool = False,
+    **how: Any,
 ) -> Results:
     """Compare imputers: a few methods with every imputer, at 0 to 70 % missing channels.
 
-    Parameters are those of :func:`accuracy`. By default the proposed method, the best baseline
-    (:func:`best_baseline`: by training subjects alone, at 30 % missing) and all features are
-    compared with all of ``IMPUTERS`` that are possible: splines on the scalp need to know where
-    channels are. The column ``imputer`` of the scores says which one it was.
+    Parameters are those of :func:`accuracy`. By default the proposed method, the baseline that
+    does best on training subjects alone at 30 % missing, and all features are compared with all
+    of ``IMPUTERS`` that are possible: splines on the scalp need to know where channels are. The
+    column ``imputer`` of the scores says which one it was.
     """
     named = name_tables(tables)
     planned = protocol_from(protocol, Protocol(rates=IMPUTATION_RATES))
@@ -183,21 +167,13 @@ def imputation(
         wanted = [imputer for imputer in wanted if placed or not imputer.needs_positions]
     compared = with_parts(find_methods(methods), None, classifier)
     if methods is None:
-        baseline = best_baseline(named, compared, planned, n_jobs=n_jobs, progress=progress)
+        where = how.get("n_jobs"), how.get("progress")
+        baseline = best_baseline(named, compared, planned, *where)
         lines = [m for m in compared if m.all_features and not m.classifying.takes_missing]
         few = [proposed_method(compared), baseline, *lines[:1]]
         compared = [method for method in few if method is not None]
-    return run_experiment(
-        "imputation",
-        named,
-        out,
-        [replace(method, imputer=imputer) for method in compared for imputer in wanted],
-        planned,
-        n_jobs=n_jobs,
-        dask=dask,
-        progress=progress,
-        overwrite=overwrite,
-    )
+    pairs = [replace(method, imputer=imputer) for method in compared for imputer in wanted]
+    return run_experiment("imputation", named, out, pairs, planned, **how)
 
 
 def cost(
@@ -220,7 +196,6 @@ def cost(
     named = name_tables(tables)
     fewest = min(most_splits(table.y, table.subjects) for table in named.values())
     usual = Protocol(rates=(0.3,), n_splits=max(2, min(5, fewest)), ks=(50,))
-    compared = [family for family in COMPARED if family != "sanity"]
     counts = {}
     for name, table in named.items():
         every = len(table.channels)
@@ -228,11 +203,12 @@ def cost(
         for count in counts[name]:
             if not 1 <= count <= every:
                 raise InputError(f"table {name} has {every} channels, not {count}")
+    selecting = find_methods(methods, families=[name for name in COMPARED if name != "sanity"])
     return run_experiment(
         "cost",
         named,
         out,
-        [replace(one, settings=({},)) for one in find_methods(methods, families=compared)],
+        [replace(method, settings=({},)) for method in selecting],
         protocol_from(protocol, usual).with_changes(tuning="time"),
         n_jobs=1,
         progress=progress,
@@ -291,34 +267,25 @@ def resampling(
             f"n_resamples={n_resamples}: give an even number of halves from 2, such as 100",
             argument="n_resamples",
         )
-    named, n_processes = name_tables(tables), count_jobs(n_jobs)
-    ranking = proposed_method() if method is None else METHODS.find(method)
-    if ranking is None:
-        raise InputError("no method of the family 'proposed' is registered; name one with method")
+    named, n_processes, ranking = name_tables(tables), count_jobs(n_jobs), method_or_ours(method)
     arrays = table_arrays(named, [ranking.imputing])
     # Processes share the tables, or the halves of a single large one.
     size = sum(table.X.size for table in arrays.values()) * n_resamples
     sharing = n_processes if len(arrays) == 1 and size > _WORTH_PROCESSES else 1
-    with opened(out, RESAMPLING_EXPERIMENT, named, overwrite) as store:
-        scores = Results.of(store).scores
-        protocols = store.get_meta("protocols") or {}
-        harmonize = (protocols.get("accuracy") or {}).get("harmonize") or False
-        _keep_methods(store, [ranking])
-        tasks = [
-            plan_whole(
-                table,
-                ranking,
-                picked_setting(scores, name, ranking.name),
-                harmonize,
-                n_resamples=n_resamples,
-                seed=seed,
-                n_jobs=sharing,
-            )
-            for name, table in arrays.items()
-        ]
-        store.set_plan(RESAMPLING_EXPERIMENT, tasks, keep=True)
-        do_tasks(store, RESAMPLING_EXPERIMENT, tasks, arrays, n_processes, None, progress)
+    halves = {"n_resamples": n_resamples, "seed": seed, "n_jobs": sharing}
+    with opened(out, RESAMPLING, named, overwrite) as store:
+        run = (store.get_meta("protocols") or {}).get("accuracy") or {}
+        tasks = _plan_tables(store, ranking, arrays, run.get("harmonize") or False, **halves)
+        do_tasks(store, RESAMPLING, tasks, arrays, n_processes, progress, keep=True)
     return Results.read(out)
+
+
+def method_or_ours(method: str | Method | None) -> Method:
+    """Return the method of that name, by default the proposed one."""
+    chosen = proposed_method() if method is None else METHODS.find(method)
+    if chosen is None:
+        raise InputError("no method of the family 'proposed' is registered; name one with method")
+    return chosen
 
 
 def run_experiment(
@@ -334,20 +301,13 @@ def run_experiment(
     overwrite: bool = False,
     channel_counts: Mapping[str, Sequence[int]] | None = None,
 ) -> Results:
-    """Run an experiment, or what is left of it, and return all results of the folder.
+    """Run methods on the folds of tables, or what is left of it; return all results of the folder.
 
-    Parameters
-    ----------
-    experiment : str
-        Name under which the tasks are kept together.
-    tables, out, protocol, n_jobs, dask, progress, overwrite
-        As in :func:`accuracy`; the ``item`` of progress is a task and its outcome.
-    methods : sequence of Method
-    channel_counts : mapping of table name to numbers, optional
-        With how many channels each table is used; by default with all.
+    The tasks are kept together under the experiment's name. Each table is used with as many
+    channels as ``channel_counts`` has for it, by default with all. The proposed method then ranks
+    each whole table, with the setting picked most often.
     """
-    named = name_tables(tables)
-    n_processes = count_jobs(n_jobs)
+    named, n_processes = name_tables(tables), count_jobs(n_jobs)
     check_tables(named, protocol)
     imputers = [method.imputing for method in methods if not method.is_whole]
     arrays = table_arrays(named, imputers, positions="region" in protocol.patterns)
@@ -355,10 +315,29 @@ def run_experiment(
     with opened(out, experiment, named, overwrite) as store:
         store.add_meta("protocols", {experiment: asdict(protocol)})
         _keep_methods(store, methods)
-        store.set_plan(experiment, tasks)
-        do_tasks(store, experiment, tasks, arrays, n_processes, dask, progress)
-        _rank_tables(store, methods, arrays, protocol.harmonize, n_processes, progress)
+        do_tasks(store, experiment, tasks, arrays, n_processes, progress, dask)
+        ours = proposed_method(methods)
+        if ours is not None and not ours.is_whole:
+            # Here, also where a cluster has done the folds: sending the tables again takes longer.
+            tasks = _plan_tables(store, ours, arrays, protocol.harmonize)
+            do_tasks(store, RANKING, tasks, arrays, n_processes, progress, keep=True)
     return Results.read(out)
+
+
+def _plan_tables(
+    store: Store,
+    method: Method,
+    arrays: Mapping[str, TableArrays],
+    harmonize: bool | str,
+    **halves: int,
+) -> list[Task]:
+    """Plan a method on each whole table, with the setting that tuning picked most often."""
+    scores = Results.of(store).scores
+    _keep_methods(store, [method])
+    return [
+        plan_whole(table, method, picked_setting(scores, name, method.name), harmonize, **halves)
+        for name, table in arrays.items()
+    ]
 
 
 @contextmanager
@@ -369,10 +348,8 @@ def opened(
     began = datetime.now(UTC)
     with Store(out) as store:
         known = store.tables()
-        store.add_tables(
-            [stored_table(name, table, known.get(name)) for name, table in tables.items()],
-            overwrite=overwrite,
-        )
+        described = [stored_table(name, table, known.get(name)) for name, table in tables.items()]
+        store.add_tables(described, overwrite=overwrite)
         store.set_meta("environment", _environment())
         try:
             yield store
@@ -387,50 +364,55 @@ def opened(
             write_files(Results.of(store))
 
 
-# Methods of a fold that a worker computes in a row: they share its imputed samples. A killed run
-# loses at most so many tasks of each worker.
-_METHODS_AT_ONCE = 5
-
-
 def do_tasks(
     store: Store,
     experiment: str,
     tasks: Sequence[Task],
     arrays: Mapping[str, TableArrays],
     n_jobs: int,
-    dask: Any,
     progress: Listener | None,
+    dask: Any = None,
+    *,
+    keep: bool = False,
 ) -> None:
-    """Do the tasks that the store does not have, once each, and write them down."""
+    """Plan tasks, do those that the store does not have, once each, and write them down.
+
+    One missing rate comes after the other, and at each of them slow methods last. With ``keep``,
+    tasks of other tables stay in the plan.
+    """
+    store.set_plan(experiment, tasks, keep=keep)
     done = store.done_keys()
-    todo = in_order({task.key: task for task in tasks if task.key not in done}.values())
+    todo = sorted(
+        {task.key: task for task in tasks if task.key not in done}.values(),
+        key=lambda task: (task.coordinates.get("rate", 0.0), task.method.slow),
+    )
     if not todo:
         return
-    if progress is not None:
-        counts = Counter(task.method.name for task in todo)
-        progress(Progress(experiment, 0, len(todo), plan=dict(counts)))
+    report = progress or (lambda event: None)
+    plan = dict(Counter(task.method.name for task in todo))
+    report(Progress(experiment, 0, len(todo), plan=plan))
     here = n_jobs == 1 and dask is None
-    batches = in_batches(todo, 1 if here else _METHODS_AT_ONCE)
+    batches = _batches(todo, 1 if here else _METHODS_AT_ONCE)
     compute, n_done = partial(_run_batch, tables=arrays), 0
-    for place, outcomes in run_tasks(compute, batches, n_jobs=n_jobs, dask=dask):
-        for task, outcome in zip(batches[place], outcomes, strict=True):
+    for position, outcomes in run_tasks(compute, batches, n_jobs=n_jobs, dask=dask):
+        for task, outcome in zip(batches[position], outcomes, strict=True):
             store.add(task, outcome)
             n_done += 1
-            if progress is not None:
-                progress(Progress(experiment, n_done, len(todo), (task, outcome)))
+            report(Progress(experiment, n_done, len(todo), (task, outcome)))
 
 
 def _run_batch(batch: Sequence[Task], tables: Mapping[str, TableArrays]) -> list[TaskOutcome]:
     return [run_task(task, tables) for task in batch]
 
 
-def in_batches(tasks: Iterable[Task], most: int) -> list[list[Task]]:
+def _batches(tasks: Iterable[Task], most: int) -> list[list[Task]]:
     """Put neighbouring tasks on the same fold together, slow methods alone."""
 
     def fold_of(task: Task) -> Any:
-        if not isinstance(task, FoldTask) or task.method.slow:
+        if "fold" not in task.coordinates or task.method.slow:
             return task.key
-        return task.table, task.pattern, task.rate, task.seed, task.fold, task.n_channels
+        by_method = {"method", "imputer"}
+        return [value for name, value in task.coordinates.items() if name not in by_method]
 
     batches = []
     for _, same in itertools.groupby(tasks, key=fold_of):
@@ -439,48 +421,17 @@ def in_batches(tasks: Iterable[Task], most: int) -> list[list[Task]]:
     return batches
 
 
-def in_order(tasks: Iterable[Task]) -> list[Task]:
-    """Sort tasks: one missing rate after the other, and at each of them slow methods last."""
-    return sorted(tasks, key=lambda task: (getattr(task, "rate", 0.0), task.method.slow))
-
-
-def _rank_tables(
-    store: Store,
-    methods: Sequence[Method],
-    arrays: Mapping[str, TableArrays],
-    harmonize: bool | str,
-    n_jobs: int,
-    progress: Listener | None,
-) -> None:
-    """Rank every whole table by the proposed method, with the setting picked most often.
-
-    Here, also where a cluster has done the folds: sending the tables again takes longer.
-    """
-    method = proposed_method(methods)
-    if method is None or method.is_whole:
-        return
-    scores = Results.of(store).scores
-    _keep_methods(store, [method])
-    tasks = [
-        plan_whole(table, method, picked_setting(scores, name, method.name), harmonize)
-        for name, table in arrays.items()
-    ]
-    store.set_plan(RANKING_EXPERIMENT, tasks, keep=True)
-    do_tasks(store, RANKING_EXPERIMENT, tasks, arrays, n_jobs, None, progress)
-
-
 def _keep_methods(store: Store, methods: Sequence[Method]) -> None:
-    store.add_meta(
-        "methods",
-        {
-            method.name: {
-                "family": method.family,
-                "label": method.label,
-                "classifier": "its own" if method.is_whole else method.classifying.name,
-            }
-            for method in methods
-        },
-    )
+    """Keep what the methods are called, for reports where they are not registered."""
+    names = {
+        method.name: {
+            "family": method.family,
+            "label": method.label,
+            "classifier": "its own" if method.is_whole else method.classifying.name,
+        }
+        for method in methods
+    }
+    store.add_meta("methods", names)
 
 
 def _environment() -> dict[str, Any]:
@@ -490,48 +441,31 @@ def _environment() -> dict[str, Any]:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return {
-        "versions": versions,
-        "machine": {
-            "system": platform.platform(),
-            "processor": platform.processor() or platform.machine(),
-            "cores": os.cpu_count(),
-            "threads": [
-                {key: pool.get(key) for key in ("user_api", "internal_api", "version")}
-                for pool in threadpool_info()
-            ],
-        },
+    threads = [
+        {key: pool.get(key) for key in ("user_api", "internal_api", "version")}
+        for pool in threadpool_info()
+    ]
+    machine = {
+        "system": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": threads,
     }
+    return {"versions": versions, "machine": machine}
 
 
 def best_baseline(
     tables: Tables,
     methods: Iterable[Method],
     protocol: Protocol,
-    *,
     n_jobs: int | None = None,
     progress: Listener | None = None,
 ) -> Method | None:
-    """Find the baseline that does best on inner folds of training subjects.
+    """Find the baseline that does best on inner folds of training subjects; None without any.
 
     Each method that selects and is not proposed is tuned on the training subjects of the first
     fold, with 30 % of the channels missing; the best mean over the tables of what tuning reaches
     on its inner folds wins. No subject of that fold's test takes part.
-
-    Parameters
-    ----------
-    tables : FeatureTable or mapping of name to FeatureTable
-    methods : iterable of Method
-    protocol : Protocol
-        Folds, missing channels and tuning.
-    n_jobs : int, optional
-        Processes, as in joblib; by default one per core.
-    progress : callable, optional
-
-    Returns
-    -------
-    Method or None
-        None if there is no baseline.
     """
     selects = [m for m in methods if not (m.family == "proposed" or m.all_features or m.is_whole)]
     if len(selects) < 2:
@@ -541,8 +475,8 @@ def best_baseline(
     scores = np.full(len(work), np.nan)
     scoring = partial(_tuned_score, tables=arrays, protocol=protocol)
     jobs = run_tasks(scoring, work, n_jobs=count_jobs(n_jobs))
-    for n_done, (place, score) in enumerate(jobs, 1):
-        scores[place] = score
+    for n_done, (position, score) in enumerate(jobs, 1):
+        scores[position] = score
         if progress is not None:
             progress(Progress("baselines", n_done, len(work)))
     means = scores.reshape(len(arrays), len(selects)).mean(axis=0)

@@ -1,4 +1,4 @@
-"""Statistics of a comparison: ranks, paired tests, intervals, chance level, stability."""
+"""Statistics of a comparison: ranks, paired tests, bands of chance."""
 
 from __future__ import annotations
 
@@ -11,24 +11,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from idfsmec.metrics import MeanInterval, check_level, corrected_interval, holm
-from idfsmec.selection.stability import Stability, selection_stability
+from idfsmec.metrics import check_level, corrected_interval, holm
 
-__all__ = [
-    "ChanceBand",
-    "MeanInterval",
-    "RankComparison",
-    "Stability",
-    "chance_band",
-    "chance_bands",
-    "compare_folds",
-    "compare_pairs",
-    "compare_ranks",
-    "corrected_interval",
-    "holm",
-    "selection_matrix",
-    "selection_stability",
-]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +38,7 @@ class RankComparison:
     """
 
     methods: tuple[str, ...]
-    mean_ranks: NDArray[np.float64]
+    mean_ranks: Floats
     critical_difference: float
     statistic: float
     p_value: float
@@ -102,28 +87,31 @@ def compare_ranks(scores: pd.DataFrame, *, alpha: float = 0.05) -> RankCompariso
     n_blocks, n_methods = values.shape
     ranks = pd.DataFrame(-values).rank(axis=1).to_numpy()
     mean_ranks = ranks.mean(axis=0)
-    chi_square = _friedman(ranks)
+    # Friedman's chi-square with the correction for ties (Conover's variance form); scipy's needs
+    # three methods and divides by zero where all are tied everywhere.
+    centred = ranks - (n_methods + 1) / 2
+    spread = (centred**2).sum() / (n_methods - 1)
+    chi_square = float((centred.sum(axis=0) ** 2).sum() / spread) if spread else 0.0
     most = n_blocks * (n_methods - 1)
     room = most - chi_square
     # Complete agreement between blocks leaves no room; rounding must not turn it into noise.
     f_statistic = (n_blocks - 1) * chi_square / room if room > 1e-9 * most else np.inf
-    f_freedom = (n_methods - 1, (n_methods - 1) * (n_blocks - 1))
     from scipy.stats import studentized_range  # takes most of a second to import
 
     quantile = studentized_range.ppf(1 - alpha, n_methods, np.inf) / np.sqrt(2)
     difference = float(quantile * np.sqrt(n_methods * (n_methods + 1) / (6 * n_blocks)))
     order = np.argsort(mean_ranks, kind="stable")
-    names = tuple(str(scores.columns[i]) for i in order)
+    names, mean_ranks = tuple(str(scores.columns[i]) for i in order), mean_ranks[order]
     return RankComparison(
         methods=names,
-        mean_ranks=mean_ranks[order],
+        mean_ranks=mean_ranks,
         critical_difference=difference,
         statistic=chi_square,
         p_value=float(special.chdtrc(n_methods - 1, chi_square)),
         f_statistic=float(f_statistic),
-        f_p_value=float(special.fdtrc(*f_freedom, f_statistic)),
+        f_p_value=float(special.fdtrc(n_methods - 1, most - n_methods + 1, f_statistic)),
         n_blocks=n_blocks,
-        groups=_groups(names, mean_ranks[order], difference),
+        groups=_groups(names, mean_ranks, difference),
     )
 
 
@@ -177,67 +165,37 @@ def compare_pairs(scores: pd.DataFrame, reference: str) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(p_holm=holm([row["p_value"] for row in rows]))
 
 
-#: Up to here every sign pattern is counted exactly; beyond, the normal curve is as good.
-_EXACT_UP_TO = 60
-
-
-def _signed_rank(differences: NDArray[np.float64]) -> tuple[float, float]:
-    """The smaller rank sum and its two-sided p-value, exact also with ties and zeros.
+def _signed_rank(differences: Floats) -> tuple[float, float]:
+    """Return the smaller rank sum and its two-sided p-value, exact also with ties and zeros.
 
     Scores of small folds tie all the time, and tables of the exact distribution (as in scipy)
     hold without ties only. Ranks are multiples of one half, so counting the sign patterns that
     give each rank sum is a short recursion over integers.
     """
-    moving = differences[differences != 0]
-    if moving.size == 0:
-        size = differences.size
-        return size * (size + 1) / 4, 1.0
     # Rounding the magnitudes lets 0.3 - 0.1 tie with 0.4 - 0.2.
-    magnitudes = np.round(np.abs(differences), 12)
-    ranks = pd.Series(magnitudes).rank().to_numpy()
+    ranks = pd.Series(np.round(np.abs(differences), 12)).rank().to_numpy()
     zero_half = ranks[differences == 0].sum() / 2
-    doubled = np.rint(2 * ranks[differences != 0]).astype(int)
-    positive = int(doubled[moving > 0].sum())
-    smaller = min(positive, int(doubled.sum()) - positive)
-    if moving.size > _EXACT_UP_TO:
-        deviation = np.sqrt((doubled.astype(float) ** 2).sum()) / 2
-        p_value = 2 * special.ndtr((smaller - doubled.sum() / 2) / deviation)
-    else:
-        shares = np.ones(1)
-        for rank in doubled:
-            grown = np.zeros(shares.size + rank)
-            grown[: shares.size] += shares / 2
-            grown[rank:] += shares / 2
-            shares = grown
-        p_value = 2 * shares[: smaller + 1].sum()
+    doubled = np.rint(2 * ranks).astype(int)
+    smaller = int(min(doubled[differences > 0].sum(), doubled[differences < 0].sum()))
+    shares = np.ones(1)
+    for rank in doubled[differences != 0]:
+        shares = (np.append(shares, np.zeros(rank)) + np.append(np.zeros(rank), shares)) / 2
+    p_value = 2 * shares[: smaller + 1].sum()
     return float(smaller / 2 + zero_half), float(min(p_value, 1.0))
 
 
-def _friedman(ranks: NDArray[np.float64]) -> float:
-    """Friedman's chi-square with the correction for ties (Conover's variance form)."""
-    n_methods = ranks.shape[1]
-    centre = (n_methods + 1) / 2
-    spread = ((ranks - centre) ** 2).sum() / (n_methods - 1)
-    if spread == 0:  # all tied everywhere
-        return 0.0
-    sums = (ranks - centre).sum(axis=0)
-    return float((sums**2).sum() / spread)
-
-
-def _groups(
-    names: Sequence[str], ranks: NDArray[np.float64], difference: float
-) -> tuple[tuple[str, ...], ...]:
-    found: list[tuple[str, ...]] = []
+def _groups(names: Sequence[str], ranks: Floats, difference: float) -> tuple[tuple[str, ...], ...]:
+    groups: list[tuple[str, ...]] = []
     furthest = 0
     for start in range(len(names)):
         end = int(np.searchsorted(ranks, ranks[start] + difference, side="left"))
         if end - start > 1 and end > furthest:
-            found.append(tuple(names[start:end]))
+            groups.append(tuple(names[start:end]))
         furthest = max(furthest, end)
-    return tuple(found)
+    return tuple(groups)
 
 
-def _complete_blocks(scores: pd.DataFrame) -> NDArray[np.float64]:
+def _complete_blocks(scores: pd.DataFrame) -> Floats:
     values = scores.to_numpy(dtype=float)
     if values.shape[0] < 2 or values.shape[1] < 2:
         raise ValueError(
@@ -258,47 +216,22 @@ def compare_folds(
 ) -> pd.DataFrame:
     """Compare a reference with each of the others on the same folds, knowing that folds overlap.
 
-    The corrected resampled t-test of Nadeau and Bengio, see :func:`corrected_interval`.
-
-    Parameters
-    ----------
-    scores : DataFrame of shape (n_folds, n_methods)
-        One row per fold and repetition; a fold that lacks one of two methods is left out.
-    reference : str
-        The column that the others are compared with.
-    n_train, n_test : float
-        Samples (or subjects) a fold trains and tests on, on average.
-    level : float, default=0.95
-
-    Returns
-    -------
-    DataFrame
-        One row per other column that shares a fold: ``method``, ``difference`` (reference minus
-        method), ``low``, ``high``, ``n``, ``p_value``; interval and p are NaN for a single fold.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> scores = pd.DataFrame({"A": [0.9, 0.8, 0.7, 0.8], "B": [0.6, 0.6, 0.4, 0.4]})
-    >>> compare_folds(scores, "A", n_train=75, n_test=25).round(2)
-      method  difference  low  high  n  p_value
-    0      B         0.3  0.1   0.5  4     0.02
+    The corrected resampled t-test of Nadeau and Bengio, see ``metrics.corrected_interval``, on
+    rows of folds and columns of methods; a fold that lacks one of two methods is left out, and
+    interval and p are NaN for a single fold.
     """
     rows = []
     for method in scores.columns.drop(reference):
         paired = (scores[reference] - scores[method]).dropna()
         if paired.empty:
             continue
-        found = corrected_interval(paired, n_train, n_test, level=level)
+        interval = corrected_interval(paired, n_train, n_test, level=level)
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.float64(found.mean) / found.standard_error
-        p_value = 1.0 if found.mean == 0 else float(2 * special.stdtr(found.n - 1, -abs(t)))
-        rows.append([method, found.mean, found.low, found.high, found.n, p_value])
+            t = np.float64(interval.mean) / interval.standard_error
+        p_value = 1.0 if interval.mean == 0 else float(2 * special.stdtr(interval.n - 1, -abs(t)))
+        rows.append([method, interval.mean, interval.low, interval.high, interval.n, p_value])
     columns = ["method", "difference", "low", "high", "n", "p_value"]
     return pd.DataFrame(rows, columns=columns)
-
-
-_CHANCE_METRICS = ("accuracy", "balanced_accuracy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,9 +299,11 @@ def chance_band(
     >>> round(band.chance, 3), round(band.low, 3), round(band.high, 3)
     (0.547, 0.415, 0.679)
     """
-    counts = _counts(class_counts)
-    clusters = {place: np.ones(count, dtype=int) for place, count in enumerate(counts)}
-    return _band([clusters], metric, level)
+    given = class_counts.values() if isinstance(class_counts, Mapping) else class_counts
+    counts = [int(count) for count in given]
+    if not counts or min(counts) < 1:
+        raise ValueError(f"Every class needs at least one test sample, got counts {counts}.")
+    return _band([dict(enumerate(map(_singles, counts)))], metric, level)
 
 
 def chance_bands(
@@ -378,41 +313,13 @@ def chance_bands(
     level: float = 0.95,
     folds: ArrayLike | None = None,
 ) -> dict[str, ChanceBand]:
-    """Bands of a table for the four scores of a benchmark, under the names of their columns.
+    """Return the bands of a table for four scores, under the names of their columns.
 
-    Parameters
-    ----------
-    labels : array-like of shape (n_samples,)
-    subjects : array-like of shape (n_samples,), optional
-        Who each sample comes from; by default every sample is a subject of its own. All samples
-        of a subject are guessed alike, since a person's epochs resemble each other: the widest
-        and safest band for scores over samples.
-    level : float, default=0.95
-    folds : array-like of shape (n_samples,), optional
-        Which fold holds out each sample, where folds are uneven, such as sites. The score is then
-        the mean over folds, so that a person of a small site counts more, and bands are wider;
-        for accuracy the guesser knows the larger class of each fold.
-
-    Returns
-    -------
-    dict of str to ChanceBand
-        ``accuracy``, ``balanced_accuracy`` over samples; ``subject_accuracy``,
-        ``subject_balanced_accuracy`` over subjects, each with the label most of its samples have.
-
-    Examples
-    --------
-    >>> bands = chance_bands(["a", "a", "b", "b"] * 10, list(range(20)) * 2)
-    >>> sorted(bands)
-    ['accuracy', 'balanced_accuracy', 'subject_accuracy', 'subject_balanced_accuracy']
-    >>> bands["accuracy"].high == bands["subject_accuracy"].high
-    True
-
-    One hospital of 32 people and one of 8, each held out once:
-
-    >>> people, sites = ["a", "b"] * 20, ["Oslo"] * 32 + ["Lund"] * 8
-    >>> both, uneven = chance_bands(people), chance_bands(people, folds=sites)
-    >>> both["accuracy"].high, uneven["accuracy"].high
-    (0.65, 0.6875)
+    All samples of a subject are guessed alike, since a person's epochs resemble each other: the
+    widest and safest band for scores over samples. A subject has the label most of its samples
+    have. Where folds are uneven, such as sites, ``folds`` says which one holds out each sample:
+    the score is then the mean over folds, and for accuracy the guesser knows the larger class of
+    each.
     """
     y = pd.Series(np.asarray(labels)).astype(str)
     who = pd.Series(np.arange(y.size) if subjects is None else np.asarray(subjects))
@@ -423,65 +330,54 @@ def chance_bands(
     fold = np.zeros(y.size, dtype=int) if folds is None else np.asarray(folds)
     if fold.shape != (y.size,):
         raise ValueError(f"folds must be of the length of labels, got {fold.shape}, {y.size}.")
-    parts = [_clusters(y[fold == one], who[fold == one]) for one in np.unique(fold)]
-    samples, people = [one for one, _ in parts], [one for _, one in parts]
+    samples, people = [], []
+    for name in np.unique(fold):
+        cells = pd.crosstab(who[fold == name], y[fold == name])
+        # A subject seen under two labels (before and after treatment) is one guess within each.
+        samples.append({c: np.asarray(cells.loc[cells[c] > 0, c]) for c in cells.columns})
+        people.append(cells.idxmax(axis=1).value_counts().map(_singles).to_dict())
     return {
-        "accuracy": _band(samples, "accuracy", level),
-        "balanced_accuracy": _band(samples, "balanced_accuracy", level),
-        "subject_accuracy": _band(people, "accuracy", level),
-        "subject_balanced_accuracy": _band(people, "balanced_accuracy", level),
+        f"{unit}{metric}": _band(clusters, metric, level)
+        for unit, clusters in (("", samples), ("subject_", people))
+        for metric in _CHANCE_METRICS
     }
 
 
-#: Sizes of what is guessed alike, by class.
-Clusters = Mapping[Any, NDArray[np.int_]]
+_CHANCE_METRICS = ("accuracy", "balanced_accuracy")
 
 
-def _clusters(y: pd.Series, who: pd.Series) -> tuple[Clusters, Clusters]:
-    """Clusters of samples, which are those of a subject, and of subjects, which stand alone."""
-    cells = pd.crosstab(who, y)
-    # A subject seen under two labels (before and after treatment) is one guess within each.
-    samples = {c: np.asarray(cells.loc[cells[c] > 0, c]) for c in cells.columns}
-    people = cells.idxmax(axis=1).value_counts()
-    return samples, {c: np.ones(n, dtype=int) for c, n in people.items()}
+def _singles(n: int) -> NDArray[np.int_]:
+    return np.ones(n, dtype=int)
 
 
-def _band(folds: list[Clusters], metric: str, level: float) -> ChanceBand:
-    """Band of the mean over folds, when the samples of a cluster are guessed alike."""
+def _band(
+    folds: Sequence[Mapping[Any, NDArray[np.int_]]], metric: str, level: float
+) -> ChanceBand:
+    """Band of the mean over folds, which have by class the sizes of what is guessed alike."""
     if metric not in _CHANCE_METRICS:
         raise ValueError(f"metric must be one of {', '.join(_CHANCE_METRICS)}, got {metric!r}.")
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}.")
-    n_classes = len({label for clusters in folds for label in clusters})
-    guesses = [_guess(list(clusters.values()), metric, n_classes) for clusters in folds]
-    values, shares = guesses[0][1] / len(folds), guesses[0][2]
-    for _, more_values, more_shares in guesses[1:]:
-        values, shares = _add(values, shares, more_values / len(folds), more_shares)
-    low, high = _quantiles(values, shares, level)
-    chance = float(np.mean([chance for chance, _, _ in guesses]))
-    n = sum(cluster.size for clusters in folds for cluster in clusters.values())
-    return ChanceBand(chance, low, high, int(n))
+    check_level(level)
+    n_classes = len({label for fold in folds for label in fold})
+    values, shares, chances = np.zeros(1), np.ones(1), []
+    for fold in folds:
+        parts, chance = list(fold.values()), 1 / n_classes
+        if metric == "accuracy":
+            chance = max(part.sum() for part in parts) / sum(part.sum() for part in parts)
+            parts = [np.concatenate(parts)]
+        for part in parts:
+            hits = _hits(part, chance)
+            gained = np.arange(hits.size) / (part.sum() * len(parts) * len(folds))
+            values, shares = _add(values, shares, gained, hits)
+        chances.append(chance)
+    cumulative, tail = np.cumsum(shares) / shares.sum(), (1 - level) / 2
+    # The slack keeps a tail that is exactly reached from flipping with rounding.
+    low = values[np.searchsorted(cumulative, tail + 1e-12)]
+    high = values[np.searchsorted(cumulative, 1 - tail - 1e-12)]
+    n = sum(part.size for fold in folds for part in fold.values())
+    return ChanceBand(float(np.mean(chances)), float(low), float(high), n)
 
 
-def _guess(
-    clusters: list[NDArray[np.int_]], metric: str, n_classes: int
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Chance, and the distribution of a guesser's score; one array of cluster sizes a class."""
-    sizes = np.array([int(cluster.sum()) for cluster in clusters])
-    if metric == "accuracy":
-        chance = float(sizes.max() / sizes.sum())
-        shares = _hits(np.concatenate(clusters), chance)
-        return chance, np.arange(shares.size) / sizes.sum(), shares
-    chance = 1 / n_classes
-    values, shares = np.zeros(1), np.ones(1)
-    for cluster, size in zip(clusters, sizes, strict=True):
-        own = _hits(cluster, chance)
-        recall = np.arange(own.size) / (size * sizes.size)
-        values, shares = _add(values, shares, recall, own)
-    return chance, values, shares
-
-
-def _hits(cluster_sizes: NDArray[np.int_], chance: float) -> NDArray[np.float64]:
+def _hits(cluster_sizes: NDArray[np.int_], chance: float) -> Floats:
     """Distribution of the number of samples guessed right: shape (n_samples + 1,)."""
     from scipy.stats import binom  # takes most of a second to import, which a report needs not
 
@@ -495,75 +391,32 @@ def _hits(cluster_sizes: NDArray[np.int_], chance: float) -> NDArray[np.float64]
 
 
 def _add(
-    values: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    more_values: NDArray[np.float64],
-    more_shares: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    values: Floats, shares: Floats, more: Floats, more_shares: Floats
+) -> tuple[Floats, Floats]:
     """Distribution of the sum of two independent discrete scores."""
+    if values.size == 1:
+        return values + more, more_shares
     likely = more_shares > 1e-14
-    total = np.add.outer(values, more_values[likely]).ravel()
+    total = np.add.outer(values, more[likely]).ravel()
     weight = np.multiply.outer(shares, more_shares[likely]).ravel()
     # Equal sums differ in their last digits; with many classes a coarse grid keeps this small.
     digits = 10 if total.size < 200_000 else 4
-    merged: NDArray[np.float64]
-    merged, place = np.unique(np.round(total, digits), return_inverse=True)
-    together = np.zeros(merged.size)
-    np.add.at(together, place.ravel(), weight)
-    return merged, together
-
-
-def _quantiles(
-    values: NDArray[np.float64], shares: NDArray[np.float64], level: float
-) -> tuple[float, float]:
-    cumulative = np.cumsum(shares) / shares.sum()
-    tail = (1 - level) / 2
-    # The slack keeps a tail that is exactly reached from flipping with rounding.
-    low = values[np.searchsorted(cumulative, tail + 1e-12)]
-    high = values[np.searchsorted(cumulative, 1 - tail - 1e-12)]
-    return float(low), float(high)
-
-
-def _counts(class_counts: Mapping[Any, int] | Sequence[int]) -> list[int]:
-    given = class_counts.values() if isinstance(class_counts, Mapping) else class_counts
-    counts = [int(count) for count in given]
-    if not counts or min(counts) < 1:
-        raise ValueError(f"Every class needs at least one test sample, got counts {counts}.")
-    return counts
+    merged: Floats
+    merged, member = np.unique(np.round(total, digits), return_inverse=True)
+    return merged, np.bincount(member.ravel(), weight).astype(np.float64)
 
 
 def selection_matrix(
     rankings: Iterable[Sequence[str]], features: Sequence[str], k: int
 ) -> NDArray[np.bool_]:
-    """Which of the features are among the first k of each ranking.
-
-    Parameters
-    ----------
-    rankings : iterable of sequence of str
-        Feature names, best first; one ranking per fold and repetition.
-    features : sequence of str
-        All features of the table.
-    k : int
-        How many leading features count as selected.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_rankings, n_features)
-
-    Examples
-    --------
-    >>> selection_matrix([["a", "c", "b"], ["c", "a", "b"]], ["a", "b", "c"], k=1)
-    array([[ True, False, False],
-           [False, False,  True]])
-    """
+    """Return which features are among the first k of each ranking, (n_rankings, n_features)."""
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}.")
-    place = {name: column for column, name in enumerate(features)}
+    position = {name: column for column, name in enumerate(features)}
     rows = [list(ranking)[:k] for ranking in rankings]
     matrix = np.zeros((len(rows), len(features)), dtype=bool)
     for row, names in enumerate(rows):
-        unknown = [name for name in names if name not in place]
-        if unknown:
+        if unknown := [name for name in names if name not in position]:
             raise ValueError(f"Ranking {row} names a feature the table lacks: {unknown[0]!r}.")
-        matrix[row, [place[name] for name in names]] = True
+        matrix[row, [position[name] for name in names]] = True
     return matrix

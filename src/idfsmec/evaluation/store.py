@@ -89,13 +89,6 @@ class Store:
     read_only : bool
         Readers may look while another process writes. There is one writer: a second one is
         refused, by a lock that ends with the process that holds it, however it ends.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, Store(folder) as store:
-    ...     store.done_keys()
-    set()
     """
 
     def __init__(self, folder: str | Path, *, read_only: bool = False) -> None:
@@ -122,15 +115,13 @@ class Store:
             raise
 
     def _open(self, read_only: bool) -> sqlite3.Connection:
-        mode = "ro" if read_only else "rwc"
-        db = sqlite3.connect(
-            f"{self.path.resolve().as_uri()}?mode={mode}",
-            uri=True,
-            timeout=60,
-            isolation_level=None,
-        )
+        address = f"{self.path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+        db = sqlite3.connect(address, uri=True, timeout=60, isolation_level=None)
         try:
-            _check_whole(db)
+            # All pages now, not after hours of work; milliseconds for a usual store.
+            (state,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            if state != "ok":
+                raise sqlite3.DatabaseError(f"it is damaged: {' '.join(state.split())}")
             made = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
             if not made and not read_only:
                 db.executescript(_SCHEMA)
@@ -202,8 +193,7 @@ class Store:
             )
             rows = [row for row in planned if keep and row[2] not in names]
             rows += [
-                (task.key, json.dumps(task.coordinates()), task.table, task.digest)
-                for task in tasks
+                (task.key, json.dumps(task.coordinates), task.table, task.digest) for task in tasks
             ]
             self._db.execute("DELETE FROM plan WHERE experiment = ?", [experiment])
             self._db.executemany(
@@ -217,7 +207,7 @@ class Store:
 
     def add(self, task: Task, outcome: TaskOutcome) -> None:
         """Write what came of a task, in one transaction."""
-        name, now = json.dumps(task.coordinates()), datetime.now(UTC).isoformat()
+        name, now = json.dumps(task.coordinates), datetime.now(UTC).isoformat()
         with self._transaction():
             if outcome.result is None:
                 self._db.execute(
@@ -235,15 +225,13 @@ class Store:
             )
             self._db.execute("DELETE FROM failed WHERE key = ?", [task.key])
 
-    def planned(self, experiment: str | None = None) -> list[Planned]:
-        """Give all tasks that are planned and done, in the order of their plans."""
+    def planned(self) -> list[Planned]:
+        """Return all tasks that are planned and done, in the order of their plans."""
         tables = self.tables()
         found = self._db.execute(
             "SELECT plan.experiment, plan.task, plan.table_name, rows, seconds, rankings, notes, "
             "found FROM plan JOIN done USING (key) JOIN tables ON tables.name = plan.table_name "
-            "AND tables.digest = plan.digest WHERE ? IS NULL OR experiment = ? "
-            "ORDER BY experiment, position",
-            [experiment, experiment],
+            "AND tables.digest = plan.digest ORDER BY experiment, position"
         )
         return [
             Planned(name, json.loads(task), tables[table], TaskResult(*map(json.loads, parts)))
@@ -291,12 +279,12 @@ class Store:
     def close(self) -> None:
         """Close the file and let others write."""
         if self._lock is not None:
-            self._gather()
+            self._make_single_file()
         self._db.close()
         self._release()
 
-    def _gather(self) -> None:
-        """Back to a single file, which can be copied as it is; a reader may be in the way."""
+    def _make_single_file(self) -> None:
+        """Go back to a single file, which can be copied as it is; a reader may be in the way."""
         with contextlib.suppress(sqlite3.OperationalError):
             _, pages, moved = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             try:
@@ -320,13 +308,6 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _check_whole(db: sqlite3.Connection) -> None:
-    """Look through all pages now, not after hours of work; milliseconds for a usual store."""
-    (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        raise sqlite3.DatabaseError(f"it is damaged: {' '.join(found.split())}")
 
 
 def _pack(value: Any) -> str:

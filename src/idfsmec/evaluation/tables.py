@@ -8,11 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation.folds import make_folds
-from idfsmec.evaluation.protocol import Protocol
+from idfsmec.evaluation.protocol import Protocol, make_folds
 from idfsmec.evaluation.statistics import chance_bands
 from idfsmec.evaluation.store import StoredTable
 from idfsmec.missing import missingness_association, simulate_missing
@@ -95,16 +93,7 @@ def by_condition(
 
 
 def table_digest(table: FeatureTable) -> str:
-    """Hash what a table holds: values, columns, labels, subjects, montage, sites, rows and facts.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> X, who = pd.DataFrame({"Fz__power": [1.0, 2.0]}), pd.Series(["a", "b"])
-    >>> first, second = (FeatureTable(X * scale, who, who) for scale in (1, 2))
-    >>> table_digest(first) == table_digest(second)
-    False
-    """
+    """Hash what a table holds: values, columns, labels, subjects, montage, sites, rows, facts."""
     digest = hashlib.sha256()
     values = table.X.to_numpy(dtype=np.float64)
     for start in range(0, len(values), _HASHED_ROWS):  # without a copy of all
@@ -118,7 +107,9 @@ def table_digest(table: FeatureTable) -> str:
     for name, column in extra.items():
         digest.update("\x1f".join([name, *map(str, column)]).encode() + b"\x1e")
     recordings = table.info.get("recordings") or ()
-    facts = [one["facts"] for one in recordings if isinstance(one, Mapping) and one.get("facts")]
+    facts = [
+        each["facts"] for each in recordings if isinstance(each, Mapping) and each.get("facts")
+    ]
     digest.update(json.dumps(facts, sort_keys=True).encode())
     return digest.hexdigest()
 
@@ -140,30 +131,24 @@ def check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> None
 
 
 def stored_table(name: str, table: FeatureTable, known: StoredTable | None) -> StoredTable:
-    """Describe a table for the store, unless the store has it."""
+    """Describe a table for the store, unless the store has it; with what guessing reaches."""
     digest = table_digest(table)
     if known is not None and known.digest == digest:
         return known
+    given = table.y.to_numpy(), table.subjects.to_numpy()
+    chance: dict[str, Any] = {key: band.as_dict() for key, band in chance_bands(*given).items()}
+    if table.sites is not None and len(table.sites.unique()) > 1:
+        bands = chance_bands(*given, folds=np.asarray(table.sites).astype(str))
+        chance["by_site"] = {key: band.as_dict() for key, band in bands.items()}
     columns = tuple(map(str, table.X.columns))
-    return StoredTable(name, digest, columns, describe_table(table), table_chance(table))
+    return StoredTable(name, digest, columns, describe_table(table), chance)
 
 
 def describe_table(table: FeatureTable) -> dict[str, Any]:
-    """Describe a table by what JSON can hold.
-
-    Returns
-    -------
-    dict
-        ``channels``, ``features``, ``n_samples``, ``n_subjects``, ``n_classes``, ``labels``
-        (samples of each), ``share_missing``, ``montage``, ``missing_by_class`` (see
-        :func:`idfsmec.missing.missingness_association`), ``missing_by_recording`` (subjects,
-        channels, and the share of samples in which each channel is missing), and where there are
-        sites ``sites``: of each, in the order of folds by site, ``site``, ``n_subjects``,
-        ``labels``.
-    """
+    """Describe a table by what JSON can hold; sites are in the order of folds by site."""
     missing = 1.0 - table.observed.groupby(table.subjects.to_numpy()).mean()
     labels = table.y.value_counts().sort_index()
-    return {
+    described = {
         "channels": table.channels,
         "features": table.features,
         "n_samples": len(table),
@@ -178,36 +163,12 @@ def describe_table(table: FeatureTable) -> dict[str, Any]:
             "channels": [str(channel) for channel in missing.columns],
             "share": missing.to_numpy().round(6).tolist(),
         },
-        **({} if table.sites is None else {"sites": _describe_sites(table, table.sites)}),
     }
-
-
-def _describe_sites(table: FeatureTable, sites: pd.Series) -> list[dict[str, Any]]:
-    described = []
-    for name, subjects in table.subjects.groupby(sites.astype(str), sort=True):
-        counts = subjects.groupby(table.y[subjects.index]).nunique()
-        labels = {str(label): int(count) for label, count in counts.items()}
-        described.append(
-            {"site": str(name), "n_subjects": int(subjects.nunique()), "labels": labels}
-        )
+    if table.sites is not None:
+        described["sites"] = sites = []
+        for name, subjects in table.subjects.groupby(table.sites.astype(str), sort=True):
+            counts = subjects.groupby(table.y[subjects.index]).nunique()
+            present = {str(label): int(count) for label, count in counts.items()}
+            n_subjects = int(subjects.nunique())
+            sites.append({"site": str(name), "n_subjects": n_subjects, "labels": present})
     return described
-
-
-def table_chance(table: FeatureTable) -> dict[str, Any]:
-    """Return what guessing reaches, by score; with two sites or more also over folds by site.
-
-    Returns
-    -------
-    dict
-        See :func:`~idfsmec.evaluation.chance_bands`; ``by_site`` is the same for the mean over
-        sites.
-    """
-    y, subjects = table.y.to_numpy(), table.subjects.to_numpy()
-    folds: dict[str, Any] = {"": None}
-    if table.sites is not None and len(table.sites.unique()) > 1:
-        folds["by_site"] = np.asarray(table.sites).astype(str)
-    bands = {
-        name: {score: band.as_dict() for score, band in chance_bands(y, subjects, folds=f).items()}
-        for name, f in folds.items()
-    }
-    return {**bands.pop(""), **bands}

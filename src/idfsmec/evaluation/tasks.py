@@ -1,4 +1,9 @@
-"""Tasks: pieces of work on one table, each with a key that hashes all that decides its result."""
+"""Tasks: pieces of work on one table, each with a key that hashes all that decides its result.
+
+An experiment is a list of tasks under one name. A task says where it lies in the experiment
+(``coordinates``, columns of the results) and what is computed (``compute``); :func:`plan_folds`
+lists those of methods on folds, :func:`plan_whole` makes that of a method on a whole table.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,11 @@ import json
 import math
 import time
 import traceback
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import hypergeom
@@ -20,15 +25,13 @@ from threadpoolctl import threadpool_limits
 
 from idfsmec._validation import derive_seed
 from idfsmec._version import __version__
-from idfsmec.evaluation.folds import make_folds, make_inner_folds
-from idfsmec.evaluation.protocol import Protocol
+from idfsmec.evaluation.protocol import Protocol, make_folds, make_inner_folds
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.metrics import METRICS, Scores, score_decisions
 from idfsmec.missing import simulate_missing_mask
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import (
     Codes,
-    Floats,
     FoldSamples,
     MethodPipeline,
     Preparation,
@@ -43,7 +46,23 @@ from idfsmec.selection.tuning import middle_cost
 #: Raise this when a change of the code changes results without a new package version.
 RESULTS_VERSION = 13
 #: What a selector raises for data that cannot be ranked: a reason, not a failure of the run.
-_UNFIT = (ValueError, ArithmeticError)
+UNFIT = (ValueError, ArithmeticError)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work on one table, kept under its key and done once.
+
+    ``metric`` is the score of its rows that is shown while it runs, if it has rows.
+    """
+
+    key: str
+    table: str
+    digest: str
+    method: Method
+    coordinates: dict[str, Any]
+    compute: Callable[[TableArrays], TaskResult] = field(repr=False)
+    metric: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,22 +75,19 @@ class TaskOutcome:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Task(ABC):
-    """One piece of work on one table: kept under its key, done once."""
-
-    key: str
-    table: str
-    digest: str
-    method: Method
-
-    @abstractmethod
-    def coordinates(self) -> dict[str, Any]:
-        """Return where the task lies in its experiment, as the columns of the results."""
-
-    @abstractmethod
-    def compute(self, table: TableArrays) -> TaskResult:
-        """Do the work."""
+def make_task(
+    table: TableArrays,
+    method: Method,
+    compute: Callable[[TableArrays], TaskResult],
+    coordinates: Mapping[str, Any],
+    metric: str = "",
+    **decided_by: Any,
+) -> Task:
+    """Make a task; what decides its result is its table's content and ``decided_by``."""
+    decided_by |= {"data": table.digest, "version": __version__, "results": RESULTS_VERSION}
+    key = hashlib.sha256(json.dumps(decided_by, sort_keys=True).encode()).hexdigest()
+    where = {"table": table.name, **coordinates, "method": method.name}
+    return Task(key, table.name, table.digest, method, where, compute, metric)
 
 
 def run_task(task: Task, tables: Mapping[str, TableArrays]) -> TaskOutcome:
@@ -84,65 +100,14 @@ def run_task(task: Task, tables: Mapping[str, TableArrays]) -> TaskOutcome:
     try:
         with threadpool_limits(1), collect_warnings() as caught:
             result = task.compute(tables[task.table])
-        result.notes = sorted({f"{one.category.__name__}: {one.message}" for one in caught})
+        result.notes = sorted({f"{note.category.__name__}: {note.message}" for note in caught})
         return TaskOutcome(task.key, result, seconds=time.perf_counter() - began)
     except Exception:
         seconds = time.perf_counter() - began
         return TaskOutcome(task.key, error=traceback.format_exc(), seconds=seconds)
 
 
-def task_key(table: TableArrays, method: Mapping[str, Any], **decided_by: Any) -> str:
-    """Hash everything that determines a task's result."""
-    everything = {
-        "data": table.digest,
-        "method": method,
-        "version": __version__,
-        "results_version": RESULTS_VERSION,
-        **decided_by,
-    }
-    return hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()
-
-
 # One method on one fold.
-
-
-@dataclass(frozen=True)
-class FoldTask(Task):
-    """One method on one outer fold of a table with missing channels, or of some channels."""
-
-    pattern: str
-    rate: float
-    seed: int
-    fold: int
-    protocol: Protocol
-    n_channels: int
-
-    def coordinates(self) -> dict[str, Any]:
-        """Return table, missing channels, fold and method."""
-        return {
-            "table": self.table,
-            "pattern": self.pattern,
-            "rate": self.rate,
-            "seed": self.seed,
-            "fold": self.fold,
-            "method": self.method.name,
-            "imputer": self.method.imputing.name,
-            "n_channels": self.n_channels,
-        }
-
-    def compute(self, table: TableArrays) -> TaskResult:
-        """Score the method on the fold."""
-        columns = None
-        if self.n_channels < len(table.channels):
-            table, columns = table.spread_channels(self.n_channels)
-        nested = self.protocol.tuning == "nested"
-        where = self.pattern, self.rate, self.seed, self.fold
-        fold = load_fold(table, self.protocol, *where, with_inner=nested)
-        seed = derive_seed("method", self.seed, self.fold, self.method.name)
-        result = score_fold(self.method, fold, self.protocol, seed)
-        if columns is not None:
-            result.rankings = [columns[ranking].tolist() for ranking in result.rankings]
-        return result
 
 
 def plan_folds(
@@ -150,13 +115,14 @@ def plan_folds(
     methods: Sequence[Method],
     protocol: Protocol,
     channel_counts: Mapping[str, Sequence[int]] | None = None,
-) -> Iterator[FoldTask]:
+) -> Iterator[Task]:
     """List all tasks of folds; those that share a fold follow each other: its data is made once.
 
     The table counts by its content, not by its name. Where no channel is missing the pattern does
     not count, so that such tasks are shared by all patterns.
     """
-    described, shared = [(one.resolve(), one.describe()) for one in methods], protocol.per_task()
+    described = [(method.resolve(), method.describe()) for method in methods]
+    shared = protocol.per_task()
     for table in tables:
         n_folds = protocol.n_splits
         if protocol.folds == "site" and table.sites is not None:
@@ -165,19 +131,35 @@ def plan_folds(
         for count, seed, pattern, rate, fold, (method, description) in itertools.product(
             counts, protocol.seeds, protocol.patterns, protocol.rates, range(n_folds), described
         ):
-            key = task_key(
+            where = {"pattern": pattern, "rate": rate, "seed": seed, "fold": fold}
+            yield make_task(
                 table,
-                description,
+                method,
+                partial(
+                    _compute_fold, method=method, protocol=protocol, n_channels=count, **where
+                ),
+                {**where, "imputer": method.imputing.name, "n_channels": count},
+                protocol.metric,
                 kind="fold",
-                pattern=pattern if rate else None,
-                rate=rate,
-                seed=seed,
-                fold=fold,
+                described=description,
                 protocol=shared,
                 n_channels=count,
+                **(where if rate else {**where, "pattern": None}),
             )
-            identity = key, table.name, table.digest, method
-            yield FoldTask(*identity, pattern, rate, seed, fold, protocol, count)
+
+
+def _compute_fold(
+    table: TableArrays, *, method: Method, protocol: Protocol, n_channels: int, **where: Any
+) -> TaskResult:
+    columns = None
+    if n_channels < len(table.channels):
+        table, columns = table.spread_channels(n_channels)
+    fold = load_fold(table, protocol, **where, with_inner=protocol.tuning == "nested")
+    seed = derive_seed("method", where["seed"], where["fold"], method.name)
+    result = score_fold(method, fold, protocol, seed)
+    if columns is not None:
+        result.rankings = [columns[ranking].tolist() for ranking in result.rankings]
+    return result
 
 
 # The fold that this process had last: tasks that share it follow each other.
@@ -218,15 +200,10 @@ def load_fold(
 
 
 def _simulate_missing(samples: TableArrays, pattern: Any, rate: float, seed: int) -> TableArrays:
-    observed = simulate_missing_mask(
-        samples.observed,
-        rate,
-        pattern,
-        seed,
-        recordings=samples.subjects,
-        positions=samples.positions,
+    how = {"recordings": samples.subjects, "positions": samples.positions}
+    return samples.keep_observed(
+        simulate_missing_mask(samples.observed, rate, pattern, seed, **how)
     )
-    return samples.keep_observed(observed)
 
 
 def add_inner_folds(samples: FoldSamples, protocol: Protocol, seed: int) -> FoldSamples:
@@ -249,162 +226,113 @@ def method_pipeline(method: Method, protocol: Protocol, seed: int) -> MethodPipe
     )
 
 
+class _Candidate(NamedTuple):
+    """A row to be scored: a setting of the selector, a number of features and a C."""
+
+    setting: int
+    k: int
+    C: float
+    chosen: bool = False
+
+
 def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int) -> TaskResult:
     """Select, classify and score with one method on one outer fold."""
-    scoring = _Scoring(method_pipeline(method, protocol, seed), fold)
+    pipeline, result = method_pipeline(method, protocol, seed), TaskResult()
     if method.is_whole:
-        scoring.whole()
-    elif protocol.tuning == "nested":
-        scoring.nested()
-    elif protocol.tuning == "time":
-        scoring.timed()
-    else:
-        scoring.every_setting(one_cost=protocol.tuning == "grid")
-    return scoring.result
-
-
-class _Scoring:
-    """Rows of a method on a fold."""
-
-    def __init__(self, pipeline: MethodPipeline, fold: FoldSamples) -> None:
-        self.pipeline, self.fold, self.method = pipeline, fold, pipeline.method
-        self.ks = pipeline.ks(fold)
-        self.result = TaskResult()
-
-    def nested(self) -> None:
-        """Let inner folds pick the setting and C for each k, and k itself."""
-        method, costs = self.method, self.pipeline.costs
-        if len(method.settings) * len(self.ks) * len(costs) == 1:
-            picks, best_k = {self.ks[0]: (0, costs[0])}, self.ks[0]
-        else:
-            tuned = self.pipeline.tune(self.fold)
-            picks = {k: (trial.setting, trial.cost) for k, trial in tuned.picks.items()}
-            best_k = tuned.n_features
-        ranked = self._rank({k: setting for k, (setting, _) in picks.items()})
-        wanted = [(ranked[k][0], k, C) for k, (_, C) in picks.items()]
-        scored = self.pipeline.score(self.fold, wanted)
-        for (k, (setting, C)), scores in zip(picks.items(), scored, strict=True):
-            self._add(setting, k, C, scores, *ranked[k], chosen=k == best_k)
-
-    def every_setting(self, one_cost: bool) -> None:
-        """Score all settings on the held-out fold; which is chosen is decided over all folds."""
-        costs = (middle_cost(self.pipeline.costs),) if one_cost else self.pipeline.costs
-        settings = range(len(self.method.settings))
-        self._prepare()
         began = time.perf_counter()
-        ranks = self.pipeline.rank(self.fold)
-        seconds = (time.perf_counter() - began) / len(settings)
-        places = list(itertools.product(settings, range(len(self.ks)), costs))
-        wanted = [(ranks[setting, place], self.ks[place], C) for setting, place, C in places]
-        scored = self.pipeline.score(self.fold, wanted)
-        for (setting, place, C), scores in zip(places, scored, strict=True):
-            self._add(setting, self.ks[place], C, scores, ranks[setting, place], seconds)
-
-    def timed(self) -> None:
-        """Only select, with the first setting, and measure the time."""
-        k = max(self.ks)
-        scores = dict.fromkeys(METRICS, float("nan"))
-        self._add(0, k, float("nan"), scores, *self._rank({k: 0})[k])
-
-    def whole(self) -> None:
-        """Fit and score a whole classifier, which tunes itself where it wants to."""
-        began = time.perf_counter()
-        decisions, columns = self.pipeline.fit_whole(self.fold)
-        seconds = time.perf_counter() - began
-        scores = score_decisions(decisions, self.fold.y_test, self.fold.subjects_test)
-        self.ks, n_columns = [columns.size], self.fold.train.channel_of.size
+        decisions, columns = pipeline.fit_whole(fold)
+        seconds, n_columns = time.perf_counter() - began, fold.train.channel_of.size
+        scores = score_decisions(decisions, fold.y_test, fold.subjects_test)
         ranks = np.full(n_columns, n_columns)
         ranks[columns] = np.arange(columns.size) + 1
-        self._add(0, columns.size, float("nan"), scores, ranks, seconds, chosen=True)
-
-    def _rank(self, settings: dict[int, int]) -> dict[int, tuple[Codes, float]]:
-        """Rank the training fold with the setting of each k; also return the seconds."""
-        self._prepare()
-        ranked = {}
-        for setting in dict.fromkeys(settings.values()):
-            ks = [k for k, picked in settings.items() if picked == setting]
-            began = time.perf_counter()
-            (ranks,) = self.pipeline.rank(self.fold, [setting], ks)
-            seconds = time.perf_counter() - began
-            seconds /= len(ks) if self.method.depends_on_k else 1
-            ranked.update({k: (own, seconds) for k, own in zip(ks, ranks, strict=True)})
-        return ranked
-
-    def _prepare(self) -> None:
-        """Prepare the samples before the selection is timed."""
-        self.fold.prepare(self.pipeline.selector_imputer)
-
-    def _add(
-        self,
-        setting: int,
-        k: int,
-        C: float,
-        scores: Scores,
-        ranks: Codes,
-        seconds: float,
-        chosen: bool = False,
-    ) -> None:
-        """Add a row; rows with the same order of features share it."""
-        params = {**self.method.settings[setting], **({"C": C} if math.isfinite(C) else {})}
-        ranking = np.argsort(ranks, kind="stable")[: max(self.ks)].tolist()
-        if ranking not in self.result.rankings:
-            self.result.rankings.append(ranking)
-        fold = self.fold
-        self.result.rows.append(
-            {
-                "k": k,
-                "params": json.dumps(params, sort_keys=True),
-                "chosen": chosen,
-                **scores,
-                "order": self.result.rankings.index(ranking),
-                "n_train": fold.y_train.size,
-                "n_test": fold.y_test.size,
-                "n_channels": len(fold.train.channels),
-            }
+        candidate = _Candidate(0, columns.size, math.nan, chosen=True)
+        return _add_row(result, method, fold, candidate, scores, ranks, seconds, columns.size)
+    candidates = _candidates(pipeline, fold, protocol.tuning)
+    ranked = _rank_candidates(pipeline, fold, candidates, protocol.tuning in ("oracle", "grid"))
+    if protocol.tuning == "time":
+        scored = [dict.fromkeys(METRICS, math.nan)]
+    else:
+        scored = pipeline.score(
+            fold, [(ranked[setting, k][0], k, C) for setting, k, C, _ in candidates]
         )
-        self.result.seconds.append(seconds)
+    longest = max(pipeline.ks(fold))
+    for candidate, scores in zip(candidates, scored, strict=True):
+        ranks, seconds = ranked[candidate.setting, candidate.k]
+        _add_row(result, method, fold, candidate, scores, ranks, seconds, longest)
+    return result
 
 
-def decide_fold(
-    method: Method, fold: FoldSamples, protocol: Protocol, seed: int, ranks: Codes | None = None
-) -> Floats:
-    """Return decisions on one outer fold, shape (n_test, n_classes), untuned.
+def _candidates(pipeline: MethodPipeline, fold: FoldSamples, tuning: str) -> list[_Candidate]:
+    """List the rows of a fold; those of nested tuning are picked by the inner folds."""
+    ks, costs, n_settings = pipeline.ks(fold), pipeline.costs, len(pipeline.method.settings)
+    if tuning == "time":
+        return [_Candidate(0, max(ks), math.nan)]
+    if tuning != "nested":  # which one is chosen is decided over all folds
+        costs = (middle_cost(costs),) if tuning == "grid" else costs
+        return [_Candidate(*place) for place in itertools.product(range(n_settings), ks, costs)]
+    if n_settings * len(ks) * len(costs) == 1:
+        return [_Candidate(0, ks[0], costs[0], chosen=True)]
+    tuned = pipeline.tune(fold)
+    return [
+        _Candidate(trial.setting, k, trial.cost, k == tuned.n_features)
+        for k, trial in tuned.picks.items()
+    ]
 
-    Parameters
-    ----------
-    method, fold, protocol, seed
-        As in :func:`score_fold`; the largest number of features of the protocol is used.
-    ranks : ndarray of shape (n_features,), optional
-        1 = best. By default what the selector learns from the training samples.
+
+def _rank_candidates(
+    pipeline: MethodPipeline, fold: FoldSamples, candidates: list[_Candidate], at_once: bool
+) -> dict[tuple[int, int], tuple[Codes, float]]:
+    """Rank the training fold for each setting and k, and measure the seconds of a selection.
+
+    All settings of a grid are ranked at once: selectors share work between them.
     """
-    return method_pipeline(method, protocol, seed).decide(fold, ranks)
+    fold.prepare(pipeline.selector_imputer)  # before the selection is timed
+    settings = list(dict.fromkeys(candidate.setting for candidate in candidates))
+    ranked = {}
+    for group in [settings] if at_once else [[setting] for setting in settings]:
+        ks = list(dict.fromkeys(c.k for c in candidates if c.setting in group))
+        began = time.perf_counter()
+        ranks = pipeline.rank(fold, group, ks)
+        seconds = (time.perf_counter() - began) / len(group)
+        seconds /= len(ks) if pipeline.method.depends_on_k else 1
+        for (i, setting), (j, k) in itertools.product(enumerate(group), enumerate(ks)):
+            ranked[setting, k] = ranks[i, j], seconds
+    return ranked
+
+
+def _add_row(
+    result: TaskResult,
+    method: Method,
+    fold: FoldSamples,
+    candidate: _Candidate,
+    scores: Scores,
+    ranks: Codes,
+    seconds: float,
+    longest: int,
+) -> TaskResult:
+    """Add a row; rows with the same order of features share it."""
+    setting, k, C, chosen = candidate
+    params = {**method.settings[setting], **({"C": C} if math.isfinite(C) else {})}
+    ranking = np.argsort(ranks, kind="stable")[:longest].tolist()
+    if ranking not in result.rankings:
+        result.rankings.append(ranking)
+    result.rows.append(
+        {
+            "k": k,
+            "params": json.dumps(params, sort_keys=True),
+            "chosen": chosen,
+            **scores,
+            "order": result.rankings.index(ranking),
+            "n_train": fold.y_train.size,
+            "n_test": fold.y_test.size,
+            "n_channels": len(fold.train.channels),
+        }
+    )
+    result.seconds.append(seconds)
+    return result
 
 
 # One method on a whole table.
-
-
-@dataclass(frozen=True)
-class WholeTask(Task):
-    """One method on a whole table as it is, or on random halves of its subjects."""
-
-    setting: Mapping[str, Any] = field(default_factory=dict)
-    harmonize: bool | str = False
-    n_resamples: int = 0
-    seed: int = 0
-    n_jobs: int = 1
-
-    def coordinates(self) -> dict[str, Any]:
-        """Return table and method, of halves also the seed."""
-        halves = {"seed": self.seed} if self.n_resamples else {}
-        return {"table": self.table, "method": self.method.name, **halves}
-
-    def compute(self, table: TableArrays) -> TaskResult:
-        """Rank the table or its halves."""
-        (table,) = harmonize_samples(self.harmonize, table)
-        if not self.n_resamples:
-            return TaskResult(found=rank_whole(self.method, self.setting, table))
-        halves = self.n_resamples, self.seed, self.n_jobs
-        return TaskResult(found=resample_whole(self.method, self.setting, table, *halves))
 
 
 def plan_whole(
@@ -416,29 +344,47 @@ def plan_whole(
     n_resamples: int = 0,
     seed: int = 0,
     n_jobs: int = 1,
-) -> WholeTask:
-    """Plan the ranking of a whole table, or of so many halves of its subjects.
+) -> Task:
+    """Plan the ranking of a whole table, or of so many random halves of its subjects.
 
     Halves may be shared by processes (``n_jobs``), which changes nothing about the result.
     """
-    # Neither the settings that were not picked nor the classifier count.
-    described = {key: method.describe()[key] for key in ("name", "selector", "imputer")}
-    options = {"setting": dict(setting), "harmonize": harmonize, "halves": [n_resamples, seed]}
-    key = task_key(table, described, kind="whole", options=options)
-    identity = key, table.name, table.digest, method.resolve()
-    return WholeTask(*identity, setting, harmonize, n_resamples, seed, n_jobs)
+    method, described = method.resolve(), method.describe()
+    how: dict[str, Any] = {"setting": dict(setting), "harmonize": harmonize}
+    how["n_resamples"] = n_resamples
+    return make_task(
+        table,
+        method,
+        partial(_compute_whole, method=method, seed=seed, n_jobs=n_jobs, **how),
+        {"seed": seed} if n_resamples else {},
+        kind="whole",
+        # Neither the settings that were not picked nor the classifier count.
+        described={key: described[key] for key in ("name", "selector", "imputer")},
+        seed=seed,
+        **how,
+    )
+
+
+def _compute_whole(
+    table: TableArrays,
+    *,
+    method: Method,
+    setting: Mapping[str, Any],
+    harmonize: bool | str,
+    n_resamples: int,
+    seed: int,
+    n_jobs: int,
+) -> TaskResult:
+    (table,) = harmonize_samples(harmonize, table)
+    if n_resamples:
+        return TaskResult(found=_rank_halves(method, setting, table, n_resamples, seed, n_jobs))
+    return TaskResult(found=rank_whole(method, setting, table))
 
 
 def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -> dict[str, Any]:
-    """Rank a whole table.
+    """Rank a whole table: lists over its columns, and the objective's ``history``.
 
-    Returns
-    -------
-    dict
-        Lists over the columns: ``rank``, ``score``, and where the selector has them
-        ``channel_weight``, ``feature_weight``; direction and size of each column, see
-        :func:`idfsmec.selection.feature_effects`; ``history``, the objective after each
-        iteration. Where the table cannot be ranked: ``reason`` alone.
+    Where the table cannot be ranked there is the ``reason`` alone.
     """
     selector: Any = method.build(channels=table.channel_of, random_state=0, **setting)
     X = table.X
@@ -446,7 +392,7 @@ def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -
         _, X = Preparation.learn(table, imputer=method.imputing)
     try:
         fit_with_groups(selector, X, table.y, table.subject_names)
-    except _UNFIT as error:
+    except UNFIT as error:
         return {"reason": str(error)}
     ranking = {
         "rank": selector.ranking_.tolist(),
@@ -464,27 +410,15 @@ def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -
     return ranking | {str(name): effects[name].tolist() for name in effects}
 
 
-def resample_whole(
+def _rank_halves(
     method: Method,
     setting: Mapping[str, Any],
     table: TableArrays,
     n_resamples: int,
     seed: int,
-    n_jobs: int = 1,
+    n_jobs: int,
 ) -> dict[str, Any]:
-    """Rank random halves of a table's subjects; the outcome as JSON can hold it.
-
-    Returns
-    -------
-    dict
-        ``frequency`` (column name to the share of halves that picked it), ``channel_frequency``
-        (the same for channels: at least one feature picked), ``chance`` and ``channel_chance``
-        (what picking blindly would give), ``n_resamples``, ``n_picked`` (on
-        every half), ``threshold`` (the frequency from which ``max_false`` false picks are
-        expected at most, under ``assumption``), ``expected_false``, and ``stability``
-        (``value``, ``low``, ``high``, ``verdict``; None where it is undefined). Where halves
-        cannot be made: ``reason`` alone.
-    """
+    """Rank random halves of the subjects; where they cannot be made, the ``reason`` alone."""
     selector = StabilitySelector(
         method.build(random_state=0, **setting),
         n_resamples=n_resamples,
@@ -494,7 +428,7 @@ def resample_whole(
     )
     try:
         selector.fit(table.X, table.y, groups=table.subject_names)
-    except _UNFIT as error:
+    except UNFIT as error:
         return {"reason": str(error)}
     n_picked, n_columns = int(selector.selections_[0].sum()), len(table.columns)
     names = [table.channels[code] for code in selector.channel_names_]

@@ -25,8 +25,7 @@ from idfsmec._validation import (
     integer,
 )
 from idfsmec.errors import InputError
-from idfsmec.evaluation.folds import Fold, make_folds, most_splits
-from idfsmec.evaluation.protocol import Folds, Protocol
+from idfsmec.evaluation.protocol import Fold, Folds, Protocol, make_folds, most_splits
 from idfsmec.evaluation.results import judge_site
 from idfsmec.evaluation.statistics import chance_band
 from idfsmec.evaluation.tasks import add_inner_folds, method_pipeline
@@ -140,17 +139,28 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         sites : array-like of shape (n_samples,), optional
             Where samples were recorded; needed by folds by site, and to harmonize.
         """
+        if self.folds == "site" and sites is None:
+            raise InputError("folds by site need sites", argument="sites")
+        method = self.parts()
         subjects = np.arange(len(X)) if groups is None else np.asarray(groups)
         where = None if sites is None else pd.Series(np.asarray(sites))
         info = {} if self.montage is None else {"montage": self.montage}
-        method = self.parts()
         labels = pd.Series(np.asarray(y)), pd.Series(subjects)
         table = FeatureTable(X.reset_index(drop=True), *labels, info, sites=where)
-        if self.folds == "site" and where is None:
-            raise InputError("folds by site need sites", argument="sites")
         self.harmonizer_ = learn_sites(table, self.harmonize) if self.harmonize else None
         if method.is_whole:
-            return self._fit_whole(method, harmonize_sites(self.harmonizer_, X, where), y, groups)
+            model: Any = method.build(random_state=self.seed)
+            if not hasattr(model, "predict_proba"):
+                raise InputError(
+                    f"the method {method.name!r} has no predict_proba, which a model needs; wrap "
+                    "it in scikit-learn's CalibratedClassifierCV",
+                    argument="method",
+                )
+            seen = harmonize_sites(self.harmonizer_, X, where)
+            self.best_estimator_ = fit_with_groups(model, seen, np.asarray(y), groups)
+            self.classes_ = np.asarray(model.classes_)
+            self.best_params_: dict[str, Any] = {}
+            return self
         arrays = TableArrays.of("table", table, method.imputing.needs_positions)
         if method.imputing.needs_positions and not arrays.has_positions:
             raise InputError(
@@ -167,20 +177,6 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
             self.best_estimator_, self.best_params_ = pipeline.fit_tuned(fold)
         return self
 
-    def _fit_whole(self, method: Method, X: pd.DataFrame, y: Any, groups: Any) -> Self:
-        """Fit a method that is a whole classifier, as it is."""
-        model: Any = method.build(random_state=self.seed)
-        if not hasattr(model, "predict_proba"):
-            raise InputError(
-                f"the method {method.name!r} has no predict_proba, which a model needs; wrap it "
-                "in scikit-learn's CalibratedClassifierCV",
-                argument="method",
-            )
-        self.best_estimator_ = fit_with_groups(model, X, np.asarray(y), groups)
-        self.best_params_ = {}
-        self.classes_ = np.asarray(model.classes_)
-        return self
-
     def parts(self) -> Method:
         """Return the method with the imputer and classifier that were asked for."""
         (method,) = with_parts(find_methods([self.method]), self.imputer, self.classifier)
@@ -188,10 +184,8 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
 
     def predict_proba(self, X: Any, sites: Any = None) -> Floats:
         """Probability of each class, (n_samples, n_classes)."""
-        if self.harmonizer_ is not None:
-            where = None if sites is None else pd.Series(np.asarray(sites))
-            X = harmonize_sites(self.harmonizer_, X, where)
-        return self.best_estimator_.predict_proba(X)
+        where = None if sites is None else pd.Series(np.asarray(sites))
+        return self.best_estimator_.predict_proba(harmonize_sites(self.harmonizer_, X, where))
 
     def predict(self, X: Any, sites: Any = None) -> NDArray:
         """Most probable class of each sample."""
@@ -250,79 +244,59 @@ def train_model(
         There is one class only, or one with a single subject.
     """
     table = rows_with_a_channel(table)
-    splits = _splits(table, folds, n_splits, n_repeats, seed)
-    n_repeats = splits[-1][0] + 1
+    given = table.y, table.subjects
+    if folds not in ("subject", "site"):
+        raise InputError(f"folds is {folds!r}; choose 'subject' or 'site'", argument="folds")
+    if folds == "site":  # nothing is drawn, so there is one repetition
+        repeats = [make_folds(*given, folds, sites=table.sites)]
+    else:
+        n_splits = min(n_splits, max(most_splits(*given), 2))
+        seeds = [derive_seed("model", seed, repeat) for repeat in range(n_repeats)]
+        repeats = [make_folds(*given, folds, n_splits, number) for number in seeds]
     model = fit_model(table, estimator, harmonize=harmonize)
-    parts = table, estimator, harmonize
-    probabilities = _held_out(model, parts, splits, seed, count_jobs(n_jobs), progress)
+    tasks = [
+        (repeat, fold, derive_seed("channels", seed, repeat))
+        for repeat, splits in enumerate(repeats)
+        for fold in splits
+    ]
+    if progress:
+        progress(Progress("folds", 0, len(tasks)))
+    probabilities = np.full((len(repeats), len(SHARES), len(table), len(model.classes)), np.nan)
+    work = partial(_predict_fold, table=table, estimator=estimator, harmonize=harmonize)
+    outcomes = run_tasks(work, tasks, n_jobs=count_jobs(n_jobs))
+    for n_done, (position, values) in enumerate(outcomes, 1):
+        repeat, (_, test), _ = tasks[position]
+        probabilities[repeat][:, test] = values
+        if progress:
+            progress(Progress("folds", n_done, len(tasks)))
     protocol = {
         "folds": folds,
-        "n_splits": len(splits) // n_repeats,
-        "n_repeats": n_repeats,
+        "n_splits": len(repeats[0]),
+        "n_repeats": len(repeats),
         "seed": seed,
         **({"harmonize": harmonize} if harmonize else {}),
     }
-    subjects = HeldOutSubjects.of(model, table, probabilities, folds)
-    performance = measure(subjects, seed, model.prior)
-    return replace(model, protocol=protocol, performance={**performance, **_use(model, table)})
+    held_out = _HeldOut.of(model, table, probabilities, by_site=folds == "site")
+    performance = {**_measure(held_out, seed, model.prior), **_use(model, table)}
+    return replace(model, protocol=protocol, performance=performance)
 
 
-def _splits(
-    table: FeatureTable, folds: Folds, n_splits: int, n_repeats: int, seed: int
-) -> list[tuple[int, Fold]]:
-    """Folds with the number of the repetition; by site nothing is drawn, so there is one."""
-    if folds not in ("subject", "site"):
-        raise InputError(f"folds is {folds!r}; choose 'subject' or 'site'", argument="folds")
-    if folds == "site":
-        return [(0, one) for one in make_folds(table.y, table.subjects, folds, sites=table.sites)]
-    n_splits = min(n_splits, max(most_splits(table.y, table.subjects), 2))
-    return [
-        (repeat, fold)
-        for repeat in range(n_repeats)
-        for fold in make_folds(
-            table.y, table.subjects, folds, n_splits, derive_seed("model", seed, repeat)
-        )
-    ]
-
-
-def _held_out(
-    model: Model,
-    parts: tuple[FeatureTable, Any, bool | str],
-    folds: Sequence[tuple[int, Fold]],
-    seed: int,
-    n_jobs: int,
-    progress: Listener | None,
+def _predict_fold(
+    task: tuple[int, Fold, int], *, table: FeatureTable, estimator: Any, harmonize: bool | str
 ) -> Floats:
-    """Probabilities of (n_repeats, n_shares, n_samples, n_classes)."""
-    n_repeats, table = folds[-1][0] + 1, parts[0]
-    shape = n_repeats, len(SHARES), len(table), len(model.classes)
-    probabilities = np.full(shape, np.nan)
-    tasks = [(fold, derive_seed("channels", seed, repeat)) for repeat, fold in folds]
-    results = run_tasks(partial(_predict_fold, parts=parts), tasks, n_jobs=n_jobs)
-    if progress:
-        progress(Progress("folds", 0, len(folds)))
-    for done, (place, values) in enumerate(results, 1):
-        repeat, (_, test) = folds[place]
-        probabilities[repeat][:, test] = values
-        if progress:
-            progress(Progress("folds", done, len(folds)))
-    return probabilities
-
-
-def _predict_fold(task: tuple[Fold, int], parts: tuple[FeatureTable, Any, bool | str]) -> Floats:
     """Fit on one side of a fold, and predict the other with fewer and fewer channels."""
-    ((train, test), seed), (table, estimator, harmonize) = task, parts
+    _, (train, test), seed = task
     with warnings.catch_warnings():
         # What concerns all subjects was said when the whole table was fitted.
         warnings.simplefilter("ignore")
         fitted, harmonizer = fit_estimator(estimator, table.take(train), harmonize=harmonize)
         held_out = table.take(test)
-        left = (_leave(held_out, share, seed) for share in SHARES)
+        left = (_leave_channels(held_out, share, seed) for share in SHARES)
         seen = (harmonize_sites(harmonizer, X, held_out.sites) for X in left)
         return np.stack([fitted.predict_proba(X) for X in seen])
 
 
-def _leave(table: FeatureTable, share: float, seed: int) -> Any:
+def _leave_channels(table: FeatureTable, share: float, seed: int) -> pd.DataFrame:
     """Leave each subject a random share of the channels."""
     if share == 1.0:
         return table.X
@@ -332,22 +306,21 @@ def _leave(table: FeatureTable, share: float, seed: int) -> Any:
     keep = max(round(share * n_channels), 1)
     names, member = np.unique(table.subjects.to_numpy().astype(str), return_inverse=True)
     left = np.zeros((names.size, n_channels), dtype=bool)
-    for place, name in enumerate(names):
+    for row, name in enumerate(names):
         rng = np.random.default_rng(derive_seed("left", name, seed))
-        left[place, rng.permutation(n_channels)[:keep]] = True
+        left[row, rng.permutation(n_channels)[:keep]] = True
     return table.X.where(left[member][:, channel])
 
 
 def _use(model: Model, table: FeatureTable) -> dict[str, Any]:
-    """Channels that speak loudest over all subjects, and features with the largest scores."""
+    """Return the channels that weigh most over all subjects, and the best features."""
     use: dict[str, Any] = {"channels": {}, "features": {}}
     if hasattr(model.estimator, "channel_votes"):
         X = harmonize_sites(model.harmonizer, table.X, table.sites)
         votes = np.abs(np.asarray(model.estimator.channel_votes(X)))
-        heard = ~np.isnan(votes)
-        axes = (0, *range(2, votes.ndim))
-        loud = np.where(heard, votes, 0.0).sum(axis=axes) / np.maximum(heard.sum(axis=axes), 1)
-        use["channels"] = _largest(model.channels, loud)
+        observed, axes = ~np.isnan(votes), (0, *range(2, votes.ndim))
+        counts = np.maximum(observed.sum(axis=axes), 1)
+        use["channels"] = _largest(model.channels, np.nansum(votes, axis=axes) / counts)
     if hasattr(model.estimator, "scores_"):
         use["features"] = _largest(model.columns, np.asarray(model.estimator.scores_))
     return use
@@ -359,36 +332,38 @@ def _largest(names: Sequence[str], values: Floats, most: int = 20) -> dict[str, 
 
 
 @dataclass(frozen=True)
-class HeldOutSubjects:
-    """What was said about subjects when they were held out."""
+class _HeldOut:
+    """Probabilities of subjects when they were held out, means over the epochs of each."""
 
     classes: list[Any]
     y: Codes  # (n_subjects,)
     probabilities: Floats  # (n_repeats, n_shares, n_subjects, n_classes)
-    sites: NDArray | None = None  # (n_subjects,), where one was held out after the other
+    sites: NDArray | None  # (n_subjects,), where one was held out after the other
 
     @classmethod
     def of(
-        cls, model: Model, table: FeatureTable, probabilities: Floats, folds: Folds
-    ) -> HeldOutSubjects:
-        """Average over the epochs of each subject."""
-        _, member = np.unique(table.subjects.to_numpy().astype(str), return_inverse=True)
+        cls, model: Model, table: FeatureTable, probabilities: Floats, *, by_site: bool
+    ) -> _HeldOut:
+        names = table.subjects.to_numpy().astype(str)
+        _, first, member = np.unique(names, return_index=True, return_inverse=True)
         codes = np.searchsorted(model.estimator.classes_, table.y.to_numpy())
         true, _ = majority(np.eye(len(model.classes))[codes], codes, member)
-        counts = np.bincount(member)
-        mean = np.zeros((*probabilities.shape[:2], counts.size, probabilities.shape[3]))
+        means = np.zeros((*probabilities.shape[:2], first.size, len(model.classes)))
         for sample, subject in enumerate(member):
-            mean[:, :, subject] += probabilities[:, :, sample] / counts[subject]
-        sites = None
-        if folds == "site" and table.sites is not None:
-            first = np.unique(member, return_index=True)[1]
-            sites = table.sites.astype(str).to_numpy(dtype=str)[first]
-        return cls(model.classes, true, mean, sites)
+            means[:, :, subject] += probabilities[:, :, sample]
+        means /= np.bincount(member)[:, None]
+        sites = np.asarray(table.sites).astype(str)[first] if by_site else None
+        return cls(model.classes, true, means, sites)
 
     @property
     def sides(self) -> list[int]:
         """Classes that are held against the rest; of two, one is enough."""
         return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
+
+    @property
+    def right(self) -> Floats:
+        """In which share of the repetitions each subject was classified right."""
+        return np.asarray((self.probabilities[:, 0].argmax(axis=2) == self.y).mean(axis=0))
 
     def roc_auc(self, counts: Floats, share: int = 0) -> Floats:
         """Mean over repetitions and classes, for subjects counted so often: (n_resamples,)."""
@@ -403,11 +378,8 @@ class HeldOutSubjects:
 
     def balanced_accuracy(self, counts: Floats) -> Floats:
         """The same for the mean recall."""
-        right = (self.probabilities[:, 0].argmax(axis=2) == self.y).mean(axis=0)
-        recalls = [
-            counts[:, own] @ right[own] / counts[:, own].sum(axis=1)
-            for own in (self.y == code for code in np.unique(self.y))
-        ]
+        right, masks = self.right, [self.y == code for code in np.unique(self.y)]
+        recalls = [counts[:, of] @ right[of] / counts[:, of].sum(axis=1) for of in masks]
         return np.asarray(np.mean(recalls, axis=0))
 
     def guessed_auc(self, rng: np.random.Generator) -> Floats:
@@ -415,8 +387,8 @@ class HeldOutSubjects:
         labels = np.tile(self.y, (_RESAMPLES, 1))
         where = np.zeros(self.y.size) if self.sites is None else self.sites
         for site in np.unique(where):
-            own = np.flatnonzero(where == site)
-            labels[:, own] = rng.permuted(labels[:, own], axis=1)
+            members = np.flatnonzero(where == site)
+            labels[:, members] = rng.permuted(labels[:, members], axis=1)
         aucs = []
         for code in self.sides:
             ranks = rankdata(self.probabilities[:, 0, :, code], axis=1).mean(axis=0)
@@ -424,56 +396,43 @@ class HeldOutSubjects:
             aucs.append(auc_from_ranks(ranks[:, None], member)[:, 0, 0])
         return np.asarray(np.mean(aucs, axis=0))
 
-    def by_site(self) -> list[dict[str, Any]]:
-        """Accuracy at each site that was held out; none where subjects were."""
-        right = (self.probabilities[:, 0].argmax(axis=2) == self.y).mean(axis=0)
-        rows = []
-        for site in [] if self.sites is None else np.unique(self.sites):
-            here = self.sites == site
-            counts, share = np.bincount(self.y[here]).tolist(), float(right[here].mean())
-            judged = judge_site(str(site), counts, int(here.sum()), share)
-            rows.append({**judged, "accuracy": share})
-        return rows
 
+def _measure(held_out: _HeldOut, seed: int, prior: list[float]) -> dict[str, Any]:
+    """Return all that a model's ``performance`` says of subjects held out."""
+    y, rng = held_out.y, np.random.default_rng(derive_seed("people", seed))
+    draws, once = draw_within_classes(y, _RESAMPLES, rng), np.ones((1, y.size))
 
-def measure(subjects: HeldOutSubjects, seed: int, prior: list[float]) -> dict[str, Any]:
-    """All that a model's ``performance`` says of subjects held out."""
-    rng = np.random.default_rng(derive_seed("people", seed))
-    draws = draw_within_classes(subjects.y, _RESAMPLES, rng)
-    once = np.ones((1, subjects.y.size))
-    by_share = []
-    for place, share in enumerate(SHARES):
-        measured = _with_interval(subjects.roc_auc(once, place), subjects.roc_auc(draws, place))
-        by_share.append({"share": share, **measured})
-    low, high = _interval(subjects.guessed_auc(rng))
-    counts = np.bincount(subjects.y).tolist()
-    band = chance_band(counts, metric="balanced_accuracy", level=LEVEL)
+    def with_interval(score: Any, *how: Any) -> dict[str, float]:
+        low, high = _interval(score(draws, *how))
+        return {"mean": float(score(once, *how)[0]), "low": low, "high": high}
+
+    by_share = [
+        {"share": share, **with_interval(held_out.roc_auc, place)}
+        for place, share in enumerate(SHARES)
+    ]
+    low, high = _interval(held_out.guessed_auc(rng))
+    auc = with_interval(held_out.roc_auc)
+    band = chance_band(np.bincount(y).tolist(), metric="balanced_accuracy", level=LEVEL)
     metrics = {
-        "roc_auc": {
-            **_with_interval(subjects.roc_auc(once), subjects.roc_auc(draws)),
-            "chance": 0.5,
-            "chance_low": low,
-            "chance_high": high,
-        },
+        "roc_auc": {**auc, "chance": 0.5, "chance_low": low, "chance_high": high},
         "balanced_accuracy": {
-            **_with_interval(subjects.balanced_accuracy(once), subjects.balanced_accuracy(draws)),
+            **with_interval(held_out.balanced_accuracy),
             "chance": band.chance,
             "chance_low": band.low,
             "chance_high": band.high,
         },
     }
-    mean = subjects.probabilities[:, 0].mean(axis=0)
     return {
         "level": LEVEL,
         "metrics": metrics,
         "by_share": by_share,
-        "calibration": _calibration(subjects, mean),
-        **({"by_site": subjects.by_site()} if subjects.sites is not None else {}),
+        "calibration": _calibration(held_out),
+        **({} if held_out.sites is None else {"by_site": _by_site(held_out, held_out.sites)}),
         "held_out": {
-            "true": subjects.y.tolist(),
+            "true": y.tolist(),
             "prior": prior,
             "shares": list(SHARES),
-            "left": subjects.probabilities.mean(axis=0).round(6).tolist(),
+            "left": held_out.probabilities.mean(axis=0).round(6).tolist(),
         },
     }
 
@@ -483,29 +442,29 @@ def _interval(values: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _with_interval(value: Floats, drawn: Floats) -> dict[str, float]:
-    low, high = _interval(drawn)
-    return {"mean": float(value[0]), "low": low, "high": high}
+def _by_site(held_out: _HeldOut, sites: NDArray) -> list[dict[str, Any]]:
+    """Accuracy at each site that was held out."""
+    rows = []
+    for site in np.unique(sites):
+        here = sites == site
+        counts, share = np.bincount(held_out.y[here]).tolist(), float(held_out.right[here].mean())
+        judged = judge_site(counts, int(here.sum()), share)
+        rows.append({"site": str(site), **judged, "accuracy": share})
+    return rows
 
 
-def _calibration(subjects: HeldOutSubjects, mean: Floats) -> dict[str, Any]:
+def _calibration(held_out: _HeldOut) -> dict[str, Any]:
     """Of two classes the probability of the second; of more, that of the predicted one."""
-    if len(subjects.classes) == 2:
-        label, given, hit = str(subjects.classes[1]), mean[:, 1], subjects.y == 1
+    mean = held_out.probabilities[:, 0].mean(axis=0)
+    if len(held_out.classes) == 2:
+        label, given, hit = str(held_out.classes[1]), mean[:, 1], held_out.y == 1
     else:
-        label, given, hit = None, mean.max(axis=1), mean.argmax(axis=1) == subjects.y
+        label, given, hit = None, mean.max(axis=1), mean.argmax(axis=1) == held_out.y
     n_bins = int(np.clip(given.size // _LEAST_IN_BIN, 1, _MOST_BINS))
     bins = []
     for rows in np.array_split(np.argsort(given, kind="stable"), n_bins):
         low, high = wilson_interval(int(hit[rows].sum()), rows.size, LEVEL)
-        bins.append(
-            {
-                "predicted": float(given[rows].mean()),
-                "observed": float(hit[rows].mean()),
-                "low": low,
-                "high": high,
-                "n": int(rows.size),
-            }
-        )
-    brier = float(np.mean((given - hit) ** 2))
-    return {"class": label, "bins": bins, "brier": brier}
+        predicted, observed = float(given[rows].mean()), float(hit[rows].mean())
+        limits = {"low": low, "high": high, "n": int(rows.size)}
+        bins.append({"predicted": predicted, "observed": observed, **limits})
+    return {"class": label, "bins": bins, "brier": float(np.mean((given - hit) ** 2))}

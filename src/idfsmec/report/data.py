@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec.evaluation import Results, compare_folds, corrected_interval
+from idfsmec.evaluation import Results
+from idfsmec.evaluation.statistics import compare_folds
+from idfsmec.metrics import corrected_interval
 from idfsmec.report.text import describe_protocol
 
 #: What a score belongs to: a method in a fold of a table at a missing rate.
@@ -179,8 +181,8 @@ def intervals(tasks: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def differences(tasks: pd.DataFrame, column: str, reference: Any) -> pd.DataFrame:
     """Subtract each other value of a column from the reference's, paired by fold, with 95 % CI.
 
-    Returns what :func:`idfsmec.evaluation.compare_folds` does, with the column under its own
-    name, and ``excludes_zero``: whether the CI excludes 0.
+    Returns what :func:`idfsmec.evaluation.statistics.compare_folds` does, with the column under
+    its own name, and ``excludes_zero``: whether the CI excludes 0.
     """
     wide = tasks.pivot_table(index=["seed", "fold"], columns=column, values="value")
     paired = compare_folds(wide, reference, tasks["n_train"].mean(), tasks["n_test"].mean())

@@ -11,11 +11,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from idfsmec.evaluation import Results, selection_matrix, selection_stability
+from idfsmec.evaluation import Results
+from idfsmec.evaluation.statistics import selection_matrix
 from idfsmec.report import style
 from idfsmec.report.channels import dead_channels
 from idfsmec.report.data import experiment_rows, lowest_rate, table_ranking, whole_table_note
 from idfsmec.report.text import column_label, listing, percent
+from idfsmec.selection.stability import selection_stability
 from idfsmec.table.columns import join_columns, split_column
 
 _MOST_SHOWN = 20
