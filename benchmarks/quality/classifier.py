@@ -119,7 +119,7 @@ def weighted_mean(votes, weights):
 def filled(train, test):
     """Both in units of the training part, its mean in the gaps."""
     scaling = Scaling.learn(train)
-    return scaling.filled(train), scaling.filled(test)
+    return scaling.imputed(train), scaling.imputed(test)
 
 
 def inner_folds(y, groups):

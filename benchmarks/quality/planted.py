@@ -126,7 +126,7 @@ def rankings(cohorts: Mapping[str, Planted], pattern: str, n_jobs: int) -> str:
 def _rank(gappy: FeatureTable) -> dict[str, np.ndarray]:
     """Rank by each method: IDFS-MEC with the gaps, the others with means in their place."""
     X, y = gappy.X.to_numpy(), gappy.y
-    filled = Scaling.learn(X).filled(X)
+    filled = Scaling.learn(X).imputed(X)
     ranks = {}
     for one in find_methods(RANKED):
         # What chooses features together is asked for ten of them.
