@@ -67,7 +67,11 @@ def main() -> None:
         return
     tables = {name: cohort.table for name, cohort in cohorts.items()}
     protocol = Protocol(
-        rates=RATES, n_splits=5, ks=(10, 20, 40, 80), gaps=given.gaps, patterns=[given.pattern]
+        rates=RATES,
+        n_splits=5,
+        ks=(10, 20, 40, 80),
+        missing_in=given.missing_in,
+        patterns=[given.pattern],
     )
     results = accuracy(tables, given.out, methods=COMPARED, protocol=protocol, n_jobs=n_jobs)
     folds = results.chosen()
