@@ -47,6 +47,7 @@ def estimators() -> list[type]:
         for one in subclasses(BaseEstimator)
         if one.__module__.startswith("idfsmec.")
         and "__init__" in vars(one)
+        and hasattr(one, "fit")
         and not any(is_of_scikit_learn(base) for base in one.__bases__)
         and not inspect.isabstract(one)
     ]

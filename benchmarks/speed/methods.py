@@ -19,7 +19,7 @@ from benchmarks._data import channel_table
 from benchmarks._timing import Timing, markdown, time_in_turns
 from idfsmec.prediction import METHODS
 from idfsmec.selection import MRMR, RRCT, ReliefF
-from idfsmec.selection.baselines.information import discretize
+from idfsmec.selection.baselines.filters import discretize
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # old syntax in the peers' dependencies

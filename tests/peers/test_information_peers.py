@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 
 from idfsmec.selection import CMIM, MRMR
-from idfsmec.selection.baselines.information import discretize
+from idfsmec.selection.baselines.filters import discretize
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # old syntax inside ITMO_FS

@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
-from idfsmec.selection import svm
-from idfsmec.selection.svm import LinearSVM
+from idfsmec.selection import tuning
+from idfsmec.selection.tuning import svm_decisions
 
 
 def decisions(X, y, test, C, n_classes=2, class_weight=None):
-    return LinearSVM(n_classes, class_weight)(X, y, test, C)
+    sets = [(np.arange(X.shape[1]), C)]
+    return svm_decisions(X, y, test, sets, n_classes=n_classes, class_weight=class_weight)[0]
 
 
 def weights_of(X, y, C, class_weight=None):
@@ -71,7 +72,7 @@ def test_columns_that_repeat_and_columns_of_zeros_are_no_trouble():
 def test_where_newton_does_not_end_liblinear_takes_over(monkeypatch):
     X, y = problem(60, 8, seed=0)
     ours = decisions(X, y, X, 0.1, 2, "balanced")
-    monkeypatch.setattr(svm, "_minimise", lambda *given: None)
+    monkeypatch.setattr(tuning, "_minimise", lambda *given: None)
     np.testing.assert_allclose(decisions(X, y, X, 0.1, 2, "balanced"), ours, atol=1e-3)
 
 
@@ -103,7 +104,7 @@ def test_sets_and_costs_asked_together_get_what_each_gets_alone(n, k, effect, cl
     sizes = {1, k, int(rng.integers(1, k + 1))}
     sets = [(order[:m], C) for order in orders for m in sizes for C in costs]
     sets = [sets[one] for one in rng.permutation(len(sets))]
-    together = LinearSVM(2, class_weight).many(X, y, X, sets)
+    together = svm_decisions(X, y, X, sets, n_classes=2, class_weight=class_weight)
     for (columns, C), found in zip(sets, together, strict=True):
         alone = decisions(X[:, columns], y, X[:, columns], C, 2, class_weight)
         np.testing.assert_allclose(found, alone, rtol=1e-6, atol=1e-8)
@@ -112,7 +113,6 @@ def test_sets_and_costs_asked_together_get_what_each_gets_alone(n, k, effect, cl
 def test_many_classes_are_asked_together_too():
     X, y = problem(60, 8, seed=0)[0], np.arange(60) % 3
     sets = [(np.arange(8), 0.1), (np.array([5, 0, 3]), 1.0), (np.arange(8), 1.0)]
-    for (columns, C), found in zip(
-        sets, LinearSVM(3, "balanced").many(X, y, X, sets), strict=True
-    ):
+    together = svm_decisions(X, y, X, sets, n_classes=3, class_weight="balanced")
+    for (columns, C), found in zip(sets, together, strict=True):
         assert (found == decisions(X[:, columns], y, X[:, columns], C, 3, "balanced")).all()

@@ -1,12 +1,13 @@
 """The tuner against the same procedure written out."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.svm import LinearSVC
 
 from idfsmec.metrics import CRITERIA
-from idfsmec.selection.svm import LinearSVM
 from idfsmec.selection.tuning import (
     MARGIN,
     PAIR_MARGIN,
@@ -14,11 +15,26 @@ from idfsmec.selection.tuning import (
     SplitScorer,
     Trial,
     nearest_setting,
+    svm_decisions,
     tune,
 )
 
 COSTS = (0.01, 0.1, 1.0)
-SVM = LinearSVM(2, "balanced").__call__  # without what it does for many sets at once
+SVM = partial(svm_decisions, n_classes=2, class_weight="balanced")
+
+
+def for_each(classify):
+    """Call a function of training samples, classes, test samples and a cost for every set."""
+
+    def decide(train, y, test, sets):
+        kept = [(np.sort(columns), C) for columns, C in sets]
+        return [classify(train[:, own], y, test[:, own], C) for own, C in kept]
+
+    return decide
+
+
+def single(train, y, test, cost):
+    return SVM(train, y, test, [(np.arange(train.shape[1]), cost)])[0]
 
 
 def make_splits(n_splits=3, seed=0):
@@ -120,7 +136,7 @@ def chosen_by(strengths):
             return np.column_stack([-value, value])
 
         scorers.append(
-            SplitScorer(Split(*2 * (np.zeros((20, 40)), y), y * 20), classify, CRITERIA)
+            SplitScorer(Split(*2 * (np.zeros((20, 40)), y), y * 20), for_each(classify), CRITERIA)
         )
     rankings = np.tile(np.arange(1, 41), (5, 1, 1))
     return tune(scorers, rankings, [10, 20, 40], costs=[0.01, 0.1]).best
@@ -132,21 +148,6 @@ def test_the_usual_number_of_features_stays_unless_another_is_clearly_better():
     assert chosen_by({10: luck, 20: usual, 40: usual}).n_features == 20
     best = chosen_by({10: luck, 20: usual, 40: gain})
     assert (best.n_features, best.cost) == (40, 0.01)
-
-
-def test_the_classifier_sees_no_value_further_than_asked_and_rankings_see_all():
-    seen = []
-
-    def classify(train, y, test, cost):
-        seen.append((np.abs(train).max(), np.abs(test).max()))
-        return SVM(train, y, test, cost)
-
-    split = make_splits(1)[0]
-    split.train[0, 0], split.test[3, 0] = 50.0, -1e9
-    for clip in (6.0, 2.5, None):
-        SplitScorer(split, classify, CRITERIA, clip=clip).score_all([(np.arange(1, 9), 8, 0.1)])
-    assert seen == [(6.0, 6.0), (2.5, 2.5), (50.0, 1e9)]
-    assert split.train[0, 0] == 50.0
 
 
 def test_the_default_is_left_for_a_clear_gain_only():
@@ -183,32 +184,19 @@ def test_the_default_is_the_setting_nearest_to_a_selectors_own(own, nearest):
     assert nearest_setting(settings, own) == nearest
 
 
-@pytest.mark.parametrize("svm", [SVM, LinearSVM(2, "balanced")])
-def test_workers_change_nothing(svm):
-    # Some settings lead to the same sets in other orders.
-    rankings = make_rankings()
-    rankings[:, 3] = np.where(rankings[:, 0] <= 3, 4 - rankings[:, 0], rankings[:, 0])
-
-    def run(n_jobs):
-        scorers = [SplitScorer(split, svm, CRITERIA) for split in make_splits()]
-        return tune(scorers, rankings, [1, 3, 6], n_jobs=n_jobs)
-
-    assert run(2) == run(None)
-
-
 def test_a_classifier_that_is_asked_for_many_sets_gives_what_single_fits_give():
     splits, rankings, counts = make_splits(seed=7), make_rankings(seed=8), [1, 2, 5, 8]
     asked = [(rankings[0, s], k, C) for s in (0, 1) for k in counts for C in COSTS]
     for split in splits:
-        nested = SplitScorer(split, LinearSVM(2, "balanced"), CRITERIA).score_all(asked)
-        single = SplitScorer(split, SVM, CRITERIA)
+        nested = SplitScorer(split, SVM, CRITERIA).score_all(asked)
+        alone = SplitScorer(split, for_each(single), CRITERIA)
         for one, scores in zip(asked, nested, strict=True):
-            assert scores == pytest.approx(single.score_all([one])[0], abs=1e-9, nan_ok=True)
+            assert scores == pytest.approx(alone.score_all([one])[0], abs=1e-9, nan_ok=True)
 
 
 def test_a_set_has_the_same_scores_in_any_order():
     ranking, turned = np.arange(1, 9), np.array([3, 2, 1, 4, 5, 6, 8, 7])
-    scorer = SplitScorer(make_splits(1)[0], LinearSVM(2, "balanced"), CRITERIA)
+    scorer = SplitScorer(make_splits(1)[0], SVM, CRITERIA)
     asked = [(one, k, C) for k in (3, 8) for C in COSTS for one in (ranking, turned)]
     scores = scorer.score_all(asked)
     assert scores[::2] == scores[1::2]
@@ -219,10 +207,10 @@ def test_a_set_of_features_is_fitted_once():
 
     def classify(train, y, test, cost):
         asked.append((train.shape[1], cost))
-        return SVM(train, y, test, cost)
+        return single(train, y, test, cost)
 
     rankings = np.array([[[1, 2, 3, 4, 5, 6, 7, 8], [2, 1, 3, 4, 5, 6, 8, 7]]])
-    scorer = SplitScorer(make_splits(1)[0], classify, CRITERIA)
+    scorer = SplitScorer(make_splits(1)[0], for_each(classify), CRITERIA)
     tune([scorer], rankings, [2, 8], costs=[0.1, 1.0])
     assert sorted(asked) == [(2, 0.1), (2, 1.0), (8, 0.1), (8, 1.0)]
 
@@ -233,24 +221,9 @@ def test_of_equals_the_usual_pair_wins_and_what_is_undefined_does_not_count():
 
     split = make_splits(1)[0]
     one_class = Split(split.train, split.y_train, split.test, np.zeros(30, int), np.arange(30))
-    scorers = [SplitScorer(one, classify) for one in (split, one_class)]
+    scorers = [SplitScorer(one, for_each(classify)) for one in (split, one_class)]
     tuned = tune(scorers, make_rankings(2), [1, 2], metric="roc_auc")
     assert (tuned.best.setting, tuned.best.cost, tuned.n_features) == (0, 0.01, 2)
     assert tuned.best.mean == 0.5  # of the one split on which an AUC is defined
     nothing = tune(scorers[1:], make_rankings(1), [1, 2], metric="roc_auc")
     assert nothing.best.mean == -np.inf
-
-
-@pytest.mark.parametrize("at_once", [1, 60 * 4])
-def test_sets_too_large_to_be_looked_at_together_get_the_same_scores(monkeypatch, at_once):
-    rankings = make_rankings()[0]
-    asked = [(one, k, C) for one in rankings for k in (1, 3, 8) for C in COSTS]
-
-    def scores():
-        scorer = SplitScorer(make_splits(1)[0], LinearSVM(2, "balanced"), CRITERIA)
-        return scorer.score_all(asked)
-
-    expected = scores()
-    monkeypatch.setattr("idfsmec.selection.tuning._AT_ONCE", at_once)
-    for one, other in zip(scores(), expected, strict=True):
-        assert one == pytest.approx(other, abs=1e-9)

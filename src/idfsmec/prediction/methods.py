@@ -532,9 +532,9 @@ register_imputer("indicators", _mean, marks_missing=True)
 
 
 def _decide_many_svms(*data: Any, **options: Any) -> Any:
-    from idfsmec.selection.svm import LinearSVM
+    from idfsmec.selection.tuning import svm_decisions
 
-    return LinearSVM(**options).many(*data)
+    return svm_decisions(*data, **options)
 
 
 _svm = lazily("sklearn.svm.LinearSVC", dual=False)

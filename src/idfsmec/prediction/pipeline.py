@@ -38,10 +38,18 @@ from idfsmec.errors import InputError
 from idfsmec.metrics import METRICS, Scores, mean_decisions
 from idfsmec.prediction.harmonizer import SiteHarmonizer, reference_class
 from idfsmec.prediction.methods import Imputer, Method
+from idfsmec.selection import rank_grid
 from idfsmec.selection.defaults import CRITERION, N_FEATURES, SVM_COSTS
-from idfsmec.selection.grid import rank_grid
-from idfsmec.selection.svm import by_class
-from idfsmec.selection.tuning import Asked, Split, SplitScorer, Tuned, middle_cost, tune
+from idfsmec.selection.tuning import (
+    Asked,
+    Sets,
+    Split,
+    SplitScorer,
+    Tuned,
+    by_class,
+    middle_cost,
+    tune,
+)
 from idfsmec.solver.scaling import FAR, Scaling
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import observed_channels, split_column
@@ -406,18 +414,45 @@ class MethodPipeline:
         k = max(self.ks(fold))
         if ranks is None:
             ranks = self.rank(fold, [self.method.default_setting], [k])[0, 0]
-        return self._scorer(fold).decisions(np.flatnonzero(ranks <= k), middle_cost(self.costs))
+        split, columns = self._split(fold), np.flatnonzero(ranks <= k)
+        sets = [(columns, middle_cost(self.costs))]
+        return self._classify(fold, split.train, split.y_train, split.test, sets)[0]
 
     def _scorer(self, fold: FoldSamples, metrics: Sequence[str] = METRICS) -> SplitScorer:
-        def split() -> Split:  # when it is scored: the next fold may be as large
-            prepared = fold.prepare(self.classifier_imputer)
-            test = prepared.test, fold.y_test, fold.subjects_test
-            return Split(prepared.train, fold.y_train, *test)
+        # Samples are prepared when they are scored: the next fold may be as large.
+        split, classify = partial(self._split, fold), partial(self._classify, fold)
+        return SplitScorer(split, classify, metrics, self.classifier.log_odds_slope)
 
-        wanted = "channels" in self.build_classifier().get_params()
-        channels = fold.train.channel_of if wanted else None
-        classify, slope = _Classify(self, fold), self.classifier.log_odds_slope
-        return SplitScorer(split, classify, metrics, slope, channels, self.clip)
+    def _split(self, fold: FoldSamples) -> Split:
+        """Return both sides of a fold as the classifier sees them."""
+        _, *sides = fold.prepare(self.classifier_imputer)
+        if self.clip is not None:
+            sides = [np.clip(side, -self.clip, self.clip) for side in sides]
+        return Split(sides[0], fold.y_train, sides[1], fold.y_test, fold.subjects_test)
+
+    def _classify(
+        self, fold: FoldSamples, train: Floats, y: Codes, test: Floats, sets: Sets
+    ) -> list[Floats]:
+        """Return decisions on the test samples with each set of columns."""
+        n_classes, decide_many = fold.train.n_classes, self.classifier.decide_many
+        how = {"n_classes": n_classes, "class_weight": self.class_weight}
+        if decide_many is not None and not self.marks_missing:
+            return list(decide_many(train, y, test, sets, **how))
+        results = []
+        for ranked, C in sets:
+            columns = np.sort(ranked)
+            seen, unseen = train.take(columns, axis=1), test.take(columns, axis=1)
+            if self.marks_missing:
+                marks = MissingMarks.learn(seen)
+                seen, unseen = marks.add(seen), marks.add(unseen)
+            if decide_many is not None:
+                everything = [(np.arange(seen.shape[1]), C)]
+                results += decide_many(seen, y, unseen, everything, **how)
+                continue
+            model = self.build_classifier(C, fold.train.channel_of[columns])
+            fit_with_groups(model, seen, y, fold.groups_train)
+            results.append(by_class(decision_values(model, unseen), model.classes_, n_classes))
+        return results
 
     def build_classifier(self, C: float = float("nan"), channels: Codes | None = None) -> Any:
         """Make a fresh classifier with what is known about its columns."""
@@ -489,29 +524,6 @@ class MethodPipeline:
         model = fit_with_groups(model, X, labels[train.y], train.subject_names)
         codes = np.searchsorted(labels, model.classes_)
         return by_class(decision_values(model, new), codes, labels.size), _kept(model, names)
-
-
-class _Classify:
-    """The classifier of a pipeline as :class:`SplitScorer` takes it."""
-
-    def __init__(self, pipeline: MethodPipeline, fold: FoldSamples) -> None:
-        self._pipeline, self._fold, decide_many = pipeline, fold, pipeline.classifier.decide_many
-        how = {"n_classes": fold.train.n_classes, "class_weight": pipeline.class_weight}
-        self._decide_many: Any = decide_many and partial(decide_many, **how)
-        # How to decide with many sets of columns at once; marks are added to each set alone.
-        self.many = None if pipeline.marks_missing else self._decide_many
-
-    def __call__(
-        self, train: Floats, y: Codes, test: Floats, C: float, channels: Codes | None = None
-    ) -> Floats:
-        if self._pipeline.marks_missing:
-            marks = MissingMarks.learn(train)
-            train, test = marks.add(train), marks.add(test)
-        if self._decide_many is not None:
-            return self._decide_many(train, y, test, [(np.arange(train.shape[1]), C)])[0]
-        model = self._pipeline.build_classifier(C, channels)
-        fit_with_groups(model, train, y, self._fold.groups_train)
-        return by_class(decision_values(model, test), model.classes_, self._fold.train.n_classes)
 
 
 def fit_with_groups(model: Any, X: Any, y: NDArray, groups: ArrayLike | None) -> Any:

@@ -13,7 +13,7 @@ from sklearn.model_selection import GroupKFold
 from idfsmec._parallel import one_blas_thread
 from idfsmec._validation import checks_parameters, groups_of, warn_without_groups
 from idfsmec.prediction.classifier import ALPHAS, ImputedLinear, subject_codes
-from idfsmec.selection import RankingSelector
+from idfsmec.selection.base import RankingSelector
 from idfsmec.selection.idfsmec import ChannelTable
 from idfsmec.solver import is_constant
 
@@ -149,7 +149,9 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         names = getattr(self, "feature_names_in_", None)
         standardised = (target - mean) / std
         how = {"groups": groups_of(X, groups), **self._options()}
-        table = ChannelTable.for_target(checked, standardised, self.channels, names, **how)
+        table = ChannelTable.from_samples(
+            checked, standardised, self.channels, names, numeric=True, **how
+        )
         self.channel_names_ = table.channel_names
         return table
 

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 
 from idfsmec._validation import Constraints, integer
-from idfsmec.selection import CompleteSelector
+from idfsmec.selection.base import CompleteSelector
 from idfsmec.solver.scaling import Scaling
 
 Floats = NDArray[np.float64]

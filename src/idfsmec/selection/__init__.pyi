@@ -1,19 +1,8 @@
-from ._base import CompleteSelector, RankingSelector
-from .baselines import (
-    CDLSR,
-    CMIM,
-    FSOR,
-    GRMOR,
-    MRMR,
-    MRMSR,
-    PSNSGA,
-    RFS,
-    RRCT,
-    GroupLasso,
-    ReliefF,
-)
+from .base import rank_grid
+from .baselines.embedded import CDLSR, FSOR, GRMOR, RFS, GroupLasso
+from .baselines.filters import CMIM, MRMR, MRMSR, RRCT, ReliefF
+from .baselines.psnsga import PSNSGA
 from .effects import channel_frame, feature_effects, ranking_frame
-from .grid import GridSelector, rank_grid
 from .idfsmec import IDFSMEC
 from .path import IDFSPath, idfs_path
 from .search import IDFSMECCV
@@ -36,9 +25,6 @@ __all__ = [
     "ReliefF",
     "RFS",
     "RRCT",
-    "RankingSelector",
-    "CompleteSelector",
-    "GridSelector",
     "rank_grid",
     "feature_effects",
     "ranking_frame",

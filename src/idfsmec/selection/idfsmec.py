@@ -12,12 +12,12 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_X_y, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, _get_feature_names, validate_data
 
 from idfsmec._parallel import one_blas_thread
 from idfsmec._validation import (
@@ -41,9 +41,14 @@ from idfsmec._validation import (
 from idfsmec.errors import InputError
 from idfsmec.federated import Study, Summary, SumsInPieces, stream_sums, study_of
 from idfsmec.missing.association import association_warning, missingness_by_class
-from idfsmec.selection._base import RankingSelector, encode_labels, ranks, refuse_infinite
+from idfsmec.selection.base import (
+    RankingSelector,
+    encode_labels,
+    ranks,
+    refuse_infinite,
+    training_samples,
+)
 from idfsmec.selection.effects import effects_of_sums, feature_effects
-from idfsmec.selection.grid import Setting, rank_each, training_samples
 from idfsmec.solver import (
     ChannelFits,
     HeldOut,
@@ -91,91 +96,41 @@ _TOO_FEW = "subjects are too few to hold some of each class out"
 
 @dataclass(frozen=True)
 class ChannelTable:
-    """Samples with channels, checked, ready to be solved for any folds and redundancy weights.
+    """Checked samples with channels, to be solved for any folds and redundancy weights."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        NaN where a channel is missing; without rows where only sums are known.
-    target : ndarray of shape (n_samples,)
-        Classes 0 ... c - 1; the standardised target if ``n_classes`` is 1.
-    n_classes : int
-    channel_names : ndarray of shape (n_channels,)
-        In order of first appearance.
-    columns : list of integer arrays
-        The columns of each channel.
-    weights : ndarray of shape (n_samples,), optional
-        Of the samples.
-    options : Options
-        How channels are posed and solved.
-    channel_weighting : bool
-        False weighs all channels alike.
-    classes : ndarray of shape (n_classes,)
-        The labels; empty for a numeric target.
-    channel_loss : {"held-out", "in-sample"}
-        The loss that weighs channels.
-    groups : ndarray of shape (n_samples,), optional
-        Subject of each sample.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_wine
-    >>> X, y = load_wine(return_X_y=True)
-    >>> table = ChannelTable.for_classes(X, y, channels=["acids"] * 6 + ["colours"] * 7)
-    >>> halves = [np.arange(0, 178, 2), np.arange(1, 178, 2)]
-    >>> fits = table.solve(lams=[0.1, 1.0, 10.0], held_out=halves)
-    >>> fits.weigh(gamma=2.0, fold=1, lam=0).scores.shape
-    (13,)
-    """
-
-    X: Array = field(repr=False)
-    target: NDArray = field(repr=False)
-    n_classes: int
-    channel_names: NDArray
-    columns: list[Indices] = field(repr=False)
-    weights: Array | None = field(default=None, repr=False)
-    options: Options = field(default_factory=Options)
-    channel_weighting: bool = True
-    classes: NDArray = field(default_factory=lambda: np.empty(0))
+    X: Array = field(repr=False)  # NaN where missing; without rows where only sums are known
+    target: NDArray = field(repr=False)  # codes of the classes, or the standardised target
+    classes: NDArray  # the labels; empty for a numeric target
+    channel_names: NDArray  # in order of first appearance
+    columns: list[Indices] = field(repr=False)  # of each channel
+    weights: Array | None = field(default=None, repr=False)  # of the samples
+    groups: NDArray | None = field(default=None, repr=False)  # subject of each sample
+    channel_weighting: bool = True  # False weighs all channels alike
     channel_loss: str = "held-out"
-    groups: NDArray | None = field(default=None, repr=False)
+    options: Options = field(default_factory=Options)
 
     @classmethod
-    def for_classes(
+    def from_samples(
         cls,
         X: Array,
         y: ArrayLike,
         channels: ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         *,
+        numeric: bool = False,
         weights: Array | None = None,
         groups: NDArray | None = None,
-        channel_weighting: bool = True,
-        channel_loss: str = "held-out",
         **options: Any,
     ) -> ChannelTable:
-        """Set up for class labels."""
-        codes, classes = encode_labels(y)
-        how = solver_options(**options), channel_weighting, classes, channel_loss, groups
+        """Set up for class labels, or for a standardised numeric target."""
+        target, classes = (np.asarray(y), np.empty(0)) if numeric else encode_labels(y)
         names, columns = channel_columns(channels, X.shape[1], feature_names)
-        return cls(X, codes, classes.size, names, columns, weights, *how)
+        return cls(X, target, classes, names, columns, weights, groups, **table_options(**options))
 
-    @classmethod
-    def for_target(
-        cls,
-        X: Array,
-        target: Array,
-        channels: ArrayLike | None = None,
-        feature_names: Sequence[str] | None = None,
-        *,
-        groups: NDArray | None = None,
-        channel_loss: str = "held-out",
-        **options: Any,
-    ) -> ChannelTable:
-        """Set up for a standardised numeric target; parameters as of :meth:`for_classes`."""
-        names, columns = channel_columns(channels, X.shape[1], feature_names)
-        how: dict[str, Any] = {"channel_loss": channel_loss, "groups": groups}
-        return cls(X, target, 1, names, columns, options=solver_options(**options), **how)
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; 1 for a numeric target."""
+        return max(self.classes.size, 1)
 
     @cached_property
     def channel_of(self) -> Indices:
@@ -206,7 +161,7 @@ class ChannelTable:
             groups = None
         else:
             folds, groups = self._subjects[0][:repeats, rows], self._subjects[1][rows]
-        numeric = self.n_classes == 1
+        numeric = self.classes.size == 0
         codes = np.zeros(rows.size, dtype=np.intp) if numeric else target
         return table_sums(
             self.X,
@@ -255,8 +210,7 @@ class ChannelTable:
         return Fits(self, solved, losses, fallbacks)
 
 
-@dataclass(frozen=True)
-class Weighing:
+class Weighing(NamedTuple):
     """Channel weights, feature scores and the features from best to worst."""
 
     channel_weights: Array
@@ -273,15 +227,9 @@ class Weighing:
 class Fits:
     """Solved channels of every fold at every redundancy weight.
 
-    Attributes
-    ----------
-    table : ChannelTable
-    channels : ChannelFits
-        First by fold, then by redundancy weight.
-    losses : ndarray of shape (n_folds, n_lams, n_channels)
-        What weighs the channels; infinite for channels that get no weight.
-    fallbacks : list of str
-        For every fold why the loss is that of the training samples; empty where it is not.
+    ``losses``, shape (n_folds, n_lams, n_channels), weigh the channels; infinite for those that
+    get no weight. ``fallbacks`` say for every fold why the loss is that of the training samples;
+    empty where it is not.
     """
 
     table: ChannelTable
@@ -366,54 +314,46 @@ class Fits:
             )
 
 
-def solver_options(
-    *,
-    standardize: bool = True,
-    missing_correction: str | None = "ipw",
-    missing_indicator: bool = True,
-    lam_scale: str = "samples",
-    tol: float = 1e-6,
-    max_iter: int = 10_000,
-    device: str | None = None,
-) -> Options:
-    """Turn parameters of :class:`~idfsmec.IDFSMEC` into the solver's options."""
-    return Options(
-        standardize=bool(standardize),
-        inverse_probability=missing_correction == "ipw",
-        missing_indicator=bool(missing_indicator),
-        lam_samples=LAM_SAMPLES if lam_scale == "samples" else None,
-        tol=float(tol),
-        max_iter=int(max_iter),
-        device=device,
-    )
-
-
 def check_table(
     owner: str,
     X: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | None,
     channels: ArrayLike | None,
-    sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     **options: Any,
 ) -> ChannelTable:
-    """Check samples with class labels, for what is not an estimator's fit."""
-    names = getattr(X, "columns", None)
-    checked, labels = check_X_y(
-        X, y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, estimator=owner
-    )
+    """Check samples with class labels."""
+    how: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
+    checked, labels = check_X_y(X, y, ensure_min_samples=2, estimator=owner, **how)
+    names, weights = _get_feature_names(X), None
     refuse_infinite(owner, checked, np.arange(checked.shape[1]) if names is None else names)
-    weights, subjects = check_weights(sample_weight, checked), groups_of(X, groups)
-    return ChannelTable.for_classes(
-        checked, labels, channels, names, weights=weights, groups=subjects, **options
+    if sample_weight is not None:
+        how = {"dtype": np.float64, "ensure_non_negative": True}
+        weights = _check_sample_weight(sample_weight, checked, **how)
+    options |= {"weights": weights, "groups": groups_of(X, groups)}
+    return ChannelTable.from_samples(checked, labels, channels, names, **options)
+
+
+def table_options(
+    *,
+    channel_weighting: bool = True,
+    channel_loss: str = "held-out",
+    missing_correction: str | None = "ipw",
+    lam_scale: str = "samples",
+    **options: Any,
+) -> dict[str, Any]:
+    """Turn parameters of :class:`~idfsmec.IDFSMEC` into those of a table, and of the solver."""
+    posed = Options(
+        inverse_probability=missing_correction == "ipw",
+        lam_samples=LAM_SAMPLES if lam_scale == "samples" else None,
+        **options,
     )
-
-
-def check_weights(sample_weight: ArrayLike | None, X: Array) -> Array | None:
-    """Give weights of samples as non-negative numbers; None stays None."""
-    if sample_weight is None:
-        return None
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    return {
+        "channel_weighting": channel_weighting,
+        "channel_loss": channel_loss,
+        "options": posed,
+    }
 
 
 def _corrected(fits: Fits, study: Study) -> Fits:
@@ -434,7 +374,7 @@ def _corrected(fits: Fits, study: Study) -> Fits:
 
 
 class ChannelEstimator(CheckedEstimator):
-    """What estimators of samples with missing channels share: checked samples, solved channels.
+    """Check samples with missing channels and solve the channels; base of the estimators.
 
     A subclass has the parameters ``channels``, ``lam`` and ``gamma``, and those of
     :data:`OPTIONS` that it offers.
@@ -457,12 +397,11 @@ class ChannelEstimator(CheckedEstimator):
         return tags
 
     def _check_samples(
-        self, X: ArrayLike, y: ArrayLike | None, **how: Any
+        self, X: ArrayLike, y: ArrayLike | None, ensure_min_samples: int = 2, **how: Any
     ) -> tuple[Array, NDArray]:
-        """Give samples as numbers, NaN allowed; learn their number and names."""
-        checked, target = validate_data(
-            self, X, y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, **how
-        )
+        """Return samples as numbers, NaN allowed; learn their number and names."""
+        how |= {"dtype": np.float64, "ensure_all_finite": False}
+        checked, target = validate_data(self, X, y, ensure_min_samples=ensure_min_samples, **how)
         names = getattr(self, "feature_names_in_", np.arange(checked.shape[1]))
         refuse_infinite(type(self).__name__, checked, names)
         return checked, target
@@ -479,21 +418,14 @@ class ChannelEstimator(CheckedEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> ChannelTable:
         """Check the input; learn classes and channels."""
-        checked, labels = self._check_samples(X, y)
-        table = ChannelTable.for_classes(
-            checked,
-            labels,
-            self.channels,
-            getattr(self, "feature_names_in_", None),
-            weights=check_weights(sample_weight, checked),
-            groups=groups_of(X, groups),
-            **self._options(),
-        )
+        about = self.channels, groups, sample_weight
+        table = check_table(type(self).__name__, X, y, *about, **self._options())
+        validate_data(self, X, y, skip_check_array=True)  # learns the names of features
         self.classes_, self.channel_names_ = table.classes, table.channel_names
         return table
 
     def _hold(self, fits: Fits) -> Weighing:
-        """Keep what was solved with all samples; give the order of features."""
+        """Keep what was solved with all samples; return the order of features."""
         solved, weighing = fits.channels, fits.weigh(self.gamma)
         self.objective_ = solved.objectives[0, 0]
         self.held_out_loss_ = fits.held_out_loss
@@ -505,6 +437,23 @@ class ChannelEstimator(CheckedEstimator):
         return weighing
 
 
+@dataclass(eq=False, repr=False)
+class ChannelSelector(ChannelEstimator, RankingSelector):
+    """The parameters that :class:`IDFSMEC` and its search share."""
+
+    channels: ArrayLike | None = None
+    _: KW_ONLY
+    channel_loss: str = "held-out"
+    lam_scale: str = "samples"
+    standardize: bool = True
+    missing_correction: str | None = "ipw"
+    channel_weighting: bool = True
+    missing_indicator: bool = True
+    tol: float = 1e-6
+    max_iter: int = 10_000
+    device: str | None = None
+
+
 def is_stored(X: Any) -> bool:
     """Whether it is the name of a table, an Arrow dataset or a Dask dataframe, not samples."""
     arrow = sys.modules.get("pyarrow.dataset")  # who has a dataset has imported it
@@ -512,7 +461,8 @@ def is_stored(X: Any) -> bool:
     return on_disk or (arrow is not None and isinstance(X, arrow.Dataset))
 
 
-class IDFSMEC(ChannelEstimator, RankingSelector):
+@dataclass(kw_only=True, eq=False, repr=False)
+class IDFSMEC(ChannelSelector):
     """Feature selection with missing channels (IDFS-MEC).
 
     Every channel is fitted by orthogonal regression on the samples that have it; the regression
@@ -628,36 +578,9 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
     array(['F3__alpha'], dtype=object)
     """
 
-    def __init__(
-        self,
-        channels: ArrayLike | None = None,
-        *,
-        n_features_to_select: int | float = 20,
-        lam: float = 1.0,
-        gamma: float = 2.0,
-        channel_loss: str = "held-out",
-        lam_scale: str = "samples",
-        standardize: bool = True,
-        missing_correction: str | None = "ipw",
-        channel_weighting: bool = True,
-        missing_indicator: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        device: str | None = None,
-    ) -> None:
-        self.channels = channels
-        self.n_features_to_select = n_features_to_select
-        self.lam = lam
-        self.gamma = gamma
-        self.channel_loss = channel_loss
-        self.lam_scale = lam_scale
-        self.standardize = standardize
-        self.missing_correction = missing_correction
-        self.channel_weighting = channel_weighting
-        self.missing_indicator = missing_indicator
-        self.tol = tol
-        self.max_iter = max_iter
-        self.device = device
+    n_features_to_select: int | float = 20
+    lam: float = 1.0
+    gamma: float = 2.0
 
     @checks_parameters
     def fit(
@@ -702,21 +625,25 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
             self._fit_study(stream_sums(X, channels))
             return self
         table = self._table(X, y, groups, sample_weight)
-        fits = table.solve([self.lam])
-        fits.warn()
-        self.missingness_ = missingness_by_class(
-            observed_channels(table.X, table.columns),
-            table.classes[table.target],
-            table.groups,
-            table.channel_names,
+        labels = table.classes[table.target]
+        observed = observed_channels(table.X, table.columns)
+        self._keep(
+            table.solve([self.lam]),
+            missingness_by_class(observed, labels, table.groups, table.channel_names),
+            stacklevel=4,
         )
-        if text := association_warning(self.missingness_):
-            warnings.warn(text, UserWarning, stacklevel=3)
-        self._samples = table.X, table.classes[table.target], table.groups
+        self._samples = table.X, labels, table.groups
         self.__dict__.pop("effects_", None)
+        return self
+
+    def _keep(self, fits: Fits, missingness: pd.DataFrame, stacklevel: int) -> None:
+        """Warn of channels, and keep the ranking."""
+        fits.warn(stacklevel + 1)
+        self.missingness_ = missingness
+        if text := association_warning(missingness):
+            warnings.warn(text, UserWarning, stacklevel=stacklevel)
         weighing = self._hold(fits)
         self._set_ranking(weighing.scores, weighing.order)
-        return self
 
     @checks_parameters
     def fit_summaries(self, summaries: Sequence[Summary], *, harmonize: bool = False) -> Self:
@@ -797,14 +724,11 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         """
         first = not hasattr(self, "_pieces")
         subjects = groups_of(X, groups)
-        checked, labels = validate_data(
-            self, X, y, dtype=np.float64, ensure_all_finite=False, reset=first
-        )
+        checked, labels = self._check_samples(X, y, 1, reset=first)
         labels = column_or_1d(labels)
         check_classification_targets(labels)
         names = getattr(self, "feature_names_in_", None)
         known = [f"x{j}" for j in range(checked.shape[1])] if names is None else list(names)
-        refuse_infinite(type(self).__name__, checked, known)
         if first:
             self._pieces = SumsInPieces(*channel_columns(self.channels, len(known), names), known)
         self._pieces.add(checked, labels, subjects)
@@ -815,37 +739,26 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
     def _fit_study(self, study: Study, *, named: bool = True) -> None:
         """Rank from sums."""
         table = ChannelTable(
-            np.empty((0, len(study.columns))),
-            np.empty(0),
-            len(study.labels),
-            np.array(study.channels),
-            study.channel_columns,
-            options=solver_options(
-                **{k: v for k, v in self._options().items() if not k.startswith("channel_")}
-            ),
-            channel_weighting=self.channel_weighting,
+            X=np.empty((0, len(study.columns))),
+            target=np.empty(0),
             classes=np.array(study.labels),
-            channel_loss=self.channel_loss,
+            channel_names=np.array(study.channels),
+            columns=study.channel_columns,
+            **table_options(**self._options()),
         )
         splits = None if study.splits is None else [study.splits]
         fits = table.solve_sums([self.lam], [study.sums], splits)
         if study.corrected:
             fits = _corrected(fits, study)
-        fits.warn(stacklevel=5)
+        self._keep(fits, study.missingness(), stacklevel=5)
         self.n_features_in_ = len(study.columns)
         if named:
             self.feature_names_in_ = np.array(study.columns, dtype=object)
-        self.classes_, self.channel_names_ = table.classes, table.channel_names
-        self.study_ = study
-        self.missingness_ = study.missingness()
-        if text := association_warning(self.missingness_):
-            warnings.warn(text, UserWarning, stacklevel=5)
+        self.classes_, self.channel_names_, self.study_ = table.classes, table.channel_names, study
+        self.__dict__.pop("_samples", None)
         self.__dict__["effects_"] = effects_of_sums(
             study.effects, study.labels, [str(column) for column in study.columns]
         )
-        self.__dict__.pop("_samples", None)
-        weighing = self._hold(fits)
-        self._set_ranking(weighing.scores, weighing.order)
 
     @cached_property
     def effects_(self) -> pd.DataFrame:
@@ -866,30 +779,30 @@ class IDFSMEC(ChannelEstimator, RankingSelector):
         self,
         X: ArrayLike,
         y: ArrayLike,
-        settings: Sequence[Setting],
+        settings: Sequence[Mapping[str, Any]],
         *,
-        held_out: Sequence[NDArray[np.intp]] | None = None,
+        held_out: Sequence[Indices] | None = None,
         groups: ArrayLike | None = None,
-    ) -> NDArray[np.intp]:
+    ) -> Indices | None:
         """Rank features with every setting on every fold, all channels in one batch.
 
-        See :func:`idfsmec.selection.grid.rank_grid`. Settings of ``lam`` and ``gamma`` share one
-        batch; others, and folds that lack a class, are fitted one by one.
+        See :func:`idfsmec.selection.rank_grid`. Settings of ``lam`` and ``gamma`` share one batch.
 
         Returns
         -------
         ranks : ndarray of shape (n_folds, n_settings, n_features)
+            None with other settings, or where a fold lacks a class: these need fits of their own.
         """
         if any(set(setting) - _SHARED for setting in settings):
-            return rank_each(self, X, y, settings, held_out=held_out, groups=groups)
-        name, own = type(self).__name__, self.get_params(deep=False)
+            return None
+        name, default = type(self).__name__, self.get_params(deep=False)
         for setting in settings:
-            check_parameters(name, self._parameter_constraints, {**own, **setting})
-        table = check_table(name, X, y, self.channels, groups=groups, **self._options())
+            check_parameters(name, self._parameter_constraints, {**default, **setting})
+        table = check_table(name, X, y, self.channels, groups, **self._options())
         for kept in training_samples(table.target.size, held_out):
             # The regression has a column per class: without one of them it is another problem.
             if np.unique(table.target[kept]).size < table.n_classes:
-                return rank_each(self, X, y, settings, held_out=held_out, groups=groups)
+                return None
         pairs = [(each.get("lam", self.lam), each.get("gamma", self.gamma)) for each in settings]
         lams = list(dict.fromkeys(lam for lam, _ in pairs))
         fits = table.solve(lams, held_out)

@@ -94,7 +94,7 @@ def idfs_path(
     check_parameters(
         "idfs_path", {**_GRID, **OPTIONS}, {"lams": lams, "gammas": gammas, **options}
     )
-    table = check_table("idfs_path", X, y, channels, sample_weight, groups, **options)
+    table = check_table("idfs_path", X, y, channels, groups, sample_weight, **options)
     fits = table.solve(lams)
     fits.warn(stacklevel=3)
     grid = [[fits.weigh(gamma, lam=row) for gamma in gammas] for row in range(len(lams))]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -15,7 +17,6 @@ from sklearn.utils import indexable
 
 from idfsmec._parallel import one_blas_thread
 from idfsmec._validation import (
-    N_JOBS,
     Constraints,
     HasMethods,
     SequenceOf,
@@ -29,45 +30,32 @@ from idfsmec._validation import (
 )
 from idfsmec.metrics import CRITERIA, SVM_SLOPE
 from idfsmec.progress import Listener, Steps
-from idfsmec.selection._base import RankingSelector, count_features, encode_labels
-from idfsmec.selection.defaults import (
-    CRITERION,
-    GAMMAS,
-    LAMS,
-    N_FEATURES,
-    N_INNER_SPLITS,
-    SVM_COSTS,
-)
-from idfsmec.selection.idfsmec import GAMMA, IDFSMEC, LAM, ChannelEstimator
-from idfsmec.selection.svm import LinearSVM
+from idfsmec.selection import defaults
+from idfsmec.selection.base import count_features, encode_labels, rank_grid
+from idfsmec.selection.idfsmec import GAMMA, IDFSMEC, LAM, ChannelSelector
 from idfsmec.selection.tuning import (
     Classify,
-    Decisions,
+    Sets,
     Split,
     SplitScorer,
     Tuned,
+    by_class,
     nearest_setting,
+    svm_decisions,
     tune,
 )
-from idfsmec.solver import Scaling
+from idfsmec.solver.scaling import FAR, Scaling
 from idfsmec.table.columns import channel_codes, channel_columns
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-_OF_THE_SELECTOR = (
-    "scores_",
-    "ranking_",
-    "support_",
-    "channel_names_",
-    "channel_weights_",
-    "feature_weights_",
-    "n_iter_",
-    "missingness_",
-)
+# No classifier is surer than that, so that one bold mistake does not decide a log loss.
+_LEAST_PROBABILITY = 1e-3
 
 
-class IDFSMECCV(ChannelEstimator, RankingSelector):
+@dataclass(kw_only=True, eq=False, repr=False)
+class IDFSMECCV(ChannelSelector):
     """:class:`IDFSMEC` with ``lam``, ``gamma`` and the number of features chosen by inner folds.
 
     All folds, all ``lams`` and all channels are solved in one batch. A linear SVM on the leading
@@ -101,8 +89,6 @@ class IDFSMECCV(ChannelEstimator, RankingSelector):
         Of the linear SVM.
     scoring : str, default="subject_neg_log_loss"
         One of ``idfsmec.metrics.CRITERIA``; those by subject take ``groups`` as subjects.
-    n_jobs : int, optional
-        Processes over folds for the scoring.
     progress : callable, optional
         Called with a :class:`~idfsmec.progress.Progress` when the work begins and whenever a part
         of it is done; ``print`` will do.
@@ -150,56 +136,19 @@ missingness_, effects_
         "classifier": [HasMethods(["fit", "predict"]), None],
         "class_weight": [StrOptions({"balanced"}), None],
         "scoring": [StrOptions(set(CRITERIA))],
-        "n_jobs": N_JOBS,
         "progress": [callable, None],
     }
 
-    def __init__(
-        self,
-        channels: ArrayLike | None = None,
-        *,
-        lams: Sequence[float] = LAMS,
-        gammas: Sequence[float] = GAMMAS,
-        n_features_to_select: Sequence[int | float] = N_FEATURES,
-        costs: Sequence[float] = SVM_COSTS,
-        cv: Any = N_INNER_SPLITS,
-        imputer: BaseEstimator | None = None,
-        classifier: BaseEstimator | None = None,
-        class_weight: str | None = "balanced",
-        scoring: str = CRITERION,
-        n_jobs: int | None = None,
-        progress: Listener | None = None,
-        channel_loss: str = "held-out",
-        lam_scale: str = "samples",
-        standardize: bool = True,
-        missing_correction: str | None = "ipw",
-        channel_weighting: bool = True,
-        missing_indicator: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        device: str | None = None,
-    ) -> None:
-        self.channels = channels
-        self.lams = lams
-        self.gammas = gammas
-        self.n_features_to_select = n_features_to_select
-        self.costs = costs
-        self.cv = cv
-        self.imputer = imputer
-        self.classifier = classifier
-        self.class_weight = class_weight
-        self.scoring = scoring
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.channel_loss = channel_loss
-        self.lam_scale = lam_scale
-        self.standardize = standardize
-        self.missing_correction = missing_correction
-        self.channel_weighting = channel_weighting
-        self.missing_indicator = missing_indicator
-        self.tol = tol
-        self.max_iter = max_iter
-        self.device = device
+    lams: Sequence[float] = defaults.LAMS
+    gammas: Sequence[float] = defaults.GAMMAS
+    n_features_to_select: Sequence[int | float] = defaults.N_FEATURES
+    costs: Sequence[float] = defaults.SVM_COSTS
+    cv: Any = defaults.N_INNER_SPLITS
+    imputer: BaseEstimator | None = None
+    classifier: BaseEstimator | None = None
+    class_weight: str | None = "balanced"
+    scoring: str = defaults.CRITERION
+    progress: Listener | None = None
 
     @checks_parameters
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
@@ -230,21 +179,20 @@ missingness_, effects_
         everyone = np.arange(codes.size)
         # One for all rankings, at most three rounds of scores on every fold, one for the last fit.
         steps = Steps("tuning", 3 * len(splits) + 2, self.progress)
-        rankings = selector.rank_grid(
-            X,
-            y,
-            settings,
-            held_out=[np.setdiff1d(everyone, train) for train, _ in splits],
-            groups=groups,
-        )
+        held_out = [np.setdiff1d(everyone, train) for train, _ in splits]
+        rankings = rank_grid(selector, X, y, settings, held_out=held_out, groups=groups)
         steps.done()
         subjects = everyone if groups is None else np.unique(groups, return_inverse=True)[1]
         default = nearest_setting(settings, IDFSMEC().get_params())
         tuned = self._tune(checked, codes, subjects, splits, rankings, default, steps)
         self._store(tuned, settings)
         self.selector_ = selector.set_params(**self.best_params_).fit(X, y, groups)
-        for name in _OF_THE_SELECTOR:
-            setattr(self, name, getattr(self.selector_, name))
+        self.scores_, self.ranking_ = self.selector_.scores_, self.selector_.ranking_
+        self.support_, self.n_iter_ = self.selector_.support_, self.selector_.n_iter_
+        self.channel_names_ = self.selector_.channel_names_
+        self.channel_weights_ = self.selector_.channel_weights_
+        self.feature_weights_ = self.selector_.feature_weights_
+        self.missingness_ = self.selector_.missingness_
         steps.end()
         return self
 
@@ -304,41 +252,54 @@ missingness_, effects_
         default: int,
         steps: Steps,
     ) -> Tuned:
-        classify: Classify = LinearSVM(self.classes_.size, self.class_weight)
+        classify: Classify = partial(
+            svm_decisions, n_classes=self.classes_.size, class_weight=self.class_weight
+        )
         costs, slope = sorted({float(cost) for cost in self.costs}), SVM_SLOPE
         if self.classifier is not None:
-            classify = Decisions(self.classifier, self.classes_)
-            costs, slope = [np.nan], classify.slope
+            classify, costs = self._classify, [np.nan]
+            slope = 1.0 if hasattr(self.classifier, "predict_proba") else SVM_SLOPE
         scorers = []
         for train, test in splits:
-            filled = self._impute(X[train], X[test])
-            split = Split(filled[0], codes[train], filled[1], codes[test], subjects[test])
+            seen, unseen = self._impute(X[train], X[test])
+            split = Split(seen, codes[train], unseen, codes[test], subjects[test])
             scorers.append(SplitScorer(split, classify, [self.scoring], slope))
         d = X.shape[1]
         wanted = [k for k in self.n_features_to_select if not isinstance(k, Integral) or k <= d]
         counts = sorted({count_features(k, d) for k in wanted}) or [d]
+        how: dict[str, Any] = {"default": default, "costs": costs, "metric": self.scoring}
         with one_blas_thread():
-            return tune(
-                scorers,
-                rankings,
-                counts,
-                default=default,
-                costs=costs,
-                metric=self.scoring,
-                n_jobs=self.n_jobs,
-                tell=steps.done,
-            )
+            return tune(scorers, rankings, counts, on_split=steps.done, **how)
 
-    def _impute(self, train: Array, test: Array) -> tuple[Array, Array]:
-        """Standardise and impute, learning from the training part alone."""
+    def _classify(self, train: Array, y: Indices, test: Array, sets: Sets) -> list[Array]:
+        """Return log probabilities of the classifier, or decisions, for sets of columns."""
+        decisions = []
+        for ranked, _ in sets:
+            columns = np.sort(ranked)
+            model: Any = clone(self.classifier).fit(train[:, columns], self.classes_[y])
+            seen = test[:, columns]
+            if hasattr(model, "predict_proba"):
+                values = np.log(np.maximum(model.predict_proba(seen), _LEAST_PROBABILITY))
+            elif hasattr(model, "decision_function"):
+                values = model.decision_function(seen)
+            else:
+                values = (model.predict(seen)[:, None] == model.classes_).astype(float)
+            codes = np.searchsorted(self.classes_, model.classes_)
+            decisions.append(by_class(values, codes, self.classes_.size))
+        return decisions
+
+    def _impute(self, train: Array, test: Array) -> list[Array]:
+        """Standardise, impute and clip, learning from the training part alone."""
         scaling = Scaling.learn(train)
+        sides = [scaling.apply(train), scaling.apply(test)]
         if self.imputer is None:
-            return scaling.imputed(train), scaling.imputed(test)
-        imputer: Any = clone(self.imputer)
-        if "channels" in imputer.get_params():
-            names = getattr(self, "feature_names_in_", None)
-            _, columns = channel_columns(self.channels, train.shape[1], names)
-            imputer.set_params(channels=channel_codes(columns))
-        imputer.fit(scaling.apply(train))
-        seen = (np.asarray(imputer.transform(scaling.apply(part))) for part in (train, test))
-        return next(seen), next(seen)
+            sides = [np.nan_to_num(side) for side in sides]
+        else:
+            imputer: Any = clone(self.imputer)
+            if "channels" in imputer.get_params():
+                names = getattr(self, "feature_names_in_", None)
+                _, columns = channel_columns(self.channels, train.shape[1], names)
+                imputer.set_params(channels=channel_codes(columns))
+            imputer.fit(sides[0])
+            sides = [np.asarray(imputer.transform(side)) for side in sides]
+        return [np.clip(side, -FAR, FAR) for side in sides]

@@ -33,8 +33,14 @@ from idfsmec._validation import (
     number,
 )
 from idfsmec.progress import Listener, Steps
-from idfsmec.selection._base import RankingSelector, encode_labels, ranks, refuse_infinite
-from idfsmec.selection.grid import rank_grid, training_samples
+from idfsmec.selection.base import (
+    RankingSelector,
+    encode_labels,
+    rank_grid,
+    ranks,
+    refuse_infinite,
+    training_samples,
+)
 from idfsmec.selection.idfsmec import IDFSMEC
 from idfsmec.solver import Scaling
 from idfsmec.table.columns import channel_codes, channel_columns, observed_channels

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_wine, make_classification
 
 from idfsmec.selection import CMIM, MRMR, MRMSR
-from idfsmec.selection.baselines.information import discretize
+from idfsmec.selection.baselines.filters import discretize
 
 
 # Brute force: plain counting, no code shared with the package.

@@ -62,7 +62,7 @@ def test_the_loss_is_that_of_regressions_on_the_subjects_of_other_folds():
         total, count = np.zeros(2), np.zeros(2)
         for repeat, fold in np.ndindex(2, 4):
             test, train = np.flatnonzero(folds[repeat] == fold), folds[repeat] != fold
-            table = ChannelTable.for_classes(
+            table = ChannelTable.from_samples(
                 X[np.ix_(train, own)], y[train], groups=subjects[train], tol=1e-2
             )
             fit = table.solve([1.0]).channels

@@ -144,9 +144,7 @@ def test_a_classifier_of_your_own_scores_without_costs(classifier):
     folds = StratifiedKFold(3)
     grid = {"lams": [1.0], "gammas": [1.1, 2.0], "n_features_to_select": [5]}
     scoring = "balanced_accuracy"
-    ours = IDFSMECCV(
-        channels, **grid, classifier=classifier, cv=folds, scoring=scoring, n_jobs=2
-    ).fit(X, y)
+    ours = IDFSMECCV(channels, **grid, classifier=classifier, cv=folds, scoring=scoring).fit(X, y)
     score = single_fits(X, y, channels, folds, classifier)
     means = [score(1.0, gamma, 5, None).mean() for gamma in (1.1, 2.0)]
     assert_allclose(ours.cv_results_["mean_test_score"], means[::-1])  # the default comes first
@@ -247,3 +245,21 @@ def test_bad_parameters_are_named(incomplete, wrong, said):
     X, y, _ = incomplete
     with pytest.raises(ValueError, match=said):
         IDFSMECCV(**wrong).fit(X, y)
+
+
+def test_the_classifier_sees_no_value_further_than_six_deviations(incomplete):
+    X, y, channels = incomplete
+    X[3, :5], X[4, :5] = 1e6, -1e9
+    largest = []
+
+    class Watching(Nearest):
+        def fit(self, X, y):
+            largest.append(np.abs(X).max())
+            return super().fit(X, y)
+
+        def predict(self, X):
+            largest.append(np.abs(X).max())
+            return super().predict(X)
+
+    IDFSMECCV(channels, **GRID, n_features_to_select=[20], classifier=Watching(), cv=3).fit(X, y)
+    assert max(largest) == 6.0

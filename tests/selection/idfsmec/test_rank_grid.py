@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec import IDFSMEC
 from idfsmec.selection import rank_grid
-from idfsmec.selection.grid import rank_each
 from idfsmec.selection.idfsmec import ChannelTable
 from tests.conftest import make_channels
 
@@ -40,9 +39,12 @@ def folds():
 def test_the_grid_gives_what_a_fit_per_fold_and_setting_gives(folds, n_classes, options):
     X, y, channels = make_channels(n_classes=n_classes)
     selector = IDFSMEC(channels, **options)
-    found = selector.rank_grid(X, y, SETTINGS, held_out=folds)
-    assert_array_equal(found, rank_each(selector, X, y, SETTINGS, held_out=folds))
-    assert_array_equal(found, rank_grid(selector, X, y, SETTINGS, held_out=folds))
+    found = rank_grid(selector, X, y, SETTINGS, held_out=folds)
+    for fold, left_out in enumerate(folds):
+        kept = np.delete(np.arange(len(y)), left_out)
+        for place, setting in enumerate(SETTINGS):
+            alone = IDFSMEC(channels, **options, **setting).fit(X[kept], y[kept])
+            assert_array_equal(found[fold, place], alone.ranking_)
     assert not hasattr(selector, "classes_")
 
 
@@ -57,15 +59,17 @@ def test_without_folds_all_samples_are_fitted(incomplete):
 def test_settings_that_share_no_channels_are_fitted_one_by_one(incomplete, folds):
     X, y, channels = incomplete
     settings = [{"lam": 0.1}, {"lam": 0.1, "missing_correction": None}]
-    found = IDFSMEC(channels).rank_grid(X, y, settings, held_out=folds)
-    alone = rank_each(IDFSMEC(channels), X, y, settings, held_out=folds)
-    assert_array_equal(found, alone)
+    found = rank_grid(IDFSMEC(channels), X, y, settings, held_out=folds[:1])
+    kept = np.delete(np.arange(120), folds[0])
+    for ranking, setting in zip(found[0], settings, strict=True):
+        alone = IDFSMEC(channels, **setting).fit(X[kept], y[kept])
+        assert_array_equal(ranking, alone.ranking_)
 
 
 def test_a_fold_without_one_of_the_classes_is_fitted_on_its_own():
     X, y, channels = make_channels(n_classes=3)
     folds = [np.flatnonzero(y == 2), np.arange(0, 120, 3)]
-    found = IDFSMEC(channels).rank_grid(X, y, [{}], held_out=folds)
+    found = rank_grid(IDFSMEC(channels), X, y, [{}], held_out=folds)
     kept = y != 2
     assert_array_equal(found[0, 0], IDFSMEC(channels).fit(X[kept], y[kept]).ranking_)
 
@@ -98,7 +102,7 @@ def test_a_fold_in_which_no_channel_carries_anything_is_refused(incomplete, fold
 
 def test_the_table_solves_and_weighs_what_the_selector_holds(incomplete):
     X, y, channels = incomplete
-    fits = ChannelTable.for_classes(X, y, channels).solve([0.1, 1.0])
+    fits = ChannelTable.from_samples(X, y, channels).solve([0.1, 1.0])
     selector = IDFSMEC(channels, lam=1.0, gamma=1.5).fit(X, y)
     weighing = fits.weigh(1.5, lam=1)
     assert_array_equal(weighing.scores, selector.scores_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,20 +14,21 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state, gen_batches
 
 from idfsmec._validation import N_JOBS, Constraints, integer, number
-from idfsmec.selection._base import CompleteSelector, constant_features
-from idfsmec.selection.baselines.information import DiscreteFeatures, discretize
+from idfsmec.selection.base import CompleteSelector, constant_features
+from idfsmec.selection.baselines.filters import DiscreteFeatures, discretize
 
 Array = NDArray[np.float64]
 Masks = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 
-_N_FOLDS, _RETRIES, _REPORT_EVERY = 10, 3, 10
+_N_FOLDS, _RETRIES = 10, 3
 _OR_CROSSOVER, _MUTATED_SHARE, _STEEPNESS = 0.1, 0.1, 5.0
 _DISTANCES_PER_CHUNK = 2**20
 # Squared distances and errors closer than this are ties, digits of overlaps beyond it rounding.
 _TIE, _DIGITS = 1e-12, 12
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PSNSGA(CompleteSelector):
     """Problem-specific non-dominated sorting genetic algorithm.
 
@@ -104,28 +106,14 @@ class PSNSGA(CompleteSelector):
         "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        *,
-        n_features_to_select: int | float = 20,
-        population_size: int | None = None,
-        n_generations: int = 70,
-        n_divisions: int = 27,
-        clear_margin: float = 0.2,
-        max_samples: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.population_size = population_size
-        self.n_generations = n_generations
-        self.n_divisions = n_divisions
-        self.clear_margin = clear_margin
-        self.max_samples = max_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    population_size: int | None = None
+    n_generations: int = 70
+    n_divisions: int = 27
+    clear_margin: float = 0.2
+    max_samples: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def _rank(self, X: Array, y: Indices) -> None:
         rng = check_random_state(self.random_state)
@@ -173,7 +161,7 @@ class PSNSGA(CompleteSelector):
             values = np.concatenate([objectives, values])
             kept = survivors(values, _fronts(values, self.clear_margin), size)
             population, objectives = everyone[kept], values[kept]
-            often = 1 if self.verbose > 1 else _REPORT_EVERY
+            often = 1 if self.verbose > 1 else 10
             if self.verbose and (generation % often == 0 or generation == self.n_generations):
                 error, share, _ = min(objectives.tolist())
                 print(

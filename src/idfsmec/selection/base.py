@@ -1,18 +1,30 @@
-"""What all selectors share: from an order of features to scikit-learn's selector interface."""
+"""What all selectors share: from an order of features to scikit-learn's selector interface.
+
+Selectors are dataclasses: their fields are scikit-learn's parameters.
+"""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
 from idfsmec._validation import CheckedEstimator, Constraints, checks_parameters, fraction, integer
 from idfsmec.solver import Scaling
@@ -24,19 +36,8 @@ DEFAULT_COUNT = 20
 class RankingSelector(SelectorMixin, CheckedEstimator):
     """A selector that orders all features and keeps the first ones.
 
-    A subclass validates its input, computes scores and hands them to :meth:`_set_ranking`, or an
-    order to :meth:`_set_order`; everything else is inherited. It has a parameter
-    ``n_features_to_select``: how many features to keep, as a number (all, if there are fewer) or
-    a fraction.
-
-    Attributes
-    ----------
-    scores_ : ndarray of shape (n_features,)
-        The higher, the better.
-    ranking_ : ndarray of shape (n_features,)
-        A permutation of 1 ... n_features; 1 is the best feature.
-    support_ : ndarray of shape (n_features,)
-        Mask of the features that are kept: those ranked 1 ... k.
+    A subclass computes scores for :meth:`_set_ranking`, or an order for :meth:`_set_order`. It has
+    a parameter ``n_features_to_select``.
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
@@ -87,22 +88,11 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
         return self.support_
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CompleteSelector(RankingSelector):
-    """A selector that refuses NaN; a subclass ranks checked data (:meth:`_rank`).
+    """A selector that refuses NaN; a subclass ranks checked data (:meth:`_rank`)."""
 
-    Examples
-    --------
-    A selector by the difference of the class means:
-
-    >>> class MeanDifference(CompleteSelector):
-    ...     def __init__(self, *, n_features_to_select=20):
-    ...         self.n_features_to_select = n_features_to_select
-    ...     def _rank(self, X, y):
-    ...         self._set_ranking(abs(X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0)))
-    >>> X = [[0.0, 1.0, 5.0], [0.1, 7.0, 5.0], [0.0, 9.0, 6.0]]
-    >>> MeanDifference(n_features_to_select=1).fit(X, ["HC", "MDD", "MDD"]).ranking_
-    array([3, 1, 2])
-    """
+    n_features_to_select: int | float = 20
 
     @checks_parameters
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -159,20 +149,16 @@ def constant_features(X: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def regression_data(
-    X: NDArray[np.float64], y: NDArray[np.intp], *, scale: bool = True
+    X: NDArray[np.float64], y: NDArray[np.intp], *, center: bool = True, scale: bool = True
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
     """Centre features and one-hot classes, for regressions of the classes on the features."""
-    scaling = Scaling.learn(X)
+    scaling, Y = Scaling.learn(X), np.eye(int(y.max()) + 1)[y]
     constant = scaling.constant
+    if not (center or scale):
+        return X, Y, constant
     if not scale:
         scaling = Scaling(scaling.mean, np.where(constant, np.inf, 1.0))
-    Y = one_hot(y)
     return scaling.apply(X), Y - Y.mean(axis=0), constant
-
-
-def one_hot(codes: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Turn class codes into 0/1 columns, shape (n_samples, n_classes)."""
-    return np.eye(int(codes.max()) + 1)[codes]
 
 
 def count_features(wanted: int | float, n_features: int) -> int:
@@ -199,3 +185,74 @@ def encode_labels(y: ArrayLike) -> tuple[NDArray[np.intp], NDArray]:
             f"{classes.tolist()[0]!r}."
         )
     return codes.astype(np.intp), classes
+
+
+def rank_grid(
+    selector: BaseEstimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    settings: Sequence[Mapping[str, Any]],
+    *,
+    held_out: Sequence[NDArray[np.intp]] | None = None,
+    groups: ArrayLike | None = None,
+) -> NDArray[np.intp]:
+    """Rank features with every setting of a selector, on every fold.
+
+    A clone is fitted for each, unless the selector has a method ``rank_grid`` with the other
+    arguments of this function that ranks all at once, or returns None where it cannot.
+
+    Parameters
+    ----------
+    selector : estimator
+        With ``ranking_`` after ``fit``. It is not changed.
+    X : array-like of shape (n_samples, n_features)
+        Passed on as it is: missing values must be imputed before if the selector takes none.
+    y : array-like of shape (n_samples,)
+    settings : sequence of mappings
+        Parameters of the selector; an empty mapping leaves it as it is.
+    held_out : sequence of int arrays, optional
+        For each fold the samples that are left out of the fit. By default one fold, with all
+        samples.
+    groups : array-like of shape (n_samples,), optional
+        Subjects, for selectors whose ``fit`` takes ``groups``.
+
+    Returns
+    -------
+    ranks : ndarray of shape (n_folds, n_settings, n_features)
+        1 is the best feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from idfsmec.selection import RFS
+    >>> X, y = load_iris(return_X_y=True)
+    >>> settings = [{"gamma": 0.1}, {"gamma": 10.0}]
+    >>> halves = [np.arange(0, 150, 2), np.arange(1, 150, 2)]
+    >>> rank_grid(RFS(), X, y, settings, held_out=halves).shape
+    (2, 2, 4)
+    """
+    if callable(getattr(selector, "rank_grid", None)):
+        ranks = selector.rank_grid(X, y, settings, held_out=held_out, groups=groups)
+        if ranks is not None:
+            return ranks
+    check_consistent_length(X, y, groups)
+    takes_groups = groups is not None and has_fit_parameter(selector, "groups")
+    rankings = []
+    for kept in training_samples(_num_samples(X), held_out):
+        data = {"X": X, "y": y, **({"groups": groups} if takes_groups else {})}
+        if held_out is not None:  # a table may be large: no copy of all of it
+            data = {name: _safe_indexing(part, kept) for name, part in data.items()}
+        fits = [clone(selector).set_params(**setting).fit(**data) for setting in settings]
+        rankings.append([fitted.ranking_ for fitted in fits])
+    return np.array(rankings, dtype=np.intp)
+
+
+def training_samples(
+    n_samples: int, held_out: Sequence[NDArray[np.intp]] | None
+) -> list[NDArray[np.intp]]:
+    """Samples that each fold is fitted on: all but those held out."""
+    everyone = np.arange(n_samples)
+    if held_out is None:
+        return [everyone]
+    return [np.delete(everyone, left_out) for left_out in held_out]

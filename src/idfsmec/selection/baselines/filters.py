@@ -1,25 +1,35 @@
-"""mRMR, CMIM, MRMSR and RRCT: forward search by what features tell about the classes."""
+"""Filters rank by statistics of the data: ReliefF; mRMR, CMIM, MRMSR and RRCT.
+
+ReliefF looks at near neighbours: a good feature differs between those of other classes, not of the
+same. The others are forward searches by what features tell about the classes.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from idfsmec._validation import Constraints, StrOptions, integer
-from idfsmec.selection._base import CompleteSelector, constant_features, count_features
+from idfsmec._validation import N_JOBS, Constraints, StrOptions, integer
+from idfsmec.selection.base import CompleteSelector, constant_features, count_features
 
 Array = NDArray[np.float64]
-Codes = NDArray[np.integer]
+Codes = NDArray[np.intp]
 Strategy = Literal["quantile", "uniform"]
 
+_DISTANCES_PER_CHUNK = 2**18
+# Distances closer than this are ties (rounding only).
+_NEIGHBOUR_TIE = 1e-10
 # Criteria closer than this are ties (rounding only): the first column wins.
 _TIE, _TIE_DECIMALS = 1e-12, 12
 # Numbers in the contingency tables, or samples of the features, that are counted together.
@@ -32,6 +42,102 @@ _NO_REDUNDANCY = 1e-9
 _PERFECT = 1000.0
 # A variable with less of its variance than this left is explained by the chosen features.
 _EXPLAINED = 1e-10
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ReliefF(CompleteSelector):
+    """ReliefF with all samples as probes.
+
+    Every feature is scaled to [0, 1]. For each sample, the score of a feature falls by its
+    mean absolute difference to the nearest samples of the same class (hits), and rises by that
+    to the nearest samples of each other class (misses), weighted by the other class's share.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction.
+    n_neighbors : int, default=10
+        Hits, and misses per class; a class with fewer samples gives those it has.
+    n_jobs : int or None, default=None
+        Threads, as in joblib; -1 uses all cores. The result is the same for any number.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        ReliefF weights, between -1 and 1.
+    ranking_ : ndarray of shape (n_features,)
+        1 is the best feature; equal scores in column order, constant features last.
+    support_ : ndarray of shape (n_features,)
+        Mask of the features that are kept.
+
+    Notes
+    -----
+    Neighbours are nearest in Manhattan distance. Those that tie for the last places share
+    them, so that the order of the samples does not matter.
+    A constant feature has weight 0. Since it comes last, features with a negative weight do
+    not stand below it by their score: all constant ones get the lowest weight found.
+
+    References
+    ----------
+    I. Kononenko, "Estimating attributes: analysis and extensions of RELIEF", ECML 1994.
+    M. Robnik-Šikonja, I. Kononenko, "Theoretical and empirical analysis of ReliefF and
+    RReliefF", Machine Learning 53, 2003.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ReliefF().fit(X, y).scores_.round(4)
+    array([0.1399, 0.1226, 0.359 , 0.3754])
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_neighbors": [integer(1)],
+        "n_jobs": N_JOBS,
+    }
+
+    n_neighbors: int = 10
+    n_jobs: int | None = None
+
+    def _rank(self, X: Array, y: Codes) -> None:
+        constant = constant_features(X)
+        Z = (X - X.min(axis=0)) / np.where(constant, np.inf, np.ptp(X, axis=0))
+        n_rows = max(1, _DISTANCES_PER_CHUNK // y.size)
+        sums = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(_sum_differences)(Z, y, rows, self.n_neighbors)
+            for rows in gen_batches(y.size, n_rows)
+        )
+        scores = np.sum(sums, axis=0) / y.size
+        scores[constant] = min(scores.min(), 0)
+        self._set_ranking(scores, np.lexsort([-scores, constant]))
+
+
+def _sum_differences(Z: Array, y: Codes, rows: slice, k: int) -> Array:
+    """Sum the weighted differences of some samples to their nearest hits and misses."""
+    distance = cdist(Z[rows], Z, "cityblock")
+    distance[np.arange(len(distance)), np.arange(y.size)[rows]] = np.inf  # no sample is its own
+    total = np.zeros(Z.shape[1])
+    for other, size in enumerate(np.bincount(y)):
+        hits = y[rows] == other
+        members = np.flatnonzero(y == other)
+        # The share of the other class among all samples that are not of the own class.
+        factor = np.where(hits, -1.0, size / np.maximum(y.size - np.bincount(y)[y[rows]], 1))
+        n_near = np.minimum(k, size - hits)
+        weights = _shares(distance[:, members], n_near)
+        weights *= (factor / np.maximum(n_near, 1))[:, None]
+        for own, row in zip(Z[rows], weights, strict=True):
+            (near,) = row.nonzero()
+            total += row[near] @ np.abs(Z[members[near]] - own)
+    return total
+
+
+def _shares(distance: Array, n_near: Codes) -> Array:
+    """Share out ``n_near`` places per row to the nearest; ties for the last places share them."""
+    last = np.sort(distance, axis=1)[np.arange(n_near.size), np.maximum(n_near, 1) - 1]
+    nearer = distance < (last - _NEIGHBOUR_TIE)[:, None]
+    tied = ~nearer & (distance <= (last + _NEIGHBOUR_TIE)[:, None])
+    left = n_near - nearer.sum(axis=1)
+    return nearer + tied * (left / tied.sum(axis=1))[:, None]
 
 
 class _ForwardFilter(CompleteSelector):
@@ -65,9 +171,7 @@ class _ForwardFilter(CompleteSelector):
         self._set_order(order.astype(np.intp))
 
 
-def discretize(
-    X: Array, n_bins: int | None = 5, strategy: Strategy = "quantile"
-) -> NDArray[np.intp]:
+def discretize(X: Array, n_bins: int | None = 5, strategy: Strategy = "quantile") -> Codes:
     """Cut every column into bins that hold equally many samples, or that have equal width.
 
     With "quantile", a column with no more than ``n_bins`` different values keeps them as they are:
@@ -141,6 +245,7 @@ class DiscreteFeatures:
         return np.concatenate(entropies)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _InformationFilter(_ForwardFilter):
     """A forward filter by a term for each pair of a feature with those chosen before."""
 
@@ -149,18 +254,10 @@ class _InformationFilter(_ForwardFilter):
         "strategy": [StrOptions({"quantile", "uniform"})],
     }
 
-    def __init__(
-        self,
-        *,
-        n_features_to_select: int | float = 20,
-        n_bins: int | None = 5,
-        strategy: Strategy = "quantile",
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_bins = n_bins
-        self.strategy = strategy
+    n_bins: int | None = 5
+    strategy: Strategy = "quantile"
 
-    def _rank(self, X: Array, y: NDArray[np.intp]) -> None:
+    def _rank(self, X: Array, y: Codes) -> None:
         codes = discretize(X, self.n_bins, self.strategy)
         features = DiscreteFeatures(codes, y)
         terms: list[Array] = []
@@ -181,6 +278,7 @@ class _InformationFilter(_ForwardFilter):
         """Value of every feature given its terms with those chosen; the highest is next."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MRMR(_InformationFilter):
     """Minimum redundancy, maximum relevance.
 
@@ -229,18 +327,7 @@ class MRMR(_InformationFilter):
 
     _parameter_constraints: ClassVar[Constraints] = {"method": [StrOptions({"MID", "MIQ"})]}
 
-    def __init__(
-        self,
-        *,
-        n_features_to_select: int | float = 20,
-        method: Literal["MID", "MIQ"] = "MID",
-        n_bins: int | None = 5,
-        strategy: Strategy = "quantile",
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.method = method
-        self.n_bins = n_bins
-        self.strategy = strategy
+    method: Literal["MID", "MIQ"] = "MID"
 
     def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
         return features.shared_with(chosen)
@@ -252,6 +339,7 @@ class MRMR(_InformationFilter):
         return features.relevance / (np.maximum(redundancy, 0) + _NO_REDUNDANCY)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CMIM(_InformationFilter):
     """Conditional mutual information maximisation.
 
@@ -291,18 +379,7 @@ class CMIM(_InformationFilter):
 
     _parameter_constraints: ClassVar[Constraints] = {"variant": [StrOptions({"A", "B"})]}
 
-    def __init__(
-        self,
-        *,
-        n_features_to_select: int | float = 20,
-        variant: Literal["A", "B"] = "A",
-        n_bins: int | None = 5,
-        strategy: Strategy = "quantile",
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.variant = variant
-        self.n_bins = n_bins
-        self.strategy = strategy
+    variant: Literal["A", "B"] = "A"
 
     def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
         # I(f; y | s) by the chain rule.
@@ -397,9 +474,6 @@ class RRCT(_ForwardFilter):
     >>> RRCT(n_features_to_select=3).fit(X, y).get_support(indices=True)
     array([1, 2, 8])
     """
-
-    def __init__(self, *, n_features_to_select: int | float = 20) -> None:
-        self.n_features_to_select = n_features_to_select
 
     def _rank(self, X: Array, y: Array) -> None:
         ranks = _normalised_ranks(X)

@@ -1,0 +1,643 @@
+"""Embedded methods rank by the weights of a model: RFS, FSOR, GRMOR, CD-LSR and group lasso.
+
+All are regressions of the one-hot classes on the features. In RFS whole features vanish and
+outliers weigh little; FSOR and GRMOR are IDFS-MEC with one channel of all features and nothing
+missing, and share its solver; CD-LSR has exactly k features, found by exchanging one at a time; in
+group lasso whole channels vanish.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from idfsmec._validation import N_JOBS, Constraints, integer, number
+from idfsmec.selection.base import CompleteSelector, count_features, regression_data
+from idfsmec.solver import ChannelProblems, solve
+from idfsmec.table.columns import channel_columns
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+# Norms are smoothed by this fraction of the largest row of W, or of Y for the residuals, so
+# that weights stay finite and systems solvable, even where X fits Y exactly.
+_SMOOTH_ROWS = 1e-9
+_SMOOTH_RESIDUALS = 1e-6
+# A feature below this fraction of the largest counts as vanished ...
+_VANISHED = 1e-6
+# ... and is left out of the iteration if it also shrinks by at least this factor each time.
+_SHRINKING = 0.95
+# Of CD-LSR: a ridge that keeps systems solvable, and when it may stop.
+_RIDGE = 1e-7
+_MIN_ITER = 5
+_CALM_ITER = 3
+# Errors below this share of what there is to explain are rounding.
+_EXACT = 1e-9
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RFS(CompleteSelector):
+    """Robust feature selection by joint l2,1-norm minimisation.
+
+    Solves ``min ||X W - Y||_{2,1} + gamma ||W||_{2,1}`` for one-hot classes Y; the score of a
+    feature is the norm of its row of W.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction.
+    gamma : float, default=1.0
+        Weight of the penalty, above 0. The larger, the fewer features have a score.
+    center : bool, default=True
+        Whether to centre X and Y, which stands for an intercept.
+    standardize : bool, default=False
+        Whether to scale features to standard deviation 1 first (implies centring). The penalty
+        does not treat features of different units alike: use this unless X is scaled already.
+    tol : float, default=1e-6
+        Stop when an iteration lowers the objective by less than this fraction.
+    max_iter : int, default=500
+        Most iterations; a warning tells if they did not suffice.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Row norms of W; exactly 0 for vanished features.
+    ranking_ : ndarray of shape (n_features,)
+        1 is the best feature. Vanished features follow by how near they are to entering the
+        model (their correlation with the weighted residuals), constant ones come last.
+    support_ : ndarray of shape (n_features,)
+        Mask of the features that are kept.
+    coef_ : ndarray of shape (n_features, n_classes)
+        W.
+    objective_history_ : ndarray of shape (n_iter,)
+        The objective after each iteration, at the best point so far.
+    n_iter_ : int
+        Number of iterations.
+
+    Notes
+    -----
+    Iteratively reweighted least squares with momentum. Each step solves a linear system in samples
+    or in features, whichever are fewer.
+
+    References
+    ----------
+    F. Nie, H. Huang, X. Cai, C. Ding, "Efficient and robust feature selection via joint
+    l2,1-norms minimization", NIPS 2010.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> RFS(n_features_to_select=2).fit(X, y).get_support(indices=True)
+    array([1, 3])
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "gamma": [number(0)],
+        "center": ["boolean"],
+        "standardize": ["boolean"],
+        "tol": [number(0, closed="left")],
+        "max_iter": [integer(1)],
+    }
+
+    gamma: float = 1.0
+    center: bool = True
+    standardize: bool = False
+    tol: float = 1e-6
+    max_iter: int = 500
+
+    def _rank(self, X: Array, y: Indices) -> None:
+        X, Y, constant = regression_data(X, y, center=self.center, scale=self.standardize)
+        coef, pull, history = _reweight(X, Y, self.gamma, self.tol, self.max_iter)
+        scores = np.linalg.norm(coef, axis=1)
+        scores[constant | (scores <= _VANISHED * scores.max())] = 0
+        self.coef_, self.objective_history_ = coef, np.array(history)
+        self.n_iter_ = len(history)
+        self._set_ranking(scores, np.lexsort([-pull, -scores, constant]))
+
+
+def _reweight(
+    X: Array, Y: Array, gamma: float, tol: float, max_iter: int
+) -> tuple[Array, Array, list[float]]:
+    """Iterate; return W, the features' pull on the residuals (1 enters) and the objectives."""
+    coef = np.zeros((X.shape[1], Y.shape[1]))
+    norms = np.linalg.norm(Y, axis=1)
+    pull = np.linalg.norm(X.T @ (Y / norms[:, None]), axis=1) / gamma
+    if pull.max() <= 1:  # no feature is worth its penalty
+        return coef, pull, [float(norms.sum())]
+    active, X_active = np.arange(X.shape[1]), X
+    # Weights of features, then of samples. Plain reweighting creeps: weights of features that
+    # vanish fall by the same factor again and again. Nesterov's momentum on their logarithms
+    # takes less than half the iterations; it starts anew where the objective would rise.
+    weights = plain = np.ones(sum(X.shape))
+    sequence, pushed = 1.0, False
+    history: list[float] = []
+    for _ in range(max_iter):
+        feature_weights = weights[: active.size]
+        dual = _solve_weighted(X_active, Y, gamma, feature_weights, weights[active.size :])
+        W = feature_weights[:, None] * (X_active.T @ dual)
+        row_norms = np.linalg.norm(W, axis=1)
+        residual_norms = np.linalg.norm(Y - X_active @ W, axis=1)
+        objective = float(residual_norms.sum() + gamma * row_norms.sum())
+        if pushed and objective > history[-1]:
+            weights, sequence, pushed = plain, 1.0, False
+            continue
+        history.append(objective)
+        settled = len(history) > 1 and history[-2] - history[-1] <= tol * history[-1]
+        if settled and not pushed:
+            break
+        shrinking = row_norms <= _SHRINKING * feature_weights / 2
+        keep = ~shrinking | (row_norms > _VANISHED * row_norms.max())
+        active, W, row_norms = active[keep], W[keep], row_norms[keep]
+        X_active = X[:, active]
+        before = np.concatenate([plain[: keep.size][keep], plain[keep.size :]])
+        plain = 2 * np.concatenate(
+            [
+                np.hypot(row_norms, _SMOOTH_ROWS * row_norms.max()),
+                np.hypot(residual_norms, _SMOOTH_RESIDUALS * norms.max()),
+            ]
+        )
+        following = 0.5 + np.sqrt(0.25 + sequence**2)
+        push = 0.0 if settled else (sequence - 1.0) / following
+        weights = plain * (plain / before) ** push
+        sequence, pushed = (1.0 if settled else following), push > 0
+    else:
+        warnings.warn(
+            f"RFS did not converge in max_iter={max_iter} iterations; the ranking may still "
+            "change. Raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    coef[active] = W
+    return coef, 2 * np.linalg.norm(X.T @ dual, axis=1), history
+
+
+def _solve_weighted(
+    X: Array,
+    Y: Array,
+    gamma: float,
+    feature_weights: Array,
+    sample_weights: Array,
+) -> Array:
+    """Dual variables V of ridge regression weighted per feature (q) and per sample (e).
+
+    W = diag(q) X'V solves it, with (X diag(q) X' + gamma diag(e)) V = Y.
+    """
+    n_samples, n_features = X.shape
+    scaled = X * np.sqrt(feature_weights)
+    if n_samples <= n_features:
+        kernel = scaled @ scaled.T
+        kernel[np.diag_indices(n_samples)] += gamma * sample_weights
+        return cho_solve(cho_factor(kernel, overwrite_a=True), Y)
+    precision = 1 / sample_weights[:, None]
+    weighted = scaled * np.sqrt(precision)
+    normal = weighted.T @ weighted
+    normal[np.diag_indices(n_features)] += gamma
+    fitted = scaled @ cho_solve(cho_factor(normal, overwrite_a=True), scaled.T @ (Y * precision))
+    return (Y - fitted) * precision / gamma
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FSOR(CompleteSelector):
+    """Feature selection under orthogonal regression.
+
+    Solves ``min ||W' Theta X + b 1' - Y||^2`` with W'W = I and feature weights theta >= 0 that
+    sum to 1. It is IDFS-MEC with a single channel of all features, nothing missing, lam = 0.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction.
+    standardize : bool, default=True
+        Whether to scale features to unit variance first. The objective is not scale invariant.
+    tol : float, default=1e-4
+        Stop when the first-order conditions hold to this relative accuracy.
+    max_iter : int, default=10000
+        Most iterations; a warning tells if they did not suffice.
+
+    Attributes
+    ----------
+    scores_, feature_weights_ : ndarray of shape (n_features,)
+        theta.
+    ranking_ : ndarray of shape (n_features,)
+        1 is the best feature. Features with weight 0 follow by what adding each alone to the
+        model would gain, constant features come last.
+    support_ : ndarray of shape (n_features,)
+        Mask of the features that are kept.
+    objective_ : float
+        The loss at the end.
+    objective_history_ : ndarray
+        The loss after each iteration; never rises.
+    kkt_residual_ : float
+        How well the first-order conditions hold.
+    n_iter_ : int
+        Number of iterations.
+
+    References
+    ----------
+    X. Xu, F. Wei, Z. Zhu, J. Liu, X. Wu, "EEG feature selection using orthogonal regression:
+    application to emotion recognition", ICASSP 2020, 1239-1243.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> FSOR(n_features_to_select=2).fit(X, y).get_support(indices=True)
+    array([1, 3])
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "standardize": ["boolean"],
+        "tol": [number(0)],
+        "max_iter": [integer(1)],
+    }
+
+    standardize: bool = True
+    tol: float = 1e-4
+    max_iter: int = 10_000
+
+    def _rank(self, X: Array, y: Indices) -> None:
+        Z, Y, constant = regression_data(X, y, scale=self.standardize)
+        varying = ~constant
+        self.feature_weights_ = np.zeros(X.shape[1])
+        self.objective_ = float(np.sum(Y**2))
+        self.objective_history_ = np.array([self.objective_])
+        self.kkt_residual_, self.n_iter_ = 0.0, 0
+        gains = np.full(X.shape[1], -1.0)
+        if varying.any():
+            gains[varying] = self._solve(Z[:, varying], Y, varying)
+        # Features by weight; those without one by what adding each alone would gain.
+        self._set_ranking(self.feature_weights_, np.lexsort((-gains, -self.feature_weights_)))
+
+    def _solve(self, Z: Array, Y: Array, varying: NDArray[np.bool_]) -> Array:
+        """Solve for the features that vary; give what adding each alone would gain."""
+        A, P = Z.T @ Z, Y.T @ Z
+        problem = ChannelProblems.from_moments(
+            A[None], P[None], np.array([self.objective_]), lam=float(getattr(self, "lam", 0.0))
+        )
+        wanted = np.zeros(1, dtype=np.intp)
+        solution = solve(problem, tol=float(self.tol), max_iter=int(self.max_iter), wanted=wanted)
+        self.feature_weights_[varying] = solution.theta[0]
+        self.objective_ = float(solution.objective[0])
+        self.objective_history_ = np.minimum.accumulate(solution.history[:, 0])
+        self.kkt_residual_ = float(solution.kkt_residual[0])
+        self.n_iter_ = int(solution.n_iter[0])
+        if self.kkt_residual_ > self.tol:
+            warnings.warn(
+                f"{type(self).__name__} did not reach tol={self.tol} in {self.max_iter} "
+                f"iterations (residual {self.kkt_residual_:.1e}). Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        residual = P - (solution.theta[0] * solution.W[0]) @ A
+        return np.asarray(np.sum(residual**2, axis=0) / np.diagonal(A))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GRMOR(FSOR):
+    """Global redundancy minimisation in orthogonal regression.
+
+    Solves FSOR's problem plus ``lam theta' R theta``, where R holds the squared correlations of
+    all pairs of features. It is IDFS-MEC with a single channel of all features and nothing
+    missing.
+
+    Parameters
+    ----------
+    lam : float, default=1.0
+        Weight of redundancy, >= 0. 0 is FSOR.
+    n_features_to_select, standardize, tol, max_iter
+        As in :class:`FSOR`.
+
+    Attributes
+    ----------
+    scores_, feature_weights_, ranking_, support_, objective_, objective_history_, \
+kkt_residual_, n_iter_
+        As in :class:`FSOR`.
+
+    References
+    ----------
+    X. Xu, T. Jia, Q. Li, F. Wei, L. Ye, X. Wu, "EEG feature selection via global redundancy
+    minimization for emotion recognition", IEEE Transactions on Affective Computing 14(1),
+    421-435, 2023.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> GRMOR(n_features_to_select=3).fit(X, y).get_support(indices=True)
+    array([ 9, 11, 12])
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {"lam": [number(0, closed="left")]}
+
+    lam: float = 1.0
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CDLSR(CompleteSelector):
+    """Top-k least-squares regression by coordinate descent.
+
+    Solves ``min ||X W - Y||^2`` with exactly k non-zero rows of W for one-hot classes Y:
+    refit W on the current k features, then let each row of W in turn move to the feature where
+    it reduces the error most; repeat. Several random starts; the best end counts.
+
+    Parameters
+    ----------
+    n_features_to_select : int or float, default=20
+        k: a number (all, if there are fewer) or a fraction. Supports for different k are not
+        nested.
+    n_restarts : int, default=10
+        Random starts. More find better supports, at proportional cost.
+    tol : float, default=1e-4
+        Stop when the last 3 relative changes of the objective are below this (after 5
+        iterations at least).
+    max_iter : int, default=1000
+        Most iterations per start.
+    random_state : int, RandomState instance or None, default=None
+        For the starts.
+    n_jobs : int or None, default=None
+        Threads over the starts, as in joblib. The result is the same for any number.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        From 1 (ranked first) in equal steps to 1 / n_features.
+    ranking_ : ndarray of shape (n_features,)
+        The k chosen features by the norm of their row of W, then the others by how much
+        adding each alone would reduce the error, then constant features.
+    support_ : ndarray of shape (n_features,)
+        Mask of the features that are kept.
+    coef_ : ndarray of shape (n_features, n_classes)
+        W for the standardised features; 0 where not chosen.
+    objective_ : float
+        Squared error of the best start.
+    objectives_ : ndarray of shape (n_restarts,)
+        Squared error of every start.
+    n_iter_ : int
+        Iterations of the best start.
+
+    Notes
+    -----
+    X is standardised and Y centred, so an intercept is implied. Only X'X and X'Y are used:
+    memory grows with n_features squared (42 MB for 2304 features).
+
+    References
+    ----------
+    L. Xu, R. Wang, F. Nie, X. Li, "Efficient top-k feature selection using coordinate descent
+    method", AAAI 2023, doi:10.1609/aaai.v37i9.26258.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> CDLSR(n_features_to_select=2, random_state=0).fit(X, y).get_support(indices=True)
+    array([1, 3])
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_restarts": [integer(1)],
+        "tol": [number(0, closed="left")],
+        "max_iter": [integer(1)],
+        "random_state": ["random_state"],
+        "n_jobs": N_JOBS,
+    }
+
+    n_restarts: int = 10
+    tol: float = 1e-4
+    max_iter: int = 1000
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+
+    def _rank(self, X: Array, y: Indices) -> None:
+        Z, Y, constant = regression_data(X, y)
+        usable = np.flatnonzero(~constant)
+        Z = Z[:, usable]
+        A, B, y2 = Z.T @ Z, Z.T @ Y, float(np.sum(Y**2))
+        k = min(count_features(self.n_features_to_select, X.shape[1]), usable.size)
+        rng = check_random_state(self.random_state)
+        ends = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(_descend)(A, B, y2, start[:k], self.tol, self.max_iter)
+            for start in [rng.permutation(usable.size) for _ in range(self.n_restarts)]
+        )
+        self.objectives_ = np.array([end.error for end in ends])
+        # Of starts that fit exactly, but for rounding, the first counts.
+        best = ends[int(np.argmin(np.maximum(self.objectives_, _EXACT * y2)))]
+        self.objective_, self.n_iter_ = best.error, best.n_iter
+        support = usable[best.support]
+        self.coef_ = np.zeros((X.shape[1], Y.shape[1]))
+        self.coef_[support] = best.rows
+        others, gain = np.ones(X.shape[1], dtype=bool), np.zeros(X.shape[1])
+        others[support] = False
+        # The squared correlation with the residuals orders features as what adding each brings.
+        gain[usable] = np.sum((A[:, best.support] @ best.rows - B) ** 2, axis=1)
+        norms = np.linalg.norm(self.coef_, axis=1)
+        self._set_order(np.lexsort([-gain, -norms, others, constant]))
+
+
+class _End(NamedTuple):
+    """Where a start ends: features, their rows of W, the squared error and iterations."""
+
+    support: Indices
+    rows: Array
+    error: float
+    n_iter: int
+
+
+def _descend(A: Array, B: Array, y2: float, support: Indices, tol: float, max_iter: int) -> _End:
+    """Exchange features and refit until nothing changes, or little.
+
+    A is X'X of standardised features, so that its diagonal is constant, B is X'Y and y2 the
+    squared norm of Y.
+    """
+    rows, error = _refit(A, B, y2, support)
+    changes: list[float] = []
+    for _ in range(max_iter):
+        before, support_before = error, support
+        support = _sweep(A, B, support, rows)
+        if (support == support_before).all():
+            changes.append(0.0)
+            break
+        rows, error = _refit(A, B, y2, support)
+        changes.append(abs(before - error) / max(before, np.finfo(float).tiny))
+        if len(changes) >= _MIN_ITER and max(changes[-_CALM_ITER:]) <= tol:
+            break
+    return _End(support, rows, error, len(changes))
+
+
+def _refit(A: Array, B: Array, y2: float, support: Indices) -> tuple[Array, float]:
+    """Least squares on the support: rows of W and the squared error."""
+    gram = A[np.ix_(support, support)] + _RIDGE * np.eye(support.size)
+    rows = cho_solve(cho_factor(gram), B[support]) if support.size else B[support]
+    # With (gram + ridge) V = B_S, V' gram V is V' B_S less the ridge's share.
+    error = y2 - np.vdot(rows, B[support]) - _RIDGE * np.vdot(rows, rows)
+    return rows, max(float(error), 0.0)
+
+
+def _sweep(A: Array, B: Array, support: Indices, rows: Array) -> Indices:
+    """Move each row V_j of W in turn to the feature where it costs least.
+
+    With R = A[:, S] V - B, row j at feature i has the squared error, up to a constant and a factor
+    of 2, V_j . R_i - |V_j|^2 A[S_j, i].
+    """
+    support = support.copy()
+    left = A[:, support] @ rows - B
+    taken = np.zeros(len(A), dtype=bool)
+    taken[support] = True
+    for j, row in enumerate(rows):
+        old = support[j]
+        taken[old] = False
+        cost = left @ row - (row @ row) * A[old]
+        cost[taken] = np.inf
+        new = support[j] = int(cost.argmin())
+        taken[new] = True
+        if new != old:
+            left += np.outer(A[new] - A[old], row)
+    return support
+
+
+@dataclass(eq=False, repr=False)
+class GroupLasso(CompleteSelector):
+    """Group lasso over channels.
+
+    Solves ``min ||X W - Y||^2 / (2 n) + penalty sum_v sqrt(d_v) ||W_v||`` for standardised X and
+    centred one-hot classes Y, where W_v are the rows of W of the d_v features of channel v.
+
+    Parameters
+    ----------
+    channels : array-like of shape (n_features,), default=None
+        Channel of every feature. None: the part of the column name before the last ``"__"``;
+        without such names, all features form one channel.
+    n_features_to_select : int or float, default=20
+        How many features to keep: a number (all, if there are fewer) or a fraction.
+    alpha : float, default=0.1
+        The penalty, as a share of the least one at which all channels vanish.
+    tol : float, default=1e-4
+        Stop when the duality gap is at most this share of what there is to explain.
+    max_iter : int, default=10000
+        Most passes over the channels; a warning tells if they did not suffice.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Row norms of W; 0 for features of vanished channels.
+    ranking_ : ndarray of shape (n_features,)
+        1 is the best feature. Features of vanished channels follow by how near their channel is
+        to entering the model, those of a channel by their correlation with the residuals;
+        constant features come last.
+    support_ : ndarray of shape (n_features,)
+        Mask of the features that are kept.
+    coef_ : ndarray of shape (n_features, n_classes)
+        W.
+    channel_names_ : ndarray of shape (n_channels,)
+        Channels in order of first appearance.
+    channel_norms_ : ndarray of shape (n_channels,)
+        Norm of each channel's rows of W.
+    penalty_ : float
+        The penalty that ``alpha`` stands for.
+    dual_gap_ : float
+        How far the objective is from its minimum at most.
+    n_iter_ : int
+        Passes over the channels.
+
+    References
+    ----------
+    M. Yuan, Y. Lin, "Model selection and estimation in regression with grouped variables",
+    Journal of the Royal Statistical Society B 68(1), 2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> selector = GroupLasso(["acids"] * 6 + ["colours"] * 7, alpha=0.9).fit(X, y)
+    >>> selector.channel_norms_.round(2)
+    array([0.  , 0.04])
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        "channels": ["array-like", None],
+        "alpha": [number(0)],
+        "tol": [number(0)],
+        "max_iter": [integer(1)],
+    }
+
+    channels: ArrayLike | None = None
+    _: KW_ONLY
+    alpha: float = 0.1
+    tol: float = 1e-4
+    max_iter: int = 10_000
+
+    def _rank(self, X: Array, y: Indices) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        self.channel_names_, columns = channel_columns(self.channels, X.shape[1], names)
+        Z, Y, constant = regression_data(X, y)
+        A, B, y2 = Z.T @ Z / y.size, Z.T @ Y / y.size, float(np.sum(Y**2)) / y.size
+        self._minimise(A, B, y2, columns)
+        self.channel_norms_ = _norms(self.coef_, columns)
+        left = B - A @ self.coef_
+        pull = np.empty(X.shape[1])
+        for own, norm in zip(columns, _norms(left, columns), strict=True):
+            pull[own] = norm / np.sqrt(own.size)
+        scores = np.linalg.norm(self.coef_, axis=1)
+        correlation = np.linalg.norm(left, axis=1)
+        # Channels in the model all pull alike but for rounding: scores order their features.
+        self._set_ranking(scores, np.lexsort([-correlation, -pull, -scores, constant]))
+
+    def _minimise(self, A: Array, B: Array, y2: float, columns: list[Indices]) -> None:
+        """Block coordinate descent: a proximal step in the rows of one channel after the other."""
+        sizes = np.sqrt([own.size for own in columns])
+        self.penalty_ = float(self.alpha * np.max(_norms(B, columns) / sizes))
+        products = [A[own] for own in columns]
+        steepest = [
+            float(np.linalg.eigvalsh(product[:, own])[-1])
+            for own, product in zip(columns, products, strict=True)
+        ]
+        W, gradient, self.n_iter_ = np.zeros_like(B), -B, 0
+        while self.n_iter_ < self.max_iter:
+            self.n_iter_ += 1
+            for own, product, size, curvature in zip(
+                columns, products, sizes, steepest, strict=True
+            ):
+                if curvature <= 0:  # all its features are constant
+                    continue
+                step = W[own] - gradient[own] / curvature
+                norm, threshold = np.linalg.norm(step), self.penalty_ * size / curvature
+                rows = step * (1 - threshold / norm) if norm > threshold else np.zeros_like(step)
+                change = rows - W[own]
+                if change.any():
+                    gradient += product.T @ change
+                    W[own] = rows
+            self.dual_gap_ = self._dual_gap(W, gradient, B, y2, columns, sizes)
+            if self.dual_gap_ <= self.tol * y2:
+                break
+        else:
+            warnings.warn(
+                f"GroupLasso did not reach tol={self.tol} in {self.max_iter} iterations (gap "
+                f"{self.dual_gap_ / y2:.1e}). Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        self.coef_ = W
+
+    def _dual_gap(
+        self, W: Array, gradient: Array, B: Array, y2: float, columns: list[Indices], sizes: Array
+    ) -> float:
+        """Objective less that of the residuals, scaled down until they are feasible."""
+        explained = float(np.vdot(W, B))
+        squared = y2 - explained + float(np.vdot(W, gradient))  # mean square of the residuals
+        primal = 0.5 * squared + self.penalty_ * float(sizes @ _norms(W, columns))
+        largest = float(np.max(_norms(gradient, columns) / sizes))
+        scale = min(1.0, self.penalty_ / largest) if largest > 0 else 1.0
+        return primal - (scale * (y2 - explained) - 0.5 * scale**2 * squared)
+
+
+def _norms(rows: Array, columns: list[Indices]) -> Array:
+    """Norm of the rows of each channel."""
+    return np.array([np.linalg.norm(rows[own]) for own in columns])
