@@ -107,12 +107,10 @@ def main(arguments: Sequence[str] = ()) -> None:
         size = write_table(table, asked.rows)
         command = [sys.executable, "-m", "idfsmec", "benchmark", str(table), "--out", place]
         options = {"methods": asked.methods, "rates": "0.3", "k": "20", "resamples": 0}
-        options |= {"folds": asked.splits, "jobs": asked.jobs}
+        options |= {"folds": asked.splits, "jobs": asked.jobs, "experiment": "accuracy"}
         for name, value in options.items():
             command += [f"--{name}", str(value)]
-        seconds, most, peak = watch(
-            [*command, "--quiet", "--force", "--no-audit"], asked.trace, asked.limit
-        )
+        seconds, most, peak = watch([*command, "--quiet", "--force"], asked.trace, asked.limit)
     workers = asked.jobs * 300e6 / 2**20
     print(
         f"{asked.rows} rows, table {size:.0f} MiB, {asked.jobs} jobs, {asked.methods}: "

@@ -22,7 +22,7 @@ from tests.evaluation.cohorts import make_cohort, make_hospitals
 pytestmark = pytest.mark.slow
 
 SMALL = ["--methods", "ANOVA F", "--folds", 2, "--k", "2,4", "--rates", 0.3, "--jobs", 1]
-ALONE = ["--resamples", 0, "--no-audit", "--quiet"]
+ALONE = ["--resamples", 0, "--experiment", "accuracy", "--quiet"]
 
 
 def run(*words):
@@ -165,7 +165,8 @@ def test_another_table_of_the_same_name_is_refused_with_the_options_that_help(ta
 
 
 def test_from_python_lists_do_and_errors_are_raised(table, tmp_path):
-    small = {"k": [2], "rates": [0.3], "folds": 2, "jobs": 1, "resamples": 0, "audit": False}
+    small = {"k": [2], "rates": [0.3], "folds": 2, "jobs": 1, "resamples": 0}
+    small["experiment"] = "accuracy"
     results = cli.benchmark(str(table), str(tmp_path / "out"), methods=["ANOVA F"], **small)
     assert isinstance(results, Results)
     text = {**small, "k": "2", "rates": "0.3", "folds": "2"}
@@ -180,7 +181,17 @@ def test_from_python_lists_do_and_errors_are_raised(table, tmp_path):
 @pytest.mark.long
 def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(table, tmp_path):
     out, words = tmp_path / "out", ["--methods", "ANOVA F", "--folds", "12", "--resamples", "0"]
-    command = ["benchmark", str(table), "--out", str(out), *words, "--no-audit", "--jobs", "2"]
+    command = [
+        "benchmark",
+        str(table),
+        "--out",
+        str(out),
+        *words,
+        "--jobs",
+        "2",
+        "--experiment",
+        "accuracy",
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "idfsmec", *command, "--repeats", "40"],
         stderr=subprocess.PIPE,
@@ -211,7 +222,7 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(table, tmp_path):
 def test_an_audit_says_its_verdict_and_writes_page_and_checklist(tmp_path):
     table = audited(20, device=1.0).write(tmp_path / "study.parquet")
     words = ["audit", table, "--out", tmp_path, "--folds", 4, "--jobs", 1]
-    done = run(*words, "--bids-derivative", tmp_path / "bids")
+    done = run(*words)
     assert done.exit_code == 0, done.output + done.stderr
     text = " ".join(done.output.split())
     assert "Acquisition separates the groups as well as the EEG does" in text
@@ -219,7 +230,6 @@ def test_an_audit_says_its_verdict_and_writes_page_and_checklist(tmp_path):
     checklist = (tmp_path / "reporting.md").read_text("utf-8")
     for part in ("TRIPOD+AI", "REFORMS", "COBIDAS-MEEG", "- [ ] "):
         assert part in checklist
-    assert (tmp_path / "bids" / "participants.tsv").exists()
     assert cli.audit(table, tmp_path, folds=4, jobs=1).level == "red"
     audited(20, seed=5).write(table)
     refused = run(*words)

@@ -7,9 +7,9 @@ import sys
 import warnings
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from idfsmec.cli import console
 from idfsmec.cli.running import RunningMeans, warn_of_open_cluster
@@ -19,12 +19,7 @@ EVIL, SHOWN = "Fp1\x1b[2J\x07\x9b31m", r"Fp1\x1b[2J\x07\x9b31m"
 
 
 def test_names_cannot_steer_the_terminal(capsys):
-    rows = Table()
-    rows.add_column(EVIL)
-    for cell in (EVIL, Text(EVIL), console.plain(EVIL)):
-        rows.add_row(cell)
-    console.console.print(rows)
-    console.show_rows(EVIL, {EVIL: "left"}, [[EVIL]])
+    console.show_frame(EVIL, pd.DataFrame({EVIL: [EVIL]}))
     console.say(EVIL)
     console.print_error(EVIL)
     captured = capsys.readouterr()
@@ -105,9 +100,7 @@ def show(monkeypatch):
 
     def do(events, terminal=False, **options):
         written = io.StringIO()
-        fake = console.SafeConsole(
-            file=written, force_terminal=terminal, width=150, highlight=False
-        )
+        fake = Console(file=written, force_terminal=terminal, width=150)
         monkeypatch.setattr(console, "error_console", fake)
         with console.shown(**options) as listener:
             for event in events:

@@ -146,5 +146,8 @@ def test_sites_are_left_out_harmonized_and_known_to_the_model(tmp_path):
 
 @pytest.mark.parametrize("option", [["--folds", "site"], ["--harmonize", "all"]])
 def test_a_table_without_sites_says_what_to_do(folder, model, tmp_path, option):
-    line = "column 'site'"
-    refused(line, "train", folder / "clinic.parquet", "-o", tmp_path / "m.skops", *option)
+    result = run("train", folder / "clinic.parquet", "-o", tmp_path / "m.skops", *option)
+    assert result.exit_code == 2
+    assert "clinic.parquet: " in result.stderr
+    assert "column 'site'" in result.stderr
+    assert not (tmp_path / "m.skops").exists()

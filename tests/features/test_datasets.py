@@ -111,14 +111,10 @@ def test_the_unit_of_modma128_can_be_set(modma128, tmp_path):
     folder.mkdir()
     for name in (next(iter(IRREGULAR)), f"subjects_information_{MODMA128}.xlsx"):
         shutil.copy(modma128 / MODMA128 / name, folder)
-    values, config = {}, tmp_path / "settings.toml"
-    config.write_text("detect = false\nfeatures = ['variance']\n")
+    values, settings = {}, FeatureSettings(detect=False, features=["variance"])
     for unit in ("uV", "nV"):
-        output = tmp_path / f"{unit}.csv"
-        words = ("modma128", "--data", tmp_path, "-o", output, "--unit", unit)
-        code, _, errors = run(*words, "--config", config)
-        assert code == 0, errors
-        values[unit] = FeatureTable.read(output).X
+        recordings = find_recordings("modma128", data=tmp_path, unit=unit)
+        values[unit] = extract_table(recordings, settings).table.X
     np.testing.assert_allclose(values["nV"] * 1e6, values["uV"], rtol=1e-9)
 
 

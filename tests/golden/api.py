@@ -151,6 +151,7 @@ OPTIONS: dict[str, str | None] = {
     "--n-splits": "--folds",
     "--seeds": "--repeats",
     "--harmonize": "--harmonize=all",
+    "--no-audit": "--experiment=accuracy",
 }
 #: Name of a file at 144077f -> today's, for files that cases read.
 FILES: dict[str, str] = {}

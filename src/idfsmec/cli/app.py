@@ -9,7 +9,7 @@ import re
 import sys
 import traceback
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Annotated, Any, TypeVar
 
@@ -47,10 +47,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class CommandGroup(TyperGroup):
-    """Commands whose bad usage ends in one line, like all other bad input."""
+    """Commands whose errors end in one line and an exit code."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """List commands in the order in which one needs them."""
+        """List commands in the order in which they are needed."""
         return [name for name in idfsmec.cli.__all__ if name in self.commands]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -61,23 +61,34 @@ class CommandGroup(TyperGroup):
         rest = [word for word in args[:end] if word not in GLOBAL]
         return super().parse_args(ctx, [*rest, *args[end:]])
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
-        """Run; say what is wrong with the options in one line, with exit code 2."""
-        given = (args, prog_name, complete_var, False, windows_expand_args)
+    def invoke(self, ctx: Any) -> int:
+        """Run a command and return its exit code; say in one line what went wrong."""
         try:
-            if not standalone_mode:  # a program that calls us handles errors itself
-                return super().main(*given, **extra)
-            sys.exit(super().main(*given, **extra) or 0)
+            spare_address_space()
+            with stopping_on_signals(print_plainly):
+                outcome = super().invoke(ctx)
+        except (typer.Exit, typer.Abort, UsageError):
+            raise
+        except KeyboardInterrupt as error:
+            print_error(str(error) or "stopped")
+            return 128 + getattr(error, "number", 2)
+        except (InputError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
+            _print_exception(error)
+            return 2
+        except Exception as error:
+            _print_failure(error)
+            return 1
+        # Tasks of a benchmark failed, or recordings have no row in a table.
+        n_failed = len(getattr(outcome, "failures", ()))
+        return int(n_failed > 0 or getattr(outcome, "incomplete", False))
+
+    def main(self, *args: Any, standalone_mode: bool = True, **how: Any) -> Any:
+        """Run; say what is wrong with the options in one line, with exit code 2."""
+        try:
+            code = super().main(*args, **how | {"standalone_mode": False})
+            return sys.exit(code or 0) if standalone_mode else code
         except UsageError as error:
-            if not standalone_mode:
+            if not standalone_mode:  # a program that calls us handles errors itself
                 raise
             if type(error).__name__ != "NoArgsIsHelpError":  # the help is on the screen already
                 text = " ".join(error.format_message().split())
@@ -122,52 +133,24 @@ def main(
     version: Annotated[
         bool,
         typer.Option(
-            "--version",
-            help="Show the version and exit.",
-            callback=_print_version,
-            is_eager=True,
+            "--version", help="Show it and exit.", callback=_print_version, is_eager=True
         ),
     ] = False,
 ) -> None:
     """Describe the global options, which the group has taken already."""
 
 
-def command(
-    *, has_failed: Callable[[Any], bool] = lambda outcome: False, **described: Any
-) -> Callable[[Function], Function]:
+def command(**described: Any) -> Callable[[Function], Function]:
     """Register a function as the command of its name, and leave the function itself as it is.
 
-    As a command its errors end in one clear line, its outcome is not shown, and where
-    ``has_failed`` says so of the outcome, the exit code is 1. From Python it raises and returns.
-
-    Parameters
-    ----------
-    has_failed : callable
-    **described : str or typer.models.ParameterInfo
-        Help of each parameter, or all that Typer wants to know; by default what
-        :data:`idfsmec.cli.options.SHARED` says.
+    ``described`` has the help of parameters, or all that Typer wants to know of them; that of
+    parameters which several commands have is in :data:`idfsmec.cli.options.SHARED`.
     """
 
     def register(function: Function) -> Function:
         @functools.wraps(function)
-        def run(*args: Any, **kwargs: Any) -> None:
-            try:
-                spare_address_space()
-                with stopping_on_signals(print_plainly):
-                    outcome = function(*args, **kwargs)
-            except (typer.Exit, typer.Abort, UsageError):
-                raise
-            except KeyboardInterrupt as error:
-                print_error(str(error) or "stopped")
-                raise typer.Exit(128 + getattr(error, "number", 2)) from None
-            except (InputError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
-                _print_exception(error)
-                raise typer.Exit(2) from None
-            except Exception as error:
-                _print_failure(error)
-                raise typer.Exit(1) from None
-            if has_failed(outcome):
-                raise typer.Exit(1)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
 
         # The type of what is returned is not looked at: only a type checker imports it.
         kinds = {key: kind for key, kind in function.__annotations__.items() if key != "return"}
@@ -186,13 +169,7 @@ def command(
 
 
 def _help(text: str) -> str:
-    r"""Format a docstring for the terminal: what follows ``::`` is bold instead of indented.
-
-    Examples
-    --------
-    >>> _help("Do it.\n\n    For example::\n\n        idfsmec demo\n    ")
-    'Do it.\n\nFor example:\n\n[bold]idfsmec demo[/bold]'
-    """
+    """Format a docstring for the terminal: what follows ``::`` is bold instead of indented."""
     cleaned = inspect.cleandoc(text).replace("::\n", ":\n")
     return re.sub(r"^    (.+)$", r"[bold]\1[/bold]", cleaned, flags=re.MULTILINE)
 
@@ -234,8 +211,8 @@ def in_options(error: BaseException) -> str:
     >>> from idfsmec.errors import ArgumentError, ExistingFileError
     >>> in_options(ExistingFileError("table.csv"))
     'table.csv: exists already; choose another name, or replace it with --force.'
-    >>> in_options(ArgumentError("unit='mm': give one of uV, nV, V.", argument="unit"))
-    '--unit mm: give one of uV, nV, V.'
+    >>> in_options(ArgumentError("imputer='no': give one of mean, factors.", argument="imputer"))
+    '--imputer no: give one of mean, factors.'
     >>> in_options(ValueError("The 'lam' parameter of IDFSMEC must be a float. Got -1 instead."))
     '--lam -1: give a float.'
     """

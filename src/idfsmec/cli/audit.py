@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import say, show_rows, shown
-from idfsmec.cli.options import TABLE, AnyPath, Folds, Names, parse_folds, split_names
+from idfsmec.cli.console import say, show_frame, shown
+from idfsmec.cli.options import AnyPath, Folds, Names
 from idfsmec.cli.running import COLOURS, check_folder, stop_cleanly
-from idfsmec.errors import InputError
 
-if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
+if TYPE_CHECKING:
     from idfsmec.audit import Audit
 
 N_SHOWN = 12
 
 
 @command(
-    table=TABLE,
+    table=options.TABLE,
     also="Further columns of the table to take as acquisition facts: medication,hour.",
 )
 def audit(
@@ -26,7 +26,6 @@ def audit(
     out: AnyPath = Path("audit"),
     also: Names | None = None,
     folds: Folds | None = None,
-    bids_derivative: AnyPath | None = None,
     jobs: int = -1,
     force: bool = False,
 ) -> Audit:
@@ -49,60 +48,52 @@ def audit(
     from idfsmec.table import FeatureTable
 
     path, out = Path(table), Path(out)
-    splits = parse_folds(folds)
+    splits = options.parse_folds(folds)
     check_folder(out, force)
-    read, name = FeatureTable.read(path), path.name.split(".")[0]
-    with stop_cleanly(out), shown("audit") as progress:
-        try:
-            results = add_audit(
-                {name: read},
-                out,
-                also=split_names(also) or (),
-                n_jobs=jobs,
-                progress=progress,
-                overwrite=force,
-                **splits,
-            )
-        except InputError as error:
-            raise InputError(f"{path}: {error}", argument=error.argument) from None
-    found = audits_of(results)[name]
-    page = write_audit_page(found, out / "audit.html", name=name, overwrite=True)
-    checklist = write_reporting_checklist(
-        out / "reporting.md", results, {name: read}, overwrite=True
-    )
-    if bids_derivative is not None:
-        from idfsmec.features import write_derivative
-        from idfsmec.report import add_to_derivative
-
-        add_to_derivative(write_derivative(read, bids_derivative, overwrite=force), results, name)
-    _print_audit(found)
+    name = path.name.split(".")[0]
+    tables = {name: FeatureTable.read(path)}
+    with stop_cleanly(out), shown("audit") as progress, options.naming(path):
+        results = add_audit(
+            tables,
+            out,
+            also=options.split_names(also) or (),
+            n_jobs=jobs,
+            progress=progress,
+            overwrite=force,
+            **splits,
+        )
+    outcome = audits_of(results)[name]
+    page = write_audit_page(outcome, out / "audit.html", name=name, overwrite=True)
+    checklist = write_reporting_checklist(out / "reporting.md", results, tables, overwrite=True)
+    _print_audit(outcome)
     say(f"page: {page}")
     say(f"reporting checklist: {checklist}")
-    return found
+    return outcome
 
 
-def _print_audit(found: Audit) -> None:
+def _print_audit(audit: Audit) -> None:
     """Print the verdict, the variables and the sentences."""
+    import pandas as pd
+
     from idfsmec.audit.variables import say_variable
 
-    verdict, *rest = found.summary().splitlines()
-    say(verdict, style=COLOURS[found.level], prose=True)
-    if len(found.variables):
-        show_rows(
-            "What the recording says, against the label (by subject)",
-            {"variable": "left", "where": "left"}
-            | dict.fromkeys(("AUC", "95 % CI", "p", "corrected"), "right"),
-            [
-                [
-                    say_variable(row["variable"]) + (f" ({row['level']})" if row["level"] else ""),
-                    f"{'higher' if row['higher'] else 'lower'} in {found.classes[row['class']]}",
-                    f"{row['auc']:.2f}",
-                    f"{row['low']:.2f} to {row['high']:.2f}",
-                    f"{row['p']:.2g}",
-                    f"{row['p_holm']:.2g}",
-                ]
-                for _, row in found.variables.head(N_SHOWN).iterrows()
-            ],
-        )
+    verdict, *rest = audit.summary().splitlines()
+    say(verdict, style=COLOURS[audit.level], prose=True)
+    rows = audit.variables.head(N_SHOWN).to_dict("records")
+    if rows:
+        cells = [
+            {
+                "variable": say_variable(row["variable"])
+                + (f" ({row['level']})" if row["level"] else ""),
+                "where": f"{'higher' if row['higher'] else 'lower'} in "
+                f"{audit.classes[row['class']]}",
+                "AUC": f"{row['auc']:.2f}",
+                "95 % CI": f"{row['low']:.2f} to {row['high']:.2f}",
+                "p": f"{row['p']:.2g}",
+                "corrected": f"{row['p_holm']:.2g}",
+            }
+            for row in rows
+        ]
+        show_frame("What the recording says, against the label (by subject)", pd.DataFrame(cells))
     for line in rest:
         say(line, prose=True)

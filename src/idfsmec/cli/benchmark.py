@@ -5,26 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from idfsmec.cli import options
+from idfsmec.cli import options, running
 from idfsmec.cli.app import command
 from idfsmec.cli.console import shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, AnyPaths, Folds, Harmonize, Names, ProtocolName
-from idfsmec.cli.running import (
-    RunningMeans,
-    check_folder,
-    has_failures,
-    print_results,
-    read_tables,
-    resample_and_audit,
-    stop_cleanly,
-    warn_of_missingness,
-    warn_of_open_cluster,
-)
 from idfsmec.errors import InputError
 
-if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
+if TYPE_CHECKING:
     from idfsmec.evaluation import Results
 
 #: What the paper seems to have done; see :data:`idfsmec.paper.PAPER`.
@@ -32,21 +19,19 @@ AS_IN_THE_PAPER = {"folds": "sample", "missing_in": "selection", "tuning": "orac
 
 
 @command(
-    has_failed=has_failures,
     tables=options.argument("TABLE", "Feature tables: Parquet or CSV."),
-    experiment=f"What to do, with commas: {', '.join(options.EXPERIMENTS)}.",
+    experiment=f"What to do, with commas: {', '.join(options.EXPERIMENTS)} (whether acquisition "
+    "separates the classes as well as the EEG does).",
     condition="Compare within conditions, with commas, or within all: each is a table of its own.",
     rates="Missing rates, such as 0,0.1,0.5. By default 0 to 0.5.",
     patterns=f"Which channels are missing together: {', '.join(options.PATTERNS)}.",
     k="Numbers of features, such as 10,20,50. By default 10 to 100.",
-    audit=typer.Option(
-        help="Ask also whether acquisition separates the classes as well as the EEG."
-    ),
+    seed="Seed of folds, missing channels and halves of the subjects.",
 )
 def benchmark(
     tables: AnyPaths,
     out: AnyPath = Path("results"),
-    experiment: Names = "accuracy",
+    experiment: Names = "accuracy,audit",
     condition: Names | None = None,
     methods: Names | None = None,
     imputer: str | None = None,
@@ -60,7 +45,6 @@ def benchmark(
     repeats: int = 1,
     seed: int = 0,
     resamples: int = 100,
-    audit: bool = True,
     jobs: int = -1,
     dask: str | None = None,
     force: bool = False,
@@ -84,17 +68,16 @@ def benchmark(
     from idfsmec._parallel import count_jobs
 
     out, n_jobs = Path(out), count_jobs(jobs)
-    check_folder(out, force)
-    options.check_resamples(resamples)
+    running.check_folder(out, force)
+    options.check_numbers(repeats=repeats, resamples=resamples, seed=seed)
     paper.find_protocol(protocol)
     experiments = options.split_names(experiment) or []
     if unknown := [name for name in experiments if name not in options.EXPERIMENTS]:
         raise InputError(
             f"--experiment {unknown[0]}: choose from {', '.join(options.EXPERIMENTS)}"
         )
-    last = options.check_seed(seed) + options.check_repeats(repeats) - 1
     changes = {
-        "seeds": range(seed, options.check_seed(last) + 1),
+        "seeds": range(seed, seed + repeats),
         "rates": options.split_names(rates),
         "patterns": options.split_names(patterns),
         "ks": options.split_names(k),
@@ -102,34 +85,42 @@ def benchmark(
         **(AS_IN_THE_PAPER if protocol == "paper" else {}),
         **options.parse_folds(folds),
     }
-    named = read_tables(options.paths(tables))
+    named = running.read_tables(options.paths(tables))
     if conditions := options.split_names(condition):
         named = evaluation.by_condition(named, None if conditions == ["all"] else conditions)
-    warn_of_missingness(named)
-    warn_of_open_cluster(dask)
-    chosen = options.split_names(methods)
-    with stop_cleanly(out), warnings_as_lines(), shown(digest=RunningMeans()) as progress:
+    running.warn_of_missingness(named)
+    running.warn_of_open_cluster(dask)
+    chosen: dict[str, Any] = {"methods": options.split_names(methods)}
+    with (
+        running.stop_cleanly(out),
+        warnings_as_lines(),
+        shown(digest=running.RunningMeans()) as progress,
+    ):
         how: dict[str, Any] = {
             "protocol": {key: value for key, value in changes.items() if value is not None},
             "progress": progress,
             "overwrite": force,
         }
         workers: dict[str, Any] = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
+        imputers = None if imputer is None else [imputer]
         for name in experiments:
-            if name == "cost":
-                evaluation.cost(named, out, methods=chosen, **how)
+            if name == "accuracy":
+                evaluation.accuracy(named, out, imputer=imputer, **chosen, **how, **workers)
             elif name == "imputation":
-                imputers = None if imputer is None else [imputer]
-                evaluation.imputation(
-                    named, out, methods=chosen, imputers=imputers, **how, **workers
-                )
-            elif name == "accuracy":
-                evaluation.accuracy(named, out, methods=chosen, imputer=imputer, **how, **workers)
-            else:
+                evaluation.imputation(named, out, imputers=imputers, **chosen, **how, **workers)
+            elif name == "cost":
+                evaluation.cost(named, out, **chosen, **how)
+            elif name != "audit":
                 run = paper.ablation if name == "ablation" else paper.sensitivity
                 run(named, out, imputer=imputer, **how, **workers)
-    results = resample_and_audit(
-        out, named, resamples=resamples, audit=audit, seed=seed, n_jobs=n_jobs, force=force
+    results = running.resample_and_audit(
+        out,
+        named,
+        resamples=resamples,
+        audit="audit" in experiments,
+        seed=seed,
+        n_jobs=n_jobs,
+        force=force,
     )
-    print_results(results)
+    running.print_results(results)
     return results

@@ -13,17 +13,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.segment import Segment
 from rich.text import Text
 
 from idfsmec.progress import collect_warnings, warning_texts
 
-if TYPE_CHECKING:  # at run time when something is drawn: --help should not wait for it
+if TYPE_CHECKING:
+    import pandas as pd
+
     from idfsmec.progress import Listener, Progress
 
 #: Global options of the call that is running.
@@ -76,65 +76,42 @@ class _Stream:
             return None
 
 
-class SafeConsole(Console):
-    """A console that shows, and does not obey, control characters in what it is given."""
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        """Make a text of a string, for rows of tables too."""
-        return super().render_str(visible(text), **options)
-
-    def render(self, *given: Any, **options: Any) -> Iterator[Segment]:
-        """Make segments of anything else; what rich itself tells the terminal is no text."""
-        for segment in super().render(*given, **options):
-            yield segment if segment.control else segment._replace(text=visible(segment.text))
-
-
-def visible(text: str) -> str:
-    r"""Write out the characters that would steer a terminal.
-
-    Examples
-    --------
-    >>> print(visible("Fp1\x1b[2J"))
-    Fp1\x1b[2J
-    """
-    return text.translate(_CONTROLS)
+console = Console(file=_Stream("stdout"))  # type: ignore[arg-type]
+error_console = Console(file=_Stream("stderr"), stderr=True)  # type: ignore[arg-type]
 
 
 def plain(text: Any, style: str = "") -> Text:
-    r"""Make a text of anything, for a table: brackets are no markup, control characters are seen.
+    r"""Make a text of anything: brackets are no markup, control characters are written out.
 
     Examples
     --------
     >>> print(plain("[b]Fp1\x1b[2J"))
     [b]Fp1\x1b[2J
     """
-    return Text(visible(str(text)), style=style)
-
-
-console = SafeConsole(file=_Stream("stdout"))  # type: ignore[arg-type]
-error_console = SafeConsole(file=_Stream("stderr"), stderr=True)  # type: ignore[arg-type]
+    return Text(str(text).translate(_CONTROLS), style=style)
 
 
 def say(text: str, *, style: str = "", prose: bool = False) -> None:
     """Print a result as it is; only prose is broken between words, so that paths stay whole."""
-    console.print(text, style=style, markup=False, highlight=False, soft_wrap=not prose)
+    console.print(plain(text, style), soft_wrap=not prose)
 
 
-def show_rows(title: str, headings: dict[str, str], rows: Any) -> None:
-    """Print a table; ``headings`` has the justification, ``"left"`` or ``"right"``, of each."""
+def show_frame(title: str, frame: pd.DataFrame) -> None:
+    """Print a frame as a table; columns whose texts begin with a number stand at the right."""
     from rich.table import Table
 
     table = Table(title=plain(title))
-    for heading, justify in headings.items():
-        table.add_column(plain(heading), justify="left" if justify == "left" else "right")
-    for row in rows:
-        table.add_row(*(plain(cell) for cell in row))
+    for name, cells in frame.astype(str).items():
+        is_number = cells.str.match(r"-?\d|$").all()
+        table.add_column(plain(name), justify="right" if is_number else "left")
+    for row in frame.itertuples(index=False):
+        table.add_row(*map(plain, row))
     console.print(table)
 
 
 def remark(text: str, style: str = "") -> None:
     """Print one line beside the results."""
-    error_console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    error_console.print(plain(text, style), soft_wrap=True)
 
 
 def print_error(text: str) -> None:
@@ -148,7 +125,7 @@ def print_error(text: str) -> None:
 def print_plainly(text: str) -> None:
     """Print an error at once: in a way that needs no memory, and from any thread."""
     with suppress(OSError):
-        os.write(2, f"error: {visible(text)}\n".encode(errors="replace"))
+        os.write(2, f"error: {text.translate(_CONTROLS)}\n".encode(errors="replace"))
 
 
 @contextmanager
@@ -164,24 +141,13 @@ def warnings_as_lines() -> Iterator[None]:
 
 @contextmanager
 def shown(
-    title: str = "",
-    *,
-    describe: Callable[[Any], str] = lambda item: "",
-    digest: Any = None,
+    title: str = "", *, describe: Callable[[Any], str] = lambda item: "", digest: Any = None
 ) -> Iterator[Listener | None]:
     """Give a listener that draws what it hears until the block ends; None with ``--quiet``.
 
-    Bars on a terminal, a line now and then elsewhere.
-
-    Parameters
-    ----------
-    title : str
-        What is being done, shown from the beginning; by default every event has its own name.
-    describe : callable
-        Words for what ended last.
-    digest : object, optional
-        Sums up what ended: ``begin(plan)`` and ``update(item)`` return what deserves a line of its
-        own, or None; ``sentence()`` returns the sum of all so far.
+    Bars on a terminal, a line now and then elsewhere, under ``title`` or the name of each event.
+    ``describe`` says in words what ended last. ``digest`` sums up: ``begin(plan)`` and
+    ``update(item)`` return what deserves a line of its own, ``sentence()`` the sum of all so far.
     """
     if state.quiet:
         yield None
@@ -193,74 +159,63 @@ def shown(
         display.end()
 
 
-@dataclass
-class _Log:
-    """What was printed of a task, and when."""
-
-    began: float
-    done_before: int
-    printed: float
-    done_printed: int
-    last: Progress
-
-
 class _Display:
     """Progress of tasks on standard error."""
 
     def __init__(self, title: str, describe: Callable[[Any], str], digest: Any) -> None:
         self._title, self._describe, self._digest = title, describe, digest
-        self._logs: dict[str, _Log] = {}
-        self._bars: dict[str, Any] = {}
-        self._progress = _start_bars() if error_console.is_terminal else None
-        if self._progress is not None and title:
-            self._bar(title)
+        self._tasks: dict[str, SimpleNamespace] = {}
+        self._bars = _start_bars() if error_console.is_terminal else None
+        # With bars only a digest has something to add in lines.
+        self._writes_lines = self._bars is None or digest is not None
+        if self._bars is not None and title:
+            self._task(title)
 
     def update(self, event: Progress) -> None:
         """Draw an event: its bar, what is new, and now and then how far the work is."""
-        name, now = self._title or event.task, time.monotonic()
-        if name not in self._logs:
-            self._logs[name] = _Log(now, event.done, now, event.done, event)
-            if self._progress is None and event.total is not None and event.item is None:
+        name = self._title or event.task
+        task = self._task(name)
+        if task.event is None:
+            task.began, task.done_before, task.done_printed = task.printed, event.done, event.done
+            if self._bars is None and event.total is not None and event.item is None:
                 remark(f"{name}: {event.total - event.done} of {event.total} to do")
-        log = self._logs[name]
-        log.last = event
-        if news := self._news(event):
-            remark(f"{name}: {news}")
-        if self._progress is not None:
-            last = "" if event.item is None else visible(self._describe(event.item))
-            self._progress.update(
-                self._bar(name), completed=event.done, total=event.total, last=last
+        task.event = event
+        if self._digest is not None:
+            item, plan = event.item, event.plan
+            news = (
+                self._digest.update(item)
+                if item is not None
+                else plan and self._digest.begin(plan)
             )
-        if now - log.printed >= LOG_EVERY_SECONDS and (self._digest or self._progress is None):
-            self._report(name, log)
+            if news:
+                remark(f"{name}: {news}")
+        if self._bars is not None:
+            last = plain("" if event.item is None else self._describe(event.item)).plain
+            self._bars.update(task.bar, completed=event.done, total=event.total, last=last)
+        if self._writes_lines and time.monotonic() - task.printed >= LOG_EVERY_SECONDS:
+            self._report(name, task)
 
     def end(self) -> None:
         """Draw the last state."""
-        for name, log in self._logs.items():
-            if log.last.done > log.done_printed and (self._digest or self._progress is None):
-                self._report(name, log)
-        if self._progress is not None:
-            self._progress.stop()
+        for name, task in self._tasks.items():
+            if self._writes_lines and task.event and task.event.done > task.done_printed:
+                self._report(name, task)
+        if self._bars is not None:
+            self._bars.stop()
 
-    def _news(self, event: Progress) -> str | None:
-        if self._digest is None:
-            return None
-        if event.item is not None:
-            return self._digest.update(event.item)
-        return None if event.plan is None else self._digest.begin(event.plan)
+    def _task(self, name: str) -> SimpleNamespace:
+        if name not in self._tasks:
+            bar = self._bars and self._bars.add_task(plain(name).plain, total=None, last="")
+            self._tasks[name] = SimpleNamespace(bar=bar, printed=time.monotonic(), event=None)
+        return self._tasks[name]
 
-    def _bar(self, name: str) -> Any:
-        if self._progress is not None and name not in self._bars:
-            self._bars[name] = self._progress.add_task(visible(name), total=None, last="")
-        return self._bars[name]
-
-    def _report(self, name: str, log: _Log) -> None:
-        event = log.last
-        log.printed, log.done_printed = time.monotonic(), event.done
+    def _report(self, name: str, task: SimpleNamespace) -> None:
+        event = task.event
+        task.printed, task.done_printed = time.monotonic(), event.done
         parts = [f"{name}: {event.done}"]
         if event.total is not None:
-            new = max(event.done - log.done_before, 1)
-            left = (event.total - event.done) * (log.printed - log.began) / new
+            new = max(event.done - task.done_before, 1)
+            left = (event.total - event.done) * (task.printed - task.began) / new
             parts = [f"{name}: {event.done} of {event.total}, {left:.0f} s left"]
         parts += ["" if event.item is None else self._describe(event.item)]
         parts += ["" if self._digest is None else self._digest.sentence()]
@@ -268,23 +223,16 @@ class _Display:
 
 
 def _start_bars() -> Any:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress
 
-    bars = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[last]}", markup=False),
+    bars = progress.Progress(
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[last]}", markup=False),
         console=error_console,
     )
     bars.start()

@@ -53,10 +53,7 @@ QUICK = Size(
 
 @command(quick="A smaller cohort, in half a minute.")
 def demo(
-    out: AnyPath = Path("idfsmec-demo"),
-    quick: bool = False,
-    jobs: int = -1,
-    force: bool = False,
+    out: AnyPath = Path("idfsmec-demo"), quick: bool = False, jobs: int = -1, force: bool = False
 ) -> Path:
     """Simulate a cohort, find detached electrodes, rank features, compare methods, write a report.
 
@@ -68,6 +65,7 @@ def demo(
     The cohort is always the same: there is no --seed.
     """
     from idfsmec._parallel import count_jobs
+    from idfsmec.features import extract_table
     from idfsmec.recordings import simulate_cohort
     from idfsmec.report import write_report
 
@@ -90,19 +88,6 @@ def demo(
         f"{', '.join(cohort.informative_channels)}.",
         prose=True,
     )
-    table = _extract(cohort, n_jobs)
-    table.write(out / "cohort.parquet")
-    _rank(table, cohort)
-    _compare(table, out, size, n_jobs, force)
-    with shown("5. report", describe=str) as progress:
-        page = write_report(out, overwrite=True, progress=progress)
-    say(f"5. Open {page.resolve()} in a browser.")
-    return page
-
-
-def _extract(cohort: SimulatedCohort, n_jobs: int) -> FeatureTable:
-    from idfsmec.features import extract_table
-
     with shown("2. features") as progress:
         table = extract_table(cohort.recordings, n_jobs=n_jobs, progress=progress).table
     missing = 1.0 - table.observed.to_numpy().mean()
@@ -111,7 +96,13 @@ def _extract(cohort: SimulatedCohort, n_jobs: int) -> FeatureTable:
         f"in {missing:.1%} of the channel-epochs ({len(cohort.detachments)} electrodes came off).",
         prose=True,
     )
-    return table
+    table.write(out / "cohort.parquet")
+    _rank(table, cohort)
+    _compare(table, out, size, n_jobs, force)
+    with shown("5. report", describe=str) as progress:
+        page = write_report(out, overwrite=True, progress=progress)
+    say(f"5. Open {page.resolve()} in a browser.")
+    return page
 
 
 def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from idfsmec.cli.app import command
 from idfsmec.cli.console import print_error, say, shown, warnings_as_lines
@@ -14,11 +14,9 @@ from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
     from idfsmec.features import Extraction, FeatureSettings
-    from idfsmec.recordings import Recording
 
 
 @command(
-    has_failed=lambda extraction: extraction is not None and extraction.incomplete,
     source=argument(
         "MANIFEST.csv|BIDS_ROOT|DATA_SET",
         "A CSV file with the columns path, subject, label (optional: session, condition, bads); "
@@ -32,15 +30,14 @@ if TYPE_CHECKING:
     data="Folder with your copy of a data set given by name.",
     labels="pred-d003: rule for the labels (bdi13, bdi-above-13, bdi-extremes, scid, "
     "scid-lifetime). BIDS: column of participants.tsv.",
-    task="BIDS: keep the recordings of one task.",
     condition="Keep recordings of a condition, repeatable: of the manifest's column, of BIDS "
-    "(acq-EC, run-1), of pred-d003 (eyes-open, eyes-closed).",
-    unit="modma3, modma128: uV, nV, V, or the volts that one step is.",
+    "(task-rest, acq-EC, run-1), of pred-d003 (eyes-open, eyes-closed).",
     epoch="Length of an epoch in seconds. By default 10.",
     features="Names of features, with commas, or a set: paper (default); log, with logarithms of "
     "powers and variance; extended, with Hjorth, Lempel-Ziv, permutation entropy and the "
     "aperiodic spectrum as well.",
     allow_duplicates="Accept one recording given for several subjects.",
+    bids_derivative="Write the table also as a BIDS derivative, into this folder.",
 )
 def features(
     source: str | None = None,
@@ -49,9 +46,7 @@ def features(
     write_config: AnyPath | None = None,
     data: AnyPath | None = None,
     labels: str | None = None,
-    task: str | None = None,
     condition: list[str] | None = None,
-    unit: str | None = None,
     epoch: float | None = None,
     features: Names | None = None,
     allow_duplicates: bool = False,
@@ -66,7 +61,7 @@ def features(
     For example::
 
         idfsmec features study.csv -o table.parquet --jobs 2
-        idfsmec features my_bids_tree --labels group --task rest
+        idfsmec features my_bids_tree --labels group --condition task-rest
         idfsmec features pred-d003 --data ~/ds003478 --epoch 4 --features log
         idfsmec features --write-config settings.toml
         idfsmec features study.csv --config settings.toml
@@ -77,6 +72,7 @@ def features(
     """
     from idfsmec._parallel import count_jobs
     from idfsmec.features import check_derivative, check_output, extract_to_file
+    from idfsmec.recordings import check_duplicates, find_recordings
 
     settings = _settings(config, epoch, split_names(features))
     if write_config is not None:
@@ -94,16 +90,15 @@ def features(
         # Workers are in another folder; the name of a data set stays.
         source = str(Path(source).absolute()) if Path(source).exists() else source
         data = data and Path(data).absolute()
-    recordings = _find(
-        str(source),
-        allow_duplicates,
-        data=data,
-        labels=labels,
-        task=task,
-        condition=condition,
-        unit=unit,
-        absent_ok=on_error == "skip",
-    )
+    with warnings_as_lines(), shown("looking for recordings and duplicates"):
+        recordings = find_recordings(
+            str(source),
+            data=data,
+            labels=labels,
+            condition=condition,
+            absent_ok=on_error == "skip",
+        )
+        check_duplicates(recordings, allow=allow_duplicates)
     with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:
         extraction = extract_to_file(
             recordings,
@@ -134,17 +129,8 @@ def _settings(
     return settings
 
 
-def _find(source: str, allow_duplicates: bool, **options: Any) -> list[Recording]:
-    from idfsmec.recordings import check_duplicates, find_recordings
-
-    with warnings_as_lines(), shown("looking for recordings and duplicates"):
-        recordings = find_recordings(source, **options)
-        check_duplicates(recordings, allow=allow_duplicates)
-    return recordings
-
-
 def _print_extraction(extraction: Extraction, output: Path, derivative: AnyPath | None) -> None:
-    """Say what was made and what is beside it; the derivative was checked before."""
+    """Say what was made and what is beside it; write the derivative, which was checked before."""
     from idfsmec.features import write_derivative
     from idfsmec.table.files import reasons_path
 

@@ -6,7 +6,8 @@ From Python a list does as well as a text with commas, and a text as well as a p
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,7 +25,7 @@ else:  # Typer wants a single type
     Names, Folds, Harmonize, AnyPath, AnyPaths = str, str, str | None, Path, list[Path]
 #: As in :data:`idfsmec.missing.PATTERNS`, which takes a second to import.
 PATTERNS = ("random", "recording", "burst", "region", "uneven")
-EXPERIMENTS = ("accuracy", "imputation", "ablation", "sensitivity", "cost")
+EXPERIMENTS = ("accuracy", "imputation", "ablation", "sensitivity", "cost", "audit")
 OnError = Literal["stop", "skip"]
 ProtocolName = Literal["honest", "paper"]
 
@@ -35,7 +36,6 @@ SHARED = {
     "jobs": "Processes; -1 is one per core, -2 one less. Results do not depend on it.",
     "dask": "Address of a Dask scheduler, such as tcp://10.0.0.1:8786, in place of --jobs.",
     "on_error": "Stop at a recording that fails, or skip it.",
-    "bids_derivative": "Write the table also as a BIDS derivative, into this folder.",
     "methods": 'Names, such as "IDFS-MEC,mRMR,ANOVA F". By default all that are not slow.',
     "imputer": "What imputes missing channels: mean, neighbours, factors, scalp or indicators. By "
     "default each method's own.",
@@ -49,86 +49,74 @@ SHARED = {
     "all samples of training folds, or from those of one class, such as HC. Warns where site and "
     "label are confounded.",
     "repeats": "How often folds are drawn anew.",
-    "seed": "Seed of all that is random.",
     "resamples": "Random halves of the subjects that say how stable the ranking is: an even "
     "number, such as 100; 0: none.",
 }
 _METAVARS = {"folds": "NUMBER|site", "harmonize": "all|CLASS"}
 _SHORT = {"out": "-o", "output": "-o", "jobs": "-j"}
-
-
-def _registered(module: str, *registries: str) -> Callable[[], list[str]]:
-    """Return what lists the names of registries; they are imported when Tab is pressed."""
-    return lambda: [
-        name for key in registries for name in getattr(importlib.import_module(module), key)
-    ]
-
-
-def _methods() -> list[str]:
-    from idfsmec.prediction.methods import find_methods
-
-    return [method.name for method in find_methods()]
-
-
-#: What the Tab key offers.
-_NAMES: dict[str, Callable[[], Iterable[str]]] = {
-    "source": _registered("idfsmec.recordings", "DATA_SETS"),
-    "labels": _registered("idfsmec.recordings.datasets.pred", "LABEL_RULES"),
-    "condition": lambda: ["eyes-open", "eyes-closed"],
-    "unit": lambda: ["uV", "nV", "V"],
-    "features": _registered("idfsmec.features", "FEATURE_SETS", "FEATURES"),
-    "methods": _methods,
-    "method": _methods,
-    "imputer": _registered("idfsmec.prediction.methods", "IMPUTERS"),
-    "classifier": _registered("idfsmec.prediction.methods", "CLASSIFIERS"),
-    "patterns": lambda: PATTERNS,
-    "experiment": lambda: EXPERIMENTS,
-    "folds": lambda: ["site"],
-    "harmonize": lambda: ["all"],
+#: What the Tab key offers: names, or the module and the registries that have them.
+_METHODS = ("idfsmec.prediction.methods", "METHODS")
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "source": ("idfsmec.recordings", "DATA_SETS"),
+    "labels": ("idfsmec.recordings.datasets.pred", "LABEL_RULES"),
+    "features": ("idfsmec.features", "FEATURE_SETS", "FEATURES"),
+    "methods": _METHODS,
+    "method": _METHODS,
+    "imputer": ("idfsmec.prediction.methods", "IMPUTERS"),
+    "classifier": ("idfsmec.prediction.methods", "CLASSIFIERS"),
+    "condition": ("eyes-open", "eyes-closed"),
+    "patterns": PATTERNS,
+    "experiment": EXPERIMENTS,
+    "folds": ("site",),
+    "harmonize": ("all",),
 }
 
 
-def completing(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Complete a name, or the last one of a list with commas, each name once.
+def _choices(name: str) -> Iterable[str]:
+    """Return the names that an option may have; registries are imported when Tab is pressed."""
+    module, *registries = _CHOICES[name]
+    if not module.startswith("idfsmec."):
+        return _CHOICES[name]
+    return [key for each in registries for key in getattr(importlib.import_module(module), each)]
+
+
+def complete(name: str, incomplete: str) -> list[str]:
+    """Complete a name of an option, or the last one of a list with commas, each name once.
 
     Examples
     --------
-    >>> complete = completing(lambda: ["mRMR", "CMIM", "random"])
-    >>> complete("CMIM,m"), complete("")
-    (['CMIM,mRMR'], ['mRMR', 'CMIM', 'random'])
+    >>> complete("patterns", "burst,re"), complete("folds", "")
+    (['burst,recording', 'burst,region'], ['site'])
     """
+    before, comma, last = incomplete.rpartition(",")
+    return [
+        f"{before}{comma}{choice}"
+        for choice in _choices(name)
+        if choice.startswith(last) and choice not in before.split(",")
+    ]
 
-    def complete(incomplete: str) -> list[str]:
-        before, comma, last = incomplete.rpartition(",")
-        given = before.split(",")
-        return [
-            f"{before}{comma}{name}"
-            for name in names()
-            if name.startswith(last) and name not in given
-        ]
 
-    return complete
+def _completing(name: str, from_letters: int = 0) -> Callable[[str], list[str]] | None:
+    def names(incomplete: str) -> list[str]:
+        return complete(name, incomplete) if len(incomplete) >= from_letters else []
+
+    return names if name in _CHOICES else None
 
 
 def option(name: str, text: str = "") -> Any:
     """Return what Typer wants to know of an option."""
-    flag = f"--{name.replace('_', '-')}"
     return typer.Option(
-        *filter(None, [flag, _SHORT.get(name)]),
+        *filter(None, [f"--{name.replace('_', '-')}", _SHORT.get(name)]),
         metavar=_METAVARS.get(name),
         help=text or SHARED[name],
-        autocompletion=completing(_NAMES[name]) if name in _NAMES else None,
+        autocompletion=_completing(name),
     )
 
 
 def argument(metavar: str, text: str, name: str = "") -> Any:
-    """Return what Typer wants to know of an argument; the shell itself completes files."""
-
-    def complete(incomplete: str) -> list[str]:
-        return completing(_NAMES[name])(incomplete) if name and incomplete else []
-
+    """Return what Typer wants to know of an argument; before a letter the shell offers files."""
     return typer.Argument(
-        metavar=metavar, help=text, show_default=False, autocompletion=complete if name else None
+        metavar=metavar, help=text, show_default=False, autocompletion=_completing(name, 1)
     )
 
 
@@ -174,25 +162,14 @@ def parse_harmonize(harmonize: str | bool | None) -> bool | str:
     return harmonize in ("all", True) or harmonize or False
 
 
-def check_seed(seed: int) -> int:
-    """Refuse a seed that NumPy does not take."""
-    if not 0 <= seed < 2**32:
-        raise InputError(f"--seed {seed}: give a whole number from 0 to 4294967295")
-    return seed
-
-
-def check_repeats(repeats: int) -> int:
-    """Refuse to draw no folds at all."""
+def check_numbers(*, repeats: int = 1, resamples: int = 0, seed: int = 0) -> None:
+    """Refuse to draw no folds, halves without a pair, and seeds that NumPy does not take."""
     if repeats < 1:
         raise InputError(f"--repeats {repeats}: give at least 1")
-    return repeats
-
-
-def check_resamples(resamples: int) -> int:
-    """Refuse an odd number: halves come in pairs."""
     if resamples < 0 or resamples % 2:
         raise InputError(f"--resamples {resamples}: give an even number, such as 100, or 0")
-    return resamples
+    if not 0 <= seed <= 2**32 - repeats:
+        raise InputError(f"--seed {seed}: give a whole number from 0 to {2**32 - repeats}")
 
 
 def check_output(path: AnyPath, ending: str, force: bool) -> Path:
@@ -208,6 +185,19 @@ def check_output(path: AnyPath, ending: str, force: bool) -> Path:
     if path.exists() and not force:
         raise ExistingFileError(path)
     return path
+
+
+@contextmanager
+def naming(name: AnyPath) -> Iterator[None]:
+    """Name the file in what is wrong with its content; a bad option is no fault of the file."""
+    from idfsmec._validation import InvalidParameterError
+
+    try:
+        yield
+    except InvalidParameterError as error:
+        raise InputError(str(error)) from error
+    except ValueError as error:
+        raise InputError(f"{name}: {error}", argument=getattr(error, "argument", None)) from error
 
 
 def write_csv(frame: Any, path: Path) -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import remark, say, show_rows, shown, warnings_as_lines
+from idfsmec.cli.console import remark, say, show_frame, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, AnyPaths, OnError
-from idfsmec.errors import InputError
 
-if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
+if TYPE_CHECKING:
     import pandas as pd
 
     from idfsmec.prediction import Model, Predictions
-    from idfsmec.table import FeatureTable
 
 N_SHOWN = 20
 _TABLES = (".parquet", ".pq", ".csv", ".csv.gz")
@@ -38,7 +36,6 @@ def predict(
     output: AnyPath = Path("predictions.csv"),
     pages: AnyPath | None = None,
     on_error: OnError = "stop",
-    jobs: int = 1,
     force: bool = False,
 ) -> pd.DataFrame:
     """Predict subjects from their recordings or from tables, whatever electrodes they have.
@@ -50,7 +47,8 @@ def predict(
 
     Features are computed with the model's own settings. Missing channels are
     imputed, unknown ones ignored, and whoever is unlike the training data is
-    pointed out. Nothing is random: there is no --seed. For research: it makes no
+    pointed out. Nothing is random: there is no --seed. For many recordings make
+    a table first: idfsmec features has --jobs. For research: it makes no
     diagnosis.
     """
     import pandas as pd
@@ -64,10 +62,7 @@ def predict(
         check_writable(Path(pages) / "index.html")
     with warnings_as_lines():
         loaded = load_model(model)
-        parts = [
-            _predict(loaded, *named)
-            for named in _tables(loaded, options.paths(sources), jobs, on_error == "skip")
-        ]
+        parts = list(_predict(loaded, options.paths(sources), on_error == "skip"))
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     if pages is not None:
         whole = Predictions(tuple(s for part in parts for s in part.subjects), notes)
@@ -83,54 +78,32 @@ def predict(
     return frame
 
 
-def _tables(
-    model: Model, sources: Sequence[Path], jobs: int, skip: bool
-) -> list[tuple[str, FeatureTable]]:
-    """Return tables as they are, and one of all recordings, each with its name for messages."""
-    from idfsmec._parallel import count_jobs
-    from idfsmec.prediction import extract_subjects
+def _predict(model: Model, sources: Sequence[Path], skip: bool) -> Iterator[Predictions]:
+    """Predict the subjects of each table, and of all recordings together."""
+    from idfsmec.prediction import extract_subjects, predict_subjects
     from idfsmec.table import FeatureTable
 
     tables = [path for path in sources if path.name.lower().endswith(_TABLES)]
     files = [path for path in sources if path not in tables]
     named = [(str(path), FeatureTable.read(path)) for path in tables]
     if files:
+        how = "skip" if skip else "raise"
         with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:
-            extracted = extract_subjects(
-                model,
-                files,
-                n_jobs=count_jobs(jobs),
-                on_error="skip" if skip else "raise",
-                progress=progress,
-            )
+            extracted = extract_subjects(model, files, on_error=how, progress=progress)
         named.append((", ".join(map(str, files[:3])), extracted))
-    return named
-
-
-def _predict(model: Model, name: str, table: FeatureTable) -> Predictions:
-    from idfsmec.prediction import predict_subjects
-
-    try:
-        return predict_subjects(model, table)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from error
+    for name, table in named:
+        with options.naming(name):
+            yield predict_subjects(model, table)
 
 
 def _print_predictions(frame: pd.DataFrame) -> None:
-    rows = []
-    for row in frame.head(N_SHOWN).to_dict("records"):
-        known, bounded = row["epochs"] > 0, row["low"] == row["low"]
-        rows.append(
-            [
-                row["subject"],
-                row["predicted"] if known else "",
-                f"{row['probability']:.0%}" if known else "",
-                f"{row['low']:.0%} to {row['high']:.0%}" if bounded else "",
-                f"{row['channels present']:.0%}",
-                row["warnings"],
-            ]
-        )
-    headings = {"subject": "left", "predicted": "left"}
-    headings |= dict.fromkeys(("probability", "95 % CI", "channels"), "right")
-    title = f"{min(N_SHOWN, len(frame))} of {len(frame)} subjects"
-    show_rows(title, headings | {"warnings": "left"}, rows)
+    first = frame.head(N_SHOWN)
+    seen = first["epochs"] > 0
+    cells = first[["subject"]].assign(
+        predicted=first["predicted"].where(seen, ""),
+        probability=first["probability"].map("{:.0%}".format).where(seen, ""),
+    )
+    limits = zip(first["low"], first["high"], strict=True)
+    cells["95 % CI"] = [f"{low:.0%} to {high:.0%}" if low == low else "" for low, high in limits]
+    cells["channels"] = first["channels present"].map("{:.0%}".format)
+    show_frame(f"{len(first)} of {len(frame)} subjects", cells.assign(warnings=first["warnings"]))

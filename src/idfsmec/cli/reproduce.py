@@ -7,27 +7,18 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
+from idfsmec.cli import options, running
 from idfsmec.cli.app import command
 from idfsmec.cli.console import say, shown
-from idfsmec.cli.options import AnyPath, Names, ProtocolName, check_repeats, split_names
-from idfsmec.cli.running import (
-    RunningMeans,
-    check_folder,
-    has_failures,
-    print_results,
-    stop_cleanly,
-    warn_of_open_cluster,
-)
+from idfsmec.cli.options import AnyPath, Names, ProtocolName
 
 if TYPE_CHECKING:
     from idfsmec.evaluation import Results
 
 DataSet = Literal["modma3", "modma128", "pred-d003"]
-N_RESAMPLES = 100
 
 
 @command(
-    has_failed=has_failures,
     data_set=typer.Argument(help="Which data set it is."),
     data="Folder with your copy, as released.",
     out="Folder for the results. By default named by data set and protocol.",
@@ -55,30 +46,31 @@ def reproduce(
     measured ones. Resumes where it stopped. Seeds of folds count from 0: there is
     no --seed; idfsmec.paper.reproduce takes any protocol.
     """
+    from idfsmec import paper
     from idfsmec._parallel import count_jobs
-    from idfsmec.paper import find_protocol
-    from idfsmec.paper import reproduce as run_reproduction
     from idfsmec.report import write_report
 
-    chosen = find_protocol(protocol).with_changes(seeds=range(check_repeats(repeats)))
+    options.check_numbers(repeats=repeats)
+    chosen = paper.find_protocol(protocol).with_changes(seeds=range(repeats))
     out = Path(out or (data_set if protocol == "honest" else f"{data_set}-{protocol}"))
-    check_folder(out, force)
-    warn_of_open_cluster(dask)
-    with stop_cleanly(out), shown(digest=RunningMeans()) as progress:
-        results = run_reproduction(
-            data_set,
-            data,
-            out,
-            protocol=chosen,
-            methods=split_names(methods),
-            n_resamples=N_RESAMPLES,
-            n_jobs=count_jobs(jobs),
-            dask=dask,
-            progress=progress,
-            overwrite=force,
-        )
-    with stop_cleanly(out), shown("figures", describe=str) as progress:
-        page = write_report(out, overwrite=True, progress=progress)
+    running.check_folder(out, force)
+    running.warn_of_open_cluster(dask)
+    with running.stop_cleanly(out):
+        with shown(digest=running.RunningMeans()) as progress:
+            results = paper.reproduce(
+                data_set,
+                data,
+                out,
+                protocol=chosen,
+                methods=options.split_names(methods),
+                n_resamples=100,
+                n_jobs=count_jobs(jobs),
+                dask=dask,
+                progress=progress,
+                overwrite=force,
+            )
+        with shown("figures", describe=str) as progress:
+            page = write_report(out, overwrite=True, progress=progress)
     say(f"report: {page}")
-    print_results(results)
+    running.print_results(results)
     return results

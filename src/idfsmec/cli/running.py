@@ -9,21 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from idfsmec.cli.console import remark, say, show_rows, shown
+from idfsmec.cli.console import remark, say, show_frame, shown
 from idfsmec.errors import InputError
 
-if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
+if TYPE_CHECKING:
     from idfsmec.evaluation import Results
-    from idfsmec.evaluation.tasks import Task, TaskOutcome
     from idfsmec.table import FeatureTable
 
 #: Colours of an audit's verdict.
 COLOURS = {"red": "bold red", "amber": "bold yellow", "green": "bold green", "grey": "bold"}
-
-
-def has_failures(results: Results) -> bool:
-    """Whether tasks failed: their results are missing from the means."""
-    return len(results.failures) > 0
 
 
 def check_folder(out: Path, force: bool) -> None:
@@ -49,20 +43,17 @@ def read_tables(paths: Sequence[Path]) -> dict[str, FeatureTable]:
     from idfsmec.table import FeatureTable
 
     tables: dict[str, FeatureTable] = {}
-    if twice := [path for i, path in enumerate(paths) if path.resolve() in _resolved(paths[:i])]:
-        raise InputError(f"{twice[0]} is given twice; give each table once")
-    for path in paths:
+    resolved = [path.resolve() for path in paths]
+    for number, path in enumerate(paths):
+        if resolved[number] in resolved[:number]:
+            raise InputError(f"{path} is given twice; give each table once")
         name = path.name.split(".")[0]
         if name in tables:
-            name = f"{path.resolve().parent.name}/{name}"
+            name = f"{resolved[number].parent.name}/{name}"
         if name in tables:
             raise InputError(f"{path}: two tables have the name {name}; rename one of the files")
         tables[name] = FeatureTable.read(path)
     return tables
-
-
-def _resolved(paths: Sequence[Path]) -> list[Path]:
-    return [path.resolve() for path in paths]
 
 
 def warn_of_missingness(tables: dict[str, FeatureTable]) -> None:
@@ -110,18 +101,17 @@ def resample_and_audit(
     force: bool,
 ) -> Results:
     """Add to results how stable the ranking is, and whether acquisition explains them."""
-    from idfsmec import evaluation
     from idfsmec.audit import add_audit
+    from idfsmec.evaluation import Results, resampling
     from idfsmec.report import write_reporting_checklist
 
     with stop_cleanly(out), shown() as progress:
         how: dict[str, Any] = {"seed": seed, "n_jobs": n_jobs, "progress": progress}
-        how["overwrite"] = force
         if resamples:
-            evaluation.resampling(tables, out, n_resamples=resamples, **how)
+            resampling(tables, out, n_resamples=resamples, overwrite=force, **how)
         if audit:
-            add_audit(tables, out, **how)
-    results = evaluation.Results.read(out)
+            add_audit(tables, out, overwrite=force, **how)
+    results = Results.read(out)
     if audit:
         write_reporting_checklist(out / "reporting.md", results, tables, overwrite=True)
     return results
@@ -132,7 +122,7 @@ class RunningMeans:
 
     def __init__(self) -> None:
         self._metric = ""
-        self._failed: dict[str, int] = defaultdict(int)
+        self._n_failed = 0
         self._scores: dict[str, list[float]] = defaultdict(list)
         self._ended: list[str] = []
 
@@ -145,11 +135,10 @@ class RunningMeans:
         """Add a task: its chosen row, or the mean of all rows where none is chosen."""
         if not isinstance(item, tuple):
             return None  # a recording, of which a table was made first
-        task: Task = item[0]
-        outcome: TaskOutcome = item[1]
+        task, outcome = item
         name, coordinates = task.method.name, task.coordinates
         if outcome.result is None:
-            self._failed[name] += 1
+            self._n_failed += 1
             where = ", ".join(f"{key} {value}" for key, value in coordinates.items())
             return f"failed: {where}: {(outcome.error or '').strip().splitlines()[-1]}"
         if task.metric:
@@ -165,23 +154,15 @@ class RunningMeans:
 
     def sentence(self) -> str:
         """Say it in one line, with the tasks that have ended since the last one."""
-        means = ", ".join(f"{name} {_percent(mean)}" for name, mean in self._means().items())
+        means = {name: math.fsum(values) / len(values) for name, values in self._scores.items()}
+        ordered = sorted(means.items(), key=lambda item: -item[1])
         parts = [f"ended: {', '.join(self._ended)}"] if self._ended else []
-        parts += [f"{sum(self._failed.values())} failed"]
-        parts += [f"mean {self._metric} %: {means}"] if self._metric else []
+        parts += [f"{self._n_failed} failed"]
+        if ordered:
+            scores = ", ".join(f"{name} {100 * mean:.1f}" for name, mean in ordered)
+            parts += [f"mean {self._metric} %: {scores}"]
         self._ended.clear()
         return "; ".join(parts)
-
-    def _means(self) -> dict[str, float]:
-        means = {
-            name: math.fsum(values) / len(values) if (values := self._scores[name]) else -1.0
-            for name in dict.fromkeys([*self._scores, *self._failed])
-        }
-        return dict(sorted(means.items(), key=lambda item: -item[1]))
-
-
-def _percent(mean: float) -> str:
-    return f"{100 * mean:.1f}" if mean >= 0 else "-"
 
 
 def print_results(results: Results) -> None:
@@ -208,34 +189,22 @@ def _print_means(results: Results, experiment: str) -> None:
     protocol = results.protocol["experiments"][experiment]
     metric = protocol["metric"]
     means = results.mean_scores(metric, experiment)
-    missing = {
-        str(name): table["share_missing"]
-        for name, table in results.tables.items()
-        if table.get("share_missing")
-    }
+    shares = {name: table.get("share_missing") for name, table in results.tables.items()}
     note = ", best on test: optimistic" if protocol["tuning"] == "oracle" else ""
-    verb = "taken out" if missing else "missing"
-    headings = {
-        "missing" if name == "pattern" else str(name): "left" for name in means.index.names
-    }
-    headings |= {f"{100 * rate:g} % {verb}": "right" for rate in means.columns}
-    show_rows(
+    verb = "taken out" if any(shares.values()) else "missing"
+    cells = (100 * means).map("{:.1f}".format)
+    cells.columns = [f"{100 * rate:g} % {verb}" for rate in means.columns]
+    show_frame(
         f"{experiment}: {metric.replace('_', ' ')} in %, {protocol['folds']} folds{note}",
-        headings,
-        [
-            [*where, *(f"{100 * value:.1f}" for value in row)]
-            for where, row in zip(means.index, means.to_numpy(), strict=True)
-        ],
+        cells.reset_index().rename(columns={"pattern": "missing"}),
     )
-    for table, share in missing.items():
-        say(
-            f"{table}: {100 * share:.1f} % of its channel samples are missing as recorded; what "
-            "is taken out comes on top"
-        )
+    for table, share in shares.items():
+        if share:
+            say(
+                f"{table}: {100 * share:.1f} % of its channel samples are missing as recorded; "
+                "what is taken out comes on top"
+            )
     for table, bands in results.protocol["chance"].items():
         if metric in bands:
-            band = bands[metric]
-            say(
-                f"{table}: {100 * band['chance']:.1f} % by chance, and up to "
-                f"{100 * band['high']:.1f} % (95 % band)"
-            )
+            chance, high = 100 * bands[metric]["chance"], 100 * bands[metric]["high"]
+            say(f"{table}: {chance:.1f} % by chance, and up to {high:.1f} % (95 % band)")

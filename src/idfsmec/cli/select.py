@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import say, show_rows, shown, warnings_as_lines
-from idfsmec.cli.options import AnyPath, AnyPaths, Folds, Harmonize
+from idfsmec.cli.console import say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.options import AnyPath, AnyPaths, Harmonize
 from idfsmec.errors import InputError
 
-if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
+if TYPE_CHECKING:
     import pandas as pd
 
     from idfsmec.selection import IDFSMEC, StabilitySelector
@@ -37,7 +36,7 @@ _SCHEMES = {
     k="Features to keep; 20 when left out.",
     lam="Weight of redundancy within a channel, >= 0.",
     gamma="How evenly channels are weighted, > 1.",
-    tune="Choose lam, gamma and (without --k) the number of features by inner folds; see --folds. "
+    tune="Choose lam, gamma and (without --k) the number of features by inner folds of subjects. "
     "Needs tables.",
     harmonize="Bring sites (hospitals) to one location and scale first, as ComBat does: the sites "
     "of a table, or of summaries each one. Warns where site and label are confounded.",
@@ -49,10 +48,8 @@ def select(
     lam: float = 1.0,
     gamma: float = 2.0,
     tune: bool = False,
-    folds: Folds | None = None,
     harmonize: Harmonize = None,
     resamples: int = 0,
-    seed: int = 0,
     force: bool = False,
 ) -> pd.DataFrame:
     """Rank the features and channels of a table in which channels may be missing.
@@ -67,17 +64,25 @@ def select(
 
     Folders of Parquet files are read twice, a few rows at a time. Feature weights
     from summaries and folders are those of all rows in one table, where no site
-    suppressed anything. One process solves all halves: there is no --jobs.
+    suppressed anything. One process solves all halves, which have a fixed seed:
+    there is neither --jobs nor --seed.
     """
     from idfsmec.selection import channel_frame, ranking_frame
 
     given = options.paths(tables)
     output = options.check_output(output, ".csv", force)
-    _check(k, tune, folds, harmonize, resamples, seed)
+    options.check_numbers(resamples=resamples)
+    if k is not None and k < 1:
+        raise InputError(f"--k must be at least 1, got {k}.")
+    if harmonize and tune:
+        raise InputError(
+            "--tune holds subjects out, and --harmonize learns from all: idfsmec benchmark and "
+            "train harmonize inside their folds."
+        )
     harmonize = options.parse_harmonize(harmonize)
     settings: dict[str, Any] = {"lam": lam, "gamma": gamma}
     settings |= {} if k is None else {"n_features_to_select": k}
-    stability, table = None, None
+    stability = table = None
     if any(path.is_dir() or path.suffix.lower() == ".summary" for path in given):
         if tune or resamples:
             raise InputError(
@@ -88,17 +93,15 @@ def select(
             raise InputError(f"--harmonize {harmonize}: summaries are harmonized by all: say so.")
         selector = _select_from_sums(given, settings, harmonize)
     else:
-        with warnings_as_lines():
-            table = _read(given)
-        with warnings_as_lines(), _naming(given[0]):
-            selector, stability = _select_from_rows(
-                table, settings, tune, folds, harmonize, resamples, seed
-            )
+        table = _read(given, harmonize)
+        with warnings_as_lines(), options.naming(given[0]):
+            selector = _tune(table, settings) if tune else _fit(table, settings)
+            stability = _resample(table, selector, resamples) if resamples else None
     features, channels = ranking_frame(selector), channel_frame(selector)
     dead = selector.missingness_.set_index("channel")["dead"]
     channels = channels[~dead.loc[channels["channel"]].to_numpy()]
     if stability is not None and table is not None:
-        features = _add_frequencies(features, list(table.X.columns), stability)
+        features = _add_frequencies(features, table, stability)
     options.write_csv(features, output)
     _print_ranking(features, channels)
     if stability is not None:
@@ -109,86 +112,33 @@ def select(
     return features
 
 
-def _check(
-    k: int | None, tune: bool, folds: Any, harmonize: Any, resamples: int, seed: int
-) -> None:
-    options.check_resamples(resamples)
-    options.check_seed(seed)
-    if k is not None and k < 1:
-        raise InputError(f"--k must be at least 1, got {k}.")
-    if options.parse_folds(folds) and not tune:
-        raise InputError("--folds are those of --tune: give both, or none.")
-    if harmonize and tune:
-        raise InputError(
-            "--tune holds subjects out, and --harmonize learns from all: idfsmec benchmark and "
-            "train harmonize inside their folds."
-        )
-
-
-def _read(given: Sequence[Path]) -> FeatureTable:
-    """Read tables, and put several together."""
+def _read(given: Sequence[Path], harmonize: bool | str) -> FeatureTable:
+    """Read tables, put several together, and harmonize their sites where that is asked for."""
+    from idfsmec.prediction.harmonizer import harmonize_table
     from idfsmec.table import FeatureTable
 
-    read = [FeatureTable.read(path) for path in given]
-    return read[0] if len(read) == 1 else FeatureTable.concat(read)
+    with warnings_as_lines():
+        tables = [FeatureTable.read(path) for path in given]
+        table = tables[0] if len(tables) == 1 else FeatureTable.concat(tables)
+        with options.naming(given[0]):
+            return harmonize_table(table, harmonize) if harmonize else table
 
 
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Name the file in what is wrong with its content; a bad option is no fault of the file."""
-    from idfsmec._validation import InvalidParameterError
+def _fit(table: FeatureTable, settings: dict[str, Any]) -> IDFSMEC:
+    from idfsmec.selection import IDFSMEC
 
-    try:
-        yield
-    except InvalidParameterError as error:
-        raise InputError(str(error)) from error
-    except ValueError as error:
-        raise InputError(f"{path}: {error}", argument=getattr(error, "argument", None)) from error
+    selector = IDFSMEC(table.column_channels, **settings)
+    with shown("ranking"):
+        return selector.fit(table.X, table.y, groups=table.subjects)
 
 
-def _select_from_rows(
-    table: FeatureTable,
-    settings: dict[str, Any],
-    tune: bool,
-    folds: Any,
-    harmonize: bool | str,
-    resamples: int,
-    seed: int,
-) -> tuple[IDFSMEC, StabilitySelector | None]:
-    from idfsmec.prediction.harmonizer import harmonize_table
-    from idfsmec.selection import IDFSMEC, StabilitySelector
-
-    table = harmonize_table(table, harmonize) if harmonize else table
-    rows = {"X": table.X, "y": table.y, "groups": table.subjects}
-    if tune:
-        selector = _tune(table, settings, options.parse_folds(folds))
-    else:
-        with shown("ranking"):
-            selector = IDFSMEC(table.column_channels, **settings).fit(**rows)
-    if not resamples:
-        return selector, None
-    stability = StabilitySelector(
-        IDFSMEC(lam=selector.lam, gamma=selector.gamma),
-        channels=table.column_channels,
-        n_resamples=resamples,
-        random_state=seed,
-    )
-    with shown(f"{resamples} halves of the subjects") as progress:
-        return selector, stability.set_params(progress=progress).fit(**rows)
-
-
-def _tune(table: FeatureTable, settings: dict[str, Any], folds: dict[str, Any]) -> IDFSMEC:
-    from idfsmec.evaluation import make_folds
+def _tune(table: FeatureTable, settings: dict[str, Any]) -> IDFSMEC:
     from idfsmec.prediction import ChannelImputer
     from idfsmec.selection import IDFSMECCV
 
     search: dict[str, Any] = {"imputer": ChannelImputer()}
     if "n_features_to_select" in settings:
         search["n_features_to_select"] = [settings["n_features_to_select"]]
-    if "folds" in folds:
-        search["cv"] = make_folds(table.y, table.subjects, "site", sites=table.sites)
-    elif folds:
-        search["cv"] = folds["n_splits"]
     with shown("choosing lam, gamma and the number of features") as progress:
         tuned = IDFSMECCV(table.column_channels, progress=progress, **search)
         tuned.fit(table.X, table.y, groups=table.subjects)
@@ -198,6 +148,19 @@ def _tune(table: FeatureTable, settings: dict[str, Any], folds: dict[str, Any]) 
         "optimistic: the best of the grid)."
     )
     return tuned.selector_
+
+
+def _resample(table: FeatureTable, selector: IDFSMEC, resamples: int) -> StabilitySelector:
+    from idfsmec.selection import IDFSMEC, StabilitySelector
+
+    with shown(f"{resamples} halves of the subjects") as progress:
+        return StabilitySelector(
+            IDFSMEC(lam=selector.lam, gamma=selector.gamma),
+            channels=table.column_channels,
+            n_resamples=resamples,
+            random_state=0,
+            progress=progress,
+        ).fit(table.X, table.y, groups=table.subjects)
 
 
 def _select_from_sums(given: Sequence[Path], settings: dict[str, Any], harmonize: bool) -> IDFSMEC:
@@ -218,13 +181,13 @@ def _select_from_sums(given: Sequence[Path], settings: dict[str, Any], harmonize
 
 
 def _add_frequencies(
-    features: pd.DataFrame, names: Sequence[str], stability: StabilitySelector
+    features: pd.DataFrame, table: FeatureTable, stability: StabilitySelector
 ) -> pd.DataFrame:
     """Add how often halves selected each feature, and whether that is often enough."""
     import pandas as pd
 
-    wanted = pd.Index(features["channel"] + "__" + features["feature"])
-    columns = pd.Index(names).get_indexer(wanted)
+    names = pd.Index(features["channel"] + "__" + features["feature"])
+    columns = table.X.columns.get_indexer(names)
     dead = features["channel"].isin(stability.channel_names_[stability.dead_channels_])
     frequency = pd.Series(stability.frequencies_[columns]).mask(dead)
     return features.assign(frequency=frequency, stable=stability.support_[columns])
@@ -232,32 +195,30 @@ def _add_frequencies(
 
 def _print_ranking(features: pd.DataFrame, channels: pd.DataFrame) -> None:
     """Print the leading features and the heaviest channels."""
-    size = next((name for name in ("hedges_g", "eta_squared") if name in features), None)
-    headings = {"rank": "right", "channel": "left", "feature": "left", "score": "right"}
-    if size is not None:
-        headings |= {"direction": "left", size.replace("_", " "): "right"}
-    if "frequency" in features:
-        headings |= {"in halves": "right", "stable": "left"}
-    rows = []
-    for line in features.head(N_SHOWN).to_dict("records"):
-        cells = [line["rank"], line["channel"], line["feature"], f"{line['score']:.4g}"]
-        if size is not None:
-            limits = [line.get(f"{size}_{end}") for end in ("low", "high")]
-            interval = "" if None in limits else f" ({limits[0]:.2f} to {limits[1]:.2f})"
-            known = line[size] == line[size]  # NaN where the squares of means are suppressed
-            cells += [line["direction"], f"{line[size]:.2f}{interval}" if known else "not known"]
-        if "frequency" in line:
-            cells += [f"{100 * line['frequency']:.0f} %", "yes" if line["stable"] else ""]
-        rows.append(cells)
-    show_rows(f"Best {len(rows)} of {len(features)} features", headings, rows)
-    show_rows(
-        f"Heaviest {min(N_SHOWN, len(channels))} of {len(channels)} channels",
-        {"channel": "left", "weight": "right", "features kept": "right"},
-        [
-            [row.channel, f"{row.weight:.4f}", row.n_selected]
-            for row in channels.head(N_SHOWN).itertuples()
-        ],
+    best = features.head(N_SHOWN)
+    cells = best[["rank", "channel", "feature"]].assign(score=best["score"].map("{:.4g}".format))
+    for size in best.columns.intersection(["hedges_g", "eta_squared"]):
+        cells["direction"] = best["direction"]
+        cells[size.replace("_", " ")] = [_effect(row, size) for row in best.to_dict("records")]
+    if "frequency" in best:
+        cells["in halves"] = best["frequency"].map("{:.0%}".format)
+        cells["stable"] = best["stable"].map({True: "yes", False: ""})
+    show_frame(f"Best {len(best)} of {len(features)} features", cells)
+    heaviest = channels.head(N_SHOWN)[["channel", "weight", "n_selected"]]
+    show_frame(
+        f"Heaviest {len(heaviest)} of {len(channels)} channels",
+        heaviest.assign(weight=heaviest["weight"].map("{:.4f}".format)).rename(
+            columns={"n_selected": "features kept"}
+        ),
     )
+
+
+def _effect(row: dict[Any, Any], size: str) -> str:
+    """Write an effect with its interval; without, where only sums are there."""
+    if row[size] != row[size]:  # NaN where the squares of means are suppressed
+        return "not known"
+    low, high = row.get(f"{size}_low"), row.get(f"{size}_high")
+    return f"{row[size]:.2f}" + ("" if low is None else f" ({low:.2f} to {high:.2f})")
 
 
 def _print_stability(stability: StabilitySelector, n_features: int) -> None:

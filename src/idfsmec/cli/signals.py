@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from idfsmec.errors import InputError
@@ -16,13 +16,7 @@ _PATIENCE = 5.0
 
 
 class Stopped(KeyboardInterrupt):
-    """The process was asked to end, by Ctrl-C or by a signal.
-
-    Parameters
-    ----------
-    number : int
-        Of the signal. The exit code of a program that ends for it is 128 more.
-    """
+    """The process was asked to end by a signal; its exit code is the signal's number and 128."""
 
     def __init__(self, number: int) -> None:
         name = signal.Signals(number).name
@@ -31,17 +25,12 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def stopping_on_signals(say: Callable[[str], None] = lambda text: None) -> Iterator[None]:
+def stopping_on_signals(print_last: Callable[[str], None] = lambda text: None) -> Iterator[None]:
     """Turn the first of SIGINT, SIGTERM and SIGHUP into :class:`Stopped`, and ignore others.
 
     So that cleaning up is not disturbed, however often Ctrl-C is pressed meanwhile. A signal that
     is ignored from outside (``nohup``) stays ignored. A process that is inside a library for
-    longer, where Python does not hear signals, is ended.
-
-    Parameters
-    ----------
-    say : callable
-        Gets the last words of a process that did not hear.
+    longer, where Python does not hear signals, is ended, after ``print_last`` got a line.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -62,7 +51,7 @@ def stopping_on_signals(say: Callable[[str], None] = lambda text: None) -> Itera
     for number in taken:
         signal.signal(number, stop)
     try:
-        with _ending_if_unheard(taken, heard, say):
+        with _ending_if_unheard(taken, heard, print_last):
             yield
     finally:
         for number in taken:
@@ -71,9 +60,9 @@ def stopping_on_signals(say: Callable[[str], None] = lambda text: None) -> Itera
 
 @contextmanager
 def _ending_if_unheard(
-    numbers: list[int], heard: threading.Event, say: Callable[[str], None]
+    numbers: list[int], heard: threading.Event, print_last: Callable[[str], None]
 ) -> Iterator[None]:
-    """End this process if a signal comes that is not heard: a thread of its own waits for them.
+    """End this process if Python does not hear a signal: a thread of its own waits for them.
 
     The system's part of a signal writes the number into a pipe at once; Python's part comes when
     the library that the main thread is in returns.
@@ -87,8 +76,7 @@ def _ending_if_unheard(
     def listen() -> None:
         while number := int.from_bytes(os.read(outlet, 1), "big"):
             if number in numbers and not heard.wait(_PATIENCE):
-                with suppress(OSError):
-                    say(str(Stopped(number)))
+                print_last(str(Stopped(number)))
                 os._exit(128 + number)
         os.close(outlet)
 
@@ -107,12 +95,8 @@ def spare_address_space() -> None:
     """Have libraries start no threads of their own where address space is short (``ulimit -v``).
 
     OpenBLAS sends itself SIGINT when it cannot start its threads, and every one of them takes tens
-    of megabytes. Comes before numpy is imported, or does nothing.
-
-    Raises
-    ------
-    InputError
-        There is too little to import what is needed: libraries would end the process, or wait.
+    of megabytes; with too little to import what is needed libraries end the process, or wait.
+    Comes before numpy is imported, or does nothing.
     """
     try:
         import resource  # not on Windows

@@ -8,41 +8,34 @@ from typing import TYPE_CHECKING
 import typer
 
 from idfsmec.cli.app import command
-from idfsmec.cli.console import remark, say, shown, warnings_as_lines
+from idfsmec.cli.console import say, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, Names, argument, check_output, split_names
 from idfsmec.errors import InputError
 
-if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
+if TYPE_CHECKING:
     from idfsmec.federated import Summary
 
 
 @command(
     table=argument(
-        "TABLE",
-        "Feature table, a folder of Parquet files, or (to describe it) a .summary file.",
+        "TABLE", "Feature table, a folder of Parquet files, or a .summary file to describe."
     ),
     output="Where to write the summary, a .summary file.",
     min_subjects="Sums over fewer subjects of a class in a fold are suppressed.",
-    max_share="A subject who holds more of a feature's sum of squares is left out of the channel.",
     labels=typer.Option(
         help="Labels of the whole study, with commas, where this table lacks some."
     ),
     site="Name of the site, which is released.",
     study_key="File with the study's secret, the same at all sites, by which subjects are "
     "assigned to folds; made at first use, by default idfsmec-study.key beside the output.",
-    without_ledger="Do not compare with earlier releases, and keep no record.",
-    describe="Print in one table all that is in the summary.",
 )
 def summarise(
     table: AnyPath,
     output: AnyPath = Path("site.summary"),
     min_subjects: int = 10,
-    max_share: float = 0.8,
     labels: Names | None = None,
     site: str = "",
     study_key: AnyPath | None = None,
-    without_ledger: bool = False,
-    describe: bool = False,
     force: bool = False,
 ) -> Summary:
     """Sum up a table, so that sites can rank together and share no rows.
@@ -50,13 +43,14 @@ def summarise(
     For example::
 
         idfsmec summarise table.parquet -o lund.summary --site Lund --study-key study.key
-        idfsmec summarise lund.summary --describe
+        idfsmec summarise lund.summary
         idfsmec select lund.summary bern.summary -o ranking.csv
 
     A summary holds counts, sums and products by channel, class and fold of
-    subjects: no names, no rows, no minima and maxima. Beside it a ledger,
-    idfsmec-ledger.json, keeps what was released; it stays at the site. Nothing is
-    random, so there is no --seed; two passes over the rows, no --jobs.
+    subjects: no names, no rows, no minima and maxima; given a summary, the
+    command prints all that is in it. Beside it a ledger, idfsmec-ledger.json,
+    keeps what was released; it stays at the site. Nothing is random, so there is
+    no --seed; two passes over the rows, no --jobs.
     """
     from idfsmec.federated import Ledger, Summary
     from idfsmec.federated import summarise as sum_up
@@ -66,21 +60,13 @@ def summarise(
 
     source = Path(table)
     if source.suffix.lower() == ".summary":
-        if not describe:
-            raise InputError(f"{source}: is a summary already; give --describe to read it.")
         summary = Summary.read(source)
         say(summary.describe())
         return summary
     if min_subjects < FEWEST_SUBJECTS:
         raise InputError(f"--min-subjects {min_subjects}: give {FEWEST_SUBJECTS} or more.")
     path = check_output(output, ".summary", force)
-    ledger = None if without_ledger else Ledger(path.parent / LEDGER)
-    if ledger is None:
-        remark(
-            "warning: without a ledger two releases can differ by one subject, whose values "
-            "would follow",
-            "yellow",
-        )
+    ledger = Ledger(path.parent / LEDGER)
     key_file = path.parent / "idfsmec-study.key" if study_key is None else Path(study_key)
     if not key_file.exists():
         say(f"Study key made: {key_file}. Give it to the other sites in private, not with sums.")
@@ -89,16 +75,12 @@ def summarise(
         summary = sum_up(
             source,
             min_subjects=min_subjects,
-            max_share=max_share,
             labels=split_names(labels) or (),
             site=site,
             study_key=key,
             ledger=ledger,
         )
-    if ledger is not None:  # before the summary: what is released is always on record
-        ledger.write()
+    ledger.write()  # before the summary: what is released is always on record
     summary.write(path)
-    if describe:
-        say(summary.describe())
-    say(f"{summary} written to {path}.")
+    say(f"{summary} written to {path}. See all that is in it: idfsmec summarise {path}")
     return summary

@@ -11,7 +11,7 @@ from idfsmec.cli.console import say, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, Folds, Harmonize
 from idfsmec.errors import InputError
 
-if TYPE_CHECKING:  # at run time when they are needed: --help should not wait for them
+if TYPE_CHECKING:
     from idfsmec.prediction import Model
 
 
@@ -56,7 +56,7 @@ def train(
     path = options.check_output(output, ".skops", force)
     for card in card_paths(path):
         options.check_output(card, card.suffix, force)
-    options.check_repeats(repeats)
+    options.check_numbers(repeats=repeats)
     if method is None and (imputer or classifier):
         raise InputError(
             "--imputer and --classifier are parts of a method: name it with --method."
@@ -69,20 +69,16 @@ def train(
     read = FeatureTable.read(Path(table))
     if estimator is not None:
         estimator.set_params(montage=read.info.get("montage"))
-    with warnings_as_lines(), shown("folds") as progress:
-        try:
-            model = train_model(
-                read,
-                estimator,
-                harmonize=options.parse_harmonize(harmonize),
-                n_repeats=repeats,
-                n_jobs=n_jobs,
-                progress=progress,
-                **how,
-            )
-        except ValueError as error:
-            argument = getattr(error, "argument", None)
-            raise InputError(f"{table}: {error}", argument=argument) from error
+    with warnings_as_lines(), shown("folds") as progress, options.naming(table):
+        model = train_model(
+            read,
+            estimator,
+            harmonize=options.parse_harmonize(harmonize),
+            n_repeats=repeats,
+            n_jobs=n_jobs,
+            progress=progress,
+            **how,
+        )
     save_model(model, path, overwrite=force)
     markdown, page = write_model_card(model, path, overwrite=force)
     for name, metric in model.performance["metrics"].items():
