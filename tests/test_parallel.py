@@ -17,7 +17,8 @@ from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info
 
 from idfsmec.errors import InputError, WorkerError
-from idfsmec.features import compute_features, extract_table
+from idfsmec.features import extract_table
+from idfsmec.features.extract import compute_features
 from idfsmec.recordings import simulate_cohort
 from tests.clusters import started_by_hand
 

@@ -17,7 +17,8 @@ from rich.console import Console
 from rich.table import Table
 from scipy import signal
 
-from idfsmec.features import DEFAULT_BANDS, FeatureSettings, compute_features
+from idfsmec.features import DEFAULT_BANDS, FeatureSettings
+from idfsmec.features.extract import compute_features
 
 SFREQ = 250.0
 SECTIONS = signal.butter(4, (1.0, 45.0), btype="bandpass", fs=SFREQ, output="sos")

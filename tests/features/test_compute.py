@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from idfsmec.features import FeatureSettings, compute_features
+from idfsmec.features import FeatureSettings
+from idfsmec.features.extract import compute_features
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.signal import coherence
 
 from idfsmec.errors import InputError
-from idfsmec.features import FeatureSettings, compute_features
+from idfsmec.features import FeatureSettings
+from idfsmec.features.extract import compute_features
 
 SFREQ = 250.0
 BANDS = {"theta": (4.0, 8.0), "alpha": (8.0, 13.0)}

@@ -1,13 +1,39 @@
 """Epochs: where they lie, what the filters keep of them, and that a gap stays where it is."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
-from idfsmec.features import FeatureSettings, compute_features
-from idfsmec.features.epochs import epoch_grid, prepare_epochs, prepare_recording
+from idfsmec.features import FeatureSettings
+from idfsmec.features.extract import compute_features
+from idfsmec.features.signals import Channels, Signals, epoch_grid
+from idfsmec.features.signals import prepare_epochs as prepare
+
+DEFAULT = FeatureSettings()
+
+
+def prepare_recording(data, sfreq, settings=DEFAULT):
+    """Filter and cut a recording; gives epochs, where they are unusable, rate and starts."""
+    grid = epoch_grid(data.shape[1], sfreq, settings)
+    signals = Signals(data.copy(), sfreq, channels(len(data)), grid, unit=None)
+    epochs, broken = prepare(signals, np.zeros(signals.shape, dtype=bool), settings)
+    return SimpleNamespace(data=epochs, missing=broken, sfreq=grid.rate, starts=signals.starts)
+
+
+def prepare_epochs(data, sfreq, settings=DEFAULT, passed=(0.0, np.inf)):
+    """The same with epochs that are cut already."""
+    signals = Signals(data, sfreq, channels(data.shape[1]), unit=None, passed=passed)
+    epochs, broken = prepare(signals, np.zeros(signals.shape, dtype=bool), settings)
+    return SimpleNamespace(data=epochs, missing=broken)
+
+
+def channels(number):
+    names = [f"ch{i}" for i in range(number)]
+    return Channels(names, names)
 
 
 def sines(sfreq, seconds, frequencies, offset=0.0):
@@ -141,10 +167,10 @@ def test_an_array_of_no_epochs_gives_no_rows():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epoch": 0}, "length of an epoch must be positive"),
+        ({"epoch": 0}, "epoch = 0 is not the length of an epoch: seconds above 0"),
         ({"overlap": 10}, "overlap must be at least 0 and less than"),
         ({"overlap": -1}, "overlap"),
-        ({"resample": -250}, "sampling rate must be positive"),
+        ({"resample": -250}, "resample = -250 is not a sampling rate in Hz above 0"),
         ({"band_pass": (45, 1)}, "band-pass needs"),
         ({"band_pass": (1, 200)}, "125 Hz"),
     ],

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from idfsmec.cli import app
 from idfsmec.errors import InputError
-from idfsmec.features import FeatureSettings, compute_features, extract_features
+from idfsmec.features import FeatureSettings, extract_features
+from idfsmec.features.extract import compute_features
 
 SFREQ = 250.0
 NAMES = ("hurst_exp", "pow_freq_bands", "spect_edge_freq")

@@ -10,9 +10,9 @@ from idfsmec.features import (
     FEATURE_SETS,
     EpochSignal,
     FeatureSettings,
-    compute_features,
     families,
 )
+from idfsmec.features.extract import compute_features
 from idfsmec.recordings import simulate_cohort
 
 SFREQ = 250.0

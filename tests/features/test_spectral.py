@@ -10,7 +10,8 @@ from hypothesis.extra.numpy import arrays
 from scipy import fft, signal
 
 from idfsmec.errors import InputError
-from idfsmec.features import DEFAULT_BANDS, EpochSignal, FeatureSettings, compute_features
+from idfsmec.features import DEFAULT_BANDS, EpochSignal, FeatureSettings
+from idfsmec.features.extract import compute_features
 
 SFREQ = 250.0
 N_TIMES = 2500

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from idfsmec.errors import InputError
-from idfsmec.features import FeatureSettings, compute_features
+from idfsmec.features import FeatureSettings
+from idfsmec.features.extract import compute_features
 
 SFREQ = 250.0
 N_TIMES = 2500

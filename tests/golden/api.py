@@ -24,7 +24,8 @@ from idfsmec.evaluation import (
     train_model,
 )
 from idfsmec.evaluation.statistics import chance_bands, compare_folds
-from idfsmec.features import FeatureSettings, compute_features, extract_recording
+from idfsmec.features import FeatureSettings, extract_recording
+from idfsmec.features.extract import compute_features
 from idfsmec.metrics import corrected_interval, holm, score_decisions
 from idfsmec.missing import (
     combine_observed,
@@ -34,8 +35,8 @@ from idfsmec.missing import (
 )
 from idfsmec.missing import detect_missing as _detect_missing
 from idfsmec.missing import missingness_association as missingness_association
-from idfsmec.missing import remove_line_noise as _remove_line_noise
 from idfsmec.missing import simulate_missing as simulate_missing
+from idfsmec.missing.line_noise import remove_line_noise as _remove_line_noise
 from idfsmec.paper import published_value
 from idfsmec.paper import reproduce as _reproduce
 from idfsmec.prediction import (

@@ -8,12 +8,8 @@ import pytest
 from scipy.stats import fisher_exact
 
 from idfsmec import FeatureTable
-from idfsmec.missing import (
-    association_warning,
-    describe_association,
-    missingness_association,
-    missingness_by_class,
-)
+from idfsmec.missing import missingness_association
+from idfsmec.missing.association import association_warning, missingness_by_class
 
 
 @pytest.mark.parametrize("have", [(20, 1), (25, 29), (0, 0), (3, 4), (22, 8), (24, 20)])
@@ -70,7 +66,6 @@ def test_the_warning_names_channels_and_subjects():
     X.loc[[*range(20, 25), *range(26, 54)], "22A__a"] = np.nan
     table = FeatureTable(X, ["HC"] * 25 + ["MDD"] * 29, [f"s{i:02}" for i in range(54)])
     frame = missingness_association(table)
-    assert describe_association(frame) == ["22A: 20 of 25 HC, 1 of 29 MDD"]
     assert "22A: 20 of 25 HC, 1 of 29 MDD" in association_warning(frame)
     assert association_warning(frame[frame["channel"] == "Cz"]) is None
 

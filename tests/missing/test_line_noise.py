@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import signal
 
 from idfsmec.errors import InputError
-from idfsmec.missing import detect_missing, remove_line_noise
+from idfsmec.missing import detect_missing
+from idfsmec.missing.line_noise import remove_line_noise
 from idfsmec.recordings import simulate_cohort
 
 SFREQ = 250.0

@@ -10,12 +10,9 @@ import pytest
 from idfsmec.errors import InputError
 from idfsmec.missing import (
     combine_observed,
-    mask_features,
     mask_table,
     observed_from_annotations,
     observed_from_bads,
-    observed_from_channels,
-    observed_from_noisy_channels,
     observed_from_reject_log,
 )
 from idfsmec.recordings import simulate_cohort
@@ -75,11 +72,6 @@ class TestBads:
     def test_a_misspelt_name_is_refused(self):
         with pytest.raises(InputError, match=r"'Fp11' is not a channel.*Fp1, Fp2, F7"):
             observed_from_bads("Fp11", NAMES, 1)
-
-
-def test_channels_that_a_recording_lacks_are_missing_in_all_epochs():
-    observed = observed_from_channels(["F7", "Fp1", "EKG"], NAMES, 2)
-    assert observed.to_numpy().tolist() == [[True, False, True]] * 2
 
 
 class TestAnnotations:
@@ -192,7 +184,7 @@ def test_prep_speaks_for_whole_recordings(raw):
     noisy.find_bad_by_deviation()
     noisy.find_bad_by_correlation()
     assert "T7" in noisy.get_bads()
-    observed = observed_from_noisy_channels(noisy, raw.ch_names, 4)
+    observed = observed_from_bads(noisy.get_bads(), raw.ch_names, 4)
     assert observed.columns[~observed.iloc[0]].tolist() == [
         name for name in raw.ch_names if name in noisy.get_bads()
     ]
@@ -264,14 +256,3 @@ def test_the_given_table_is_not_changed(table):
 def test_an_indicator_that_does_not_fit_the_table_is_refused(table, observed, message):
     with pytest.raises(InputError, match=message):
         mask_table(table, observed)
-
-
-def test_arrays_of_features_are_blanked_along_the_last_axis():
-    features = np.arange(12).reshape(2, 3, 2)
-    observed = np.array([[True, False, True], [False, True, True]])
-    masked = mask_features(features, observed)
-    assert (np.isnan(masked).all(axis=2) == ~observed).all()
-    assert (masked[observed] == features[observed]).all()
-    assert (np.isnan(mask_features(features[..., 0], observed)) == ~observed).all()
-    with pytest.raises(InputError, match="samples and channels"):
-        mask_features(features, observed.T)

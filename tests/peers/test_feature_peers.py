@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from mne.time_frequency import psd_array_welch
 
-from idfsmec.features import DEFAULT_BANDS, FeatureSettings, compute_features
+from idfsmec.features import DEFAULT_BANDS, FeatureSettings
+from idfsmec.features.extract import compute_features
 
 pytestmark = pytest.mark.long
 

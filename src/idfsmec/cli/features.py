@@ -71,7 +71,8 @@ def features(
     detection are in the file of --config. Nothing is random: there is no --seed.
     """
     from idfsmec._parallel import count_jobs
-    from idfsmec.features import check_derivative, check_output, extract_to_file
+    from idfsmec.features.batch import check_output, extract_to_file
+    from idfsmec.features.derivative import check_derivative
     from idfsmec.recordings import check_duplicates, find_recordings
 
     settings = _settings(config, epoch, split_names(features))

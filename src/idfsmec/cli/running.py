@@ -58,7 +58,7 @@ def read_tables(paths: Sequence[Path]) -> dict[str, FeatureTable]:
 
 def warn_of_missingness(tables: dict[str, FeatureTable]) -> None:
     """Say for which tables having a channel is associated with the label."""
-    from idfsmec.missing import association_warning, missingness_association
+    from idfsmec.missing.association import association_warning, missingness_association
 
     for name, table in tables.items():
         if text := association_warning(missingness_association(table)):

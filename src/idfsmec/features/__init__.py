@@ -2,8 +2,5 @@
 
 import lazy_loader
 
-# Importing the families registers the package's own features.
-from idfsmec.features import families as families
-
 # What a name needs is imported when the name is first used; __init__.pyi says where names live.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

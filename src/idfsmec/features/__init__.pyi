@@ -1,20 +1,12 @@
-from . import families
-from .batch import Extraction, RecordingOutcome, check_output, extract_table, extract_to_file
-from .derivative import check_derivative, write_derivative
-from .extract import (
-    FeatureExtractor,
-    RecordingFeatures,
-    compute_features,
-    extract_features,
-    extract_recording,
-)
-from .families import EpochSignal
-from .registry import (
+from .batch import Extraction, RecordingOutcome, extract_table, extract_to_file
+from .derivative import write_derivative
+from .extract import FeatureExtractor, RecordingFeatures, extract_features, extract_recording
+from .families import (
     DEFAULT_FEATURES,
     FEATURE_SETS,
     FEATURES,
+    EpochSignal,
     Feature,
-    FeatureRegistry,
     register_feature,
 )
 from .settings import DEFAULT_BANDS, FeatureSettings
@@ -23,8 +15,6 @@ __all__ = [
     "extract_table",
     "extract_to_file",
     "write_derivative",
-    "check_output",
-    "check_derivative",
     "Extraction",
     "RecordingOutcome",
     "extract_features",
@@ -38,8 +28,5 @@ __all__ = [
     "FEATURE_SETS",
     "register_feature",
     "Feature",
-    "FeatureRegistry",
     "EpochSignal",
-    "compute_features",
-    "families",
 ]

@@ -31,28 +31,13 @@ _MOST_SAMPLES = 20_000
 
 
 def acquisition_facts(
-    signals: Signals, causes: Mapping[str, Mask] | None = None, *, file_format: str = ""
+    signals: Signals, causes: Mapping[str, Mask], file_format: str
 ) -> dict[str, Any]:
-    """Describe how a recording was made, from nothing but the recording.
+    """Describe how a recording was made, from the signal as it was recorded; None where unknown.
 
-    Parameters
-    ----------
-    signals : Signals
-        As recorded, before any filter.
-    causes : mapping of str to ndarray of shape (n_epochs, n_channels), optional
-        Where channels are missing, by reason.
-    file_format : str
-        Ending of the file.
-
-    Returns
-    -------
-    dict
-        ``n_channels`` (EEG channels used), ``n_recorded`` (all channels that came with them),
-        ``sfreq`` (Hz), ``duration`` (s), ``line_freq`` and ``line_amplitude`` (line noise: the
-        stronger of 50 and 60 Hz), ``upper_edge`` (Hz, where the spectrum ends), ``quantisation``
-        (step of the converter), ``amplitude`` (rms in 1-45 Hz), ``drift`` (standard deviation of
-        the means of windows of 2 s), ``muscle`` (rms in 52-98 Hz without line noise), ``gaps``
-        (reason to share of channel epochs) and ``format``. None where it cannot be known.
+    ``drift`` is the standard deviation of the means of windows, ``upper_edge`` where the spectrum
+    ends, ``quantisation`` the step of the converter, ``amplitude`` and ``muscle`` are root mean
+    squares without line noise, ``gaps`` the share of channel epochs that are missing, by reason.
     """
     windows = _windows(signals)
     frequencies, power = _spectrum(windows, signals.sfreq)
@@ -71,7 +56,7 @@ def acquisition_facts(
         "amplitude": _number(_rms(frequencies, power, *_EEG), signals.scale),
         "drift": _number(drift, signals.scale),
         "muscle": _number(_rms(frequencies, power, *_MUSCLE), signals.scale),
-        "gaps": {reason: float(hits.mean()) for reason, hits in (causes or {}).items()},
+        "gaps": {reason: float(hits.mean()) for reason, hits in causes.items()},
         "format": file_format,
     }
 

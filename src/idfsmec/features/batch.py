@@ -13,12 +13,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence, Sized
-from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from collections.abc import Sequence, Sized
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -36,12 +34,7 @@ from idfsmec.errors import (
     RecordingError,
     UnexpectedRecordingError,
 )
-from idfsmec.features.extract import (
-    RecordingDescription,
-    RecordingFeatures,
-    compute_features,
-    extract_recording,
-)
+from idfsmec.features.extract import RecordingFeatures, compute_features, extract_recording
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.progress import Listener, Progress, collect_warnings, warning_texts
 from idfsmec.recordings import Recording
@@ -61,7 +54,6 @@ from idfsmec.table.columns import join_column, same_name, split_column
 from idfsmec.table.files import file_format, files_beside
 
 ON_ERROR = ("raise", "skip")
-_ENDING = ".npz"
 _MOST_NAMED = 10
 # Warnings and limits of threads belong to a process: one recording at a time in each.
 _ONE_AT_A_TIME = threading.Lock()
@@ -70,11 +62,9 @@ _ONE_AT_A_TIME = threading.Lock()
 # --- results ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class RecordingOutcome(RecordingDescription):
-    """What became of one recording.
-
-    Beside these it has the attributes of :class:`RecordingFeatures` but for ``X``.
+@dataclass(frozen=True, kw_only=True)
+class RecordingOutcome(RecordingFeatures):
+    """What became of one recording, beside the attributes of :class:`RecordingFeatures`.
 
     Parameters
     ----------
@@ -249,7 +239,7 @@ def extract_table(
     parts : Path, optional
         A folder that keeps what is finished, one file per recording, found again by the
         content of the recording and the settings. Called with the same folder again, only the
-        rest is computed. Default: a temporary folder.
+        rest is computed.
     progress : callable, optional
         Called with a :class:`~idfsmec.progress.Progress` when the work begins and when a
         recording has ended, whose :class:`RecordingOutcome` is its ``item``.
@@ -289,44 +279,39 @@ def extract_table(
     _try_out(settings)
     tell = progress or (lambda event: None)
     total = len(recordings)
-    with nullcontext(parts) if parts else _temporary_folder() as folder_name:
-        folder = Path(folder_name)
-        # What is finished in this run is no news, even if a second recording has the same bytes.
-        kept = {path.name: _read_part(path) is not None for path in folder.glob(f"*{_ENDING}")}
-        task = partial(
-            _compute,
-            settings=settings,
-            digest=settings.digest(),
-            finished=frozenset(name for name, is_whole in kept.items() if is_whole),
-        )
-        outcomes: dict[int, tuple[RecordingOutcome, Path]] = {}
-        failure: RecordingOutcome | None = None
-        # After a failure no recording is begun, and those under way are finished and kept.
-        tasks = ((one.source, one) for one in recordings if failure is None)
-        tell(Progress("features", 0, total))
-        for index, computed in run_tasks(task, tasks, n_jobs=n_jobs, dask=dask):
-            path = folder / (computed.name or f"position-{index}{_ENDING}")
-            outcome = _keep(recordings[index], computed, path, was_kept=path.name in kept)
-            outcomes[index] = outcome, path
-            tell(Progress("features", len(outcomes), total, outcome))
-            if outcome.status == "failed" and on_error == "raise":
-                failure = failure or outcome
-        if failure is not None:
-            raise _failure(failure, kept=parts is not None)
-        ordered = [outcomes[index] for index in range(total)]
-        table = _assemble(recordings, ordered, settings)
-    return Extraction(table, [outcome for outcome, _ in ordered], on_error)
+    # What is finished in this run is no news, even if a second recording has the same bytes.
+    kept = {path: _read_part(path) is not None for path in parts.glob("*.npz")} if parts else {}
+    finished = frozenset(path.stem for path, is_whole in kept.items() if is_whole)
+    task = partial(_compute, settings=settings, digest=settings.digest(), finished=finished)
+    outcomes: dict[int, RecordingOutcome] = {}
+    failure: RecordingOutcome | None = None
+    # After a failure no recording is begun, and those under way are finished and kept.
+    tasks = ((recording.source, recording) for recording in recordings if failure is None)
+    tell(Progress("features", 0, total))
+    for index, (outcome, key, unreadable) in run_tasks(task, tasks, n_jobs=n_jobs, dask=dask):
+        if unreadable and _is_readable(Path(unreadable[1])):
+            raise InputError(
+                f"the Dask worker {unreadable[0]} cannot read {unreadable[1]}, which this machine "
+                "can: let workers see the recordings under the same path, on a disk that all "
+                "share, or use processes here (n_jobs)",
+                argument="dask",
+            )
+        if parts and key and outcome.status != "failed":
+            outcome = _keep(outcome, parts / f"{key}.npz", kept)
+        outcomes[index] = outcome
+        tell(Progress("features", len(outcomes), total, outcome))
+        if outcome.status == "failed" and on_error == "raise":
+            failure = failure or outcome
+    if failure is not None:
+        raise _failure(failure, kept=parts is not None)
+    ordered = [outcomes[index] for index in range(total)]
+    table = _assemble(recordings, ordered, settings)
+    described = [replace(outcome, X=pd.DataFrame()) for outcome in ordered]
+    return Extraction(table, described, on_error)
 
 
 def check_output(output: str | PathLike[str], *, overwrite: bool = False) -> Path:
-    """Refuse, before any work is done, a file that cannot or should not be written.
-
-    Parameters
-    ----------
-    output : path-like
-    overwrite : bool
-        Whether an existing file may be replaced.
-    """
+    """Refuse, before any work is done, a file that cannot or should not be written."""
     path = Path(output)
     check_writable(path)
     if path.is_dir():
@@ -392,10 +377,6 @@ def _parts_folder(output: Path) -> Path:
     return output.with_name(f".{output.name}.parts")
 
 
-def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="idfsmec-", ignore_cleanup_errors=True)
-
-
 def _try_out(settings: FeatureSettings) -> None:
     """Refuse settings that do not go together, before any recording is blamed for them.
 
@@ -428,77 +409,56 @@ def _failure(outcome: RecordingOutcome, kept: bool) -> RecordingError | Unexpect
 # --- one recording of many -------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Computed:
-    """What a worker gives back: features, or None where they were finished before or failed."""
-
-    name: str = ""  # of the file that keeps the features; empty for a recording without files
-    features: RecordingFeatures | None = None
-    notes: tuple[str, ...] = ()
-    error: str = ""
-    mendable: bool = False
-    unreadable: tuple[str, ...] = ()  # a Dask worker and the file that it cannot read
-
-
 def _compute(
     task: tuple[str, Recording],
     *,
     settings: FeatureSettings,
     digest: str,
     finished: frozenset[str],
-) -> _Computed:
-    """Compute the features of a recording, unless they are finished."""
+) -> tuple[RecordingOutcome, str, tuple[str, ...]]:
+    """Compute the features of a recording, unless they are finished.
+
+    Also the name of the part that keeps them, empty for a recording without files; and on a Dask
+    worker its address and a file of the recording that it cannot read.
+    """
     source, recording = task
-    name = ""
+    key = ""
+    outcome = RecordingOutcome(
+        source=source, subject=recording.subject, label=recording.label, status="failed"
+    )
     # Threads of BLAS split sums differently from run to run; one gives the same bits always.
     with _ONE_AT_A_TIME, collect_warnings() as warned, one_blas_thread():
         try:
             fingerprint = recording.fingerprint()
             if fingerprint is not None:
                 key = hashlib.sha256(f"{fingerprint}\n{digest}".encode()).hexdigest()
-                name = f"{key}{_ENDING}"
-            features = None if name in finished else extract_recording(recording, settings)
+            if key in finished:
+                return replace(outcome, status="resumed"), key, ()
+            features = extract_recording(recording, settings)
         except Exception as error:
             # A damaged file makes readers raise anything; one file must not stop the others.
             reason = " ".join(str(error).split()) or type(error).__name__
-            return _Computed(
-                name,
-                error=reason.removeprefix(f"{source}: "),
-                mendable=isinstance(error, InputError | OSError),
-                unreadable=_unreadable_on_worker(recording),
-            )
-    return _Computed(name, features, tuple(warning_texts(warned)))
+            mendable = isinstance(error, InputError | OSError)
+            failed = replace(outcome, error=reason.removeprefix(f"{source}: "), mendable=mendable)
+            return failed, key, _unreadable_on_worker(recording)
+    notes = (*warning_texts(warned), features.hint) if features.hint else warning_texts(warned)
+    status = "done" if features.n_rows else "empty"
+    return replace(outcome, status=status, notes=tuple(notes), **_as_dict(features)), key, ()
 
 
-def _keep(
-    recording: Recording, computed: _Computed, path: Path, *, was_kept: bool
-) -> RecordingOutcome:
-    """Write what was computed into a file, and say what came of the recording."""
-    known = (recording.source, recording.subject, recording.label)
-    if computed.unreadable and _is_readable(Path(computed.unreadable[1])):
-        worker, file = computed.unreadable
-        raise InputError(
-            f"the Dask worker {worker} cannot read {file}, which this machine can: let workers "
-            "see the recordings under the same path, on a disk that all share, or use processes "
-            "here (n_jobs)",
-            argument="dask",
-        )
-    if computed.error:
-        return RecordingOutcome(*known, "failed", error=computed.error, mendable=computed.mendable)
-    features, notes = computed.features, computed.notes
+def _keep(outcome: RecordingOutcome, path: Path, kept: dict[Path, bool]) -> RecordingOutcome:
+    """Write what was computed into a part, or read what was finished before."""
+    if outcome.status != "resumed":
+        _write_part(path, outcome)  # a full disk is no fault of the recording: this may raise
+        if path not in kept:
+            return outcome
+        return replace(outcome, notes=(f"{path} was damaged: computed again.", *outcome.notes))
+    features = _read_part(path)
     if features is None:
-        status, features = "resumed", _read_whole_part(path)
-    else:
-        status = "done"
-        if was_kept and computed.name:
-            notes = (f"{path} was damaged: computed again.", *notes)
-        _write_part(path, features)  # a full disk is no fault of the recording: this may raise
-    return RecordingOutcome(
-        *known,
-        status if features.n_rows else "empty",
-        notes=(*notes, features.hint) if features.hint else notes,
-        **_describe(features),
-    )
+        raise OSError(f"{path} is gone or damaged while it is used")
+    status = "resumed" if features.n_rows else "empty"
+    notes = (features.hint,) if features.hint else ()
+    return replace(outcome, status=status, notes=notes, **_as_dict(features))
 
 
 def _unreadable_on_worker(recording: Recording) -> tuple[str, ...]:
@@ -520,21 +480,22 @@ def _is_readable(path: Path) -> bool:
     return True
 
 
-def _describe(features: RecordingFeatures) -> dict[str, Any]:
-    names = [field.name for field in fields(RecordingDescription)]
-    return {name: getattr(features, name) for name in names}
+def _as_dict(features: RecordingFeatures) -> dict[str, Any]:
+    return {field.name: getattr(features, field.name) for field in fields(RecordingFeatures)}
 
 
 def _write_part(path: Path, features: RecordingFeatures) -> None:
     """Write beside and rename, so that a kill leaves either the whole part or none."""
-    notes = {"columns": list(features.X.columns), **_describe(features)}
+    notes = _as_dict(features)
+    X = notes.pop("X")
+    notes["columns"] = list(X.columns)
     with replacing(path) as (beside,), beside.open("wb") as file:
         # A table format would spend more time on its thousands of columns than on the values.
         np.savez(
             file,
             notes=np.frombuffer(json.dumps(notes).encode(), dtype=np.uint8),
-            values=features.X.to_numpy(),
-            starts=features.X.index.to_numpy(),
+            values=X.to_numpy(),
+            starts=X.index.to_numpy(),
         )
 
 
@@ -545,15 +506,9 @@ def _read_part(path: Path) -> RecordingFeatures | None:
             notes = json.loads(part["notes"].tobytes())
             index = pd.Index(part["starts"], name="start")
             X = pd.DataFrame(part["values"], columns=notes.pop("columns"), index=index)
-        return RecordingFeatures(X, **notes)
+        return RecordingFeatures(X=X, **notes)
     except Exception:
         return None  # a flipped bit makes readers raise anything
-
-
-def _read_whole_part(path: Path) -> RecordingFeatures:
-    if (features := _read_part(path)) is None:
-        raise OSError(f"{path} is gone or damaged while it is used")
-    return features
 
 
 # --- the table -------------------------------------------------------------------------------
@@ -561,42 +516,33 @@ def _read_whole_part(path: Path) -> RecordingFeatures:
 
 def _assemble(
     recordings: Sequence[Recording],
-    outcomes_and_paths: Sequence[tuple[RecordingOutcome, Path]],
+    outcomes: Sequence[RecordingOutcome],
     settings: FeatureSettings,
 ) -> FeatureTable:
     """Put the recordings below one another under the union of their channels."""
-    used = [i for i, (outcome, _) in enumerate(outcomes_and_paths) if outcome.n_rows]
+    used = [i for i, outcome in enumerate(outcomes) if outcome.n_rows]
     if not used:
-        reasons = "; ".join(
-            f"{outcome.source}: {outcome.error or 'all missing'}"
-            for outcome, _ in outcomes_and_paths[:3]
-        )
+        reasons = "; ".join(f"{o.source}: {o.error or 'all missing'}" for o in outcomes[:3])
         raise InputError(f"No recording gave an epoch with any channel left ({reasons}).")
-    recordings = [recordings[i] for i in used]
-    outcomes = [outcomes_and_paths[i][0] for i in used]
-    paths = [outcomes_and_paths[i][1] for i in used]
-    spelling = _Spelling()
-    columns = pd.Index(
-        list(
-            dict.fromkeys(
-                c for path in paths for c in spelling.unify(_read_whole_part(path).X.columns)
-            )
-        )
-    )
+    recordings, outcomes = [recordings[i] for i in used], [outcomes[i] for i in used]
+    spellings = _unify_spelling(outcomes)
+    frames = []
+    for outcome, spelling in zip(outcomes, spellings, strict=True):
+        columns = [split_column(column) for column in outcome.X.columns]
+        names = [join_column(spelling[channel], feature) for channel, feature in columns]
+        frames.append(outcome.X.set_axis(names, axis=1))
+    X = pd.concat(frames)
     sizes = [outcome.n_rows for outcome in outcomes]
-    values, onsets = np.full((sum(sizes), len(columns)), np.nan), np.empty(sum(sizes))
-    # One part at a time, so that the table is the only thing that grows with their number.
-    for path, stop, size in zip(paths, np.cumsum(sizes), sizes, strict=True):
-        X = _read_whole_part(path).X
-        indices = columns.get_indexer(pd.Index(spelling.unify(X.columns)))
-        values[stop - size : stop, indices] = X.to_numpy()
-        onsets[stop - size : stop] = X.index
-    names = recording_names(recordings)
+    names = _recording_names(recordings)
     montages = sorted({outcome.montage for outcome in outcomes} - {""})
+    names_in_files: dict[str, dict[str, None]] = {}
+    for outcome in outcomes:
+        for old, new in outcome.renamed.items():
+            names_in_files.setdefault(new, {})[old] = None
     info = {
         **settings.as_dict(),
         "montage": montages[0] if len(montages) == 1 else montages or None,
-        "names_in_files": _names_in_files(outcomes),
+        "names_in_files": {new: list(old) for new, old in names_in_files.items()},
         "recordings": [
             {
                 RECORDING: name,
@@ -610,58 +556,44 @@ def _assemble(
             for name, recording, outcome in zip(names, recordings, outcomes, strict=True)
         ],
     }
-    rows = pd.DataFrame(
-        {
-            RECORDING: pd.Series(names, dtype=object),
-            SESSION: pd.Series([recording.session for recording in recordings], dtype=object),
-            CONDITION: pd.Series([recording.condition for recording in recordings], dtype=object),
-        }
+    known = {
+        RECORDING: names,
+        SESSION: [recording.session for recording in recordings],
+        CONDITION: [recording.condition for recording in recordings],
+    }
+    rows = pd.concat(
+        [pd.DataFrame(known, dtype=object), described([one.details for one in recordings])], axis=1
     )
-    rows = pd.concat([rows, described([recording.details for recording in recordings])], axis=1)
     rows = rows.loc[np.repeat(rows.index, sizes)].reset_index(drop=True)
     rows[EPOCH] = [epoch for outcome in outcomes for epoch in outcome.epochs]
-    rows[ONSET] = onsets
+    rows[ONSET] = X.index.to_numpy()
     sites = [recording.site or "" for recording in recordings]
+    channels = list(dict.fromkeys(split_column(column)[0] for column in X.columns))
     return FeatureTable(
-        pd.DataFrame(values, columns=columns),
+        X.reset_index(drop=True),
         pd.Series(np.repeat([recording.label for recording in recordings], sizes)),
         pd.Series(np.repeat([recording.subject for recording in recordings], sizes)),
         info,
         sites=pd.Series(np.repeat(sites, sizes)) if all(sites) else None,
         rows=rows,
-        reasons=_list_reasons(names, outcomes, columns, spelling),
+        reasons=_list_reasons(names, outcomes, spellings, channels),
     )
 
 
-class _Spelling:
-    """One spelling for a channel that recordings write differently: the first."""
-
-    def __init__(self) -> None:
-        self._first: dict[str, str] = {}
-
-    def unify(self, columns: Iterable[str]) -> list[str]:
-        """Give columns of one recording with channels as they were spelt first."""
-        parts = [split_column(column) for column in columns]
-        unified = self.unify_channels(channel for channel, _ in parts)
-        return [join_column(unified[channel], feature) for channel, feature in parts]
-
-    def unify_channels(self, channels: Iterable[str]) -> dict[str, str]:
-        """Map channels of one recording to their first spelling."""
-        names = list(dict.fromkeys(channels))
-        unified = {name: self._first.setdefault(same_name(name), name) for name in names}
+def _unify_spelling(outcomes: Sequence[RecordingOutcome]) -> list[dict[str, str]]:
+    """Map channels that recordings write differently to their first spelling."""
+    first: dict[str, str] = {}
+    spellings = []
+    for outcome in outcomes:
+        unified = {name: first.setdefault(same_name(name), name) for name in outcome.channels}
         # Two in one file: that is for its owner to mend.
-        return unified if len(set(unified.values())) == len(names) else {n: n for n in names}
+        alike = len(set(unified.values())) < len(unified)
+        spellings.append({name: name for name in unified} if alike else unified)
+    return spellings
 
 
-def recording_names(recordings: Sequence[Recording]) -> list[str]:
-    """Give each recording a short name of its own: its file's, or its subject's.
-
-    Examples
-    --------
-    >>> days = [Recording("s1", "HC", list, f"{day}/rest.edf") for day in ("monday", "friday")]
-    >>> recording_names(days)
-    ['rest', 'rest-2']
-    """
+def _recording_names(recordings: Sequence[Recording]) -> list[str]:
+    """Give each recording a short name of its own: its file's, or its subject's."""
     seen: Counter[str] = Counter()
     names = []
     for recording in recordings:
@@ -678,27 +610,16 @@ def recording_names(recordings: Sequence[Recording]) -> list[str]:
 def _list_reasons(
     names: Sequence[str],
     outcomes: Sequence[RecordingOutcome],
-    columns: Iterable[str],
-    spelling: _Spelling,
+    spellings: Sequence[dict[str, str]],
+    channels: Sequence[str],
 ) -> pd.DataFrame:
     """List why channels are missing, also those that a recording does not have."""
-    channels = list(dict.fromkeys(split_column(column)[0] for column in columns))
     listed = []
-    for name, outcome in zip(names, outcomes, strict=True):
-        unified = spelling.unify_channels(outcome.channels)
+    for name, outcome, spelling in zip(names, outcomes, spellings, strict=True):
         cells = {
-            reason: {unified.get(channel, channel): epochs for channel, epochs in hits.items()}
+            reason: {spelling[channel]: epochs for channel, epochs in hits.items()}
             for reason, hits in outcome.cells.items()
         }
-        absent = [channel for channel in channels if channel not in unified.values()]
+        absent = [channel for channel in channels if channel not in spelling.values()]
         listed.append(cells_to_reasons(name, cells, absent, outcome.epochs))
     return pd.concat(listed, ignore_index=True)
-
-
-def _names_in_files(outcomes: Sequence[RecordingOutcome]) -> dict[str, list[str]]:
-    """Map channels to the other names that files give them."""
-    names: dict[str, dict[str, None]] = {}
-    for outcome in outcomes:
-        for old, new in outcome.renamed.items():
-            names.setdefault(new, {})[old] = None
-    return {new: list(old) for new, old in names.items()}

@@ -16,7 +16,7 @@ import pandas as pd
 from idfsmec._files import check_writable, replacing
 from idfsmec._version import __version__
 from idfsmec.errors import ExistingFileError, InputError
-from idfsmec.features.registry import FEATURES
+from idfsmec.features.families import FEATURES
 from idfsmec.table import FeatureTable
 from idfsmec.table.checks import CONDITION, KNOWN, ONSET, RECORDING, SESSION
 from idfsmec.table.columns import split_column

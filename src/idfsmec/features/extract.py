@@ -23,13 +23,14 @@ from idfsmec._validation import (
     number,
 )
 from idfsmec.features.acquisition import acquisition_facts
-from idfsmec.features.epochs import EpochGrid, PreparedEpochs, prepare_epochs, prepare_recording
 from idfsmec.features.families import EpochSignal
 from idfsmec.features.settings import FeatureSettings
-from idfsmec.features.signals import Signals, read_signals
-from idfsmec.missing import DetectionLimits, LineNoise, detect_missing, remove_line_noise, unusable
+from idfsmec.features.signals import Signals, prepare_epochs, read_signals
+from idfsmec.missing.detection import find_reasons, unusable
+from idfsmec.missing.line_noise import LineNoise, remove_line_noise
 from idfsmec.recordings import Recording
 from idfsmec.table.columns import join_column, split_column
+from idfsmec.table.positions import channel_positions
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -54,39 +55,11 @@ def compute_features(
     *,
     missing: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.float64], list[str]]:
-    """Compute features of epochs that are already filtered.
+    """Compute features of filtered epochs: (n_epochs, n_channels, n_outputs), and their names.
 
-    Parameters
-    ----------
-    epochs : ndarray of shape (n_epochs, n_channels, n_times)
-        The signal, taken as it is: no resampling, no filter.
-    sfreq : float
-        Sampling rate in Hz.
-    settings : FeatureSettings, optional
-        Features, bands and constants count; the signal path and the detection do not.
-    missing : ndarray of shape (n_epochs, n_channels), optional
-        Where the channel is known to be missing. Epochs of a channel that are flat or hold a
-        value that is not finite are missing in any case.
-
-    Returns
-    -------
-    values : ndarray of shape (n_epochs, n_channels, n_outputs)
-        NaN throughout where a channel is missing, and where a value is not finite. Of features of
-        pairs each side's value: their difference is taken where channels have names.
-    names : list of str
-        The outputs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from idfsmec.features import compute_features
-    >>> noise = np.random.default_rng(0).standard_normal((6, 3, 2500))
-    >>> noise[2, 1, 100] = np.nan
-    >>> values, names = compute_features(noise, sfreq=250)
-    >>> values.shape
-    (6, 3, 18)
-    >>> np.argwhere(np.isnan(values).all(axis=2))
-    array([[2, 1]])
+    NaN throughout where a channel is missing, is flat or holds a value that is not finite, and
+    where a value is not finite. Of features of pairs each side's value: their difference is taken
+    where channels have names.
     """
     settings = settings or FeatureSettings()
     names = settings.columns
@@ -131,40 +104,7 @@ def _compute_block(
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordingDescription:
-    """What is known of a recording beside its features; see :class:`RecordingFeatures`."""
-
-    channels: list[str] = field(default_factory=list)
-    n_epochs: int = 0
-    epochs: list[int] = field(default_factory=list)
-    cells: dict[str, dict[str, list[int]]] = field(default_factory=dict)
-    montage: str = ""
-    hint: str = ""
-    renamed: dict[str, str] = field(default_factory=dict)
-    dropped: dict[str, str] = field(default_factory=dict)
-    acquisition: dict[str, Any] = field(default_factory=dict)
-    line_freq: float | None = None
-    line_amplitude: float = 0.0
-
-    @property
-    def n_rows(self) -> int:
-        """Number of epochs that are rows: those with a channel left."""
-        return len(self.epochs)
-
-    @property
-    def reasons(self) -> dict[str, dict[str, int]]:
-        """Why channels are missing: reason to channel to number of epochs.
-
-        An epoch may have several reasons.
-        """
-        return {
-            reason: {channel: len(epochs) for channel, epochs in hits.items()}
-            for reason, hits in self.cells.items()
-        }
-
-
-@dataclass(frozen=True)
-class RecordingFeatures(RecordingDescription):
+class RecordingFeatures:
     """Features of one recording, and what is known of it.
 
     Parameters
@@ -187,8 +127,7 @@ class RecordingFeatures(RecordingDescription):
     dropped : dict
         Channels of the file that are not used, with the reason.
     acquisition : dict
-        How it was recorded, from the signal before any filter; see
-        :func:`idfsmec.features.acquisition.acquisition_facts`.
+        How it was recorded, from the signal before any filter.
     line_freq : float or None
         Frequency in Hz of the line noise that was found and removed; None if there was none.
     line_amplitude : float
@@ -196,7 +135,31 @@ class RecordingFeatures(RecordingDescription):
         came without one).
     """
 
-    X: pd.DataFrame
+    X: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
+    channels: list[str] = field(default_factory=list)
+    n_epochs: int = 0
+    epochs: list[int] = field(default_factory=list)
+    cells: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    montage: str = ""
+    hint: str = ""
+    renamed: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+    acquisition: dict[str, Any] = field(default_factory=dict)
+    line_freq: float | None = None
+    line_amplitude: float = 0.0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of epochs that are rows: those with a channel left."""
+        return len(self.epochs)
+
+    @property
+    def reasons(self) -> dict[str, dict[str, int]]:
+        """Why channels are missing: reason to channel to number of epochs."""
+        return {
+            reason: {channel: len(epochs) for channel, epochs in hits.items()}
+            for reason, hits in self.cells.items()
+        }
 
 
 def extract_recording(
@@ -243,34 +206,37 @@ def extract_recording(
         recorded.data, recorded.sfreq, settings.line_freq, header_freq=recorded.line_freq
     )
     signals = replace(recorded, data=clean)
-    causes, hint = _find_missing(recorded, signals, line_noise, settings)
+    causes, hint = dict(signals.marked), ""
+    if settings.detect and signals.unit is not None:  # the limits are in volts
+        detected, hint = _detect(recorded, signals, line_noise, settings)
+        causes |= {f"detected: {reason}": hits for reason, hits in detected.items()}
     known = np.any([np.zeros(signals.shape, dtype=bool), *causes.values()], axis=0)
     files = data.files if isinstance(data, Recording) else ()
     file_format = files[0].suffix.lower().lstrip(".") if files else ""
-    facts = acquisition_facts(recorded, causes, file_format=file_format)
-    prepared = _filter(signals, known, settings)
-    causes["no finite, changing signal"] = prepared.missing & ~known
-    missing = known | prepared.missing
-    epochs = prepared.data
+    facts = acquisition_facts(recorded, causes, file_format)
+    epochs, broken = prepare_epochs(signals, known, settings)
+    causes["no finite, changing signal"] = broken & ~known
+    missing = known | broken
     if settings.reference == "average":
         epochs = _average_reference(epochs, missing)
-    by_channel, _ = compute_features(epochs, prepared.sfreq, settings, missing=missing)
+    by_channel, _ = compute_features(
+        epochs, settings.rate(signals.sfreq), settings, missing=missing
+    )
     all_but_channels = (0, -1) if signals.grid is None else (-1,)
     line_rms = np.sqrt(np.mean(line_noise.rms**2, axis=all_but_channels))
     pairs = _pairs(signals.names, settings)
     values, columns = _lay_out(by_channel, signals.names, pairs, settings)
     # Epochs that were cut before may have labels beside them: they keep their rows.
     keep = ~missing.all(axis=1) | settings.keep_empty | (signals.grid is None)
-    causes_of_pairs = missing[:, np.array(list(pairs.values()), dtype=int).reshape(-1, 2)]
+    one_side = missing[:, np.array(list(pairs.values()), dtype=int).reshape(-1, 2)].any(axis=2)
+    index = pd.Index(signals.starts[keep], name="start")
     return RecordingFeatures(
-        pd.DataFrame(
-            values[keep], columns=columns, index=pd.Index(prepared.starts[keep], name="start")
-        ),
+        X=pd.DataFrame(values[keep], columns=columns, index=index),
         channels=[*signals.names, *pairs],
         n_epochs=len(values),
         epochs=np.flatnonzero(keep).tolist(),
         cells=_cells(causes, signals.names)
-        | _cells({"a side of the pair is missing": causes_of_pairs.any(axis=2)}, list(pairs)),
+        | _cells({"a side of the pair is missing": one_side}, list(pairs)),
         montage=signals.channels.montage,
         hint=hint,
         renamed=signals.channels.renamed,
@@ -281,62 +247,30 @@ def extract_recording(
     )
 
 
-def _find_missing(
-    recorded: Signals, signals: Signals, line_noise: LineNoise, settings: FeatureSettings
+def _detect(
+    recorded: Signals, clean: Signals, line_noise: LineNoise, settings: FeatureSettings
 ) -> tuple[dict[str, Mask], str]:
-    """Find where channels are missing, by reason, (n_epochs, n_channels); and the advice."""
-    causes = dict(signals.marked)
-    if not settings.detect or signals.unit is None:  # the limits are in volts
-        return causes, ""
-    detection = detect_missing(
-        recorded.as_epochs(),
-        signals.sfreq,
-        ch_names=signals.names,
-        positions=signals.channels.positions,
-        typical_amplitude=settings.typical_amplitude / signals.unit,
-        header_freq=signals.line_freq,
-        limits=DetectionLimits.of(settings.limits),
-        removed=(signals.as_epochs(), _line_in_epochs(line_noise, signals)),
-    )
-    causes |= {f"detected: {reason}": hits for reason, hits in detection.reasons.items()}
-    return causes, detection.hint
-
-
-def _line_in_epochs(line_noise: LineNoise, signals: Signals) -> Array:
-    """Compute the root mean square of line noise by epoch and channel."""
+    """Find channels without EEG, as :func:`idfsmec.missing.detect_missing` does."""
     squares = line_noise.rms**2
-    if signals.grid is None:
-        return np.sqrt(squares.mean(axis=-1))
-    grid, centres = signals.grid, line_noise.centres
-    first = np.searchsorted(centres, grid.begins).clip(max=len(centres) - 1)
-    last = np.maximum(np.searchsorted(centres, grid.ends), first + 1)
-    means = [squares[:, a:b].mean(axis=1) for a, b in zip(first, last, strict=True)]
-    return np.sqrt(np.array(means))
-
-
-def _filter(signals: Signals, missing: Mask, settings: FeatureSettings) -> PreparedEpochs:
-    """Prepare epochs in microvolts, or in the unit they came in where it is unknown."""
-    data = signals.data
-    if signals.grid is None:
-        data = data if signals.scale == 1.0 else data * signals.scale
-        return prepare_epochs(data, signals.sfreq, settings, passed=signals.passed)
-    _blank(data, signals.grid, missing)
-    data *= signals.scale
-    return prepare_recording(data, signals.sfreq, settings)
-
-
-def _blank(data: NDArray[np.floating], grid: EpochGrid, missing: Mask) -> None:
-    """Set to NaN, in place, the samples that no epoch with the channel needs."""
-    begins, ends = grid.begins, grid.ends
-    for channel in np.flatnonzero(missing.any(axis=0)):
-        needed = np.zeros(data.shape[1] + 1, dtype=np.intp)
-        kept = ~missing[:, channel]
-        np.add.at(needed, begins[kept], 1)
-        np.add.at(needed, ends[kept], -1)
-        free = np.cumsum(needed)[:-1] == 0
-        # What does not fill an epoch is as good or bad as the last one.
-        free[ends[-1] :] = missing[-1, channel]
-        data[channel, free] = np.nan
+    if clean.grid is None:
+        line = np.sqrt(squares.mean(axis=-1))
+    else:
+        centres = line_noise.centres
+        first = np.searchsorted(centres, clean.grid.begins).clip(max=len(centres) - 1)
+        last = np.maximum(np.searchsorted(centres, clean.grid.ends), first + 1)
+        means = [squares[:, a:b].mean(axis=1) for a, b in zip(first, last, strict=True)]
+        line = np.sqrt(np.array(means))
+    positions = clean.channels.positions
+    return find_reasons(
+        recorded.as_epochs(),
+        clean.as_epochs(),
+        line,
+        clean.sfreq,
+        channel_positions(clean.names) if positions is None else positions,
+        typical_amplitude=settings.typical_amplitude / (clean.unit or 1.0),
+        header_freq=clean.line_freq,
+        limits=settings.limits,
+    )
 
 
 def _average_reference(epochs: NDArray[np.floating], missing: Mask) -> NDArray[np.floating]:

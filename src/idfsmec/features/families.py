@@ -1,4 +1,4 @@
-"""The package's features, and the signal that feature functions see.
+"""Features: the registry, the signal that feature functions see, and the package's own features.
 
 SciPy and optional libraries are imported where they are used: naming features must not wait.
 """
@@ -9,29 +9,194 @@ import importlib
 import math
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
-from idfsmec.features.registry import FEATURES, Feature, register_feature
+from idfsmec.table.columns import SEPARATOR
 
 if TYPE_CHECKING:
     from idfsmec.features.settings import FeatureSettings
 
 Array = NDArray[np.float64]
+FeatureFunction: TypeAlias = "Callable[[EpochSignal], Array]"
+OutputNames: TypeAlias = "Sequence[str] | Callable[[FeatureSettings], Sequence[str]]"
 
-#: Hz: where the individual alpha peak is looked for.
-ALPHA_PEAK = (7.0, 14.0)
-MNE_FAMILY = "mne_features"
+DEFAULT_FEATURES = (
+    *("mean", "variance", "nsi", "hoc", "c0", "spectral_entropy", "shannon_entropy"),
+    *("de", "ap", "ap_beta_theta_ratio"),
+)
+"""The ten features that the paper names: 18 columns with five bands."""
+
+_LOG_FEATURES = tuple(
+    f"log_{name}" if name in ("variance", "ap", "ap_beta_theta_ratio") else name
+    for name in DEFAULT_FEATURES
+)
+
+FEATURE_SETS: dict[str, tuple[str, ...]] = {
+    "paper": DEFAULT_FEATURES,
+    "log": _LOG_FEATURES,
+    "extended": (
+        *_LOG_FEATURES,
+        *("hjorth", "lempel_ziv", "permutation_entropy", "aperiodic"),
+    ),
+}
+"""Sets of features by name: the paper's, the same with logarithms of powers and variance, and with
+those of the libraries of the extra ``spectra`` as well."""
+
+# Functions of mne-features are asked for as <family>:<name>, as their columns are called.
+_MNE_FAMILY = "mne_features:"
 _PROBE_RATE = 250.0  # Hz, to count outputs where settings keep each recording's rate
+_ALPHA_PEAK = (7.0, 14.0)  # Hz: where the individual alpha peak is looked for
 # mne-connectivity turns MNE's messages, which all threads share, off and on again.
 _MNE_MESSAGES = Lock()
+
+
+# --- the registry ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A named function of an :class:`EpochSignal`, and the names of what it returns.
+
+    Parameters
+    ----------
+    name : str
+        How the feature is asked for.
+    function : callable
+        Takes an :class:`EpochSignal` of shape (n_epochs, n_channels, n_times), some epochs of the
+        recording with all of its channels (``signal.missing`` says which are missing), and
+        returns an array of shape (n_epochs, n_channels) for one output or (n_epochs, n_channels,
+        n_outputs) for several. Every epoch counts for itself.
+    outputs : sequence of str, or callable, optional
+        Column names, or a function from :class:`FeatureSettings` to column names for features
+        whose outputs depend on the bands. Default: one output, called as the feature.
+    of_pairs : bool
+        Whether tables get right minus left of frontal pairs of electrodes, as blocks of their own
+        (``F4-F3__<output>``), and not the channels' values.
+    """
+
+    name: str
+    function: FeatureFunction = field(repr=False)
+    outputs: OutputNames | None = field(default=None, repr=False)
+    of_pairs: bool = False
+
+    def columns(self, settings: FeatureSettings) -> list[str]:
+        """Names of the outputs under these settings."""
+        if self.outputs is None:
+            return [self.name]
+        names = self.outputs(settings) if callable(self.outputs) else self.outputs
+        return list(names)
+
+    def compute(self, signal: EpochSignal) -> NDArray[np.float64]:
+        """Evaluate the function; always (..., n_outputs)."""
+        n_outputs = len(self.columns(signal.settings))
+        values = np.asarray(self.function(signal), dtype=np.float64)
+        shape = (*signal.data.shape[:-1], n_outputs)
+        if n_outputs == 1 and values.shape == shape[:-1]:
+            values = values[..., np.newaxis]
+        if values.shape != shape:
+            raise InputError(
+                f"Feature {self.name!r} returned shape {values.shape} where {shape} was due: "
+                "one value per epoch, channel and named output."
+            )
+        return values
+
+
+FEATURES: dict[str, Feature] = {}
+"""The package's features, and those that ``register_feature`` adds, by name."""
+
+
+def register_feature(
+    name: str,
+    *,
+    outputs: OutputNames | None = None,
+    of_pairs: bool = False,
+    overwrite: bool = False,
+) -> Callable[[FeatureFunction], FeatureFunction]:
+    """Decorate a function so that it can be asked for by name.
+
+    Parameters
+    ----------
+    name : str
+        The feature's name.
+    outputs : sequence of str or callable, optional
+    of_pairs : bool
+        See :class:`Feature`.
+    overwrite : bool
+        Replace a feature of that name (running a notebook cell twice).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from idfsmec.features import FEATURES, register_feature
+    >>> @register_feature("line_length")
+    ... def line_length(signal):
+    ...     return np.abs(np.diff(signal.data)).mean(axis=-1)
+    >>> FEATURES.pop("line_length").name
+    'line_length'
+    """
+    check_name(name, "feature")
+    if name in FEATURES and not overwrite:
+        raise InputError(f"Feature {name!r} exists already; pass overwrite=True to replace it.")
+
+    def add(function: FeatureFunction) -> FeatureFunction:
+        FEATURES[name] = Feature(name, function, outputs, of_pairs)
+        return function
+
+    return add
+
+
+def find_features(features: str | Iterable[str | Feature]) -> tuple[Feature, ...]:
+    """Turn names, or the name of one of :data:`FEATURE_SETS`, into features."""
+    if isinstance(features, str):
+        features = FEATURE_SETS.get(features, [features])
+    return tuple(f if isinstance(f, Feature) else _find_feature(f) for f in features)
+
+
+def _find_feature(name: str) -> Feature:
+    if name in FEATURES:
+        return FEATURES[name]
+    if name.startswith(_MNE_FAMILY):
+        return _mne_feature(name.removeprefix(_MNE_FAMILY))
+    raise InputError(f"There is no feature {name!r}; there are: {', '.join(FEATURES)}.")
+
+
+def features_giving(columns: Iterable[str], settings: FeatureSettings) -> list[str]:
+    """Name the features that give these columns; columns that none gives are left out."""
+    given_by = {
+        column: name for name, feature in FEATURES.items() for column in feature.columns(settings)
+    }
+    names: dict[str, None] = {}
+    for column in columns:
+        if column in given_by:
+            names[given_by[column]] = None
+        elif column.startswith(_MNE_FAMILY):
+            function = column.removeprefix(_MNE_FAMILY)
+            several = function not in _mne_functions(_PROBE_RATE)
+            names[re.sub(r"_\d+$", "", column) if several else column] = None
+    return list(names)
+
+
+def check_name(name: str, kind: str) -> None:
+    """Refuse names that would make ``<channel>__<feature>`` ambiguous or unreadable."""
+    if not isinstance(name, str) or not name or SEPARATOR in name or name != name.strip():
+        raise InputError(
+            f"{name!r} cannot name a {kind}: use a non-empty text without a double underscore, "
+            "which separates channel and feature in a table's columns."
+        )
+    if name.startswith("_") or name.endswith("_"):
+        raise InputError(f"{name!r} cannot name a {kind}: it must not start or end with '_'.")
+
+
+# --- the signal ------------------------------------------------------------------------------
 
 
 class EpochSignal:
@@ -428,7 +593,7 @@ def _alpha_peaks(peaks: Array, n_spectra: int) -> Array:
     centres = np.full(n_spectra, np.nan)
     heights = np.zeros(n_spectra)
     for centre, height, _, index in peaks.reshape(-1, 4):
-        inside = ALPHA_PEAK[0] <= centre <= ALPHA_PEAK[1]
+        inside = _ALPHA_PEAK[0] <= centre <= _ALPHA_PEAK[1]
         if np.isfinite(index) and inside and height > heights[int(index)]:
             centres[int(index)], heights[int(index)] = centre, height
     return centres
@@ -436,26 +601,25 @@ def _alpha_peaks(peaks: Array, n_spectra: int) -> Array:
 
 def _alpha_centres(frequencies: Array, psd: Array, exponent: Array) -> Array:
     """Weight frequencies of the alpha range by power over the aperiodic spectrum."""
-    inside = (frequencies >= ALPHA_PEAK[0]) & (frequencies <= ALPHA_PEAK[1])
+    inside = (frequencies >= _ALPHA_PEAK[0]) & (frequencies <= _ALPHA_PEAK[1])
     weights = psd[:, inside] * frequencies[inside] ** exponent[:, np.newaxis]
     return weights @ frequencies[inside] / weights.sum(axis=1)
 
 
-def mne_function(name: str) -> Feature:
+def _mne_feature(name: str) -> Feature:
     """Make a feature of a univariate function of mne-features, with the defaults it has there.
 
-    It is called ``mne_features:<name>``, as its column is. Where the function gives several values
-    per channel, the columns are numbered from 1.
+    Where the function gives several values per channel, the columns are numbered from 1.
     """
     known = _mne_functions(_PROBE_RATE)
     if name not in known:
         pairs = _library("mne_features.bivariate", "spectra").get_bivariate_funcs(_PROBE_RATE)
         what = "is a function of pairs of channels" if name in pairs else "does not exist"
         raise InputError(
-            f"{MNE_FAMILY}:{name} {what}; of single channels there are: {', '.join(known)}."
+            f"{_MNE_FAMILY}{name} {what}; of single channels there are: {', '.join(known)}."
         )
     return Feature(
-        f"{MNE_FAMILY}:{name}", partial(_compute_mne, name), partial(_mne_outputs, name)
+        f"{_MNE_FAMILY}{name}", partial(_compute_mne, name), partial(_mne_outputs, name)
     )
 
 
@@ -474,7 +638,7 @@ def _mne_outputs(name: str, settings: FeatureSettings) -> list[str]:
     """Name the values, which are counted on an epoch of noise."""
     rate = settings.rate(_PROBE_RATE)
     noise = np.random.default_rng(0).standard_normal((1, round(settings.epoch * rate)))
-    column = f"{MNE_FAMILY}:{name}"
+    column = f"{_MNE_FAMILY}{name}"
     try:
         count = np.size(_mne_functions(rate)[name](noise))
     except Exception as error:
@@ -482,13 +646,6 @@ def _mne_outputs(name: str, settings: FeatureSettings) -> list[str]:
             f"{column} fails on {settings.epoch:g} s of noise at {rate:g} Hz: {error}"
         ) from error
     return [column] if count == 1 else [f"{column}_{i}" for i in range(1, count + 1)]
-
-
-def _mne_function_of_column(column: str) -> str:
-    return column if column in _mne_functions(_PROBE_RATE) else re.sub(r"_\d+$", "", column)
-
-
-FEATURES.register_family(MNE_FAMILY, mne_function, _mne_function_of_column)
 
 
 # --- of several channels ---------------------------------------------------------------------

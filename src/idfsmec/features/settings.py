@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from numbers import Real
+from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -18,14 +18,19 @@ import numpy as np
 
 from idfsmec._files import check_writable, replacing
 from idfsmec.errors import ExistingFileError, InputError
-from idfsmec.features.registry import DEFAULT_FEATURES, FEATURE_SETS, FEATURES, Feature, check_name
-from idfsmec.missing import TYPICAL_AMPLITUDE, DetectionLimits, check_line_freq
+from idfsmec.features.families import (
+    DEFAULT_FEATURES,
+    FEATURE_SETS,
+    Feature,
+    check_name,
+    features_giving,
+    find_features,
+)
+from idfsmec.missing.detection import TYPICAL_AMPLITUDE, DetectionLimits
+from idfsmec.missing.line_noise import check_line_freq
 
 # Part of every cache key: raise it when the same settings give other numbers than before.
 ALGORITHM_VERSION = 4
-
-REFERENCES = ("keep", "average")
-CHANNEL_CHOICES = ("scalp", "all")
 
 # Settings of tables that were made before a table named them.
 _BEFORE: dict[str, Any] = {
@@ -117,42 +122,42 @@ class FeatureSettings:
     overlap: float = 0.0
     detect: bool = True
     typical_amplitude: float = TYPICAL_AMPLITUDE
-    limits: DetectionLimits | Mapping[str, float] = field(default_factory=DetectionLimits)
+    limits: Any = field(default_factory=DetectionLimits)
     keep_empty: bool = False
 
     def __post_init__(self) -> None:
+        given = {key.name: getattr(self, key.name) for key in fields(self)}
+        for key in ("features", "channels", "band_pass"):
+            if isinstance(given[key], Iterable) and not isinstance(given[key], str):
+                given[key] = tuple(given[key])
+        for key, (is_allowed, allowed) in _ALLOWED.items():
+            if not is_allowed(given[key]):
+                raise InputError(f"{key} = {_to_toml(given[key])} is not {allowed}.")
         # Workers do not know what was registered in this process, so features travel themselves.
-        object.__setattr__(self, "features", FEATURES.resolve(self.features))
-        bands = {name: _checked_band(name, edges) for name, edges in self.bands.items()}
-        object.__setattr__(self, "bands", bands)
-        object.__setattr__(self, "line_freq", check_line_freq(self.line_freq) or "off")
-        object.__setattr__(self, "channels", _checked_channels(self.channels))
-        if self.reference not in REFERENCES:
-            raise InputError(f"reference is {self.reference!r}; give one of {REFERENCES}.")
-        object.__setattr__(self, "limits", DetectionLimits.of(self.limits))
-        self._check_numbers()
+        given["features"] = find_features(given["features"])
+        given["bands"] = {name: tuple(map(float, edges)) for name, edges in self.bands.items()}
+        given["line_freq"] = check_line_freq(self.line_freq) or "off"
+        given["limits"] = _checked_limits(self.limits)
+        if not isinstance(given["channels"], str):
+            given["channels"] = tuple(name.strip() for name in given["channels"])
+        for key, value in given.items():
+            object.__setattr__(self, key, value)
+        self._check_edges()
 
-    def _check_numbers(self) -> None:
-        if int(self.hoc_orders) != self.hoc_orders or self.hoc_orders < 1:
-            raise InputError(
-                f"hoc_orders must be a whole number of at least 1, got {self.hoc_orders!r}."
-            )
-        for name in ("c0_ratio", "welch_window", "nsi_window"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} must be positive, got {getattr(self, name)!r}.")
-        if not (amplitude := self.typical_amplitude) > 0:
-            raise InputError(f"typical_amplitude must be above 0 volts, got {amplitude!r}.")
-        if not self.epoch > 0:
-            raise InputError(f"The length of an epoch must be positive, got {self.epoch!r} s.")
-        if not 0 <= self.overlap < self.epoch:
+    def _check_edges(self) -> None:
+        for name, (lower, upper) in self.bands.items():
+            check_name(name, "band")
+            if not lower < upper:
+                raise InputError(
+                    f"Band {name!r} must have 0 <= lower < upper edge (Hz), got {lower:g} and "
+                    f"{upper:g}."
+                )
+        if not self.overlap < self.epoch:
             raise InputError(
                 f"The overlap must be at least 0 and less than the epoch of {self.epoch:g} s, "
                 f"got {self.overlap!r} s."
             )
-        if self.resample is not None and not self.resample > 0:
-            raise InputError(f"The sampling rate must be positive, got {self.resample!r} Hz.")
         if self.band_pass is not None:
-            object.__setattr__(self, "band_pass", tuple(self.band_pass))
             lower, upper = self.band_pass
             nyquist = np.inf if self.resample is None else self.resample / 2
             if not 0 < lower < upper < nyquist:
@@ -164,7 +169,7 @@ class FeatureSettings:
     @property
     def chosen(self) -> tuple[Feature, ...]:
         """The features themselves, whatever names were given."""
-        return FEATURES.resolve(self.features)
+        return find_features(self.features)
 
     @property
     def columns(self) -> list[str]:
@@ -200,51 +205,29 @@ class FeatureSettings:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain containers, for a table's ``info``; the features are the table's columns."""
-        plain = {key: getattr(self, key) for key in _key_order()} | {
+        default = asdict(DetectionLimits())
+        limits = {name: x for name, x in asdict(self.limits).items() if x != default[name]}
+        plain = {key: getattr(self, key) for key in _INFO_KEYS} | {
             "band_pass": None if self.band_pass is None else list(self.band_pass),
             "channels": self.channels if isinstance(self.channels, str) else list(self.channels),
             "bands": {name: list(band) for name, band in self.bands.items()},
-            "limits": DetectionLimits.of(self.limits).changed(),
+            "limits": limits,
         }
         return {"sfreq": plain.pop("resample"), "unit": "uV", **plain}
 
     @classmethod
     def from_dict(cls, info: Mapping[str, Any], columns: Iterable[str]) -> FeatureSettings:
-        """Settings from what :meth:`as_dict` put into a table's ``info``.
-
-        Parameters
-        ----------
-        info : mapping
-            Of a table that this package made.
-        columns : iterable of str
-            The table's features without channels: they say which ones to compute.
-
-        Returns
-        -------
-        FeatureSettings
-
-        Raises
-        ------
-        InputError
-            Something lacks in ``info``, or no registered feature gives one of the columns.
-
-        Examples
-        --------
-        >>> given = FeatureSettings(features=["hoc", "ap"], epoch=4)
-        >>> again = FeatureSettings.from_dict(given.as_dict(), given.columns)
-        >>> again.digest() == given.digest()
-        True
-        """
+        """Return settings from a table's ``info`` and its features without channels."""
         info = {**_BEFORE, **({"line_freq": info["mains"]} if "mains" in info else {}), **info}
         try:
-            given = {key: info["sfreq" if key == "resample" else key] for key in _key_order()}
+            given = {key: info["sfreq" if key == "resample" else key] for key in _INFO_KEYS}
         except KeyError as error:
             raise InputError(
                 f"The table does not say how its features were computed ({error} is missing), so "
                 "those of a recording cannot be computed alike."
             ) from None
         settings, wanted = cls(**given), list(dict.fromkeys(columns))
-        settings = replace(settings, features=FEATURES.giving(wanted, settings))
+        settings = replace(settings, features=features_giving(wanted, settings))
         unknown = sorted(set(wanted).difference(settings.columns))
         if unknown:
             raise InputError(f"No registered feature gives {', '.join(unknown)}.")
@@ -252,7 +235,7 @@ class FeatureSettings:
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> FeatureSettings:
-        r"""Read settings from a TOML file; what the file does not name keeps its default.
+        """Read settings from a TOML file; what the file does not name keeps its default.
 
         Parameters
         ----------
@@ -269,17 +252,6 @@ class FeatureSettings:
         InputError
             The file cannot be read, or a key or value is not allowed; the message names the file,
             the key and what is allowed.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "settings.toml")
-        ...     _ = path.write_text("epoch = 4\nband_pass = 'off'\n[bands]\nmu = [8, 12]")
-        ...     settings = FeatureSettings.from_toml(path)
-        >>> settings.epoch, settings.band_pass, settings.bands
-        (4, None, {'mu': (8.0, 12.0)})
         """
         try:
             content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -287,14 +259,11 @@ class FeatureSettings:
             raise InputError(f"{path}: cannot be read ({error.strerror or error}).") from error
         except ValueError as error:
             raise InputError(f"{path}: is not a TOML file ({error}).") from error
-        for key, value in content.items():
-            if key not in _TOML_KEYS:
+        for key in content:
+            if key not in _ALLOWED:
                 raise InputError(
-                    f"{path}: there is no setting {key!r}; there are: {', '.join(_TOML_KEYS)}."
+                    f"{path}: there is no setting {key!r}; there are: {', '.join(_ALLOWED)}."
                 )
-            is_allowed, allowed = _TOML_KEYS[key]
-            if not is_allowed(value):
-                raise InputError(f"{path}: {key} = {_to_toml(value)} is not {allowed}.")
         given: dict[str, Any] = {k: None if v == "off" else v for k, v in content.items()}
         try:
             return cls(**given)
@@ -325,18 +294,17 @@ class FeatureSettings:
         if path.exists() and not overwrite:
             raise ExistingFileError(path)
         names = [feature.name for feature in self.chosen]
-        FEATURES.resolve(names)
-        values = {key: getattr(self, key) for key in _TOML_KEYS} | {"features": names}
-        values["limits"] = asdict(DetectionLimits.of(self.limits))
-        lines = ["# Settings of idfsmec features. A key that is left out keeps its default.", ""]
-        for key, (_, allowed) in _TOML_KEYS.items():
-            lines.append(f"# {allowed}")
-            if isinstance(values[key], Mapping):
-                lines += [f"[{key}]", *map(_toml_line, values[key].items()), ""]
-            else:
-                lines += [_toml_line((key, values[key])), ""]
+        find_features(names)
+        tables = {"bands": self.bands, "limits": asdict(self.limits)}
+        values = {key: getattr(self, key) for key in _ALLOWED} | {"features": names}
+        lines = ["# Settings of idfsmec features. A key that is left out keeps its default."]
+        for key, (_, allowed) in _ALLOWED.items():
+            lines += ["", f"# {allowed}", *([f"[{key}]"] if key in tables else [])]
+            for name, entry in tables.get(key, {key: values[key]}).items():
+                bare = re.fullmatch("[A-Za-z0-9_-]+", name)
+                lines.append(f"{name if bare else _to_toml(name)} = {_to_toml(entry)}")
         with replacing(path) as (beside,):
-            beside.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+            beside.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return path
 
     def digest(self) -> str:
@@ -349,33 +317,20 @@ class FeatureSettings:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _key_order() -> list[str]:
-    """Name the settings but for the features, which are a table's columns."""
-    return [key.name for key in fields(FeatureSettings) if key.name != "features"]
+# What a table's info says; its features are its columns.
+_INFO_KEYS = [key.name for key in fields(FeatureSettings) if key.name != "features"]
 
 
-def _checked_channels(channels: str | Iterable[str]) -> str | tuple[str, ...]:
-    if isinstance(channels, str):
-        if channels not in CHANNEL_CHOICES:
-            raise InputError(f"channels is {channels!r}; give 'scalp', 'all', or a list of names.")
-        return channels
-    names = tuple(channels)
-    if not names or not all(isinstance(name, str) and name.strip() for name in names):
-        raise InputError(f"channels is {channels!r}; name at least one channel.")
-    return tuple(name.strip() for name in names)
-
-
-def _checked_band(name: str, edges: tuple[float, float]) -> tuple[float, float]:
-    check_name(name, "band")
-    try:
-        lower, upper = (float(edge) for edge in edges)
-    except (TypeError, ValueError):
-        raise InputError(f"Band {name!r} needs two edges in Hz, got {edges!r}.") from None
-    if not 0 <= lower < upper:
+def _checked_limits(given: DetectionLimits | Mapping[str, float]) -> DetectionLimits:
+    """Return the limits of the detection from those that differ from the default, by name."""
+    if isinstance(given, DetectionLimits):
+        return given
+    default = asdict(DetectionLimits())
+    if unknown := sorted(set(given) - set(default)):
         raise InputError(
-            f"Band {name!r} must have 0 <= lower < upper edge (Hz), got {lower:g} and {upper:g}."
+            f"There is no limit {', '.join(unknown)}; there are: {', '.join(default)}."
         )
-    return lower, upper
+    return DetectionLimits(**{name: type(default[name])(x) for name, x in given.items()})
 
 
 def _describe(feature: Feature) -> list[str]:
@@ -390,92 +345,92 @@ def _describe(feature: Feature) -> list[str]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, Real) and not isinstance(value, bool) and float(value) >= 0
 
 
 def _is_positive(value: Any) -> bool:
     return _is_number(value) and value > 0
 
 
+def _is_count(value: Any) -> bool:
+    return _is_positive(value) and isinstance(value, Integral)
+
+
 def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        return False
+    return all(_is_number(edge) and edge < np.inf for edge in value)
 
 
-def _is_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+def _are_names(value: Any) -> bool:
+    names = value if isinstance(value, tuple) else ()
+    return bool(names) and all(isinstance(name, str) and name.strip() for name in names)
+
+
+def _are_features(value: Any) -> bool:
+    names = value if isinstance(value, tuple) else (value,)
+    return all(isinstance(name, str | Feature) for name in names)
 
 
 def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _any_of(check: Callable[[Any], bool], *words: str) -> Callable[[Any], bool]:
-    return lambda value: value in words if isinstance(value, str) else check(value)
+def _any_of(check: Callable[[Any], bool], *words: str | None) -> Callable[[Any], bool]:
+    return lambda value: value in words if isinstance(value, str | None) else check(value)
 
 
-def _is_table(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, dict) and all(map(check, value.values()))
+def _table_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, Mapping) and all(map(check, value.values()))
 
 
-# Of each key of a settings file: whether a value is allowed, and what is.
-_TOML_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
+# Of each setting, in the order of a file: whether a value is allowed, and what is.
+_ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "features": (
-        lambda value: isinstance(value, str) or _is_names(value),
+        _are_features,
         f"a set of features ({', '.join(FEATURE_SETS)}) or a list of names",
     ),
     "hoc_orders": (
-        lambda value: _is_positive(value) and isinstance(value, int),
+        _is_count,
         "the number of higher-order crossings: a whole number of at least 1",
     ),
     "c0_ratio": (_is_positive, "a multiple of the mean power: a number above 0"),
     "welch_window": (_is_positive, "the length of Welch's windows: seconds above 0"),
     "nsi_window": (_is_positive, "the length of the index's segments: seconds above 0"),
-    "resample": (_any_of(_is_positive, "off"), 'a sampling rate in Hz above 0, or "off"'),
+    "resample": (_any_of(_is_positive, None), 'a sampling rate in Hz above 0, or "off"'),
     "band_pass": (
-        _any_of(_is_pair, "off"),
+        _any_of(_is_pair, None),
         'a band-pass of two edges in Hz, [1.0, 45.0], or "off"',
     ),
     "line_freq": (
-        _any_of(_is_positive, "auto", "off"),
+        _any_of(_is_positive, "auto", "off", None),
         'a frequency of line noise: "auto", a number in Hz, or "off"',
     ),
     "channels": (
-        _any_of(_is_names, *CHANNEL_CHOICES),
+        _any_of(_are_names, "scalp", "all"),
         'a choice of channels: "scalp", "all", or a list of names',
     ),
-    "reference": (REFERENCES.__contains__, 'a reference: "keep" or "average"'),
+    "reference": (("keep", "average").__contains__, 'a reference: "keep" or "average"'),
     "epoch": (_is_positive, "the length of an epoch: seconds above 0"),
     "overlap": (_is_number, "the overlap of epochs: seconds, at least 0, less than an epoch"),
     "detect": (_is_flag, "whether to detect missing channels: true or false"),
     "typical_amplitude": (_is_positive, "the amplitude of ordinary EEG: volts above 0"),
     "keep_empty": (_is_flag, "whether to keep epochs without channels: true or false"),
     "bands": (
-        _is_table(_is_pair),
+        _table_of(_is_pair),
         "a table of bands: a name and two edges in Hz, alpha = [8.0, 13.0]",
     ),
     "limits": (
-        _is_table(_is_number),
+        lambda value: isinstance(value, DetectionLimits) or _table_of(_is_number)(value),
         f"a table of limits of the detection ({', '.join(asdict(DetectionLimits()))}): "
         "numbers of at least 0",
     ),
 }
 
 
-def _toml_line(item: tuple[str, Any]) -> str:
-    key, value = item
-    return f"{key if re.fullmatch('[A-Za-z0-9_-]+', key) else _to_toml(key)} = {_to_toml(value)}"
-
-
 def _to_toml(value: Any) -> str:
-    """Write a value as TOML does; None is ``"off"``."""
-    if value is None:
-        return '"off"'
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Real):
-        return repr(int(value) if isinstance(value, int) else float(value))
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_to_toml, value))}]"
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(map(_toml_line, value.items()))} }}"
-    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    """Write text, a number, a flag or a list as TOML does; None is ``"off"``."""
+    if value == np.inf:
+        return "inf"
+    text = json.dumps("off" if value is None else value, ensure_ascii=False, default=str)
+    return text.replace("\x7f", "\\u007f")

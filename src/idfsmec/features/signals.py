@@ -1,19 +1,25 @@
-"""Reading EEG by standard channel names from a Recording, Raw, Epochs or an array."""
+"""From what users give to clean epochs: EEG by standard channel names, filtered and cut.
+
+Signals are read from a Recording, Raw, Epochs or an array, then resampled, band-passed and cut;
+what is missing in a stretch costs the epochs that it touches and nothing else.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from scipy import signal
 
 from idfsmec.errors import InputError, RecordingError
-from idfsmec.features.epochs import EpochGrid, epoch_grid
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.missing import observed_from_annotations, observed_from_bads
+from idfsmec.missing.detection import unusable
 from idfsmec.recordings import Recording, channel_plan, prepare_raw
 from idfsmec.recordings.reading import find_boundaries
 from idfsmec.table.positions import EXTRA_NAMES, channel_positions, plan_channels, standard_name
@@ -21,6 +27,8 @@ from idfsmec.table.positions import EXTRA_NAMES, channel_positions, plan_channel
 if TYPE_CHECKING:
     import mne
 
+Array = NDArray[np.float64]
+Floats = NDArray[np.floating]
 Mask = NDArray[np.bool_]
 
 _UNNAMED = "recording"  # in messages about data that came without a name
@@ -29,6 +37,84 @@ _MICROVOLTS_PER_VOLT = 1e6
 _PADDING = 0.01
 # Seconds: times in files are rounded.
 _INSTANT = 1e-4
+_BUTTERWORTH_ORDER = 4
+# Rows that are filtered at once: bounds the temporaries however many channels there are.
+_BLOCK_SAMPLES = 4_000_000
+
+
+# --- where epochs lie ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EpochGrid:
+    """Epochs of equal length at equal distances, in samples behind the resampling."""
+
+    n_epochs: int
+    step: int
+    length: int
+    rate: float
+    """Sampling rate behind the resampling, in Hz."""
+    ratio: float
+    """Samples behind the resampling per sample of the recording."""
+
+    @property
+    def starts(self) -> Array:
+        """Seconds from the beginning of the recording, shape (n_epochs,)."""
+        return np.arange(self.n_epochs, dtype=np.float64) * (self.step / self.rate)
+
+    @property
+    def duration(self) -> float:
+        """Length of an epoch in seconds."""
+        return self.length / self.rate
+
+    @property
+    def begins(self) -> NDArray[np.intp]:
+        """First sample of each epoch in the recording as it came, shape (n_epochs,)."""
+        first = np.arange(self.n_epochs) * self.step
+        return np.floor(first / self.ratio + 1e-6).astype(np.intp)
+
+    @property
+    def ends(self) -> NDArray[np.intp]:
+        """Sample behind the last of each epoch in the recording as it came."""
+        behind = np.arange(self.n_epochs) * self.step + self.length
+        return np.ceil(behind / self.ratio - 1e-6).astype(np.intp)
+
+    def cut(self, resampled: Array) -> Array:
+        """View the resampled signal as epochs, (n_epochs, n_channels, length), not copied."""
+        windows = sliding_window_view(resampled, self.length, axis=1)
+        return windows[:, :: self.step][:, : self.n_epochs].transpose(1, 0, 2)
+
+    def cut_source(self, data: Floats) -> Floats:
+        """View the recording as it came as epochs, copied only where rates do not divide."""
+        begins = self.begins
+        windows = sliding_window_view(data, int((self.ends - begins).min()), axis=1)
+        steps = np.unique(np.diff(begins))
+        if len(steps) > 1:
+            return windows[:, begins].transpose(1, 0, 2)
+        step = int(steps[0]) if len(steps) else 1
+        return windows[:, ::step][:, : self.n_epochs].transpose(1, 0, 2)
+
+
+def epoch_grid(n_times: int, sfreq: float, settings: FeatureSettings) -> EpochGrid:
+    """Lay epochs over a recording; the last stretch that does not fill one is left out."""
+    epoch, overlap, rate = settings.epoch, settings.overlap, settings.rate(sfreq)
+    length = round(epoch * rate)
+    step = length - round(overlap * rate)
+    if length < 2 or step < 1:
+        raise InputError(
+            f"Epochs of {epoch:g} s that overlap by {overlap:g} s make no sense at {rate:g} Hz."
+        )
+    ratio = _resampling_ratio(sfreq, rate)
+    available = int(n_times * ratio)
+    if available < length:
+        raise InputError(
+            f"The recording lasts {n_times / sfreq:.3g} s, less than one epoch of {epoch:g} s: "
+            "choose shorter epochs or leave it out."
+        )
+    return EpochGrid((available - length) // step + 1, step, length, rate, float(ratio))
+
+
+# --- reading ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -38,7 +124,7 @@ class Channels:
     file_names: list[str]
     names: list[str]
     montage: str = ""
-    positions: NDArray[np.float64] | None = None
+    positions: Array | None = None
     """Directions of the electrodes, (n_channels, 3); None where no electrode has one."""
     renamed: dict[str, str] = field(default_factory=dict)
     """From the name in the file to the standard name, where they differ."""
@@ -63,7 +149,7 @@ class Channels:
 class Signals:
     """EEG channels of one recording and what is known about them."""
 
-    data: NDArray[np.floating]
+    data: Floats
     """Shape (n_channels, n_times) or (n_epochs, n_channels, n_times); a copy if from MNE."""
     sfreq: float
     channels: Channels
@@ -94,7 +180,14 @@ class Signals:
         """Microvolts that one step is; 1 where the unit is unknown."""
         return 1.0 if self.unit is None else self.unit * _MICROVOLTS_PER_VOLT
 
-    def as_epochs(self) -> NDArray[np.floating]:
+    @property
+    def starts(self) -> Array:
+        """Seconds from the beginning to each epoch; of cut ones as if each followed the other."""
+        if self.grid is not None:
+            return self.grid.starts
+        return np.arange(len(self.data)) * (self.data.shape[-1] / self.sfreq)
+
+    def as_epochs(self) -> Floats:
         """Cut the signal at its own rate, (n_epochs, n_channels, n_times)."""
         return self.data if self.grid is None else self.grid.cut_source(self.data)
 
@@ -143,50 +236,28 @@ def _choose_channels(channels: Channels, wanted: str | Iterable[str], source: st
 
 def _channels_of(measured: mne.io.BaseRaw | mne.BaseEpochs, source: str) -> Channels:
     """Describe the channels as loaders prepare them, without touching the caller's object."""
-    names, types = tuple(measured.ch_names), tuple(measured.get_channel_types())
-    plan = channel_plan(measured)
-    if set(plan.renamed.values()).issuperset(names) and set(types) == {"eeg"}:
-        return _prepared_channels(measured, list(names))  # a loader has done it
-    try:
-        channels = _standard_channels(names, types)
-    except InputError as error:
-        reason = str(error).removeprefix(f"{_UNNAMED}: ")
-        raise RecordingError(f"{source}: {reason}", source=source) from None
-    if channels.montage:
-        return channels
-    # No template knows these names, so the positions that come with them count.
-    return replace(channels, positions=_positions(measured, channels.file_names))
-
-
-@lru_cache(maxsize=16)  # recordings of a study are alike, and MNE takes its time
-def _standard_channels(names: tuple[str, ...], types: tuple[str, ...]) -> Channels:
     import mne
 
-    info = mne.create_info(list(names), 250.0, list(types))
-    empty = mne.io.RawArray(np.zeros((len(names), 1)), info, verbose="ERROR")
-    prepared = prepare_raw(empty, source=_UNNAMED)
-    return _prepared_channels(prepared, list(channel_plan(prepared).renamed))
-
-
-def _prepared_channels(
-    prepared: mne.io.BaseRaw | mne.BaseEpochs, file_names: list[str]
-) -> Channels:
-    plan = channel_plan(prepared)
+    names, types = list(measured.ch_names), measured.get_channel_types()
+    prepared, plan = measured, channel_plan(measured)
+    if not (set(plan.renamed.values()).issuperset(names) and set(types) == {"eeg"}):
+        # No loader has prepared it. Names and types are enough to see what one would do.
+        info = mne.create_info(names, 250.0, types)
+        empty = mne.io.RawArray(np.zeros((len(names), 1)), info, verbose="ERROR")
+        try:
+            prepared = prepare_raw(empty, source=source)
+        except InputError as error:
+            raise RecordingError(str(error), source=source) from None
+        plan = channel_plan(prepared)
+        names = list(plan.renamed)
+    template = plan.montage or ""
+    # Where no template knows the names, the positions that come with them count.
+    placed, known_as = (prepared, prepared.ch_names) if template else (measured, names)
+    montage = placed.get_montage()
+    positions = None if montage is None else channel_positions(known_as, montage)
     return Channels(
-        file_names,
-        list(prepared.ch_names),
-        plan.montage or "",
-        _positions(prepared, prepared.ch_names),
-        plan.changed,
-        plan.dropped,
+        names, list(prepared.ch_names), template, positions, plan.changed, plan.dropped
     )
-
-
-def _positions(
-    measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str]
-) -> NDArray[np.float64] | None:
-    montage = measured.get_montage()
-    return None if montage is None else channel_positions(names, montage)
 
 
 def _from_mne(
@@ -200,35 +271,33 @@ def _from_mne(
     channels = _choose_channels(_channels_of(measured, source), settings.channels, source)
     names = channels.file_names
     plan = channel_plan(measured)  # counts also the channels that a loader has left out
-    n_recorded = len(plan.renamed) + len(plan.dropped) or len(measured.ch_names)
-    known: dict[str, Any] = {"line_freq": info["line_freq"], "n_recorded": n_recorded}
+    grid, passed, marked = None, (0.0, np.inf), {}
     if isinstance(measured, mne.io.BaseRaw):
         data = _read(measured, names, source)
         grid = epoch_grid(data.shape[1], sfreq, settings)
         annotations = _without_padding(measured, grid.duration)
-        bads = observed_from_bads(measured, names, grid.n_epochs)
         annotated = observed_from_annotations(annotations, names, grid.starts, grid.duration)
-        boundaries = _across_boundary(find_boundaries(measured), grid, len(names))
-        known |= {"grid": grid, "marked": {"across an interruption": boundaries}}
+        marked["across an interruption"] = _across_boundary(measured, grid, len(names))
     else:
         if not measured.preload:  # else its events would still hold the epochs that reading drops
             measured = measured.copy().load_data()
         data = _read(measured, names, source)
-        bads = observed_from_bads(measured, names, len(data))
         annotated = observed_from_annotations(measured, names)
         passed = float(info["highpass"] or 0.0), float(info["lowpass"] or np.inf)
-        known |= {"passed": passed, "marked": {}}
-    known["marked"] = {
-        "marked bad": ~bads.to_numpy(bool),
-        "annotated BAD": ~annotated.to_numpy(bool),
-        **known["marked"],
-    }
-    return Signals(data, sfreq, channels, **known)
+    bads = observed_from_bads(measured, names, len(annotated))
+    return Signals(
+        data,
+        sfreq,
+        channels,
+        grid,
+        {"marked bad": ~bads.to_numpy(bool), "annotated BAD": ~annotated.to_numpy(bool), **marked},
+        passed=passed,
+        line_freq=info["line_freq"],
+        n_recorded=len(plan.renamed) + len(plan.dropped) or len(measured.ch_names),
+    )
 
 
-def _read(
-    measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str], source: str
-) -> NDArray[np.float64]:
+def _read(measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str], source: str) -> Array:
     """Read signals in volts; a copy that may be changed."""
     # By number, because MNE gives a copy then, of a Raw too.
     picks = [measured.ch_names.index(name) for name in names]
@@ -260,9 +329,9 @@ def _without_padding(raw: mne.io.BaseRaw, epoch: float) -> mne.Annotations:
     return marks
 
 
-def _across_boundary(boundaries: NDArray[np.float64], grid: EpochGrid, n_channels: int) -> Mask:
+def _across_boundary(raw: mne.io.BaseRaw, grid: EpochGrid, n_channels: int) -> Mask:
     """Mark epochs that hold signal from both sides of a boundary."""
-    begins = grid.starts[:, np.newaxis]
+    boundaries, begins = find_boundaries(raw), grid.starts[:, np.newaxis]
     # Half a sample: a boundary on the border of two epochs is in neither.
     slack = 0.5 / grid.rate
     inside = (boundaries > begins + slack) & (boundaries < begins + grid.duration - slack)
@@ -290,10 +359,8 @@ def _from_array(
     if unit is not None and not unit > 0:
         raise InputError(f"unit={unit!r}: give the volts that one step is, 1e-6 for microvolts.")
     n_channels = array.shape[1]
-    if ch_names is None:
-        standard = {f"ch{i:03d}": f"ch{i:03d}" for i in range(n_channels)}
-    else:
-        standard = _standard_names(list(ch_names), n_channels)
+    names = [f"ch{i:03d}" for i in range(n_channels)] if ch_names is None else list(ch_names)
+    standard = _standard_names(names, n_channels)
     renamed = {old: new for old, new in standard.items() if old != new}
     given = Channels(list(standard), list(standard.values()), renamed=renamed)
     channels = _choose_channels(given, settings.channels, _UNNAMED)
@@ -313,3 +380,116 @@ def _standard_names(names: list[str], n_channels: int) -> dict[str, str]:
         raise InputError("Channel names must differ from each other.")
     plan = plan_channels(names)
     return {name: plan.renamed.get(name, name) for name in names}
+
+
+# --- filters ---------------------------------------------------------------------------------
+
+
+def prepare_epochs(
+    signals: Signals, missing: Mask, settings: FeatureSettings
+) -> tuple[Floats, Mask]:
+    """Resample, band-pass and cut: (n_epochs, n_channels, n_times), and what is unusable in them.
+
+    In microvolts, or in the unit they came in where it is unknown. A recording is changed in
+    place: where a channel is missing, its samples do not reach the filters. Of epochs that are
+    cut already each is filtered for itself.
+    """
+    data, sfreq, grid = signals.data, signals.sfreq, signals.grid
+    rate = settings.rate(sfreq)
+    lower, upper = settings.band_pass or (None, None)
+    if grid is None:
+        data = data if signals.scale == 1.0 else data * signals.scale
+        broken = unusable(data.min(axis=-1), data.max(axis=-1))
+        # An edge that does not cut into what earlier filters have let pass has nothing to do, and
+        # is left out: a filter distorts the ends of epochs.
+        lower = lower if lower is not None and lower > signals.passed[0] else None
+        upper = upper if upper is not None and upper < signals.passed[1] else None
+        if lower is upper is None and rate == sfreq:
+            return data, broken
+        rows = _run_filters(data.reshape(-1, data.shape[-1]), sfreq, rate, (lower, upper))
+        return rows.reshape(*data.shape[:2], rows.shape[1]), broken
+    _blank(data, grid, missing)
+    data *= signals.scale
+    spans = [data[:, a:b] for a, b in zip(grid.begins, grid.ends, strict=True)]
+    lowest, highest = ([extreme(x, axis=1) for x in spans] for extreme in (np.min, np.max))
+    broken = unusable(np.array(lowest), np.array(highest))
+    return grid.cut(_run_filters(data, sfreq, rate, (lower, upper))), broken
+
+
+def _blank(data: Floats, grid: EpochGrid, missing: Mask) -> None:
+    """Set to NaN, in place, the samples that no epoch with the channel needs."""
+    begins, ends = grid.begins, grid.ends
+    for channel in np.flatnonzero(missing.any(axis=0)):
+        needed = np.zeros(data.shape[1], dtype=bool)
+        for epoch in np.flatnonzero(~missing[:, channel]):
+            needed[begins[epoch] : ends[epoch]] = True
+        # What does not fill an epoch is as good or bad as the last one.
+        needed[ends[-1] :] = not missing[-1, channel]
+        data[channel, ~needed] = np.nan
+
+
+def _resampling_ratio(sfreq: float, rate: float) -> Fraction:
+    """Give the ratio of the rates as a fraction that a polyphase filter can use.
+
+    Rates that files state with rounding (499.9998 Hz) are taken for what they mean: the
+    denominator is at most 4096, an error of less than one sample in a quarter of an hour.
+    """
+    return Fraction(rate / sfreq).limit_denominator(4096)
+
+
+def _run_filters(
+    rows: Floats, sfreq: float, rate: float, edges: tuple[float | None, float | None]
+) -> Array:
+    """Bridge, resample to ``rate`` and band-pass, in blocks so that temporaries stay small."""
+    step = max(1, _BLOCK_SAMPLES // max(1, rows.shape[1]))
+    ratio = _resampling_ratio(sfreq, rate)
+    out = np.empty((len(rows), 0))
+    for start in range(0, max(len(rows), 1), step):
+        block = _bridge(np.asarray(rows[start : start + step], dtype=np.float64))
+        if ratio != 1:
+            # "line" takes offset and drift out first: padding with zeros would ring at the ends.
+            block = signal.resample_poly(
+                block, ratio.numerator, ratio.denominator, axis=1, padtype="line"
+            )
+        block = _band_pass(block, rate, edges)
+        if start == 0:
+            out = np.empty((len(rows), block.shape[1]))
+        out[start : start + step] = block
+    return out
+
+
+def _bridge(rows: Array) -> Array:
+    """Draw straight lines over values that are not finite; a row without any becomes zero."""
+    broken = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    bridged = rows.copy() if broken.size else rows
+    samples = np.arange(rows.shape[1])
+    for row in broken:
+        finite = np.isfinite(rows[row])
+        bridged[row] = (
+            np.interp(samples, samples[finite], rows[row, finite]) if finite.any() else 0.0
+        )
+    return bridged
+
+
+def _band_pass(rows: Array, rate: float, edges: tuple[float | None, float | None]) -> Array:
+    """Filter forwards and backwards with a Butterworth filter; None leaves a side open."""
+    lower, upper = edges
+    if upper is not None and upper >= rate / 2:
+        raise InputError(
+            f"The band-pass reaches up to {upper:g} Hz, but at {rate:g} Hz a signal holds only "
+            f"frequencies below {rate / 2:g} Hz: lower the edge or resample to a higher rate."
+        )
+    inner = [edge for edge in edges if edge is not None]
+    if not inner:
+        return rows
+    kind = "bandpass" if len(inner) == 2 else "lowpass" if lower is None else "highpass"
+    sections = signal.butter(
+        _BUTTERWORTH_ORDER,
+        inner if len(inner) == 2 else inner[0],
+        btype=kind,
+        fs=rate,
+        output="sos",
+    )
+    # The slowest part of the filter rings for a few periods of the lower edge.
+    padding = min(rows.shape[1] - 1, round(3 * rate / inner[0]))
+    return signal.sosfiltfilt(sections, rows, axis=1, padlen=padding)

@@ -85,7 +85,7 @@ class Study:
         return channel_columns(list(self.column_channels), len(self.columns), None)[1]
 
     def missingness(self) -> pd.DataFrame:
-        """Count who has each channel; see :func:`idfsmec.missing.missingness_by_class`."""
+        """Count who has each channel; see :func:`idfsmec.missing.missingness_association`."""
         seen = self.have > 0
         return missingness_from_counts(self.have, self.subjects, seen, self.labels, self.channels)
 

@@ -30,14 +30,21 @@ _EQUAL = 1e-7
 def missingness_association(table: FeatureTable) -> pd.DataFrame:
     """Test for every channel of a table whether having it is associated with the label.
 
+    A subject has a channel that is observed in at least half of its samples. With two classes
+    the test is Fisher's, with more its generalisation to larger tables (Freeman and Halton), exact
+    where the tables with the same margins can be enumerated and by seeded draws of them otherwise.
+
     Parameters
     ----------
     table : FeatureTable
+        A subject with samples of several classes counts in each.
 
     Returns
     -------
     DataFrame
-        See :func:`missingness_by_class`.
+        One row for every channel: ``channel``; for every class ``have_<class>`` subjects of
+        ``n_<class>``; ``p`` and ``p_holm``, corrected for the number of channels that some
+        subject lacks; ``dead``, whether the channel was not once observed for more than one class.
 
     Examples
     --------
@@ -60,29 +67,7 @@ def missingness_by_class(
     subjects: ArrayLike | None,
     channels: ArrayLike,
 ) -> pd.DataFrame:
-    """Count the subjects that have each channel, by class, and test whether classes differ.
-
-    A subject has a channel that is observed in at least half of its samples. With two classes
-    the test is Fisher's, with more its generalisation to larger tables (Freeman and Halton), exact
-    where the tables with the same margins can be enumerated and by seeded draws of them otherwise.
-
-    Parameters
-    ----------
-    observed : ndarray of bool, shape (n_samples, n_channels)
-    labels : array-like of shape (n_samples,)
-    subjects : array-like of shape (n_samples,), optional
-        Subject of each sample; by default every sample is a subject. A subject with samples of
-        several classes counts in each.
-    channels : array-like of shape (n_channels,)
-        Their names.
-
-    Returns
-    -------
-    DataFrame
-        One row for every channel: ``channel``; for every class ``have_<class>`` subjects of
-        ``n_<class>``; ``p`` and ``p_holm``, corrected for the number of channels that some
-        subject lacks; ``dead``, whether the channel was not once observed for more than one class.
-    """
+    """Test channels of arrays; without subjects each sample counts as one."""
     classes, codes = np.unique(np.asarray(labels), return_inverse=True)
     seen = np.stack([observed[codes == k].any(axis=0) for k in range(classes.size)], axis=1)
     subject = np.arange(codes.size) if subjects is None else pd.factorize(np.asarray(subjects))[0]
@@ -100,22 +85,9 @@ def missingness_from_counts(
     classes: ArrayLike,
     channels: ArrayLike,
 ) -> pd.DataFrame:
-    """Test from numbers of subjects whether classes differ in who has each channel.
+    """Test channels from the subjects that have them, (n_channels, n_classes).
 
-    Parameters
-    ----------
-    counts : ndarray of int, shape (n_channels, n_classes)
-        Subjects that have the channel.
-    n_subjects : ndarray of int, shape (n_classes,)
-    seen : ndarray of bool, shape (n_channels, n_classes)
-        Whether any sample of the class has the channel.
-    classes : array-like of shape (n_classes,)
-    channels : array-like of shape (n_channels,)
-
-    Returns
-    -------
-    DataFrame
-        See :func:`missingness_by_class`.
+    ``seen`` says whether any sample of the class has the channel.
     """
     rows, index = np.unique(counts, axis=0, return_inverse=True)
     p = np.array([_exact_p(row, n_subjects) for row in rows])[index.ravel()]
@@ -125,42 +97,17 @@ def missingness_from_counts(
     varying = (counts.sum(axis=1) % max(1, n_subjects.sum())) > 0
     p_holm = np.ones_like(p)
     p_holm[varying] = holm(p[varying])
-    dead = seen.sum(axis=1) < 2
-    return pd.DataFrame(columns).assign(p=p, p_holm=p_holm, dead=dead)
-
-
-def describe_association(frame: pd.DataFrame, alpha: float = ALPHA) -> list[str]:
-    """Name the channels whose missingness is associated with the label, and who has them.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        From :func:`missingness_by_class`.
-    alpha : float, default=0.05
-        Of the corrected p-values.
-
-    Returns
-    -------
-    list of str
-        Such as ``"22A: 20 of 25 HC, 1 of 29 MDD"``; empty if there is none.
-    """
-    classes = [name.removeprefix("have_") for name in frame.columns if name.startswith("have_")]
-    return [
-        f"{row['channel']}: "
-        + ", ".join(f"{row[f'have_{name}']} of {row[f'n_{name}']} {name}" for name in classes)
-        for row in frame[frame["p_holm"] < alpha].sort_values("p").to_dict("records")
-    ]
+    return pd.DataFrame(columns).assign(p=p, p_holm=p_holm, dead=seen.sum(axis=1) < 2)
 
 
 def association_warning(frame: pd.DataFrame) -> str | None:
-    """Say in one sentence which missing channels are associated with the label; None if none are.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        From :func:`missingness_by_class`.
-    """
-    channels = describe_association(frame)
+    """Say which missing channels are associated with the label, in one sentence, or None."""
+    classes = [name.removeprefix("have_") for name in frame.columns if name.startswith("have_")]
+    channels = [
+        f"{row['channel']}: "
+        + ", ".join(f"{row[f'have_{name}']} of {row[f'n_{name}']} {name}" for name in classes)
+        for row in frame[frame["p_holm"] < ALPHA].sort_values("p").to_dict("records")
+    ]
     if not channels:
         return None
     more = f"; and {len(channels) - 5} more" if len(channels) > 5 else ""

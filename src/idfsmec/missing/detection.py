@@ -119,30 +119,6 @@ class DetectionLimits:
             if not value >= 0:
                 raise InputError(f"the limit {name} is {value}: below 0")
 
-    @classmethod
-    def of(cls, given: DetectionLimits | Mapping[str, float]) -> DetectionLimits:
-        """Make limits from those that differ from the default, by name.
-
-        Examples
-        --------
-        >>> DetectionLimits.of({"pop": 80}).changed()
-        {'pop': 80.0}
-        """
-        if isinstance(given, DetectionLimits):
-            return given
-        known = asdict(cls())
-        unknown = sorted(set(given) - set(known))
-        if unknown:
-            raise InputError(
-                f"There is no limit {', '.join(unknown)}; there are: {', '.join(known)}."
-            )
-        return cls(**{name: type(known[name])(value) for name, value in given.items()})
-
-    def changed(self) -> dict[str, float]:
-        """Return the limits that differ from the default, by name."""
-        default = asdict(DetectionLimits())
-        return {name: value for name, value in asdict(self).items() if value != default[name]}
-
 
 @dataclass(frozen=True)
 class Detection:
@@ -189,8 +165,7 @@ class Detection:
         frame = pd.DataFrame(rows, columns=["epoch", "channel", "reason"])
         return frame.sort_values(["epoch", "channel"], kind="stable", ignore_index=True)
 
-    def summary(self) -> str:
-        """Say in a few lines what is missing and why."""
+    def __str__(self) -> str:
         missing = self.missing
         n_epochs, n_channels = missing.shape
         lines = [
@@ -212,9 +187,6 @@ class Detection:
             )
         return "\n".join([*lines, self.hint] if self.hint else lines)
 
-    def __str__(self) -> str:
-        return self.summary()
-
 
 def detect_missing(
     epochs: np.ndarray | mne.BaseEpochs,
@@ -226,7 +198,6 @@ def detect_missing(
     line_freq: float | str | None = "auto",
     header_freq: float | None = None,
     limits: DetectionLimits | None = None,
-    removed: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Detection:
     """Find out which channel carries no EEG in which epoch of one recording.
 
@@ -260,8 +231,6 @@ def detect_missing(
         Line frequency in Hz that a header names; left out, 50 and 60 Hz are both looked at.
     limits : DetectionLimits, optional
         The thresholds.
-    removed : (ndarray of the shape of epochs, ndarray of shape (n_epochs, n_channels)), optional
-        The epochs without line noise and its standard deviation, where that was done already.
 
     Returns
     -------
@@ -301,23 +270,46 @@ def detect_missing(
         raise InputError(f"{len(ch_names)} ch_names for {epochs.shape[1]} channels")
     if positions is None:
         positions = channel_positions(ch_names)
-    if removed is None:
-        clean, noise = remove_line_noise(epochs, sfreq, line_freq, header_freq=header_freq)
-        removed = clean, np.sqrt(np.mean(noise.rms**2, axis=-1))
+    clean, noise = remove_line_noise(epochs, sfreq, line_freq, header_freq=header_freq)
+    line = np.sqrt(np.mean(noise.rms**2, axis=-1))
+    reasons, hint = find_reasons(
+        epochs,
+        clean,
+        line,
+        float(sfreq),
+        positions,
+        typical_amplitude=typical_amplitude,
+        header_freq=header_freq,
+        limits=limits or DetectionLimits(),
+    )
+    return Detection(reasons, ch_names, hint)
+
+
+def find_reasons(
+    recorded: np.ndarray,
+    clean: np.ndarray,
+    removed: np.ndarray,
+    sfreq: float,
+    positions: np.ndarray,
+    *,
+    typical_amplitude: float,
+    header_freq: float | None,
+    limits: DetectionLimits,
+) -> tuple[dict[str, Mask], str]:
+    """Find where which rule holds, and the advice where the whole recording looks wrong.
+
+    From epochs with and without line noise, and the standard deviation of what was removed.
+    """
     line_freqs = LINE_FREQUENCIES if header_freq is None else (float(header_freq),)
-    stats = _epoch_stats(removed[0], epochs, float(sfreq), line_freqs, typical_amplitude)
-    limits = limits or DetectionLimits()
-    reasons = _apply_rules(stats, removed[1] / typical_amplitude, positions, limits)
-    return Detection(reasons, ch_names, _hint(stats.amplitude, typical_amplitude, limits))
-
-
-def _hint(amplitude: np.ndarray, typical: float, limits: DetectionLimits) -> str:
-    if not amplitude.size or np.mean(amplitude > limits.amplitude) <= 0.5:
-        return ""
-    return (
-        f"Most of the recording is far beyond a typical amplitude of {typical:g} (its own is "
-        f"{float(np.median(amplitude)) * typical:.3g}). If other recordings of the study are so "
-        "too, the data are not in volts: set typical_amplitude (see estimate_typical_amplitude)."
+    stats = _epoch_stats(clean, recorded, sfreq, line_freqs, typical_amplitude)
+    reasons = _apply_rules(stats, removed / typical_amplitude, positions, limits)
+    if not stats.amplitude.size or np.mean(stats.amplitude > limits.amplitude) <= 0.5:
+        return reasons, ""
+    level = float(np.median(stats.amplitude)) * typical_amplitude
+    return reasons, (
+        f"Most of the recording is far beyond a typical amplitude of {typical_amplitude:g} (its "
+        f"own is {level:.3g}). If other recordings of the study are so too, the data are not in "
+        "volts: set typical_amplitude (see estimate_typical_amplitude)."
     )
 
 
@@ -355,24 +347,10 @@ def estimate_typical_amplitude(recordings: Iterable[np.ndarray], sfreq: float) -
 
 
 def unusable(lowest: NDArray[np.floating], highest: NDArray[np.floating]) -> Mask:
-    """Tell from the extremes of a stretch of signal whether nothing can be computed from it.
+    """Tell from the extremes of stretches of signal whether nothing can be computed from them.
 
-    That is so where it is constant or holds a value that is not finite, whatever the unit. The
+    That is so where one is constant or holds a value that is not finite, whatever the unit. The
     detection's reason ``flat`` goes further: quieter than any EEG.
-
-    Parameters
-    ----------
-    lowest, highest : ndarray of any shape
-        Smallest and largest sample of each stretch; NaN where one of its samples is.
-
-    Returns
-    -------
-    ndarray of bool, of the same shape
-
-    Examples
-    --------
-    >>> unusable(np.array([-1.0, 3.0, np.nan]), np.array([1.0, 3.0, np.nan]))
-    array([False,  True,  True])
     """
     with np.errstate(invalid="ignore", over="ignore"):
         spread = highest - lowest

@@ -2,6 +2,8 @@
 
 Windows of 4 s that overlap by half reach to both ends of the signal. In each of them sines times
 polynomials of time are fitted by weighted least squares, and the fits are added with the weights.
+So the notch is no wider than it has to be, 0.5 or 1 Hz, does not ring at the ends, and follows a
+frequency that drifts and an amplitude that changes slowly.
 """
 
 from __future__ import annotations
@@ -38,22 +40,11 @@ _MOST_WINDOWS = 64  # that are looked at, spread over the recording
 
 @dataclass(frozen=True)
 class LineNoise:
-    """What :func:`remove_line_noise` removed.
+    """What was removed: frequencies of each channel, and the root mean square by window."""
 
-    Parameters
-    ----------
-    lines : tuple of tuple of float
-        Frequencies in Hz removed from each channel, harmonics included; empty where there was
-        none.
-    rms : ndarray of shape (n_channels, n_windows) or (n_epochs, n_channels, n_windows)
-        Root mean square of what was removed around each of ``centres``.
-    centres : ndarray of shape (n_windows,)
-        Samples in the middle of the windows.
-    """
-
-    lines: tuple[tuple[float, ...], ...]
-    rms: Array
-    centres: Array
+    lines: tuple[tuple[float, ...], ...]  # in Hz, harmonics included
+    rms: Array  # of the shape of the data, with windows in place of samples
+    centres: Array  # samples in the middle of the windows
 
     @property
     def frequency(self) -> float | None:
@@ -71,77 +62,38 @@ def remove_line_noise(
     *,
     header_freq: float | None = None,
 ) -> tuple[Array, LineNoise]:
-    """Remove line noise and its harmonics from signals, and leave everything else.
+    """Remove line noise and its harmonics from (n_channels, n_times) or (n_epochs, ...).
 
-    Every channel counts for itself. In windows of 4 s that overlap by half, a sine whose amplitude
-    changes linearly is fitted by weighted least squares and subtracted; as a polynomial of the
-    third degree, where that leaves a line in the spectrum. So the notch is no wider than it has
-    to be, 0.5 or 1 Hz, does not ring at the ends, and follows a frequency that drifts and an
-    amplitude that changes slowly. Samples that are not finite do not count.
-
-    Parameters
-    ----------
-    data : ndarray of shape (n_channels, n_times) or (n_epochs, n_channels, n_times)
-        Stays as it is.
-    sfreq : float
-        Sampling rate in Hz.
-    line_freq : {"auto", "off"}, float or None
-        ``"auto"`` removes 50 or 60 Hz (or both) from the channels in whose spectrum they stand
-        out, a number that frequency from all channels, ``"off"`` and None nothing.
-    header_freq : float, optional
-        Frequency that a header names; a weaker line is enough there.
-
-    Returns
-    -------
-    clean : ndarray of the shape of ``data``
-        ``data`` itself where there is nothing to remove; channels without line noise are the
-        same to the bit.
-    noise : LineNoise
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> eeg = rng.standard_normal((2, 2500))
-    >>> hum = 50 * np.sin(2 * np.pi * 49.98 * np.arange(2500) / 250)
-    >>> clean, noise = remove_line_noise(eeg + hum, 250.0)
-    >>> round(noise.frequency, 2)
-    49.98
-    >>> bool(np.abs(clean - eeg).max() < 1)
-    True
-    >>> remove_line_noise(eeg, 250.0)[0] is eeg
-    True
+    ``"auto"`` removes 50 or 60 Hz (or both) from the channels in whose spectrum they stand out (a
+    weaker line is enough at the frequency that a header names), a number that frequency from all
+    channels, ``"off"`` and None nothing. The data stay as they are, and come back themselves where
+    there is nothing to remove; channels without line noise are the same to the bit. Samples that
+    are not finite do not count.
     """
     line_freq, data = check_line_freq(line_freq), np.asarray(data)
     n_times = data.shape[-1]
     length = min(round(_WINDOW * sfreq), n_times)
     n_steps = -(-(n_times - length) // max(1, length // 2))
     starts = np.round(np.linspace(0, n_times - length, n_steps + 1)).astype(np.intp)
-    windows = _Windows(starts, length, sfreq)
     rms = np.zeros((*data.shape[:-1], len(starts)))
     lines: list[tuple[float, ...]] = [()] * data.shape[-2]
     clean = data
-    if line_freq is None or length < _LEAST_SAMPLES or not data.size:
-        return data, LineNoise(tuple(lines), rms, starts + length / 2)
-    for channel in range(data.shape[-2]):
-        series = data[..., channel, :].reshape(-1, n_times)
-        lines[channel] = _find_lines(series, line_freq, header_freq, windows)
-        if lines[channel]:
-            if clean is data:
-                clean = data.astype(np.result_type(data, np.float32))
-            rest, removed = _subtract_lines(series, lines[channel], windows)
-            clean[..., channel, :] = rest.reshape(data[..., channel, :].shape)
-            rms[..., channel, :] = removed.reshape(rms[..., channel, :].shape)
+    if line_freq is not None and length >= _LEAST_SAMPLES and data.size:
+        windows = _Windows(starts, length, sfreq)
+        for channel in range(data.shape[-2]):
+            series = data[..., channel, :].reshape(-1, n_times)
+            lines[channel] = _find_lines(series, line_freq, header_freq, windows)
+            if lines[channel]:
+                if clean is data:
+                    clean = data.astype(np.result_type(data, np.float32))
+                rest, removed = _subtract_lines(series, lines[channel], windows)
+                clean[..., channel, :] = rest.reshape(data[..., channel, :].shape)
+                rms[..., channel, :] = removed.reshape(rms[..., channel, :].shape)
     return clean, LineNoise(tuple(lines), rms, starts + length / 2)
 
 
 def check_line_freq(line_freq: float | str | None) -> float | str | None:
-    """Return ``"auto"``, a frequency in Hz, or None; refuse everything else.
-
-    Examples
-    --------
-    >>> check_line_freq("auto"), check_line_freq("50"), check_line_freq("off")
-    ('auto', 50.0, None)
-    """
+    """Return ``"auto"``, a frequency in Hz, or None for ``"off"``; refuse everything else."""
     if line_freq is None or line_freq in ("auto", "off"):
         return "auto" if line_freq == "auto" else None
     try:
@@ -229,16 +181,14 @@ class _Spectrum:
         self.power = power.reshape(-1, power.shape[-1])  # (n_windows, n_frequencies)
         self.frequencies = fft.rfftfreq(windows.length, 1 / windows.sfreq)
 
-    def _near(self, frequency: float, low: float, high: float) -> NDArray[np.bool_]:
-        away = np.abs(self.frequencies - frequency)
-        return (away >= low) & (away <= high)
-
     def _line(self, frequency: float) -> NDArray[np.bool_]:
-        return self._near(frequency, 0.0, max(_REACH, 0.75 * self.frequencies[1]))
+        away = np.abs(self.frequencies - frequency)
+        return away <= max(_REACH, 0.75 * self.frequencies[1])
 
     def stands_out(self, frequency: float, chance: float, least: float = _LEAST_RATIO) -> bool:
         """Tell whether there is a line that is large enough to matter."""
-        beside = self._near(frequency, *_BESIDE)
+        away = np.abs(self.frequencies - frequency)
+        beside = (away >= _BESIDE[0]) & (away <= _BESIDE[1])
         if beside.sum() < 4:
             return False
         # Each window by its own floor: a pop is large, but it is no line.
@@ -297,9 +247,8 @@ def _subtract_sines(
 
     weights = np.tile(windows.taper, (n_windows, 1))
     # At the ends there is no other window to lean on, so that the taper stays up there.
-    level = np.arange(length)
-    weights[0, level < length / 2] = 1.0
-    weights[-1, level > length / 2] = 1.0
+    weights[0, : -(-length // 2)] = 1.0
+    weights[-1, length // 2 + 1 :] = 1.0
     cut = sliding_window_view(series, length, axis=-1)[:, windows.starts]
     with np.errstate(invalid="ignore"):
         coefficients = cut @ _solver(sines, windows.taper)

@@ -15,7 +15,6 @@ from idfsmec.table import FeatureTable
 if TYPE_CHECKING:
     import autoreject
     import mne
-    import pyprep
 
 # Seconds; a mark that ends where an epoch begins must not touch it by rounding.
 _INSTANT = 1e-9
@@ -29,8 +28,8 @@ def observed_from_bads(
     Parameters
     ----------
     bads : str, iterable of str, Info, or an object with ``info`` (Raw, Epochs)
-        A manifest's text such as ``"Fp1;F7"``, names, or an MNE object whose ``info["bads"]``
-        counts. None, NaN and ``""`` mean no bad channels.
+        A manifest's text such as ``"Fp1;F7"``, names (of PREP, ``noisy.get_bads()``), or an MNE
+        object whose ``info["bads"]`` counts. None, NaN and ``""`` mean no bad channels.
     ch_names : sequence of str
         The channels of the mask.
     n_epochs : int
@@ -63,41 +62,13 @@ def observed_from_bads(
         bads = ()
     parts = bads.split(";") if isinstance(bads, str) else bads
     names = [str(name).strip() for name in parts if str(name).strip()]
-    unknown = [name for name in names if name not in set(ch_names)]
-    if unknown:
-        raise InputError(
-            f"bad channel {unknown[0]!r} is not a channel of the recording, which has "
-            f"{', '.join(ch_names)}: mend the name or take it out"
-        )
+    for name in names:
+        if name not in ch_names:
+            raise InputError(
+                f"bad channel {name!r} is not a channel of the recording, which has "
+                f"{', '.join(ch_names)}: mend the name or take it out"
+            )
     return _all_epochs(names, ch_names, n_epochs)
-
-
-def observed_from_channels(
-    present: Iterable[str], ch_names: Sequence[str], n_epochs: int
-) -> pd.DataFrame:
-    """Take channels that a recording does not have at all.
-
-    Parameters
-    ----------
-    present : iterable of str
-        The channels the recording has.
-    ch_names : sequence of str
-        The channels of the study, the union over all recordings.
-    n_epochs : int
-        The number of epochs.
-
-    Returns
-    -------
-    DataFrame of shape (n_epochs, n_channels), bool
-        True where observed; columns are ``ch_names``.
-
-    Examples
-    --------
-    >>> observed_from_channels(["Fp1"], ["Fp1", "Fpz"], n_epochs=1)
-        Fp1    Fpz
-    0  True  False
-    """
-    return _all_epochs(set(ch_names) - set(present), ch_names, n_epochs)
 
 
 def observed_from_annotations(
@@ -219,28 +190,6 @@ def observed_from_reject_log(
     return observed.reindex(columns=list(ch_names), fill_value=True)
 
 
-def observed_from_noisy_channels(
-    noisy: pyprep.NoisyChannels, ch_names: Sequence[str], n_epochs: int
-) -> pd.DataFrame:
-    """Take the channels that PREP found bad, by any of its criteria.
-
-    Parameters
-    ----------
-    noisy : pyprep.NoisyChannels
-        After ``find_all_bads()`` or some of its parts.
-    ch_names : sequence of str
-        The channels of the mask.
-    n_epochs : int
-        The number of epochs; PREP judges whole recordings.
-
-    Returns
-    -------
-    DataFrame of shape (n_epochs, n_channels), bool
-        True where observed; columns are ``ch_names``.
-    """
-    return _all_epochs(map(str, noisy.get_bads()), ch_names, n_epochs)
-
-
 def combine_observed(*observed: pd.DataFrame) -> pd.DataFrame:
     """Combine masks: a channel is observed where none of them says it is missing.
 
@@ -273,38 +222,6 @@ def combine_observed(*observed: pd.DataFrame) -> pd.DataFrame:
         [frame.reindex(columns=channels, fill_value=True).to_numpy(bool) for frame in observed]
     )
     return pd.DataFrame(joint, columns=pd.Index(channels))
-
-
-def mask_features(features: np.ndarray, observed: np.ndarray | pd.DataFrame) -> np.ndarray:
-    """Set features to NaN where their channel is not observed.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n_samples, n_channels, n_features) or (n_samples, n_channels)
-        Numbers per sample and channel.
-    observed : array-like of shape (n_samples, n_channels), bool
-        False where the channel is missing.
-
-    Returns
-    -------
-    ndarray
-        A new array of float64.
-
-    Examples
-    --------
-    >>> mask_features(np.ones((1, 2, 2)), [[True, False]])
-    array([[[ 1.,  1.],
-            [nan, nan]]])
-    """
-    seen = np.asarray(observed, dtype=bool)
-    values = np.array(features, dtype=float)
-    if values.ndim not in (2, 3) or values.shape[:2] != seen.shape:
-        raise InputError(
-            f"features of shape {values.shape} do not go with observed of shape {seen.shape}: "
-            "the first two axes are samples and channels"
-        )
-    values[~seen] = np.nan
-    return values
 
 
 def mask_table(table: FeatureTable, observed: np.ndarray | pd.DataFrame) -> FeatureTable:
@@ -349,11 +266,8 @@ def mask_table(table: FeatureTable, observed: np.ndarray | pd.DataFrame) -> Feat
     unknown = [name for name in observed.columns if name not in set(channels)]
     if unknown:
         raise InputError(f"the table has no channel {unknown[0]!r}")
-    seen = observed.reindex(columns=channels, fill_value=True).to_numpy(bool)
-    index = {channel: i for i, channel in enumerate(channels)}
-    values = table.X.to_numpy(dtype=float, copy=True)
-    values[~seen[:, [index[channel] for channel in table.column_channels]]] = np.nan
-    return replace(table, X=pd.DataFrame(values, columns=table.X.columns))
+    seen = observed.reindex(columns=table.column_channels, fill_value=True).to_numpy(bool)
+    return replace(table, X=table.X.reset_index(drop=True).where(seen))
 
 
 def _all_epochs(missing: Iterable[str], ch_names: Sequence[str], n_epochs: int) -> pd.DataFrame:

@@ -19,11 +19,12 @@ from idfsmec.table import FeatureTable
 from idfsmec.table.positions import angles_between, channel_positions, montage_exists
 
 Mask = NDArray[np.bool_]
+_Stretch = tuple[np.ndarray, int]
 Pattern = Literal["random", "recording", "burst", "region", "uneven"]
 PATTERNS: tuple[str, ...] = get_args(Pattern)
 
-#: Whole recordings may miss the asked rate by this much before one of them is taken in part.
-RATE_TOLERANCE = 0.01
+# Whole recordings may miss the rate by this much before one of them is taken in part.
+_RATE_TOLERANCE = 0.01
 
 
 def simulate_missing(
@@ -139,19 +140,16 @@ def simulate_missing_mask(
     if n_removed == 0:
         return observed.copy()
     rng = as_generator(random_state)
-    if pattern == "random":
-        removed = _random(observed, n_removed, rng)
-    elif pattern == "uneven":
-        removed = _uneven(observed, n_removed, rng)
-    elif pattern == "region":
-        removed = _region(observed, n_removed, rng, positions)
-    else:
-        recordings = np.zeros(len(observed)) if recordings is None else np.asarray(recordings)
-        if recordings.shape != observed.shape[:1]:
-            raise InputError(f"{len(recordings)} recordings for {len(observed)} samples")
-        choose = _recording if pattern == "recording" else _burst
-        removed = choose(observed, n_removed, rng, recordings)
-    return observed & ~removed
+    if pattern == "region":
+        return observed & ~_region(observed, n_removed, rng, positions)
+    if pattern in ("random", "uneven"):
+        choose = _random if pattern == "random" else _uneven
+        return observed & ~_leave_one(observed, choose(observed, n_removed, rng), rng)
+    recordings = np.zeros(len(observed)) if recordings is None else np.asarray(recordings)
+    if recordings.shape != observed.shape[:1]:
+        raise InputError(f"{len(recordings)} recordings for {len(observed)} samples")
+    remove = _recording if pattern == "recording" else _burst
+    return observed & ~remove(observed, n_removed, _stretches(observed, recordings, rng), rng)
 
 
 def _table_positions(table: FeatureTable) -> np.ndarray:
@@ -163,24 +161,22 @@ def _table_positions(table: FeatureTable) -> np.ndarray:
         positions = np.where(np.isnan(in_montage), positions, in_montage)
     unknown = np.isnan(positions).any(axis=1)
     if unknown.mean() > 0.5 and len(unknown) > 1:
-        names = [
-            name for name, is_unknown in zip(table.channels, unknown, strict=True) if is_unknown
-        ]
+        names = np.array(table.channels)[unknown].tolist()
         raise InputError(
             f"pattern 'region' needs to know where the electrodes are, and {', '.join(names[:5])}"
             f"{' ...' if len(names) > 5 else ''} are neither in the 10-05 system nor in the "
-            f"table's montage ({montage!r}): set "
-            "info['montage'] of the table to one of mne.channels.get_builtin_montages(), such as "
-            "'GSN-HydroCel-128', or choose another pattern"
+            f"table's montage ({montage!r}): set info['montage'] of the table to one of "
+            "mne.channels.get_builtin_montages(), such as 'GSN-HydroCel-128', or choose another "
+            "pattern"
         )
     return positions
 
 
 def _random(observed: Mask, n_removed: int, rng: np.random.Generator) -> Mask:
-    """Choose cells with equal chances, then leave a channel to every sample where possible."""
+    """Choose cells with equal chances."""
     removed = np.zeros_like(observed)
     removed.flat[rng.choice(np.flatnonzero(observed), n_removed, replace=False)] = True
-    return _leave_one(observed, removed, rng)
+    return removed
 
 
 def _uneven(observed: Mask, n_removed: int, rng: np.random.Generator) -> Mask:
@@ -210,11 +206,11 @@ def _uneven(observed: Mask, n_removed: int, rng: np.random.Generator) -> Mask:
     for channel, count in enumerate(counts):
         rows = np.flatnonzero(observed[:, channel])
         removed[rng.choice(rows, count, replace=False), channel] = True
-    return _leave_one(observed, removed, rng)
+    return removed
 
 
 def _recording(
-    observed: Mask, n_removed: int, rng: np.random.Generator, recordings: np.ndarray
+    observed: Mask, n_removed: int, groups: list[list[_Stretch]], rng: np.random.Generator
 ) -> Mask:
     """Remove channels from whole recordings, one channel and recording after the other.
 
@@ -224,8 +220,8 @@ def _recording(
     removed = np.zeros_like(observed)
     lacking = n_removed
     # Half a cell is already lost to rounding.
-    tolerance = max(RATE_TOLERANCE * int(observed.sum()) - 0.5, 0.0)
-    for stretches in _stretches(observed, recordings, rng):
+    tolerance = max(_RATE_TOLERANCE * int(observed.sum()) - 0.5, 0.0)
+    for stretches in groups:
         unused = []
         for rows, channel in stretches:
             if len(rows) <= lacking:
@@ -244,7 +240,7 @@ def _recording(
 
 
 def _burst(
-    observed: Mask, n_removed: int, rng: np.random.Generator, recordings: np.ndarray
+    observed: Mask, n_removed: int, groups: list[list[_Stretch]], rng: np.random.Generator
 ) -> Mask:
     """Let channels come off in the middle of recordings and stay off to the end.
 
@@ -253,7 +249,7 @@ def _burst(
     """
     removed = np.zeros_like(observed)
     lacking = n_removed
-    for stretches in _stretches(observed, recordings, rng):
+    for stretches in groups:
         lengths = np.array([len(rows) for rows, _ in stretches])
         tails = lengths - rng.integers(np.minimum(1, lengths - 1), lengths)
         for wanted in (tails, lengths):
@@ -268,13 +264,13 @@ def _burst(
 
 def _stretches(
     observed: Mask, recordings: np.ndarray, rng: np.random.Generator
-) -> list[list[tuple[np.ndarray, int]]]:
+) -> list[list[_Stretch]]:
     """List (rows, channel) of each channel and recording: those that may go, and the spared.
 
     Spared is the channel with most observed samples of each recording; both lists are shuffled.
     """
-    loose: list[tuple[np.ndarray, int]] = []
-    spared: list[tuple[np.ndarray, int]] = []
+    loose: list[_Stretch] = []
+    spared: list[_Stretch] = []
     codes, names = pd.factorize(recordings)
     for code in range(len(names)):
         rows = np.flatnonzero(codes == code)

@@ -543,8 +543,8 @@ class IDFSMEC(ChannelSelector):
         Iterations of the slowest channel.
     missingness_ : DataFrame
         How many subjects have each channel, by class, with an exact test of whether that is
-        associated with the label; see :func:`idfsmec.missing.missingness_by_class`. Where it is,
-        ``fit`` warns.
+        associated with the label; see :func:`idfsmec.missing.missingness_association`. Where it
+        is, ``fit`` warns.
     effects_ : DataFrame
         Direction and size of every feature by subject; see
         :func:`idfsmec.selection.feature_effects`. Computed when first asked for, from X as it is
