@@ -8,7 +8,8 @@ Voltages are in microvolt until the Raw is made.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 import mne
@@ -72,6 +73,8 @@ _KNEE = 0.7  # Hz: the 1/f background levels off below
 
 #: What a detached electrode records: next to nothing; slow drift; line noise; unrelated noise.
 DETACHMENT_KINDS = ("flat", "drift", "line", "noise")
+#: The usual amplifier; see ``confound`` of :func:`simulate_cohort` for what these are.
+_USUAL = {"line": 1.0, "noise": 1.0, "gain": 1.0, "lowpass": 0.0, "channels": 0.0, "step": 0.0}
 
 
 @dataclass(frozen=True)
@@ -212,7 +215,7 @@ def simulate_cohort(
     ):
         if not possible:
             raise InputError(reason)
-    other = _other_amplifier(confound or {}, sfreq, len(scalp.ch_names))
+    other = _USUAL | _check_confound(confound or {}, sfreq, len(scalp.ch_names))
     root = int(as_generator(random_state).integers(2**63))
     effects = pd.DataFrame(
         [
@@ -223,10 +226,9 @@ def simulate_cohort(
         ],
         columns=["channel", "band", "effect"],
     ).drop_duplicates(["channel", "band"], ignore_index=True)
-    shifts = tuple(
-        (list(BANDS).index(band), scalp.ch_names.index(channel), float(effect))
-        for channel, band, effect in effects.to_numpy()
-    )
+    shift = np.zeros((len(BANDS), len(scalp.ch_names)))
+    for channel, band, effect in effects.to_numpy():
+        shift[list(BANDS).index(band), scalp.ch_names.index(channel)] = effect
     recordings, detachments, amplifiers = [], [], []
     for index in range(n_subjects):
         name, depressed = f"sim{index + 1:03d}", bool(index % 2)
@@ -238,21 +240,21 @@ def simulate_cohort(
             detachment_kinds,
         )
         typical = np.random.default_rng((root, index, 2)).uniform() < confound_share
-        amplifier = other if typical == depressed else _Amplifier()
-        simulation = _Simulation(
+        amplifier = other if typical == depressed else _USUAL
+        load = partial(
+            _simulate,
             n_channels,
-            (root, index),
-            shifts if depressed else (),
-            sfreq,
-            duration,
-            line_freq,
-            artifacts,
-            lost,
-            amplifier,
+            seed=(root, index),
+            shift=shift if depressed else 0 * shift,
+            sfreq=sfreq,
+            n_times=round(duration * sfreq),
+            line_freq=line_freq,
+            artifacts=artifacts,
+            detachments=lost,
+            amplifier=amplifier,
         )
-        source = f"simulated subject {name}"
-        recordings.append(Recording(name, labels[depressed], simulation, source))
-        amplifiers.append((name, "usual" if amplifier == _Amplifier() else "other"))
+        recordings.append(Recording(name, labels[depressed], load, f"simulated subject {name}"))
+        amplifiers.append((name, "usual" if amplifier == _USUAL else "other"))
         detachments += [(name, scalp.ch_names[channel], *rest) for channel, *rest in lost]
     return SimulatedCohort(
         recordings=recordings,
@@ -268,87 +270,62 @@ def simulate_cohort(
     )
 
 
-@dataclass(frozen=True)
-class _Amplifier:
-    """How a recording was made; see ``confound`` of :func:`simulate_cohort`."""
-
-    line: float = 1.0
-    noise: float = 1.0
-    gain: float = 1.0
-    lowpass: float = 0.0
-    channels: float = 0.0
-    step: float = 0.0
-
-    def record(self, signal: Array, sfreq: float) -> Array:
-        """Return what such an amplifier writes down of a signal."""
-        if self.lowpass:
-            sections = butter(4, self.lowpass, fs=sfreq, output="sos")
-            signal = sosfiltfilt(sections, signal, axis=1)
-        signal = self.gain * signal
-        return np.round(signal / self.step) * self.step if self.step else signal
-
-
-def _other_amplifier(confound: Mapping[str, float], sfreq: float, n_channels: int) -> _Amplifier:
-    known = [field.name for field in fields(_Amplifier)]
+def _check_confound(
+    confound: Mapping[str, float], sfreq: float, n_channels: int
+) -> Mapping[str, float]:
     for name, value in confound.items():
-        if name not in known:
+        if name not in _USUAL:
             raise InputError(
-                f"confound has {name!r}; choose from {', '.join(known)}", argument="confound"
+                f"confound has {name!r}; choose from {', '.join(_USUAL)}", argument="confound"
             )
         if not value >= 0:
             raise InputError(f"confound[{name!r}] is {value}; give at least 0")
-    other = replace(_Amplifier(), **confound)
-    if other.lowpass >= sfreq / 2:
-        raise InputError(f"confound['lowpass'] is {other.lowpass} Hz; give less than {sfreq / 2}")
-    if other.channels >= n_channels:
+    if (lowpass := confound.get("lowpass", 0.0)) >= sfreq / 2:
+        raise InputError(f"confound['lowpass'] is {lowpass} Hz; give less than {sfreq / 2}")
+    if confound.get("channels", 0) >= n_channels:
         raise InputError(f"confound['channels'] leaves no channel of {n_channels}")
-    return other
+    return confound
 
 
-@dataclass(frozen=True)
-class _Simulation:
-    """All that decides one subject's Raw; calling it makes the Raw."""
-
-    channels: Channels
-    seed: tuple[int, ...]
-    shifts: tuple[tuple[int, int, float], ...]  # band, channel, between-subject deviations
-    sfreq: float
-    duration: float
-    line_freq: float
-    artifacts: bool
-    detachments: tuple[tuple[int, str, float], ...]
-    amplifier: _Amplifier
-
-    def __call__(self) -> mne.io.BaseRaw:
-        # The number of BLAS threads changes the last bits; with one, all processes agree.
-        with one_blas_thread():
-            return self._simulate()
-
-    def _simulate(self) -> mne.io.BaseRaw:
-        scalp = _make_scalp(self.channels)
-        # Each part has its own stream: leaving out artefacts leaves the brain as it is.
-        children = np.random.SeedSequence(self.seed).spawn(5)
-        subject, brain, dirt, amplifier, contact = map(np.random.default_rng, children)
-        n_times = round(self.duration * self.sfreq)
-        shift = np.zeros((len(BANDS), len(scalp.ch_names)))
-        for band, channel, size in self.shifts:
-            shift[band, channel] += size
-        spectra = _draw_spectra(subject, scalp, shift)
-        signal = _draw_brain(brain, scalp, spectra, self.sfreq, n_times)
-        if self.artifacts:
-            _add_artifacts(dirt, scalp, signal, self.sfreq)
-        signal += self.amplifier.noise * _SENSOR_RMS * amplifier.standard_normal(signal.shape)
-        line_sizes = self.amplifier.line * amplifier.lognormal(np.log(0.8), 0.5, len(signal))
-        signal += np.outer(line_sizes, _line(amplifier, n_times, self.sfreq, self.line_freq))
-        for channel, kind, onset in self.detachments:
-            rest = signal[channel, round(onset * self.sfreq) :]
-            rest[:] = _detached(contact, kind, rest, self.sfreq, self.line_freq)
-        signal = self.amplifier.record(signal, self.sfreq)
-        info = mne.create_info(list(scalp.ch_names), self.sfreq, "eeg")
-        info["line_freq"] = self.line_freq
-        raw = mne.io.RawArray(signal * 1e-6, info, verbose="error").set_montage(scalp.montage)
-        absent = int(self.amplifier.channels)
-        return raw.pick(list(scalp.ch_names[:-absent])) if absent else raw
+def _simulate(
+    channels: Channels,
+    *,
+    seed: tuple[int, int],
+    shift: Array,
+    sfreq: float,
+    n_times: int,
+    line_freq: float,
+    artifacts: bool,
+    detachments: Sequence[tuple[int, str, float]],
+    amplifier: Mapping[str, float],
+) -> mne.io.BaseRaw:
+    """Make the Raw of a subject; ``shift`` is the group's effect, (n_bands, n_channels)."""
+    scalp = _make_scalp(channels)
+    # Each part has its own stream: leaving out artefacts leaves the brain as it is.
+    children = np.random.SeedSequence(seed).spawn(5)
+    subject, brain, dirt, hardware, contact = map(np.random.default_rng, children)
+    # The number of BLAS threads changes the last bits; with one, all processes agree.
+    with one_blas_thread():
+        signal = _draw_brain(subject, brain, scalp, shift, sfreq, n_times)
+        if artifacts:
+            _add_artifacts(dirt, scalp, signal, sfreq)
+        signal += amplifier["noise"] * _SENSOR_RMS * hardware.standard_normal(signal.shape)
+        line_sizes = amplifier["line"] * hardware.lognormal(np.log(0.8), 0.5, len(signal))
+        signal += np.outer(line_sizes, _line(hardware, n_times, sfreq, line_freq))
+        for channel, kind, onset in detachments:
+            rest = signal[channel, round(onset * sfreq) :]
+            rest[:] = _detached(contact, kind, rest, sfreq, line_freq)
+        if amplifier["lowpass"]:
+            sections = butter(4, amplifier["lowpass"], fs=sfreq, output="sos")
+            signal = sosfiltfilt(sections, signal, axis=1)
+        signal *= amplifier["gain"]
+        if step := amplifier["step"]:
+            signal = np.round(signal / step) * step
+    info = mne.create_info(list(scalp.ch_names), sfreq, "eeg")
+    info["line_freq"] = line_freq
+    raw = mne.io.RawArray(signal * 1e-6, info, verbose="error").set_montage(scalp.montage)
+    absent = int(amplifier["channels"])
+    return raw.pick(list(scalp.ch_names[:-absent])) if absent else raw
 
 
 @dataclass(frozen=True)
@@ -406,41 +383,13 @@ def _make_scalp(channels: Channels) -> _Scalp:
     return _Scalp(names, positions, montage)
 
 
-@dataclass(frozen=True)
-class _Spectra:
-    """What makes one subject's EEG its own.
-
-    ``deviation`` is the shift of log band power from the average, of shape (n_bands,
-    n_channels); it holds the group's effect too.
-    """
-
-    deviation: Array
-    exponent: float
-    alpha_frequency: float
-    alpha_width: float
-
-
-def _draw_spectra(rng: Rng, scalp: _Scalp, shift: Array) -> _Spectra:
-    order = np.arange(len(BANDS))
-    over_bands = np.linalg.cholesky(_BANDS_ALIKE ** np.abs(order[:, None] - order))
-    over_scalp = scalp.mixing(shared=0.0, reach=0.7)
-    by_channel = rng.standard_normal((len(BANDS), len(scalp.ch_names)))
-    return _Spectra(
-        _SD_SUBJECT * rng.standard_normal()
-        + _SD_BAND * over_bands @ rng.standard_normal((len(BANDS), 1))
-        + _SD_CHANNEL * over_bands @ by_channel @ over_scalp.T
-        + BETWEEN_SUBJECT_SD * shift,
-        exponent=float(np.clip(rng.normal(1.4, 0.12), 1.0, 1.8)),
-        alpha_frequency=float(np.clip(rng.normal(10.1, 0.6), 9.2, 11.6)),
-        alpha_width=float(rng.uniform(0.4, 0.6)),
-    )
-
-
-def _draw_brain(rng: Rng, scalp: _Scalp, spectra: _Spectra, sfreq: float, n_times: int) -> Array:
+def _draw_brain(
+    subject: Rng, rng: Rng, scalp: _Scalp, shift: Array, sfreq: float, n_times: int
+) -> Array:
     """Draw the signals of all electrodes, of shape (n_channels, n_times)."""
     n_padded = fft.next_fast_len(n_times + int(2 * sfreq), real=True)  # the two ends must differ
     frequencies = fft.rfftfreq(n_padded, 1 / sfreq)
-    background, alpha = _power_spectra(scalp, spectra, frequencies)
+    background, alpha = _draw_spectra(subject, scalp, shift, frequencies)
     # |X_k|^2 = S(f_k) * sfreq * n / 2 turns a one-sided density into Fourier coefficients.
     unit = np.sqrt(sfreq * n_padded / 2)
 
@@ -458,23 +407,37 @@ def _draw_brain(rng: Rng, scalp: _Scalp, spectra: _Spectra, sfreq: float, n_time
     return signal
 
 
-def _power_spectra(scalp: _Scalp, spectra: _Spectra, frequencies: Array) -> tuple[Array, Array]:
-    """Return one-sided densities (uV^2/Hz) of background and alpha, (n_channels, n_freqs).
+def _draw_spectra(
+    rng: Rng, scalp: _Scalp, shift: Array, frequencies: Array
+) -> tuple[Array, Array]:
+    """Draw what makes one subject's EEG its own: densities of background and alpha.
 
-    The power of each band is brought to exactly the average subject's times
-    ``exp(deviation)``, so what groups differ by is known and not left to the draw.
+    They are one-sided, in uV^2/Hz, of shape (n_channels, n_frequencies). The power of each band
+    is brought to exactly the average subject's times ``exp(deviation)``, so what groups differ
+    by is known and not left to the draw.
     """
-    average = np.add(*_template(scalp, frequencies, 1.4, 10.1, 0.5))
-    background, alpha = _template(
-        scalp, frequencies, spectra.exponent, spectra.alpha_frequency, spectra.alpha_width
+    order = np.arange(len(BANDS))
+    over_bands = np.linalg.cholesky(_BANDS_ALIKE ** np.abs(order[:, None] - order))
+    over_scalp = scalp.mixing(shared=0.0, reach=0.7)
+    by_channel = rng.standard_normal((len(BANDS), len(scalp.ch_names)))
+    deviations = (
+        _SD_SUBJECT * rng.standard_normal()
+        + _SD_BAND * over_bands @ rng.standard_normal((len(BANDS), 1))
+        + _SD_CHANNEL * over_bands @ by_channel @ over_scalp.T
+        + BETWEEN_SUBJECT_SD * shift
     )
+    exponent = float(np.clip(rng.normal(1.4, 0.12), 1.0, 1.8))
+    alpha_frequency = float(np.clip(rng.normal(10.1, 0.6), 9.2, 11.6))
+    alpha_width = float(rng.uniform(0.4, 0.6))
+    average = np.add(*_template(scalp, frequencies, 1.4, 10.1, 0.5))
+    background, alpha = _template(scalp, frequencies, exponent, alpha_frequency, alpha_width)
     # Most of a subject's deviations is a smooth curve over frequency, so no band has an edge ...
     centres = [np.log(np.sqrt(low * high)) for low, high in BANDS.values()]
     position = np.log(np.maximum(frequencies, 0.1))
-    log_gain = np.array([np.interp(position, centres, row) for row in spectra.deviation.T])
+    log_gain = np.array([np.interp(position, centres, row) for row in deviations.T])
     # ... and what is then lacking in a band is small, and added in the middle of the band.
     power = (background + alpha) * np.exp(log_gain)
-    for (low, high), deviation in zip(BANDS.values(), spectra.deviation, strict=True):
+    for (low, high), deviation in zip(BANDS.values(), deviations, strict=True):
         inside = slice(*np.searchsorted(frequencies, (low, high)))
         target = np.log(average[:, inside].sum(axis=1)) + deviation
         # 1 in the middle of a band, 0 at its edges, so that a band's gain stays in the band.
