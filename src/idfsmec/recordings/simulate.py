@@ -215,7 +215,7 @@ def simulate_cohort(
     ):
         if not possible:
             raise InputError(reason)
-    other = _USUAL | _check_confound(confound or {}, sfreq, len(scalp.ch_names))
+    other = {**_USUAL, **_check_confound(confound or {}, sfreq, len(scalp.ch_names))}
     root = int(as_generator(random_state).integers(2**63))
     effects = pd.DataFrame(
         [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -25,13 +25,17 @@ RECORDING, SESSION, CONDITION, EPOCH, ONSET = KNOWN = (
 CHANNEL, REASON = "channel", "reason"
 REASON_COLUMNS = [RECORDING, EPOCH, CHANNEL, REASON]
 NOT_RECORDED = "not in the recording"
-RowName = Callable[[int], str]
+#: The name of an index that has the line of a file that a row was read from.
+LINE = "line"
 _TEXT = (RECORDING, SESSION, CONDITION)
 _NUMBERS = ("integer", "floating", "mixed-integer-float")
 _TEXT_DTYPE = pd.Series(["text"]).dtype
+_INTEGERS = r"-?(0|[1-9][0-9]{0,17})"
 
 
-def _name_row(position: int) -> str:
+def _name_row(index: pd.Index, position: int) -> str:
+    if index.name == LINE:
+        return f"line {index[position]}"
     return f"row {position} (the first row is 0)"
 
 
@@ -56,8 +60,8 @@ def clean_columns(columns: list[Any]) -> list[str]:
     return list(clean)
 
 
-def clean_features(X: pd.DataFrame, name_row: RowName = _name_row) -> pd.DataFrame:
-    """Check features and return them as float64, rows 0 ... n - 1; ``name_row`` is for errors."""
+def clean_features(X: pd.DataFrame) -> pd.DataFrame:
+    """Check features and return them as float64, rows 0 ... n - 1."""
     if not isinstance(X, pd.DataFrame):
         raise InputError(f"X must be a pandas DataFrame, got {type(X).__name__}.")
     columns = clean_columns(X.columns.tolist())
@@ -66,20 +70,20 @@ def clean_features(X: pd.DataFrame, name_row: RowName = _name_row) -> pd.DataFra
     if all(dtype == np.float64 for dtype in X.dtypes):
         values = np.array(X, order="C")
     else:
-        values = np.column_stack([_as_numbers(X[name], name_row) for name in X])
+        values = np.column_stack([_as_numbers(X[name]) for name in X])
     clean = pd.DataFrame(values, copy=False)
     clean.columns = pd.Index(columns)
     infinite = np.isinf(clean.to_numpy())
     if infinite.any():
         row, position = np.argwhere(infinite)[0]
         raise InputError(
-            f"Column {columns[position]!r} holds infinity in {name_row(int(row))}: "
+            f"Column {columns[position]!r} holds infinity in {_name_row(X.index, int(row))}: "
             "repair the value, or leave it empty if the channel is missing there."
         )
     return clean
 
 
-def _as_numbers(column: pd.Series, name_row: RowName) -> np.ndarray:
+def _as_numbers(column: pd.Series) -> np.ndarray:
     """Return one column as float64, or say which of its cells is no number."""
     dtype = column.dtype
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
@@ -90,15 +94,13 @@ def _as_numbers(column: pd.Series, name_row: RowName) -> np.ndarray:
             numbers[row] = value
         elif not pd.isna(value):
             raise InputError(
-                f"Column {column.name!r} holds {value!r} in {name_row(row)}, which is no "
-                "number: features are numbers, and a missing channel is an empty cell (NaN)."
+                f"Column {column.name!r} holds {value!r} in {_name_row(column.index, row)}, which "
+                "is no number: features are numbers, and a missing channel is an empty cell (NaN)."
             )
     return numbers
 
 
-def clean_groups(
-    values: Any, what: str, index: pd.Index, name_row: RowName = _name_row
-) -> pd.Series:
+def clean_groups(values: Any, what: str, index: pd.Index) -> pd.Series:
     """Check labels, subjects or sites and return them as text, int64, bool or float64.
 
     Blanks around text are stripped; names that only look different are refused. A Series must
@@ -110,16 +112,35 @@ def clean_groups(
         raise InputError(f"There are {len(series)} {what}s for {len(index)} rows of features.")
     if isinstance(values, pd.Series):
         _check_index(series.index, index, f"{what}s")
-    missing = series.isna().to_numpy()
     series = _plain_dtype(series)
-    if pd.api.types.infer_dtype(series, skipna=True) == "string":
+    missing = series.isna().to_numpy()
+    kind = pd.api.types.infer_dtype(series, skipna=True)
+    if kind == "string":
         missing = missing | (series.str.strip() == "").to_numpy(dtype=bool, na_value=True)
     if missing.any():
         raise InputError(
-            f"The {what} is missing in {name_row(int(missing.argmax()))}: "
+            f"The {what} is missing in {_name_row(index, int(missing.argmax()))}: "
             "every sample needs one; fill it in or drop the row."
         )
-    return _one_dtype(series, what).rename(what)
+    if kind == "string":
+        names = [str(value).strip() for value in series]
+        refuse_alike(names, what)
+        return pd.Series(names, name=what)
+    if kind == "integer" and (series.max() >= 2**63 or series.min() < -(2**63)):
+        raise InputError(f"A {what} is beyond 64 bits: store the {what}s as text.")
+    if kind in ("boolean", "integer"):
+        return series.astype(bool if kind == "boolean" else np.int64).rename(what)
+    if kind not in _NUMBERS:
+        raise InputError(
+            f"The {what}s are of kind {kind!r}: they must be all text, all numbers or all "
+            "true/false. Convert them, for example with .astype(str)."
+        )
+    numbers = series.astype(np.float64).rename(what)
+    if not np.isfinite(numbers).all():
+        raise InputError(f"A {what} is infinite.")
+    # R writes 1 as 1.0: whole numbers are integers, as long as float64 holds them exactly.
+    whole = bool((numbers == np.round(numbers)).all()) and numbers.abs().max() < 2**53
+    return numbers.astype(np.int64) if whole else numbers
 
 
 def _check_index(index: pd.Index, of_features: pd.Index, what: str) -> None:
@@ -138,32 +159,6 @@ def _plain_dtype(series: pd.Series) -> pd.Series:
     if isinstance(series.dtype, pd.CategoricalDtype):
         series = series.astype(object if series.isna().any() else series.cat.categories.dtype)
     return series.infer_objects()
-
-
-def _one_dtype(series: pd.Series, what: str) -> pd.Series:
-    """Bring complete labels or subjects to one of the four dtypes that survive any file."""
-    kind = pd.api.types.infer_dtype(series, skipna=False)
-    if kind == "string":
-        names = [str(value).strip() for value in series]
-        refuse_alike(names, what)
-        return pd.Series(names)
-    if kind == "boolean":
-        return series.astype(bool)
-    if kind == "integer":
-        if series.max() >= 2**63 or series.min() < -(2**63):
-            raise InputError(f"A {what} is beyond 64 bits: store the {what}s as text.")
-        return series.astype(np.int64)
-    if kind in _NUMBERS:
-        numbers = series.astype(np.float64)
-        if not np.isfinite(numbers).all():
-            raise InputError(f"A {what} is infinite.")
-        # R writes 1 as 1.0: whole numbers are integers, as long as float64 holds them exactly.
-        whole = bool((numbers == np.round(numbers)).all()) and numbers.abs().max() < 2**53
-        return numbers.astype(np.int64) if whole else numbers
-    raise InputError(
-        f"The {what}s are of kind {kind!r}: they must be all text, all numbers or all "
-        "true/false. Convert them, for example with .astype(str)."
-    )
 
 
 def warn_of_two_sites(subjects: pd.Series, sites: pd.Series | None, stacklevel: int = 3) -> None:
@@ -210,8 +205,8 @@ def _clean_value(value: Any, where: str) -> Any:
     )
 
 
-def same_info(info: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two cleaned infos are equal; NaN equals NaN."""
+def same_info(info: Any, other: Any) -> bool:
+    """Return whether two parts of cleaned infos are equal; NaN equals NaN."""
     return json.dumps(info, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
@@ -220,11 +215,6 @@ def part_header(columns: Sequence[Any]) -> tuple[list[str], list[str]]:
 
     A column about rows has a known name, or no ``__`` and a place before the first feature;
     behind it, a name without ``__`` is a feature misspelt.
-
-    Examples
-    --------
-    >>> part_header(["subject", "label", "age", "Fp1__mean", "epoch"])
-    (['age', 'epoch'], ['Fp1__mean'])
     """
     for name in (*GROUPS, SITE):
         if columns.count(name) != 1 and (name in GROUPS or name in columns):
@@ -281,7 +271,7 @@ def clean_rows(rows: Any, index: pd.Index) -> pd.DataFrame | None:
             )
     if not names:
         return None
-    order = sorted(names, key=lambda name: KNOWN.index(name) if name in KNOWN else len(KNOWN))
+    order = [*(name for name in KNOWN if name in names), *(n for n in names if n not in KNOWN)]
     return pd.DataFrame({name: _clean_row_column(rows[name], name) for name in order})
 
 
@@ -291,15 +281,15 @@ def _clean_row_column(column: pd.Series, name: str) -> pd.Series:
     if name in (EPOCH, ONSET) and kind not in (*_NUMBERS, "empty"):
         raise InputError(f"rows: column {name!r} must hold numbers, not values of kind {kind!r}.")
     complete = not values.isna().any()
-    if name in _TEXT or kind not in (*_NUMBERS, "boolean", "empty"):
+    if kind == "boolean" and complete and name not in _TEXT:
+        return values.astype(bool)
+    if name in _TEXT or kind not in (*_NUMBERS, "empty"):
         text = _as_text(values)
         if name not in _TEXT and text.isna().all():
             return text.astype(np.float64)
         if name in (SESSION, CONDITION):
             refuse_alike(text.dropna(), name)
         return text
-    if kind == "boolean":
-        return values.astype(bool) if complete else _as_text(values)
     if kind == "integer" and complete and values.between(-(2**63), 2**63 - 1).all():
         return values.astype(np.float64 if name == ONSET else np.int64)
     numbers = values.astype(np.float64)
@@ -317,23 +307,20 @@ def _as_text(values: pd.Series) -> pd.Series:
     return pd.Series([cell or np.nan for cell in cells], dtype=_TEXT_DTYPE)
 
 
-def infer_column(cells: Sequence[str | None], name: str = "") -> pd.Series:
+def infer_column(cells: Iterable[Any], name: str = "") -> pd.Series:
     """Turn the text of a column about rows into integers or numbers, if all of it is one.
 
-    Examples
-    --------
-    >>> infer_column(["31", "n/a"]).tolist(), infer_column(["02", "11"]).tolist()
-    ([31.0, nan], ['02', '11'])
+    Numbers with zeros in front, such as ``02``, are names.
     """
     absent = ("", "n/a", "na", "nan", "null", "none")
     text = pd.Series(
-        [None if cell is None or cell.strip().casefold() in absent else cell for cell in cells],
+        [None if pd.isna(cell) or cell.strip().casefold() in absent else cell for cell in cells],
         dtype=object,
     )
     known = text.dropna().str.strip()
     if name in _TEXT or not len(known):
         return text
-    if known.str.fullmatch(r"-?(0|[1-9][0-9]{0,17})").all():
+    if known.str.fullmatch(_INTEGERS).all():
         return pd.to_numeric(text) if len(known) < len(text) else text.astype(np.int64)
     padded = known.str.fullmatch(r"[-+]?0\d.*").any()
     if known.str.fullmatch(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?").all() and not padded:
@@ -341,16 +328,37 @@ def infer_column(cells: Sequence[str | None], name: str = "") -> pd.Series:
     return text
 
 
-def described(details: Sequence[Mapping[str, str]]) -> pd.DataFrame:
-    """Put what a study says about each recording side by side, with dtypes as they fit.
+def restore_column(text: pd.Series, kind: str | None) -> pd.Series:
+    """Turn the text of a CSV column back into what the file beside it says it was.
 
-    Examples
-    --------
-    >>> described([{"age": "31", "sex": "f"}, {"sex": "m"}])
-        age sex
-    0  31.0   f
-    1   NaN   m
+    Without one, labels that are all plain integers are integers; subjects and sites stay text,
+    because the zeros in front of ``02010002`` are part of the name. What else is known about rows
+    becomes numbers where all of it is.
     """
+    is_group = text.name in (*GROUPS, SITE)
+    if is_group:
+        text = text.str.strip()
+        if text.fillna("").eq("").any():
+            return text  # cleaning names the row
+    elif kind is None:
+        return pd.Series(infer_column(text, str(text.name)).to_numpy(), text.index)
+    if kind is None and text.name == LABEL and text.str.fullmatch(rf"{_INTEGERS}(\.0)?").all():
+        text, kind = text.str.removesuffix(".0"), "integer"  # pandas writes floats as 1.0
+    try:
+        if kind == "boolean":
+            return text.map({"true": True, "false": False}.__getitem__).astype(bool)
+        if kind == "number":
+            return text.replace("", None).astype(np.float64)
+        return text.astype(np.int64) if kind == "integer" else text
+    except (TypeError, ValueError, KeyError) as error:
+        raise InputError(
+            f"the column {text.name!r} does not hold the {kind} values that the .info.json file "
+            "beside the table says it holds: delete that file if the table was changed by hand."
+        ) from error
+
+
+def described(details: Sequence[Mapping[str, str]]) -> pd.DataFrame:
+    """Put what a study says about each recording side by side, with dtypes as they fit."""
     columns = {}
     for name in dict.fromkeys(name for detail in details for name in detail):
         plain = re.sub(r"_{2,}", "_", name)
@@ -391,14 +399,6 @@ def cells_to_reasons(
 
     ``cells`` is reason to channel to epochs; the recording lacks the channels ``absent``, in all
     its ``epochs``.
-
-    Examples
-    --------
-    >>> cells_to_reasons("s01", {"marked bad": {"Cz": [0, 1]}}, ["Pz"], [1])
-      recording  epoch channel                reason
-    0       s01      0      Cz            marked bad
-    1       s01      1      Cz            marked bad
-    2       s01      1      Pz  not in the recording
     """
     epochs = list(epochs)
     lines = [

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from idfsmec.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SEPARATOR = "__"
 # In front of digits, but not behind a point: 0.05 and 0.5 are two doses.
@@ -27,13 +31,7 @@ def join_columns(channels: Iterable[object], features: Iterable[object]) -> list
 
 
 def split_column(column: str) -> tuple[str, str]:
-    """Split a column name at its last ``__`` into channel and feature.
-
-    Examples
-    --------
-    >>> split_column("left__Fp1__mean")
-    ('left__Fp1', 'mean')
-    """
+    """Split a column name at its last ``__`` into channel and feature."""
     channel, separator, feature = column.rpartition(SEPARATOR)
     if not (separator and channel and feature):
         raise InputError(
@@ -43,6 +41,11 @@ def split_column(column: str) -> tuple[str, str]:
     return channel, feature
 
 
+def feature_columns(frame: pd.DataFrame) -> list[str]:
+    """Return the columns of a table's frame that are features."""
+    return [name for name in map(str, frame.columns) if SEPARATOR in name]
+
+
 def channel_columns(
     channels: ArrayLike | None, n_features: int, feature_names: Sequence[str] | None
 ) -> tuple[NDArray, list[NDArray[np.intp]]]:
@@ -50,12 +53,6 @@ def channel_columns(
 
     Without ``channels`` (a label per feature), a channel is the part of the column name before the
     last ``"__"``; without such names, all features form one channel.
-
-    Examples
-    --------
-    >>> names, columns = channel_columns(None, 3, ["Fp1__mean", "Fp2__mean", "Fp1__hoc"])
-    >>> names.tolist(), [indices.tolist() for indices in columns]
-    (['Fp1', 'Fp2'], [[0, 2], [1]])
     """
     if channels is not None:
         labels = np.asarray(channels)
@@ -96,26 +93,12 @@ def fold(text: str) -> str:
 
 
 def same_name(text: str) -> str:
-    """Return what names that differ only in case, width, blanks and zeros have in common.
-
-    Examples
-    --------
-    >>> same_name("S007") == same_name("ｓ7"), same_name("10") == same_name("1")
-    (True, False)
-    """
+    """Return what names that differ only in case, width, blanks and zeros have in common."""
     return _LEADING_ZEROS.sub("", " ".join(fold(text).split()))
 
 
 def refuse_alike(names: Iterable[str], what: str, where: str = "") -> None:
-    """Refuse two spellings of what must be one name; a mapping says of each where it stands.
-
-    Examples
-    --------
-    >>> refuse_alike(["s01", "S01"], "subject")
-    Traceback (most recent call last):
-    idfsmec.errors.InputError: The subjects 's01' and 'S01' differ only in case, width, blanks or
-    leading zeros: spell them alike if they are one, or rename one of them.
-    """
+    """Refuse two spellings of what must be one name; a mapping says of each where it stands."""
 
     def quote(name: str) -> str:
         return f"{name!r} ({names[name]})" if isinstance(names, Mapping) else repr(name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from idfsmec.table.checks import (
     same_info,
     warn_of_two_sites,
 )
-from idfsmec.table.columns import split_column
+from idfsmec.table.columns import feature_columns, split_column
 from idfsmec.table.files import read_table, write_table
 from idfsmec.table.join import join_tables, recordings_left
 
@@ -155,20 +154,30 @@ class FeatureTable:
             f"{missing:.1%} missing)"
         )
 
-    def _repr_html_(self) -> str:
-        return _table_html(self)
-
     def equals(self, other: object) -> bool:
         """Whether another table is the same in everything; NaN equals NaN."""
         return (
             isinstance(other, FeatureTable)
-            and self.X.equals(other.X)
-            and self.y.equals(other.y)
-            and self.subjects.equals(other.subjects)
+            and self.to_frame().equals(other.to_frame())
             and same_info(self.info, other.info)
-            and _same(self.sites, other.sites)
-            and _same(self.rows, other.rows)
             and _same(self.reasons, other.reasons)
+        )
+
+    @classmethod
+    def _from_frame(
+        cls, frame: pd.DataFrame, info: Mapping[str, Any], reasons: pd.DataFrame | None = None
+    ) -> FeatureTable:
+        """Make a table of the columns that :meth:`to_frame` gives."""
+        features = feature_columns(frame)
+        rows = frame.drop(columns=[SUBJECT, LABEL, SITE, *features], errors="ignore")
+        return cls(
+            frame[features],
+            frame[LABEL],
+            frame[SUBJECT],
+            info,
+            sites=frame.get(SITE),
+            rows=rows,
+            reasons=reasons,
         )
 
     @classmethod
@@ -181,11 +190,11 @@ class FeatureTable:
         integers where all of them are, and commas, semicolons and tabs all part the cells.
         Warns of a subject at two sites, who is one subject here.
         """
-        parts = read_table(Path(path))
         try:
-            table = cls(**parts)
+            table = cls._from_frame(*read_table(Path(path)))
         except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+            named = str(error).startswith(str(path))
+            raise InputError(str(error) if named else f"{path}: {error}") from error.__cause__
         warn_of_two_sites(table.subjects, table.sites)
         return table
 
@@ -247,33 +256,19 @@ class FeatureTable:
         frame = self.to_frame()
         keys = [name for name in (SUBJECT, LABEL, SITE) if name in frame]
         groups = frame.groupby(keys, sort=False)
-        about = frame.loc[groups.head(1).index].reset_index(drop=True)
-        rows = None
-        if self.rows is not None:
-            alike = groups[list(self.rows)].nunique(dropna=False).le(1).all()
-            rows = about[alike[alike].index]
-        return FeatureTable(
-            groups[list(self.X)].mean().reset_index(drop=True),
-            about[LABEL],
-            about[SUBJECT],
-            self.info,
-            sites=about.get(SITE),
-            rows=rows,
-        )
+        about = [] if self.rows is None else self.rows.columns.tolist()
+        alike = [name for name in about if groups[name].nunique(dropna=False).le(1).all()]
+        first = frame.loc[groups.head(1).index, [*keys, *alike]].reset_index(drop=True)
+        means = groups[list(self.X)].mean().reset_index(drop=True)
+        return self._from_frame(pd.concat([first, means], axis=1), self.info)
 
     def take(self, rows: Sequence[int] | Sequence[bool] | np.ndarray) -> FeatureTable:
         """Keep some samples, given by their positions or by a mask."""
         chosen = np.asarray(rows)
         if chosen.size == 0:
             raise InputError("No samples are left.")
-        about: dict[str, Any] = {
-            name: getattr(self, name) for name in ("y", "subjects", "sites", "rows")
-        }
-        for name, part in about.items():
-            if part is not None:
-                about[name] = part.iloc[chosen].reset_index(drop=True)
-        info = recordings_left(self.info, about["rows"], about["subjects"])
-        return replace(self, X=self.X.iloc[chosen], info=info, **about)
+        frame = self.to_frame().iloc[chosen].reset_index(drop=True)
+        return self._from_frame(frame, recordings_left(self.info, frame), self.reasons)
 
     def select_channels(self, channels: Iterable[str]) -> FeatureTable:
         """Keep some channels, in the order given.
@@ -287,11 +282,9 @@ class FeatureTable:
         """
         wanted = _each_once(channels, "channel")
         _refuse_unknown(wanted, self.channels, "channel")
-        of_channel: dict[str, list[str]] = {channel: [] for channel in wanted}
-        for column, channel in zip(self.X.columns, self.column_channels, strict=True):
-            if channel in of_channel:
-                of_channel[channel].append(column)
-        return replace(self, X=self.X[[c for columns in of_channel.values() for c in columns]])
+        of = np.array(self.column_channels, dtype=object)
+        order = np.concatenate([np.flatnonzero(of == channel) for channel in wanted])
+        return replace(self, X=self.X.iloc[:, order])
 
     def select_features(self, features: Iterable[str]) -> FeatureTable:
         """Keep some kinds of features of every channel; columns stay in their order."""
@@ -336,13 +329,15 @@ class FeatureTable:
         tables = list(tables)
         if not tables:
             raise InputError("There are no tables to put together.")
-        table = cls(**join_tables(tables))
+        table = cls._from_frame(*join_tables(tables))
         warn_of_two_sites(table.subjects, table.sites)
         return table
 
 
-def _same(part: pd.Series | pd.DataFrame | None, other: Any) -> bool:
-    return other is None if part is None else bool(part.equals(other))
+def _same(reasons: pd.DataFrame | None, others: pd.DataFrame | None) -> bool:
+    return reasons is others or (
+        reasons is not None and others is not None and reasons.equals(others)
+    )
 
 
 def _each_once(names: Iterable[Any], what: str) -> list[Any]:
@@ -357,50 +352,3 @@ def _refuse_unknown(wanted: list[Any], known: list[Any], what: str) -> None:
             near = get_close_matches(str(name), [str(value) for value in known], n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise InputError(f"The table has no {what} {name!r}.{hint}")
-
-
-# Rows and columns of the map in notebooks; larger tables are shown by their first ones.
-_MOST_SUBJECTS, _MOST_CHANNELS = 60, 128
-_CELL, _WIDEST_CELL, _WIDTH = 6, 30, 240  # few channels get wide cells
-
-
-def _table_html(table: FeatureTable) -> str:
-    """Show a table in a notebook: no scripts, and all names escaped."""
-    counts = table.y.value_counts()
-    facts = {
-        "samples": len(table.X),
-        "subjects": table.subjects.nunique(),
-        "labels": ", ".join(f"{escape(str(label))} {count}" for label, count in counts.items()),
-        **({} if table.sites is None else {"sites": table.sites.nunique()}),
-        "channels": len(table.channels),
-        "features per channel": len(table.features),
-        "channel-samples missing": f"{1 - table.observed.to_numpy().mean():.1%}",
-    }
-    rows = "".join(
-        f"<tr><th style='text-align:left'>{name}</th><td style='text-align:left'>{value}</td></tr>"
-        for name, value in facts.items()
-    )
-    return f"<div><b>FeatureTable</b><table>{rows}</table>{_missing_map(table)}</div>"
-
-
-def _missing_map(table: FeatureTable) -> str:
-    """Draw subjects by channels as small squares: the darker, the more of it is missing."""
-    shares = (~table.observed).groupby(table.subjects.to_numpy(), sort=False).mean()
-    if not shares.to_numpy().any():
-        return ""
-    shown = shares.iloc[:_MOST_SUBJECTS, :_MOST_CHANNELS]
-    width = max(_CELL, min(_WIDEST_CELL, _WIDTH // shown.shape[1]))
-    squares = "".join(
-        f"<rect x='{width * column}' y='{_CELL * row}' width='{width}' height='{_CELL}' "
-        f"fill='#c2410c' fill-opacity='{share:.2f}'><title>{escape(str(shown.index[row]))}, "
-        f"{escape(str(shown.columns[column]))}: {share:.0%} missing</title></rect>"
-        for row, values in enumerate(shown.to_numpy())
-        for column, share in enumerate(values)
-        if share > 0
-    )
-    cut = "" if shown.shape == shares.shape else " (the first ones)"
-    return (
-        f"<div>Missing, subjects by channels{cut}</div>"
-        f"<svg width='{width * shown.shape[1]}' height='{_CELL * shown.shape[0]}' role='img' "
-        f"aria-label='missing channels' style='background:#8881'>{squares}</svg>"
-    )

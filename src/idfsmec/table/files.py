@@ -32,15 +32,12 @@ from idfsmec.table.checks import (
     EPOCH,
     GROUPS,
     KNOWN,
-    LABEL,
+    LINE,
     REASON,
     RECORDING,
     SITE,
-    SUBJECT,
-    clean_features,
-    clean_groups,
-    infer_column,
     part_header,
+    restore_column,
 )
 
 if TYPE_CHECKING:
@@ -51,13 +48,7 @@ METADATA_KEY = b"idfsmec"
 
 
 def file_format(path: Path) -> str:
-    """Tell from a file's name how it is, or will be, written.
-
-    Examples
-    --------
-    >>> file_format(Path("table.parquet")), file_format(Path("table.csv.gz"))
-    ('parquet', 'csv')
-    """
+    """Tell from a file's name how it is, or will be, written: "parquet" or "csv"."""
     name = path.name.lower()
     if name.endswith((".csv", ".csv.gz")):
         return "csv"
@@ -112,17 +103,15 @@ def write_table(path: Path, table: FeatureTable) -> None:
         reasons_path(path).unlink(missing_ok=True)  # of a table that is no more
 
 
-def read_table(path: Path) -> dict[str, Any]:
-    """Read the parts of a table that :func:`write_table` wrote, or that was made by hand."""
+def read_table(path: Path) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame | None]:
+    """Read the columns of a table, its ``info`` and the reasons why channels are missing.
+
+    The file was written by :func:`write_table`, or made by hand.
+    """
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
-    try:
-        return _read_parquet(path) if file_format(path) == "parquet" else _read_csv(path)
-    except InputError as error:
-        message = str(error)
-        raise InputError(message if message.startswith(str(path)) else f"{path}: {message}") from (
-            error.__cause__
-        )
+    frame, metadata = _read_parquet(path) if file_format(path) == "parquet" else _read_csv(path)
+    return frame, metadata.get("info", {}), _read_reasons(path, metadata.get("reasons"))
 
 
 def read_info(path: Path) -> dict[str, Any]:
@@ -160,7 +149,7 @@ def _parse_metadata(text: bytes | None) -> dict[str, Any]:
     return metadata
 
 
-def _read_parquet(path: Path) -> dict[str, Any]:
+def _read_parquet(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     try:
         # The file alone: a folder called "session=1" is a name here, not a column.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -171,7 +160,8 @@ def _read_parquet(path: Path) -> dict[str, Any]:
             index = (schema.pandas_metadata or {}).get("index_columns", [])
             named = (*GROUPS, SITE, *KNOWN)  # what the index of pandas tells about rows stays
             dropped = [name for name in index if isinstance(name, str) and name not in named]
-            rows, features = part_header([n for n in schema.names if n not in dropped])
+            kept = [name for name in schema.names if name not in dropped]
+            part_header(kept)
             frame = arrow.to_pandas(ignore_metadata=True, use_threads=False)
     except InputError:
         raise
@@ -181,15 +171,7 @@ def _read_parquet(path: Path) -> dict[str, Any]:
         # A damaged file makes Arrow raise anything, from OSError to UnicodeDecodeError.
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"not a readable Parquet file ({reason}).") from error
-    return {
-        "X": frame[features],
-        "y": frame[LABEL],
-        "subjects": frame[SUBJECT],
-        "info": metadata.get("info", {}),
-        "sites": frame.get(SITE),
-        "rows": frame[rows] if rows else None,
-        "reasons": _read_reasons(path, metadata.get("reasons")),
-    }
+    return frame[kept], metadata
 
 
 # --- reasons ------------------------------------------------------------------------------
@@ -242,38 +224,24 @@ def _write_csv(path: Path, table: pa.Table) -> None:
             pa_csv.write_csv(table, packed)
 
 
-def _read_csv(path: Path) -> dict[str, Any]:
+def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     sidecar = sidecar_path(path)
     metadata = _parse_metadata(sidecar.read_bytes() if sidecar.is_file() else None)
     kinds = metadata.get("dtypes", {})
     try:
         separator, decimal, named = _sniff(path)
         rows, features = part_header(named)
-        groups = [*GROUPS, *(name for name in (SITE,) if name in named)]
-        frame = _parse(path, separator, decimal, [*groups, *rows], features, not metadata)
+        about = [*GROUPS, *(name for name in (SITE,) if name in named), *rows]
+        frame = _parse(path, separator, decimal, about, features, not metadata)
     except (
         *(UnicodeDecodeError, EOFError, OSError, zlib.error, csv.Error, pa.ArrowException),
     ) as error:
         raise InputError(f"not a readable CSV file ({error}).") from error
-    X = clean_features(frame.loc[:, features], _name_line)
-    about = {
-        name: _restore(clean_groups(frame[name], name, frame.index, _name_line), kinds.get(name))
-        for name in groups
-    }
-    known = {name: _restore(frame[name], kinds.get(name)) for name in rows}
-    return {
-        "X": X,
-        "y": about[LABEL],
-        "subjects": about[SUBJECT],
-        "info": metadata.get("info", {}),
-        "sites": about.get(SITE),
-        "rows": pd.DataFrame(known) if rows else None,
-        "reasons": _read_reasons(path, metadata.get("reasons")),
-    }
-
-
-def _name_line(row: int) -> str:
-    return f"line {row + 2}"
+    frame.index = pd.RangeIndex(2, len(frame) + 2, name=LINE)
+    restored = {name: restore_column(frame[name], kinds.get(name)) for name in about}
+    return pd.concat(
+        [pd.DataFrame(restored, index=frame.index), frame[features]], axis=1
+    ), metadata
 
 
 def _sniff(path: Path) -> tuple[str, str, list[str]]:
@@ -330,7 +298,7 @@ def _parse(
             numbers = pd.to_numeric(cells.str.replace(decimal, "."), errors="coerce")
             for row in cells.index[numbers.isna()].tolist():
                 raise InputError(
-                    f"Column {column!r} holds {cells[row]!r} in {_name_line(row)}, which is no "
+                    f"Column {column!r} holds {cells[row]!r} in line {row + 2}, which is no "
                     "number: features are numbers, and a missing channel is an empty cell."
                 ) from None
         raise
@@ -341,28 +309,3 @@ def _kind_of(series: pd.Series) -> str:
     return {"int64": "integer", "float64": "number", "bool": "boolean"}.get(
         str(series.dtype), "text"
     )
-
-
-def _restore(text: pd.Series, kind: str | None) -> pd.Series:
-    """Turn the text of a CSV column back into what the sidecar says it was.
-
-    Without a sidecar, labels that are all plain integers are integers; subjects and sites stay
-    text, because the zeros in front of ``02010002`` are part of the name. What else is known
-    about rows becomes numbers where all of it is.
-    """
-    if kind is None and text.name not in (*GROUPS, SITE):
-        return infer_column([None if pd.isna(cell) else cell for cell in text], str(text.name))
-    whole = r"-?(0|[1-9][0-9]{0,17})(\.0)?"  # pandas writes 1.0 where labels were floats
-    if kind is None and text.name == LABEL and text.str.fullmatch(whole).all():
-        text, kind = text.str.removesuffix(".0"), "integer"
-    try:
-        if kind == "boolean":
-            return text.map({"true": True, "false": False}.__getitem__).astype(bool)
-        if kind == "number":
-            return text.replace("", None).astype(np.float64)
-        return text.astype(np.int64) if kind == "integer" else text
-    except (TypeError, ValueError, KeyError) as error:
-        raise InputError(
-            f"the column {text.name!r} does not hold the {kind} values that the .info.json file "
-            "beside the table says it holds: delete that file if the table was changed by hand."
-        ) from error

@@ -65,12 +65,7 @@ def _standard_names() -> dict[str, str]:
 def standard_name(name: str) -> str | None:
     """Give the 10-20/10-05 name that a channel name stands for, or None if there is doubt.
 
-    Examples
-    --------
-    >>> standard_name("EEG Fp1-LE"), standard_name("FP1."), standard_name("T3")
-    ('Fp1', 'Fp1', 'T7')
-    >>> standard_name("Fp1-F7") is None  # bipolar: no single place
-    True
+    ``EEG Fp1-LE`` and ``FP1.`` are Fp1; ``Fp1-F7`` is bipolar and has no single place.
     """
     site = _site(name)
     return _standard_names().get(OLD_NAMES.get(site.upper(), site).casefold())
@@ -91,22 +86,8 @@ def plan_channels(names: Iterable[str], types: Iterable[str] | None = None) -> C
     ``A2`` stay where ``A3`` is there too: then they are sites of a BioSemi cap.
 
     Where two channels claim one standard name, the one that is already written so gets it and
-    the others keep their own names; nothing is lost and nothing is there twice.
-
-    Parameters
-    ----------
-    names : iterable of str of shape (n_channels,)
-    types : iterable of str of shape (n_channels,), optional
-        MNE channel types; by default all are ``"eeg"``. A ``"misc"`` channel with a standard
-        name counts as EEG.
-
-    Examples
-    --------
-    >>> plan = plan_channels(["EEG Fp1-LE", "T3", "Fp1-F7", "EKG", "A2-A1"])
-    >>> plan.renamed
-    {'EEG Fp1-LE': 'Fp1', 'T3': 'T7', 'Fp1-F7': 'Fp1-F7'}
-    >>> plan.dropped
-    {'EKG': 'no EEG by its name', 'A2-A1': 'ear or mastoid'}
+    the others keep their own names; nothing is lost and nothing is there twice. A ``"misc"``
+    channel with a standard name counts as EEG.
     """
     names = list(names)
     types = ["eeg"] * len(names) if types is None else list(types)
@@ -151,35 +132,36 @@ def standard_montage(name: str) -> mne.channels.DigMontage:
     """Make one of MNE's built-in montages, by its old or its new name."""
     import mne  # takes a while to load
 
-    current = current_montage_name(name)
-    if current is None:
+    if not montage_exists(name):
         raise InputError(
             f"there is no montage named {name!r}; use one of mne.channels.get_builtin_montages(), "
             "such as 'standard_1005', 'biosemi64' or 'GSN-HydroCel-128'"
         )
-    return mne.channels.make_standard_montage(current)
+    return mne.channels.make_standard_montage(_current_name(name))
 
 
 def montage_exists(name: str) -> bool:
     """Return whether MNE has a built-in montage of this old or new name."""
-    return current_montage_name(name) is not None
-
-
-def current_montage_name(name: str) -> str | None:
-    """Translate to the name that the installed MNE has; None if it has none."""
     import mne
 
-    known = mne.channels.get_builtin_montages()
-    back = {new: old for old, new in _RENAMED.items()}
-    # The new name first: MNE 1.13 takes both, but warns about the old one.
-    candidates = (_RENAMED.get(name, name), back.get(name, name))
-    return next((candidate for candidate in candidates if candidate in known), None)
+    return _current_name(name) in mne.channels.get_builtin_montages()
+
+
+def _current_name(name: str) -> str:
+    """Translate the name of a montage to that of the MNE at hand."""
+    import mne
+
+    for old, new in _RENAMED.items():
+        if name in (old, new):
+            # The new name first: MNE 1.13 takes both, but warns about the old one.
+            return new if new in mne.channels.get_builtin_montages() else old
+    return name
 
 
 @cache
 def standard_montage_name() -> str:
     """Name the 10-05 template of the MNE at hand (MNE 1.13 gave it a new name)."""
-    return current_montage_name("standard_1005") or "standard_1005"
+    return _current_name(_TEMPLATE)
 
 
 # Nets and caps that number their sensors.
@@ -199,11 +181,6 @@ def choose_montage(names: Iterable[str]) -> str | None:
 
     The nets and caps that number their sensors are taken where nine in ten names and two in
     three sensors fit; otherwise 10-05 is taken as soon as it knows one of the names.
-
-    Examples
-    --------
-    >>> choose_montage([f"E{i}" for i in range(1, 129)])
-    'GSN-HydroCel-128'
     """
     wanted = set(names)
     fitting = []
@@ -221,25 +198,10 @@ def choose_montage(names: Iterable[str]) -> str | None:
 def channel_positions(
     names: Sequence[str], montage: str | mne.channels.DigMontage | None = None
 ) -> np.ndarray:
-    """Give the direction of each electrode as seen from the middle of the head.
+    """Return the direction of each electrode from the middle of the head, by default of 10-05.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Channel names; capital letters do not matter.
-    montage : str, DigMontage or None
-        Where the positions come from; None takes the 10-05 system.
-
-    Returns
-    -------
-    ndarray of shape (n_channels, 3)
-        Unit vectors (right, front, up); a row of NaN for a channel the montage does not have.
-
-    Examples
-    --------
-    >>> right, front, up = channel_positions(["Fp2"])[0]
-    >>> bool(right > 0), bool(front > 0.8)
-    (True, True)
+    Unit vectors (right, front, up) of shape (n_channels, 3); NaN for a channel that the montage
+    does not have. Capital letters of names do not matter.
     """
     if montage is None or isinstance(montage, str):
         directions = _directions_by_name(montage or _TEMPLATE)
