@@ -8,9 +8,10 @@ import pytest
 
 from idfsmec import FeatureTable
 from idfsmec.audit import add_audit, audit, audits_of
-from idfsmec.audit.leakage import eeg_decisions, sample_scores
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, Results, accuracy
+from idfsmec.evaluation.tasks import load_fold, method_pipeline
+from idfsmec.metrics import score_decisions
 from idfsmec.prediction.methods import proposed_method
 from idfsmec.prediction.pipeline import TableArrays
 from tests.audit.cohorts import audited
@@ -128,11 +129,14 @@ def test_one_site_at_a_time_is_left_out_of_everything():
     assert (found.folds, found.n_splits) == ("site", 3)
     assert "one of 3 sites left out at a time" in found.summary()
     assert set(found.leaks) >= {"subject", "by_sample", "before", "shuffled"}
-    arrays = TableArrays.of("t", table)
-    protocol = Protocol(folds="site", ks=[20])
-    decisions = eeg_decisions(proposed_method(), arrays, protocol, 0)
-    auc = sample_scores(decisions, arrays)["subject_roc_auc"]
-    assert found.models["eeg"]["auc"] == pytest.approx(auc)
+    arrays, protocol = TableArrays.of("t", table), Protocol(folds="site", ks=[20])
+    decisions = np.zeros((len(table), 2))
+    for fold, site in enumerate(("Bern", "Lund", "Oslo")):
+        samples = load_fold(arrays, protocol, "none", 0.0, 0, fold, False)
+        here = (table.sites == site).to_numpy()
+        decisions[here] = method_pipeline(proposed_method(), protocol, fold).decide(samples)
+    scores = score_decisions(decisions, arrays.y, arrays.subjects)
+    assert found.models["eeg"]["auc"] == pytest.approx(scores["subject_roc_auc"])
 
 
 def test_an_audit_follows_the_folds_of_the_run(tmp_path):

@@ -24,7 +24,7 @@ FOLDS = np.arange(30) // 2 % 5
 def variables(values):
     n = values.shape[1]
     names = tuple(f"v{i}" for i in range(n))
-    return Variables(names, ("device",) * n, values, np.arange(n), ("",) * n)
+    return Variables(names, values, np.arange(n), ("",) * n)
 
 
 def subjects(y=Y):

@@ -6,7 +6,7 @@ import pytest
 
 from idfsmec import FeatureTable
 from idfsmec.audit import audit
-from idfsmec.audit.leakage import repeated_rows, two_names
+from idfsmec.audit.audit_tasks import repeated_rows, two_names
 from idfsmec.prediction.pipeline import TableArrays
 from tests.audit.cohorts import audited
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from idfsmec.evaluation import Protocol
+from idfsmec.evaluation import Protocol, tasks
 from idfsmec.evaluation.tasks import plan_folds
 from idfsmec.prediction import METHODS, pipeline
 from idfsmec.solver import scaling
@@ -28,14 +28,15 @@ def make_table(n_rows, n_channels, n_features):
 
 
 def first_tasks(arrays, methods, protocol=PROTOCOL):
-    tasks = plan_folds([arrays], [METHODS[name] for name in methods], protocol)
-    return [task for task in tasks if task.coordinates["fold"] == 0]
+    planned = plan_folds([arrays], [METHODS[name] for name in methods], protocol)
+    return [task for task in planned if task.coordinates["fold"] == 0]
 
 
 @pytest.mark.slow
 def test_a_task_on_a_large_table_takes_four_times_its_memory_at_most(monkeypatch):
     # The table is large in relation to what is kept and to what is worked on at a time.
-    monkeypatch.setattr(pipeline, "KEPT_BYTES", 0)
+    for module in (pipeline, tasks):
+        monkeypatch.setattr(module, "KEPT_BYTES", 0)
     monkeypatch.setattr(scaling, "_BLOCK_ELEMENTS", 100_000)
     arrays = make_arrays(make_table(3000, 12, 20))
     for task in first_tasks(arrays, ["ANOVA F"]):

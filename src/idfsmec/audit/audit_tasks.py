@@ -1,33 +1,24 @@
-"""How an audit is run: its parts as tasks, in memory for one table or into a folder of results."""
+"""How an audit is run: its parts as tasks, in memory for one table or into a folder of results.
+
+The parts about leaks: sample-wise folds, features selected before splitting, and permuted labels
+go the same way as the honest score; subjects under two names and rows that come twice put one
+brain on both sides.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics.pairwise import euclidean_distances
 
 from idfsmec._parallel import count_jobs, run_tasks
-from idfsmec.audit.confounding import (
-    Subjects,
-    boosting_decisions,
-    judge_alone,
-    judge_together,
-    leading_decisions,
-    logistic_decisions,
-    propensity,
-)
-from idfsmec.audit.leakage import (
-    N_FEATURES,
-    eeg_decisions,
-    permuted_aucs,
-    repeated_rows,
-    sample_scores,
-    two_names,
-)
-from idfsmec.audit.variables import Variables, encode_variables
+from idfsmec.audit import confounding
+from idfsmec.audit.variables import Codes, Floats, Variables, encode_variables
 from idfsmec.audit.verdict import Audit, audits_of, find_suspects, put_together
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Folds, Protocol, make_folds, most_splits
@@ -35,17 +26,38 @@ from idfsmec.evaluation.results import AUDIT, Results, write_json
 from idfsmec.evaluation.run import do_tasks, method_or_ours, opened
 from idfsmec.evaluation.store import TaskResult
 from idfsmec.evaluation.tables import Tables, name_tables, table_arrays
-from idfsmec.evaluation.tasks import UNFIT, Task, make_task, rank_whole, run_task
-from idfsmec.metrics import holm
+from idfsmec.evaluation.tasks import (
+    UNFIT,
+    Task,
+    load_fold,
+    make_task,
+    method_pipeline,
+    rank_whole,
+    run_task,
+)
+from idfsmec.metrics import Scores, holm, score_decisions
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import TableArrays
 from idfsmec.progress import Listener, Progress
+from idfsmec.solver import Scaling
 from idfsmec.table import FeatureTable
 
 #: Folds by subject, unless the smallest class has fewer subjects.
 N_SPLITS = 10
 #: What an audit consists of: methods of ``_Parts``.
 PARTS = ("recording", "eeg", "regressed", "by_sample", "before", "shuffled", "names")
+#: Features that are used; the method is not tuned, so that an audit stays cheap.
+N_FEATURES = 20
+#: How often labels are permuted to look for a leak.
+N_SHUFFLES = 3
+#: Two names look like one subject if a sample of each is hardly farther from the other's nearest
+#: sample than from its own subject's: by this factor, in the median. On a public table of 59
+#: subjects the nearest two differ by 1.29, and most that were split in two by less than 1.1.
+RATIO = 1.15
+#: With fewer samples a subject's own neighbours cannot be told from others'.
+FEWEST_SAMPLES = 8
+# Samples that are compared with each other at most: distances grow with their square.
+_MOST_SAMPLES = 3000
 
 
 def audit(
@@ -113,13 +125,14 @@ def audit(
     >>> found.level, found.suspects[:2]
     ('red', ['line_amplitude', 'amplitude'])
     """
-    tasks, arrays = _plan("table", table, also, method, n_splits, folds, seed, parts)
+    how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
+    tasks, arrays = _plan("table", table, also, method, parts, **how)
     report = progress or (lambda event: None)
     report(Progress(AUDIT, 0, len(tasks)))
     found, work = {}, partial(run_task, tables={"table": arrays})
     outcomes = run_tasks(work, tasks, n_jobs=count_jobs(n_jobs))
-    for n_done, (place, outcome) in enumerate(outcomes, 1):
-        task = tasks[place]
+    for n_done, (position, outcome) in enumerate(outcomes, 1):
+        task = tasks[position]
         part = task.coordinates["part"]
         if outcome.result is None:
             raise RuntimeError(f"the part {part} of the audit failed: {outcome.error}")
@@ -168,11 +181,10 @@ def add_audit(
         run = (store.get_meta("protocols") or {}).get("accuracy", {})
         n_splits = n_splits or int(run.get("n_splits", N_SPLITS))
         folds = folds or ("site" if run.get("folds") == "site" else "subject")
-        tasks: list[Task] = []
-        arrays = {}
-        for name, table in named.items():
-            planned = _plan(name, table, also, method, n_splits, folds, seed, None)
-            tasks, arrays[name] = tasks + planned[0], planned[1]
+        how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
+        planned = {name: _plan(name, table, also, method, **how) for name, table in named.items()}
+        arrays = {name: table for name, (_, table) in planned.items()}
+        tasks = [task for tasks, _ in planned.values() for task in tasks]
         do_tasks(store, AUDIT, tasks, arrays, n_processes, progress, keep=True)
     results = Results.read(out)
     audits = {name: audit.as_dict() for name, audit in audits_of(results).items()}
@@ -185,13 +197,11 @@ def _plan(
     table: FeatureTable,
     also: Sequence[str],
     method: str | Method | None,
-    n_splits: int,
-    folds: Folds,
-    seed: int,
-    parts: Sequence[str] | None,
+    parts: Sequence[str] | None = None,
+    **how: Any,
 ) -> tuple[list[Task], TableArrays]:
     """Check what is asked for and list the tasks; the longest first, so that none waits for it."""
-    scored = method_or_ours(method)
+    n_splits, folds, scored = how["n_splits"], how["folds"], method_or_ours(method)
     if table.y.nunique() < 2:
         raise InputError(f"all samples have the label {table.y.iloc[0]!r}: nothing to audit")
     if n_splits < 2:
@@ -204,27 +214,16 @@ def _plan(
         raise InputError(f"there is no part {unknown[0]!r}; choose from {', '.join(PARTS)}")
     arrays = table_arrays({name: table}, [scored.imputing])[name]
     variables, described = encode_variables(table, also), scored.describe()
-    scored = scored.resolve()
-    # By site their number is that of the sites.
-    decided_by = {"folds": folds} if folds == "site" else {"n_splits": n_splits}
+    decided_by = {"kind": "audit", "described": described, "variables": variables.digest, **how}
+    if folds == "site":
+        del decided_by["n_splits"]  # their number is that of the sites
+    how |= {"method": scored.resolve(), "variables": variables}
     wanted = PARTS if parts is None else dict.fromkeys(["recording", *parts])
-    how: dict[str, Any] = {"method": scored, "variables": variables, "seed": seed}
-    how |= {"n_splits": n_splits, "folds": folds}
-    tasks = [
-        make_task(
-            arrays,
-            scored,
-            partial(_compute_part, part=part, **how),
-            {"part": part},
-            kind="audit",
-            described=described,
-            part=part,
-            variables=variables.digest,
-            seed=seed,
-            **decided_by,
-        )
-        for part in sorted(wanted, key=lambda part: part != "shuffled")
-    ]
+    tasks = []
+    for part in sorted(wanted, key=lambda part: part != "shuffled"):
+        compute = partial(_compute_part, part=part, **how)
+        where = {"part": part}
+        tasks.append(make_task(arrays, how["method"], compute, where, **where, **decided_by))
     return tasks, arrays
 
 
@@ -236,40 +235,40 @@ def _compute_part(table: TableArrays, *, part: str, **how: Any) -> TaskResult:
 
 
 class _Parts:
-    """The parts of an audit; those that hold somebody out are empty where there are no folds."""
+    """The parts of an audit; those that hold subjects out are empty where there are no folds."""
 
     def __init__(
         self,
         table: TableArrays,
+        *,
         method: Method,
         variables: Variables,
         n_splits: int,
         folds: Folds,
         seed: int,
     ) -> None:
-        self.table, self.variables, self.seed, self.folds = table, variables, seed, folds
-        self.subjects = Subjects.of(table.y, table.subjects, table.n_classes)
+        self.table, self.method, self.variables, self.seed = table, method, variables, seed
         given = table.y, table.subjects
+        self.subjects = confounding.Subjects.of(*given, table.n_classes)
         splits = []
         if folds == "site":
             splits = make_folds(*given, "site", sites=table.sites)
         elif (n_splits := min(n_splits, most_splits(*given))) >= 2:
             splits = make_folds(*given, "subject", n_splits, seed)
         self.n_folds = len(splits)
+        self.protocol = Protocol(folds=folds, n_splits=max(len(splits), 2), ks=(N_FEATURES,))
         fold_of = np.zeros(table.y.size, dtype=np.intp)
-        for place, (_, held_out) in enumerate(splits):
-            fold_of[held_out] = place
+        for fold, (_, held_out) in enumerate(splits):
+            fold_of[held_out] = fold
         self.fold_of = self.subjects.of_subjects(fold_of)
-        protocol = Protocol(folds=folds, n_splits=max(len(splits), 2), ks=(N_FEATURES,))
-        self.how = method, table, protocol, seed
 
     def tests(self) -> dict[str, Any]:
         """Tests of each variable, and of all together, corrected for their number."""
-        seed, together = self.seed, {}
-        alone = judge_alone(self.variables, self.subjects, seed=seed)
+        subjects, together = self.subjects, {}
+        alone = confounding.judge_alone(self.variables, subjects, seed=self.seed)
         if self.n_folds and alone:
-            values = self.variables.values
-            together["p"] = judge_together(values, self.subjects, self.fold_of, seed=seed)
+            given = self.variables.values, subjects, self.fold_of
+            together["p"] = confounding.judge_together(*given, seed=self.seed)
         tests = [test for test in (*alone, together) if test]
         for test, p in zip(tests, holm([test["p"] for test in tests]).tolist(), strict=True):
             test["p_holm"] = p
@@ -278,20 +277,21 @@ class _Parts:
     def recording(self) -> dict[str, Any]:
         """What the acquisition alone tells: each variable, and all of them together."""
         variables, subjects, tests = self.variables, self.subjects, self.tests()
+        y, n_classes = subjects.y, subjects.n_classes
         if tests["together"]:
-            data = variables.values, subjects.y, self.fold_of, subjects.n_classes
+            data = variables.values, y, self.fold_of, n_classes
             tests["together"] |= {
-                "logistic": logistic_decisions(*data).tolist(),
-                "boosting": boosting_decisions(*data).tolist(),
+                "logistic": confounding.logistic_decisions(*data).tolist(),
+                "boosting": confounding.boosting_decisions(*data).tolist(),
             }
         suspects = variables.columns_of(find_suspects(tests))
         return tests | {
-            "propensity": propensity(suspects, subjects.y, subjects.n_classes).tolist(),
-            "leader": leading_decisions(variables, subjects, tests["alone"]),
-            "y": subjects.y.tolist(),
+            "propensity": confounding.propensity(suspects, y, n_classes).tolist(),
+            "leader": confounding.leading_decisions(variables, subjects, tests["alone"]),
+            "y": y.tolist(),
             "classes": [str(name) for name in self.table.classes],
             "n_splits": self.n_folds,
-            "folds": self.folds,
+            "folds": self.protocol.folds,
             "described": variables.described,
             "unused": list(variables.unused),
         }
@@ -300,49 +300,150 @@ class _Parts:
         """What the EEG tells of subjects held out."""
         if not self.n_folds:
             return {}
-        decisions = eeg_decisions(*self.how)
-        return {
-            "decisions": self.subjects.mean(decisions).tolist(),
-            "scores": sample_scores(decisions, self.table),
-        }
+        decisions = self._decide(self.table)
+        scores = _score_samples(decisions, self.table)
+        return {"decisions": self.subjects.mean(decisions).tolist(), "scores": scores}
 
     def regressed(self) -> dict[str, Any]:
         """What the EEG tells once the variables associated with the diagnosis are taken out."""
         names = find_suspects(self.tests()) if self.n_folds else []
         if not names:
             return {}
-        nuisance = self.variables.columns_of(names)
-        decisions = eeg_decisions(*self.how, regress_out=(self.subjects, nuisance))
+        decisions = self._decide(self.table, nuisance=self.variables.columns_of(names))
         return {"decisions": self.subjects.mean(decisions).tolist(), "variables": names}
 
     def by_sample(self) -> dict[str, Any]:
         """What sample-wise folds, which have subjects on both sides, would claim."""
         if not self.n_folds or np.bincount(self.table.subjects).max() < 2:
             return {}
-        method, table, protocol, seed = self.how
-        sample_wise = protocol.with_changes(folds="sample")
-        return sample_scores(eeg_decisions(method, table, sample_wise, seed), table)
+        return _score_samples(self._decide(self.table, folds="sample"), self.table)
 
     def before(self) -> dict[str, Any]:
         """What selecting features on all subjects, before splitting, would claim."""
-        if not self.n_folds:
-            return {}
-        method, table = self.how[:2]
-        ranking = rank_whole(method, method.settings[method.default_setting], table)
+        setting = self.method.settings[self.method.default_setting]
+        ranking = rank_whole(self.method, setting, self.table) if self.n_folds else {}
         if "rank" not in ranking:
             return {}
         ranks = np.array(ranking["rank"], dtype=np.intp)
-        return sample_scores(eeg_decisions(*self.how, ranks=ranks), table)
+        return _score_samples(self._decide(self.table, ranks), self.table)
 
     def shuffled(self) -> dict[str, Any]:
-        """What labels that mean nothing give."""
-        return {"auc": permuted_aucs(*self.how, self.subjects)} if self.n_folds else {}
+        """AUC by subject with labels permuted between subjects: one half, or something leaks.
+
+        With folds by site they are permuted within sites: each keeps its share of the classes.
+        """
+        aucs, table = [], self.table
+        within = table.sites if self.protocol.folds == "site" else None
+        for turn in range(N_SHUFFLES if self.n_folds else 0):
+            rng = np.random.default_rng((self.seed, turn))
+            y = self.subjects.permute(rng, within)[self.subjects.member].astype(np.intp)
+            permuted = replace(table, y=y, digest=f"{table.digest}/shuffled/{self.seed}/{turn}")
+            n_splits = min(self.protocol.n_splits, most_splits(y, table.subjects))
+            decisions = self._decide(permuted, n_splits=n_splits)
+            aucs.append(_score_samples(decisions, permuted)["subject_roc_auc"])
+        return {"auc": aucs} if aucs else {}
 
     def names(self) -> dict[str, Any]:
         """Subjects under two names, and rows that come twice."""
+        names = np.unique(self.table.subject_names).tolist()
         found = {"two_names": two_names(self.table), "repeated": repeated_rows(self.table)}
-        names = self.variables.subjects
         for look in found.values():
             if "pairs" in look:
                 look["pairs"] = [[names[a], names[b], *rest] for a, b, *rest in look["pairs"]]
         return found
+
+    def _decide(
+        self,
+        table: TableArrays,
+        ranks: Codes | None = None,
+        nuisance: Floats | None = None,
+        **changes: Any,
+    ) -> Floats:
+        """Decisions for every sample from folds that held it out, of shape (n_samples, n_classes).
+
+        The method is not tuned. ``ranks`` are those of features that were selected before
+        splitting; variables of the subjects to regress out are learned in each fold.
+        """
+        protocol = self.protocol.with_changes(**changes)
+        decisions = np.zeros((table.y.size, table.n_classes))
+        kind = protocol.folds, protocol.n_splits, self.seed
+        folds = make_folds(table.y, table.subjects, *kind, sites=table.sites)
+        for fold, (train, held_out) in enumerate(folds):
+            used = table
+            if nuisance is not None:
+                X = confounding.residuals(table.X, nuisance, self.subjects, train)
+                used = replace(table, X=X, digest=f"{table.digest}/regressed/{self.seed}/{fold}")
+            samples = load_fold(used, protocol, "none", 0.0, self.seed, fold, False)
+            decisions[held_out] = method_pipeline(self.method, protocol, fold).decide(
+                samples, ranks
+            )
+        return decisions
+
+
+def _score_samples(decisions: Floats, table: TableArrays) -> Scores:
+    """Score decisions over samples and over subjects."""
+    wanted = ["roc_auc", "balanced_accuracy", "subject_roc_auc", "subject_balanced_accuracy"]
+    return score_decisions(decisions, table.y, table.subjects, wanted)
+
+
+def repeated_rows(table: TableArrays) -> dict[str, Any]:
+    """Count samples that are equal to an earlier one in every feature, also across subjects."""
+    X = np.ascontiguousarray(np.nan_to_num(table.X, nan=np.inf) + 0.0)  # -0.0 becomes 0.0
+    rows = X.view(np.dtype((np.void, X.shape[1] * 8))).ravel()
+    _, first, group = np.unique(rows, return_index=True, return_inverse=True)
+    earlier = first[group]
+    observed = ~np.isnan(table.X).all(axis=1)
+    repeated = (earlier != np.arange(len(rows))) & observed
+    across = repeated & (table.subjects[earlier] != table.subjects)
+    pairs = np.sort(np.column_stack([table.subjects[earlier], table.subjects])[across], axis=1)
+    return {
+        "n_repeated": int(repeated.sum()),
+        "n_across": int(across.sum()),
+        "pairs": np.unique(pairs, axis=0)[:10].tolist(),
+    }
+
+
+def two_names(table: TableArrays) -> dict[str, Any]:
+    """Find subjects whose samples are as near to each other's as to their own.
+
+    ``estimable`` says whether subjects have samples enough, ``own_share`` how many samples have
+    their nearest neighbour in the same subject; ``pairs`` are codes of two subjects and how much
+    farther the other's nearest sample is than one's own, the surest first.
+    """
+    codes, sizes = np.unique(table.subjects, return_counts=True)
+    most = max(FEWEST_SAMPLES, _MOST_SAMPLES // codes.size)
+    kept = []
+    for code, size in zip(codes, sizes, strict=True):  # all samples, or as many, evenly
+        places = np.linspace(0, size - 1, min(size, most)).round().astype(np.intp)
+        kept.append(np.flatnonzero(table.subjects == code)[places])
+    starts = np.cumsum([0, *map(len, kept[:-1])])
+    member = np.repeat(np.arange(codes.size), [len(rows) for rows in kept])
+    enough = np.minimum(sizes, most) >= FEWEST_SAMPLES
+    if enough.sum() < 2:
+        return {"estimable": False}
+    X = table.X[np.concatenate(kept)]
+    distances = euclidean_distances(_whitened(np.nan_to_num(Scaling.learn(X).apply(X))))
+    np.fill_diagonal(distances, np.inf)
+    nearest = np.minimum.reduceat(distances, starts, axis=1)
+    own = nearest[np.arange(member.size), member]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.nan_to_num(nearest / own[:, None], nan=1.0)
+    farther = np.stack([np.median(ratios[member == k], axis=0) for k in range(codes.size)])
+    farther = np.maximum(farther, farther.T)
+    farther[~np.outer(enough, enough) | np.eye(codes.size, dtype=bool)] = np.inf
+    pairs = sorted(np.argwhere(np.triu(farther <= RATIO)).tolist(), key=lambda p: farther[*p])
+    at_home = nearest.argmin(axis=1) == member
+    return {
+        "estimable": True,
+        "own_share": float(at_home[enough[member]].mean()),
+        "pairs": [[int(codes[a]), int(codes[b]), float(farther[a, b])] for a, b in pairs[:10]],
+    }
+
+
+def _whitened(X: Floats) -> Floats:
+    """Clipped, and on their main directions at equal size: many features say the same."""
+    X = np.clip(X, -4, 4)
+    left, sizes, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    used = np.cumsum(sizes**2) <= 0.95 * (sizes**2).sum()
+    used[0] = True
+    return np.asarray(left[:, used] * np.sqrt(sizes[used]))

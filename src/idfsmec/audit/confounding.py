@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
-from idfsmec.audit.variables import Variables
+from idfsmec.audit.variables import Codes, Floats, Variables, kind_of
 from idfsmec.metrics import (
     auc_from_ranks,
     auc_interval,
@@ -27,9 +27,6 @@ from idfsmec.metrics import (
     score_decisions,
 )
 from idfsmec.solver import Scaling
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 #: How often labels are permuted for each variable alone, and for all together.
 N_PERMUTATIONS, N_PERMUTATIONS_TOGETHER = 1999, 999
@@ -65,9 +62,9 @@ class Subjects:
 
     def of_subjects(self, values: NDArray) -> NDArray:
         """Give each subject the value of their samples, which all have the same."""
-        found = np.zeros(self.y.size, dtype=values.dtype)
-        found[self.member] = values
-        return found
+        by_subject = np.zeros(self.y.size, dtype=values.dtype)
+        by_subject[self.member] = values
+        return by_subject
 
     def mean(self, values: Floats) -> Floats:
         """Mean over the samples of each subject that are not NaN, shape (n_subjects, ...)."""
@@ -78,9 +75,8 @@ class Subjects:
 
     def permute(self, rng: np.random.Generator, within: NDArray | None = None) -> Codes:
         """Permute the labels of the subjects; within sites, if those of the samples are given."""
-        if within is None:
-            return rng.permutation(self.y)
-        site_of, permuted = self.of_subjects(within), self.y.copy()
+        site_of = np.zeros(self.y.size) if within is None else self.of_subjects(within)
+        permuted = self.y.copy()
         for site in np.unique(site_of):
             permuted[site_of == site] = rng.permutation(self.y[site_of == site])
         return permuted
@@ -115,35 +111,23 @@ def judge_alone(
         permuted = rng.permuted(np.broadcast_to(subjects.y, (count, subjects.y.size)), axis=1)
         member = (permuted[:, None, :] == classes).astype(float)
         beyond += (largest(auc_from_ranks(ranks, member)) >= reached - 1e-12).sum(axis=0)
-    p = (1 + beyond) / (n_permutations + 1)
-    return [
-        _describe(place, variables, subjects, observed[0]) | {"p": float(value)}
-        for place, value in enumerate(p)
-    ]
-
-
-def _describe(
-    place: int, variables: Variables, subjects: Subjects, observed: Floats
-) -> dict[str, Any]:
-    columns = np.flatnonzero(variables.variable_of == place)
-    # With two classes both rows say the same; the one above one half is told.
-    distance = observed[:, columns] - 0.5
-    if subjects.n_classes > 2:
-        distance = np.abs(distance)
-    k, best = np.unravel_index(np.argmax(distance), distance.shape)
-    value = float(observed[k, columns[best]])
-    n_class, oriented = int((subjects.y == k).sum()), max(value, 1.0 - value)
-    low, high = auc_interval(oriented, n_class, subjects.y.size - n_class)
-    return {
-        "variable": variables.names[place],
-        "kind": variables.kinds[place],
-        "level": variables.levels[columns[best]],
-        "class": int(k),
-        "higher": value >= 0.5,
-        "auc": oriented,
-        "low": low,
-        "high": high,
-    }
+    rows = []
+    for code, p in enumerate((1 + beyond) / (n_permutations + 1)):
+        columns = np.flatnonzero(variables.variable_of == code)
+        # With two classes both rows say the same; the one above one half is told.
+        distance = observed[0][:, columns] - 0.5
+        distance = np.abs(distance) if subjects.n_classes > 2 else distance
+        k, best = np.unravel_index(np.argmax(distance), distance.shape)
+        value = float(observed[0][k, columns[best]])
+        n_class, oriented = int((subjects.y == k).sum()), max(value, 1.0 - value)
+        low, high = auc_interval(oriented, n_class, subjects.y.size - n_class)
+        row: dict[str, Any] = {
+            "variable": variables.names[code],
+            "kind": kind_of(variables.names[code]),
+        }
+        row |= {"level": variables.levels[columns[best]], "class": int(k), "higher": value >= 0.5}
+        rows.append(row | {"auc": oriented, "low": low, "high": high, "p": float(p)})
+    return rows
 
 
 def leading_decisions(
@@ -178,13 +162,13 @@ def judge_together(
     rng = np.random.default_rng(seed)
     labels = np.tile(subjects.y, (n_permutations + 1, 1))
     for fold in np.unique(fold_of):
-        own = np.flatnonzero(fold_of == fold)
-        labels[1:, own] = rng.permuted(labels[1:, own], axis=1)
+        members = np.flatnonzero(fold_of == fold)
+        labels[1:, members] = rng.permuted(labels[1:, members], axis=1)
     decisions = _held_out(values, labels, fold_of, subjects.n_classes)
     everyone, wanted = np.arange(subjects.y.size), ["roc_auc"]
     aucs = [
-        score_decisions(own, y, everyone, wanted)["roc_auc"]
-        for own, y in zip(decisions, labels, strict=True)
+        score_decisions(decided, y, everyone, wanted)["roc_auc"]
+        for decided, y in zip(decisions, labels, strict=True)
     ]
     return float(np.mean(np.array(aucs) >= aucs[0] - 1e-12))
 
@@ -281,19 +265,19 @@ def among_matched(eeg: Floats, acquisition: Floats, y: Codes, *, seed: int = 0) 
     apart = np.sqrt(((centred[:, None] - centred[None]) ** 2).mean(axis=2))
     near = (apart <= reach) & (y[:, None] != y)
     counts = [int(near[y == k].any(axis=1).sum()) for k in range(n_classes)]
-    found = {
+    matched = {
         "n_subjects": counts,
         "n_pairs": int(near.sum() // 2),
         "estimable": min(counts) >= FEWEST,
     }
-    if not found["estimable"]:
-        return found
+    if not matched["estimable"]:
+        return matched
     n_resamples = int(np.clip(4e7 / y.size**2, 100, 1000))
     drawn = draw_within_classes(y, n_resamples, np.random.default_rng(seed))
     weights = np.vstack([np.ones(y.size), drawn])
     aucs = _pair_aucs(eeg, near, y, weights)
     low, high = np.nanquantile(aucs, [0.025, 0.975])
-    return found | {
+    return matched | {
         "auc": float(aucs[0]),
         "low": float(low),
         "high": float(high),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,26 +20,9 @@ from idfsmec.table import FeatureTable
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
-Kind = Literal["device", "signal", "study", "subject"]
 
-#: Facts that come from the device, and those that a body may have a part in.
-_DEVICE = ("n_channels", "n_recorded", "sfreq", "duration", "line_freq", "line_amplitude",
-           "upper_edge", "quantisation", "format", "channels_in_table", "n_samples",
-           "n_recordings")  # fmt: skip
-_SIGNAL = ("amplitude", "drift", "muscle", "missing")
-#: Columns of a manifest that are taken without asking, in small letters. All others may be the
-#: illness itself, such as the score of a questionnaire.
-_STUDY = {"site", "session", "condition", "device", "amplifier", "cap", "montage", "laboratory",
-          "lab", "centre", "center", "run", "technician", "operator", "year"}  # fmt: skip
-_SUBJECT = {"age", "sex", "gender", "handedness", "hand", "education"}
-_OF_ROWS = {"recording", "epoch", "onset"}
-#: Spread over orders of magnitude, so that logarithms are compared.
-_BY_RATIO = ("line_amplitude", "quantisation", "amplitude", "drift", "muscle", "duration")
-#: A text with more levels than this names subjects or files, not a circumstance.
-_MOST_LEVELS = 12
-_REASON = "gaps: "
-
-_WORDS = {
+#: Facts that come from the device, with their words, and those that a body may have a part in.
+_DEVICE = {
     "n_channels": "number of EEG channels",
     "n_recorded": "number of channels in the file",
     "sfreq": "sampling rate",
@@ -49,13 +32,29 @@ _WORDS = {
     "upper_edge": "upper edge of the spectrum",
     "quantisation": "step of the converter",
     "format": "file format",
-    "amplitude": "amplitude of the EEG",
-    "muscle": "level of the muscle band",
-    "n_recordings": "number of recordings",
     "channels_in_table": "channels with data in the table",
     "n_samples": "number of samples",
+    "n_recordings": "number of recordings",
+}
+_SIGNAL = {
+    "amplitude": "amplitude of the EEG",
+    "drift": "drift",
+    "muscle": "level of the muscle band",
     "missing": "share of missing channels",
 }
+#: Columns of a manifest that are taken without asking, in small letters. All others may be the
+#: illness itself, such as the score of a questionnaire.
+_STUDY = {
+    *("site", "session", "condition", "device", "amplifier", "cap", "montage", "laboratory"),
+    *("lab", "centre", "center", "run", "technician", "operator", "year"),
+}
+_SUBJECT = {"age", "sex", "gender", "handedness", "hand", "education"}
+_OF_ROWS = {"recording", "epoch", "onset"}
+#: Spread over orders of magnitude, so that logarithms are compared.
+_BY_RATIO = {"line_amplitude", "quantisation", "amplitude", "drift", "muscle", "duration"}
+#: A text with more levels than this names subjects or files, not a circumstance.
+_MOST_LEVELS = 12
+_REASON = "gaps: "
 
 
 @dataclass(frozen=True)
@@ -64,18 +63,15 @@ class Variables:
 
     A variable has one column, or one per level of a text (``variable_of``, ``levels``); a value
     that is not known is the median, and has a column that says so. ``described`` says whether the
-    table has acquisition facts, ``unused`` which columns beside the features were not tested;
-    ``subjects`` are names in the order of their codes.
+    table has acquisition facts, ``unused`` which columns beside the features were not tested.
     """
 
     names: tuple[str, ...]
-    kinds: tuple[str, ...]
     values: Floats = field(repr=False)
     variable_of: Codes = field(repr=False)
     levels: tuple[str, ...] = field(repr=False)
     described: bool = True
     unused: tuple[str, ...] = ()
-    subjects: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def digest(self) -> str:
@@ -85,9 +81,9 @@ class Variables:
         return hashlib.sha256(named.encode() + raw).hexdigest()
 
     def columns_of(self, names: Iterable[str]) -> Floats:
-        """Columns of some variables."""
-        places = [self.names.index(name) for name in names]
-        return self.values[:, np.isin(self.variable_of, places)]
+        """Return the columns of some variables."""
+        codes = [self.names.index(name) for name in names]
+        return self.values[:, np.isin(self.variable_of, codes)]
 
 
 def recording_variables(table: FeatureTable, also: Sequence[str] = ()) -> pd.DataFrame:
@@ -117,11 +113,16 @@ def recording_variables(table: FeatureTable, also: Sequence[str] = ()) -> pd.Dat
     >>> variables[["sfreq", "n_channels"]].iloc[0].tolist()
     [250.0, 3.0]
     """
-    samples = _sample_variables(table, also)
-    subjects, subject_of = np.unique(table.subjects.astype(str).to_numpy(), return_inverse=True)
-    classes, y = np.unique(table.y.to_numpy(), return_inverse=True)
-    cells, member = np.unique(subject_of * classes.size + y, return_inverse=True)
-    groups, observed = samples.groupby(member), table.observed.groupby(member)
+    samples, rows = _sample_facts(table), pd.DataFrame() if table.rows is None else table.rows
+    if unknown := [name for name in also if name not in rows]:
+        raise InputError(f"the table has no column {unknown[0]!r} beside its features")
+    for name in map(str, rows):
+        if _is_taken(name, also):
+            samples[name] = rows[name].to_numpy()
+    if table.sites is not None:
+        samples["site"] = table.sites.to_numpy()
+    keys = [table.subjects.astype(str).to_numpy(), table.y.to_numpy()]
+    groups, observed = samples.groupby(keys), table.observed.groupby(keys)
     columns: dict[str, pd.Series] = {
         name: groups[name].mean()
         if pd.api.types.is_numeric_dtype(samples[name])
@@ -131,10 +132,7 @@ def recording_variables(table: FeatureTable, also: Sequence[str] = ()) -> pd.Dat
     columns["channels_in_table"] = observed.any().sum(axis=1).astype(float)
     columns["n_samples"] = observed.size().astype(float)
     columns["missing"] = 1.0 - observed.mean().mean(axis=1)
-    index = [subjects[cells // classes.size], classes[cells % classes.size]]
-    return pd.DataFrame(columns).set_axis(
-        pd.MultiIndex.from_arrays(index, names=["subject", "label"])
-    )
+    return pd.DataFrame(columns).rename_axis(["subject", "label"])
 
 
 def encode_variables(table: FeatureTable, also: Sequence[str] = ()) -> Variables:
@@ -146,18 +144,16 @@ def encode_variables(table: FeatureTable, also: Sequence[str] = ()) -> Variables
     beside = [] if table.rows is None else [str(name) for name in table.rows.columns]
     return Variables(
         tuple(encoded),
-        tuple(kind_of(name) for name in encoded),
         np.column_stack(values) if values else np.zeros((len(frame), 0)),
         np.repeat(np.arange(len(encoded)), [len(columns) for columns in encoded.values()]),
         tuple(level for columns in encoded.values() for level in columns),
         described=bool(_described_recordings(table)),
-        unused=tuple(n for n in beside if n not in _OF_ROWS and not _is_wanted(n, also)),
-        subjects=tuple(np.unique(table.subjects.astype(str).to_numpy()).tolist()),
+        unused=tuple(n for n in beside if n not in _OF_ROWS and not _is_taken(n, also)),
     )
 
 
-def kind_of(name: str) -> Kind:
-    """Say what a variable is about."""
+def kind_of(name: str) -> str:
+    """Say what a variable is about; a body takes part in what is about the signal."""
     if name in _SIGNAL or name.startswith(_REASON):
         return "signal"
     if name.lower() in _SUBJECT:
@@ -166,38 +162,19 @@ def kind_of(name: str) -> Kind:
 
 
 def say_variable(name: str) -> str:
-    """Give the words for a variable.
-
-    Examples
-    --------
-    >>> say_variable("line_amplitude"), say_variable("gaps: detected: flat")
-    ('line noise', 'missing channels (flat)')
-    """
+    """Give the words for a variable."""
     if name.startswith(_REASON):
         return f"missing channels ({name.removeprefix(_REASON).removeprefix('detected: ')})"
-    return _WORDS.get(name, name)
+    return (_DEVICE | _SIGNAL).get(name, name)
 
 
-def _sample_variables(table: FeatureTable, also: Sequence[str]) -> pd.DataFrame:
-    """Give the facts of each sample's recording, columns of the manifest, and the site."""
-    samples, rows = _sample_facts(table), pd.DataFrame() if table.rows is None else table.rows
-    if unknown := [name for name in also if name not in rows]:
-        raise InputError(f"the table has no column {unknown[0]!r} beside its features")
-    for name in map(str, rows):
-        if _is_wanted(name, also):
-            samples[name] = rows[name].to_numpy()
-    if table.sites is not None:
-        samples["site"] = table.sites.to_numpy()
-    return samples
-
-
-def _is_wanted(name: str, also: Sequence[str]) -> bool:
+def _is_taken(name: str, also: Sequence[str]) -> bool:
     return name in also or name.lower() in _STUDY | _SUBJECT
 
 
 def _described_recordings(table: FeatureTable) -> list[Mapping[str, Any]]:
     recordings = table.info.get("recordings") or []
-    return [one for one in recordings if isinstance(one, Mapping) and one.get("facts")]
+    return [each for each in recordings if isinstance(each, Mapping) and each.get("facts")]
 
 
 def _sample_facts(table: FeatureTable) -> pd.DataFrame:
@@ -227,8 +204,8 @@ def _recording_of(table: FeatureTable, recordings: list[Mapping[str, Any]]) -> C
             return np.repeat(np.arange(len(recordings)), sizes)
         # Some samples were taken out: a subject's first recording stands for all of theirs.
         key, names = "subject", table.subjects.astype(str)
-    places = {str(one.get(key)): place for place, one in reversed(list(enumerate(recordings)))}
-    return np.array([places.get(name, -1) for name in names], dtype=np.intp)
+    first = {str(each.get(key)): i for i, each in reversed(list(enumerate(recordings)))}
+    return np.array([first.get(name, -1) for name in names], dtype=np.intp)
 
 
 def _most_frequent(values: pd.Series) -> Any:
@@ -259,4 +236,8 @@ def _encode(name: str, values: pd.Series) -> dict[str, Floats]:
         columns |= {level: (texts == level).astype(float) for level in kept}
     if unknown.any():
         columns["not known"] = unknown.astype(float)
-    return {level: one for level, one in columns.items() if np.ptp(one) > 1e-9 * np.abs(one).max()}
+    return {
+        level: column
+        for level, column in columns.items()
+        if np.ptp(column) > 1e-9 * np.abs(column).max()
+    }

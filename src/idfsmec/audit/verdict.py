@@ -5,22 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from idfsmec.audit.confounding import among_matched
-from idfsmec.audit.variables import kind_of, say_variable
+from idfsmec.audit.variables import Codes, Floats, kind_of, say_variable
 from idfsmec.metrics import auc_difference, auc_interval, score_decisions
 
 if TYPE_CHECKING:
     from idfsmec.evaluation import Results
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
-Level = Literal["red", "amber", "green", "grey"]
 
 #: Level of the tests, after Holm's correction for their number.
 ALPHA = 0.05
@@ -95,7 +90,7 @@ class Audit:
         Whether subjects were held out, or one site at a time.
     """
 
-    level: Level
+    level: str
     classes: list[str]
     n_subjects: list[int]
     variables: pd.DataFrame = field(repr=False)
@@ -124,7 +119,7 @@ class Audit:
 
 
 def find_suspects(recording: Mapping[str, Any]) -> list[str]:
-    """Variables that are associated with the diagnosis; all, where only all together are."""
+    """Return the variables associated with the diagnosis; all, where only all together are."""
     alone, together = recording["alone"], recording["together"]
     suspects = [row["variable"] for row in alone if row["p_holm"] < ALPHA]
     if not suspects and together and together["p_holm"] < ALPHA:
@@ -142,45 +137,48 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
     recording = parts.get("recording") or {}
     if "y" not in recording:  # or a reason why there is nothing
         recording = {"alone": [], "together": {}, "y": [], "classes": []}
+    alone, together, classes = (recording[key] for key in ("alone", "together", "classes"))
     y = np.array(recording["y"], dtype=np.intp)
-    counts = np.bincount(y, minlength=len(recording["classes"])).tolist() if y.size else []
-    decisions = _decisions(recording, parts)
-    # Of how many AUCs each may be the best: the EEG's is one, the leader leads variables.
-    n_models = len(decisions.keys() - {"eeg"})
-    n_looks = dict.fromkeys(decisions, n_models) | {
-        "eeg": 1,
-        "leader": n_models * len(recording["alone"]),
+    counts = np.bincount(y, minlength=len(classes)).tolist()
+    # A variable that chance would give is no model of the acquisition.
+    leads = any(row["p_holm"] < ALPHA for row in alone)
+    given = {
+        "logistic": together.get("logistic"),
+        "boosting": together.get("boosting"),
+        "leader": recording.get("leader") if leads else None,
+        "eeg": (parts.get("eeg") or {}).get("decisions"),
     }
-    models = {name: _score(own, y, n_looks[name]) for name, own in decisions.items()}
+    decisions = {name: np.array(rows, dtype=float) for name, rows in given.items() if rows}
+    acquisition = [name for name in decisions if name != "eeg"]
+    # Of how many AUCs each may be the best: the EEG's is one, the leader leads variables.
+    n_looks = dict.fromkeys(acquisition, len(acquisition)) | {"eeg": 1}
+    n_looks["leader"] = len(acquisition) * len(alone)
+    models = {name: _score(rows, y, n_looks[name]) for name, rows in decisions.items()}
     models.get("leader", {}).pop("balanced_accuracy", None)  # a value has no threshold
-    of_acquisition = [name for name in models if name != "eeg"]
-    best = max(of_acquisition, key=lambda name: models[name]["auc"], default="")
-    suspects, difference, matched = find_suspects(recording), None, {}
+    best = max(acquisition, key=lambda name: models[name]["auc"], default="")
+    suspects, difference, matched, regressed = find_suspects(recording), None, {}, {}
     if best and "eeg" in decisions:
         value, low, high = auc_difference(decisions["eeg"], decisions[best], y)
         difference = {"value": value, "low": low, "high": high}
         if suspects:
             matched = among_matched(decisions["eeg"], np.array(recording["propensity"]), y)
-    regressed = parts.get("regressed") or {}
-    if "decisions" in regressed:
-        score = _score(np.array(regressed["decisions"]), y)
-        regressed = {**score, "variables": regressed["variables"]}
+    if "decisions" in (part := parts.get("regressed") or {}):
+        regressed = {**_score(np.array(part["decisions"]), y), "variables": part["variables"]}
     level, why = _judge(recording, counts, suspects, difference)
-    frame = pd.DataFrame(recording["alone"], columns=_COLUMNS)
+    by, ascending = ["p_holm", "p", "auc"], [True, True, False]
+    rows = pd.DataFrame(alone, columns=_COLUMNS)
     return Audit(
         level=level,
-        classes=list(recording["classes"]),
+        classes=list(classes),
         n_subjects=counts,
-        variables=frame.sort_values(
-            ["p_holm", "p", "auc"], ascending=[True, True, False], ignore_index=True
-        ),
+        variables=rows.sort_values(by, ascending=ascending, ignore_index=True),
         models=models,
         best_model=best,
         difference=difference,
-        p_together=recording["together"].get("p_holm"),
+        p_together=together.get("p_holm"),
         suspects=suspects,
         matched=matched,
-        regressed=regressed if "auc" in regressed else {},
+        regressed=regressed,
         leaks=_leaks(parts, counts),
         why=why,
         described=bool(recording.get("described")),
@@ -190,26 +188,12 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
     )
 
 
-def _decisions(recording: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Floats]:
-    given = {
-        "logistic": recording["together"].get("logistic"),
-        "boosting": recording["together"].get("boosting"),
-        # A variable that chance would give is no model of the acquisition.
-        "leader": any(row["p_holm"] < ALPHA for row in recording["alone"])
-        and recording.get("leader"),
-        "eeg": (parts.get("eeg") or {}).get("decisions"),
-    }
-    return {name: np.array(own, dtype=float) for name, own in given.items() if own}
-
-
 def _score(decisions: Floats, y: Codes, n_looks: int = 1) -> dict[str, float]:
     """AUC with its interval and balanced accuracy of decisions, one row per subject."""
-    wanted = ["roc_auc", "balanced_accuracy"]
-    scores = score_decisions(decisions, y, np.arange(y.size), wanted)
-    few = int(np.bincount(y).min())
-    low, high = auc_interval(scores["roc_auc"], few, y.size - few, n_looks)
-    balanced = scores["balanced_accuracy"]
-    return {"auc": scores["roc_auc"], "low": low, "high": high, "balanced_accuracy": balanced}
+    scores = score_decisions(decisions, y, np.arange(y.size), ["roc_auc", "balanced_accuracy"])
+    auc, few = scores["roc_auc"], int(np.bincount(y).min())
+    low, high = auc_interval(auc, few, y.size - few, n_looks)
+    return {"auc": auc, "low": low, "high": high, "balanced_accuracy": scores["balanced_accuracy"]}
 
 
 def _judge(
@@ -217,7 +201,8 @@ def _judge(
     counts: list[int],
     suspects: list[str],
     difference: dict[str, float] | None,
-) -> tuple[Level, str]:
+) -> tuple[str, str]:
+    """Return the level, and for grey the reason."""
     if suspects:
         # Without an AUC of the EEG nobody can say that it does better.
         better = difference is not None and difference["low"] > 0
@@ -308,14 +293,7 @@ def say_verdict(audit: Audit) -> str:
 
 
 def say_folds(audit: Audit) -> str:
-    """Say what was held out; empty where nothing could be.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> say_folds(SimpleNamespace(folds="site", n_splits=3))
-    'one of 3 sites left out at a time'
-    """
+    """Say what was held out; empty where nothing could be."""
     if not audit.n_splits:
         return ""
     if audit.folds == "site":
@@ -353,21 +331,16 @@ def _say_row(row: Mapping[Any, Any], classes: Sequence[str]) -> str:
 def say_left(audit: Audit) -> list[str]:
     """Say what is left of the EEG's AUC; nothing where there is no suspect."""
     lines, matched, regressed = [], audit.matched, audit.regressed
-    if matched and not matched["estimable"]:
-        who = (
-            f"only {_counts(matched['n_subjects'], audit)} have"
-            if matched["n_pairs"]
-            else "none has"
-        )
+    if matched:
+        counts = _counts(matched["n_subjects"], audit)
+        who = f"only {counts} have" if matched["n_pairs"] else "none has"
         lines.append(
-            "The EEG's AUC among subjects whose acquisition matches cannot be estimated: "
+            f"Among subjects whose acquisition matches ({counts}, {matched['n_pairs']} pairs) the "
+            f"EEG has {_against_chance(matched)}; acquisition itself has AUC "
+            f"{matched['acquisition_auc']:.2f} there."
+            if matched["estimable"]
+            else "The EEG's AUC among subjects whose acquisition matches cannot be estimated: "
             f"{who} a match in another group."
-        )
-    elif matched:
-        lines.append(
-            f"Among subjects whose acquisition matches ({_counts(matched['n_subjects'], audit)}, "
-            f"{matched['n_pairs']} pairs) the EEG has {_against_chance(matched)}; acquisition "
-            f"itself has AUC {matched['acquisition_auc']:.2f} there."
         )
     if regressed:
         names = _listing([say_variable(name) for name in regressed["variables"]])

@@ -31,6 +31,7 @@ from idfsmec.metrics import METRICS, Scores, score_decisions
 from idfsmec.missing import simulate_missing_mask
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import (
+    KEPT_BYTES,
     Codes,
     FoldSamples,
     MethodPipeline,
@@ -194,7 +195,7 @@ def load_fold(
     samples = FoldSamples(train, test, selecting, protocol.harmonize)
     if with_inner:
         samples = add_inner_folds(samples, protocol, derive_seed("inner folds", seed, fold))
-    if table.digest:
+    if table.digest and 4 * table.X.nbytes < KEPT_BYTES:  # with what is prepared of it
         _last_fold[key] = samples
     return samples
 

@@ -230,7 +230,8 @@ class FoldSamples:
     test_rows: Rows = field(default_factory=lambda: slice(None))
     inner: tuple[FoldSamples, ...] = ()
     held_out: tuple[Codes, ...] = ()  # training samples that each inner fold holds out
-    _kept: dict[tuple[FoldSamples, str], Prepared] = field(default_factory=dict, repr=False)
+    # By the fold's id: a fold that is its own key would stay until garbage is collected.
+    _kept: dict[tuple[int, str], Prepared] = field(default_factory=dict, repr=False)
 
     def with_inner(self, splits: Sequence[tuple[Codes, Codes]]) -> FoldSamples:
         """Add inner folds of an outer one, given by rows of the training samples."""
@@ -265,7 +266,7 @@ class FoldSamples:
 
     def prepare(self, imputer: Imputer | None = None) -> Prepared:
         """Harmonize, scale and impute; what fits into memory is kept for the next method."""
-        key = self, "" if imputer is None else imputer.identity
+        key = id(self), "" if imputer is None else imputer.identity
         if key not in self._kept:
             n_rows = 2 * self.y_train.size + self.y_test.size
             left = KEPT_BYTES - 8 * self.train.channel_of.size * n_rows
