@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from idfsmec.metrics import corrected_interval
-from idfsmec.report import plot_accuracy_by_k, plot_accuracy_by_rate
-from tests.report.tidy import by_gid, make_scores, texts
+from idfsmec.report import plot_accuracy_by_rate
+from tests.report.tidy import by_gid, draw, fake_results, make_scores, texts
 
 CHANCE = {"chance": 0.5, "low": 0.4, "high": 0.6, "n": 50}
 BY_RATE = {
@@ -88,16 +88,10 @@ def test_it_draws_into_the_axes_given():
 def test_accuracy_by_k_shows_one_point_per_k_averaged_over_rates():
     values = {("IDFS-MEC", rate, k): 0.6 + k / 100 - rate / 10
               for rate in (0.0, 0.2) for k in (5, 10, 20)}  # fmt: skip
-    ax = plot_accuracy_by_k(make_scores(values))
+    ax = draw(fake_results(make_scores(values)), "accuracy-by-k")
     line = line_of(ax, "IDFS-MEC")
     assert line.get_xdata() == pytest.approx([5, 10, 20])
     assert line.get_ydata() == pytest.approx([0.64, 0.69, 0.79])
-
-
-def test_accuracy_by_k_can_show_one_rate():
-    values = {("IDFS-MEC", rate, k): 0.8 - rate for rate in (0.0, 0.2) for k in (5, 10)}
-    ax = plot_accuracy_by_k(make_scores(values), rate=0.2)
-    assert line_of(ax, "IDFS-MEC").get_ydata() == pytest.approx([0.6, 0.6])
 
 
 def test_a_method_without_k_runs_level_across_the_others():
@@ -106,7 +100,7 @@ def test_a_method_without_k_runs_level_across_the_others():
         ("IDFS-MEC", 0.0, 10): 0.8,
         ("all features", 0.0, 144): 0.75,
     }
-    ax = plot_accuracy_by_k(make_scores(values))
+    ax = draw(fake_results(make_scores(values)), "accuracy-by-k")
     level = line_of(ax, "all features")
     assert level.get_ydata() == pytest.approx([0.75, 0.75])
     assert level.get_xdata() == pytest.approx([5, 10], abs=1)
@@ -118,7 +112,7 @@ def test_curves_over_k_follow_the_setting_that_was_chosen():
     other = scores.assign(params='{"lam": 9}', balanced_accuracy=0.1, chosen=False)
     scores["chosen"] = scores["k"] == 5
     both = pd.concat([scores, other], ignore_index=True)
-    ax = plot_accuracy_by_k(both)
+    ax = draw(fake_results(both), "accuracy-by-k")
     assert line_of(ax, "IDFS-MEC").get_ydata() == pytest.approx([0.7, 0.8])
 
 

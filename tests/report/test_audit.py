@@ -8,7 +8,7 @@ from idfsmec.audit import add_audit, audit, audits_of
 from idfsmec.errors import ExistingFileError
 from idfsmec.evaluation import Results
 from idfsmec.report import summarise, write_audit_page, write_report, write_reporting_checklist
-from idfsmec.report.audit_page import describe_audit
+from idfsmec.report.documents import describe_audit
 from tests.audit.cohorts import audited
 from tests.report.make_results import write_results
 

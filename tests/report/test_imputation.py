@@ -3,14 +3,8 @@
 import pandas as pd
 import pytest
 
-from idfsmec.report import (
-    imputation_loss,
-    plot_imputation,
-    plot_imputation_loss,
-    summarise,
-    write_report,
-)
-from tests.report.tidy import by_gid, fake_results, make_scores, texts
+from idfsmec.report import summarise, write_report
+from tests.report.tidy import by_gid, draw, fake_results, make_scores, texts
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +28,7 @@ def scores():
 
 
 def test_every_imputer_has_its_line(scores):
-    ax = plot_imputation(scores[scores["method"] == "IDFS-MEC"])
+    ax = draw(fake_results(scores), "imputation", "IDFS-MEC")
     for imputer, lost in LOST.items():
         (line,) = by_gid(ax, f"line-{imputer}")
         assert line.get_ydata()[[0, -1]] == pytest.approx([0.8, 0.8 - lost])
@@ -42,18 +36,22 @@ def test_every_imputer_has_its_line(scores):
 
 
 def test_points_lost_are_paired_by_fold_from_the_lowest_to_the_highest_rate(scores):
-    found = imputation_loss(scores).set_index(["method", "imputer"])
-    for (method, imputer), one in found.iterrows():
-        assert one["difference"] == pytest.approx(LOST[imputer]), method
-        assert (one["low"], one["high"]) == pytest.approx((LOST[imputer], LOST[imputer]))
-    (dot,) = by_gid(plot_imputation_loss(scores), "loss-mRMR-mean")
-    assert dot.get_xdata() == pytest.approx([LOST["mean"]])
-
-
-def test_only_what_tuning_chose_counts(scores):
-    worse = scores.assign(balanced_accuracy=0.1, chosen=False, k=9)
+    worse = scores.assign(balanced_accuracy=0.1, chosen=False, k=9)  # tuning did not choose it
     both = pd.concat([scores, worse], ignore_index=True)
-    pd.testing.assert_frame_equal(imputation_loss(both), imputation_loss(scores))
+    ax = draw(fake_results(both), "imputation-loss")
+    for method in ("IDFS-MEC", "mRMR"):
+        for imputer, lost in LOST.items():
+            (dot,) = by_gid(ax, f"loss-{method}-{imputer}")
+            assert dot.get_xdata() == pytest.approx([lost])
+    ends = [bar.get_segments()[0][:, 0] for bar in ax.collections]
+    assert ends[0] == pytest.approx([LOST["mean"], LOST["mean"]])
+
+
+def test_without_scores_at_both_rates_no_loss_is_shown(scores):
+    parts = scores[(scores["rate"] == 0) == (scores["imputer"] == "mean")]
+    sections = summarise(fake_results(parts))["tables"][0]["sentences"]
+    assert "imputation" in sections
+    assert "imputation-loss" not in sections
 
 
 def test_sentences_name_what_each_imputer_loses(scores):

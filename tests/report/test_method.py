@@ -1,9 +1,11 @@
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from idfsmec.report import plot_ablation, plot_convergence, plot_sensitivity, summarise
-from tests.report.tidy import by_gid, fake_results, make_scores, texts
+from idfsmec.report import summarise
+from tests.report.tidy import by_gid, draw, fake_results, make_scores, texts
 
 PARTS = {
     (method, rate, 5): mean - rate / 10
@@ -32,31 +34,29 @@ def test_differences_are_paired_by_fold():
     assert row["difference_high"] - row["difference_low"] == pytest.approx(0, abs=1e-9)
 
 
-def test_published_values_stand_beside_ours_where_there_are_any():
-    published = {"IDFS-MEC": 0.955, "no redundancy": 0.9056}
-    ax = plot_ablation(make_scores(PARTS), published=published)
-    line = next(line for line in ax.lines if str(line.get_label()).startswith("published"))
-    assert line.get_xdata()[0] == pytest.approx(0.955)
-    assert np.isnan(line.get_xdata()[2])
-
-
-def test_without_published_values_nothing_is_drawn_for_them():
-    ax = plot_ablation(make_scores(PARTS))
-    assert ax.get_legend() is None
+def of_data_set(scores, name, data_set, channels=("F3", "O1")):
+    """Results of a table, which may be the reproduction of one of the paper's data sets."""
+    table = {"channels": list(channels), "features": ["a"]}
+    return fake_results(scores.assign(table=name), tables={name: table}, data_set=data_set)
 
 
 def test_only_a_reproduced_data_set_has_published_accuracies():
-    scores = make_scores(PARTS, experiment="ablation", table="pred-d003")
-    table = {"channels": ["F3", "O1"], "features": ["a"]}
+    scores = make_scores(PARTS, experiment="ablation")
     for data_set, expected in (("pred-d003", 0.9056), (None, None)):
-        results = fake_results(scores, tables={"pred-d003": table}, data_set=data_set)
+        results = of_data_set(scores, "pred-d003", data_set)
         rows = {row["method"]: row for row in summarise(results)["tables"][0]["ablation"]}
         assert rows["no redundancy"]["published"] == expected
         assert rows["no correction"]["published"] is None
+        ax = draw(results, "ablation", table="pred-d003")
+        drawn = [line for line in ax.lines if str(line.get_label()).startswith("published")]
+        assert len(drawn) == (data_set is not None)
+        assert (ax.get_legend() is not None) == (data_set is not None)
 
 
 def test_dots_are_the_means():
-    ax = plot_ablation(make_scores(PARTS), chance={"chance": 0.5, "low": 0.4, "high": 0.6})
+    bands = {"balanced_accuracy": {"chance": 0.5, "low": 0.4, "high": 0.6}}
+    results = fake_results(make_scores(PARTS, experiment="ablation"))
+    ax = draw(dataclasses.replace(results, protocol={"chance": {"t": bands}}), "ablation")
     assert by_gid(ax, "ablation-no redundancy")[0].get_xdata() == pytest.approx([0.68])
     assert by_gid(ax, "chance")
 
@@ -66,18 +66,19 @@ def test_variants_without_the_whole_method_have_no_difference():
     assert ablation_rows(scores)["no redundancy"]["difference"] is None
 
 
-def grid_scores():
+def draw_grid(**changes):
     parts = []
     for i, lam in enumerate((0.1, 1.0, 10.0)):
         for j, gamma in enumerate((2.0, 5.0)):
             mean = 0.6 + 0.05 * i + 0.01 * j
             rows = make_scores({("IDFS-MEC", 0.3, k): mean for k in (5, 10)})
             parts.append(rows.assign(lam=lam, gamma=gamma, params=f"{lam} {gamma}", chosen=False))
-    return pd.concat(parts, ignore_index=True)
+    scores = pd.concat(parts, ignore_index=True).assign(experiment="sensitivity", **changes)
+    return draw(fake_results(scores), "sensitivity")
 
 
 def test_cells_are_means_over_folds_and_k():
-    ax = plot_sensitivity(grid_scores())
+    ax = draw_grid()
     values = np.asarray(ax.collections[0].get_array())
     assert values == pytest.approx(np.array([[0.60, 0.65, 0.70], [0.61, 0.66, 0.71]]))
     assert [label.get_text() for label in ax.get_xticklabels()] == ["0.1", "1", "10"]
@@ -86,21 +87,67 @@ def test_cells_are_means_over_folds_and_k():
 
 
 def test_the_best_cell_is_framed():
-    frame = by_gid(plot_sensitivity(grid_scores()), "best")[0]
+    frame = by_gid(draw_grid(), "best")[0]
     assert frame.get_xy() == (2, 1)
 
 
 def test_noise_does_not_look_like_a_landscape():
-    scores = grid_scores()
-    scores["balanced_accuracy"] = 0.7
-    low, high = plot_sensitivity(scores).collections[0].get_clim()
+    low, high = draw_grid(balanced_accuracy=0.7).collections[0].get_clim()
     assert high - low >= 0.03
 
 
 @pytest.mark.parametrize("n", [5, 200])
 def test_convergence_shows_the_objective_after_each_iteration(n):
     history = 1 + 1 / np.arange(1, n + 1)
-    ax = plot_convergence(history)
+    scores = make_scores({("IDFS-MEC", 0.0, 5): 0.7})
+    ax = draw(fake_results(scores, convergence={"t": history.tolist()}), "convergence")
     assert ax.lines[0].get_ydata() == pytest.approx(history)
     assert ax.lines[0].get_xdata() == pytest.approx(np.arange(n))
     assert any(f"in {n - 1} iterations" in text for text in texts(ax))
+
+
+def timed(method, n_channels, seconds):
+    rows = make_scores({(method, 0.3, 5): 0.7}, experiment="cost", n_channels=n_channels)
+    return rows.assign(seconds=seconds)
+
+
+def cost_rows(scores):
+    return summarise(fake_results(scores.assign(experiment="cost")))["tables"][0]["cost"]
+
+
+def test_a_unit_counts_once_whatever_the_number_of_ks():
+    scores = make_scores({("mRMR", 0.3, 5): 0.7, ("mRMR", 0.3, 10): 0.7}, n_folds=3)
+    scores["seconds"] = scores["fold"].map({0: 1.0, 1: 2.0, 2: 9.0})
+    row = cost_rows(scores)[0]
+    assert (row["median"], row["least"], row["most"]) == (2, 1, 9)
+
+
+def test_the_fastest_at_the_largest_size_comes_first():
+    scores = pd.concat([timed("A", 3, 0.1), timed("A", 64, 5.0), timed("B", 3, 0.2),
+                        timed("B", 64, 1.0)])  # fmt: skip
+    assert [row["method"] for row in cost_rows(scores)] == ["B", "B", "A", "A"]
+
+
+def of_64_channels(name, data_set):
+    scores = pd.concat([timed("IDFS-MEC", 64, 0.05), timed("IDFS-MEC", 19, 0.01)])
+    results = of_data_set(scores, name, data_set, [f"E{i}" for i in range(64)])
+    rows = summarise(results)["tables"][0]["cost"]
+    drawn = by_gid(draw(results, "cost", table=name), "published")
+    assert [one.get_offsets().tolist() for one in drawn] == [
+        [[row["published"], 0]] for row in rows if row["published"]
+    ]
+    return {row["n_channels"]: row["published"] for row in rows}
+
+
+def test_only_a_reproduced_data_set_has_published_seconds():
+    assert of_64_channels("pred-d003", "pred-d003") == {19: None, 64: 0.682}
+    assert of_64_channels("pred-d003", None) == {19: None, 64: None}
+    # Somebody's own table, added to a folder that holds a reproduction.
+    assert of_64_channels("my own", "pred-d003") == {19: None, 64: None}
+
+
+def test_dots_are_medians_on_a_logarithmic_scale():
+    scores = pd.concat([timed("IDFS-MEC", 8, 0.05), timed("ReliefF", 8, 2.0)])
+    ax = draw(fake_results(scores), "cost")
+    assert ax.get_xscale() == "log"
+    assert np.asarray(by_gid(ax, "cost-ReliefF")[0].get_offsets()).tolist() == [[2.0, 1.0]]

@@ -15,7 +15,7 @@ from tests.report.tidy import by_gid, make_scores, texts
 
 def test_no_colour_of_the_scale_is_exchanged_in_the_dark_look():
     scale = {to_hex(SEQUENTIAL(step)) for step in range(SEQUENTIAL.N)}
-    assert not scale & set(THEME)
+    assert not scale & {light for light, _ in THEME.values()}
 
 
 def test_the_scale_gets_darker_all_the_way():
@@ -82,7 +82,7 @@ def test_own_figures_have_the_colours_of_the_report():
         use_style()  # twice is no different
         _, ax = plt.subplots()
         (line,) = ax.plot([1, 2])
-        assert line.get_color() in THEME
+        assert line.get_color() in {light for light, _ in THEME.values()}
         assert not ax.spines["top"].get_visible()
         image = ax.imshow([[0.0, 1.0]])
         assert image.get_cmap().name == SEQUENTIAL.name

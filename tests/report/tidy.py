@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 
 from idfsmec.evaluation import Results
+from idfsmec.report.data import TableResults
+from idfsmec.report.page import table_figures
 
 FAMILIES = {
     name: {"family": family, "label": name}
@@ -63,6 +65,12 @@ def fake_results(scores, **changes):
         },
     }
     return Results(**(fields | changes))
+
+
+def draw(results, section, variant="", table="t"):
+    """Draw a figure of the page."""
+    figures = table_figures(TableResults(results, table))
+    return next(f.plot() for f in figures if (f.section, f.variant) == (section, variant))
 
 
 def texts(ax):

@@ -1,4 +1,4 @@
-"""Draw and describe accuracy against the missing rate and the number of selected features."""
+"""Draw and describe accuracy by missing rate, number of selected features, and imputer."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator
 
-from idfsmec.evaluation import Results
 from idfsmec.report import data, style
+from idfsmec.report.data import TableResults
 from idfsmec.report.text import EXCLUDES_ZERO, INCLUDES_ZERO, listing, metric_name, percent, points
 
 #: So many comparison methods are drawn with CI: more would hide each other.
 _BEST = 2
+Looks = Mapping[str, style.MethodLook]
 
 
 @style.literal_text
@@ -27,7 +28,6 @@ def plot_accuracy_by_rate(
     metric: str = "balanced_accuracy",
     chance: Mapping[str, Any] | None = None,
     note: str = "",
-    title: str = "Accuracy by missing rate",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw accuracy against the missing rate for all methods.
@@ -49,7 +49,6 @@ def plot_accuracy_by_rate(
     note : str
         How the numbers were obtained: folds and tuning; see
         :func:`idfsmec.report.describe_protocol`.
-    title : str
     ax : Axes, optional
         Where to draw; by default on a new figure.
 
@@ -57,62 +56,10 @@ def plot_accuracy_by_rate(
     -------
     Axes
     """
-    ax = style.make_axes(ax)
     curves = data.intervals(data.task_scores(scores, metric), ["method", "rate"])
     looks = _curve_looks(curves, data.known_methods(methods))
-    draw_curves(ax, curves, "rate", looks, metric, chance, dodge=0.07)
-    show_rates(ax, curves["rate"])
-    return style.style_axes(ax, title, note + _explain(looks))
-
-
-@style.literal_text
-def plot_accuracy_by_k(
-    scores: pd.DataFrame,
-    *,
-    rate: float | None = None,
-    methods: data.Methods | None = None,
-    metric: str = "balanced_accuracy",
-    chance: Mapping[str, Any] | None = None,
-    note: str = "",
-    title: str = "Accuracy by number of selected features",
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw accuracy against the number of selected features.
-
-    Which methods have 95 % CI is decided as in :func:`plot_accuracy_by_rate`.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        Rows of one table and pattern.
-    rate : float, optional
-        Missing rate to show; by default all rates, averaged.
-    methods, metric, chance, note, title, ax
-        As for :func:`plot_accuracy_by_rate`.
-
-    Returns
-    -------
-    Axes
-    """
-    ax = style.make_axes(ax)
-    rows = data.curve_rows(scores if rate is None else scores[np.isclose(scores["rate"], rate)])
-    folds = data.fold_scores(data.task_scores(rows, metric, by=["k"]), ["method", "k"])
-    curves = _level_methods_without_k(data.intervals(folds, ["method", "k"]))
-    looks = _curve_looks(curves, data.known_methods(methods))
-    draw_curves(ax, curves, "k", looks, metric, chance, dodge=0.1)
-    ax.set_xlabel("selected features")
-    ticks = sorted(curves["k"].unique())
-    ax.xaxis.set_major_locator(FixedLocator(ticks[:: max(1, len(ticks) // 10)]))
-    return style.style_axes(ax, title, note + _explain(looks))
-
-
-def _level_methods_without_k(curves: pd.DataFrame) -> pd.DataFrame:
-    """Draw methods that have no k (all features, boosting) level across the others' range."""
-    counts = curves.groupby("method")["k"].nunique()
-    level = curves["method"].isin(counts.index[(counts == 1) & (counts.max() > 1)])
-    ks = pd.DataFrame({"k": sorted(curves.loc[~level, "k"].unique())})
-    spread = curves[level].drop(columns="k").merge(ks, how="cross")
-    return pd.concat([curves[~level], spread], ignore_index=True)
+    ax = _draw_curves(curves, "rate", looks, metric, chance, ax)
+    return style.style_axes(ax, "Accuracy by missing rate", note + _explain(looks))
 
 
 def _curve_looks(curves: pd.DataFrame, methods: data.Methods) -> dict[str, style.MethodLook]:
@@ -127,22 +74,21 @@ def _curve_looks(curves: pd.DataFrame, methods: data.Methods) -> dict[str, style
     return looks
 
 
-def _explain(looks: Mapping[str, style.MethodLook]) -> str:
+def _explain(looks: Looks) -> str:
     """Explain which methods have CI, where not all have."""
     n_quiet = sum(look.quiet for look in looks.values())
-    text = (
-        f"\n95 % CI: proposed method, best {_BEST} of the others, sanity checks; thin: means of "
-    )
-    return f"{text}the other {n_quiet} methods" if n_quiet else ""
+    text = f"\n95 % CI: proposed method, best {_BEST} of the others, sanity checks; thin: means of"
+    return f"{text} the other {n_quiet} methods" if n_quiet else ""
 
 
-def draw_curves(
-    ax: Axes, curves: pd.DataFrame, x: str, looks: Mapping[str, style.MethodLook], metric: str,
-    chance: Mapping[str, Any] | None, *, dodge: float,
-) -> None:  # fmt: skip
+def _draw_curves(
+    curves: pd.DataFrame, x: str, looks: Looks, metric: str, chance: Mapping[str, Any] | None,
+    ax: Axes | None = None, dodge: float = 0.07,
+) -> Axes:  # fmt: skip
     """Draw a line per method with its CI, the chance band, and names at the lines' ends."""
-    positions = np.unique(curves[x])
-    step = np.diff(positions).min() if positions.size > 1 else 1.0
+    ax = style.make_axes(ax)
+    ticks = np.unique(curves[x])
+    step = np.diff(ticks).min() if ticks.size > 1 else 1.0
     barred = curves[[not looks[name].quiet for name in curves["method"]]]
     bars = barred[["low", "high"]].to_numpy(dtype=float)
     limits = style.score_limits(curves["mean"].to_numpy(dtype=float), bars, chance)
@@ -159,7 +105,7 @@ def draw_curves(
         shift = (moved.index(name) - (len(moved) - 1) / 2) * width if name in moved else 0.0
         curve = curves[curves["method"] == name].sort_values(x)
         at = curve[x].to_numpy(dtype=float) + shift
-        mean, low, high = (curve[end].to_numpy(dtype=float) for end in ("mean", "low", "high"))
+        mean, low, high = curve[["mean", "low", "high"]].to_numpy(dtype=float).T
         if look.main:
             ax.fill_between(at, low, high, color=look.color, alpha=0.14, linewidth=0, zorder=1.5)
         elif not look.quiet:
@@ -172,154 +118,257 @@ def draw_curves(
         )  # fmt: skip
         ends[name] = (float(at[-1]), float(np.clip(mean[-1], *limits)))
     style.label_ends(ax, ends, looks)
+    if x == "rate":
+        ax.set_xlabel("share of channels removed, in addition to those the table lacks")
+        style.show_percent(ax.xaxis)
+    else:
+        ax.set_xlabel("selected features")
+        ticks = ticks[:: max(1, len(ticks) // 10)]
+    ax.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
+    return ax
 
 
-def show_rates(ax: Axes, rates: pd.Series) -> None:
-    """Label the axis of missing rates."""
-    ax.set_xlabel("share of channels removed, in addition to those the table lacks")
-    ax.xaxis.set_major_locator(FixedLocator(sorted(rates.unique())))
-    style.show_percent(ax.xaxis)
-
-
-def accuracy_by_rate_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
-    """Accuracy of a table against the missing rate, per pattern of missing channels."""
+def accuracy_by_rate_figures(table: TableResults) -> Iterator[style.PageFigure]:
+    """Accuracy against the missing rate, per pattern of missing channels."""
+    if table.rows().empty:
+        reason = "Accuracy was not measured (run idfsmec benchmark)."
+        yield style.PageFigure("accuracy-by-rate", absent=reason)
     caption = (
         "Mean over folds with 95 % CI corrected for overlapping training sets. Grey: 95 % band of "
         "chance."
     )
-    yield from _figures(results, table, "accuracy-by-rate", caption, plot_accuracy_by_rate)
+    for pattern, rows, note in table.by_pattern():
+        draw = partial(
+            plot_accuracy_by_rate, rows, methods=table.methods, metric=table.metric,
+            chance=table.chance(), note=note,
+        )  # fmt: skip
+        sentences = _describe_by_rate(table, rows)
+        yield style.PageFigure("accuracy-by-rate", draw, caption, sentences, pattern)
 
 
-def accuracy_by_k_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
-    """Accuracy of a table against the number of selected features."""
-    caption = "Mean over folds and missing rates for each number of selected features."
-    rows = data.scored_rows(results, "accuracy", table)
-    if not rows.empty and rows["k"].nunique() < 2:
-        reason = "Only one number of features was tried, so there is no curve over it."
-        yield style.PageFigure("accuracy-by-k", caption, absent=reason)
-    else:
-        yield from _figures(results, table, "accuracy-by-k", caption, plot_accuracy_by_k)
-
-
-def _figures(
-    results: Results, table: str, section: str, caption: str, plot: Any
-) -> Iterator[style.PageFigure]:
-    rows, chance = data.scored_rows(results, "accuracy", table), data.chance_of(results, table)
-    if rows.empty:
-        reason = "Accuracy was not measured (run idfsmec benchmark)."
-        yield style.PageFigure(section, caption, absent=reason)
-    describe = _describe_by_rate if plot is plot_accuracy_by_rate else _describe_by_k
-    for pattern, own, note in data.by_pattern(rows, data.protocol_note(results, "accuracy")):
-        options = {"methods": results.methods, "metric": data.shown_metric(results), "note": note}
-        draw = partial(plot, own, chance=chance, **options)
-        yield style.PageFigure(
-            section, caption, draw, describe(results, table, own), variant=pattern
-        )
-
-
-def _describe_by_rate(results: Results, table: str, rows: pd.DataFrame) -> list[str]:
+def _describe_by_rate(table: TableResults, rows: pd.DataFrame) -> list[str]:
     """Compare with chance and the sanity checks, and state what missing channels cost."""
-    main, tasks = data.proposed_method(results), data.task_scores(rows, data.shown_metric(results))
+    main, tasks = table.main, data.task_scores(rows, table.metric)
     own = tasks[tasks["method"] == main]
-    if main is None or own.empty:
+    if own.empty:
         return []
     sentences = []
-    if (chance := data.chance_of(results, table)) is not None:
+    if (chance := table.chance()) is not None:
         means = own.groupby("rate")["value"].mean()
-        above = [percent(rate) for rate in means.index[means > chance["high"]]]
-        within = [percent(rate) for rate in means.index[means <= chance["high"]]]
-        if not within:
-            sentences.append(f"{main} is above the chance band at every missing rate.")
-        elif not above:
-            sentences.append(f"{main} is above the chance band at no missing rate.")
-        else:
-            sentences.append(
-                f"{main} is above the chance band at {listing(above, 10)} missing, and within it "
-                f"at {listing(within, 10)}."
-            )
-    methods = results.methods
-    checks = [m for m in tasks["method"].unique() if data.family_of(m, methods) == "sanity"]
-    if checks:
+        above, within = (
+            listing([percent(rate) for rate in means.index[where]], 10)
+            for where in (means > chance["high"], means <= chance["high"])
+        )
+        where = f"{above} missing, and within it at {within}"
+        if not above or not within:
+            where = f"{'every' if above else 'no'} missing rate"
+        sentences.append(f"{main} is above the chance band at {where}.")
+    if checks := _sanity_checks(table, tasks["method"]):
         paired = data.differences(tasks[tasks["method"].isin([main, *checks])], "method", main)
         labels = [
-            f"{data.label_of(method, methods)} ({points(difference)})"
-            for method, difference in zip(paired["method"], paired["difference"], strict=True)
+            f"{table.label(row['method'])} ({points(row['difference'])})"
+            for row in paired.to_dict("records")
         ]
         words = ("higher than", "not significantly different from", "lower than")
-        groups = _group_by_ci(paired, labels, *words)
-        if groups:
+        if groups := _group_by_ci(paired, labels, words):
             sentences.append(f"Over all rates, paired by fold, in points, it is {groups}.")
     return [*sentences, *_describe_loss(own)]
 
 
-def _group_by_ci(paired: pd.DataFrame, labels: Sequence[str], *words: str, unit: str = "") -> str:
+def _sanity_checks(table: TableResults, names: pd.Series) -> list[str]:
+    return [name for name in names.unique() if data.family_of(name, table.methods) == "sanity"]
+
+
+def _group_by_ci(
+    paired: pd.DataFrame, labels: Sequence[str], words: Sequence[str], unit: str = ""
+) -> str:
     """List labels by whether the difference's 95 % CI lies above, around or below 0."""
-    above = paired["excludes_zero"] & (paired["difference"] > 0)
-    below = paired["excludes_zero"] & (paired["difference"] < 0)
-    groups = ((above, EXCLUDES_ZERO), (~above & ~below, INCLUDES_ZERO), (below, EXCLUDES_ZERO))
+    sign = np.sign(paired["difference"]) * paired["excludes_zero"]
     return "; ".join(
-        f"{word} {listing(np.array(labels)[where], 20)}{unit} ({ci})"
-        for word, (where, ci) in zip(words, groups, strict=True)
-        if where.any()
+        f"{word} {listing(np.array(labels)[sign == side], 20)}{unit} ({ci})"
+        for word, side, ci in zip(
+            words, (1, 0, -1), (EXCLUDES_ZERO, INCLUDES_ZERO, EXCLUDES_ZERO), strict=True
+        )
+        if (sign == side).any()
     )
 
 
 def _describe_loss(own: pd.DataFrame) -> list[str]:
     """State the points lost from the lowest to the highest missing rate."""
-    rates = sorted(own["rate"].unique())
-    if len(rates) < 2:
-        return []
-    paired = data.differences(own[own["rate"].isin([rates[0], rates[-1]])], "rate", rates[0])
+    low_rate, high_rate = own["rate"].min(), own["rate"].max()
+    paired = data.differences(own[own["rate"].isin([low_rate, high_rate])], "rate", low_rate)
     if paired.empty:
         return []
-    lost, low, high = (float(paired[name].iloc[0]) for name in ("difference", "low", "high"))
-    text = f"{'loses' if lost >= 0 else 'gains'} {100 * abs(lost):.1f} points"
+    lost, low, high = 100 * paired[["difference", "low", "high"]].iloc[0].astype(float)
+    text = f"{'loses' if lost >= 0 else 'gains'} {abs(lost):.1f} points"
     if np.isfinite(low):
-        ends = (low, high) if lost >= 0 else (-high, -low)
-        text += " (95 % CI {} to {})".format(*(f"{100 * e:.1f}".replace("-", "−") for e in ends))
-    return [f"From {percent(rates[0])} to {percent(rates[-1])} missing it {text}."]
+        low, high = (low, high) if lost >= 0 else (-high, -low)
+        text += f" (95 % CI {low:.1f} to {high:.1f})".replace("-", "−")
+    return [f"From {percent(low_rate)} to {percent(high_rate)} missing it {text}."]
 
 
-def _describe_by_k(results: Results, table: str, rows: pd.DataFrame) -> list[str]:
+def accuracy_by_k_figures(table: TableResults) -> Iterator[style.PageFigure]:
+    """Accuracy against the number of selected features, per pattern of missing channels."""
+    rows, reason = table.rows(), ""
+    if rows.empty:
+        reason = "Accuracy was not measured (run idfsmec benchmark)."
+    elif rows["k"].nunique() < 2:
+        reason = "Only one number of features was tried, so there is no curve over it."
+    if reason:
+        yield style.PageFigure("accuracy-by-k", absent=reason)
+        return
+    caption = "Mean over folds and missing rates for each number of selected features."
+    for pattern, rows, note in table.by_pattern():
+        tasks = data.task_scores(_curve_rows(rows), table.metric, by=["k"])
+        draw, sentences = partial(_draw_by_k, table, tasks, note), _describe_by_k(table, tasks)
+        yield style.PageFigure("accuracy-by-k", draw, caption, sentences, pattern)
+
+
+def _curve_rows(scores: pd.DataFrame) -> pd.DataFrame:
+    """Keep the rows of the setting that tuning chose, for every k; all where there is one."""
+    chosen = scores[scores["chosen"].astype(bool)]
+    setting = chosen.drop_duplicates(data.TASK).set_index(data.TASK)["params"].rename("setting")
+    joined = scores.join(setting, on=data.TASK)
+    several = joined.groupby([*data.TASK, "k"])["params"].transform("nunique") > 1
+    return scores[~several | joined["setting"].isna() | (joined["params"] == joined["setting"])]
+
+
+def _draw_by_k(table: TableResults, tasks: pd.DataFrame, note: str) -> Axes:
+    curves = data.intervals(data.fold_scores(tasks, ["method", "k"]), ["method", "k"])
+    # Methods that have no k (all features, boosting) run level across the others' range.
+    counts = curves.groupby("method")["k"].nunique()
+    level = curves["method"].isin(counts.index[(counts == 1) & (counts.max() > 1)])
+    ks = pd.DataFrame({"k": sorted(curves.loc[~level, "k"].unique())})
+    spread = curves[level].drop(columns="k").merge(ks, how="cross")
+    curves = pd.concat([curves[~level], spread], ignore_index=True)
+    looks = _curve_looks(curves, table.methods)
+    ax = _draw_curves(curves, "k", looks, table.metric, table.chance(), dodge=0.1)
+    return style.style_axes(ax, "Accuracy by number of selected features", note + _explain(looks))
+
+
+def _describe_by_k(table: TableResults, tasks: pd.DataFrame) -> list[str]:
     """State how many features are needed, and where selecting them matters."""
-    main = data.proposed_method(results)
-    curves = data.task_scores(data.curve_rows(rows), data.shown_metric(results), by=["k"])
-    own = curves[curves["method"] == main]
-    if main is None or own["k"].nunique() < 2:
+    own = tasks[tasks["method"] == table.main]
+    if own["k"].nunique() < 2:
         return []
     means = own.groupby("k")["value"].mean()
     best = int(str(means.idxmax()))
     paired = data.differences(own, "k", best)
     worse = paired.loc[paired["excludes_zero"] & (paired["difference"] > 0), "k"]
-    first = f"The mean of {main} is highest with {best} features ({percent(means[best], 1)})"
+    text = f"lower with {listing(sorted(map(int, worse)), 12)} ({EXCLUDES_ZERO})"
     if worse.empty:
         span = 100 * (means.max() - means.min())
-        first += f"; no other number differs from it ({INCLUDES_ZERO}), all lie within {span:.1f}"
-        first += " points."
-    else:
-        numbers = listing([str(k) for k in sorted(map(int, worse))], 12)
-        first += f"; lower with {numbers} ({EXCLUDES_ZERO})."
-    return [first, *_compare_with_lowest_check(results, main, curves)]
+        text = (
+            f"no other number differs from it ({INCLUDES_ZERO}), all lie within {span:.1f} points"
+        )
+    first = f"The mean of {table.main} is highest with {best} features"
+    sentences = [f"{first} ({percent(means[best], 1)}); {text}."]
+    counts = tasks.groupby("method")["k"].transform("nunique")
+    if checks := _sanity_checks(table, tasks.loc[counts > 1, "method"]):
+        # Random selection finds the good features too, if enough are kept.
+        values = tasks[tasks["method"].isin(checks)].groupby("method")["value"].mean()
+        lowest = values.idxmin()
+        compared = tasks[tasks["method"].isin([table.main, lowest])].groupby("k")
+        paired = pd.concat(
+            data.differences(here, "method", table.main).assign(k=k)
+            for k, here in compared
+            if table.main in set(here["method"])
+        )
+        words = ("higher with", "not significantly different with", "lower with")
+        if groups := _group_by_ci(paired, [str(k) for k in paired["k"]], words, " features"):
+            name = table.label(lowest)
+            sentences.append(f"Compared with {name}, the lowest sanity check, it is {groups}.")
+    return sentences
 
 
-def _compare_with_lowest_check(results: Results, main: str, curves: pd.DataFrame) -> list[str]:
-    """State with how many features selecting is better than the lowest sanity check."""
-    methods = results.methods
-    counts = curves.groupby("method")["k"].nunique()
-    checks = [m for m in counts.index[counts > 1] if data.family_of(m, methods) == "sanity"]
-    if not checks:
-        return []
-    # Random selection finds the good features too, if enough are kept.
-    lowest = str(curves[curves["method"].isin(checks)].groupby("method")["value"].mean().idxmin())
-    paired = pd.concat(
-        [
-            data.differences(here, "method", main).assign(k=k)
-            for k, here in curves[curves["method"].isin([main, lowest])].groupby("k")
-            if main in set(here["method"])
-        ]
+def imputation_figures(table: TableResults) -> Iterator[style.PageFigure]:
+    """Accuracy against the missing rate by imputer, per method, and the points each loses."""
+    rows = table.rows("imputation")
+    if rows.empty:
+        reason = "Imputers were not compared (idfsmec benchmark --experiment imputation)."
+        yield style.PageFigure("imputation", absent=reason)
+        return
+    tasks = data.task_scores(rows, table.metric, by=["imputer"], chosen=True)
+    names = data.sort_methods(rows["method"], table.methods)
+    caption = (
+        "Mean over folds with 95 % CI, one line for each imputer applied before the classifier."
     )
-    labels = [str(k) for k in paired["k"]]
-    words = ("higher with", "not significantly different with", "lower with")
-    groups = _group_by_ci(paired, labels, *words, unit=" features")
-    name = data.label_of(lowest, methods)
-    return [f"Compared with {name}, the lowest sanity check, it is {groups}."] if groups else []
+    for name in names:
+        own = tasks[tasks["method"] == name]
+        draw, sentences = partial(_draw_imputers, table, name, own), [_describe_imputers(own)]
+        yield style.PageFigure("imputation", draw, caption, sentences, name)
+    losses = _imputation_losses(tasks, names)
+    if losses.empty:
+        return
+    caption = (
+        "Score at the lowest missing rate minus that at the highest, paired by fold. An imputer "
+        "that replaces missing channels well loses little."
+    )
+    sentences = []
+    for method, own in losses.groupby("method", sort=False):
+        each = [
+            f"{row['imputer']} {100 * row['difference']:.1f}".replace("-", "−")
+            for row in own.sort_values("difference", kind="stable").to_dict("records")
+        ]
+        sentences.append(f"{table.label(method)} loses, by imputer: {listing(each, 12)} points.")
+    draw = partial(_draw_losses, table, losses, rows)
+    yield style.PageFigure("imputation-loss", draw, caption, sentences)
+
+
+def _draw_imputers(table: TableResults, method: str, tasks: pd.DataFrame) -> Axes:
+    curves = data.intervals(tasks, ["imputer", "rate"]).rename(columns={"imputer": "method"})
+    looks = style.plain_looks(curves["method"])
+    ax = _draw_curves(curves, "rate", looks, table.metric, table.chance(), dodge=0.05)
+    title = f"{table.label(method)}: accuracy by imputer"
+    return style.style_axes(ax, title, table.note("imputation"))
+
+
+def _describe_imputers(tasks: pd.DataFrame) -> str:
+    """Name the imputer with the highest score where most is missing, and those below it."""
+    here = tasks[tasks["rate"] == tasks["rate"].max()]
+    means = here.groupby("imputer")["value"].mean()
+    best = str(means.idxmax())
+    paired = data.differences(here, "imputer", best)
+    each = [
+        f"{row['imputer']} ({points(-row['difference'])} points)"
+        for row in paired[paired["excludes_zero"] & (paired["difference"] > 0)].to_dict("records")
+    ]
+    others = f"no other is lower ({INCLUDES_ZERO})"
+    if each:
+        others = f"lower ({EXCLUDES_ZERO}): {listing(each, 8)}"
+    rate, score = percent(here["rate"].iloc[0]), percent(means[best], 1)
+    return f"At {rate} missing {best} is highest ({score}); {others}."
+
+
+def _imputation_losses(tasks: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """Subtract the score at the highest missing rate from that at the lowest, by fold."""
+    low, high = tasks["rate"].min(), tasks["rate"].max()
+    tasks = tasks[tasks["rate"].isin([low, high])]
+    losses = [
+        data.differences(own, "rate", low).assign(method=method, imputer=str(imputer))
+        for method in methods
+        for imputer, own in tasks[tasks["method"] == method].groupby("imputer", sort=False)
+        if low in set(own["rate"])
+    ]
+    return pd.concat(losses, ignore_index=True) if losses else pd.DataFrame()
+
+
+def _draw_losses(table: TableResults, losses: pd.DataFrame, rows: pd.DataFrame) -> Axes:
+    looks = style.plain_looks(rows["imputer"].astype(str))
+    ax = style.make_axes(None, 7.2, 1.9 + 0.24 * len(losses))
+    # Methods stand a little apart from each other.
+    heights = np.arange(len(losses)) + 0.6 * pd.factorize(losses["method"])[0]
+    for y, row in zip(heights, losses.to_dict("records"), strict=True):
+        estimate, color = (row["difference"], row["low"], row["high"]), looks[row["imputer"]].color
+        gid = f"loss-{row['method']}-{row['imputer']}"
+        style.draw_estimate(ax, y, estimate, color, filled=row["excludes_zero"], gid=gid)
+    ax.axvline(0, color=style.INK, linewidth=1)
+    names = zip(losses["method"], losses["imputer"], strict=True)
+    ax.set_yticks(heights, [f"{table.label(method)}, {imputer}" for method, imputer in names])
+    ax.set_ylim(heights.max(initial=0) + 0.6, -0.6)
+    style.show_points(ax.xaxis)
+    low, high = percent(rows["rate"].min()), percent(rows["rate"].max())
+    ax.set_xlabel(f"points of {metric_name(table.metric)} lost from {low} to {high} missing")
+    title = "Points lost to missing channels, by imputer"
+    note = f"{table.note('imputation')}\nfilled dot: {EXCLUDES_ZERO}"
+    return style.style_axes(ax, title, note, grid="x", rows=True)

@@ -11,7 +11,6 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from idfsmec._files import replacing
-from idfsmec.errors import ExistingFileError
 from idfsmec.prediction import Model, Predictions, SiteHarmonizer, SubjectPrediction
 from idfsmec.prediction.model import file_checksum
 from idfsmec.report.style import (
@@ -19,9 +18,11 @@ from idfsmec.report.style import (
     EMPHASIS,
     literal_text,
     make_axes,
+    refuse_existing,
     render_page,
     save_figure,
     style_axes,
+    write_text,
 )
 from idfsmec.report.text import column_label, listing, metric_name, percent, unique_slugs
 
@@ -62,7 +63,7 @@ def write_model_card(
     markdown, page : Path
     """
     markdown, page = card_paths(path)
-    _refuse_existing((markdown, page), overwrite)
+    refuse_existing(overwrite, markdown, page)
     card = _describe_model(model, Path(path))
     picture = None
     if card["bins"]:
@@ -73,12 +74,6 @@ def write_model_card(
         plain.write_text(_markdown(card), encoding="utf-8")
         html.write_text(text, encoding="utf-8")
     return markdown, page
-
-
-def _refuse_existing(paths: Iterable[Path], overwrite: bool) -> None:
-    for path in paths:
-        if path.exists() and not overwrite:
-            raise ExistingFileError(path)
 
 
 @literal_text
@@ -305,12 +300,11 @@ def write_subject_pages(
     """
     slugs = unique_slugs([prediction.subject for prediction in predictions.subjects])
     pages = [Path(folder) / f"{slug}.html" for slug in slugs]
-    _refuse_existing(pages, overwrite)
+    refuse_existing(overwrite, *pages)
     notes = [_sentence(note) for note in predictions.notes]
     for page, prediction in zip(pages, predictions.subjects, strict=True):
         text = render_page("subject.html", **_describe_subject(model, prediction), notes=notes)
-        with replacing(page) as (beside,):
-            beside.write_text(text, encoding="utf-8")
+        write_text(page, text)
     return pages
 
 

@@ -14,10 +14,9 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Results
 from idfsmec.missing.association import ALPHA
 from idfsmec.report import style
-from idfsmec.report.data import channel_weights, table_ranking, whole_table_note
+from idfsmec.report.data import TableResults
 from idfsmec.report.text import EXCLUDES_ZERO, feature_label, listing, percent, row_labels
 from idfsmec.table.positions import channel_positions
 
@@ -27,6 +26,12 @@ _FEWEST_FOR_A_MAP, _MOST_BARS, _MOST_EFFECTS = 8, 24, 20
 EFFECT_SIZES = {"hedges_g": "Hedges' g", "eta_squared": "η²", "spearman": "Spearman's ρ"}
 
 
+def channel_weights(table: TableResults) -> pd.Series:
+    """Return the weight of each channel, largest first; empty for methods that give none."""
+    weights = table.ranking.groupby("channel", sort=False)["channel_weight"].first().dropna()
+    return weights.sort_values(ascending=False, kind="stable")
+
+
 @style.literal_text
 def plot_channel_weights(
     weights: Mapping[str, float],
@@ -34,7 +39,6 @@ def plot_channel_weights(
     positions: Mapping[str, Sequence[float]] | None = None,
     montage: str | None = None,
     note: str = "",
-    title: str = "Channel weights",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw channel weights on the scalp, or as bars where too few positions are known.
@@ -48,7 +52,8 @@ def plot_channel_weights(
     montage : str, optional
         Name of one of MNE's montages; by default channel names of the 10-05 system are looked
         up.
-    note, title : str
+    note : str
+        Written below the title.
     ax : Axes, optional
 
     Returns
@@ -60,33 +65,32 @@ def plot_channel_weights(
     A map is drawn by :func:`mne.viz.plot_topomap` for eight channels or more whose positions are
     known (channels without a position are named below it); otherwise horizontal bars.
     """
-    names = list(weights)
-    values = np.array([weights[name] for name in names], dtype=float)
-    directions = _directions(names, positions, montage)
-    known: NDArray[np.bool_] = np.asarray(np.isfinite(directions).all(axis=1))
-    if not _can_be_mapped(directions[known]) or known.mean() < 0.6:
-        ax = style.make_axes(ax, 6.0, 1.3 + 0.3 * min(len(names), _MOST_BARS))
-        return _draw_bars(names, values, ax, title, note)
-    ax = style.make_axes(ax, 5.4, 4.9)
-    _draw_map(np.array(names)[known], values[known], _flatten(directions[known]), ax)
-    if not known.all():
-        note += f"\nno position known for: {', '.join(np.array(names)[~known])}"
-    style.set_titles(ax, title, note)
-    return ax
-
-
-def _can_be_mapped(directions: NDArray[np.float64]) -> bool:
-    """Return whether there are enough positions, none twice, and not all on one ring."""
-    n_different = len(np.unique(directions.round(6), axis=0))
-    if len(directions) < _FEWEST_FOR_A_MAP or n_different < len(directions):
-        return False
-    from scipy.spatial import Delaunay, QhullError  # for maps alone
-
-    try:
-        Delaunay(_flatten(directions), incremental=True).close()  # as MNE does it
-    except QhullError:
-        return False
-    return True
+    names, title = np.array(list(weights)), "Channel weights"
+    values = np.array([weights[name] for name in weights], dtype=float)
+    directions = _directions(list(weights), positions, montage)
+    located: NDArray[np.bool_] = np.asarray(np.isfinite(directions).all(axis=1))
+    # The angle from the vertex becomes the distance from the middle; the ear-to-ear line (90
+    # degrees) lies on the circle of MNE's head.
+    x, y, z = directions[located].T
+    radius, around = 0.095 * np.arccos(np.clip(z, -1, 1)) / (np.pi / 2), np.arctan2(y, x)
+    flat = np.column_stack([radius * np.cos(around), radius * np.sin(around)])
+    if _can_be_mapped(flat) and located.mean() >= 0.6:
+        ax = style.make_axes(ax, 5.4, 4.9)
+        _draw_map(names[located], values[located], flat, ax)
+        if not located.all():
+            note += f"\nno position known for: {', '.join(names[~located])}"
+        style.set_titles(ax, title, note)
+        return ax
+    order = np.argsort(-values, kind="stable")[:_MOST_BARS]
+    ax = style.make_axes(ax, 6.0, 1.3 + 0.3 * order.size)
+    style.draw_bars(ax, names[order].tolist(), values[order], style.EMPHASIS)
+    ax.set_xlim(0, (values.max() or 1) * 1.15)
+    for row, value in enumerate(values[order]):
+        style.annotate(ax, f"{value:.3f}", (value, row), (4, 0), va="center", color=style.INK)
+    ax.set_xlabel("weight (sums to 1)")
+    if len(names) > order.size:
+        note += f"\nthe {order.size} largest of {len(names)}"
+    return style.style_axes(ax, title, note, grid="x", rows=True)
 
 
 def _directions(
@@ -103,14 +107,17 @@ def _directions(
         return channel_positions(names)
 
 
-def _flatten(directions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Project azimuthally: the angle from the vertex becomes the distance from the middle.
+def _can_be_mapped(flat: NDArray[np.float64]) -> bool:
+    """Return whether there are enough positions, none twice, and not all on one ring."""
+    if len(flat) < _FEWEST_FOR_A_MAP or len(np.unique(flat.round(7), axis=0)) < len(flat):
+        return False
+    from scipy.spatial import Delaunay, QhullError  # for maps alone
 
-    The ear-to-ear line (90 degrees) lies on the circle of MNE's head.
-    """
-    radius = 0.095 * np.arccos(np.clip(directions[:, 2], -1, 1)) / (np.pi / 2)
-    around = np.arctan2(directions[:, 1], directions[:, 0])
-    return np.column_stack([radius * np.cos(around), radius * np.sin(around)])
+    try:
+        Delaunay(flat, incremental=True).close()  # as MNE does it
+    except QhullError:
+        return False
+    return True
 
 
 def _draw_map(
@@ -134,87 +141,55 @@ def _draw_map(
             continue
         # Outer electrodes are named towards the middle, where the map is below the letters.
         radius = float(np.hypot(x, y))
-        ax.annotate(
-            name, (x, y), (-11 * x / radius, -9 * y / radius) if radius > 0.07 else (0, 6.5),
-            textcoords="offset points", ha="center", va="center", fontsize=7.5,
+        offset = (-11 * x / radius, -9 * y / radius) if radius > 0.07 else (0, 6.5)
+        style.annotate(
+            ax, name, (x, y), offset, ha="center", va="center", fontsize=7.5, zorder=7,
             fontweight="bold" if name in top and len(names) > 10 else "normal",
             color="#ffffff" if weight > lightest + 0.55 * (darkest - lightest) else "#1b1b1b",
-            zorder=7,
         )  # fmt: skip
     style.add_colorbar(ax, image, "weight (sums to 1)")
 
 
-def _draw_bars(
-    names: Sequence[str], values: NDArray[np.float64], ax: Axes, title: str, note: str
-) -> Axes:
-    order = np.argsort(-values, kind="stable")[:_MOST_BARS]
-    rows = np.arange(order.size)
-    ax.barh(rows, values[order], color=style.EMPHASIS, height=0.62)
-    ax.set_yticks(rows, [names[i] for i in order])
-    ax.invert_yaxis()
-    ax.set_xlim(0, (values.max() or 1) * 1.15)
-    for row, value in zip(rows, values[order], strict=True):
-        ax.annotate(f"{value:.3f}", (value, row), (4, 0), textcoords="offset points", va="center",
-                    color=style.INK, fontsize=8.5)  # fmt: skip
-    ax.set_xlabel("weight (sums to 1)")
-    if len(names) > order.size:
-        note += f"\nthe {order.size} largest of {len(names)}"
-    return style.style_axes(ax, title, note, grid="x", rows=True)
-
-
-def weight_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
-    """Channel weights of a table."""
-    shown = partial(
-        style.PageFigure,
-        "channels",
-        "Weight of each channel: how well it alone separates the groups.",
-    )
-    about, weights = results.tables[table], channel_weights(results, table)
-    if table_ranking(results, table).empty:
-        yield shown(absent="There is no ranking, so no map of channel weights.")
-    elif weights.empty:
-        yield shown(absent="The method that ranked the table gives channels no weights.")
-    else:
-        montage, note = about.get("montage"), whole_table_note(results, table)
-        draw = partial(
-            plot_channel_weights, {str(c): float(w) for c, w in weights.items()},
-            positions=about.get("positions"), note=note,
-            montage=montage if isinstance(montage, str) else None,
-        )  # fmt: skip
-        yield shown(draw, _describe_weights(weights))
-
-
-def _describe_weights(weights: pd.Series) -> list[str]:
-    if weights.size < 2 or not weights.sum():
-        return []
-    largest = weights.iloc[0] * weights.size
-    if largest < 1.25:
-        return [
+def weight_figures(table: TableResults) -> Iterator[style.PageFigure]:
+    """Channel weights of the whole table."""
+    weights = channel_weights(table)
+    if weights.empty:
+        reason = "The method that ranked the table gives channels no weights."
+        if table.ranking.empty:
+            reason = "There is no ranking, so no map of channel weights."
+        yield style.PageFigure("channels", absent=reason)
+        return
+    montage = table.about.get("montage")
+    draw = partial(
+        plot_channel_weights, {str(c): float(w) for c, w in weights.items()},
+        positions=table.about.get("positions"), note=table.whole_table_note(),
+        montage=montage if isinstance(montage, str) else None,
+    )  # fmt: skip
+    sentences, largest = [], weights.iloc[0] * weights.size
+    if weights.size > 1 and largest and largest < 1.25:
+        sentences = [
             f"Weights are almost equal: the largest ({weights.index[0]}) is {largest:.2f} times "
             "an equal share, so the map shows little."
         ]
-    equal = percent(min(3 / weights.size, 1))
-    return [
-        f"{listing(weights.index[:3])} have {percent(float(weights.iloc[:3].sum()))} of all "
-        f"weight; equal shares would give them {equal}."
-    ]
+    elif weights.size > 1 and largest:
+        sentences = [
+            f"{listing(weights.index[:3])} have {percent(float(weights.iloc[:3].sum()))} of all "
+            f"weight; equal shares would give them {percent(min(3 / weights.size, 1))}."
+        ]
+    caption = "Weight of each channel: how well it alone separates the groups."
+    yield style.PageFigure("channels", draw, caption, sentences)
 
 
 @style.literal_text
-def plot_score_heatmap(
-    ranking: pd.DataFrame,
-    *,
-    note: str = "",
-    title: str = "Feature scores by channel",
-    ax: Axes | None = None,
-) -> Axes:
+def plot_score_heatmap(ranking: pd.DataFrame, *, note: str = "", ax: Axes | None = None) -> Axes:
     """Draw the score of every feature of every channel.
 
     Parameters
     ----------
     ranking : DataFrame
         Columns ``channel``, ``feature``, ``score``; as from ``Results.ranking``.
-    note, title : str
+    note : str
+        Written below the title.
     ax : Axes, optional
 
     Returns
@@ -229,16 +204,13 @@ def plot_score_heatmap(
     wide = wide.loc[by_feature.index, by_channel.index]
     n_rows, n_columns = wide.shape
     ax = style.make_axes(ax, float(np.clip(3.2 + 0.28 * n_columns, 6.2, 10)), 1.9 + 0.24 * n_rows)
-    values = np.ma.masked_invalid(wide.to_numpy(dtype=float))
-    image = ax.pcolormesh(
-        values, cmap=style.SEQUENTIAL, vmin=0, vmax=float(values.max()) or 1.0,
-        edgecolors=style.PAPER, linewidth=0.8 if n_columns <= 40 else 0,
-    )  # fmt: skip
+    values = wide.to_numpy(dtype=float)
+    image = style.draw_cells(ax, values, 0, np.nanmax(values) or 1.0, lines=n_columns <= 40)
     ax.invert_yaxis()
     ax.set_yticks(np.arange(n_rows) + 0.5, [feature_label(str(name)) for name in wide.index])
     _name_columns(ax, wide.columns, 0.5)
     note += "\nstrongest channels left, strongest features on top"
-    style.style_axes(ax, title, note, grid=None, frame=False)
+    style.style_axes(ax, "Feature scores by channel", note, grid=None, frame=False)
     style.add_colorbar(ax, image, "score")
     return ax
 
@@ -249,16 +221,12 @@ def _name_columns(ax: Axes, names: pd.Index, offset: float = 0.0) -> None:
     ax.tick_params(axis="x", rotation=90 if len(names) > 10 else 0)
 
 
-def score_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
-    """Scores of all features of a table."""
-    shown = partial(
-        style.PageFigure,
-        "heatmap",
-        "Channel weight times feature weight. Blank cells were not computed.",
-    )
-    ranking = table_ranking(results, table)
+def score_figures(table: TableResults) -> Iterator[style.PageFigure]:
+    """Scores of all features of all channels."""
+    ranking = table.ranking
     if ranking.empty:
-        yield shown(absent="There is no ranking, so no heat map of scores.")
+        reason = "There is no ranking, so no heat map of scores."
+        yield style.PageFigure("heatmap", absent=reason)
         return
     scores, sentences = ranking["score"].clip(lower=0), []
     if scores.sum():
@@ -269,9 +237,9 @@ def score_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
             f"{half} of {len(ranking)} features hold half of the total score; summed over "
             f"channels, {feature_label(str(feature))} has the highest."
         ]
-    yield shown(
-        partial(plot_score_heatmap, ranking, note=whole_table_note(results, table)), sentences
-    )
+    draw = partial(plot_score_heatmap, ranking, note=table.whole_table_note())
+    caption = "Channel weight times feature weight. Blank cells were not computed."
+    yield style.PageFigure("heatmap", draw, caption, sentences)
 
 
 def effect_size(ranking: pd.DataFrame) -> str | None:
@@ -290,9 +258,8 @@ def add_directions(ranking: pd.DataFrame) -> pd.DataFrame:
     ranking = ranking.assign(arrow=arrows, excludes_zero=(low > 0) | (high < 0))
     if "auc" in ranking:
         turned = ranking["auc"] < 0.5
-        columns = ["auc", "auc_low", "auc_high"]
         other = 1 - ranking.loc[turned, ["auc", "auc_high", "auc_low"]].to_numpy()
-        ranking.loc[turned, columns] = other
+        ranking.loc[turned, ["auc", "auc_low", "auc_high"]] = other
     return ranking
 
 
@@ -302,7 +269,6 @@ def plot_effects(
     *,
     labels: Sequence[str] | None = None,
     note: str = "",
-    title: str = "Direction and size of the leading features",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a forest plot of the first 20 features: how much groups differ, with 95 % CI.
@@ -315,7 +281,8 @@ def plot_effects(
         ``Results.ranking`` of one table.
     labels : sequence of two str, optional
         Names of the groups: a positive effect is higher in the second.
-    note, title : str
+    note : str
+        Written below the title.
     ax : Axes, optional
 
     Returns
@@ -331,43 +298,35 @@ def plot_effects(
     shown = add_directions(ranking.head(_MOST_EFFECTS))
     ax = style.make_axes(ax, 7.2, 1.9 + 0.24 * len(shown))
     for y, row in enumerate(shown.to_dict("records")):
-        value, low, high = (row[f"{size}{end}"] for end in ("", "_low", "_high"))
-        if not np.isfinite(value):
+        effect = [row[f"{size}{end}"] for end in ("", "_low", "_high")]
+        if not np.isfinite(effect[0]):
             continue
-        color = style.EMPHASIS if value >= 0 else style.FILTER
-        filled = row["excludes_zero"]
-        style.draw_estimate(ax, y, value, low, high, color, filled=filled, gid=f"effect-{y}")
+        color, filled = style.EMPHASIS if effect[0] >= 0 else style.FILTER, row["excludes_zero"]
+        style.draw_estimate(ax, y, effect, color, filled=filled, gid=f"effect-{y}")
         if np.isfinite(row.get("auc", np.nan)):
-            ax.annotate(f"{row['auc']:.2f}  ({row['auc_low']:.2f} to {row['auc_high']:.2f})",
-                        (1.02, y), xycoords=("axes fraction", "data"), va="center",
-                        fontsize=8.5, color=style.MUTED, annotation_clip=False)  # fmt: skip
+            text = f"{row['auc']:.2f}  ({row['auc_low']:.2f} to {row['auc_high']:.2f})"
+            style.annotate(ax, text, (1.02, y), units=("axes fraction", "data"), va="center")
     ax.axvline(0, color=style.INK, linewidth=1)
     ax.set_yticks(range(len(shown)), row_labels(shown))
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel(EFFECT_SIZES[size])
+    title = "Direction and size of the leading features"
     style.style_axes(ax, title, f"{note}\nfilled dot: {EXCLUDES_ZERO}", grid="x", rows=True)
     if "auc" in shown and shown["auc"].notna().any():
-        ax.annotate("AUC by subject", (1.02, 1), (0, 3), xycoords="axes fraction", fontsize=8.5,
-                    textcoords="offset points", color=style.MUTED)  # fmt: skip
+        style.annotate(ax, "AUC by subject", (1.02, 1), (0, 3), "axes fraction")
     if size != "eta_squared" and labels is not None and len(labels) == 2:
         style.name_sides(ax, f"higher in {labels[0]}", f"higher in {labels[1]}")
     return ax
 
 
-def effect_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
-    """Direction and size of the leading features of a table."""
-    shown = partial(
-        style.PageFigure,
-        "effects",
-        "The first features of the ranking, each alone: how much the groups differ, one value per "
-        "subject, with 95 % CI over subjects.",
-    )
-    ranking = add_directions(table_ranking(results, table))
+def effect_figures(table: TableResults) -> Iterator[style.PageFigure]:
+    """Direction and size of the leading features."""
+    ranking = add_directions(table.ranking)
     if "arrow" not in ranking:
         reason = "Direction and size of the features were not recorded (run idfsmec benchmark)."
-        yield shown(absent=reason)
+        yield style.PageFigure("effects", absent=reason)
         return
-    labels = [str(label) for label in results.tables[table].get("labels", {})]
+    labels = [str(label) for label in table.about.get("labels", {})]
     note = "whole table, one value per subject; no folds, no tuning"
     draw = partial(plot_effects, ranking, labels=labels, note=note)
     leading = ranking.head(_MOST_EFFECTS)
@@ -383,17 +342,15 @@ def effect_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
         )
     # The first of many were chosen for being large: the winner's curse.
     sentences.append("Leading features were selected for their size: expect less in new subjects.")
-    yield shown(draw, sentences)
+    caption = (
+        "The first features of the ranking, each alone: how much the groups differ, one value per "
+        "subject, with 95 % CI over subjects."
+    )
+    yield style.PageFigure("effects", draw, caption, sentences)
 
 
 @style.literal_text
-def plot_missing_map(
-    shares: pd.DataFrame,
-    *,
-    note: str = "",
-    title: str = "Missing channels",
-    ax: Axes | None = None,
-) -> Axes:
+def plot_missing_map(shares: pd.DataFrame, *, note: str = "", ax: Axes | None = None) -> Axes:
     """Draw the share of samples in which a recording lacks a channel.
 
     Parameters
@@ -401,7 +358,8 @@ def plot_missing_map(
     shares : DataFrame of shape (n_recordings, n_channels)
         0 where the channel is never missing, 1 where it always is. For a table, one row per
         subject: ``(~table.observed).groupby(table.subjects).mean()``.
-    note, title : str
+    note : str
+        Written below the title.
     ax : Axes, optional
         The rates per channel are drawn in a child of it.
 
@@ -431,7 +389,8 @@ def plot_missing_map(
     style.style_axes(ax, "", grid=None, frame=False)
     rates = ax.inset_axes((0, 1.02, 1, 0.16), sharex=ax)
     rates.bar(np.arange(n_columns), by_channel, color=style.EMPHASIS, width=0.7)
-    style.style_axes(rates, title, f"{note}\n{percent(float(values.mean()), 1)} of all missing")
+    note += f"\n{percent(float(values.mean()), 1)} of all missing"
+    style.style_axes(rates, "Missing channels", note)
     rates.tick_params(labelbottom=False, bottom=False, labelsize=8)
     rates.spines["left"].set_visible(False)
     rates.yaxis.set_major_locator(MaxNLocator(2))
@@ -442,22 +401,17 @@ def plot_missing_map(
     return ax
 
 
-def missing_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
-    """Where channels of a table are missing, as recorded."""
-    shown = partial(
-        style.PageFigure,
-        "missing",
-        "Each row is a recording, each column a channel; bars on top give the rate per channel.",
-    )
-    shares = _missing_shares(results, table)
-    if shares is None:
-        yield shown(absent="Which recordings lack which channels was not recorded.")
-        return
-    if not shares.to_numpy().any():
-        yield shown(absent="No channel is missing in any recording.")
+def missing_figures(table: TableResults) -> Iterator[style.PageFigure]:
+    """Where channels are missing, as recorded."""
+    shares = _missing_shares(table)
+    if shares is None or not shares.to_numpy().any():
+        reason = "No channel is missing in any recording."
+        if shares is None:
+            reason = "Which recordings lack which channels was not recorded."
+        yield style.PageFigure("missing", absent=reason)
         return
     note = "as recorded, before channels are removed; no folds, no tuning"
-    usable, sentences = shares.drop(columns=dead_channels(results, table), errors="ignore"), []
+    usable, sentences = shares.drop(columns=table.dead, errors="ignore"), []
     if not usable.empty:
         by_channel, by_row = usable.mean(), usable.mean(axis=1)
         sentences = [
@@ -465,34 +419,31 @@ def missing_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
             f"{(by_row == 0).sum()} of {len(usable)} recordings are complete, "
             f"{(by_row > 0.5).sum()} lack more than half of the channels."
         ]
-    yield shown(partial(plot_missing_map, shares, note=note), sentences)
+    caption = (
+        "Each row is a recording, each column a channel; bars on top give the rate per channel."
+    )
+    draw = partial(plot_missing_map, shares, note=note)
+    yield style.PageFigure("missing", draw, caption, sentences)
 
 
-def _missing_shares(results: Results, table: str) -> pd.DataFrame | None:
-    about = results.tables[table].get("missing_by_recording")
+def _missing_shares(table: TableResults) -> pd.DataFrame | None:
+    about = table.about.get("missing_by_recording")
     if not about:
         return None
     return pd.DataFrame(about["share"], index=about["subjects"], columns=about["channels"])
 
 
-def missing_share(results: Results, table: str) -> float:
+def missing_share(table: TableResults) -> float:
     """Return the share of channel samples missing as recorded, without dead channels."""
-    shares, dead = _missing_shares(results, table), dead_channels(results, table)
-    if not dead or shares is None:
-        return float(results.tables[table]["share_missing"])
-    return float(shares.drop(columns=dead, errors="ignore").to_numpy().mean())
+    shares = _missing_shares(table)
+    if not table.dead or shares is None:
+        return float(table.about["share_missing"])
+    return float(shares.drop(columns=table.dead, errors="ignore").to_numpy().mean())
 
 
-def dead_channels(results: Results, table: str) -> list[str]:
-    """Return channels observed in one group or none, which cannot separate groups."""
-    by_class = results.tables[table].get("missing_by_class") or []
-    return [str(row["channel"]) for row in by_class if row["dead"]]
-
-
-def associated_missingness(results: Results, table: str) -> list[dict[str, Any]]:
+def associated_missingness(table: TableResults) -> list[dict[str, Any]]:
     """Return channels whose missingness is associated with the label (Holm), and dead ones."""
-    about = results.tables[table]
-    labels = [str(label) for label in about.get("labels", {})]
+    labels = [str(label) for label in table.about.get("labels", {})]
     rows: list[dict[str, Any]] = [
         {
             "channel": str(row["channel"]),
@@ -501,25 +452,22 @@ def associated_missingness(results: Results, table: str) -> list[dict[str, Any]]
             "p_holm": float(row["p_holm"]),
             "dead": bool(row["dead"]),
         }
-        for row in about.get("missing_by_class") or []
+        for row in table.about.get("missing_by_class") or []
         if row["p_holm"] < ALPHA or row["dead"]
     ]
     return sorted(rows, key=lambda row: (row["p_holm"], row["channel"]))
 
 
-def missingness_warnings(results: Results) -> list[tuple[str, str]]:
-    """Warn of tables in which the presence of a channel predicts the label."""
-    warnings = []
-    for table in map(str, results.tables):
-        rows = [row for row in associated_missingness(results, table) if row["p_holm"] < ALPHA]
-        if not rows:
-            continue
-        each = [f"{row['channel']} (present in {row['has']})" for row in rows]
-        text = (
-            f"{listing(each, 3)}: the presence of {'this channel' if len(rows) == 1 else 'these'} "
-            "alone predicts the group. Missingness that is associated with the diagnosis, such as "
-            "another cap for patients, is no finding about brains: check why, or leave the "
-            "channels out."
-        )
-        warnings.append((f"Missing channels are associated with the label: {table}", text))
-    return warnings
+def missingness_warning(table: TableResults) -> list[tuple[str, str]]:
+    """Warn of a table in which the presence of a channel predicts the label."""
+    rows = [row for row in associated_missingness(table) if row["p_holm"] < ALPHA]
+    if not rows:
+        return []
+    each = [f"{row['channel']} (present in {row['has']})" for row in rows]
+    text = (
+        f"{listing(each, 3)}: the presence of {'this channel' if len(rows) == 1 else 'these'} "
+        "alone predicts the group. Missingness that is associated with the diagnosis, such as "
+        "another cap for patients, is no finding about brains: check why, or leave the "
+        "channels out."
+    )
+    return [(f"Missing channels are associated with the label: {table.name}", text)]

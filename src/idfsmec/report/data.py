@@ -15,12 +15,16 @@ from idfsmec.report.text import describe_protocol
 
 #: What a score belongs to: a method in a fold of a table at a missing rate.
 TASK = ["table", "pattern", "rate", "seed", "fold", "method"]
-_WITH_CHANCE = ("accuracy", "balanced_accuracy", "subject_accuracy", "subject_balanced_accuracy")
-
 #: Name of a method -> ``{"family": ..., "label": ...}``, as in ``Results.methods``.
 Methods = Mapping[str, Mapping[str, str]]
 #: The family whose first method is emphasised and what the sentences are about.
 PROPOSED = "proposed"
+
+_WITH_CHANCE = ("accuracy", "balanced_accuracy", "subject_accuracy", "subject_balanced_accuracy")
+_WHOLE_TABLE_SETTINGS = {
+    "nested": "setting that nested tuning chose most often",
+    "oracle": "setting best on the test folds (optimistic)",
+}
 
 
 def known_methods(methods: Methods | None) -> Methods:
@@ -49,11 +53,6 @@ def main_method(names: Iterable[str], methods: Methods) -> str | None:
     return next((name for name in names if family_of(name, methods) == PROPOSED), None)
 
 
-def proposed_method(results: Results) -> str | None:
-    """Return the method that the page is about, or None where none was proposed."""
-    return main_method(results.methods, results.methods)
-
-
 def sort_methods(names: Iterable[object], methods: Methods) -> list[str]:
     """Sort methods: proposed first, sanity checks last, each once."""
     order = {PROPOSED: 0, "sanity": 2}
@@ -61,68 +60,13 @@ def sort_methods(names: Iterable[object], methods: Methods) -> list[str]:
     return sorted(unique, key=lambda name: order.get(family_of(name, methods), 1))
 
 
-def experiment_rows(results: Results, experiment: str, table: str) -> pd.DataFrame:
-    """Return the rows of one experiment on one table."""
-    scores = results.scores
-    return scores[(scores["experiment"] == experiment) & (scores["table"] == table)]
-
-
-def scored_rows(results: Results, experiment: str, table: str) -> pd.DataFrame:
-    """Return those of them that have the score that is shown."""
-    return experiment_rows(results, experiment, table).dropna(subset=[shown_metric(results)])
-
-
-def by_pattern(rows: pd.DataFrame, note: str) -> Iterator[tuple[str, pd.DataFrame, str]]:
-    """Split rows by the pattern of missing channels; one alone is not named."""
-    patterns = rows["pattern"].unique()
-    for pattern in patterns:
-        several = len(patterns) > 1
-        named = f"{note} · channels missing by pattern {pattern}" if several else note
-        yield str(pattern) if several else "", rows[rows["pattern"] == pattern], named
-
-
-def table_ranking(results: Results, table: str) -> pd.DataFrame:
-    """Return the ranking of a table, best first."""
-    ranking = results.ranking
-    if "table" in ranking:
-        ranking = ranking[ranking["table"].astype(str) == table]
-    return ranking.sort_values("rank").reset_index(drop=True)
-
-
-def channel_weights(results: Results, table: str) -> pd.Series:
-    """Return the weight of each channel, largest first; empty for methods that give none."""
-    ranking = table_ranking(results, table)
-    weights = ranking.groupby("channel", sort=False)["channel_weight"].first().dropna()
-    return weights.sort_values(ascending=False, kind="stable")
-
-
-def experiment_protocol(results: Results, experiment: str) -> dict[str, Any]:
-    """Return the protocol of one experiment: its own where it was recorded, else the main one."""
+def experiment_protocol(results: Results, experiment: str = "accuracy") -> dict[str, Any]:
+    """Return the protocol of an experiment: its own where it was recorded, else the main one."""
     own = (results.protocol.get("experiments") or {}).get(experiment, {})
     merged = {**results.protocol, **own}
     if own.get("seeds"):
         merged["n_repeats"] = len(own["seeds"])
     return merged
-
-
-def protocol_note(results: Results, experiment: str) -> str:
-    """Return the line under a figure's title: folds and tuning of the experiment."""
-    return describe_protocol(experiment_protocol(results, experiment))
-
-
-def whole_table_note(results: Results, table: str, what: str = "") -> str:
-    """Return that line for a ranking of the whole table, which uses no folds."""
-    ranked_by = table_ranking(results, table)["method"]
-    method = proposed_method(results) if ranked_by.empty else str(ranked_by.iloc[0])
-    rows = experiment_rows(results, "accuracy", table)
-    tuned = not rows[(rows["method"] == method) & rows["chosen"].astype(bool)].empty
-    settings = {
-        "nested": "setting that nested tuning chose most often",
-        "oracle": "setting best on the test folds (optimistic)",
-    }
-    tuning = str(experiment_protocol(results, "accuracy").get("tuning"))
-    how = settings.get(tuning, "settings as chosen") if tuned else "default settings"
-    return f"{what or f'{method} on the whole table'}, no folds\n{how}"
 
 
 def shown_metric(results: Results) -> str:
@@ -131,20 +75,70 @@ def shown_metric(results: Results) -> str:
     return metric if metric in _WITH_CHANCE else "balanced_accuracy"
 
 
-def chance_of(results: Results, table: str, metric: str = "") -> dict[str, float] | None:
-    """Return chance level and 95 % band of a score (default: the one shown), if recorded."""
-    bands = (results.protocol.get("chance") or {}).get(table) or {}
-    return bands.get(metric or shown_metric(results))
+class TableResults:
+    """The results of one table, as its figures and sentences use them."""
 
+    def __init__(self, results: Results, name: str) -> None:
+        self.results, self.name, self.methods = results, name, results.methods
+        self.about: dict[str, Any] = results.tables[name]
+        self.main = main_method(results.methods, results.methods)
+        self.metric = shown_metric(results)
+        ranking = results.ranking[results.ranking["table"] == name]
+        self.ranking = ranking.sort_values("rank").reset_index(drop=True)
+        by_class = self.about.get("missing_by_class") or []
+        #: Channels observed in one group or none, which cannot separate groups.
+        self.dead = [str(row["channel"]) for row in by_class if row["dead"]]
 
-def published_values(results: Results, experiment: str, table: str) -> dict[str, float]:
-    """Return the paper's values by method, where its data set was reproduced as this table."""
-    if results.data_set is None or table != results.data_set:
-        return {}
-    from idfsmec.paper import published  # imports all methods, which few reports need
+    def label(self, method: object) -> str:
+        """Return what figures and sentences call a method."""
+        return label_of(method, self.methods)
 
-    values = published(experiment)
-    return dict(values[values["data_set"] == table].set_index("method")["value"])
+    def all_rows(self, experiment: str = "accuracy") -> pd.DataFrame:
+        """Return the rows of an experiment."""
+        scores = self.results.scores
+        return scores[(scores["experiment"] == experiment) & (scores["table"] == self.name)]
+
+    def rows(self, experiment: str = "accuracy") -> pd.DataFrame:
+        """Return the rows of an experiment that have the score that is shown."""
+        return self.all_rows(experiment).dropna(subset=[self.metric])
+
+    def chance(self, metric: str = "") -> dict[str, float] | None:
+        """Return chance level and 95 % band of a score (default: the one shown), if recorded."""
+        bands = (self.results.protocol.get("chance") or {}).get(self.name) or {}
+        return bands.get(metric or self.metric)
+
+    def note(self, experiment: str = "accuracy") -> str:
+        """Return the line under a figure's title: folds and tuning of the experiment."""
+        return describe_protocol(experiment_protocol(self.results, experiment))
+
+    def by_pattern(self) -> Iterator[tuple[str, pd.DataFrame, str]]:
+        """Split accuracies by the pattern of missing channels, with notes; one is not named."""
+        rows, note = self.rows(), self.note()
+        patterns = rows["pattern"].unique()
+        for pattern in patterns:
+            several = len(patterns) > 1
+            named = f"{note} · channels missing by pattern {pattern}" if several else note
+            yield str(pattern) if several else "", rows[rows["pattern"] == pattern], named
+
+    def whole_table_note(self, what: str = "") -> str:
+        """Return the line under a figure's title for a ranking, which uses no folds."""
+        ranked_by = self.ranking["method"]
+        method = self.main if ranked_by.empty else str(ranked_by.iloc[0])
+        rows = self.all_rows()
+        how = "default settings"
+        if rows.loc[rows["method"] == method, "chosen"].astype(bool).any():
+            tuning = str(experiment_protocol(self.results).get("tuning"))
+            how = _WHOLE_TABLE_SETTINGS.get(tuning, "settings as chosen")
+        return f"{what or f'{method} on the whole table'}, no folds\n{how}"
+
+    def published(self, experiment: str) -> dict[str, float]:
+        """Return the paper's values by method, where its data set was reproduced as this table."""
+        if self.name != self.results.data_set:
+            return {}
+        from idfsmec.paper import published  # imports all methods, which few reports need
+
+        values = published(experiment)
+        return dict(values[values["data_set"] == self.name].set_index("method")["value"])
 
 
 def task_scores(
@@ -189,17 +183,6 @@ def differences(tasks: pd.DataFrame, column: str, reference: Any) -> pd.DataFram
     # A rounding error between two equal scores is no difference.
     excludes = ((paired["low"] > 0) | (paired["high"] < 0)) & (paired["difference"].abs() > 1e-9)
     return paired.assign(excludes_zero=excludes).rename(columns={"method": column})
-
-
-def curve_rows(scores: pd.DataFrame) -> pd.DataFrame:
-    """Keep the rows of the setting that tuning chose, for every k; all where there is one."""
-    if "params" not in scores or scores.empty:
-        return scores
-    chosen = scores[scores["chosen"].fillna(False).astype(bool)]
-    setting = chosen.drop_duplicates(TASK).set_index(TASK)["params"].rename("setting")
-    joined = scores.join(setting, on=TASK)
-    several = joined.groupby([*TASK, "k"])["params"].transform("nunique") > 1
-    return scores[~several | joined["setting"].isna() | (joined["params"] == joined["setting"])]
 
 
 def lowest_rate(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Write what accompanies results: a reporting checklist, and audit and ranking for BIDS.
+"""Describe audits, and write what accompanies results: pages, a checklist, BIDS derivatives.
 
 The items of the checklist follow three guidelines, in words of our own: TRIPOD+AI (prediction
 models; BMJ 2024, 385:e078378), REFORMS (science that uses machine learning; Science Advances 2024,
@@ -15,15 +15,45 @@ from typing import Any
 
 import numpy as np
 
-from idfsmec._files import neutralise, replacing
-from idfsmec.audit import audits_of
-from idfsmec.audit.verdict import TITLES, say_audit
-from idfsmec.errors import ExistingFileError, InputError
+from idfsmec._files import neutralise
+from idfsmec.audit import Audit, audits_of
+from idfsmec.audit.variables import say_variable
+from idfsmec.audit.verdict import (
+    ALPHA,
+    TITLES,
+    say_audit,
+    say_folds,
+    say_leaks,
+    say_left,
+    say_variables,
+    say_verdict,
+)
+from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
 from idfsmec.features.derivative import DESCRIPTION, write_json, write_tsv
-from idfsmec.report.data import experiment_protocol
-from idfsmec.report.text import describe_protocol, listing, percent
+from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate
+from idfsmec.report.style import refuse_existing, render_page, write_text
+from idfsmec.report.text import describe_protocol, listing, percent, plain_records
 from idfsmec.table import FeatureTable
+
+_KINDS = {
+    "device": "device",
+    "signal": "device or body",
+    "study": "study",
+    "subject": "subject",
+}
+_MODELS = {
+    "logistic": "acquisition facts, all variables (logistic regression)",
+    "boosting": "acquisition facts, all variables (gradient boosting)",
+    "leader": "acquisition facts, leading variable alone",
+    "eeg": "EEG (first 20 features, untuned)",
+}
+_CLAIMS = {
+    "subject": "correct: subjects held out, features selected inside the folds",
+    "by_sample": "sample-wise folds: subjects on both sides",
+    "before": "features selected before splitting",
+}
+_NOT_NEEDED = "Not needed: no acquisition fact is associated with the label."
 
 T, R, C = "TRIPOD+AI", "REFORMS", "COBIDAS-MEEG"
 
@@ -87,6 +117,119 @@ _RANKING = {
 }
 
 
+def summarise_audit(table: TableResults) -> dict[str, Any] | None:
+    """Describe a table's audit, with the benchmark's own score; None where there was none."""
+    audit = audits_of(table.results).get(table.name)
+    if audit is None:
+        return None
+    rows, run = table.all_rows(), None
+    rows = rows[rows["method"] == table.main]
+    if rows["subject_roc_auc"].notna().any():
+        rows = lowest_rate(rows)
+        names = {"auc": "subject_roc_auc", "balanced_accuracy": "subject_balanced_accuracy"}
+        run = {key: float(rows[name].mean()) for key, name in (names | {"rate": "rate"}).items()}
+    return describe_audit(audit) | {"run": run}
+
+
+def describe_audit(audit: Audit) -> dict[str, Any]:
+    """Describe an audit as plain data and sentences."""
+    matched = audit.matched if audit.matched.get("estimable") else None
+    return {
+        "level": audit.level,
+        "open": audit.level in {"red", "amber"},
+        "title": TITLES[audit.level],
+        "verdict": say_verdict(audit),
+        "subjects": listing(
+            [f"{n} {name}" for n, name in zip(audit.n_subjects, audit.classes, strict=True)]
+        ),
+        "folds": say_folds(audit),
+        "tiles": [
+            ("Acquisition alone", audit.models.get(audit.best_model), _about_acquisition(audit)),
+            ("EEG", audit.models.get("eeg"), "Same subjects, same folds."),
+            ("EEG, matched acquisition", matched, _about_matched(audit)),
+            ("EEG, acquisition regressed out", audit.regressed or None, _about_regressed(audit)),
+        ],
+        "sentences": [*say_variables(audit), *say_left(audit)],
+        "figures": [{"name": _MODELS[name], **score} for name, score in audit.models.items()],
+        "p_together": audit.p_together,
+        "variables": [_variable(row, audit) for row in plain_records(audit.variables)],
+        "leaks": say_leaks(audit),
+        "claims": [
+            {"name": words, **audit.leaks[name]}
+            for name, words in _CLAIMS.items()
+            if audit.leaks.get(name)
+        ],
+        "run": None,
+    }
+
+
+def _variable(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
+    words = ("more often in", "less often in") if row["level"] else ("higher in", "lower in")
+    name = say_variable(row["variable"])
+    return row | {
+        "name": f"{name} ({row['level']})" if row["level"] else name,
+        "kind": _KINDS[row["kind"]],
+        "where": f"{words[not row['higher']]} {audit.classes[row['class']]}",
+        "suspect": row["variable"] in audit.suspects,
+    }
+
+
+def _about_acquisition(audit: Audit) -> str:
+    """Name the model, and state whether chance explains it: the best of several is easily high."""
+    what = _MODELS.get(audit.best_model, "")
+    if len(audit.models.keys() - {"eeg"}) > 1:
+        what += ", the best of these models (the CI accounts for that)"
+    if audit.p_together is None or audit.best_model not in {"logistic", "boosting"}:
+        return what
+    chance = "above chance" if audit.p_together < ALPHA else "not above chance"
+    return f"{what}; {chance} by permutation (p = {audit.p_together:.2g}, Holm)"
+
+
+def _about_matched(audit: Audit) -> str:
+    if not audit.suspects:
+        return _NOT_NEEDED
+    if not audit.matched.get("estimable"):
+        return "Not estimable: too few subjects have a match in another group."
+    return f"{audit.matched['n_pairs']} pairs of subjects with matching acquisition facts."
+
+
+def _about_regressed(audit: Audit) -> str:
+    if not audit.suspects:
+        return _NOT_NEEDED
+    if not audit.regressed:
+        return "Was not computed."
+    names = listing([say_variable(name) for name in audit.regressed["variables"]], 3)
+    return f"{names}: regressed out, as learned in training folds."
+
+
+def write_audit_page(
+    audit: Audit, path: str | PathLike[str], *, name: str = "table", overwrite: bool = False
+) -> Path:
+    """Write an audit as one self-contained page.
+
+    Parameters
+    ----------
+    audit : Audit
+    path : path-like
+        An HTML file.
+    name : str
+        What the page calls the table.
+    overwrite : bool
+        Whether to replace an existing page.
+    """
+    page = Path(path)
+    refuse_existing(overwrite, page)
+    about = describe_audit(audit)
+    text = render_page(
+        "audit_page.html",
+        audit=about,
+        title=f"Diagnosis or acquisition: {name}",
+        brand="idfsmec audit",
+        chips=[chip for chip in (about["subjects"], about["folds"]) if chip],
+    )
+    return write_text(page, text)
+
+
 def write_reporting_checklist(
     path: str | PathLike[str],
     results: Results,
@@ -107,8 +250,7 @@ def write_reporting_checklist(
         Whether to replace an existing file.
     """
     checklist = Path(path)
-    if checklist.exists() and not overwrite:
-        raise ExistingFileError(checklist)
+    refuse_existing(overwrite, checklist)
     answers = {
         "Participants": _participants(results),
         "Recording": _recordings(results, tables or {}),
@@ -126,9 +268,7 @@ def write_reporting_checklist(
         lines += ["", f"## {section}", ""]
         lines += [f"- {line}" for line in answers.get(section, [])]
         lines += [f"- [ ] {question} *({source})*" for source, question in questions]
-    with replacing(checklist) as (beside,):
-        beside.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return checklist
+    return write_text(checklist, "\n".join(lines) + "\n")
 
 
 def _participants(results: Results) -> list[str]:

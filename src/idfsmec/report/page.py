@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from idfsmec._files import check_writable, replacing
-from idfsmec.errors import ExistingFileError, InputError
+from idfsmec._files import check_writable
+from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
-from idfsmec.report import accuracy, channels, comparison, data, imputation, method, stability
-from idfsmec.report.audit_page import summarise_audit
-from idfsmec.report.style import PageFigure, literal_text, read_asset, render_page, save_figure
+from idfsmec.report import accuracy, channels, comparison, data, method, stability, style
+from idfsmec.report.data import TableResults
+from idfsmec.report.documents import summarise_audit
+from idfsmec.report.style import PageFigure
 from idfsmec.report.text import (
+    describe_protocol,
     listing,
     metric_name,
     percent,
@@ -33,18 +36,16 @@ from idfsmec.report.text import (
 PAGE, FIGURES = "report.html", "figures"
 
 #: Every kind of figure of a table, in the order in which they are drawn.
-_KINDS: tuple[Callable[[Results, str], Iterator[PageFigure]], ...] = (
+_KINDS: tuple[Callable[[TableResults], Iterator[PageFigure]], ...] = (
     channels.weight_figures,
     channels.score_figures,
     channels.effect_figures,
-    stability.feature_frequency_figures,
-    stability.channel_frequency_figures,
+    stability.frequency_figures,
     channels.missing_figures,
     accuracy.accuracy_by_rate_figures,
     comparison.difference_figures,
     accuracy.accuracy_by_k_figures,
-    imputation.imputation_figures,
-    imputation.imputation_loss_figures,
+    accuracy.imputation_figures,
     method.ablation_figures,
     method.sensitivity_figures,
     method.cost_figures,
@@ -98,31 +99,22 @@ def write_report(
             f"there is no folder {folder}; give the one a benchmark wrote its results into"
         )
     page = folder / PAGE
-    if page.exists() and not overwrite:
-        raise ExistingFileError(page)
+    style.refuse_existing(overwrite, page)
     check_writable(page, folder / FIGURES / "ranks.svg")
     results = Results.read(folder)
-    names = [str(name) for name in results.tables]
-    figures = {name: _table_figures(results, name) for name in names}
-    summary = _summarise(results, figures)
+    tables = [TableResults(results, name) for name in results.tables]
+    figures = {table.name: table_figures(table) for table in tables}
+    summary = _summarise(results, tables, figures)
     figures[""] = list(comparison.rank_figures(results))
     drawn = _draw(figures, folder / FIGURES, progress)
-    script = read_asset("report.js")
+    script = style.read_asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    text = render_page(
-        "report.html",
-        **summary,
-        figures=drawn,
-        folder=FIGURES,
-        script=script,
-        script_hash=f"sha256-{digest}",
-    )
-    with replacing(page) as (beside,):
-        beside.write_text(text, encoding="utf-8")
-    return page
+    content = {"figures": drawn, "folder": FIGURES, "script": script}
+    content |= {"script_hash": f"sha256-{digest}", **summary}
+    return style.write_text(page, style.render_page("report.html", **content))
 
 
-@literal_text
+@style.literal_text
 def _draw(
     figures: Mapping[str, Sequence[PageFigure]], folder: Path, progress: Listener | None
 ) -> dict[tuple[str, str], list[dict[str, Any]]]:
@@ -130,31 +122,28 @@ def _draw(
     folder.mkdir(parents=True, exist_ok=True)
     tables = [name for name in figures if name]
     slugs = dict(zip(tables, unique_slugs(tables), strict=True)) if len(tables) > 1 else {}
-    total, done = sum(map(len, figures.values())), 0
+    each = [(table, figure) for table, own in figures.items() for figure in own]
     drawn: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for table, own in figures.items():
-        for figure in own:
-            if progress:
-                item = ", ".join(filter(None, (figure.section, table)))
-                progress(Progress("figures", done, total, item))
-            variant = slugify(figure.variant) if figure.variant else ""
-            slug = "-".join(filter(None, (figure.section, slugs.get(table, ""), variant)))
-            svg = None
-            if figure.plot is not None:
-                ax = figure.plot()
-                label = f"{ax.get_title(loc='left')}. {figure.caption}"
-                svg = save_figure(ax, label, folder / slug, slug)
-            shown = {"slug": slug, "svg": svg, "caption": figure.caption, "absent": figure.absent,
-                     "sentences": figure.sentences}  # fmt: skip
-            drawn.setdefault((figure.section, table), []).append(shown)
-            done += 1
+    for done, (table, figure) in enumerate(each):
+        if progress:
+            item = ", ".join(filter(None, (figure.section, table)))
+            progress(Progress("figures", done, len(each), item))
+        variant = slugify(figure.variant) if figure.variant else ""
+        slug = "-".join(filter(None, (figure.section, slugs.get(table, ""), variant)))
+        shown = vars(figure) | {"slug": slug, "svg": None}
+        if figure.plot is not None:
+            ax = figure.plot()
+            label = f"{ax.get_title(loc='left')}. {figure.caption}"
+            shown["svg"] = style.save_figure(ax, label, folder / slug, slug)
+        drawn.setdefault((figure.section, table), []).append(shown)
     if progress:
-        progress(Progress("figures", total, total))
+        progress(Progress("figures", len(each), len(each)))
     return drawn
 
 
-def _table_figures(results: Results, table: str) -> list[PageFigure]:
-    return [figure for kind in _KINDS for figure in kind(results, table)]
+def table_figures(table: TableResults) -> list[PageFigure]:
+    """Return all figures of a table, not yet drawn."""
+    return [figure for kind in _KINDS for figure in kind(table)]
 
 
 def summarise(results: Results) -> dict[str, Any]:
@@ -175,23 +164,23 @@ def summarise(results: Results) -> dict[str, Any]:
         ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not there is
         None.
     """
-    return _summarise(results, {str(t): _table_figures(results, str(t)) for t in results.tables})
+    tables = [TableResults(results, name) for name in results.tables]
+    return _summarise(results, tables, {table.name: table_figures(table) for table in tables})
 
 
-def _summarise(results: Results, figures: Mapping[str, Sequence[PageFigure]]) -> dict[str, Any]:
-    names = list(figures)
-    findings = {name: _findings(results, name) for name in names}
+def _summarise(
+    results: Results, tables: Sequence[TableResults], figures: Mapping[str, Sequence[PageFigure]]
+) -> dict[str, Any]:
+    findings = {table.name: _findings(table) for table in tables}
     environment = results.environment
     return {
-        "title": f"EEG features and channels: {listing(names, most=3)}",
-        "note": data.protocol_note(results, "accuracy"),
+        "title": f"EEG features and channels: {listing(findings, most=3)}",
+        "note": describe_protocol(data.experiment_protocol(results)),
         "metric": metric_name(data.shown_metric(results)),
-        "method": data.proposed_method(results),
-        "tables": [
-            _summarise_table(results, name, findings[name], figures[name]) for name in names
-        ],
+        "method": data.main_method(results.methods, results.methods),
+        "tables": [_summarise_table(t, findings[t.name], figures[t.name]) for t in tables],
         "ranks": comparison.summarise_ranks(results),
-        "warnings": _warnings(results, findings),
+        "warnings": _warnings(results, tables, findings),
         "protocol": _protocol(results),
         "versions": _pairs(environment.get("versions")),
         "machine": _pairs(environment.get("machine")),
@@ -202,56 +191,56 @@ def _summarise(results: Results, figures: Mapping[str, Sequence[PageFigure]]) ->
 
 
 def _summarise_table(
-    results: Results, table: str, findings: dict[str, Any], figures: Sequence[PageFigure]
+    table: TableResults, findings: dict[str, Any], figures: Sequence[PageFigure]
 ) -> dict[str, Any]:
-    size = channels.effect_size(data.table_ranking(results, table))
+    size = channels.effect_size(table.ranking)
+    numbers = {figure.section: figure.numbers for figure in figures}
     sentences: dict[str, dict[str, list[str]]] = {}
     for figure in figures:
         sentences.setdefault(figure.section, {})[figure.variant] = list(figure.sentences)
     return {
-        "name": table,
-        "facts": _facts(results, table),
+        "name": table.name,
+        "facts": _facts(table),
         "findings": findings,
-        "comparisons": comparison.compare_methods(results, table),
-        "sites": comparison.summarise_sites(results, table),
-        "missingness": channels.associated_missingness(results, table),
-        "audit": summarise_audit(results, table),
+        "comparisons": comparison.compare_methods(table),
+        "sites": comparison.summarise_sites(table),
+        "missingness": channels.associated_missingness(table),
+        "audit": summarise_audit(table),
         "effect": channels.EFFECT_SIZES.get(size or ""),
         "effect_column": size,
-        "ablation": method.summarise_ablation(results, table),
-        "cost": method.summarise_cost(results, table),
+        "ablation": numbers["ablation"],
+        "cost": numbers["cost"],
         "sentences": sentences,
-        "ranking": plain_records(_ranking(results, table)),
+        "ranking": plain_records(_ranking(table)),
     }
 
 
-def _ranking(results: Results, table: str) -> Any:
+def _ranking(table: TableResults) -> pd.DataFrame:
     """Return the ranking of a table, with directions and selection frequencies."""
-    ranking = channels.add_directions(data.table_ranking(results, table))
-    return stability.add_frequencies(ranking, results.resampling.get(table))
+    ranking = channels.add_directions(table.ranking)
+    return stability.add_frequencies(ranking, table.results.resampling.get(table.name))
 
 
-def _facts(results: Results, table: str) -> list[tuple[str, str]]:
-    about, dead = results.tables[table], channels.dead_channels(results, table)
+def _facts(table: TableResults) -> list[tuple[str, str]]:
+    about, dead = table.about, table.dead
     n_channels = f"{len(about['channels']) - len(dead)}"
     labels = ", ".join(f"{label}: {count}" for label, count in about.get("labels", {}).items())
-    facts = [
-        ("subjects", f"{about['n_subjects']}" if "n_subjects" in about else ""),
-        ("samples", f"{about['n_samples']} ({labels})" if "n_samples" in about else ""),
-        ("channels", f"{n_channels} ({listing(dead)} dead)" if dead else n_channels),
-        ("features per channel", f"{len(about['features'])}"),
-        ("missing as recorded", percent(channels.missing_share(results, table), 1)
-         if "share_missing" in about else ""),
-    ]  # fmt: skip
-    return [(name, value) for name, value in facts if value]
+    facts = [("subjects", f"{about['n_subjects']}")] if "n_subjects" in about else []
+    if "n_samples" in about:
+        facts.append(("samples", f"{about['n_samples']} ({labels})"))
+    facts.append(("channels", f"{n_channels} ({listing(dead)} dead)" if dead else n_channels))
+    facts.append(("features per channel", f"{len(about['features'])}"))
+    if "share_missing" in about:
+        facts.append(("missing as recorded", percent(channels.missing_share(table), 1)))
+    return facts
 
 
-def _findings(results: Results, table: str) -> dict[str, Any]:
+def _findings(table: TableResults) -> dict[str, Any]:
     """Summarise leading channels and features, accuracy and stability of a table."""
-    leading, score = _ranking(results, table).head(10), _accuracy(results, table)
-    weights, main = data.channel_weights(results, table), data.proposed_method(results)
-    folds = None if main is None else stability.fold_stability(results, table, main)
-    halves = stability.summarise_resampling(results, table)
+    leading, score = _ranking(table).head(10), _accuracy(table)
+    weights = channels.channel_weights(table)
+    folds = None if table.main is None else stability.fold_stability(table, table.main)
+    halves = stability.summarise_resampling(table)
     top = [
         {
             "name": str(channel),
@@ -273,16 +262,17 @@ def _findings(results: Results, table: str) -> dict[str, Any]:
     }
 
 
-def _accuracy(results: Results, table: str) -> dict[str, Any] | None:
+def _accuracy(table: TableResults) -> dict[str, Any] | None:
     """Summarise the proposed method's accuracy at the lowest missing rate, and chance."""
-    rows, metric = data.scored_rows(results, "accuracy", table), data.shown_metric(results)
-    rows = rows[rows["method"] == data.proposed_method(results)]
+    rows, metric, chance = table.rows(), table.metric, table.chance()
+    rows = rows[rows["method"] == table.main]
     if rows.empty:
         return None
     rows = data.lowest_rate(rows)
     ci = data.intervals(data.task_scores(rows, metric), ["rate"]).iloc[0]
-    chance, by_subject = data.chance_of(results, table), f"subject_{metric}"
-    mean = data.task_scores(rows, by_subject)["value"].mean() if by_subject in rows else np.nan
+    by_subject, name = None, f"subject_{metric}"
+    if name in rows and np.isfinite(mean := data.task_scores(rows, name)["value"].mean()):
+        by_subject = {"mean": float(mean), "chance": table.chance(name)}
     return {
         "metric": metric_name(metric),
         "rate": float(ci["rate"]),
@@ -290,9 +280,7 @@ def _accuracy(results: Results, table: str) -> dict[str, Any] | None:
         "low": plain_number(ci["low"]),
         "high": plain_number(ci["high"]),
         "chance": chance,
-        "by_subject": {"mean": float(mean), "chance": data.chance_of(results, table, by_subject)}
-        if np.isfinite(mean)
-        else None,
+        "by_subject": by_subject,
         "above_chance": None if chance is None else bool(ci["mean"] > chance["high"]),
         "ci_includes_chance": chance is not None and bool(ci["low"] <= chance["chance"]),
     }
@@ -333,10 +321,12 @@ def _describe_accuracy(score: Mapping[str, Any] | None) -> str:
     return f"{reached}, {how} (chance level {percent(chance['chance'])}, 95 % band {band})."
 
 
-def _warnings(results: Results, findings: Mapping[str, Any]) -> list[dict[str, str]]:
+def _warnings(
+    results: Results, tables: Sequence[TableResults], findings: Mapping[str, Any]
+) -> list[dict[str, str]]:
     """Return what limits trust in the numbers, the gravest first: ``title`` and ``text``."""
-    warnings = channels.missingness_warnings(results)
-    protocol = data.experiment_protocol(results, "accuracy")
+    warnings = [warning for table in tables for warning in channels.missingness_warning(table)]
+    protocol = data.experiment_protocol(results)
     if protocol.get("folds") == "sample":
         text = (
             "Samples of one subject are in training and test. A classifier can recognise the "
@@ -351,38 +341,8 @@ def _warnings(results: Results, findings: Mapping[str, Any]) -> list[dict[str, s
         )
         warnings.append(("Optimistic choice of settings", text))
     warnings += comparison.site_warnings(results)
-    scores = {name: found["accuracy"] for name, found in findings.items()}
-    for name, score in scores.items():
-        if score and score["above_chance"] is False:
-            chance = score["chance"]
-            text = (
-                f"{percent(score['mean'])} lies within the 95 % band of chance with {chance['n']} "
-                f"subjects ({percent(chance['low'])} to {percent(chance['high'])}). Do not read "
-                "the ranking as a finding."
-            )
-            warnings.append((f"Not above chance: {name}", text))
-    for name, score in scores.items():
-        if score and score["above_chance"] and score["ci_includes_chance"]:
-            text = (
-                f"The mean of {percent(score['mean'])} is above the chance band, but its 95 % CI "
-                f"begins at {percent(score['low'])}. More subjects or repeats are needed."
-            )
-            warnings.append((f"The CI includes the chance level: {name}", text))
-    folds = {name: found["stability"] or {} for name, found in findings.items()}
-    if poor := [name for name, found in folds.items() if found.get("verdict") == "poor"]:
-        text = (
-            f"Different folds select different features ({listing(poor)}). Single features in the "
-            "ranking may change with a few more subjects."
-        )
-        warnings.append(("Unstable selection", text))
-    halves = {name: found["resampling"] for name, found in findings.items()}
-    without = [n for n, h in halves.items() if h and not h["reason"] and not h["stable_features"]]
-    if without:
-        text = (
-            f"Random halves of the subjects agree on no single feature ({listing(without)}). Read "
-            "channels and groups of features rather than single ones."
-        )
-        warnings.append(("No stable feature", text))
+    warnings += _chance_warnings({name: each["accuracy"] for name, each in findings.items()})
+    warnings += stability.stability_warnings(findings)
     failures = results.failures
     if not failures.empty:
         methods = listing(sorted(failures["method"].astype(str).unique()))
@@ -395,8 +355,28 @@ def _warnings(results: Results, findings: Mapping[str, Any]) -> list[dict[str, s
     return [{"title": title, "text": text} for title, text in warnings]
 
 
+def _chance_warnings(scores: Mapping[str, dict[str, Any] | None]) -> Iterator[tuple[str, str]]:
+    """Warn of tables whose accuracy, or its CI, is not above chance."""
+    for name, score in scores.items():
+        if score and score["above_chance"] is False:
+            chance = score["chance"]
+            text = (
+                f"{percent(score['mean'])} lies within the 95 % band of chance with {chance['n']} "
+                f"subjects ({percent(chance['low'])} to {percent(chance['high'])}). Do not read "
+                "the ranking as a finding."
+            )
+            yield f"Not above chance: {name}", text
+    for name, score in scores.items():
+        if score and score["above_chance"] and score["ci_includes_chance"]:
+            text = (
+                f"The mean of {percent(score['mean'])} is above the chance band, but its 95 % CI "
+                f"begins at {percent(score['low'])}. More subjects or repeats are needed."
+            )
+            yield f"The CI includes the chance level: {name}", text
+
+
 def _protocol(results: Results) -> list[tuple[str, str]]:
-    protocol = data.experiment_protocol(results, "accuracy")
+    protocol = data.experiment_protocol(results)
     lines = [
         (title, texts.get(protocol[key], str(protocol[key])))
         for key, (title, texts) in _PROTOCOL_LINES.items()

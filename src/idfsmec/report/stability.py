@@ -11,11 +11,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
-from idfsmec.evaluation import Results
 from idfsmec.evaluation.statistics import selection_matrix
 from idfsmec.report import style
-from idfsmec.report.channels import dead_channels
-from idfsmec.report.data import experiment_rows, lowest_rate, table_ranking, whole_table_note
+from idfsmec.report.data import TableResults, lowest_rate
 from idfsmec.report.text import column_label, listing, percent
 from idfsmec.selection.stability import selection_stability
 from idfsmec.table.columns import join_columns, split_column
@@ -25,26 +23,22 @@ _MOST_SHOWN = 20
 _ROUNDING = 1e-9
 
 
-def fold_stability(results: Results, table: str, method: str) -> dict[str, Any] | None:
+def fold_stability(table: TableResults, method: str) -> dict[str, Any] | None:
     """Measure how a method's selections agree between folds at the lowest missing rate.
 
     None where there is nothing to compare, as for methods that keep all features.
     """
-    picks = results.selections
-    picks = picks[
-        (picks["experiment"] == "accuracy")
-        & (picks["table"] == table)
-        & (picks["method"] == method)
-    ]
+    picks = table.results.selections
+    picks = picks[(picks["experiment"] == "accuracy") & (picks["table"] == table.name)]
+    picks = picks[picks["method"] == method]
     if picks.empty:
         return None
     rankings = [list(ranking) for ranking in lowest_rate(picks)["ranking"]]
-    k = _typical_k(results, table, method, min(map(len, rankings)))
+    k = _typical_k(table, method, min(map(len, rankings)))
     if k < 1:
         return None
-    about = results.tables[table]
-    channels = [channel for channel in about["channels"] for _ in about["features"]]
-    names = join_columns(channels, list(about["features"]) * len(about["channels"]))
+    channels, features = table.about["channels"], list(table.about["features"])
+    names = join_columns(np.repeat(channels, len(features)), features * len(channels))
     names = list(dict.fromkeys([*names, *(name for ranking in rankings for name in ranking)]))
     agreement = selection_stability(selection_matrix(rankings, names, k))
     if np.isnan(agreement.value):
@@ -53,11 +47,10 @@ def fold_stability(results: Results, table: str, method: str) -> dict[str, Any] 
     return {name: getattr(agreement, name) for name in fields} | {"k": k}
 
 
-def _typical_k(results: Results, table: str, method: str, longest: int) -> int:
+def _typical_k(table: TableResults, method: str, longest: int) -> int:
     """Return the median of the numbers of features that tuning chose, where rankings reach it."""
-    rows = experiment_rows(results, "accuracy", table)
+    rows, n_features = table.all_rows(), len(table.ranking)
     rows = rows[rows["method"] == method]
-    n_features = len(table_ranking(results, table))
     if len(rows) and n_features and (rows["k"] >= n_features).all():
         return 0  # it never selects
     chosen = rows.loc[rows["chosen"].astype(bool), "k"]
@@ -67,26 +60,28 @@ def _typical_k(results: Results, table: str, method: str, longest: int) -> int:
     return min(middle, longest, max(n_features // 2, 1) if n_features else middle)
 
 
-def summarise_resampling(results: Results, table: str) -> dict[str, Any] | None:
+def summarise_resampling(table: TableResults) -> dict[str, Any] | None:
     """Summarise the selections on halves of the subjects; None where there were none."""
-    halves = results.resampling.get(table)
+    halves = table.results.resampling.get(table.name)
     if not halves:
         return None
     if "reason" in halves:
         return {"reason": halves["reason"], "stable_features": [], "stability": None}
-    dead, least = dead_channels(results, table), halves["threshold"] - _ROUNDING
-    frequency = pd.Series(halves["frequency"], dtype=float).sort_values(
-        ascending=False, kind="stable"
+    least = halves["threshold"] - _ROUNDING
+    features, channels = (
+        pd.Series(halves[name], dtype=float) for name in ("frequency", "channel_frequency")
     )
-    by_channel = pd.Series(halves["channel_frequency"], dtype=float).drop(dead, errors="ignore")
-    stable = [str(column) for column in frequency.index[frequency >= least]]
+    stable = features[features >= least].sort_values(ascending=False, kind="stable").index
+    channels = channels.drop(table.dead, errors="ignore")
     fields = ("n_resamples", "n_picked", "threshold", "max_false", "expected_false",
               "assumption", "stability")  # fmt: skip
     return {name: halves[name] for name in fields} | {
         "reason": None,
-        "n_features": int(frequency.size),
-        "stable_features": [column_label(c) for c in stable if split_column(c)[0] not in dead],
-        "stable_channels": [str(name) for name in by_channel.index[by_channel >= least]],
+        "n_features": int(features.size),
+        "stable_features": [
+            column_label(c) for c in stable if split_column(c)[0] not in table.dead
+        ],
+        "stable_channels": [str(name) for name in channels.index[channels >= least]],
     }
 
 
@@ -123,62 +118,58 @@ def describe_stability(folds: Mapping[str, Any] | None, halves: Mapping[str, Any
     )
 
 
-def feature_frequency_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
-    """How often each feature was selected on halves of the subjects."""
-    caption = (
-        "How often the feature was among those selected when only half of the subjects were used. "
-        "Chance: the frequency of random selection."
-    )
-    shown = partial(style.PageFigure, "selection-frequency-features", caption)
-    halves = results.resampling.get(table)
-    if not halves:
-        yield shown(absent="Halves of the subjects were not compared (run idfsmec benchmark).")
-    elif "reason" in halves:
-        reason = f"Halves of the subjects could not be compared: {halves['reason']}"
-        yield shown(absent=reason)
-    else:
-        draw = partial(
-            plot_selection_frequency, halves["frequency"], threshold=halves["threshold"],
-            chance=halves["chance"], note=_halves_note(results, table),
-            title="Selection frequency of features",
-        )  # fmt: skip
-        yield shown(draw, _describe_frequencies(halves["frequency"], halves["threshold"]))
+def stability_warnings(findings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Warn of tables whose folds, or halves, select different features."""
+    folds = {name: each["stability"] or {} for name, each in findings.items()}
+    if poor := [name for name, each in folds.items() if each.get("verdict") == "poor"]:
+        text = (
+            f"Different folds select different features ({listing(poor)}). Single features in the "
+            "ranking may change with a few more subjects."
+        )
+        yield "Unstable selection", text
+    halves = {name: each["resampling"] for name, each in findings.items()}
+    without = [n for n, h in halves.items() if h and not h["reason"] and not h["stable_features"]]
+    if without:
+        text = (
+            f"Random halves of the subjects agree on no single feature ({listing(without)}). Read "
+            "channels and groups of features rather than single ones."
+        )
+        yield "No stable feature", text
 
 
-def channel_frequency_figures(results: Results, table: str) -> Iterator[style.PageFigure]:
-    """How often each channel was selected; none where the features' figure explains why not."""
-    halves = results.resampling.get(table) or {}
-    if "channel_frequency" not in halves:
+def frequency_figures(table: TableResults) -> Iterator[style.PageFigure]:
+    """How often each feature, and each channel, was selected on halves of the subjects."""
+    halves = table.results.resampling.get(table.name)
+    if not halves or "reason" in halves:
+        reason = "Halves of the subjects were not compared (run idfsmec benchmark)."
+        if halves:
+            reason = f"Halves of the subjects could not be compared: {halves['reason']}"
+        yield style.PageFigure("selection-frequency-features", absent=reason)
         return
-    by_chance = list(halves["channel_chance"].values())
-    draw = partial(
-        plot_selection_frequency, halves["channel_frequency"],
-        chance=sum(by_chance) / len(by_chance), note=_halves_note(results, table),
-        title="Selection frequency of channels",
-    )  # fmt: skip
-    caption = "How often at least one feature of the channel was among them."
-    sentences = _describe_frequencies(halves["channel_frequency"])
-    yield style.PageFigure("selection-frequency-channels", caption, draw, sentences)
-
-
-def _halves_note(results: Results, table: str) -> str:
-    halves = results.resampling[table]
     what = f"first {halves['n_picked']} on {halves['n_resamples']} halves of the subjects"
-    return whole_table_note(results, table, what)
-
-
-def _describe_frequencies(
-    frequencies: Mapping[str, float], threshold: float | None = None
-) -> list[str]:
-    shares = pd.Series(frequencies, dtype=float)
-    if shares.empty:
-        return []
-    first = column_label(str(shares.idxmax()))
-    text = f"Selected most often: {first}, on {percent(shares.max())} of the halves"
-    if threshold is not None:
-        n = int((shares >= threshold - _ROUNDING).sum())
-        text += f"; {n or 'none'} of {shares.size} reach{'es' if n == 1 else ''} the threshold"
-    return [f"{text}."]
+    note, channel_chance = table.whole_table_note(what), list(halves["channel_chance"].values())
+    captions = {
+        "features": "How often the feature was among those selected when only half of the "
+        "subjects were used. Chance: the frequency of random selection.",
+        "channels": "How often at least one feature of the channel was among them.",
+    }
+    for name, shares, threshold, chance in (
+        ("features", halves["frequency"], halves["threshold"], halves["chance"]),
+        ("channels", halves["channel_frequency"], None, float(np.mean(channel_chance))),
+    ):
+        draw = partial(
+            plot_selection_frequency, shares, threshold=threshold, chance=chance, note=note,
+            title=f"Selection frequency of {name}",
+        )  # fmt: skip
+        sentences, largest = [], max(shares, key=shares.get, default=None)
+        if largest is not None:
+            text = f"{column_label(largest)}, on {percent(shares[largest])} of the halves"
+            if threshold is not None:
+                n = sum(share >= threshold - _ROUNDING for share in shares.values())
+                verb = "reaches" if n == 1 else "reach"
+                text += f"; {n or 'none'} of {len(shares)} {verb} the threshold"
+            sentences = [f"Selected most often: {text}."]
+        yield style.PageFigure(f"selection-frequency-{name}", draw, captions[name], sentences)
 
 
 @style.literal_text
@@ -217,15 +208,12 @@ def plot_selection_frequency(
     """
     shares = pd.Series(frequencies, dtype=float).sort_values(ascending=False, kind="stable")
     shown = shares.head(_MOST_SHOWN)
-    rows = np.arange(shown.size)
     names = [column_label(str(name)) for name in shown.index]
     width = 4.6 + 0.065 * max(len(max(names, key=len, default="")) - 12, 0)
     ax = style.make_axes(ax, width, 1.7 + 0.21 * max(shown.size, 4))
     least = -np.inf if threshold is None else threshold - _ROUNDING
     colors = [style.EMPHASIS if share >= least else style.SANITY for share in shown]
-    ax.barh(rows, shown.to_numpy(), color=colors, height=0.62)
-    ax.set_yticks(rows, names)
-    ax.invert_yaxis()
+    style.draw_bars(ax, names, shown.to_numpy(), colors)
     ax.set_xlim(0, 1.02)
     ax.xaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
     ax.set_xlabel("share of halves")
@@ -233,10 +221,7 @@ def plot_selection_frequency(
     for value, linestyle, color, name in lines:
         if value is not None:
             ax.axvline(value, color=color, linewidth=1.1, linestyle=linestyle, gid=name)
-            ax.annotate(
-                name, (value, 0), (3, 3), xycoords=("data", "axes fraction"), color=color,
-                textcoords="offset points", fontsize=8.5,
-            )  # fmt: skip
+            style.annotate(ax, name, (value, 0), (3, 3), ("data", "axes fraction"), color=color)
     if shares.size > shown.size:
         note += f"\nthe {shown.size} highest of {shares.size}"
     return style.style_axes(ax, title, note, grid="x", rows=True)

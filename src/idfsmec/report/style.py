@@ -30,39 +30,29 @@ from PIL import Image
 
 from idfsmec import __version__
 from idfsmec._files import replacing
+from idfsmec.errors import ExistingFileError
 from idfsmec.report.data import PROPOSED, Methods, family_of, known_methods, label_of
 from idfsmec.report.text import feature_label, percent, points, seconds, slugify
 
-# Every colour has a name, so that the page can exchange it for its dark twin. Hues after Paul
-# Tol's colour-blind-safe "bright" scheme, which vermilion stays apart from.
-INK = "#1c2330"
-MUTED = "#5d6675"
-FAINT = "#dfe3e9"
-PAPER = "#fefefe"
-BAND = "#c9ced6"
-EMPHASIS = "#c8460e"
-FILTER = "#3e6fa3"
-WRAPPER = "#9c3172"
-EMBEDDED = "#2b7a4b"
-SANITY = "#868e9b"
-ABLATION = "#2c7f8c"
-OTHER = "#8a6d1f"
-
-#: Light colour -> (name of the page's CSS variable, dark colour).
+#: Name of the page's CSS variable -> (light colour, dark colour), which the page exchanges. Hues
+#: after Paul Tol's colour-blind-safe "bright" scheme, which vermilion stays apart from.
 THEME = {
-    INK: ("ink", "#e8ebf0"),
-    MUTED: ("muted", "#a3acba"),
-    FAINT: ("faint", "#333b48"),
-    PAPER: ("paper", "#161b23"),
-    BAND: ("band", "#4a5362"),
-    EMPHASIS: ("emphasis", "#ff8d54"),
-    FILTER: ("filter", "#7fb0e6"),
-    WRAPPER: ("wrapper", "#e08bc0"),
-    EMBEDDED: ("embedded", "#6fc794"),
-    SANITY: ("sanity", "#98a1ae"),
-    ABLATION: ("ablation", "#63c3d1"),
-    OTHER: ("other", "#d4b45a"),
+    "ink": ("#1c2330", "#e8ebf0"),
+    "muted": ("#5d6675", "#a3acba"),
+    "faint": ("#dfe3e9", "#333b48"),
+    "paper": ("#fefefe", "#161b23"),
+    "band": ("#c9ced6", "#4a5362"),
+    "emphasis": ("#c8460e", "#ff8d54"),
+    "filter": ("#3e6fa3", "#7fb0e6"),
+    "wrapper": ("#9c3172", "#e08bc0"),
+    "embedded": ("#2b7a4b", "#6fc794"),
+    "sanity": ("#868e9b", "#98a1ae"),
+    "ablation": ("#2c7f8c", "#63c3d1"),
+    "other": ("#8a6d1f", "#d4b45a"),
 }
+INK, MUTED, FAINT, PAPER, BAND, EMPHASIS = (light for light, _ in list(THEME.values())[:6])
+FILTER, WRAPPER, EMBEDDED, SANITY, ABLATION = (light for light, _ in list(THEME.values())[6:11])
+_FAMILIES = ("filter", "wrapper", "embedded", "sanity", "ablation")
 
 #: From nothing to much: lightness falls steadily. None of its colours may be one of the theme's,
 #: or the page would exchange it for its dark twin.
@@ -71,55 +61,36 @@ SEQUENTIAL = LinearSegmentedColormap.from_list(
 ).with_extremes(bad=(0, 0, 0, 0))
 
 #: For things that are no methods, in this order.
-CYCLE = (EMPHASIS, FILTER, EMBEDDED, WRAPPER, ABLATION, OTHER, SANITY)
+CYCLE = (EMPHASIS, FILTER, EMBEDDED, WRAPPER, ABLATION, THEME["other"][0], SANITY)
 MARKERS = "osD^vPX<>phd"
 
 #: Matplotlib's settings for figures that users draw beside the report's.
 STYLE: dict[str, Any] = {
-    "figure.constrained_layout.use": True,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor"), INK),
+    **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor", "legend.labelcolor"), MUTED),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), BAND),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
+    **dict.fromkeys(("axes.axisbelow", "figure.constrained_layout.use"), True),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), 9),
     "figure.facecolor": "white",
     "axes.facecolor": "none",
-    "axes.edgecolor": BAND,
-    "axes.labelcolor": INK,
     "axes.labelsize": 9.5,
-    "axes.titlecolor": INK,
     "axes.titlelocation": "left",
     "axes.titlesize": 11,
     "axes.titleweight": "bold",
     "axes.titlepad": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
     "axes.prop_cycle": cycler(color=CYCLE),
     "grid.color": FAINT,
     "grid.linewidth": 0.8,
     "image.cmap": "idfsmec",
     "legend.fontsize": 8.5,
-    "legend.frameon": False,
-    "legend.labelcolor": MUTED,
     "lines.linewidth": 1.6,
     "lines.markersize": 4.5,
-    "text.color": INK,
-    "xtick.color": BAND,
-    "xtick.labelcolor": MUTED,
-    "xtick.labelsize": 9,
-    "ytick.color": BAND,
-    "ytick.labelcolor": MUTED,
-    "ytick.labelsize": 9,
 }
 
 #: Names of labels and channels are text, also where they hold a dollar sign.
 literal_text: ContextDecorator = cast(ContextDecorator, mpl.rc_context({"text.parse_math": False}))
 
-_COLORS = {
-    PROPOSED: EMPHASIS,
-    "filter": FILTER,
-    "wrapper": WRAPPER,
-    "embedded": EMBEDDED,
-    "sanity": SANITY,
-    "ablation": ABLATION,
-}
-_DASHED, _DOTTED = (0, (4, 2)), (0, (1, 1.2))
 # Characters of a note that fit on an inch of a figure, beside the labels of its rows.
 _NOTE_CHARACTERS = 13
 _DPI = 300
@@ -162,19 +133,19 @@ class MethodLook(NamedTuple):
 def method_looks(names: Sequence[str], methods: Methods | None = None) -> dict[str, MethodLook]:
     """Give each method a look: hue by family, marker within it; the proposed one emphasised."""
     methods = known_methods(methods)
-    used: dict[str, int] = {}
     looks: dict[str, MethodLook] = {}
     for name in names:
         family = family_of(name, methods)
+        color = THEME[family if family in _FAMILIES else "other"][0]
+        if family == PROPOSED:
+            color = EMPHASIS
         main = family == PROPOSED and not any(look.main for look in looks.values())
-        color = _COLORS.get(family, OTHER)
-        used[color] = used.get(color, -1) + 1
-        again, marker = divmod(used[color], len(MARKERS))
-        style: Any = _DASHED if family == "sanity" else _DOTTED if again % 2 else "-"
+        n_alike = sum(look.color == color for look in looks.values())
+        again, marker = divmod(n_alike, len(MARKERS))
+        dashes: Any = (0, (4, 2)) if family == "sanity" else (0, (1, 1.2)) if again % 2 else "-"
         width, level = (2.4, 5.0) if main else (1.1, 3.0)
-        looks[name] = MethodLook(
-            label_of(name, methods), color, MARKERS[marker], style, width, level, main
-        )
+        label = label_of(name, methods)
+        looks[name] = MethodLook(label, color, MARKERS[marker], dashes, width, level, main)
     return looks
 
 
@@ -195,14 +166,9 @@ def make_axes(ax: Axes | None, width: float = 7.2, height: float = 4.2) -> Axes:
 
 
 def style_axes(
-    ax: Axes,
-    title: str,
-    note: str = "",
-    *,
-    grid: Literal["x", "y"] | None = "y",
-    rows: bool = False,
-    frame: bool = True,
-) -> Axes:
+    ax: Axes, title: str, note: str = "", *, grid: Literal["x", "y"] | None = "y",
+    rows: bool = False, frame: bool = True,
+) -> Axes:  # fmt: skip
     """Set title, note, quiet spines and grid; ``rows``: the y axis names things."""
     ax.set_facecolor("none")
     for side, spine in ax.spines.items():
@@ -233,17 +199,22 @@ def set_titles(ax: Axes, title: str, note: str) -> None:
         title, loc="left", color=INK, fontsize=11, fontweight="bold", pad=8 + 12 * lines, y=1.0
     )
     if note:
-        ax.annotate(
-            note, (0, 1), (0, 7), xycoords="axes fraction", textcoords="offset points",
-            color=MUTED, fontsize=8.5, va="bottom", gid="note",
-        )  # fmt: skip
+        annotate(ax, note, (0, 1), (0, 7), "axes fraction", va="bottom", gid="note")
+
+
+def annotate(
+    ax: Axes, text: str, xy: tuple[float, float], offset: tuple[float, float] = (0, 0),
+    units: Any = "data", **options: Any,
+) -> None:  # fmt: skip
+    """Write small quiet text at a point, moved by an offset in points."""
+    quiet: dict[str, Any] = {"color": MUTED, "fontsize": 8.5, "annotation_clip": False}
+    ax.annotate(text, xy, offset, xycoords=units, textcoords="offset points", **(quiet | options))
 
 
 def name_sides(ax: Axes, left: str, right: str) -> None:
     """Write below an axis with a zero what its two sides mean."""
-    for x, text, side in ((0.0, f"← {left}", "left"), (1.0, f"{right} →", "right")):
-        ax.annotate(text, (x, 0), (0, -22), xycoords="axes fraction", ha=side, va="top",
-                    textcoords="offset points", color=MUTED, fontsize=8.5)  # fmt: skip
+    annotate(ax, f"← {left}", (0, 0), (0, -22), "axes fraction", ha="left", va="top")
+    annotate(ax, f"{right} →", (1, 0), (0, -22), "axes fraction", ha="right", va="top")
 
 
 def show_percent(*axes: Axis) -> None:
@@ -259,20 +230,35 @@ def show_points(axis: Axis) -> None:
 
 
 def draw_estimate(
-    ax: Axes, y: float, value: float, low: float, high: float, color: str, *, filled: bool,
-    size: float = 5.5, alpha: float = 1.0, gid: str = "",
+    ax: Axes, y: float, estimate: Sequence[float], color: str, *, filled: bool, gid: str,
+    size: float = 5.5, alpha: float = 1.0,
 ) -> None:  # fmt: skip
-    """Draw a dot with its CI as a bar; the dot is filled where the CI excludes 0."""
+    """Draw a value as a dot and its CI as a bar; the dot is filled where the CI excludes 0."""
+    value, low, high = estimate
     ax.hlines(y, low, high, color=color, linewidth=1.5, alpha=0.65 * alpha)
     ax.plot(value, y, "o", markersize=size, markeredgecolor=color, alpha=alpha, gid=gid,
             markerfacecolor=color if filled else PAPER)  # fmt: skip
 
 
-def draw_chance(ax: Axes, chance: Mapping[str, Any], along: Literal["x", "y"] = "y") -> None:
-    """Shade the 95 % band of chance, with the chance level as a dotted line.
+def draw_bars(ax: Axes, names: Sequence[str], values: Any, colors: Any) -> None:
+    """Draw horizontal bars, the first on top."""
+    ax.barh(np.arange(len(names)), values, color=colors, height=0.62)
+    ax.set_yticks(np.arange(len(names)), names)
+    ax.invert_yaxis()
 
-    ``along`` is the axis of the score.
-    """
+
+def draw_cells(
+    ax: Axes, values: NDArray[np.float64], low: float, high: float, lines: bool = True
+) -> Any:
+    """Draw a matrix as coloured cells; NaN stays blank."""
+    return ax.pcolormesh(
+        np.ma.masked_invalid(values), cmap=SEQUENTIAL, vmin=low, vmax=high, edgecolors=PAPER,
+        linewidth=0.8 if lines else 0,
+    )  # fmt: skip
+
+
+def draw_chance(ax: Axes, chance: Mapping[str, Any], along: Literal["x", "y"] = "y") -> None:
+    """Shade the 95 % band of chance along the axis of the score, its level a dotted line."""
     upright = along == "x"
     (ax.axvspan if upright else ax.axhspan)(
         chance["low"], chance["high"], color=BAND, alpha=0.38, linewidth=0, zorder=0.5,
@@ -281,16 +267,13 @@ def draw_chance(ax: Axes, chance: Mapping[str, Any], along: Literal["x", "y"] = 
     (ax.axvline if upright else ax.axhline)(
         chance["chance"], color=MUTED, linewidth=1, linestyle=":", zorder=0.6
     )
+    where: dict[str, Any] = {"va": "bottom", "fontsize": 8}
     if upright:
-        xy, offset, units = (chance["high"], 0.0), (-4, 4), ("data", "axes fraction")
+        units = ("data", "axes fraction")
+        annotate(ax, "chance (95 %)", (chance["high"], 0), (-4, 4), units, ha="right", **where)
     else:
-        xy = (0.0, max(chance["low"], ax.get_ylim()[0]))
-        offset, units = (5, 3), ("axes fraction", "data")
-    ax.annotate(
-        "chance (95 %)", xy, offset, xycoords=units, textcoords="offset points",
-        ha="right" if upright else "left", va="bottom", color=MUTED, fontsize=8,
-        annotation_clip=False,
-    )  # fmt: skip
+        height = max(chance["low"], ax.get_ylim()[0])
+        annotate(ax, "chance (95 %)", (0, height), (5, 3), ("axes fraction", "data"), **where)
 
 
 def score_limits(
@@ -315,26 +298,41 @@ def add_legend(ax: Axes) -> None:
 def add_colorbar(ax: Axes, image: Any, label: str, formatter: Formatter | None = None) -> None:
     """Add a slim colour bar that belongs to the axes."""
     figure = cast(Figure, ax.get_figure(root=True))
-    bar = figure.colorbar(image, ax=ax, shrink=0.6, aspect=24, pad=0.02)
+    bar = figure.colorbar(
+        image, ax=ax, shrink=0.6, aspect=24, pad=0.02, ticks=MaxNLocator(4), format=formatter
+    )
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=MUTED, labelsize=8, length=2, color=BAND)
-    bar.locator = MaxNLocator(4)
-    if formatter is not None:
-        bar.formatter = formatter
-    bar.update_ticks()
     bar.set_label(label, color=MUTED, size=8.5)
     bar.ax.set_facecolor(FAINT)
 
 
-def spread_labels(heights: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
-    """Move labels apart as little as possible, keeping their order, within [0, 1].
+def label_ends(
+    ax: Axes, ends: Mapping[str, tuple[float, float]], looks: Mapping[str, MethodLook]
+) -> None:
+    """Name each line beside its last point, instead of in a legend; limits must be final."""
+    low, high = ax.get_ylim()
+    heights = (np.array([end[1] for end in ends.values()]) - low) / (high - low)
+    figure = cast(Figure, ax.get_figure(root=True))
+    n_points = ax.get_position().height * figure.get_size_inches()[1] * 72
+    placed = _spread(heights, gap=11.5 / max(n_points, 1))
+    axes_of_data = ax.transData - ax.transAxes
+    for (name, end), at, height in zip(ends.items(), placed, heights, strict=True):
+        look, start = looks[name], axes_of_data.transform(end)[0]
+        middle = height if abs(height - at) < 0.01 else (height + at) / 2
+        ax.plot(
+            [start + 0.01, 1.015, 1.035], [height, middle, at], transform=ax.transAxes,
+            color=look.color, linewidth=0.6, alpha=0.7, clip_on=False, gid="leader",
+        )  # fmt: skip
+        ax.text(
+            1.045, at, look.label, transform=ax.transAxes, color=look.color, va="center",
+            fontsize=9 if look.main else 8 if look.quiet else 8.5,
+            fontweight="bold" if look.main else "normal", alpha=0.75 if look.quiet else 1,
+        )  # fmt: skip
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> spread_labels(np.array([0.5, 0.5, 0.9]), gap=0.1)
-    array([0.45, 0.55, 0.9 ])
-    """
+
+def _spread(heights: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
+    """Move labels apart as little as possible, keeping their order, within [0, 1]."""
     from scipy.optimize import isotonic_regression  # only figures with lines need it
 
     order = np.argsort(heights, kind="stable")
@@ -345,48 +343,21 @@ def spread_labels(heights: NDArray[np.float64], gap: float) -> NDArray[np.float6
     return spread
 
 
-def label_ends(
-    ax: Axes, ends: Mapping[str, tuple[float, float]], looks: Mapping[str, MethodLook]
-) -> None:
-    """Name each line beside its last point, instead of in a legend; limits must be final."""
-    if not ends:
-        return
-    low, high = ax.get_ylim()
-    heights = (np.array([end[1] for end in ends.values()]) - low) / (high - low)
-    figure = cast(Figure, ax.get_figure(root=True))
-    n_points = ax.get_position().height * figure.get_size_inches()[1] * 72
-    placed = spread_labels(heights, gap=11.5 / max(n_points, 1))
-    axes_of_data = ax.transData - ax.transAxes
-    for (name, end), at, height in zip(ends.items(), placed, heights, strict=True):
-        look = looks[name]
-        start = axes_of_data.transform(end)[0]
-        ax.plot(
-            [start + 0.01, 1.015, 1.035],
-            [height, height if abs(height - at) < 0.01 else (height + at) / 2, at],
-            transform=ax.transAxes, color=look.color, linewidth=0.6, alpha=0.7, clip_on=False,
-            gid="leader",
-        )  # fmt: skip
-        ax.text(
-            1.045, at, look.label, transform=ax.transAxes, color=look.color, va="center",
-            fontsize=9 if look.main else 8 if look.quiet else 8.5,
-            fontweight="bold" if look.main else "normal", alpha=0.75 if look.quiet else 1,
-        )  # fmt: skip
-
-
 @dataclass(frozen=True)
 class PageFigure:
-    """A figure of the page: how to draw it, what it shows, how to read it.
+    """A figure of the page: how to draw it, what it shows, how to read it, its numbers.
 
     ``variant`` is the pattern of missing channels, or the method, where there is a figure for
     each; ``absent`` says why there is no figure.
     """
 
     section: str
-    caption: str
     plot: Callable[[], Axes] | None = None
+    caption: str = ""
     sentences: Sequence[str] = ()
-    absent: str = ""
     variant: str = ""
+    absent: str = ""
+    numbers: list[dict[str, Any]] | None = None
 
 
 def save_figure(ax: Axes, label: str, path: Path | None, salt: str) -> str:
@@ -434,7 +405,7 @@ def _inline_svg(svg: str, label: str) -> str:
     # 1 pt is 4/3 px: at this width letters have their size in print.
     start = f'<svg role="img" aria-label="{escape(label)}" style="width: {width * 4 / 3:.0f}px"'
     svg = svg.replace("<svg", start, 1)
-    for light, (name, _) in THEME.items():
+    for name, (light, _) in THEME.items():
         svg = re.sub(rf"(fill|stroke): {light}\b", rf"\1: var(--fig-{name})", svg)
     return svg
 
@@ -460,7 +431,7 @@ def render_page(template: str, **content: Any) -> str:
     }
     environment.filters |= filters
     environment.globals |= {
-        "theme": [(name, light, dark) for light, (name, dark) in THEME.items()],
+        "theme": [(name, *colors) for name, colors in THEME.items()],
         "style": read_asset("report.css"),
         "version": __version__,
     }
@@ -470,3 +441,17 @@ def render_page(template: str, **content: Any) -> str:
 def read_asset(name: str) -> str:
     """Read a file of the package's templates."""
     return files("idfsmec.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def refuse_existing(overwrite: bool, *paths: Path) -> None:
+    """Refuse to replace files, unless that was asked for."""
+    for path in paths:
+        if path.exists() and not overwrite:
+            raise ExistingFileError(path)
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a text file, whole or not at all."""
+    with replacing(path) as (beside,):
+        beside.write_text(text, encoding="utf-8")
+    return path
