@@ -67,7 +67,7 @@ def test_without_results_the_registry_says_what_a_method_is():
         assert "mine" in texts(ax)
         assert drawn["my wrapper"].get_color() == drawn["PS-NSGA"].get_color()
     finally:
-        METHODS.remove("my wrapper")
+        del METHODS["my wrapper"]
 
 
 def test_two_dozen_methods_of_a_family_are_all_told_apart():
