@@ -16,4 +16,5 @@ def smooth_maps():
     whole = np.einsum("vx,nxf->nvf", positions, maps) + 0.1 * rng.normal(size=(60, 13, 2))
     gone = rng.random((60, 13)) < 0.3
     X = np.where(gone[:, :, None], np.nan, whole).reshape(60, -1)
-    return X, whole.reshape(60, -1), (channels, features, positions)
+    about = {"channels": channels, "features": features, "positions": positions}
+    return X, whole.reshape(60, -1), about

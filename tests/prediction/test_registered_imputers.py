@@ -17,7 +17,7 @@ def samples():
 @pytest.mark.parametrize("name", list(IMPUTERS))
 def test_observed_values_stay_and_missing_ones_come_from_training_alone(name, samples):
     X, _, about = samples
-    imputer = IMPUTERS[name].build(*about).fit(X[:40])
+    imputer = IMPUTERS[name].build(**about).fit(X[:40])
     filled = imputer.transform(X[40:])
     there = ~np.isnan(X[40:])
     assert filled.shape == X[40:].shape
@@ -32,7 +32,7 @@ def test_what_looks_at_other_channels_is_nearer_to_the_truth_than_the_mean(name,
     gone = np.isnan(X[40:])
 
     def error(one):
-        filled = IMPUTERS[one].build(*about).fit(X[:40]).transform(X[40:])
+        filled = IMPUTERS[one].build(**about).fit(X[:40]).transform(X[40:])
         return np.mean((filled - whole[40:])[gone] ** 2)
 
     assert error(name) < 0.9 * error("mean")

@@ -32,15 +32,16 @@ def test_a_map_is_interpolated_as_mne_does():
 
 
 def test_a_constant_map_stays_constant_and_features_do_not_mix(samples):
-    _, _, (channels, features, positions) = samples
+    about = samples[2]
     X = np.tile([2.0, -1.0], 13)[None, :].copy()
     X[0, [0, 1, 8]] = np.nan
-    found = ScalpSplines(channels, features, positions).fit_transform(X)
+    found = ScalpSplines(**about).fit_transform(X)
     assert_allclose(found, np.tile([2.0, -1.0], 13)[None, :], atol=1e-8)
 
 
 def test_channels_nowhere_and_samples_without_channels_get_zero(samples):
-    X, _, (channels, features, positions) = samples
+    X, _, about = samples
+    channels, features, positions = about.values()
     positions = positions.copy()
     positions[3] = np.nan
     X = X[:2].copy()

@@ -1,6 +1,6 @@
-from .classifier import IDFSMECClassifier
 from .harmonizer import SiteHarmonizer
 from .imputer import ChannelImputer
+from .linear import IDFSMECClassifier, IDFSMECRegressor
 from .methods import (
     CLASSIFIERS,
     IMPUTERS,
@@ -14,7 +14,6 @@ from .methods import (
     register_method,
 )
 from .model import TRUSTED_TYPES, Model, fit_model, load_model, save_model
-from .regressor import IDFSMECRegressor
 from .subjects import Predictions, SubjectPrediction, extract_subjects, predict_subjects
 
 __all__ = [

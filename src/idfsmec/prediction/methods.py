@@ -12,13 +12,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from idfsmec.errors import InputError
 from idfsmec.selection.defaults import GAMMAS, LAMS
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 Family = Literal["proposed", "filter", "wrapper", "embedded", "sanity", "ablation"]
 #: Families that are compared when no methods are named; an ablation is a method in pieces.
@@ -63,14 +60,43 @@ class Registry(dict[str, Entry]):
 
 
 @dataclass(frozen=True)
-class Imputer:
+class Part:
+    """A name, and an estimator or a function without arguments that makes one."""
+
+    name: str
+    estimator: Any
+
+    def build(self, **parameters: Any) -> Any:
+        """Make a fresh estimator; parameters that it lacks and those that are None are not set."""
+        from sklearn.base import clone
+
+        given = self.estimator
+        fresh = clone(given) if hasattr(given, "get_params") else given()
+        lacks = set(parameters) - set(fresh.get_params())
+        used = {k: v for k, v in parameters.items() if k not in lacks and v is not None}
+        return fresh.set_params(**used)
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether it takes NaN; otherwise it gets imputed data."""
+        from sklearn.utils import get_tags
+
+        return bool(get_tags(self.build()).input_tags.allow_nan)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what determines its results, as JSON can hold it."""
+        return {"name": self.name, **_describe_estimator(self.build())}
+
+
+@dataclass(frozen=True)
+class Imputer(Part):
     """What stands in for missing values.
 
     Parameters
     ----------
     name : str
         How methods call it.
-    transformer : transformer, or a function without arguments that makes one
+    estimator : transformer, or a function without arguments that makes one
         Takes NaN and gives none, with as many columns. It is fitted on training samples alone, and
         sees features that have been standardised by their observed training values: their means
         are 0. Parameters ``channels`` and ``features`` are set, where it has them, to the channel
@@ -80,14 +106,7 @@ class Imputer:
         missing.
     """
 
-    name: str
-    transformer: Any
     marks_missing: bool = False
-
-    def build(self, channels: Any = None, features: Any = None, positions: Any = None) -> Any:
-        """Make a fresh transformer."""
-        given = {"channels": channels, "features": features, "positions": positions}
-        return _configured(_fresh(self.transformer), given)
 
     @cached_property
     def identity(self) -> str:
@@ -97,16 +116,16 @@ class Imputer:
     @property
     def needs_positions(self) -> bool:
         """Whether it asks where on the head channels are."""
-        return "positions" in _fresh(self.transformer).get_params()
+        return "positions" in self.build().get_params()
 
     def describe(self) -> dict[str, Any]:
         """Return what determines its results, as JSON can hold it."""
         marks = {"marks_missing": True} if self.marks_missing else {}
-        return {"name": self.name, **marks, **describe_estimator(_fresh(self.transformer))}
+        return {**marks, **super().describe()}
 
 
 @dataclass(frozen=True)
-class Classifier:
+class Classifier(Part):
     """What is trained and scored on selected features.
 
     Parameters
@@ -124,51 +143,38 @@ class Classifier:
         linear SVM.
     decide_many : callable, optional
         ``decide_many(train, y, test, sets, *, n_classes, class_weight)`` gives a list with the
-        decisions for each set (places of columns in the order of their ranks, C), where sets share
-        work.
+        decisions for each set (columns in the order of their ranks, C), where sets share work.
     """
 
-    name: str
-    estimator: Any
     slope: float | None = None
     decide_many: Callable[..., Any] | None = None
-
-    def build(self, **parameters: Any) -> Any:
-        """Make a fresh classifier; parameters that it does not have are left out."""
-        return _configured(_fresh(self.estimator), parameters)
-
-    @property
-    def takes_missing(self) -> bool:
-        """Whether it takes NaN; otherwise it gets imputed data."""
-        return _takes_missing(_fresh(self.estimator))
 
     @property
     def has_cost(self) -> bool:
         """Whether it has a C to tune."""
-        return "C" in _fresh(self.estimator).get_params()
+        return "C" in self.build().get_params()
 
     @property
     def log_odds_slope(self) -> float:
         """What makes log odds of its decisions."""
         if self.slope is not None:
             return self.slope
-        return 1.0 if hasattr(_fresh(self.estimator), "predict_proba") else 2.0
+        return 1.0 if hasattr(self.build(), "predict_proba") else 2.0
 
     def describe(self) -> dict[str, Any]:
         """Return what determines its results, as JSON can hold it."""
-        described = describe_estimator(_fresh(self.estimator))
-        return {"name": self.name, "slope": self.log_odds_slope, **described}
+        return {"slope": self.log_odds_slope, **super().describe()}
 
 
 @dataclass(frozen=True)
-class Method:
+class Method(Part):
     """All that takes part in a comparison under one name.
 
     Parameters
     ----------
     name : str
         How results call it. No commas: the command line separates names by them.
-    selector : estimator, or a function without arguments that makes one
+    estimator : selector or classifier, or a function without arguments that makes one
         A selector, with ``fit``, ``ranking_`` and a parameter ``n_features_to_select``. It is
         cloned for each fit; ``random_state`` and ``channels`` are set where it has them. One that
         takes NaN (its tags say so) sees missing values, the others see imputed data. One with a
@@ -213,8 +219,6 @@ class Method:
     (True, ({'lam': 0.1}, {'lam': 10.0}))
     """
 
-    name: str
-    selector: BaseEstimator | Callable[[], BaseEstimator]
     family: Family = "filter"
     label: str = ""
     imputer: str | Imputer = DEFAULT_IMPUTER
@@ -243,7 +247,7 @@ class Method:
         object.__setattr__(self, "label", self.label or self.name)
         if self.costs is not None:
             object.__setattr__(self, "costs", tuple(map(float, self.costs)))
-        if not callable(self.selector):
+        if not callable(self.estimator):
             self._check_parameters()
 
     def _check_parameters(self) -> None:
@@ -260,7 +264,7 @@ class Method:
         for parameter in ("n_features_to_select", *sorted(names)):
             if parameter not in known:
                 raise InputError(
-                    f"{type(self.selector).__name__} has no parameter {parameter!r}, which the "
+                    f"{type(self.estimator).__name__} has no parameter {parameter!r}, which the "
                     "evaluation would set"
                 )
 
@@ -277,11 +281,6 @@ class Method:
         return bool(is_classifier(self.build()))
 
     @property
-    def takes_missing(self) -> bool:
-        """Whether the selector takes NaN; the others get imputed data."""
-        return _takes_missing(self.build())
-
-    @property
     def default_setting(self) -> int:
         """Which of the settings the selector has by default, or comes nearest to that."""
         from idfsmec.selection.tuning import nearest_setting
@@ -290,10 +289,10 @@ class Method:
 
     def build(
         self, *, random_state: int | None = None, channels: Any = None, **parameters: Any
-    ) -> BaseEstimator:
+    ) -> Any:
         """Make a fresh selector; ``random_state`` and ``channels`` are set where it has them."""
-        given = {"random_state": random_state, "channels": channels}
-        return _configured(_fresh(self.selector), given).set_params(**parameters)
+        fresh = super().build(random_state=random_state, channels=channels)
+        return fresh.set_params(**parameters)
 
     def ks(self, wanted: Sequence[int], n_features: int) -> list[int]:
         """Return the numbers of features that are scored."""
@@ -313,13 +312,12 @@ class Method:
 
     def resolve(self) -> Method:
         """Put objects in the place of names: what a worker that knows no registry can run."""
-        return replace(
-            self, selector=self.build(), imputer=self.imputing, classifier=self.classifying
-        )
+        parts = {"imputer": self.imputing, "classifier": self.classifying}
+        return replace(self, estimator=self.build(), **parts)
 
     def describe(self) -> dict[str, Any]:
         """Return what determines the method's results, as JSON can hold it."""
-        described = {"name": self.name, "selector": describe_estimator(self.build())}
+        described = {"name": self.name, "selector": _describe_estimator(self.build())}
         if self.is_whole:
             return described
         return {
@@ -340,8 +338,7 @@ def settings_grid(**values: Iterable[Any]) -> tuple[dict[str, Any], ...]:
     return tuple(dict(zip(values, combination, strict=True)) for combination in combinations)
 
 
-def describe_estimator(estimator: Any) -> dict[str, Any]:
-    """Return class and parameters of an estimator, as JSON can hold them."""
+def _describe_estimator(estimator: Any) -> dict[str, Any]:
     kind = type(estimator)
     return {
         "class": f"{kind.__module__}.{kind.__qualname__}",
@@ -358,26 +355,6 @@ def _plain(value: Any) -> Any:
     except (TypeError, ValueError):
         return repr(value)
     return value
-
-
-def _fresh(estimator: Any) -> Any:
-    """Return an unfitted copy of an estimator, or what the function makes."""
-    from sklearn.base import clone
-
-    return clone(estimator) if hasattr(estimator, "get_params") else estimator()
-
-
-def _configured(estimator: Any, parameters: Mapping[str, Any]) -> Any:
-    """Set the parameters that an estimator has and that are given."""
-    known = estimator.get_params()
-    wanted = {key: v for key, v in parameters.items() if key in known and v is not None}
-    return estimator.set_params(**wanted)
-
-
-def _takes_missing(estimator: Any) -> bool:
-    from sklearn.utils import get_tags
-
-    return bool(get_tags(estimator).input_tags.allow_nan)
 
 
 def lazily(path: str, **parameters: Any) -> Callable[[], Any]:
@@ -400,7 +377,7 @@ CLASSIFIERS: Registry[Classifier] = Registry("classifier")
 
 def register_method(
     name: str,
-    selector: BaseEstimator | Callable[[], BaseEstimator],
+    selector: Any,
     *,
     family: Family = "filter",
     overwrite: bool = False,

@@ -28,9 +28,9 @@ from idfsmec._files import replacing
 from idfsmec._version import __version__
 from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.features.settings import FeatureSettings
-from idfsmec.prediction.classifier import IDFSMECClassifier
 from idfsmec.prediction.harmonizer import SiteHarmonizer, harmonize_sites, learn_sites
 from idfsmec.prediction.imputer import ChannelImputer
+from idfsmec.prediction.linear import IDFSMECClassifier
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import split_column
 
@@ -43,8 +43,8 @@ FORMAT_VERSION = 3
 #: Types that a model file may hold, besides those that skops itself trusts: plain containers,
 #: NumPy's arrays, scikit-learn's estimators. Whatever else a file names is refused.
 TRUSTED_TYPES = (
-    "idfsmec.prediction.classifier.IDFSMECClassifier",
-    "idfsmec.prediction.classifier.View",
+    "idfsmec.prediction.linear.IDFSMECClassifier",
+    "idfsmec.prediction.linear.View",
     "idfsmec.prediction.harmonizer.SiteHarmonizer",
     "idfsmec.prediction.imputer.ChannelImputer",
     "idfsmec.prediction.imputer.FactorModel",

@@ -195,7 +195,9 @@ class Preparation:
         X = scaling.apply(X)
         if imputer is None:
             return cls(harmonizer, scaling), X
-        transformer = imputer.build(samples.channel_of, samples.feature_of, samples.positions)
+        transformer = imputer.build(
+            channels=samples.channel_of, features=samples.feature_of, positions=samples.positions
+        )
         return cls(harmonizer, scaling, transformer.fit(X)), np.asarray(transformer.transform(X))
 
     def apply(self, X: Floats, sites: NDArray[np.str_] | None = None) -> Floats:

@@ -1,4 +1,4 @@
-"""IDFSMECClassifier, and the linear model of imputed samples that it shares with the regressor.
+"""IDFSMECClassifier and IDFSMECRegressor: one linear model of imputed samples.
 
 The model is linear in a complete sample, and missing channels are replaced by their expectation.
 So an incomplete sample gets the decision expected of it, and every channel its part in that.
@@ -16,8 +16,8 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
-from sklearn.base import ClassifierMixin
-from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -27,13 +27,15 @@ from idfsmec._validation import (
     SequenceOf,
     StrOptions,
     checks_parameters,
+    groups_of,
     integer,
     number,
     warn_without_groups,
 )
 from idfsmec.prediction.imputer import ChannelImputer, FactorModel, standardise_channels
+from idfsmec.selection.base import RankingSelector
 from idfsmec.selection.idfsmec import ChannelEstimator, ChannelTable, Fits
-from idfsmec.solver import Scaling
+from idfsmec.solver import Scaling, is_constant
 from idfsmec.table.columns import observed_channels
 
 Array = NDArray[np.float64]
@@ -160,10 +162,7 @@ def _thin_svd(A: Array) -> tuple[Array, Array, Array]:
 
 
 class ImputedLinear(ChannelEstimator):
-    """Learn one penalised linear model of imputed samples; base of classifier and regressor.
-
-    A subclass says where a feature is neutral (:meth:`_centre`).
-    """
+    """Learn one penalised linear model of imputed samples; base of classifier and regressor."""
 
     _parameter_constraints: ClassVar[Constraints] = {
         "n_factors": [integer(0), StrOptions({"auto"})],
@@ -174,9 +173,6 @@ class ImputedLinear(ChannelEstimator):
     n_factors: int | str
     alphas: Sequence[float]
     cv: int
-
-    def _centre(self, X: Array, targets: NDArray, mean: Array) -> Array:
-        raise NotImplementedError
 
     def _learn(
         self,
@@ -220,7 +216,12 @@ class ImputedLinear(ChannelEstimator):
         table, usable = fits.table, fits.usable(fold)
         X = np.where(usable[table.channel_of], table.X[train], np.nan)
         imputer = ChannelImputer(table.channel_of, n_factors=self.n_factors).fit(X)
-        centre = self._centre(X, table.target[train], imputer.mean_)
+        centre = imputer.mean_
+        if table.n_classes > 1:  # the mean of the classes' means speaks for none of them
+            parts = [X[table.target[train] == k] for k in range(table.n_classes)]
+            seen = np.array([np.sum(~np.isnan(part), axis=0) for part in parts])
+            sums = np.array([np.nansum(part, axis=0) for part in parts])
+            centre = np.where(seen > 0, sums / np.maximum(seen, 1), centre).mean(axis=0)
         unit = np.where(imputer.scale_ > 0, imputer.scale_, np.inf)
         scores = fits.weigh(self.gamma, fold=fold).scores
         trust = (scores / max(scores.mean(), 1e-300) + _FLOOR) ** _POWER
@@ -234,12 +235,10 @@ class ImputedLinear(ChannelEstimator):
         )
 
 
-def subject_codes(table: ChannelTable, *labels: NDArray) -> Indices:
+def _subject_codes(table: ChannelTable, *labels: NDArray) -> Indices:
     """Number the subjects of samples; samples with different labels count as different ones."""
-    n = len(table.X)
-    codes = np.unique(np.arange(n) if table.groups is None else table.groups, return_inverse=True)[
-        1
-    ]
+    names = np.arange(len(table.X)) if table.groups is None else table.groups
+    codes = np.unique(names, return_inverse=True)[1]
     for label in labels:
         codes = np.unique(np.stack([codes, label]), axis=1, return_inverse=True)[1].reshape(-1)
     return codes.astype(np.intp)
@@ -377,7 +376,7 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
             warn_without_groups(type(self).__name__, stacklevel=4)
         codes, n_classes = table.target, table.n_classes
         # Somebody with samples of two classes counts as two subjects.
-        subjects = subject_codes(table, codes)
+        subjects = _subject_codes(table, codes)
         class_of = np.zeros(subjects.max() + 1, dtype=np.intp)
         class_of[subjects] = codes
         weights = compute_sample_weight(self.class_weight, self.classes_[codes])
@@ -393,7 +392,7 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
             fits.warn()
             weighing = self._hold(fits)
             self.scores_, self.ranking_ = weighing.scores, weighing.ranking
-            folds = self._inner_folds(table.X, codes, subject_codes(table))
+            folds = self._inner_folds(table.X, codes, _subject_codes(table))
             learned = self._learn(fits, folds, subjects, targets, weights, subject_weights)
             self._coef *= self._calibrate(table.X, learned, subjects, class_of, subject_weights)
         self.centre_ = self._view.scaling.mean
@@ -408,13 +407,6 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         folds = StratifiedGroupKFold(n_folds).split(X, codes, subjects)
         # Subjects who have samples of several classes may take all of one class with them.
         return [fold for fold in folds if np.unique(codes[fold[0]]).size == len(classes)]
-
-    def _centre(self, X: Array, targets: NDArray, mean: Array) -> Array:
-        parts = [X[targets == k] for k in range(self.classes_.size)]
-        seen = np.array([np.sum(~np.isnan(part), axis=0) for part in parts])
-        sums = np.array([np.nansum(part, axis=0) for part in parts])
-        means = np.where(seen > 0, sums / np.maximum(seen, 1), mean)
-        return np.asarray(means.mean(axis=0))
 
     def _calibrate(
         self,
@@ -510,3 +502,164 @@ def _certainty(variance: Array) -> Array:
     # Decisions on c classes sum to a constant, so their differences vary by so much more.
     of_difference = variance.mean(axis=1, keepdims=True) * (2 * c / (c - 1) if c > 1 else 1.0)
     return np.asarray(1 / np.sqrt(1 + np.pi / 8 * of_difference))
+
+
+class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
+    """:class:`IDFSMEC` for a continuous score, such as BDI or PHQ-9, and its prediction.
+
+    The target of every channel's regression is the standardised score in place of the one-hot
+    labels; all else is as in :class:`IDFSMEC`. Prediction is as in :class:`IDFSMECClassifier`:
+    one linear model of imputed samples, the average of candidates by their squared error on
+    held-out subjects.
+
+    Parameters
+    ----------
+    channels : array-like of shape (n_features,), optional
+        Label per feature, as in :class:`IDFSMEC`.
+    n_features_to_select : int or float, default=20
+        How many features ``transform`` keeps. The prediction uses all, by their scores.
+    lam, gamma : float
+        Of :class:`IDFSMEC`.
+    n_factors : int or "auto", default=5
+        Of :class:`ChannelImputer`.
+    alphas : sequence of float, default=(0.01, 0.03, 0.1, 0.3, 1, 3, 10)
+        Penalties of the candidates, where a sample's squared norm is 1 on average.
+    cv : int, default=5
+        Number of inner folds; fewer where there are fewer subjects.
+    tol, max_iter, device
+        Of :class:`IDFSMEC`.
+
+    Attributes
+    ----------
+    scores_, ranking_, support_, channel_names_, channel_weights_, feature_weights_, objective_
+        As of :class:`IDFSMEC`.
+    held_out_loss_, objective_history_, kkt_residuals_, n_iter_
+        As of :class:`IDFSMEC`.
+    coef_ : ndarray of shape (n_features,)
+        Of the features as given: ``(x - centre_) @ coef_ + intercept_`` is the prediction for a
+        complete sample.
+    centre_ : ndarray of shape (n_features,)
+        Mean of each feature.
+    intercept_ : float
+        Mean score in training: the answer for a sample without any channel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from idfsmec import IDFSMECRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 6))
+    >>> bdi = 15 + 8 * X[:, 4] + rng.normal(size=100)
+    >>> X[rng.random(100) < 0.3, :3] = np.nan
+    >>> model = IDFSMECRegressor(["F3"] * 3 + ["F4"] * 3, n_features_to_select=1).fit(X, bdi)
+    >>> model.get_support(indices=True), model.score(X, bdi) > 0.9
+    (array([4]), True)
+    """
+
+    def __init__(
+        self,
+        channels: ArrayLike | None = None,
+        *,
+        n_features_to_select: int | float = 20,
+        lam: float = 1.0,
+        gamma: float = 2.0,
+        n_factors: int | str = 5,
+        alphas: Sequence[float] = ALPHAS,
+        cv: int = 5,
+        tol: float = 1e-6,
+        max_iter: int = 10_000,
+        device: str | None = None,
+    ) -> None:
+        self.channels = channels
+        self.n_features_to_select = n_features_to_select
+        self.lam = lam
+        self.gamma = gamma
+        self.n_factors = n_factors
+        self.alphas = alphas
+        self.cv = cv
+        self.tol = tol
+        self.max_iter = max_iter
+        self.device = device
+
+    @checks_parameters
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Rank features and channels by the score, and learn to predict it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN where a channel is missing.
+        y : array-like of shape (n_samples,)
+            The score.
+        groups : array-like of shape (n_samples,), optional
+            Subject of every sample; inner folds keep subjects together. By default an index of X
+            named "subject"; with neither, every sample is a subject of its own, and a warning
+            says once that subjects may be split.
+
+        Returns
+        -------
+        self : IDFSMECRegressor
+        """
+        table = self._target_table(X, y, groups)
+        if table.groups is None:
+            warn_without_groups(type(self).__name__, stacklevel=4)
+        n = table.target.size
+        subjects = _subject_codes(table)
+        n_subjects = int(subjects.max()) + 1
+        n_folds = min(self.cv, n_subjects)
+        with one_blas_thread():
+            fits = table.solve([self.lam])
+            fits.warn()
+            weighing = self._hold(fits)
+            self._set_ranking(weighing.scores, weighing.order)
+            splits = GroupKFold(n_folds).split(table.X, groups=subjects) if n_folds > 1 else ()
+            targets, ones = table.target[:, None], np.ones(n_subjects)
+            self._learn(fits, list(splits), subjects, targets, np.ones(n), ones)
+        self._coef *= self._target_std
+        self.centre_ = self._view.scaling.mean
+        self.coef_ = self._coef[:, 0] / self._view.scaling.unit
+        return self
+
+    def _target_table(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None) -> ChannelTable:
+        """Check the input; standardise the score; learn the channels."""
+        checked, given = self._check_samples(X, y, y_numeric=True)
+        target = np.asarray(given, dtype=np.float64)
+        if not np.isfinite(target).all():
+            raise ValueError("y contains NaN or infinity; drop samples without a score first.")
+        mean, std = target.mean(), target.std()
+        if is_constant(mean, std):
+            raise ValueError("All values of y are equal; there is nothing to explain.")
+        self.intercept_, self._target_std = float(mean), float(std)
+        names = getattr(self, "feature_names_in_", None)
+        standardised = (target - mean) / std
+        how = {"groups": groups_of(X, groups), **self._options()}
+        table = ChannelTable.from_samples(
+            checked, standardised, self.channels, names, numeric=True, **how
+        )
+        self.channel_names_ = table.channel_names
+        return table
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Score of each sample from the channels it has.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN where a channel is missing. A sample without any channel gets the mean score, with
+            a warning.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        checked = self._check(X)
+        self._view.warn_of_empty(checked, "the mean score of training")
+        return np.asarray(self._view.impute(checked) @ self._coef[:, 0] + self.intercept_)
+
+    def channel_votes(self, X: ArrayLike) -> Array:
+        """What each channel adds to the prediction, (n_samples, n_channels); NaN where missing.
+
+        See :meth:`IDFSMECClassifier.channel_votes`; together with ``intercept_`` the observed ones
+        sum to :meth:`predict`.
+        """
+        return self._view.votes(self._check(X), self._coef)[:, :, 0]
