@@ -17,7 +17,7 @@ from benchmarks.quality.classifier import source_table
 from idfsmec.evaluation import train_model
 from idfsmec.missing import simulate_missing
 from idfsmec.prediction import predict_subjects
-from idfsmec.prediction.subjects import Intervals
+from idfsmec.prediction.model import Intervals
 
 TRAINED, ASKED, GROUP = 80, 1000, 100
 SEEDS = range(501, 505)

@@ -8,7 +8,7 @@ from scipy.special import expit
 from idfsmec.errors import InputError
 from idfsmec.features import extract_table
 from idfsmec.prediction import extract_subjects, fit_model, predict_subjects
-from idfsmec.prediction.subjects import Intervals
+from idfsmec.prediction.model import Intervals
 from idfsmec.recordings import simulate_cohort
 from idfsmec.table import FeatureTable
 from tests.conftest import write

@@ -211,7 +211,8 @@ def add_inner_folds(samples: FoldSamples, protocol: Protocol, seed: int) -> Fold
     """Split the training samples again, for tuning."""
     train = samples.train
     kind = protocol.folds, protocol.n_inner_splits, seed
-    return samples.with_inner(make_inner_folds(train.y, train.subjects, *kind, sites=train.sites))
+    samples.add_inner(make_inner_folds(train.y, train.subjects, *kind, sites=train.sites))
+    return samples
 
 
 def method_pipeline(method: Method, protocol: Protocol, seed: int) -> MethodPipeline:

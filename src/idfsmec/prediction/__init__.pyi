@@ -13,8 +13,17 @@ from .methods import (
     register_imputer,
     register_method,
 )
-from .model import TRUSTED_TYPES, Model, fit_model, load_model, save_model
-from .subjects import Predictions, SubjectPrediction, extract_subjects, predict_subjects
+from .model import (
+    TRUSTED_TYPES,
+    Model,
+    Predictions,
+    SubjectPrediction,
+    extract_subjects,
+    fit_model,
+    load_model,
+    predict_subjects,
+    save_model,
+)
 
 __all__ = [
     "CLASSIFIERS",

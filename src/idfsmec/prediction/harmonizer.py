@@ -174,18 +174,11 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         -------
         SiteHarmonizer
         """
-        values = np.asarray(
-            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
-        )
-        self.sites_, member = np.unique(
-            self._site_names(X, sites, len(values)), return_inverse=True
-        )
+        values, names, numbers = self._check(X, sites, covariates, reset=True)
+        self.sites_, member = np.unique(names, return_inverse=True)
         n_sites = self.sites_.size
-        numbers = _check_covariates(covariates, len(values))
-        if numbers.shape[1]:
-            _refuse_collinear(member, numbers)
-        learned = np.ones(n_sites, dtype=bool)
-        rows = np.ones(len(values), dtype=bool)
+        _refuse_collinear(member, numbers)
+        learned, rows = np.ones(n_sites, dtype=bool), np.ones(len(values), dtype=bool)
         if self.reference is None:
             _warn_of_confounding(member, y)
         else:
@@ -194,10 +187,8 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
             self._check_reference(member[rows], learned)
             rows &= learned[member]
         self.coef_ = _covariate_effects(values[rows], member[rows], numbers[rows])
-        explained = numbers @ self.coef_
-        moments = site_moments((values - explained)[rows], member[rows], n_sites)
-        shares = np.bincount(member[rows], minlength=n_sites).astype(np.float64)
-        self.mean_, self.scale_ = common_location(*moments, shares)
+        unexplained = values - numbers @ self.coef_
+        self.mean_, self.scale_ = _location(unexplained[rows], member[rows], n_sites)
         self.shift_ = np.zeros((n_sites, values.shape[1]))
         self.stretch_ = np.ones_like(self.shift_)
         residuals = self._residuals(values, numbers)
@@ -210,9 +201,7 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
             # All classes after harmonizing: there a site without labels belongs, not to controls.
             rest = learned[member]
             harmonized = (residuals - self.shift_[member]) / self.stretch_[member]
-            moments = site_moments(harmonized[rest], member[rest], n_sites)
-            shares = np.bincount(member[rest], minlength=n_sites).astype(np.float64)
-            self._centre, self._spread = common_location(*moments, shares)
+            self._centre, self._spread = _location(harmonized[rest], member[rest], n_sites)
         if self.unseen == "all":
             for site in np.flatnonzero(~learned):
                 effects = self._unlabelled_effects(residuals[member == site])
@@ -243,11 +232,7 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
             NaN where `X` is NaN.
         """
         check_is_fitted(self)
-        values = np.asarray(
-            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        )
-        names = self._site_names(X, sites, len(values))
-        numbers = _check_covariates(covariates, len(values))
+        values, names, numbers = self._check(X, sites, covariates)
         if numbers.shape[1] != len(self.coef_):
             raise ArgumentError(
                 f"covariates has {numbers.shape[1]} columns where fit had {len(self.coef_)}: give "
@@ -256,11 +241,12 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
             )
         residuals = self._residuals(values, numbers)
         harmonized = values.copy()
-        known = {name: site for site, name in enumerate(self.sites_.tolist())}
+        learned = self.sites_.tolist()
         for name in np.unique(names).tolist():
             rows = np.flatnonzero(names == name)
-            if name in known:
-                shift, stretch = self.shift_[known[name]], self.stretch_[known[name]]
+            if name in learned:
+                site = learned.index(name)
+                shift, stretch = self.shift_[site], self.stretch_[site]
             elif self.unseen == "keep":
                 continue
             elif rows.size < self.min_samples:
@@ -285,19 +271,19 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         sites: ArrayLike | None = None,
         covariates: ArrayLike | None = None,
     ) -> Array:
-        """Learn from samples and take out of them what sites do.
-
-        Parameters
-        ----------
-        X, y, sites, covariates
-            As for `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-        """
+        """Learn from samples and take out of them what sites do; parameters as for `fit`."""
         fitted = self.fit(X, y, sites=sites, covariates=covariates)
         return fitted.transform(X, sites=sites, covariates=covariates)
+
+    def _check(
+        self, X: Any, sites: ArrayLike | None, covariates: ArrayLike | None, reset: bool = False
+    ) -> tuple[Array, NDArray, Array]:
+        """Give samples as numbers, the name of each one's site, and covariates as a table."""
+        values = np.asarray(
+            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+        )
+        names = self._site_names(X, sites, len(values))
+        return values, names, _check_covariates(covariates, len(values))
 
     def _residuals(self, values: Array, numbers: Array) -> Array:
         """Deviations from the common location in units of the scale; 0 where that is 0."""
@@ -324,11 +310,7 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
                 "class.",
                 argument="y",
             )
-        labels = np.asarray(y)
-        if labels.shape != (n_samples,):
-            raise ArgumentError(
-                f"y has shape {labels.shape} for {n_samples} samples.", argument="y"
-            )
+        labels = _per_sample("y", y, n_samples)
         rows = np.array([label == self.reference for label in labels.tolist()], dtype=bool)
         if not rows.any():
             known = ", ".join(map(repr, np.unique(labels).tolist()[:10]))
@@ -347,22 +329,17 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         what = f"fewer than {self.min_reference} (min_reference) samples of {self.reference!r}"
         if not learned.any():
             raise ArgumentError(f"every site has {what}: {few}.", argument="reference")
-        done = (
-            "they are left as they are (unseen='keep')."
-            if self.unseen == "keep"
-            else "they are harmonized by all their samples, which takes out what distinguishes "
-            "their patients (unseen='all'); unseen='keep' leaves them as they are."
-        )
+        done = "they are left as they are (unseen='keep')."
+        if self.unseen == "all":
+            done = (
+                "they are harmonized by all their samples, which takes out what distinguishes "
+                "their patients (unseen='all'); unseen='keep' leaves them as they are."
+            )
         warnings.warn(f"Sites with {what}: {few}; {done}", UserWarning, stacklevel=4)
 
     def _site_names(self, X: Any, sites: ArrayLike | None, n_samples: int) -> NDArray:
         if sites is not None:
-            names = np.asarray(sites)
-            if names.shape != (n_samples,):
-                raise ArgumentError(
-                    f"sites has shape {names.shape} for {n_samples} samples.", argument="sites"
-                )
-            return names
+            return _per_sample("sites", sites, n_samples)
         index = getattr(X, "index", None)
         if SITE in (getattr(index, "names", None) or ()):
             return np.asarray(X.index.get_level_values(SITE))
@@ -373,6 +350,14 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
                 argument="sites",
             )
         return np.zeros(n_samples, dtype=np.intp)
+
+
+def _per_sample(argument: str, values: ArrayLike, n_samples: int) -> NDArray:
+    array = np.asarray(values)
+    if array.shape != (n_samples,):
+        message = f"{argument} has shape {array.shape} for {n_samples} samples."
+        raise ArgumentError(message, argument=argument)
+    return array
 
 
 def _check_covariates(covariates: ArrayLike | None, n_samples: int) -> Array:
@@ -390,7 +375,7 @@ def _check_covariates(covariates: ArrayLike | None, n_samples: int) -> Array:
 
 def _refuse_collinear(member: Codes, covariates: Array) -> None:
     design = np.column_stack([member[:, None] == np.unique(member), covariates])
-    if np.linalg.matrix_rank(design) < design.shape[1]:
+    if covariates.shape[1] and np.linalg.matrix_rank(design) < design.shape[1]:
         raise ArgumentError(
             "covariates: one of them is constant within sites, or follows from the others, so "
             "that its effect cannot be told from theirs; leave it out.",
@@ -398,10 +383,16 @@ def _refuse_collinear(member: Codes, covariates: Array) -> None:
         )
 
 
+def _location(values: Array, member: Codes, n_sites: int) -> tuple[Array, Array]:
+    """Location over all sites, each by its number of samples, and scale within sites."""
+    shares = np.bincount(member, minlength=n_sites).astype(np.float64)
+    return common_location(*site_moments(values, member, n_sites), shares)
+
+
 def _covariate_effects(X: Array, member: Codes, covariates: Array) -> Array:
     """Least squares within sites, of features with the same missing values at once."""
     coef = np.zeros((covariates.shape[1], X.shape[1]))
-    if not covariates.shape[1]:
+    if not coef.size:
         return coef
     patterns, pattern_of = np.unique(~np.isnan(X), axis=1, return_inverse=True)
     for code in range(patterns.shape[1]):
@@ -425,26 +416,8 @@ def _warn_of_confounding(member: Codes, y: ArrayLike | None) -> None:
         warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def refuse_one_site(table: FeatureTable) -> pd.Series:
-    """Give the sites of a table that has two or more; others cannot be harmonized."""
-    if table.sites is None or table.sites.nunique() < 2:
-        there = "no column 'site'" if table.sites is None else "one site alone"
-        raise InputError(
-            f"to harmonize sites there must be at least two, and the table has {there}; name the "
-            "hospital of each recording in the manifest's column 'site', or do not harmonize",
-            argument="harmonize",
-        )
-    return table.sites
-
-
 def reference_class(harmonize: bool | str, classes: Iterable[Any]) -> Any:
-    """Return the class that a ``harmonize`` names, or None where it is True: all count.
-
-    Examples
-    --------
-    >>> reference_class("0", [0, 1]), reference_class(True, ["HC", "MDD"])
-    (0, None)
-    """
+    """Return the class that a ``harmonize`` names, or None where it is True: all count."""
     if not isinstance(harmonize, str):
         return None
     by_name = {str(label): label for label in classes}
@@ -459,8 +432,15 @@ def reference_class(harmonize: bool | str, classes: Iterable[Any]) -> Any:
 
 def learn_sites(table: FeatureTable, harmonize: bool | str = True) -> SiteHarmonizer:
     """Learn what the sites of a table do, from all samples or from those of the class named."""
-    sites = _names_of(refuse_one_site(table), len(table))
+    if table.sites is None or table.sites.nunique() < 2:
+        there = "no column 'site'" if table.sites is None else "one site alone"
+        raise InputError(
+            f"to harmonize sites there must be at least two, and the table has {there}; name the "
+            "hospital of each recording in the manifest's column 'site', or do not harmonize",
+            argument="harmonize",
+        )
     reference = reference_class(harmonize, table.y.unique().tolist())
+    sites = _names_of(table.sites, len(table))
     return SiteHarmonizer(reference=reference).fit(table.X, table.y.to_numpy(), sites=sites)
 
 
@@ -479,36 +459,31 @@ def harmonize_table(table: FeatureTable, harmonize: bool | str = True) -> Featur
     return replace(table, X=harmonize_sites(learn_sites(table, harmonize), table.X, table.sites))
 
 
-def harmonize_new(
-    harmonizer: SiteHarmonizer | None, X: pd.DataFrame, sites: pd.Series | None
-) -> tuple[pd.DataFrame, list[str]]:
-    """Harmonize subjects who were not in training, with notes on sites never seen."""
-    if harmonizer is None:
-        return X, []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the notes say it
-        harmonized = harmonize_sites(harmonizer, X, sites)
+def describe_new_sites(
+    harmonizer: SiteHarmonizer, sites: pd.Series | None, n_samples: int
+) -> list[str]:
+    """Say how samples of sites that were not in training are harmonized."""
     notes = []
     if sites is None:
         notes.append("no sites are named: all subjects count as those of one new site")
-    names, counts = np.unique(_names_of(sites, len(X)), return_counts=True)
+    names, counts = np.unique(_names_of(sites, n_samples), return_counts=True)
     for name, count in zip(names.tolist(), counts.tolist(), strict=True):
         if name in harmonizer.sites_.tolist():
             continue
-        where = "the new site" if name == UNNAMED_SITE else f"site {name}, not in training,"
-        if harmonizer.unseen == "keep":
-            notes.append(f"{where} is left as it is")
-        elif count < harmonizer.min_samples:
-            notes.append(
-                f"{where} is left as it is: it has {count} samples, and {harmonizer.min_samples} "
-                "are needed to bring it to the location and scale of the others"
+        treated = "is left as it is"
+        if harmonizer.unseen == "all" and count < harmonizer.min_samples:
+            treated += (
+                f": it has {count} samples, and {harmonizer.min_samples} are needed to bring it "
+                "to the location and scale of the others"
             )
-        else:
-            notes.append(
-                f"{where} is brought to the location and scale of the others by its own {count} "
-                "samples; if its subjects are all of one class, what they have in common is lost"
+        elif harmonizer.unseen == "all":
+            treated = (
+                f"is brought to the location and scale of the others by its own {count} samples; "
+                "if its subjects are all of one class, what they have in common is lost"
             )
-    return harmonized, notes
+        site = "the new site" if name == UNNAMED_SITE else f"site {name}, not in training,"
+        notes.append(f"{site} {treated}")
+    return notes
 
 
 def _names_of(sites: pd.Series | None, n_samples: int) -> NDArray[np.str_]:

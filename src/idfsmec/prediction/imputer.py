@@ -7,15 +7,13 @@ usual interpolation over the scalp, applied to features.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.linalg import ArpackError, eigsh
+from scipy.sparse.linalg import svds
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -37,15 +35,13 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-#: Numbers of factors that "auto" tries, in this order, until one is worse than the one before.
-CANDIDATES = (1, 2, 3, 5, 8, 12, 20)
+# Numbers of factors that "auto" tries, in this order, until one is worse than the one before.
+_CANDIDATES = (1, 2, 3, 5, 8, 12, 20)
 # "auto" splits the observed channels of samples into five folds and holds out three of them, one
 # after the other, in at most so many samples.
 _N_FOLDS, _FOLDS_USED, _SAMPLES_USED = 5, 3, 2000
 # Two irrational steps spread samples and channels evenly over the folds.
 _STEPS = (0.7548776662466927, 0.5698402909980532)
-# From this size on, Lanczos iterations find a few eigenvectors sooner than a decomposition.
-_ITERATE_FROM = 500
 # Added to the diagonal of the system of splines.
 _REGULARIZATION = 1e-5
 
@@ -178,15 +174,8 @@ class ChannelImputer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         return self
 
     def _learn(self, values: Array, observed: Mask, n_factors: int) -> FactorModel:
-        return FactorModel.learn(
-            values,
-            observed,
-            channel_codes(self._columns),
-            n_factors,
-            ridge=self.ridge,
-            min_noise=self.min_noise,
-            n_rounds=self.max_iter,
-        )
+        how = self.ridge, self.min_noise, self.max_iter
+        return FactorModel.learn(values, observed, channel_codes(self._columns), n_factors, *how)
 
     def _choose(self, values: Array, observed: Mask) -> int:
         """Choose the number of factors that restores channels held out of samples best."""
@@ -196,7 +185,7 @@ class ChannelImputer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         steps = [step * np.arange(n) for step, n in zip(_STEPS, observed.shape, strict=True)]
         fold_of = (_N_FOLDS * (np.add.outer(*steps) % 1.0)).astype(np.intp)
         best, smallest = 0, np.inf
-        for n_factors in CANDIDATES:
+        for n_factors in _CANDIDATES:
             loss = 0.0
             for fold in range(_FOLDS_USED):
                 kept = observed & (fold_of != fold)
@@ -232,7 +221,7 @@ class ChannelImputer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         """
         checked, values, observed = self._standardise(X)
         loadings = self.model_.loadings * self.scale_[:, None]
-        expected = self.model_.factors(values, observed) @ loadings.T + self.mean_
+        expected = self.model_.posterior(values, observed)[0] @ loadings.T + self.mean_
         return np.where(np.isnan(checked), expected, checked)
 
     def uncertainty(self, X: ArrayLike) -> Array:
@@ -259,7 +248,7 @@ class ChannelImputer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
     def factors(self, X: ArrayLike) -> Array:
         """Posterior means of every sample's factors: ``(n_samples, n_factors_)``."""
         _, values, observed = self._standardise(X)
-        return self.model_.factors(values, observed)
+        return self.model_.posterior(values, observed)[0]
 
 
 def standardise_channels(
@@ -290,19 +279,17 @@ class FactorModel:
         observed: Mask,
         channel: Indices,
         n_factors: int,
-        *,
-        ridge: float = 1.0,
-        min_noise: float = 0.02,
-        n_rounds: int = 25,
+        ridge: float,
+        min_noise: float,
+        n_rounds: int,
     ) -> FactorModel:
         """Learn by expectation-maximisation from what :func:`standardise_channels` gives."""
         n, n_features = values.shape
         squares = np.einsum("nd,nd->d", values, values)
         counts = observed.sum(axis=0)[channel]
         n_factors = min(n_factors, n // 2, int(np.count_nonzero(squares)) // 2)
-        model = cls(
-            _leading_directions(values, observed, n_factors), np.full(n_features, 0.5), channel
-        )
+        start = _leading_directions(values, observed, n_factors)
+        model = cls(start, np.full(n_features, 0.5), channel)
         weights = observed.T.astype(np.float64)
         for _ in range(n_rounds):
             means, covariances = model.posterior(values, observed)
@@ -335,13 +322,9 @@ class FactorModel:
         covariances = np.asarray(np.linalg.inv(precision), np.float64)[pattern]
         return np.einsum("nqr,nr->nq", covariances, values @ weights), covariances
 
-    def factors(self, values: Array, observed: Mask) -> Array:
-        """Expected factors (n, q) of every sample, given its channels."""
-        return self.posterior(values, observed)[0]
-
     def impute(self, values: Array, observed: Mask) -> Array:
         """Replace the features of missing channels by their expectation."""
-        expected = self.factors(values, observed) @ self.loadings.T
+        expected = self.posterior(values, observed)[0] @ self.loadings.T
         return np.where(observed[:, self.channel], values, expected)
 
     def per_channel(self, per_feature: Array) -> Array:
@@ -357,31 +340,15 @@ def _leading_directions(values: Array, observed: Mask, n_factors: int) -> Array:
     The largest comes first, and the largest loading of each is positive. The zeros make
     directions short, by the share of channels that is missing.
     """
-    n, n_features = values.shape
     if n_factors == 0:
-        return np.zeros((n_features, 0))
-    wide = n < n_features
-    sizes, vectors = _largest_eigenvectors(
-        values @ values.T if wide else values.T @ values, n_factors
-    )
-    loadings = values.T @ vectors if wide else vectors * np.sqrt(np.maximum(sizes, 0.0))
-    loadings = loadings[:, ::-1]
+        return np.zeros((values.shape[1], 0))
+    start = np.cos(np.arange(min(values.shape), dtype=np.float64))  # the same each time
+    _, sizes, directions = svds(values, n_factors, v0=start)
+    loadings = (directions.T * sizes)[:, np.argsort(-sizes)]
     largest = np.abs(loadings).argmax(axis=0)
     signs = np.where(loadings[largest, np.arange(n_factors)] < 0, -1.0, 1.0)
     share = float(observed[:, observed.any(axis=0)].mean())
-    return np.asarray(loadings * signs / np.sqrt(n * max(share, 0.05)))
-
-
-def _largest_eigenvectors(gram: Array, count: int) -> tuple[Array, Array]:
-    """Largest eigenvalues, ascending, with their vectors."""
-    n = len(gram)
-    if n >= _ITERATE_FROM and count <= n // 20:
-        start = np.cos(np.arange(n, dtype=np.float64))  # the same each time
-        with contextlib.suppress(ArpackError):
-            sizes, vectors = eigsh(gram, count, which="LA", v0=start, ncv=4 * count, tol=1e-11)
-            return sizes, vectors
-    sizes, vectors = scipy.linalg.eigh(gram, subset_by_index=[n - count, n - 1])
-    return sizes, vectors
+    return np.asarray(loadings * signs / np.sqrt(len(values) * max(share, 0.05)))
 
 
 class ScalpSplines(TransformerMixin, CheckedEstimator):
@@ -391,22 +358,9 @@ class ScalpSplines(TransformerMixin, CheckedEstimator):
     channel, the map is interpolated by spherical splines (F. Perrin et al., "Spherical splines for
     scalp potential and current density mapping", 1989). Nothing is learned from other samples.
 
-    Parameters
-    ----------
-    channels, features : array-like of shape (n_features,), optional
-        Which channel each column belongs to, as a row of ``positions``, and which feature it is.
-    positions : array-like of shape (n_channels, 3), optional
-        Directions of the electrodes from the centre of the head. A channel without one (NaN) takes
-        no part and is imputed as 0, and so are samples without any channel; without ``positions``
-        every missing value becomes 0.
-
-    Examples
-    --------
-    >>> positions = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0, -1, 0]])
-    >>> splines = ScalpSplines([0, 1, 2, 3], ["power"] * 4, positions)
-    >>> splines.fit_transform([[1.0, 3.0, np.nan, 3.0], [2.0, 2.0, 2.0, np.nan]]).round(2)
-    array([[1.  , 3.  , 2.94, 3.  ],
-           [2.  , 2.  , 2.  , 2.  ]])
+    ``channels`` (rows of ``positions``) and ``features`` are those of each column, ``positions``
+    directions from the centre of the head. A channel without one (NaN) takes no part and is
+    imputed as 0, and so are samples without any channel, and all without ``positions``.
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
@@ -480,13 +434,7 @@ class ScalpSplines(TransformerMixin, CheckedEstimator):
 
 
 def spherical_splines(cosines: Array, stiffness: int = 4, n_terms: int = 50) -> Array:
-    """Sum the Legendre series of a spherical spline, for cosines of the angles between points.
-
-    Examples
-    --------
-    >>> spherical_splines(np.array([[1.0, -1.0]])).round(4)
-    array([[ 0.0152, -0.0147]])
-    """
+    """Sum the Legendre series of a spherical spline, for cosines of the angles between points."""
     order = np.arange(1, n_terms + 1)
     factors = (2 * order + 1) / (order * (order + 1)) ** stiffness / (4 * np.pi)
     return np.polynomial.legendre.legval(np.clip(cosines, -1.0, 1.0), np.append(0.0, factors))

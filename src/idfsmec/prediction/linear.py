@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
+import pandas as pd
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
@@ -107,9 +108,8 @@ class View:
 
     def decide(self, X: Array, coef: Array) -> tuple[Array, Array]:
         """Decisions (n, c), and their variance because of what is missing."""
-        values, observed = self._standardise(X)
-        _, covariances = self.factors.posterior(values, observed)
-        noise, toward = self._of_missing(observed, coef)
+        values, observed, covariances, toward = self._of_missing(X, coef)
+        noise = ~observed @ self.factors.per_channel(coef**2 * self.factors.noise[:, None])
         common = np.einsum("ncq,nqr,ncr->nc", toward, covariances, toward, optimize=True)
         return self.factors.impute(values, observed) @ coef, noise + common
 
@@ -118,25 +118,24 @@ class View:
 
         A channel speaks for itself and for what is expected of missing channels because of it.
         """
-        values, observed = self._standardise(X)
-        _, covariances = self.factors.posterior(values, observed)
-        _, toward = self._of_missing(observed, coef)
-        precise = self.factors.loadings / self.factors.noise[:, None]
-        parts = np.hstack([coef, precise])
+        values, _, covariances, toward = self._of_missing(X, coef)
+        parts = np.hstack([coef, self.factors.loadings / self.factors.noise[:, None]])
         per_channel = np.stack([values[:, own] @ parts[own] for own in self.columns], axis=1)
         votes, evidence = np.split(per_channel, [coef.shape[1]], axis=2)
         votes = votes + np.einsum("ncq,nqr,nvr->nvc", toward, covariances, evidence, optimize=True)
         votes[~observed_channels(X, self.columns)] = np.nan
         return np.asarray(votes)
 
-    def _of_missing(self, observed: Mask, coef: Array) -> tuple[Array, Array]:
-        """Of the decision on missing channels: noise (n, c), and loadings (n, c, q)."""
-        model, (_, c) = self.factors, coef.shape
-        missing = (~observed).astype(np.float64)
-        noise = missing @ model.per_channel(coef**2 * model.noise[:, None])
-        products = (coef[:, :, None] * model.loadings[:, None, :]).reshape(len(coef), -1)
-        toward = missing @ model.per_channel(products)
-        return noise, toward.reshape(len(missing), c, model.loadings.shape[1])
+    def _of_missing(self, X: Array, coef: Array) -> tuple[Array, Mask, Array, Array]:
+        """Standardised samples, their channels, the covariances of their factors (n, q, q).
+
+        And how the decision on missing channels depends on the factors (n, c, q).
+        """
+        values, observed = self._standardise(X)
+        _, covariances = self.factors.posterior(values, observed)
+        products = (coef[:, :, None] * self.factors.loadings[:, None, :]).reshape(len(coef), -1)
+        toward = ~observed @ self.factors.per_channel(products)
+        return values, observed, covariances, toward.reshape(len(X), coef.shape[1], -1)
 
     def warn_of_empty(self, X: Array, answer: str) -> None:
         """Warn of samples that have no usable channel, and say what they get."""
@@ -176,7 +175,7 @@ class ImputedLinear(ChannelEstimator):
 
     def _learn(
         self,
-        fits: Fits,
+        table: ChannelTable,
         folds: Folds,
         subjects: Indices,
         targets: Array,
@@ -188,10 +187,14 @@ class ImputedLinear(ChannelEstimator):
         ``weights`` are of the samples in the model, ``subject_weights`` of the subjects in the
         loss. Returns, for each fold, the same average learned without its held-out samples.
         """
-        table, n = fits.table, len(subjects)
+        fits = table.solve([self.lam])
+        fits.warn(stacklevel=5)
+        weighing = self._hold(fits)
+        self.scores_, self.ranking_ = weighing.scores, weighing.ranking
         # The samples of one subject together weigh as one.
         weights = weights * (subject_weights.size / weights.sum())
-        errors = np.zeros((n, len(_SHARES) * len(self.alphas) + 1, targets.shape[1]))
+        n, n_candidates = len(subjects), len(_SHARES) * len(self.alphas) + 1
+        errors = np.zeros((n, n_candidates, targets.shape[1]))
         learned = []
         without = table.solve([self.lam], [test for _, test in folds]) if folds else fits
         for fold, (train, test) in enumerate(folds):
@@ -201,7 +204,9 @@ class ImputedLinear(ChannelEstimator):
             errors[test] = (mean - targets[test])[:, None]
             errors[test, 1:] += np.tensordot(view.impute(table.X[test]), coefs, axes=(1, 1))
             learned.append((view, coefs, test))
-        loss = np.square(_subject_means(errors, subjects)).sum(axis=2).T @ subject_weights
+        by_subject = pd.DataFrame(errors.reshape(n, -1)).groupby(subjects).mean().to_numpy()
+        squares = np.square(by_subject).reshape(-1, n_candidates, targets.shape[1]).sum(axis=2)
+        loss = subject_weights @ squares
         # The first is the loss of the mean alone.
         loss = loss[1:] / max(loss[0], 1e-300)
         share = np.exp(-(loss - loss.min()) / _TEMPERATURE)
@@ -209,6 +214,7 @@ class ImputedLinear(ChannelEstimator):
         self._view = self._view_of(fits, 0, np.arange(n))
         coefs = self._view.candidates(table.X, targets, weights, self.alphas)
         self._coef = np.tensordot(share, coefs, axes=1)
+        self.centre_ = self._view.scaling.mean
         return [(view, np.tensordot(share, coefs, axes=1), test) for view, coefs, test in learned]
 
     def _view_of(self, fits: Fits, fold: int, train: Indices) -> View:
@@ -235,20 +241,9 @@ class ImputedLinear(ChannelEstimator):
         )
 
 
-def _subject_codes(table: ChannelTable, *labels: NDArray) -> Indices:
-    """Number the subjects of samples; samples with different labels count as different ones."""
+def _subject_codes(table: ChannelTable) -> Indices:
     names = np.arange(len(table.X)) if table.groups is None else table.groups
-    codes = np.unique(names, return_inverse=True)[1]
-    for label in labels:
-        codes = np.unique(np.stack([codes, label]), axis=1, return_inverse=True)[1].reshape(-1)
-    return codes.astype(np.intp)
-
-
-def _subject_means(values: Array, subjects: Indices) -> Array:
-    counts = np.bincount(subjects)
-    sums = np.zeros((counts.size, *values.shape[1:]))
-    np.add.at(sums, subjects, values)
-    return sums / counts[:, None, None]
+    return np.unique(names, return_inverse=True)[1].astype(np.intp)
 
 
 class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
@@ -374,11 +369,10 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         table = self._table(X, y, groups)
         if table.groups is None:
             warn_without_groups(type(self).__name__, stacklevel=4)
-        codes, n_classes = table.target, table.n_classes
+        codes, n_classes, groups = table.target, table.n_classes, _subject_codes(table)
         # Somebody with samples of two classes counts as two subjects.
-        subjects = _subject_codes(table, codes)
-        class_of = np.zeros(subjects.max() + 1, dtype=np.intp)
-        class_of[subjects] = codes
+        pairs, subjects = np.unique(groups * n_classes + codes, return_inverse=True)
+        class_of = pairs % n_classes
         weights = compute_sample_weight(self.class_weight, self.classes_[codes])
         subject_weights = compute_sample_weight(self.class_weight, self.classes_[class_of])
         prior = np.bincount(codes, weights, minlength=n_classes)
@@ -387,15 +381,10 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         if n_classes == 2:
             targets, self.intercept_ = targets[:, 1:], np.diff(self.intercept_)
+        folds = self._inner_folds(table.X, codes, groups)
         with one_blas_thread():
-            fits = table.solve([self.lam])
-            fits.warn()
-            weighing = self._hold(fits)
-            self.scores_, self.ranking_ = weighing.scores, weighing.ranking
-            folds = self._inner_folds(table.X, codes, _subject_codes(table))
-            learned = self._learn(fits, folds, subjects, targets, weights, subject_weights)
+            learned = self._learn(table, folds, subjects, targets, weights, subject_weights)
             self._coef *= self._calibrate(table.X, learned, subjects, class_of, subject_weights)
-        self.centre_ = self._view.scaling.mean
         self.coef_ = self._coef.T / self._view.scaling.unit
         return self
 
@@ -603,20 +592,16 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         table = self._target_table(X, y, groups)
         if table.groups is None:
             warn_without_groups(type(self).__name__, stacklevel=4)
-        n = table.target.size
-        subjects = _subject_codes(table)
+        subjects, targets = _subject_codes(table), table.target[:, None]
         n_subjects = int(subjects.max()) + 1
         n_folds = min(self.cv, n_subjects)
+        folds = list(GroupKFold(n_folds).split(table.X, groups=subjects)) if n_folds > 1 else []
         with one_blas_thread():
-            fits = table.solve([self.lam])
-            fits.warn()
-            weighing = self._hold(fits)
-            self._set_ranking(weighing.scores, weighing.order)
-            splits = GroupKFold(n_folds).split(table.X, groups=subjects) if n_folds > 1 else ()
-            targets, ones = table.target[:, None], np.ones(n_subjects)
-            self._learn(fits, list(splits), subjects, targets, np.ones(n), ones)
+            self._learn(
+                table, folds, subjects, targets, np.ones(len(subjects)), np.ones(n_subjects)
+            )
+        self._set_ranking(self.scores_, np.argsort(self.ranking_))
         self._coef *= self._target_std
-        self.centre_ = self._view.scaling.mean
         self.coef_ = self._coef[:, 0] / self._view.scaling.unit
         return self
 

@@ -312,8 +312,9 @@ class Method(Part):
 
     def resolve(self) -> Method:
         """Put objects in the place of names: what a worker that knows no registry can run."""
-        parts = {"imputer": self.imputing, "classifier": self.classifying}
-        return replace(self, estimator=self.build(), **parts)
+        return replace(
+            self, estimator=self.build(), imputer=self.imputing, classifier=self.classifying
+        )
 
     def describe(self) -> dict[str, Any]:
         """Return what determines the method's results, as JSON can hold it."""

@@ -1,6 +1,7 @@
-"""A model: a fitted classifier with its training data's description, and the file it is kept in.
+"""Models: a fitted classifier with its training data's description, its file, and predictions.
 
 A file is a ZIP archive written by skops, without pickle. Only the types of a list are read back.
+Predictions for subjects come with intervals and reasons for doubt.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ import hashlib
 import io
 import json
 import platform
+import warnings
 import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
@@ -21,25 +23,34 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from idfsmec._files import replacing
 from idfsmec._version import __version__
 from idfsmec.errors import ExistingFileError, InputError
+from idfsmec.features import extract_table
 from idfsmec.features.settings import FeatureSettings
-from idfsmec.prediction.harmonizer import SiteHarmonizer, harmonize_sites, learn_sites
+from idfsmec.prediction.harmonizer import (
+    SiteHarmonizer,
+    describe_new_sites,
+    harmonize_sites,
+    learn_sites,
+)
 from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.linear import IDFSMECClassifier
+from idfsmec.progress import Listener
+from idfsmec.recordings import Recording
+from idfsmec.recordings.reading import file_recording
 from idfsmec.table import FeatureTable
-from idfsmec.table.columns import split_column
+from idfsmec.table.columns import channel_columns, join_column, observed_channels, split_column
+from idfsmec.table.positions import standard_name
 
 Array = NDArray[np.float64]
 
-#: How the files of models end.
-ENDING = ".skops"
-#: Raised when earlier files can no longer be read.
-FORMAT_VERSION = 3
+# Raised when earlier files can no longer be read.
+_FORMAT_VERSION = 3
 #: Types that a model file may hold, besides those that skops itself trusts: plain containers,
 #: NumPy's arrays, scikit-learn's estimators. Whatever else a file names is refused.
 TRUSTED_TYPES = (
@@ -62,19 +73,24 @@ TRUSTED_TYPES = (
 )
 _ABOUT = "idfsmec.json"
 _MOST_BYTES = 2**31  # unpacked; no model is as large
-_ABOUT_FIELDS = (
-    "columns",
-    "settings",
-    "data",
-    "reference",
-    "protocol",
-    "performance",
-    "versions",
-    "created",
-)
+# What of a model is written as JSON, in readable form.
+_DESCRIBED = ("columns", "settings", "data", "reference", "protocol", "performance", "versions")
+_ABOUT_FIELDS = (*_DESCRIBED, "created")
 _PACKAGES = ("idfsmec", "numpy", "scipy", "scikit-learn", "pandas", "mne", "skops")
 # Entries of a table's ``info`` that name subjects or files stay out of the model.
 _PERSONAL = ("recordings", "names_in_files", "parts")
+
+# Coverage of the intervals of predictions.
+_LEVEL = 0.95
+# A subject with a smaller share of the model's channels gets a warning, and so does one farther
+# from the centre than this share of the training subjects.
+_LEAST_SHARE, _FAR_SHARE = 0.3, 0.99
+_MOST_NAMED = 5
+_RESAMPLES, _NEWTON_STEPS = 1000, 8
+# Probabilities beyond are not distinguished.
+_LEAST_PROBABILITY = 0.005
+# Prior precision of shift 0 and slope 1 of the calibration on held-out subjects.
+_PRIOR_PRECISION = np.array([0.25, 1.0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,42 +99,23 @@ class Model:
 
     Made by :func:`fit_model`, or by :func:`idfsmec.evaluation.train_model`, which also measures
     how well it does; kept in a file by :func:`save_model`.
-
-    Parameters
-    ----------
-    estimator : classifier
-        Fitted; takes NaN where a channel is missing.
-    imputer : ChannelImputer
-        Fitted on the same samples: its factors tell whether a subject is unlike all of them.
-    columns : tuple of str
-        ``<channel>__<feature>``, in the order in which the estimator takes them.
-    settings : mapping
-        How features were computed: the table's ``info`` without names of subjects and files.
-    data : mapping
-        Numbers of subjects and samples it was fitted on, and what was missing.
-    reference : mapping
-        Where the training subjects lie in the space of factors, and how far from their centre.
-    protocol, performance : mapping
-        How it was evaluated, and the outcome; empty if it was not.
-    versions : mapping
-        Of the packages it was fitted with.
-    created : str
-        When it was fitted.
-    harmonizer : SiteHarmonizer, optional
-        Brings sites to one location and scale before anything else sees the features.
     """
 
-    estimator: Any
-    imputer: ChannelImputer
-    columns: tuple[str, ...]
+    estimator: Any  # takes NaN where a channel is missing
+    imputer: ChannelImputer  # its factors tell whether a subject is unlike all in training
+    columns: tuple[str, ...]  # <channel>__<feature>, in the order that the estimator takes
+    # How features were computed: the table's ``info`` without names of subjects and files.
     settings: Mapping[str, Any] = field(default_factory=dict)
+    # Numbers of subjects and samples it was fitted on, and what was missing.
     data: Mapping[str, Any] = field(default_factory=dict)
+    # Where the training subjects lie in the space of factors, and how far from their centre.
     reference: Mapping[str, Any] = field(default_factory=dict)
+    # How it was evaluated, and the outcome; empty if it was not.
     protocol: Mapping[str, Any] = field(default_factory=dict)
     performance: Mapping[str, Any] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)  # of the packages in use
     created: str = ""
-    harmonizer: SiteHarmonizer | None = None
+    harmonizer: SiteHarmonizer | None = None  # comes before anything else
 
     @property
     def classes(self) -> list[Any]:
@@ -149,28 +146,9 @@ class Model:
             f"{', '.join(map(str, self.classes))})"
         )
 
-    def feature_settings(self) -> FeatureSettings:
-        """Settings that compute the features of a recording as those of the training data.
-
-        Raises
-        ------
-        InputError
-            The table was made elsewhere, or has columns that no registered feature gives.
-        """
-        return FeatureSettings.from_dict(
-            self.settings, columns=[split_column(column)[1] for column in self.columns]
-        )
-
-    def distances(self, X: pd.DataFrame) -> Array:
-        """Distance of each sample from the training samples' centre in the space of factors."""
-        return _distances(self.imputer.factors(X), self.reference)
-
 
 def fit_model(
-    table: FeatureTable,
-    estimator: Any = None,
-    *,
-    harmonize: bool | str = False,
+    table: FeatureTable, estimator: Any = None, *, harmonize: bool | str = False
 ) -> Model:
     """Fit a classifier to all subjects of a table.
 
@@ -210,18 +188,18 @@ def fit_model(
     fitted, harmonizer = fit_estimator(estimator, table, harmonize=harmonize)
     X = harmonize_sites(harmonizer, table.X, table.sites)
     imputer = ChannelImputer().fit(X)
-    factors = imputer.factors(X)
-    reference = _locate(factors)
-    away = pd.Series(_distances(factors, reference)).groupby(table.subjects.to_numpy()).median()
+    reference = _locate(imputer.factors(X))
+    distances = pd.Series(_distances(imputer, X, reference))
+    distances = distances.groupby(table.subjects.to_numpy()).median().sort_values()
     return Model(
         fitted,
         imputer,
-        tuple(str(column) for column in table.X.columns),
+        tuple(map(str, table.X.columns)),
         settings={key: value for key, value in table.info.items() if key not in _PERSONAL},
         data=_describe(table),
+        reference={**reference, "distances": distances.tolist()},
         versions=_versions(),
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        reference={**reference, "distances": sorted(float(distance) for distance in away)},
         harmonizer=harmonizer,
     )
 
@@ -229,11 +207,10 @@ def fit_model(
 def fit_estimator(
     estimator: Any, table: FeatureTable, *, harmonize: bool | str = False
 ) -> tuple[Any, SiteHarmonizer | None]:
-    """Fit a fresh copy; inner folds keep subjects together where the estimator can.
+    """Fit a fresh copy on harmonized samples; also return the harmonizer.
 
-    Samples are harmonized first, if that is asked for, and the harmonizer is returned too. An
-    estimator with a parameter ``harmonize`` sees them as they are: it learns the sites inside its
-    own folds.
+    Inner folds keep subjects together where the estimator can. One with a parameter ``harmonize``
+    sees samples as they are: it learns the sites inside its own folds.
     """
     fresh = IDFSMECClassifier() if estimator is None else clone(estimator)
     harmonizer = learn_sites(table, harmonize) if harmonize else None
@@ -283,9 +260,11 @@ def _locate(factors: Array) -> dict[str, Any]:
     return {"centre": factors.mean(axis=0).tolist(), "precision": precision.tolist()}
 
 
-def _distances(factors: Array, reference: Mapping[str, Any]) -> Array:
-    away, precision = factors - np.asarray(reference["centre"]), np.asarray(reference["precision"])
-    return np.sqrt(np.maximum(np.einsum("nq,qr,nr->n", away, precision, away), 0.0))
+def _distances(imputer: ChannelImputer, X: pd.DataFrame, reference: Mapping[str, Any]) -> Array:
+    """Distance of each sample from the training samples' centre in the space of factors."""
+    away = imputer.factors(X) - np.asarray(reference["centre"])
+    squares = np.einsum("nq,qr,nr->n", away, np.asarray(reference["precision"]), away)
+    return np.sqrt(np.maximum(squares, 0.0))
 
 
 def _versions() -> dict[str, str]:
@@ -324,7 +303,13 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
     """
     from skops import io as skops_io
 
-    path = check_model_path(path, overwrite=overwrite)
+    path = Path(path)
+    if path.suffix.lower() != ".skops":
+        raise InputError(f"{path}: a model's name ends in .skops.")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give the name of a file.")
+    if path.exists() and not overwrite:
+        raise ExistingFileError(path)
     parts = {"estimator": model.estimator, "imputer": model.imputer}
     if model.harmonizer is not None:
         parts["harmonizer"] = model.harmonizer
@@ -334,29 +319,13 @@ def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = Fal
             f"{path}: a model file cannot hold {', '.join(foreign)}: it would not be trusted when "
             "it is read. Use parts of scikit-learn and idfsmec."
         )
-    about = {
-        "format": FORMAT_VERSION,
-        "idfsmec": __version__,
-        "classes": model.classes,
-        **{name: getattr(model, name) for name in _ABOUT_FIELDS},
-    }
+    about = {"format": _FORMAT_VERSION, "idfsmec": __version__, "classes": model.classes}
+    about |= {name: getattr(model, name) for name in _ABOUT_FIELDS}
     about["checksum"] = _checksum(content, about)
     with replacing(path) as (beside,):
         beside.write_bytes(content)
         with zipfile.ZipFile(beside, "a", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(_ABOUT, json.dumps(about, indent=1, allow_nan=False))
-    return path
-
-
-def check_model_path(path: str | PathLike[str], *, overwrite: bool = False) -> Path:
-    """Refuse a name for a model before the work begins."""
-    path = Path(path)
-    if path.suffix.lower() != ENDING:
-        raise InputError(f"{path}: a model's name ends in {ENDING}.")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; give the name of a file.")
-    if path.exists() and not overwrite:
-        raise ExistingFileError(path)
     return path
 
 
@@ -386,27 +355,22 @@ def load_model(path: str | PathLike[str]) -> Model:
     if not path.is_file():
         raise InputError(f"{path}: there is no such model file.")
     content = path.read_bytes()
-    about = _read_about(path, content)
     try:
+        about = _read_about(path, content)
         if foreign := _foreign_types(content):
             raise InputError(
                 f"{path}: refused, for it holds {', '.join(foreign)}, which no model of idfsmec "
                 "does. Use only models from a source you trust."
             )
         parts = skops_io.loads(content, trusted=list(TRUSTED_TYPES))
-        model = Model(
-            parts["estimator"],
-            parts["imputer"],
-            **{name: about[name] for name in _ABOUT_FIELDS if name != "columns"},
-            columns=tuple(about["columns"]),
-            harmonizer=parts.get("harmonizer"),
-        )
+        described = {name: about[name] for name in _ABOUT_FIELDS}
+        model = Model(**{"harmonizer": None, **parts, **described})
         _check_parts(model, about["classes"])
     except InputError:
         raise
     except Exception as error:  # whatever a changed description leads to
         raise InputError(f"{path}: the model file is damaged ({_line(error)}).") from error
-    return model
+    return replace(model, columns=tuple(model.columns))
 
 
 def _read_about(path: Path, content: bytes) -> dict[str, Any]:
@@ -421,16 +385,12 @@ def _read_about(path: Path, content: bytes) -> dict[str, Any]:
         raise
     except Exception as error:
         raise InputError(f"{path}: this is no model file of idfsmec ({_line(error)}).") from error
-    if number != FORMAT_VERSION or _minor(made_with) != _minor(__version__):
+    if number != _FORMAT_VERSION or made_with.split(".")[:2] != __version__.split(".")[:2]:
         raise InputError(
             f"{path}: the model was made by idfsmec {made_with}, this is {__version__} (model "
-            f"format {number} and {FORMAT_VERSION}). Train it again, or use that version."
+            f"format {number} and {_FORMAT_VERSION}). Train it again, or use that version."
         )
-    try:
-        whole = about.pop("checksum") == _checksum(content, about)
-    except Exception as error:
-        raise InputError(f"{path}: the model file is damaged ({_line(error)}).") from error
-    if not whole:
+    if about.pop("checksum") != _checksum(content, about):
         raise InputError(
             f"{path}: the model file was changed or damaged (its checksum does not fit). Copy it "
             "again from where it came."
@@ -474,9 +434,338 @@ def _checksum(content: bytes, about: Mapping[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def _minor(text: str) -> tuple[str, ...]:
-    return tuple(text.split(".")[:2])
-
-
 def _line(error: BaseException) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+@dataclass(frozen=True)
+class SubjectPrediction:
+    """Prediction of a model for one subject."""
+
+    subject: str
+    predicted: Any = None  # the most probable class; None if there is no channel
+    # Of that class: the mean over the subject's epochs, and an interval of the frequency of the
+    # class among held-out subjects with such a probability and as many channels. Of a model that
+    # was not measured it is that over resampled epochs alone, and NaN for one epoch.
+    probability: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    probabilities: dict[Any, float] = field(default_factory=dict)  # of every class
+    epochs: tuple[float, ...] = ()  # probability of the predicted class in each epoch
+    share_present: float = 0.0  # of the model's channels, over all epochs
+    # What each channel adds in favour of the predicted class, in log odds, the strongest first.
+    votes: dict[str, float] = field(default_factory=dict)
+    # From the centre of the training subjects in the space of factors; how many are nearer.
+    distance: float = np.nan
+    nearer: float = np.nan
+    warnings: tuple[str, ...] = ()  # reasons not to rely on it
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions of a model for several subjects."""
+
+    subjects: tuple[SubjectPrediction, ...]
+    notes: tuple[str, ...] = ()  # channels that the model does not know or by other names, sites
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per subject."""
+        classes = {label: None for subject in self.subjects for label in subject.probabilities}
+        rows = []
+        for made in self.subjects:
+            strongest = [f"{channel} {vote:+.2f}" for channel, vote in made.votes.items()]
+            rows.append(
+                {
+                    "subject": made.subject,
+                    "predicted": made.predicted,
+                    "probability": made.probability,
+                    "low": made.low,
+                    "high": made.high,
+                    **{f"probability of {k}": made.probabilities.get(k, np.nan) for k in classes},
+                    "epochs": len(made.epochs),
+                    "channels present": made.share_present,
+                    "strongest channels": ", ".join(strongest[:_MOST_NAMED]),
+                    "distance": made.distance,
+                    "training subjects nearer": made.nearer,
+                    "warnings": "; ".join(made.warnings),
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+def predict_subjects(model: Model, table: FeatureTable) -> Predictions:
+    """Predict the class of each subject of a table.
+
+    Columns are matched by name; channels may go by any spelling of their standard names. Channels
+    of the model that the table lacks are missing, and unknown ones are ignored. A model that
+    harmonizes brings sites it has not seen (a table without sites is one) to the others' location
+    and scale by their own samples, if at least ten come at once.
+
+    Parameters
+    ----------
+    model : Model
+    table : FeatureTable
+        Its labels are not used.
+
+    Returns
+    -------
+    Predictions
+        ``frame`` has a row per subject; ``subjects`` the same with the probability of each epoch
+        and the ``votes`` of channels; ``notes`` say what was done to channels and sites. ``low``
+        and ``high`` bound how frequent the class is among subjects with such a probability.
+
+    Raises
+    ------
+    InputError
+        The table has no channel of the model, or none of its features.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from idfsmec import FeatureTable
+    >>> from idfsmec.prediction import fit_model, predict_subjects
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["HC", "MDD"], 40)
+    >>> X = pd.DataFrame(rng.normal(size=(80, 2)), columns=["F3__a", "Pz__a"])
+    >>> X += 3 * (y == "MDD")[:, None]
+    >>> model = fit_model(FeatureTable(X, y, np.arange(80) // 4))
+    >>> other = pd.DataFrame({"EEG F3-LE__a": [3.1, 2.9]})
+    >>> other_cap = FeatureTable(other, ["?", "?"], ["new", "new"])
+    >>> predictions = predict_subjects(model, other_cap)
+    >>> predictions.subjects[0].predicted, predictions.subjects[0].share_present
+    ('MDD', 0.5)
+    """
+    X, notes = _match_columns(model, table)
+    if model.harmonizer is not None:
+        notes += describe_new_sites(model.harmonizer, table.sites, len(X))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the notes say it
+            X = harmonize_sites(model.harmonizer, X, table.sites)
+    codes, names = pd.factorize(table.subjects.to_numpy())
+    intervals = Intervals(model.performance.get("held_out"), _LEVEL)
+    subjects = [
+        _predict_subject(model, str(name), X[codes == code], intervals)
+        for code, name in enumerate(names)
+    ]
+    if not any(subject.epochs for subject in subjects):
+        raise InputError("No sample has a channel that the model knows with all its features.")
+    return Predictions(tuple(subjects), (*notes, *_other_settings(model, table)))
+
+
+def extract_subjects(
+    model: Model,
+    recordings: Iterable[str | PathLike[str] | Recording],
+    *,
+    n_jobs: int = 1,
+    on_error: str = "raise",
+    progress: Listener | None = None,
+) -> FeatureTable:
+    """Compute the features of recordings as those of the model's training data were.
+
+    Parameters
+    ----------
+    model : Model
+    recordings : iterable of path-like or Recording
+        Files that MNE opens. A file is a subject, named like the file without its ending.
+    n_jobs, on_error, progress
+        As in :func:`idfsmec.features.extract_table`; recordings without any row are warned of.
+
+    Returns
+    -------
+    FeatureTable
+        For :func:`predict_subjects`; files have the label ``"unknown"``.
+
+    Raises
+    ------
+    InputError
+        The table was made elsewhere, or has columns that no registered feature gives.
+    """
+    features = [split_column(column)[1] for column in model.columns]
+    settings = FeatureSettings.from_dict(model.settings, columns=features)
+    sources = [r if isinstance(r, Recording) else Path(r) for r in recordings]
+    stems = [source.stem for source in sources if isinstance(source, Path)]
+    opened = []
+    for source in sources:
+        if isinstance(source, Recording):
+            opened.append(source)
+            continue
+        if not source.exists():
+            raise InputError(f"{source}: there is no such file.")
+        name = source.stem if stems.count(source.stem) == 1 else str(source)
+        opened.append(file_recording(source, name, "unknown"))
+    made = extract_table(opened, settings, n_jobs=n_jobs, on_error=on_error, progress=progress)
+    for outcome in made.skipped:
+        why = outcome.error or "no channel with EEG in it"
+        message = f"{outcome.source}: there is no prediction for it: {why}"
+        warnings.warn(message, UserWarning, stacklevel=2)
+    return made.table
+
+
+def _match_columns(model: Model, table: FeatureTable) -> tuple[pd.DataFrame, list[str]]:
+    """Give the table's columns as the model takes them, and notes on what was done."""
+    renamed = _same_positions(model.channels, table.channels)
+    channels = {channel: renamed.get(channel, channel) for channel in table.channels}
+    unknown = [name for name, channel in channels.items() if channel not in model.channels]
+    if len(unknown) == len(channels):
+        raise InputError(
+            f"There is no common channel: the model has {_some(model.channels)}, "
+            f"the table {_some(table.channels)}."
+        )
+    split = [split_column(str(column)) for column in table.X.columns]
+    names = [join_column(channels[channel], feature) for channel, feature in split]
+    if not set(names) & set(model.columns):
+        features = dict.fromkeys(split_column(column)[1] for column in model.columns)
+        raise InputError(
+            f"There is no common feature: the model has {_some(features)}, the table "
+            f"{_some(table.features)}."
+        )
+    absent = [channel for channel in model.channels if channel not in channels.values()]
+    notes = {
+        "channels matched by their positions": [f"{a} is {b}" for a, b in renamed.items()],
+        "channels that the model does not know, ignored": unknown,
+        "channels of the model that are not there": absent,
+    }
+    X = table.X.set_axis(names, axis=1).reindex(columns=list(model.columns))
+    return X, [f"{what}: {_some(which)}" for what, which in notes.items() if which]
+
+
+def _same_positions(wanted: Sequence[str], given: Sequence[str]) -> dict[str, str]:
+    """Given channels that the model has under another spelling, each position once."""
+    positions = {standard_name(name) or name.casefold(): name for name in wanted}
+    renamed, taken = {}, set(given)
+    for name in given:
+        same = positions.get(standard_name(name) or name.casefold())
+        if name not in wanted and same is not None and same not in taken:
+            renamed[name] = same
+            taken.add(same)
+    return renamed
+
+
+def _other_settings(model: Model, table: FeatureTable) -> list[str]:
+    """Note settings of the table that differ from the model's; those not stated are trusted."""
+    keys = ("sfreq", "band_pass", "epoch", "bands", "unit", "welch_window", "nsi_window")
+    differ = [
+        f"{key} {table.info[key]} instead of {model.settings[key]}"
+        for key in keys
+        if key in table.info and key in model.settings and table.info[key] != model.settings[key]
+    ]
+    if not differ:
+        return []
+    return [f"the table's features were computed otherwise than the model's: {'; '.join(differ)}"]
+
+
+def _some(names: Iterable[object]) -> str:
+    listed = [str(name) for name in names]
+    more = f" and {len(listed) - _MOST_NAMED} more" if len(listed) > _MOST_NAMED else ""
+    return ", ".join(listed[:_MOST_NAMED]) + more
+
+
+def _predict_subject(
+    model: Model, name: str, X: pd.DataFrame, intervals: Intervals
+) -> SubjectPrediction:
+    _, columns = channel_columns(None, len(model.columns), model.columns)
+    observed = observed_channels(X.to_numpy(dtype=np.float64), columns)
+    share = float(observed.mean())
+    X = X.iloc[np.flatnonzero(observed.any(axis=1))]
+    if not len(X):
+        return SubjectPrediction(name, warnings=("no channel of the model is there",))
+    with warnings.catch_warnings():
+        # Samples whose channels have no weight get the classes' shares.
+        warnings.simplefilter("ignore", UserWarning)
+        epochs = model.estimator.predict_proba(X)
+    mean = epochs.mean(axis=0)
+    best = int(mean.argmax())
+    low, high = intervals.of(epochs[:, best], best, share)
+    distance = float(np.median(_distances(model.imputer, X, model.reference)))
+    distances = np.asarray(model.reference["distances"])
+    limit, doubts = float(np.quantile(distances, _FAR_SHARE)), []
+    if distance > limit:
+        doubts.append(
+            f"unlike the training data: {distance:.1f} from their centre in the space of factors, "
+            f"where {_FAR_SHARE:.0%} of the training subjects are within {limit:.1f}"
+        )
+    if share < _LEAST_SHARE:
+        doubts.append(f"only {share:.0%} of the model's channels are there")
+    return SubjectPrediction(
+        name,
+        model.classes[best],
+        float(mean[best]),
+        low,
+        high,
+        dict(zip(model.classes, mean.tolist(), strict=True)),
+        tuple(epochs[:, best].tolist()),
+        share,
+        _votes(model, X, best),
+        distance,
+        float((distances < distance - 1e-9).mean()),  # a training subject is not nearer itself
+        tuple(doubts),
+    )
+
+
+def _votes(model: Model, X: pd.DataFrame, best: int) -> dict[str, float]:
+    if not hasattr(model.estimator, "channel_votes"):
+        return {}
+    votes = np.asarray(model.estimator.channel_votes(X))
+    of_class = votes[:, :, best] if votes.ndim == 3 else votes * (1.0 if best else -1.0)
+    counts = np.sum(~np.isnan(of_class), axis=0)
+    means = np.nansum(of_class, axis=0) / np.maximum(counts, 1)
+    order = np.argsort(-np.abs(means), kind="stable")
+    return {model.channels[i]: float(means[i]) for i in order if counts[i]}
+
+
+class Intervals:
+    """Intervals of mean probabilities over a subject's epochs.
+
+    With held-out subjects (``performance["held_out"]``), they are of the frequency of a class
+    among subjects with such a probability: log odds are calibrated on resampled subjects who had
+    as many channels, and epochs are resampled along. Without, only the epochs vary.
+    """
+
+    def __init__(self, held_out: Mapping[str, Any] | None, level: float) -> None:
+        self._held_out = held_out
+        self._tails = [(1 - level) / 2, (1 + level) / 2]
+        self._calibrations: dict[tuple[int, int], Array] = {}
+
+    def of(self, epochs: Array, code: int, share: float) -> tuple[float, float]:
+        """Interval for epochs with these probabilities of a class and this share of channels.
+
+        The mean itself is always in it. NaN without held-out subjects and for one epoch.
+        """
+        rng = np.random.default_rng(0)
+        means = epochs[rng.integers(epochs.size, size=(_RESAMPLES, epochs.size))].mean(axis=1)
+        if self._held_out:
+            key = int(np.abs(np.array(self._held_out["shares"]) - share).argmin()), code
+            if key not in self._calibrations:
+                self._calibrations[key] = _resample_calibration(self._held_out, *key)
+            shift, slope = self._calibrations[key].T
+            means = expit(shift + slope * _log_odds(means))
+        elif epochs.size < 2:
+            return np.nan, np.nan
+        low, high = np.quantile(means, self._tails)
+        return float(min(low, epochs.mean())), float(max(high, epochs.mean()))
+
+
+def _log_odds(probability: Array) -> Array:
+    return np.asarray(logit(np.clip(probability, _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)))
+
+
+def _resample_calibration(held_out: Mapping[str, Any], share: int, code: int) -> Array:
+    """Shift and slope of the log odds by logistic regression on resampled subjects: (B, 2)."""
+    rng = np.random.default_rng(1)
+    true, given = np.array(held_out["true"]), np.array(held_out["left"])[share][:, code]
+    hit = (true == code).astype(np.float64)
+    # Probabilities are meant for classes that are as frequent as the model's prior.
+    weights = (np.array(held_out["prior"]) * true.size / np.bincount(true))[true]
+    counts = rng.multinomial(true.size, np.full(true.size, 1 / true.size), _RESAMPLES) * weights
+    design = np.column_stack([np.ones(true.size), _log_odds(given)])
+    products = (design[:, :, None] * design[:, None, :]).reshape(true.size, 4)
+    start = np.array([0.0, 1.0])
+    coefs = np.tile(start, (_RESAMPLES, 1))
+    for _ in range(_NEWTON_STEPS):
+        expected = expit(coefs @ design.T)
+        gradient = (counts * (hit - expected)) @ design - _PRIOR_PRECISION * (coefs - start)
+        curvature = (counts * expected * (1 - expected)) @ products
+        curvature = curvature.reshape(-1, 2, 2) + np.diag(_PRIOR_PRECISION)
+        coefs = coefs + np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
+    return np.asarray(coefs)

@@ -11,10 +11,10 @@ from training samples alone, and then done to test samples:
       classify    with the method's classifier; comparisons clip values at 6 standard deviations
       calibrate   decisions become probabilities by those on held-out subjects (kept models)
 
-:class:`Preparation` is the first three steps, :class:`FoldSamples` the samples of a fold before
-and after them, :class:`MethodPipeline` a method that ranks, is tuned, scored or fitted on them,
-and :class:`FittedMethod` what is left of it when it is kept. A method that is a whole classifier
-of the user's own replaces all steps but the first.
+:class:`FoldSamples` are the samples of a fold before and after the first three steps,
+:class:`MethodPipeline` a method that ranks, is tuned, scored or fitted on them, and
+:class:`FittedMethod` what is left of it when it is kept. A method that is a whole classifier of
+the user's own replaces all steps but the first.
 """
 
 from __future__ import annotations
@@ -156,54 +156,46 @@ class TableArrays:
         )
         return smaller, columns
 
-    def harmonizer(self, harmonize: bool | str) -> SiteHarmonizer:
-        """Learn what sites do from all samples (True) or from those of the class named."""
-        if self.sites is None:
-            raise InputError("to harmonize sites the table needs a column 'site'")
-        reference = reference_class(harmonize, self.classes)
-        if reference is None:  # labels are not given: confounding is a matter of the whole table
-            return SiteHarmonizer().fit(self.X, sites=self.sites)
-        labels = np.asarray(self.classes)[self.y]
-        return SiteHarmonizer(reference=reference).fit(self.X, labels, sites=self.sites)
-
 
 def harmonize_samples(harmonize: bool | str, *samples: TableArrays) -> list[TableArrays]:
-    """Bring sites to one location and scale, as learned from the first of some samples."""
+    """Bring sites to one location and scale, as learned from the first of some samples.
+
+    What sites do is learned from all samples (True) or from those of the class named.
+    """
     if not harmonize:
         return list(samples)
-    harmonizer = samples[0].harmonizer(harmonize)
+    train = samples[0]
+    if train.sites is None:
+        raise InputError("to harmonize sites the table needs a column 'site'")
+    reference = reference_class(harmonize, train.classes)
+    # Without a reference no labels are given: confounding is a matter of the whole table.
+    labels = None if reference is None else np.asarray(train.classes)[train.y]
+    harmonizer = SiteHarmonizer(reference=reference).fit(train.X, labels, sites=train.sites)
     return [replace(part, X=harmonizer.transform(part.X, sites=part.sites)) for part in samples]
 
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """Harmonize, scale and impute, as learned from training samples."""
+    """Scale and impute, as learned from training samples."""
 
-    harmonizer: SiteHarmonizer | None
     scaling: Scaling
     imputer: Any = None
 
     @classmethod
     def learn(
-        cls, samples: TableArrays, harmonize: bool | str = False, imputer: Imputer | None = None
+        cls, samples: TableArrays, imputer: Imputer | None = None
     ) -> tuple[Preparation, Floats]:
         """Learn from training samples; also return them prepared."""
-        harmonizer, X = samples.harmonizer(harmonize) if harmonize else None, samples.X
-        if harmonizer is not None:
-            X = harmonizer.transform(X, sites=samples.sites)
-        scaling = Scaling.learn(X)
-        X = scaling.apply(X)
+        scaling = Scaling.learn(samples.X)
+        X = scaling.apply(samples.X)
         if imputer is None:
-            return cls(harmonizer, scaling), X
-        transformer = imputer.build(
-            channels=samples.channel_of, features=samples.feature_of, positions=samples.positions
-        )
-        return cls(harmonizer, scaling, transformer.fit(X)), np.asarray(transformer.transform(X))
+            return cls(scaling), X
+        about = {"channels": samples.channel_of, "features": samples.feature_of}
+        transformer = imputer.build(**about, positions=samples.positions).fit(X)
+        return cls(scaling, transformer), np.asarray(transformer.transform(X))
 
-    def apply(self, X: Floats, sites: NDArray[np.str_] | None = None) -> Floats:
-        """Prepare samples; all of a site at once, for a new site goes by all that it has."""
-        if self.harmonizer is not None:
-            X = self.harmonizer.transform(X, sites=sites)
+    def apply(self, X: Floats) -> Floats:
+        """Prepare samples."""
         X = self.scaling.apply(X)
         return X if self.imputer is None else np.asarray(self.imputer.transform(X))
 
@@ -216,53 +208,44 @@ class Prepared(NamedTuple):
     test: Floats
 
 
-@dataclass(frozen=True, eq=False)
 class FoldSamples:
     """Training and test samples of a fold, as they are and prepared.
 
-    Arrays are made when they are asked for: a fold of a large table and its inner folds would be
-    a dozen copies of it.
+    Rows count in ``train`` and ``test``; ``selecting`` are the training samples as the selector
+    may see them. Arrays are made when they are asked for: a fold of a large table and its inner
+    folds would be a dozen copies of it.
     """
 
-    train: TableArrays  # what the rows of both sides count in
-    test: TableArrays
-    selecting: TableArrays  # the training samples as the selector may see them
-    harmonize: bool | str = False
-    train_rows: Rows = field(default_factory=lambda: slice(None))
-    test_rows: Rows = field(default_factory=lambda: slice(None))
-    inner: tuple[FoldSamples, ...] = ()
-    held_out: tuple[Codes, ...] = ()  # training samples that each inner fold holds out
-    # By the fold's id: a fold that is its own key would stay until garbage is collected.
-    _kept: dict[tuple[int, str], Prepared] = field(default_factory=dict, repr=False)
+    def __init__(
+        self,
+        train: TableArrays,
+        test: TableArrays,
+        selecting: TableArrays,
+        harmonize: bool | str = False,
+        train_rows: Rows = slice(None),
+        test_rows: Rows = slice(None),
+        kept: dict[tuple[int, str], Prepared] | None = None,
+    ) -> None:
+        self.train, self.test, self.selecting = train, test, selecting
+        self.harmonize, self.train_rows, self.test_rows = harmonize, train_rows, test_rows
+        self.y_train, self.groups_train = train.y[train_rows], train.subject_names[train_rows]
+        self.y_test, self.subjects_test = test.y[test_rows], test.subjects[test_rows]
+        self.inner: list[FoldSamples] = []
+        self.held_out: list[Codes] = []  # training samples that each inner fold holds out
+        # By the fold's id: a fold that is its own key would stay until garbage is collected.
+        self._kept = {} if kept is None else kept
 
-    def with_inner(self, splits: Sequence[tuple[Codes, Codes]]) -> FoldSamples:
-        """Add inner folds of an outer one, given by rows of the training samples."""
+    def add_inner(self, splits: Sequence[tuple[Codes, Codes]]) -> None:
+        """Add inner folds, given by rows of the training samples."""
         sides = self.train, self.train, self.selecting, self.harmonize
-        inner = tuple(FoldSamples(*sides, *split, _kept=self._kept) for split in splits)
-        return replace(self, inner=inner, held_out=tuple(test for _, test in splits))
-
-    @property
-    def y_train(self) -> Codes:
-        """Classes of the training samples."""
-        return self.train.y[self.train_rows]
-
-    @property
-    def groups_train(self) -> NDArray[np.str_]:
-        """Subjects of the training samples."""
-        return self.train.subject_names[self.train_rows]
-
-    @property
-    def y_test(self) -> Codes:
-        """Classes of the test samples."""
-        return self.test.y[self.test_rows]
-
-    @property
-    def subjects_test(self) -> Codes:
-        """Subjects of the test samples."""
-        return self.test.subjects[self.test_rows]
+        self.inner = [FoldSamples(*sides, *split, kept=self._kept) for split in splits]
+        self.held_out = [test for _, test in splits]
 
     def sides(self) -> list[TableArrays]:
-        """Return training and test samples as they are, but for sites, which may be harmonized."""
+        """Return training and test samples; sites are harmonized where that is asked for.
+
+        A new site goes by all samples that it has, so that these are harmonized at once.
+        """
         both = self.train.take(self.train_rows), self.test.take(self.test_rows)
         return harmonize_samples(self.harmonize, *both)
 
@@ -280,13 +263,13 @@ class FoldSamples:
         return self._kept[key]
 
     def _prepare(self, imputer: Imputer | None) -> Prepared:
-        rows, how = self.train_rows, (self.harmonize, imputer)
-        steps, train = Preparation.learn(self.train.take(rows), *how)
-        selecting = train
+        train, test = self.sides()
+        steps, train_X = Preparation.learn(train, imputer)
+        selecting_X = train_X
         if self.selecting is not self.train:
-            _, selecting = Preparation.learn(self.selecting.take(rows), *how)
-        test = self.test.take(self.test_rows)
-        prepared = Prepared(selecting, train, steps.apply(test.X, test.sites))
+            (selecting,) = harmonize_samples(self.harmonize, self.selecting.take(self.train_rows))
+            selecting_X = Preparation.learn(selecting, imputer)[1]
+        prepared = Prepared(selecting_X, train_X, steps.apply(test.X))
         for side in prepared:
             side.setflags(write=False)  # methods share them
         return prepared
@@ -468,7 +451,7 @@ class MethodPipeline:
 
     def fit(self, samples: TableArrays, ranks: Codes, k: int, C: float) -> FittedMethod:
         """Fit on samples, whose sites are harmonized already, with the first k columns."""
-        preparation, X = Preparation.learn(samples, imputer=self.classifier_imputer)
+        preparation, X = Preparation.learn(samples, self.classifier_imputer)
         columns, marks = np.flatnonzero(ranks <= k), None
         X = X[:, columns]
         if self.marks_missing:
