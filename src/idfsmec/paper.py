@@ -209,9 +209,9 @@ def as_published(methods: Iterable[str | Method] | None = None) -> list[Method]:
     IDFSMEC(channel_loss='in-sample', lam_scale='paper')
     """
     changes: dict[str, dict[str, Any]] = {
-        PROPOSED: {"selector": lazily("idfsmec.selection.IDFSMEC", **AS_PUBLISHED)},
+        PROPOSED: {"estimator": lazily("idfsmec.selection.IDFSMEC", **AS_PUBLISHED)},
         "PS-NSGA": {
-            "selector": lazily("idfsmec.selection.PSNSGA", random_state=0),
+            "estimator": lazily("idfsmec.selection.PSNSGA", random_state=0),
             "inner": {},
         },
     }
