@@ -36,6 +36,7 @@ from idfsmec.metrics import (
     pairs_in_order,
     wilson_interval,
 )
+from idfsmec.prediction import IDFSMECClassifier
 from idfsmec.prediction.harmonizer import harmonize_sites, learn_sites
 from idfsmec.prediction.methods import Method, find_methods, with_parts
 from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -35,6 +35,7 @@ Codes = NDArray[np.intp]
 UNNAMED_SITE = "(not named)"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
     """Bring the features of all sites to one location and one scale, as ComBat does.
 
@@ -124,22 +125,12 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         "require_sites": ["boolean"],
     }
 
-    def __init__(
-        self,
-        *,
-        reference: Any = None,
-        empirical_bayes: bool = True,
-        unseen: str = "all",
-        min_samples: int = 10,
-        min_reference: int = 20,
-        require_sites: bool = True,
-    ) -> None:
-        self.reference = reference
-        self.empirical_bayes = empirical_bayes
-        self.unseen = unseen
-        self.min_samples = min_samples
-        self.min_reference = min_reference
-        self.require_sites = require_sites
+    reference: Any = None
+    empirical_bayes: bool = True
+    unseen: str = "all"
+    min_samples: int = 10
+    min_reference: int = 20
+    require_sites: bool = True
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -8,7 +8,7 @@ usual interpolation over the scalp, applied to features.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -46,6 +46,7 @@ _STEPS = (0.7548776662466927, 0.5698402909980532)
 _REGULARIZATION = 1e-5
 
 
+@dataclass(eq=False, repr=False)
 class ChannelImputer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
     """Impute missing channels of samples from the channels that were recorded.
 
@@ -120,20 +121,12 @@ class ChannelImputer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         "max_iter": [integer(1)],
     }
 
-    def __init__(
-        self,
-        channels: ArrayLike | None = None,
-        *,
-        n_factors: int | str = 5,
-        ridge: float = 1.0,
-        min_noise: float = 0.02,
-        max_iter: int = 25,
-    ) -> None:
-        self.channels = channels
-        self.n_factors = n_factors
-        self.ridge = ridge
-        self.min_noise = min_noise
-        self.max_iter = max_iter
+    channels: ArrayLike | None = None
+    _: KW_ONLY
+    n_factors: int | str = 5
+    ridge: float = 1.0
+    min_noise: float = 0.02
+    max_iter: int = 25
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -351,6 +344,7 @@ def _leading_directions(values: Array, observed: Mask, n_factors: int) -> Array:
     return np.asarray(loadings * signs / np.sqrt(len(values) * max(share, 0.05)))
 
 
+@dataclass(eq=False, repr=False)
 class ScalpSplines(TransformerMixin, CheckedEstimator):
     """Impute missing channels from the others of the same sample by splines on a sphere.
 
@@ -369,15 +363,9 @@ class ScalpSplines(TransformerMixin, CheckedEstimator):
         "positions": ["array-like", None],
     }
 
-    def __init__(
-        self,
-        channels: ArrayLike | None = None,
-        features: ArrayLike | None = None,
-        positions: ArrayLike | None = None,
-    ) -> None:
-        self.channels = channels
-        self.features = features
-        self.positions = positions
+    channels: ArrayLike | None = None
+    features: ArrayLike | None = None
+    positions: ArrayLike | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

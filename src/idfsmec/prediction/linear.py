@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -44,8 +44,6 @@ Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 Folds = list[tuple[Indices, Indices]]
 
-#: Penalties tried by default, in units where a sample's squared norm is 1 on average.
-ALPHAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 # Shares of the variance that the factors are given beside the features.
 _SHARES = (0.0, 0.25, 0.5, 0.75, 0.95)
 # How much a feature is trusted: (score / mean score + floor) ** power. A feature that repeats
@@ -160,6 +158,7 @@ def _thin_svd(A: Array) -> tuple[Array, Array, Array]:
     return A @ (vectors / stretch), stretch, vectors.T
 
 
+@dataclass(eq=False, repr=False)
 class ImputedLinear(ChannelEstimator):
     """Learn one penalised linear model of imputed samples; base of classifier and regressor."""
 
@@ -169,9 +168,17 @@ class ImputedLinear(ChannelEstimator):
         "cv": [integer(2)],
     }
 
-    n_factors: int | str
-    alphas: Sequence[float]
-    cv: int
+    channels: ArrayLike | None = None
+    _: KW_ONLY
+    lam: float = 1.0
+    gamma: float = 2.0
+    n_factors: int | str = 5
+    # Penalties in units where a sample's squared norm is 1 on average.
+    alphas: Sequence[float] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+    cv: int = 5
+    tol: float = 1e-6
+    max_iter: int = 10_000
+    device: str | None = None
 
     def _learn(
         self,
@@ -246,6 +253,7 @@ def _subject_codes(table: ChannelTable) -> Indices:
     return np.unique(names, return_inverse=True)[1].astype(np.intp)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
     """Classify samples in which channels are missing.
 
@@ -322,30 +330,7 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    def __init__(
-        self,
-        channels: ArrayLike | None = None,
-        *,
-        lam: float = 1.0,
-        gamma: float = 2.0,
-        n_factors: int | str = 5,
-        alphas: Sequence[float] = ALPHAS,
-        cv: int = 5,
-        class_weight: dict | str | None = "balanced",
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        device: str | None = None,
-    ) -> None:
-        self.channels = channels
-        self.lam = lam
-        self.gamma = gamma
-        self.n_factors = n_factors
-        self.alphas = alphas
-        self.cv = cv
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.device = device
+    class_weight: dict | str | None = "balanced"
 
     @checks_parameters
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
@@ -493,6 +478,7 @@ def _certainty(variance: Array) -> Array:
     return np.asarray(1 / np.sqrt(1 + np.pi / 8 * of_difference))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
     """:class:`IDFSMEC` for a continuous score, such as BDI or PHQ-9, and its prediction.
 
@@ -545,30 +531,7 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
     (array([4]), True)
     """
 
-    def __init__(
-        self,
-        channels: ArrayLike | None = None,
-        *,
-        n_features_to_select: int | float = 20,
-        lam: float = 1.0,
-        gamma: float = 2.0,
-        n_factors: int | str = 5,
-        alphas: Sequence[float] = ALPHAS,
-        cv: int = 5,
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        device: str | None = None,
-    ) -> None:
-        self.channels = channels
-        self.n_features_to_select = n_features_to_select
-        self.lam = lam
-        self.gamma = gamma
-        self.n_factors = n_factors
-        self.alphas = alphas
-        self.cv = cv
-        self.tol = tol
-        self.max_iter = max_iter
-        self.device = device
+    n_features_to_select: int | float = 20
 
     @checks_parameters
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,23 +25,17 @@ Codes = NDArray[np.intp]
 class ColumnOrder(CompleteSelector):
     """Keep the columns in their order: for lines that use all features."""
 
-    def __init__(self, *, n_features_to_select: int | float = 20) -> None:
-        self.n_features_to_select = n_features_to_select
-
     def _rank(self, X: Floats, y: Codes) -> None:
         self._set_ranking(np.zeros(X.shape[1]))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RandomOrder(CompleteSelector):
     """Order features by chance: what k features are worth without any selection."""
 
     _parameter_constraints: ClassVar[Constraints] = {"random_state": ["random_state"]}
 
-    def __init__(
-        self, *, n_features_to_select: int | float = 20, random_state: Any = None
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.random_state = random_state
+    random_state: Any = None
 
     def _rank(self, X: Floats, y: Codes) -> None:
         self._set_ranking(check_random_state(self.random_state).random_sample(X.shape[1]))
@@ -48,9 +43,6 @@ class RandomOrder(CompleteSelector):
 
 class AnovaF(CompleteSelector):
     """Order features by the F statistic of a one-way analysis of variance; constant ones last."""
-
-    def __init__(self, *, n_features_to_select: int | float = 20) -> None:
-        self.n_features_to_select = n_features_to_select
 
     def _rank(self, X: Floats, y: Codes) -> None:
         scaling, sizes = Scaling.learn(X), np.bincount(y)[:, None]
@@ -63,6 +55,7 @@ class AnovaF(CompleteSelector):
         self._set_ranking(np.where(scaling.constant, -1.0, np.nan_to_num(scores, nan=-1.0)))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ForestImportance(CompleteSelector):
     """Order features by the impurity importance of a random forest.
 
@@ -79,20 +72,10 @@ class ForestImportance(CompleteSelector):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        *,
-        n_features_to_select: int | float = 20,
-        n_estimators: int = 100,
-        max_samples: int = 256,
-        n_further: int = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_estimators = n_estimators
-        self.max_samples = max_samples
-        self.n_further = n_further
-        self.random_state = random_state
+    n_estimators: int = 100
+    max_samples: int = 256
+    n_further: int = 100
+    random_state: Any = None
 
     def _rank(self, X: Floats, y: Codes) -> None:
         # Trees and draws are those of RandomForestClassifier(class_weight="balanced"), which takes
