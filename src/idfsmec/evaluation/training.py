@@ -244,6 +244,8 @@ def train_model(
     InputError
         There is one class only, or one with a single subject.
     """
+    if estimator is None:
+        estimator = TunedMethod(Method("IDFSMECClassifier", IDFSMECClassifier()))
     table = rows_with_a_channel(table)
     given = table.y, table.subjects
     if folds not in ("subject", "site"):
