@@ -14,7 +14,8 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks._timing import markdown
-from idfsmec.evaluation import Protocol, Results, accuracy, compare_ranks
+from idfsmec.evaluation import Protocol, Results, accuracy
+from idfsmec.evaluation.statistics import compare_ranks
 from idfsmec.table import FeatureTable
 
 RATES = (0.0, 0.1, 0.5)

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._data import channel_table
 from benchmarks._timing import markdown
 from idfsmec.evaluation import Protocol, accuracy
-from idfsmec.evaluation.tables import table_arrays
+from idfsmec.evaluation.run import table_arrays
 from idfsmec.evaluation.tasks import plan_folds, run_task
 from idfsmec.paper import PAPER_GAMMAS, PAPER_LAMS, sensitivity
 from idfsmec.prediction import METHODS, Method, find_methods

@@ -20,9 +20,8 @@ from idfsmec._parallel import count_jobs
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.evaluation import Protocol, Results, accuracy, cost, resampling
 from idfsmec.evaluation.protocol import protocol_from
-from idfsmec.evaluation.run import run_experiment
+from idfsmec.evaluation.run import Tables, run_experiment
 from idfsmec.evaluation.store import Store
-from idfsmec.evaluation.tables import Tables
 from idfsmec.features import extract_to_file
 from idfsmec.prediction.methods import (
     METHODS,

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from idfsmec.evaluation.tables import table_arrays
+from idfsmec.evaluation.run import table_arrays
 from idfsmec.table import FeatureTable
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from idfsmec.evaluation import Protocol, Results, accuracy, site_scores
+from idfsmec.evaluation import Protocol, Results, accuracy
+from idfsmec.evaluation.results import site_scores
 from idfsmec.evaluation.statistics import chance_bands
 from idfsmec.evaluation.tasks import add_inner_folds, load_fold
 from idfsmec.prediction.pipeline import FoldSamples

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Protocol, accuracy, cost, imputation, make_folds
+from idfsmec.evaluation import Protocol, accuracy, cost, imputation
+from idfsmec.evaluation.protocol import make_folds
 from idfsmec.evaluation.run import best_baseline
 from idfsmec.features import extract_to_file
 from idfsmec.missing import simulate_missing

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from sklearn.impute import KNNImputer
 
-from idfsmec.evaluation import Protocol, make_folds, tasks
-from idfsmec.evaluation.tables import table_digest
+from idfsmec.evaluation import Protocol, tasks
+from idfsmec.evaluation.protocol import make_folds
+from idfsmec.evaluation.run import table_digest
 from idfsmec.evaluation.tasks import load_fold
 from idfsmec.missing import simulate_missing
 from idfsmec.prediction import IMPUTERS, Imputer

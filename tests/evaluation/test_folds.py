@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import make_folds
-from idfsmec.evaluation.protocol import most_splits
+from idfsmec.evaluation.protocol import make_folds, most_splits
 
 
 @given(

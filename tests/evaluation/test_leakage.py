@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from idfsmec.evaluation import Protocol, accuracy, make_folds
+from idfsmec.evaluation import Protocol, accuracy
+from idfsmec.evaluation.protocol import make_folds
 from idfsmec.evaluation.statistics import chance_bands
 from idfsmec.evaluation.tasks import plan_folds, run_task
 from idfsmec.prediction import METHODS, Method, find_methods

@@ -8,7 +8,7 @@ from pandas.testing import assert_frame_equal
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, Results, accuracy, cost
-from idfsmec.evaluation.tables import describe_table
+from idfsmec.evaluation.run import describe_table
 from idfsmec.missing import simulate_missing
 from idfsmec.prediction import Method
 from idfsmec.prediction.sanity import AnovaF, RandomOrder

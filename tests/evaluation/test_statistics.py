@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from idfsmec.evaluation import compare_pairs, compare_ranks
-from idfsmec.evaluation.statistics import compare_folds
+from idfsmec.evaluation.statistics import compare_folds, compare_pairs, compare_ranks
 from idfsmec.metrics import corrected_interval, holm
 
 # Demsar, JMLR 7 (2006), Table 6: ranks of four versions of C4.5 on 14 data sets.

@@ -14,16 +14,9 @@ from typer.testing import CliRunner
 from idfsmec import FeatureTable
 from idfsmec.audit import audit, audits_of, recording_variables
 from idfsmec.cli import app
-from idfsmec.evaluation import (
-    Protocol,
-    Results,
-    accuracy,
-    compare_pairs,
-    compare_ranks,
-    make_folds,
-    train_model,
-)
-from idfsmec.evaluation.statistics import chance_bands, compare_folds
+from idfsmec.evaluation import Protocol, Results, accuracy, train_model
+from idfsmec.evaluation.protocol import make_folds
+from idfsmec.evaluation.statistics import chance_bands, compare_folds, compare_pairs, compare_ranks
 from idfsmec.features import FeatureSettings, extract_recording
 from idfsmec.features.extract import compute_features
 from idfsmec.metrics import corrected_interval, holm, score_decisions

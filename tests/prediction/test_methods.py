@@ -23,7 +23,8 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Protocol, TunedMethod, accuracy, make_folds, train_model
+from idfsmec.evaluation import Protocol, TunedMethod, accuracy, train_model
+from idfsmec.evaluation.protocol import make_folds
 from idfsmec.prediction import (
     CLASSIFIERS,
     IMPUTERS,

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from idfsmec.evaluation import compare_ranks
+from idfsmec.evaluation.statistics import compare_ranks
 from idfsmec.report import plot_critical_difference, summarise
 from tests.report.tidy import by_gid, fake_results, make_scores, texts, two_methods
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation import by_condition
-from idfsmec.evaluation.tables import table_digest
+from idfsmec.evaluation.run import table_digest
 from idfsmec.table import FeatureTable
 
 FORMATS = ["table.parquet", "table.csv", "table.csv.gz"]

@@ -23,9 +23,15 @@ from idfsmec.audit.verdict import Audit, audits_of, find_suspects, put_together
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Folds, Protocol, make_folds, most_splits
 from idfsmec.evaluation.results import AUDIT, Results, write_json
-from idfsmec.evaluation.run import do_tasks, method_or_ours, opened
+from idfsmec.evaluation.run import (
+    Tables,
+    do_tasks,
+    method_or_ours,
+    name_tables,
+    opened,
+    table_arrays,
+)
 from idfsmec.evaluation.store import TaskResult
-from idfsmec.evaluation.tables import Tables, name_tables, table_arrays
 from idfsmec.evaluation.tasks import (
     UNFIT,
     Task,

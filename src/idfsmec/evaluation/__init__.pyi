@@ -1,25 +1,19 @@
-from .protocol import Protocol, make_folds
-from .results import Results, site_scores
-from .run import accuracy, cost, imputation, resampling
-from .statistics import ChanceBand, RankComparison, chance_band, compare_pairs, compare_ranks
-from .tables import by_condition
+from .protocol import Protocol
+from .results import Results
+from .run import accuracy, by_condition, cost, imputation, resampling
+from .statistics import ChanceBand, chance_band
 from .training import TunedMethod, train_model
 
 __all__ = [
     "ChanceBand",
     "Protocol",
-    "RankComparison",
     "Results",
     "TunedMethod",
     "accuracy",
     "by_condition",
     "chance_band",
-    "compare_pairs",
-    "compare_ranks",
     "cost",
     "imputation",
-    "make_folds",
     "resampling",
-    "site_scores",
     "train_model",
 ]

@@ -137,13 +137,7 @@ class Protocol:
         return {key: value for key, value in asdict(self).items() if key not in grid}
 
     def with_changes(self, **changes: Any) -> Protocol:
-        """Return a protocol that differs in the options named; None leaves one as it is.
-
-        Examples
-        --------
-        >>> Protocol().with_changes(folds="sample", ks=None).folds
-        'sample'
-        """
+        """Return a protocol that differs in the options named; None leaves one as it is."""
         known = {field.name for field in fields(self)}
         if unknown := set(changes) - known:
             raise InputError(
@@ -182,41 +176,10 @@ def make_folds(
 ) -> list[Fold]:
     """Split samples into training and held-out ones, in proportion to the classes or by site.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        Class labels.
-    subjects : array-like of shape (n_samples,)
-        Who each sample comes from.
-    folds : {"subject", "sample", "site"}
-        ``subject`` keeps all samples of a subject on one side: the test is about new subjects.
-        ``sample`` spreads them, so a classifier may recognise the subject instead of the
-        condition. ``site`` holds out one site after the other: the test is about new hospitals.
-    n_splits : int
-        Number of folds; every sample is held out once. Sites have one fold each.
-    random_state : int
-        Seed of the shuffling; by site nothing is shuffled.
-    sites : array-like of shape (n_samples,), optional
-        Where each sample was recorded; needed by ``site``.
-
-    Returns
-    -------
-    list of (train, test)
-        Positions of the samples, in rising order.
-
-    Raises
-    ------
-    InputError
-        Some class has too few subjects (or samples) for so many folds. By site: there are no
-        sites or one, a site has one class alone, or a subject was at two.
-
-    Examples
-    --------
-    >>> y, subjects = [0, 0, 1, 1, 0, 1], ["a", "a", "b", "b", "c", "d"]
-    >>> for train, test in make_folds(y, subjects, n_splits=2):
-    ...     print(sorted({subjects[i] for i in test}))
-    ['b', 'c']
-    ['a', 'd']
+    ``subject`` keeps all samples of a subject on one side: the test is about new subjects.
+    ``sample`` spreads them, so a classifier may recognise the subject instead of the condition.
+    ``site`` holds out one site after the other, unshuffled: the test is about new hospitals.
+    Every sample is held out once; positions are in rising order.
     """
     labels, groups = np.asarray(y), np.asarray(subjects)
     if folds not in get_args(Folds):

@@ -291,15 +291,7 @@ def _environment(store: Store, protocols: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_typed(argv: Sequence[str]) -> str:
-    """Return the command as it is typed again: quoted, with the program's name for its path.
-
-    Examples
-    --------
-    >>> as_typed(["/opt/lib/idfsmec/__main__.py", "benchmark", "--methods", "mRMR,ANOVA F"])
-    "idfsmec benchmark --methods 'mRMR,ANOVA F'"
-    >>> as_typed(["study.py", "--fast"])
-    'python study.py --fast'
-    """
+    """Return the command as it is typed again: quoted, with the program's name for its path."""
     if not argv or not argv[0]:
         return ""
     program = Path(argv[0])
@@ -308,21 +300,11 @@ def as_typed(argv: Sequence[str]) -> str:
 
 
 def site_scores(results: Results, experiment: str = "accuracy") -> pd.DataFrame:
-    """Say how methods did at each hospital that was held out.
+    """Return how methods did at each site that was held out; empty if folds were not by site.
 
-    Parameters
-    ----------
-    results : Results
-    experiment : str, default="accuracy"
-
-    Returns
-    -------
-    DataFrame
-        One row for each table, pattern, rate, method, imputer and site: ``n_subjects``,
-        ``subject_accuracy`` with a 95 % interval over its subjects (Wilson: ``low``, ``high``) and
-        the band of guessing there (``chance_low``, ``chance_high``),
-        ``subject_balanced_accuracy`` and ``subject_roc_auc``; means over repetitions. Empty if
-        folds were not by site.
+    One row for each table, pattern, rate, method, imputer and site, with means over repetitions:
+    ``subject_accuracy`` has a 95 % interval over its subjects (Wilson: ``low``, ``high``), and the
+    band of guessing there is ``chance_low`` to ``chance_high``.
     """
     protocol = results.protocol.get("experiments", {}).get(experiment, {})
     rows: list[dict[Any, Any]] = []

@@ -18,69 +18,26 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class RankComparison:
-    """Methods ranked within every block: Friedman's test and Nemenyi's critical difference.
+    """Methods ranked within every block: Friedman's test and Nemenyi's critical difference."""
 
-    Attributes
-    ----------
-    methods : tuple of str
-        Best mean rank first.
-    mean_ranks : ndarray of shape (n_methods,)
-        1 is best.
-    critical_difference : float
-        Methods whose mean ranks differ by less cannot be told apart.
-    statistic, p_value : float
-        Friedman's chi-square, corrected for ties.
-    f_statistic, f_p_value : float
-        Iman and Davenport's less conservative F form of it.
-    n_blocks : int
-    groups : tuple of tuple of str
-        Largest runs of methods that cannot be told apart; runs of one are left out.
-    """
-
-    methods: tuple[str, ...]
-    mean_ranks: Floats
-    critical_difference: float
-    statistic: float
+    methods: tuple[str, ...]  # best mean rank first
+    mean_ranks: Floats  # 1 is best
+    critical_difference: float  # methods whose mean ranks differ by less cannot be told apart
+    statistic: float  # Friedman's chi-square, corrected for ties
     p_value: float
-    f_statistic: float
+    f_statistic: float  # Iman and Davenport's less conservative form
     f_p_value: float
     n_blocks: int
-    groups: tuple[tuple[str, ...], ...]
+    groups: tuple[tuple[str, ...], ...]  # largest runs that cannot be told apart
 
 
 def compare_ranks(scores: pd.DataFrame, *, alpha: float = 0.05) -> RankComparison:
-    """Rank methods within each block, and ask which mean ranks differ.
+    """Rank methods (columns) within each block (row), and test which mean ranks differ.
 
-    Parameters
-    ----------
-    scores : DataFrame of shape (n_blocks, n_methods)
-        Higher is better; a block is a table at a missing rate. At least two of each.
-    alpha : float, default=0.05
-        Level of the critical difference.
-
-    Returns
-    -------
-    RankComparison
-
-    Notes
-    -----
-    Ties share their mean rank. The Nemenyi critical difference is
-    ``q * sqrt(k (k + 1) / (6 N))`` with q the studentized range quantile over sqrt(2) [1]_.
-    Blocks of one table at several rates are not independent, so read p-values as a description.
-
-    References
-    ----------
-    .. [1] Demsar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7, 2006.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> scores = pd.DataFrame({"A": [0.9, 0.8, 0.7], "B": [0.6, 0.7, 0.5], "C": [0.5, 0.6, 0.6]})
-    >>> found = compare_ranks(scores)
-    >>> found.methods
-    ('A', 'B', 'C')
-    >>> found.mean_ranks
-    array([1.  , 2.333, 2.667])
+    Higher scores are better, and ties share their mean rank. The critical difference is
+    ``q * sqrt(k (k + 1) / (6 N))`` with q the studentized range quantile over sqrt(2) (Demsar,
+    "Statistical comparisons of classifiers over multiple data sets", JMLR 7, 2006). Blocks of one
+    table at several rates are not independent, so read p-values as a description.
     """
     check_level(alpha, "alpha")
     values = _complete_blocks(scores)
@@ -116,32 +73,10 @@ def compare_ranks(scores: pd.DataFrame, *, alpha: float = 0.05) -> RankCompariso
 
 
 def compare_pairs(scores: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """Test a reference method against each of the others, block by block.
+    """Test a reference method (column) against each of the others, block (row) by block.
 
     Two-sided Wilcoxon signed-rank tests; differences of zero are split evenly between the signs
     (Demsar 2006), and p-values carry Holm's correction over all comparisons.
-
-    Parameters
-    ----------
-    scores : DataFrame of shape (n_blocks, n_methods)
-        Higher is better; at least two blocks.
-    reference : str
-        The column that the others are compared with.
-
-    Returns
-    -------
-    DataFrame
-        One row per other method, in column order: ``method``, ``difference`` (mean of reference
-        minus method), ``wins``, ``ties``, ``losses`` (of the reference), ``statistic`` (the
-        smaller rank sum), ``p_value``, ``p_holm``.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> scores = pd.DataFrame({"A": [.9, .8, .7, .95, .65, .88], "B": [.6, .7, .5, .8, .6, .78]})
-    >>> found = compare_pairs(scores, "A").iloc[0]
-    >>> int(found["wins"]), round(float(found["p_value"]), 4)
-    (6, 0.0312)
     """
     values = pd.DataFrame(_complete_blocks(scores), columns=scores.columns)
     if reference not in values:

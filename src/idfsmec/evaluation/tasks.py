@@ -27,7 +27,7 @@ from idfsmec._validation import derive_seed
 from idfsmec._version import __version__
 from idfsmec.evaluation.protocol import Protocol, make_folds, make_inner_folds
 from idfsmec.evaluation.store import TaskResult
-from idfsmec.metrics import METRICS, Scores, score_decisions
+from idfsmec.metrics import METRICS, score_decisions
 from idfsmec.missing import simulate_missing_mask
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import (
@@ -239,28 +239,44 @@ class _Candidate(NamedTuple):
 
 def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int) -> TaskResult:
     """Select, classify and score with one method on one outer fold."""
-    pipeline, result = method_pipeline(method, protocol, seed), TaskResult()
+    pipeline = method_pipeline(method, protocol, seed)
     if method.is_whole:
         began = time.perf_counter()
         decisions, columns = pipeline.fit_whole(fold)
         seconds, n_columns = time.perf_counter() - began, fold.train.channel_of.size
-        scores = score_decisions(decisions, fold.y_test, fold.subjects_test)
         ranks = np.full(n_columns, n_columns)
         ranks[columns] = np.arange(columns.size) + 1
-        candidate = _Candidate(0, columns.size, math.nan, chosen=True)
-        return _add_row(result, method, fold, candidate, scores, ranks, seconds, columns.size)
-    candidates = _candidates(pipeline, fold, protocol.tuning)
-    ranked = _rank_candidates(pipeline, fold, candidates, protocol.tuning in ("oracle", "grid"))
-    if protocol.tuning == "time":
-        scored = [dict.fromkeys(METRICS, math.nan)]
+        candidates = [_Candidate(0, columns.size, math.nan, chosen=True)]
+        ranked = {(0, columns.size): (ranks, seconds)}
+        scored = [score_decisions(decisions, fold.y_test, fold.subjects_test)]
     else:
-        scored = pipeline.score(
-            fold, [(ranked[setting, k][0], k, C) for setting, k, C, _ in candidates]
+        candidates = _candidates(pipeline, fold, protocol.tuning)
+        at_once = protocol.tuning in ("oracle", "grid")
+        ranked = _rank_candidates(pipeline, fold, candidates, at_once)
+        scored = [dict.fromkeys(METRICS, math.nan)]
+        if protocol.tuning != "time":
+            wanted = [(ranked[setting, k][0], k, C) for setting, k, C, _ in candidates]
+            scored = pipeline.score(fold, wanted)
+    result, longest = TaskResult(), max(candidate.k for candidate in candidates)
+    for (setting, k, C, chosen), scores in zip(candidates, scored, strict=True):
+        ranks, seconds = ranked[setting, k]
+        params = {**method.settings[setting], **({"C": C} if math.isfinite(C) else {})}
+        ranking = np.argsort(ranks, kind="stable")[:longest].tolist()
+        if ranking not in result.rankings:  # rows with the same order of features share it
+            result.rankings.append(ranking)
+        result.seconds.append(seconds)
+        result.rows.append(
+            {
+                "k": k,
+                "params": json.dumps(params, sort_keys=True),
+                "chosen": chosen,
+                **scores,
+                "order": result.rankings.index(ranking),
+                "n_train": fold.y_train.size,
+                "n_test": fold.y_test.size,
+                "n_channels": len(fold.train.channels),
+            }
         )
-    longest = max(pipeline.ks(fold))
-    for candidate, scores in zip(candidates, scored, strict=True):
-        ranks, seconds = ranked[candidate.setting, candidate.k]
-        _add_row(result, method, fold, candidate, scores, ranks, seconds, longest)
     return result
 
 
@@ -300,38 +316,6 @@ def _rank_candidates(
         for (i, setting), (j, k) in itertools.product(enumerate(group), enumerate(ks)):
             ranked[setting, k] = ranks[i, j], seconds
     return ranked
-
-
-def _add_row(
-    result: TaskResult,
-    method: Method,
-    fold: FoldSamples,
-    candidate: _Candidate,
-    scores: Scores,
-    ranks: Codes,
-    seconds: float,
-    longest: int,
-) -> TaskResult:
-    """Add a row; rows with the same order of features share it."""
-    setting, k, C, chosen = candidate
-    params = {**method.settings[setting], **({"C": C} if math.isfinite(C) else {})}
-    ranking = np.argsort(ranks, kind="stable")[:longest].tolist()
-    if ranking not in result.rankings:
-        result.rankings.append(ranking)
-    result.rows.append(
-        {
-            "k": k,
-            "params": json.dumps(params, sort_keys=True),
-            "chosen": chosen,
-            **scores,
-            "order": result.rankings.index(ranking),
-            "n_train": fold.y_train.size,
-            "n_test": fold.y_test.size,
-            "n_channels": len(fold.train.channels),
-        }
-    )
-    result.seconds.append(seconds)
-    return result
 
 
 # One method on a whole table.

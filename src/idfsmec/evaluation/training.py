@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -55,6 +55,7 @@ _RESAMPLES = 1000
 _MOST_BINS, _LEAST_IN_BIN = 5, 5
 
 
+@dataclass(eq=False, repr=False)
 class TunedMethod(ClassifierMixin, CheckedEstimator):
     """Imputer, selector and classifier of a method, tuned by inner folds as in the evaluation.
 
@@ -107,24 +108,14 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         "harmonize": ["boolean", str],
     }
 
-    def __init__(
-        self,
-        method: str | Method = "IDFS-MEC",
-        *,
-        imputer: str | None = None,
-        classifier: str | None = None,
-        montage: str | None = None,
-        seed: int = 0,
-        folds: str = "subject",
-        harmonize: bool | str = False,
-    ) -> None:
-        self.method = method
-        self.imputer = imputer
-        self.classifier = classifier
-        self.montage = montage
-        self.seed = seed
-        self.folds = folds
-        self.harmonize = harmonize
+    method: str | Method = "IDFS-MEC"
+    _: KW_ONLY
+    imputer: str | None = None
+    classifier: str | None = None
+    montage: str | None = None
+    seed: int = 0
+    folds: str = "subject"
+    harmonize: bool | str = False
 
     @checks_parameters
     def fit(self, X: pd.DataFrame, y: Any, groups: Any = None, sites: Any = None) -> Self:

@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from idfsmec.evaluation import RankComparison, Results, compare_pairs, compare_ranks, site_scores
+from idfsmec.evaluation import Results
+from idfsmec.evaluation.results import site_scores
+from idfsmec.evaluation.statistics import RankComparison, compare_pairs, compare_ranks
 from idfsmec.metrics import CONFOUNDED, holm, site_confounding
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults
@@ -339,7 +341,7 @@ def plot_critical_difference(
     Parameters
     ----------
     comparison : RankComparison
-        From :func:`idfsmec.evaluation.compare_ranks`.
+        From :func:`idfsmec.evaluation.statistics.compare_ranks`.
     methods, note, ax
         As for :func:`plot_accuracy_by_rate`.
 
@@ -350,7 +352,7 @@ def plot_critical_difference(
     Examples
     --------
     >>> import pandas as pd
-    >>> from idfsmec.evaluation import compare_ranks
+    >>> from idfsmec.evaluation.statistics import compare_ranks
     >>> scores = pd.DataFrame({"A": [0.9, 0.8, 0.7], "B": [0.6, 0.7, 0.5], "C": [0.5, 0.6, 0.6]})
     >>> ax = plot_critical_difference(compare_ranks(scores))
     """
