@@ -17,9 +17,9 @@ ERRORS = [
     InputError("a column is missing."),
     ArgumentError("n_jobs=0: give 1 or more.", argument="n_jobs"),
     ExistingFileError("table.parquet"),
-    DuplicateRecordingsError("twice.", copies=[("a.edf", "1"), ("b.edf", "2")]),
-    RecordingError("a.edf: cut short.", source="a.edf", argument="on_error"),
-    UnexpectedRecordingError("a.edf: oh.", source="a.edf"),
+    DuplicateRecordingsError("twice."),
+    RecordingError("a.edf: cut short.", argument="on_error"),
+    UnexpectedRecordingError("a.edf: oh."),
 ]
 
 

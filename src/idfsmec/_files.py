@@ -176,13 +176,6 @@ def neutralise(frame: pd.DataFrame) -> pd.DataFrame:
 
     Names of channels and subjects come from files that somebody else wrote. Numbers stay as
     they are; so does text that begins with anything else.
-
-    Examples
-    --------
-    >>> neutralise(pd.DataFrame({"channel": ["Fp1", "=HYPERLINK(A1)"], "score": [-1.5, 2.0]}))
-               channel  score
-    0              Fp1   -1.5
-    1  '=HYPERLINK(A1)    2.0
     """
     safe = frame.copy()
     for position, dtype in enumerate(safe.dtypes):

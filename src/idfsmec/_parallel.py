@@ -77,34 +77,14 @@ def run_tasks(
 ) -> Iterator[tuple[int, Any]]:
     """Call a function with each task, and yield results with their tasks' positions.
 
-    Parameters
-    ----------
-    function : callable
-        Called with one task, with one BLAS thread; it starts no further workers. Large arrays
-        that it holds (``functools.partial``) reach processes as read-only memory maps of one
-        copy, and a Dask cluster once. What it raises ends the run and is raised here.
-    tasks : iterable
-        Taken as workers get free, not before.
-    n_jobs : int
-        Processes; with 1 everything is done here, in order. Not used on a cluster.
-    dask : str or distributed.Client, optional
-        A Dask scheduler's address or a client. Without it a cluster given by
-        ``joblib.parallel_config("dask")`` is used, or any other backend named there.
+    Tasks are taken as workers get free. The function runs with one BLAS thread and starts no
+    further workers; large arrays that it holds (``functools.partial``) reach processes as
+    read-only memory maps of one copy, and a Dask cluster once. What it raises is raised here; a
+    task that has ended three workers, each of which did nothing else, raises WorkerError.
 
-    Yields
-    ------
-    (int, object)
-        Position of a task and what the function returned, as soon as it is there.
-
-    Raises
-    ------
-    WorkerError
-        A task has ended three workers, each of which did nothing else.
-
-    Examples
-    --------
-    >>> sorted(run_tasks(abs, [-3, 2, -1], n_jobs=1))
-    [(0, 3), (1, 2), (2, 1)]
+    With ``n_jobs=1`` everything is done here, in order. ``dask`` is a scheduler's address or a
+    client; without it a cluster given by ``joblib.parallel_config("dask")`` is used, or any other
+    backend named there.
     """
     n_jobs = count_jobs(n_jobs)
     if isinstance(tasks, Sized):

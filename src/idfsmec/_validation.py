@@ -88,21 +88,6 @@ class CheckedEstimator(BaseEstimator):
 
     A class says in ``_parameter_constraints`` what it adds to its parents' parameters or changes
     of them; theirs need not be repeated.
-
-    Examples
-    --------
-    >>> class Shrinker(CheckedEstimator):
-    ...     _parameter_constraints = {"ridge": [number(0)]}
-    ...     def __init__(self, ridge=1.0):
-    ...         self.ridge = ridge
-    ...     @checks_parameters
-    ...     def fit(self, X, y=None):
-    ...         return self
-    >>> Shrinker(ridge=-1).fit([[0.0]])
-    Traceback (most recent call last):
-        ...
-    sklearn.utils._param_validation.InvalidParameterError: The 'ridge' parameter of Shrinker must \
-be a float in the range (0.0, inf). Got -1 instead.
     """
 
     _parameter_constraints: ClassVar[Constraints] = {}
@@ -131,15 +116,6 @@ def groups_of(X: Any, groups: ArrayLike | None) -> NDArray | None:
 
     ``X`` is taken before it is turned into an array: scikit-learn's splitters keep the index of a
     DataFrame, so groups reach estimators inside ``cross_val_score`` and ``GridSearchCV`` too.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> index = pd.Index(["ann", "ann", "bob"], name="subject")
-    >>> groups_of(pd.DataFrame({"Cz__alpha": [1.0, 2.0, 3.0]}, index=index), None).tolist()
-    ['ann', 'ann', 'bob']
-    >>> groups_of(np.zeros((3, 1)), None) is None
-    True
     """
     if groups is not None:
         check_consistent_length(X, groups)

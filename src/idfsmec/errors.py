@@ -7,7 +7,6 @@ command line does, can put their own word for it there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from os import PathLike, fspath
 
 __all__ = [
@@ -40,14 +39,7 @@ class InputError(ValueError):
 
 
 class ArgumentError(InputError):
-    """An argument is wrong, lacks, or does not go with the others.
-
-    Examples
-    --------
-    >>> error = ArgumentError("n_jobs=0: give 1 or more.", argument="n_jobs")
-    >>> error.argument, str(error)
-    ('n_jobs', 'n_jobs=0: give 1 or more.')
-    """
+    """An argument is wrong, lacks, or does not go with the others."""
 
 
 class ExistingFileError(InputError):
@@ -57,11 +49,6 @@ class ExistingFileError(InputError):
     ----------
     path : path-like
         What exists already.
-
-    Examples
-    --------
-    >>> str(ExistingFileError("table.parquet"))
-    'table.parquet: exists already; choose another name, or replace it with overwrite=True.'
     """
 
     argument = "overwrite"
@@ -77,37 +64,13 @@ class ExistingFileError(InputError):
 
 
 class DuplicateRecordingsError(InputError):
-    """One recording is given for several subjects.
-
-    Parameters
-    ----------
-    message : str
-    copies : iterable of (str, str)
-        Source and subject of each copy.
-    """
+    """One recording is given for several subjects; the message names all copies."""
 
     argument = "allow"
 
-    def __init__(self, message: str, *, copies: Iterable[tuple[str, str]] = ()) -> None:
-        super().__init__(message)
-        self.copies = tuple(copies)
-
 
 class RecordingError(InputError):
-    """A recording cannot be used.
-
-    Parameters
-    ----------
-    message : str
-    source : str
-        Which one: its file, or a few words.
-    argument : str, optional
-        The argument with which one can go on without it.
-    """
-
-    def __init__(self, message: str, *, source: str = "", argument: str | None = None) -> None:
-        super().__init__(message, argument=argument)
-        self.source = source
+    """A recording cannot be used; the message names its file."""
 
 
 class UnexpectedRecordingError(RuntimeError):
@@ -115,13 +78,13 @@ class UnexpectedRecordingError(RuntimeError):
 
     Parameters
     ----------
-    message, source, argument
-        As of :class:`RecordingError`.
+    message : str
+    argument : str, optional
+        The argument with which one can go on without the recording.
     """
 
-    def __init__(self, message: str, *, source: str = "", argument: str | None = None) -> None:
+    def __init__(self, message: str, *, argument: str | None = None) -> None:
         super().__init__(message)
-        self.source = source
         self.argument = argument
 
 

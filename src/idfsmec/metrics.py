@@ -36,37 +36,14 @@ def score_decisions(
     wanted: Sequence[str] = METRICS,
     slope: float = SVM_SLOPE,
 ) -> Scores:
-    """Score decision values in all the ways that are reported, or in some of them.
+    """Score decision values, of shape (n_samples, n_classes), in the ways that are ``wanted``.
 
-    Parameters
-    ----------
-    decisions : ndarray of shape (n_samples, n_classes)
-        The class with the highest value is predicted; of equals, the first.
-    y : ndarray of shape (n_samples,)
-        True classes, 0 ... n_classes - 1.
-    subjects : ndarray of shape (n_samples,)
-        Codes of the subjects.
-    wanted : sequence of str
-        Which scores, of ``CRITERIA``; inner folds need only the one that decides.
-    slope : float
-        What makes log odds of decisions, for the log loss: 2 for a linear SVM, 1 for what gives
-        log odds itself.
-
-    Returns
-    -------
-    dict
-        ``accuracy``, ``balanced_accuracy`` (mean recall over the classes that occur), ``f1``
-        (mean over the classes), ``roc_auc`` (mean over one class against the rest),
-        ``subject_accuracy`` and ``subject_balanced_accuracy`` (by the majority of a subject's
-        samples), ``subject_roc_auc`` and ``subject_neg_log_loss`` (by the mean of its decisions;
-        classes count alike). Higher is better, NaN where a score is undefined.
-
-    Examples
-    --------
-    >>> two = np.array([[1.0, 0.0], [0.2, 0.8], [0.3, 0.7], [0.6, 0.4]])
-    >>> scores = score_decisions(two, np.array([0, 1, 0, 0]), np.array([7, 8, 9, 9]))
-    >>> scores["accuracy"], scores["subject_accuracy"]
-    (0.75, 0.666)
+    The class with the highest value is predicted; of equals, the first. ``y`` and ``subjects``
+    are codes; ``slope`` makes log odds of decisions: 2 for a linear SVM, 1 for what gives log odds
+    itself. Balanced accuracy is the mean recall over the classes that occur, F1 and AUC are means
+    over classes. Subjects are scored by the majority of their samples (accuracies) or by the mean
+    of their decisions (AUC and log loss, in which classes count alike). Higher is better, NaN
+    where a score is undefined.
     """
     by_sample = decisions.argmax(axis=1)
     by_majority: Any = None
@@ -162,15 +139,7 @@ def _mean_auc(decisions: Floats, y: Codes) -> float:
 
 
 def auc(values: Floats, positive: NDArray[np.bool_]) -> float:
-    """Return the area under the ROC curve: the share of pairs in the right order, ties half.
-
-    NaN if a class is absent or a value is NaN.
-
-    Examples
-    --------
-    >>> auc(np.array([0.1, 0.4, 0.4, 0.8]), np.array([False, False, True, True]))
-    0.875
-    """
+    """Return the share of pairs in the right order, ties half; NaN if a class or a value lacks."""
     inside, outside = values[positive], np.sort(values[~positive])
     if not (inside.size and outside.size) or np.isnan(values).any():
         return float("nan")
@@ -194,23 +163,12 @@ def auc_from_ranks(ranks: Floats, member: Floats) -> Floats:
 def auc_interval(
     value: float, n_positive: int, n_negative: int, n_looks: int = 1, level: float = 0.95
 ) -> tuple[float, float]:
-    """Return a confidence interval of an AUC, by Newcombe's fifth method [1]_.
+    """Return a confidence interval of an AUC, by Newcombe's fifth method.
 
     It inverts a score test with the variance of Hanley and McNeil, so that an AUC of 1 among few
-    subjects has an interval of some length, where resampling gives none; NaN where the AUC is
-    undefined. Where the best of several AUCs is picked, ``n_looks`` says of how many: the interval
-    then holds for whichever it is (Bonferroni).
-
-    References
-    ----------
-    .. [1] Newcombe, "Confidence intervals for an effect size measure based on the Mann-Whitney
-       statistic. Part 2", Statistics in Medicine 25, 559-573, 2006.
-
-    Examples
-    --------
-    >>> low, high = auc_interval(1.0, 4, 4)
-    >>> round(low, 2), high
-    (0.58, 1.0)
+    subjects has an interval of some length, where resampling gives none. Where the best of
+    several AUCs is picked, ``n_looks`` says of how many: the interval then holds for whichever it
+    is (Bonferroni). Newcombe, Statistics in Medicine 25, 559-573, 2006.
     """
     check_level(level)
     if not (np.isfinite(value) and n_positive and n_negative):
@@ -240,12 +198,6 @@ def auc_difference(
 
     Decisions are held-out ones, one row per subject; the AUC is the mean over one class against
     the rest. Subjects are drawn anew within their classes, the same for both.
-
-    Examples
-    --------
-    >>> y = np.array([0, 0, 0, 1, 1, 1])
-    >>> auc_difference(np.eye(2)[y], np.zeros((6, 2)), y)
-    (0.5, 0.5, 0.5)
     """
     n_resamples = int(np.clip(2e7 / y.size**2, 100, n_resamples))
     drawn = draw_within_classes(y, n_resamples, np.random.default_rng(seed))
@@ -345,14 +297,7 @@ def corrected_interval(
 
 
 def wilson_interval(hits: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Interval of a share of n by Wilson's score; hits may be a mean over repetitions.
-
-    Examples
-    --------
-    >>> low, high = wilson_interval(9, 10)
-    >>> round(low, 2), round(high, 2)
-    (0.6, 0.98)
-    """
+    """Return Wilson's interval of a share of n; hits may be a mean over repetitions."""
     check_level(level)
     z = float(special.ndtri((1 + level) / 2))
     share, extra = hits / n, z**2 / n
@@ -389,9 +334,7 @@ def holm(p_values: ArrayLike) -> Floats:
         raise ValueError("p_values must be a list of numbers between 0 and 1.")
     order = np.argsort(p, kind="stable")
     steps = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(steps, 1)
-    return adjusted
+    return np.asarray(np.minimum(steps, 1)[np.argsort(order)])
 
 
 #: From this share of the classes' difference on, sites and labels are called confounded.
@@ -404,11 +347,6 @@ def site_confounding(counts: ArrayLike) -> float:
     It is the share of the labels' variance that sites explain (for two classes R squared, for
     more Goodman and Kruskal's tau). Taking out the sites' means takes out as much of what the
     classes differ by. ``counts`` is of shape (n_sites, n_classes).
-
-    Examples
-    --------
-    >>> site_confounding([[3, 1], [1, 3]])
-    0.25
     """
     table = np.asarray(counts, dtype=np.float64)
     table = table[table.sum(axis=1) > 0]
@@ -420,8 +358,7 @@ def site_confounding(counts: ArrayLike) -> float:
 
 def count_by_site(sites: ArrayLike, y: ArrayLike) -> Floats:
     """Return the number of samples of each site and class, for :func:`site_confounding`."""
-    rows = np.unique(np.asarray(sites), return_inverse=True)[1]
-    columns = np.unique(np.asarray(y), return_inverse=True)[1]
+    rows, columns = (np.unique(np.asarray(of), return_inverse=True)[1] for of in (sites, y))
     counts = np.zeros((rows.max() + 1, columns.max() + 1))
     np.add.at(counts, (rows, columns), 1)
     return counts

@@ -25,11 +25,6 @@ class Progress:
         What ended: a recording's outcome, a task and its result.
     plan : object, optional
         What the work consists of, told when it begins.
-
-    Examples
-    --------
-    >>> Progress("features", 3, 12).share
-    0.25
     """
 
     task: str
@@ -38,36 +33,13 @@ class Progress:
     item: Any = None
     plan: Any = None
 
-    @property
-    def share(self) -> float | None:
-        """Share that is done, from 0 to 1; None where the total is not known."""
-        return self.done / self.total if self.total else None
-
 
 #: Called by functions that take long with each step.
 Listener = Callable[[Progress], None]
 
 
 class Steps:
-    """Count the pieces of one task as they end.
-
-    Parameters
-    ----------
-    task : str
-    total : int
-        How many there are at most.
-    listener : callable or None
-        Hears that the work begins, and of each piece.
-
-    Examples
-    --------
-    >>> steps = Steps("tuning", 12, lambda event: print(event.done, event.total))
-    0 12
-    >>> steps.done()
-    1 12
-    >>> steps.end()
-    12 12
-    """
+    """Count the pieces of one task as they end, and tell a listener."""
 
     def __init__(self, task: str, total: int, listener: Listener | None) -> None:
         self._task, self._total, self._listener = task, total, listener
@@ -94,16 +66,7 @@ _FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, ResourceWarni
 
 @contextmanager
 def collect_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Collect what is warned about inside the block, but for what only programmers need.
-
-    Examples
-    --------
-    >>> with collect_warnings() as caught:
-    ...     warnings.warn("the  reference is flat")
-    ...     warnings.warn("use another function", DeprecationWarning)
-    >>> warning_texts(caught)
-    ['the reference is flat']
-    """
+    """Collect what is warned about inside the block, but for what only programmers need."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for category in _FOR_PROGRAMMERS:

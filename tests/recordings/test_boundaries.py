@@ -6,7 +6,7 @@ import pytest
 
 from idfsmec.features import FeatureSettings, extract_recording
 from idfsmec.recordings import read_manifest, simulate_cohort
-from idfsmec.recordings.reading import find_boundaries
+from idfsmec.recordings.recording import find_boundaries
 
 SFREQ = 250
 

@@ -4,7 +4,7 @@ import pytest
 
 from idfsmec.errors import DuplicateRecordingsError
 from idfsmec.recordings import Recording, check_duplicates, find_duplicates
-from idfsmec.recordings.reading import files_of
+from idfsmec.recordings.recording import files_of
 
 
 @pytest.fixture
@@ -51,9 +51,8 @@ def test_two_subjects_with_one_recording_are_refused_with_both_files(record):
     pair = [record("1", {"a.edf": b"signal"}), record("2", {"b.edf": b"signal"})]
     with pytest.raises(
         DuplicateRecordingsError, match=r"a\.edf \(subject 1\) and .*b\.edf \(subject 2\)"
-    ) as refused:
+    ):
         check_duplicates(pair)
-    assert refused.value.copies == ((pair[0].source, "1"), (pair[1].source, "2"))
 
 
 def test_allowed_duplicates_are_still_reported(record):
@@ -127,5 +126,5 @@ def test_all_that_is_shared_is_named_at_once_with_the_right_advice(record):
     ]
     with pytest.raises(DuplicateRecordingsError, match="give them one name") as refused:
         check_duplicates(pairs)
-    assert [subject for _, subject in refused.value.copies] == ["1", "2", "3", "4"]
-    assert all(f"{name}.edf" in str(refused.value) for name in "abcd")
+    for name, subject in zip("abcd", "1234", strict=True):
+        assert f"{name}.edf (subject {subject})" in str(refused.value)

@@ -8,7 +8,7 @@ import pytest
 
 from idfsmec.errors import InputError
 from idfsmec.recordings import channel_plan, read_manifest
-from idfsmec.recordings.reading import files_of
+from idfsmec.recordings.recording import files_of
 
 
 def write_bdf(raw, path):

@@ -7,7 +7,7 @@ import pytest
 
 from idfsmec.errors import RecordingError
 from idfsmec.recordings import Recording
-from idfsmec.recordings.reading import files_of, load_raw
+from idfsmec.recordings.recording import files_of, load_raw
 from tests.corpus.sound import write_raw
 
 

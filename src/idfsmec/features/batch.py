@@ -401,7 +401,6 @@ def _failure(outcome: RecordingOutcome, kept: bool) -> RecordingError | Unexpect
     return kind(
         f"{outcome.source}: {outcome.error.rstrip('.')}. Mend or remove it, or skip such "
         f"recordings with on_error='skip'.{rest}",
-        source=outcome.source,
         argument="on_error",
     )
 

@@ -21,7 +21,7 @@ from idfsmec.features.settings import FeatureSettings
 from idfsmec.missing import observed_from_annotations, observed_from_bads
 from idfsmec.missing.detection import unusable
 from idfsmec.recordings import Recording, channel_plan, prepare_raw
-from idfsmec.recordings.reading import find_boundaries
+from idfsmec.recordings.recording import find_boundaries
 from idfsmec.table.positions import EXTRA_NAMES, channel_positions, plan_channels, standard_name
 
 if TYPE_CHECKING:
@@ -228,8 +228,7 @@ def _choose_channels(channels: Channels, wanted: str | Iterable[str], source: st
     if not keep.any():
         raise RecordingError(
             f"{source}: none of the channels {', '.join(wanted)} is in it. It has "
-            f"{', '.join(names)}.",
-            source=source,
+            f"{', '.join(names)}."
         )
     return channels.take(keep, "not asked for")
 
@@ -247,7 +246,7 @@ def _channels_of(measured: mne.io.BaseRaw | mne.BaseEpochs, source: str) -> Chan
         try:
             prepared = prepare_raw(empty, source=source)
         except InputError as error:
-            raise RecordingError(str(error), source=source) from None
+            raise RecordingError(str(error)) from None
         plan = channel_plan(prepared)
         names = list(plan.renamed)
     template = plan.montage or ""
@@ -310,8 +309,7 @@ def _read(measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str], source: s
         reason = " ".join(str(error).split()) or type(error).__name__
         raise RecordingError(
             f"{source}: its signals cannot be read ({reason}). Check that the file and those "
-            "that belong to it are whole.",
-            source=source,
+            "that belong to it are whole."
         ) from error
 
 

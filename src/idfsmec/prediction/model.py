@@ -42,7 +42,7 @@ from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.linear import IDFSMECClassifier
 from idfsmec.progress import Listener
 from idfsmec.recordings import Recording
-from idfsmec.recordings.reading import file_recording
+from idfsmec.recordings.recording import file_recording
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import channel_columns, join_column, observed_channels, split_column
 from idfsmec.table.positions import standard_name

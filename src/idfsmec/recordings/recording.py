@@ -1,23 +1,50 @@
-"""Name recordings without loading them: Recording, spelling of names, the same recording twice."""
+"""Recordings: named without loading them, read safely, and made ready for features.
+
+What every study needs: which files a recording has, whether they are whole, where it was
+interrupted, how it becomes EEG channels only with standard names, positions and volts; the same
+recording given twice; and tables of subjects, as text or Excel.
+"""
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
+import re
+import struct
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
+from glob import escape
 from os import SEEK_END
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from idfsmec.errors import DuplicateRecordingsError
-from idfsmec.table.columns import refuse_alike
+import numpy as np
+from numpy.typing import NDArray
+
+from idfsmec.errors import DuplicateRecordingsError, InputError, RecordingError
+from idfsmec.recordings._matlab import DamagedMatError, check_elements
+from idfsmec.table.columns import fold, refuse_alike
+from idfsmec.table.positions import (
+    ChannelPlan,
+    choose_montage,
+    plan_channels,
+    standard_montage,
+    standard_name,
+)
 
 if TYPE_CHECKING:
     import mne
 
+_BYTES_PER_SAMPLE = {".edf": 2, ".bdf": 3}
+_FIF_BEGINS = 100  # the first tag of every FIF file
+#: What readers and programs write where pieces were put together, apart from ``BAD``.
+_BOUNDARY_WORDS = ("boundary", "edge boundary", "edf boundary", "new segment")
+# Seconds. Times in files are rounded; pieces closer than this follow each other.
+_LEAST_PAUSE = 0.001
 # Formats with a header of their own keep the signal here. The header names this file, so it
 # changes when both are renamed, while the signal stays the same.
 _SIGNAL_ENDINGS = (".eeg", ".fdt")
@@ -91,6 +118,381 @@ class Recording:
             return None
         parts = [self.variant, ";".join(self.bads), *(hash_file(path) for path in self.files)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """List all files that make up the recording named by ``path``, that one first."""
+    if path.is_dir():
+        return tuple(sorted(file for file in path.rglob("*") if file.is_file()))
+    if not path.is_file():
+        return ()  # a pipe or a device: whoever opens it may wait for ever
+    return (path, *(partner for partner in _partners(path) if partner.is_file()))
+
+
+def _partners(path: Path) -> list[Path]:
+    """Name the files that may belong to a recording, whether they are there or not.
+
+    BrainVision headers and EEGLAB ``.set`` files keep the signal in another file, and long FIF
+    recordings go on in ``-1.fif``.
+    """
+    suffix = path.suffix.lower()
+    if suffix in (".vhdr", ".ahdr"):
+        content = path.read_bytes()
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            text = content.decode("latin-1")  # "Codepage=ANSI"
+        named = r"^[ \t]*(?:DataFile|MarkerFile)[ \t]*[=:][ \t]*(.+?)\s*$"
+        names = re.findall(named, text, flags=re.MULTILINE | re.IGNORECASE)
+        return [path.parent / name.replace("$b", path.stem) for name in names]
+    if suffix == ".set":
+        return [path.with_suffix(ending) for ending in (".fdt", ".FDT", ".dat")]
+    if suffix == ".fif":
+        return sorted(path.parent.glob(f"{escape(path.stem)}-[0-9]*.fif"))
+    return []
+
+
+def is_special(path: Path) -> bool:
+    """Tell whether there is something that is neither a file nor a folder."""
+    return path.exists() and not (path.is_file() or path.is_dir())
+
+
+def read_with_mne(path: Path) -> mne.io.BaseRaw:
+    """Open a file by its ending."""
+    import mne
+
+    raw = mne.io.read_raw(path, verbose="ERROR")
+    check_signals(raw)
+    return raw
+
+
+def file_recording(
+    path: Path,
+    subject: str,
+    label: str,
+    read: Callable[[Path], mne.io.BaseRaw] = read_with_mne,
+    **about: Any,
+) -> Recording:
+    """Name the recording in a file, which ``read`` opens; ``about`` has other fields of it.
+
+    ``read`` must be picklable, so that worker processes can load.
+    """
+    load = partial(load_raw, path, read, bads=about.get("bads", ()))
+    return Recording(subject, label, load, str(path), **{"files": files_of(path), **about})
+
+
+def load_raw(
+    path: Path,
+    read: Callable[[Path], mne.io.BaseRaw] = read_with_mne,
+    *,
+    bads: tuple[str, ...] = (),
+) -> mne.io.BaseRaw:
+    """Read and prepare a recording; what goes wrong is a RecordingError that names the file."""
+    if not path.exists():
+        raise RecordingError(f"{path}: there is no such file.")
+    try:
+        _check_regular(path)
+        _check_whole(path)
+        return prepare_raw(read(path), bads=bads, source=str(path))
+    except InputError as error:
+        raise RecordingError(str(error)) from error
+    except Exception as error:
+        # Readers of binary files raise anything on a damaged one, down to struct.error.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise RecordingError(
+            f"{path}: MNE cannot open this recording ({reason}). Check that the file is whole, "
+            "of a format mne.io.read_raw knows, and lies with the files that belong to it."
+        ) from error
+
+
+def _check_regular(path: Path) -> None:
+    """Refuse pipes, devices and sockets, as the recording or beside it under its name.
+
+    Opening one may wait for ever, or never come to an end. What a header names is looked at
+    too; in a format that is a folder, all that is in it.
+    """
+    suspects = [path, *path.parent.glob(f"{escape(path.stem)}.*")]
+    suspects += path.rglob("*") if path.is_dir() else _partners(path) if path.is_file() else ()
+    for suspect in suspects:
+        if is_special(suspect):
+            raise InputError(
+                f"{path}: {suspect.name} is a pipe or a device, not a file. Give a recording "
+                "that lies on a disk."
+            )
+
+
+def _check_whole(path: Path) -> None:
+    """Refuse an EDF or BDF file that lost its end, and a damaged ``.set`` or FIF file.
+
+    MNE reads what is left of an EDF file as if it were all; a cut recording would count as a
+    short one, and nobody would know. Other damage would end the process, or never end.
+    """
+    ending = path.suffix.lower()
+    if not path.is_file():
+        return  # a format that is a folder
+    if ending in _BYTES_PER_SAMPLE:
+        _check_records(path)
+    elif ending == ".fif":
+        for part in files_of(path):
+            _check_tags(part)
+    elif ending == ".set":
+        try:
+            check_elements(path)
+        except DamagedMatError as error:
+            raise InputError(
+                f"{path}: the file is damaged ({error}). Copy it again from where it came."
+            ) from error
+
+
+class _EdfHeader(NamedTuple):
+    """What the header of an EDF or BDF file says about its data records."""
+
+    kind: bytes
+    n_bytes: int
+    n_records: int
+    seconds: float
+    labels: list[bytes]
+    samples: list[int]
+
+
+def _read_edf_header(path: Path) -> _EdfHeader:
+    """Read a header; raises ValueError where it has no numbers."""
+    with path.open("rb") as file:
+        head = file.read(256)
+        n_signals = int(head[252:256])
+        # Of each signal: label, transducer, units, ranges, filters, samples per record.
+        signals = file.read(max(256 * n_signals, 0))
+    counts = signals[216 * n_signals :]
+    return _EdfHeader(
+        head[192:197],
+        int(head[184:192]),
+        int(head[236:244]),
+        float(head[244:252]),
+        [signals[16 * i : 16 * i + 16] for i in range(n_signals)],
+        [int(counts[8 * i : 8 * i + 8]) for i in range(n_signals)],
+    )
+
+
+def _check_records(path: Path) -> None:
+    """Compare the size of a file with the number of data records that its header tells."""
+    width = _BYTES_PER_SAMPLE[path.suffix.lower()]
+    with path.open("rb") as file:
+        begin = file.read(8)
+    # Read as the other one, either would be another signal.
+    for called, begins, real in ((2, b"\xffBIOSEMI", "BDF"), (3, b"0       ", "EDF")):
+        if width == called and begin == begins:
+            right = real.lower()
+            raise InputError(f"{path}: this is {real}, not {path.suffix}. Name it .{right}.")
+    try:
+        header = _read_edf_header(path)
+    except ValueError:
+        # The reader's own words would quote what stands there, which may be a name.
+        raise InputError(
+            f"{path}: the header has no numbers where EDF and BDF files have them. Check "
+            "that the file is whole and of that format."
+        ) from None
+    record = width * sum(header.samples)
+    if record > 0 and not header.seconds > 0:
+        raise InputError(
+            f"{path}: the header says that data records last {header.seconds:g} s, so that nobody "
+            "knows the sampling rate. Repair the header with the program that wrote it."
+        )
+    if header.n_records > 0 and record > 0:
+        there = max(path.stat().st_size - header.n_bytes, 0) // record
+        if there < header.n_records:
+            raise InputError(
+                f"{path}: the file is cut short: {there} of {header.n_records} data records are "
+                "there. Copy it again from where it came."
+            )
+
+
+def _check_tags(path: Path) -> None:
+    """Refuse a FIF file whose tags lead in a circle: MNE would follow them until memory ends."""
+    targets: set[int] = set()  # of steps back; a circle leads to the same one again and again
+    position = 0
+    with path.open("rb") as file:
+        while len(head := file.read(16)) == 16:
+            kind, _, size, following = struct.unpack(">iIii", head)
+            if position == 0 and kind != _FIF_BEGINS:
+                return  # no FIF file at all, as MNE will say
+            before, position = position, following or position + 16 + size
+            if position < 0:
+                return  # the last tag
+            if position <= before:
+                if position in targets:
+                    raise InputError(
+                        f"{path}: the file is damaged (its tags lead in a circle). Copy it again "
+                        "from where it came."
+                    )
+                targets.add(position)
+            file.seek(position)
+
+
+def check_signals(raw: mne.io.BaseRaw) -> None:
+    """Refuse an EEGLAB recording whose ``.fdt`` file cannot be its own, whole or not."""
+    expected = 4 * len(raw.ch_names) * raw.n_times
+    for path in (Path(name) for name in raw.filenames if name):
+        if is_special(path):
+            raise InputError(f"{path}: is a pipe or a device, not a file.")
+        if path.suffix.lower() == ".fdt" and path.stat().st_size != expected:
+            raise InputError(
+                f"{path.with_suffix('.set')}: {path.name} has {path.stat().st_size} bytes instead "
+                f"of {expected} ({len(raw.ch_names)} channels, {raw.n_times} samples). Copy both "
+                "files again from where they came."
+            )
+
+
+def find_boundaries(raw: mne.io.BaseRaw) -> NDArray[np.float64]:
+    """Find the times at which a recording was interrupted, in seconds from its beginning.
+
+    Discontinuous EDF and BDF files (EDF+D) say when each of their data records begins, which
+    MNE's reader leaves out; EEGLAB, BrainVision and MNE itself mark boundaries by annotations.
+    """
+    times = [
+        mark["onset"]
+        for mark in raw.annotations
+        if mark["description"].casefold().removeprefix("bad ").strip().startswith(_BOUNDARY_WORDS)
+    ]
+    if len(raw.filenames) == 1 and raw.filenames[0]:
+        times += _boundaries_in_file(Path(raw.filenames[0]))
+    seconds = np.unique(np.round(np.array(times, dtype=np.float64) - raw.first_time, 6))
+    length = raw.n_times / raw.info["sfreq"]
+    return seconds[(seconds > _LEAST_PAUSE) & (seconds < length - _LEAST_PAUSE)]
+
+
+def _boundaries_in_file(path: Path) -> list[float]:
+    """List the seconds of signal before each pause of a discontinuous EDF or BDF file."""
+    width = _BYTES_PER_SAMPLE.get(path.suffix.lower(), 0)
+    try:
+        header = _read_edf_header(path) if width else None
+        if header is None or header.kind not in (b"EDF+D", b"BDF+D"):
+            return []
+        marks = next(i for i, label in enumerate(header.labels) if b"Annotations" in label)
+        first = header.n_bytes + width * sum(header.samples[:marks])
+        onsets = []
+        with path.open("rb") as file:
+            for record in range(header.n_records):
+                file.seek(first + record * width * sum(header.samples))
+                text = file.read(width * header.samples[marks])
+                # "+12.5" and the byte 20: when this record began
+                onsets.append(float(text.split(b"\x14", 1)[0].split(b"\x15")[0]))
+    except (OSError, ValueError, StopIteration):
+        return []  # damaged
+    late = np.abs(np.diff(onsets) - header.seconds) > _LEAST_PAUSE
+    return [(i + 1) * header.seconds for i in np.flatnonzero(late)]
+
+
+def prepare_raw(
+    raw: mne.io.BaseRaw,
+    *,
+    bads: Iterable[str] = (),
+    montage: str | None = None,
+    source: str = "recording",
+) -> mne.io.BaseRaw:
+    """Make a recording ready for features: every loader ends with this.
+
+    EEG channels are picked and get their standard names, a montage is attached, bad channels
+    are marked, and names, birth dates and the day of the recording are removed. Signals are
+    left as they are, in volts, which is what MNE's readers give. What became of the channels
+    can be asked with :func:`channel_plan`.
+
+    Parameters
+    ----------
+    raw : mne.io.BaseRaw
+        Stays as it is.
+    bads : iterable of str
+        Bad channels, by their name in the file or by their standard name.
+    montage : str, optional
+        A montage built into MNE. By default the one that fits the names.
+    source : str
+        What error messages call the recording.
+
+    Returns
+    -------
+    mne.io.BaseRaw
+        A copy. Prepared again, it stays the same.
+
+    Raises
+    ------
+    InputError
+        If no EEG channel is found, or a bad channel is not in the recording.
+
+    Examples
+    --------
+    >>> import mne, numpy as np
+    >>> info = mne.create_info(["EEG Fp1-LE", "EEG T3-LE", "EKG"], 250.0, "eeg")
+    >>> raw = mne.io.RawArray(np.zeros((3, 500)), info, verbose=False)
+    >>> ready = prepare_raw(raw, bads=["T3"])
+    >>> ready.ch_names, ready.info["bads"]
+    (['Fp1', 'T7'], ['T7'])
+    >>> channel_plan(ready).renamed
+    {'EEG Fp1-LE': 'Fp1', 'EEG T3-LE': 'T7'}
+    """
+    plan = plan_channels(raw.ch_names, raw.get_channel_types())
+    if not plan.renamed:
+        names = ", ".join(f"{name} ({reason})" for name, reason in plan.dropped.items())
+        raise InputError(
+            f"{source}: no EEG channel found. Its channels are: {names or 'none'}. "
+            "Rename them to 10-20 names, or set their type to EEG."
+        )
+    raw = raw.copy()
+    marked = [*raw.info["bads"], *bads]
+    raw.info["bads"] = []
+    raw.pick(list(plan.renamed), verbose="ERROR")
+    types = dict.fromkeys(raw.ch_names, "eeg")
+    raw.set_channel_types(types, on_unit_change="ignore", verbose="ERROR")
+    raw.rename_channels(plan.renamed, verbose="ERROR")
+    raw.info["bads"] = _resolve_bads(marked, plan, source)
+    montage = montage or choose_montage(raw.ch_names)
+    if montage is not None:
+        # Template positions replace those in the file, so that the channels of all recordings of
+        # a study lie in one and the same head. Where no template knows the names, they stay.
+        template = standard_montage(montage)
+        known = set(template.ch_names)
+        for channel in raw.info["chs"]:
+            if channel["ch_name"] not in known:
+                channel["loc"][:] = float("nan")
+        raw.set_montage(template, on_missing="ignore", verbose="ERROR")
+    # Remove whatever the header says about who was recorded, when and by whom.
+    raw.info["subject_info"] = None
+    with warnings.catch_warnings():
+        # MNE warns where there is no date to remove, which is what is wanted.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        raw.anonymize(verbose="ERROR")
+    # After a second preparation names are still those of the file.
+    earlier = channel_plan(raw)
+    in_file = {new: old for old, new in earlier.renamed.items()}
+    renamed = {in_file.get(old, old): new for old, new in plan.renamed.items()}
+    dropped = {in_file.get(old, old): reason for old, reason in plan.dropped.items()}
+    raw.info["temp"] = {"idfsmec": ChannelPlan(renamed, earlier.dropped | dropped, montage)}
+    return raw
+
+
+def _resolve_bads(bads: list[str], plan: ChannelPlan, source: str) -> list[str]:
+    """Find bad channels by either of their names; those dropped anyway do not matter."""
+    new_names = set(plan.renamed.values())
+    resolved: dict[str, None] = {}
+    for bad in bads:
+        if bad in plan.dropped:
+            continue
+        name = plan.renamed.get(bad) or (bad if bad in new_names else standard_name(bad))
+        if name not in new_names:
+            if standard_name(bad) in {standard_name(dropped) for dropped in plan.dropped} - {None}:
+                continue
+            raise InputError(
+                f"{source}: the bad channel {bad!r} is not in the recording. "
+                f"It has {', '.join(plan.renamed)}."
+            )
+        resolved[str(name)] = None
+    return list(resolved)
+
+
+def channel_plan(raw: mne.io.BaseRaw) -> ChannelPlan:
+    """Return what :func:`prepare_raw` did with the channels: names, reasons, the montage."""
+    return (raw.info.get("temp") or {}).get("idfsmec") or ChannelPlan()
+
+
+# --- the same recording twice -------------------------------------------------------------
 
 
 def check_spelling(recordings: Sequence[Recording], where: str = "") -> None:
@@ -181,8 +583,7 @@ def check_duplicates(
         raise DuplicateRecordingsError(
             f"The same recording is given for different subjects: {_listed(shared)}. Remove all "
             "but one of each. If two subjects are one person, give them one name; with "
-            "allow=True they stay two, and one recording stands on both sides of a fold.",
-            copies=[(copy.source, copy.subject) for group in shared for copy in group],
+            "allow=True they stay two, and one recording stands on both sides of a fold."
         )
     if groups:
         warnings.warn(
@@ -196,3 +597,98 @@ def _listed(groups: Sequence[Sequence[Recording]]) -> str:
         " and ".join(f"{copy.source} (subject {copy.subject})" for copy in group)
         for group in groups
     )
+
+
+# --- tables of subjects -------------------------------------------------------------------
+
+
+def read_text(path: Path) -> str:
+    """Read a text file in UTF-8 or UTF-16, with or without a byte order mark."""
+    _refuse_special(path)
+    content = path.read_bytes()
+    utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    try:
+        text = content.decode("utf-16" if utf16 else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: not a text file in UTF-8 ({error}). Save it as 'CSV UTF-8'."
+        ) from error
+    if "\0" in text:
+        raise InputError(f"{path}: not a text file. Save the table as CSV.")
+    if "\n" not in text:
+        text = text.replace("\r", "\n")  # as Macintosh programs ended lines, and some still do
+    return text
+
+
+def _refuse_special(path: Path) -> None:
+    """Refuse a pipe or a device, which may never end."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: is not a file.")
+
+
+def read_tsv(path: Path, needed: Collection[str] = ()) -> list[dict[str, str]]:
+    """Read a table parted by tabs, as BIDS has it: one mapping from column to cell per line.
+
+    Cells that a line lacks are empty, those it has too many are left out.
+    """
+    reader = csv.DictReader(io.StringIO(read_text(path)), delimiter="\t", restval="")
+    try:
+        rows = list(reader)
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: {error}.") from error
+    clean = [
+        {name.strip(): cell.strip() for name, cell in row.items() if isinstance(name, str)}
+        for row in rows
+    ]
+    _need_columns(clean[0] if clean else (), needed, path)
+    return clean
+
+
+def read_sheet(path: Path, needed: Collection[str], sheet: str | int = 0) -> list[dict[str, str]]:
+    """Read a sheet of an Excel file: one mapping from folded column to cell per line.
+
+    Full-width signs of names, as in ``education（years）``, become plain ones.
+    """
+    import pandas as pd
+
+    _refuse_special(path)
+    try:
+        with warnings.catch_warnings():
+            # openpyxl warns about formatting it does not keep, which nobody needs here.
+            warnings.filterwarnings("ignore", category=UserWarning, module="openpyxl")
+            frame = pd.read_excel(path, sheet_name=sheet, dtype=str, keep_default_na=False)
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{path}: not a readable subject table ({reason}).") from error
+    names = [fold(str(name)) for name in frame.columns]
+    _need_columns(names, needed, path)
+    rows = frame.itertuples(index=False, name=None)
+    return [
+        {name: str(cell).strip() for name, cell in zip(names, row, strict=True)} for row in rows
+    ]
+
+
+def _need_columns(present: Collection[str], needed: Collection[str], path: Path) -> None:
+    for name in needed:
+        if name not in present:
+            raise InputError(f"{path}: column {name!r} is missing; found: {', '.join(present)}.")
+
+
+def is_missing(cell: str) -> bool:
+    """Return whether a cell says that something is not known."""
+    return cell.casefold() in ("", "n/a", "na", "nan")
+
+
+def details_of(row: Mapping[str, str], used: Collection[str]) -> dict[str, str]:
+    """Return what a table says about a subject besides the columns that are used otherwise.
+
+    Examples
+    --------
+    >>> details_of({"id": "507", "age": "19", "unnamed: 4": ""}, ["id"])
+    {'age': '19'}
+    """
+    return {
+        name: cell
+        for name, cell in row.items()
+        if name and name not in used and not name.startswith("unnamed:")
+    }

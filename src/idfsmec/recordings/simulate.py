@@ -69,10 +69,12 @@ _ALPHA_RMS = 11.0  # at the back of the head
 _THETA_RMS = 2.5  # frontal midline
 _BETA_RMS = 2.0  # central
 _SENSOR_RMS = 0.6  # white
+_LINE_FREQ = 50.0  # Hz
 _KNEE = 0.7  # Hz: the 1/f background levels off below
 
 #: What a detached electrode records: next to nothing; slow drift; line noise; unrelated noise.
 DETACHMENT_KINDS = ("flat", "drift", "line", "noise")
+_LABELS = ("control", "depressed")
 #: The usual amplifier; see ``confound`` of :func:`simulate_cohort` for what these are.
 _USUAL = {"line": 1.0, "noise": 1.0, "gain": 1.0, "lowpass": 0.0, "channels": 0.0, "step": 0.0}
 
@@ -126,8 +128,6 @@ def simulate_cohort(
     detached: float = 0.05,
     detachment_kinds: Sequence[str] = ("flat", "drift", "line"),
     artifacts: bool = True,
-    line_freq: float = 50.0,
-    labels: tuple[str, str] = ("control", "depressed"),
     confound: Mapping[str, float] | None = None,
     confound_share: float = 0.9,
     random_state: RandomState = None,
@@ -148,7 +148,8 @@ def simulate_cohort(
         3: Fp1, Fpz, Fp2. 19: the 10-20 system. 64: ``biosemi64``. 128: ``GSN-HydroCel-128``.
         Or all channels of a montage, given by name or as an object.
     sfreq, duration : float
-        Sampling rate in Hz and length of each recording in seconds.
+        Sampling rate in Hz (more than 100, to hold line noise of 50 Hz) and length of each
+        recording in seconds.
     effect_size : float
         Difference of the groups in each informative log band power, in between-subject standard
         deviations (Cohen's d). 0 makes groups that do not differ.
@@ -159,10 +160,6 @@ def simulate_cohort(
         What detached electrodes record.
     artifacts : bool
         Whether there are blinks, eye movements and muscle.
-    line_freq : float
-        Line frequency in Hz; ``sfreq`` must be more than twice this.
-    labels : (str, str)
-        Names of the two groups.
     confound : mapping of str to float, optional
         A second amplifier, which most of the depressed were recorded with: ``line`` and
         ``noise`` (factors on line noise and sensor noise), ``gain`` (factor on everything),
@@ -202,10 +199,10 @@ def simulate_cohort(
         raise InputError(
             f"detachment_kinds has {unknown or 'nothing'}; choose from {list(DETACHMENT_KINDS)}"
         )
-    line = f"which cannot hold line noise of {line_freq} Hz; give more than {2 * line_freq} Hz"
+    line = f"which cannot hold line noise of {_LINE_FREQ} Hz; give more than {2 * _LINE_FREQ} Hz"
     for possible, reason in (
         (n_subjects >= 1, f"n_subjects is {n_subjects}; give at least 1"),
-        (sfreq > 2 * line_freq, f"sfreq is {sfreq} Hz, {line}"),
+        (sfreq > 2 * _LINE_FREQ, f"sfreq is {sfreq} Hz, {line}"),
         (duration >= 2, f"duration is {duration} s; give at least 2 s"),
         (0 <= detached <= 1, f"detached is {detached}; it is a probability, from 0 to 1"),
         (
@@ -248,12 +245,11 @@ def simulate_cohort(
             shift=shift if depressed else 0 * shift,
             sfreq=sfreq,
             n_times=round(duration * sfreq),
-            line_freq=line_freq,
             artifacts=artifacts,
             detachments=lost,
             amplifier=amplifier,
         )
-        recordings.append(Recording(name, labels[depressed], load, f"simulated subject {name}"))
+        recordings.append(Recording(name, _LABELS[depressed], load, f"simulated subject {name}"))
         amplifiers.append((name, "usual" if amplifier == _USUAL else "other"))
         detachments += [(name, scalp.ch_names[channel], *rest) for channel, *rest in lost]
     return SimulatedCohort(
@@ -294,7 +290,6 @@ def _simulate(
     shift: Array,
     sfreq: float,
     n_times: int,
-    line_freq: float,
     artifacts: bool,
     detachments: Sequence[tuple[int, str, float]],
     amplifier: Mapping[str, float],
@@ -311,10 +306,10 @@ def _simulate(
             _add_artifacts(dirt, scalp, signal, sfreq)
         signal += amplifier["noise"] * _SENSOR_RMS * hardware.standard_normal(signal.shape)
         line_sizes = amplifier["line"] * hardware.lognormal(np.log(0.8), 0.5, len(signal))
-        signal += np.outer(line_sizes, _line(hardware, n_times, sfreq, line_freq))
+        signal += np.outer(line_sizes, _line(hardware, n_times, sfreq))
         for channel, kind, onset in detachments:
             rest = signal[channel, round(onset * sfreq) :]
-            rest[:] = _detached(contact, kind, rest, sfreq, line_freq)
+            rest[:] = _detached(contact, kind, rest, sfreq)
         if amplifier["lowpass"]:
             sections = butter(4, amplifier["lowpass"], fs=sfreq, output="sos")
             signal = sosfiltfilt(sections, signal, axis=1)
@@ -322,7 +317,7 @@ def _simulate(
         if step := amplifier["step"]:
             signal = np.round(signal / step) * step
     info = mne.create_info(list(scalp.ch_names), sfreq, "eeg")
-    info["line_freq"] = line_freq
+    info["line_freq"] = _LINE_FREQ
     raw = mne.io.RawArray(signal * 1e-6, info, verbose="error").set_montage(scalp.montage)
     absent = int(amplifier["channels"])
     return raw.pick(list(scalp.ch_names[:-absent])) if absent else raw
@@ -548,13 +543,13 @@ def _train(rng: Rng, n_times: int, sfreq: float, per_minute: float, shape: Array
     return fft.irfft(spectrum, n_padded)[:n_times]
 
 
-def _line(rng: Rng, n_times: int, sfreq: float, line_freq: float) -> Array:
+def _line(rng: Rng, n_times: int, sfreq: float) -> Array:
     """Return line noise of amplitude 1, with its third harmonic where it fits."""
     time = np.arange(n_times) / sfreq
     phases = rng.uniform(0, 2 * np.pi, 2)
-    wave = np.sin(2 * np.pi * line_freq * time + phases[0])
-    if 3 * line_freq < sfreq / 2:
-        wave += 0.15 * np.sin(6 * np.pi * line_freq * time + phases[1])
+    wave = np.sin(2 * np.pi * _LINE_FREQ * time + phases[0])
+    if sfreq / 2 > 3 * _LINE_FREQ:
+        wave += 0.15 * np.sin(6 * np.pi * _LINE_FREQ * time + phases[1])
     return wave
 
 
@@ -575,7 +570,7 @@ def _draw_detachments(
     return tuple(drawn)
 
 
-def _detached(rng: Rng, kind: str, signal: Array, sfreq: float, line_freq: float) -> Array:
+def _detached(rng: Rng, kind: str, signal: Array, sfreq: float) -> Array:
     """Return what a detached electrode records instead of ``signal``."""
     n_times = len(signal)
 
@@ -588,7 +583,7 @@ def _detached(rng: Rng, kind: str, signal: Array, sfreq: float, line_freq: float
         lost = 0.1 * signal + 3 * rng.standard_normal(n_times)
         return lost + log_uniform(300, 2000) * _power_law(rng, n_times, sfreq, 2.0, 0.02)
     if kind == "line":
-        lost = log_uniform(80, 800) * _line(rng, n_times, sfreq, line_freq)
+        lost = log_uniform(80, 800) * _line(rng, n_times, sfreq)
         return lost + 3 * rng.standard_normal(n_times)
     return log_uniform(8, 60) * _power_law(rng, n_times, sfreq, 1.0, 0.5)
 

@@ -22,9 +22,18 @@ from typing import TYPE_CHECKING
 from idfsmec.errors import ArgumentError, InputError, RecordingError
 from idfsmec.recordings.datasets.modma import read_modma3, read_modma128
 from idfsmec.recordings.datasets.pred import read_pred_d003
-from idfsmec.recordings.reading import check_signals, file_recording, files_of, is_special
-from idfsmec.recordings.recording import Recording, check_spelling
-from idfsmec.recordings.subject_tables import details_of, is_missing, read_text, read_tsv
+from idfsmec.recordings.recording import (
+    Recording,
+    check_signals,
+    check_spelling,
+    details_of,
+    file_recording,
+    files_of,
+    is_missing,
+    is_special,
+    read_text,
+    read_tsv,
+)
 from idfsmec.table.columns import same_name
 
 if TYPE_CHECKING:
@@ -313,7 +322,7 @@ def _find_file(manifest: Path, where: str, name: str, absent_ok: bool) -> Path:
         reason = f"{file} is a pipe or a device, not a file."
     else:
         reason = f"there is no {file}. Paths are relative to the folder of the manifest."
-    raise RecordingError(f"{where}: {reason}", source=str(file))
+    raise RecordingError(f"{where}: {reason}")
 
 
 # --- BIDS ---------------------------------------------------------------------------------

@@ -16,9 +16,7 @@ import numpy as np
 
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.recordings._matlab import load_mat
-from idfsmec.recordings.reading import file_recording
-from idfsmec.recordings.recording import Recording
-from idfsmec.recordings.subject_tables import details_of, read_sheet
+from idfsmec.recordings.recording import Recording, details_of, file_recording, read_sheet
 
 if TYPE_CHECKING:
     import mne

@@ -20,9 +20,14 @@ import numpy as np
 
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.recordings._matlab import load_mat
-from idfsmec.recordings.reading import file_recording, read_with_mne
-from idfsmec.recordings.recording import Recording
-from idfsmec.recordings.subject_tables import details_of, read_sheet, read_tsv
+from idfsmec.recordings.recording import (
+    Recording,
+    details_of,
+    file_recording,
+    read_sheet,
+    read_tsv,
+    read_with_mne,
+)
 
 if TYPE_CHECKING:
     import mne
