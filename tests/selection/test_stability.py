@@ -57,7 +57,7 @@ def test_the_batch_gives_what_one_fit_per_half_gives(cohort):
     assert_array_equal(found.selections_, alone)
 
 
-@pytest.mark.parametrize("limit", ["_SHARED", "_ELEMENTS"])
+@pytest.mark.parametrize("limit", ["_TOGETHER", "_ELEMENTS"])
 def test_batches_of_halves_change_nothing_and_say_how_far_they_are(cohort, monkeypatch, limit):
     X, y, subjects = cohort
     heard = []
@@ -67,7 +67,7 @@ def test_batches_of_halves_change_nothing_and_say_how_far_they_are(cohort, monke
     whole.fit(X, y, groups=subjects)
     assert [(one.done, one.total) for one in heard] == [(0, 10), (10, 10)]
     # At most three halves: of three channels, or of 15 columns in channels with 5 features.
-    monkeypatch.setattr(stability, limit, {"_SHARED": 3 * 3, "_ELEMENTS": 3 * 15 * 5}[limit])
+    monkeypatch.setattr(stability, limit, {"_TOGETHER": 3, "_ELEMENTS": 3 * 15 * 5}[limit])
     parts = clone(whole).fit(X, y, groups=subjects)
     assert_array_equal(parts.selections_, whole.selections_)
     assert_array_equal(parts.ranking_, whole.ranking_)

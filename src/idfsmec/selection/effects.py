@@ -6,13 +6,14 @@ Intervals are percentiles over resampled subjects, drawn within classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from idfsmec._validation import RandomState, as_generator
@@ -25,7 +26,6 @@ Sums = tuple[Array, Array, Array]
 _BLOCK, _PAIRS = 512, 400_000
 # Beyond so many pairs of subjects the interval of the AUC is DeLong's, which is then as good.
 _MOST_PAIRS = 20_000
-_LEVELS = (2.5, 97.5)
 # Standard errors to either side of an estimate.
 _Z = 1.959963984540054
 
@@ -88,23 +88,30 @@ def feature_effects(
     target = np.asarray(y)
     who = np.arange(len(target)) if groups is None else np.asarray(groups)
     rng = as_generator(random_state)
-    if numeric:
-        means, scores = _by_subject(values, np.unique(who, return_inverse=True)[1], target)
-        sizes = _with_score(means, scores, n_resamples, rng)
-    else:
-        classes, codes = np.unique(target, return_inverse=True)
-        _, member = np.unique(who, return_inverse=True)
-        means, label = _by_subject(values, member * classes.size + codes, codes)
-        parts = [means[label == k] for k in range(classes.size)]
-        sizes = _between_classes(parts, classes, n_resamples, rng)
+    classes, codes = (np.empty(0), 0) if numeric else np.unique(target, return_inverse=True)
+    unit = np.unique(who, return_inverse=True)[1] * max(classes.size, 1) + codes
+    # A subject's score; or a class, the same for all samples of a unit.
+    told = pd.Series(target if numeric else codes).groupby(unit).mean().to_numpy()
+    rows = [np.arange(told.size)] if numeric else [told == k for k in range(classes.size)]
+    means = pd.DataFrame(values).groupby(unit).mean().to_numpy()
+    draws = [_draw(means[own].shape[0], n_resamples, rng) for own in rows]
+    n_pairs = len(draws[0][0]) * len(draws[-1][0]) if classes.size == 2 else 1
+    width = min(_BLOCK, max(1, _PAIRS // n_pairs)) if n_pairs <= _MOST_PAIRS else _BLOCK
+    blocks = []
+    for some in gen_batches(values.shape[1], width):
+        if numeric:
+            sizes = _with_score(means[:, some], told, draws[0])
+        else:
+            sizes = _between([means[own, some] for own in rows], classes, draws)
+        blocks.append(pd.DataFrame(sizes))
     frame = pd.DataFrame({"feature": list(names), "n_subjects": (~np.isnan(means)).sum(axis=0)})
-    return frame.assign(**sizes)
+    return frame.join(pd.concat(blocks, ignore_index=True))
 
 
 def effects_of_sums(
     sums: Sequence[Sums], classes: ArrayLike, names: Sequence[str]
 ) -> pd.DataFrame:
-    """Give what of :func:`feature_effects` follows from sums, in any units of the features."""
+    """Return what of :func:`feature_effects` follows from sums, in any units of the features."""
     parts = [(n[None], s[None], q[None]) for n, s, q in sums]
     if len(sums) == 2:
         size, (n0, n1) = _hedges(parts)[0], (n for n, _, _ in sums)
@@ -129,80 +136,43 @@ def _direction(size: Array, means: Sequence[Array], classes: NDArray) -> NDArray
     return np.where(np.isnan(size), "", words[highest])
 
 
-def _by_subject(values: Array, unit: NDArray, target: NDArray) -> tuple[Array, Array]:
-    """Mean of every feature over the samples of each unit, and the mean target."""
-    _, place, size = np.unique(unit, return_inverse=True, return_counts=True)
-    if size.max() == 1:
-        order = np.argsort(place)
-        return values[order], target[order].astype(float)
-    order, starts = np.argsort(place, kind="stable"), np.cumsum(size) - size
-    ordered = values[order]
-    there = ~np.isnan(ordered)
-    count = np.add.reduceat(there.astype(float), starts, axis=0)
-    ordered[~there] = 0.0
-    total = np.add.reduceat(ordered, starts, axis=0)
-    means = np.where(count > 0, total / np.maximum(count, 1.0), np.nan)
-    return means, np.bincount(place, target) / size
+def _draw(n_subjects: int, n_resamples: int, rng: np.random.Generator) -> Array:
+    """Draw how often each subject is in a resample, shape (n_resamples, n_subjects)."""
+    chance = np.full(n_subjects, 1.0 / n_subjects)
+    return rng.multinomial(n_subjects, chance, size=n_resamples).astype(float)
 
 
-def _between_classes(
-    parts: list[Array], classes: NDArray, n_resamples: int, rng: np.random.Generator
-) -> dict[str, NDArray]:
-    draws = [_counts(len(part), n_resamples, rng) for part in parts]
+def _between(parts: list[Array], classes: NDArray, draws: list[Array]) -> dict[str, NDArray]:
+    """Direction and sizes from the subjects' means of each class."""
     name, statistic = ("hedges_g", _hedges) if len(parts) == 2 else ("eta_squared", _eta_squared)
-    size, low, high = _in_blocks(parts, draws, statistic)
-    counts = [(~np.isnan(part)).sum(axis=0) for part in parts]
-    means = [
-        np.where(n > 0, np.nansum(part, axis=0) / np.maximum(n, 1), -np.inf)
-        for n, part in zip(counts, parts, strict=True)
-    ]
+    # Centred by everyone's mean: squares lose no digits then.
+    every = np.concatenate(parts)
+    centre = np.nansum(every, axis=0) / np.maximum((~np.isnan(every)).sum(axis=0), 1)
+    centred = [part - centre for part in parts]
+    once = [_sums(part, np.ones((1, len(part)))) for part in centred]
+    size = statistic(once)[0]
+    low, high = _percentiles(
+        statistic([_sums(*pair) for pair in zip(centred, draws, strict=True)])
+    )
+    means = [np.where(n[0] > 0, s[0] / np.maximum(n[0], 1), -np.inf) for n, s, _ in once]
     direction = _direction(size, means, classes)
     sizes = {"direction": direction, name: size, f"{name}_low": low, f"{name}_high": high}
     if len(parts) == 2:
-        auc = _auc(parts)
-        low, high = _auc_intervals(parts, draws, auc)
-        sizes |= {"auc": auc, "auc_low": low, "auc_high": high}
+        sizes |= dict(zip(("auc", "auc_low", "auc_high"), _auc(parts, draws), strict=True))
     return sizes
 
 
-def _with_score(
-    means: Array, scores: Array, n_resamples: int, rng: np.random.Generator
-) -> dict[str, NDArray]:
+def _with_score(means: Array, scores: Array, draws: Array) -> dict[str, NDArray]:
+    """Direction and rank correlation from the subjects' means and scores."""
     ranks = rankdata(means, axis=0, nan_policy="omit")
     # The score is ranked among those who have the feature.
     there = ~np.isnan(means)
     of_score = rankdata(np.where(there, scores[:, None], np.nan), axis=0, nan_policy="omit")
-    draws = _counts(len(scores), n_resamples, rng)
     rho = _correlation(ranks, of_score, np.ones((1, len(scores))))[0]
     low, high = _percentiles(_correlation(ranks, of_score, draws))
     words = np.where(rho > 0, "rises with the score", "falls with the score")
     direction = np.where(np.isnan(rho), "", words)
     return {"direction": direction, "spearman": rho, "spearman_low": low, "spearman_high": high}
-
-
-def _counts(n_subjects: int, n_resamples: int, rng: np.random.Generator) -> Array:
-    """How often each subject was drawn, shape (n_resamples, n_subjects)."""
-    chance = np.full(n_subjects, 1.0 / n_subjects)
-    return rng.multinomial(n_subjects, chance, size=n_resamples).astype(float)
-
-
-def _in_blocks(
-    parts: list[Array], draws: list[Array], statistic: Callable[[list[Sums]], Array]
-) -> tuple[Array, Array, Array]:
-    """The statistic of every feature with its interval, a block of features at a time."""
-    once = [np.ones((1, len(part))) for part in parts]
-    results = []
-    for first in range(0, parts[0].shape[1], _BLOCK):
-        block = [part[:, first : first + _BLOCK] for part in parts]
-        # Centred by everyone's mean: squares lose no digits then.
-        every = np.concatenate(block)
-        centre = np.nansum(every, axis=0) / np.maximum((~np.isnan(every)).sum(axis=0), 1)
-        block = [part - centre for part in block]
-        value = statistic([_sums(*pair) for pair in zip(block, once, strict=True)])[0]
-        spread = statistic([_sums(*pair) for pair in zip(block, draws, strict=True)])
-        results.append((value, *_percentiles(spread)))
-    value, low, high = (np.concatenate(part) for part in zip(*results, strict=True))
-    return value, low, high
 
 
 def _sums(values: Array, weights: Array) -> Sums:
@@ -234,81 +204,56 @@ def _eta_squared(sums: list[Sums]) -> Array:
     return np.where(np.isfinite(eta) & (whole > 0), np.clip(eta, 0.0, 1.0), np.nan)
 
 
-def _correlation(one: Array, other: Array, weights: Array) -> Array:
-    there = ~np.isnan(one)
-    a, b = (np.where(there, part - np.nanmean(part), 0.0) for part in (one, other))
-    count = weights @ there
+def _correlation(first: Array, second: Array, weights: Array) -> Array:
+    """Correlation over the resampled subjects who have the feature."""
+    there = ~np.isnan(first)
+    a, b = (np.where(there, part - np.nanmean(part), 0.0) for part in (first, second))
     with np.errstate(divide="ignore", invalid="ignore"):
+        count = weights @ there
         mean_a, mean_b = weights @ a / count, weights @ b / count
         both = weights @ (a * b) / count - mean_a * mean_b
         size = (weights @ a**2 / count - mean_a**2) * (weights @ b**2 / count - mean_b**2)
-        found = both / np.sqrt(size)
-    return np.where(np.isfinite(found), np.clip(found, -1.0, 1.0), np.nan)
+        correlation = both / np.sqrt(size)
+    return np.where(np.isfinite(correlation), np.clip(correlation, -1.0, 1.0), np.nan)
 
 
 def _percentiles(spread: Array) -> tuple[Array, Array]:
     """Limits over the resamples that have a value; NaN where fewer than half do."""
-    spread = np.sort(spread, axis=0)  # NaN goes last
-    there = (~np.isnan(spread)).sum(axis=0)
-    limits = []
-    for level in _LEVELS:
-        place = np.maximum(there - 1, 0) * level / 100
-        below = np.floor(place).astype(int)
-        above = np.minimum(below + 1, np.maximum(there - 1, 0))
-        columns = np.arange(spread.shape[1])
-        low, high = spread[below, columns], spread[above, columns]
-        limits.append(
-            np.where(2 * there >= len(spread), low + (place - below) * (high - low), np.nan)
-        )
-    return limits[0], limits[1]
+    enough = 2 * (~np.isnan(spread)).sum(axis=0) >= len(spread)
+    defined = np.where(enough, spread, 0.0)
+    quantile = np.nanquantile if np.isnan(defined).any() else np.quantile
+    low, high = quantile(defined, (0.025, 0.975), axis=0)
+    return np.where(enough, low, np.nan), np.where(enough, high, np.nan)
 
 
-def _auc(parts: list[Array]) -> Array:
-    """Chance that a subject of the second class is above one of the first, ties halved."""
-    ranks = rankdata(np.concatenate(parts), axis=0, nan_policy="omit")
-    n0, n1 = ((~np.isnan(part)).sum(axis=0) for part in parts)
-    above = np.nansum(ranks[len(parts[0]) :], axis=0) - n1 * (n1 + 1) / 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(n0 * n1 > 0, above / (n0 * n1), np.nan)
+def _auc(parts: list[Array], draws: list[Array]) -> tuple[Array, Array, Array]:
+    """Chance that a subject of the second class is above one of the first, ties halved.
 
-
-def _auc_intervals(parts: list[Array], draws: list[Array], auc: Array) -> tuple[Array, Array]:
-    n_pairs = len(parts[0]) * len(parts[1])
-    if n_pairs > _MOST_PAIRS:
-        return _delong(parts, auc)
-    per_block = max(1, _PAIRS // n_pairs)
-    first_draws, second_draws = (one.astype(np.float32) for one in draws)
-    found = []
-    for first in range(0, auc.size, per_block):
-        one, other = (part[:, first : first + per_block].T for part in parts)
-        # above[f, i, j]: the second class's j against the first's i; 0 where one lacks it.
-        above = other[:, None, :] > one[:, :, None]
-        above = above + 0.5 * (other[:, None, :] == one[:, :, None])
-        n_features, n0, n1 = above.shape
-        flat = above.transpose(1, 0, 2).reshape(n0, -1).astype(np.float32)
-        wins = (first_draws @ flat).reshape(-1, n_features, n1)
-        wins = np.einsum("bfj,bj->bf", wins, second_draws, dtype=np.float64)
-        pairs = (draws[0] @ ~np.isnan(one.T)) * (draws[1] @ ~np.isnan(other.T))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found.append(_percentiles(np.where(pairs > 0, wins / pairs, np.nan)))
-    low, high = (np.concatenate(part) for part in zip(*found, strict=True))
-    return low, high
-
-
-def _delong(parts: list[Array], auc: Array) -> tuple[Array, Array]:
-    """DeLong's interval, from the placements of subjects among the other class."""
+    With few subjects the interval is over resamples, otherwise DeLong's: from the placements of
+    subjects among the other class.
+    """
     everyone = rankdata(np.concatenate(parts), axis=0, nan_policy="omit")
-    variance = np.zeros(auc.size)
-    for own, among in ((0, 1), (1, 0)):
-        rows = slice(0, len(parts[0])) if own == 0 else slice(len(parts[0]), None)
-        placed = everyone[rows] - rankdata(parts[own], axis=0, nan_policy="omit")
-        n_own, n_other = ((~np.isnan(parts[one])).sum(axis=0) for one in (own, among))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = placed / n_other
-            mean = np.nansum(share, axis=0) / n_own
-            variance += np.nansum((share - mean) ** 2, axis=0) / (n_own - 1) / n_own
-    reach = _Z * np.sqrt(variance)
-    return np.clip(auc - reach, 0, 1), np.clip(auc + reach, 0, 1)
+    counts = n0, n1 = [(~np.isnan(part)).sum(axis=0) for part in parts]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above = np.nansum(everyone[len(parts[0]) :], axis=0) - n1 * (n1 + 1) / 2
+        auc = np.where(n0 * n1 > 0, above / (n0 * n1), np.nan)
+        if len(parts[0]) * len(parts[1]) > _MOST_PAIRS:
+            variance = np.zeros(auc.size)
+            ranks = np.split(everyone, [len(parts[0])])
+            for part, among, n, n_other in zip(parts, ranks, counts, counts[::-1], strict=True):
+                share = (among - rankdata(part, axis=0, nan_policy="omit")) / n_other
+                mean = np.nansum(share, axis=0) / n
+                variance += np.nansum((share - mean) ** 2, axis=0) / (n - 1) / n
+            reach = _Z * np.sqrt(variance)
+            return auc, np.clip(auc - reach, 0, 1), np.clip(auc + reach, 0, 1)
+        # wins[f, i, j]: the second class's j against the first's i; 0 where one lacks it.
+        first, second = parts[0].T[:, :, None], parts[1].T[:, None, :]
+        wins = (second > first) + 0.5 * (second == first)
+        flat = wins.transpose(1, 0, 2).reshape(len(parts[0]), -1).astype(np.float32)
+        by_second = (draws[0].astype(np.float32) @ flat).reshape(-1, auc.size, len(parts[1]))
+        total = np.einsum("bfj,bj->bf", by_second, draws[1].astype(np.float32), dtype=np.float64)
+        pairs = (draws[0] @ ~np.isnan(parts[0])) * (draws[1] @ ~np.isnan(parts[1]))
+        return auc, *_percentiles(np.where(pairs > 0, total / pairs, np.nan))
 
 
 def ranking_frame(selector: Any) -> pd.DataFrame:
@@ -335,19 +280,13 @@ def ranking_frame(selector: Any) -> pd.DataFrame:
     0     1      Cz   alpha      True
     1     2      F3   alpha     False
     """
-    check_is_fitted(selector, "ranking_")
-    names = getattr(selector, "feature_names_in_", None)
-    n_features = selector.ranking_.size
-    _, columns = channel_columns(selector.channels, n_features, names)
+    columns, names = _channels_of(selector)
     channel = channel_codes(columns)
-    named = (
-        [f"x{j}" for j in range(n_features)] if names is None else [str(name) for name in names]
-    )
     frame = pd.DataFrame(
         {
             "rank": selector.ranking_,
             "channel": selector.channel_names_[channel],
-            "feature": [name.rpartition(SEPARATOR)[2] for name in named],
+            "feature": [str(name).rpartition(SEPARATOR)[2] for name in names],
             "score": selector.scores_,
             "channel_weight": selector.channel_weights_[channel],
             "feature_weight": selector.feature_weights_,
@@ -368,15 +307,16 @@ def channel_frame(selector: Any) -> pd.DataFrame:
     DataFrame
         Columns ``channel, weight, n_selected`` (how many of its features are kept).
     """
-    check_is_fitted(selector, "ranking_")
-    names = getattr(selector, "feature_names_in_", None)
-    _, columns = channel_columns(selector.channels, selector.ranking_.size, names)
-    kept = [int(selector.support_[own].sum()) for own in columns]
-    frame = pd.DataFrame(
-        {
-            "channel": selector.channel_names_,
-            "weight": selector.channel_weights_,
-            "n_selected": kept,
-        }
-    )
+    columns, _ = _channels_of(selector)
+    counts = [int(selector.support_[own].sum()) for own in columns]
+    names, weights = selector.channel_names_, selector.channel_weights_
+    frame = pd.DataFrame({"channel": names, "weight": weights, "n_selected": counts})
     return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
+
+
+def _channels_of(selector: Any) -> tuple[list[NDArray[np.intp]], Sequence[Any]]:
+    """Columns of each channel, and names of all features, of a fitted selector."""
+    check_is_fitted(selector, "ranking_")
+    names, n_features = getattr(selector, "feature_names_in_", None), selector.ranking_.size
+    _, columns = channel_columns(selector.channels, n_features, names)
+    return columns, [f"x{j}" for j in range(n_features)] if names is None else names

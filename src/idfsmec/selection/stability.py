@@ -8,7 +8,7 @@ chance of selection is below ``q / p``, that of a random choice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import ClassVar, Self
 
@@ -49,13 +49,12 @@ Indices = NDArray[np.intp]
 
 #: What may be assumed of selection frequencies in bounding false selections.
 ASSUMPTIONS = ("unimodal", "none")
-# Numbers that the moments of a batch of halves may take: 256 MiB.
-_ELEMENTS = 2**25
-# So many parts say how far the work is: none of fewer halves than this, or, in a single process,
-# of fewer channels to solve, which the solver then shares among cores.
-_PARTS, _FEW_HALVES, _SHARED = 20, 100, 2**14
+# Numbers that the moments of a batch of halves may take (256 MiB), and most halves of a batch: the
+# solver shares their channels among cores, and progress is told after each.
+_ELEMENTS, _TOGETHER = 2**25, 100
 
 
+@dataclass(eq=False, repr=False)
 class StabilitySelector(RankingSelector):
     """Keep the features that a selector picks again and again on random halves of the subjects.
 
@@ -156,30 +155,17 @@ class StabilitySelector(RankingSelector):
         "progress": [callable, None],
     }
 
-    def __init__(
-        self,
-        estimator: BaseEstimator | None = None,
-        *,
-        n_features_to_select: int | float | None = None,
-        n_resamples: int = 100,
-        threshold: float | None = None,
-        max_false: float = 1.0,
-        assumption: str = "unimodal",
-        channels: ArrayLike | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        progress: Listener | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_features_to_select = n_features_to_select
-        self.n_resamples = n_resamples
-        self.threshold = threshold
-        self.max_false = max_false
-        self.assumption = assumption
-        self.channels = channels
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
+    estimator: BaseEstimator | None = None
+    _: KW_ONLY
+    n_features_to_select: int | float | None = None
+    n_resamples: int = 100
+    threshold: float | None = None
+    max_false: float = 1.0
+    assumption: str = "unimodal"
+    channels: ArrayLike | None = None
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    progress: Listener | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -213,13 +199,12 @@ class StabilitySelector(RankingSelector):
         given = groups_of(X, groups)
         subjects = np.arange(codes.size) if given is None else given
         selector = self._selector(checked.shape[1])
-        halves = complementary_halves(
-            subjects, codes, self.n_resamples // 2, check_random_state(self.random_state)
-        )
+        rng = check_random_state(self.random_state)
+        halves = complementary_halves(subjects, codes, self.n_resamples // 2, rng)
         rankings = self._rankings(selector, checked, codes, halves, given)
         observed = observed_channels(checked, self._columns)
-        n_classes = sum(observed[codes == k].any(axis=0).astype(int) for k in np.unique(codes))
-        self.dead_channels_ = np.asarray(n_classes) < 2
+        of_class = [observed[codes == k].any(axis=0) for k in range(self.classes_.size)]
+        self.dead_channels_ = np.sum(of_class, axis=0) < 2
         self._count(rankings, selector.n_features_to_select)
         return self
 
@@ -249,20 +234,18 @@ class StabilitySelector(RankingSelector):
         impute = not get_tags(selector).input_tags.allow_nan and bool(np.isnan(X).any())
         # Each half is left out by the other of its pair.
         left_out = [halves[number ^ 1] for number in range(len(halves))]
-        n_jobs, n_halves = effective_n_jobs(self.n_jobs), len(halves)
+        n_jobs = effective_n_jobs(self.n_jobs)
         # Each half needs a matrix of features per channel.
         fitting = _ELEMENTS // (X.shape[1] * max(own.size for own in self._columns))
-        fewest = _FEW_HALVES if n_jobs > 1 else _SHARED // len(self._columns)
-        size = max(1, min(fitting, max(n_halves // _PARTS, fewest), -(-n_halves // n_jobs)))
-        batches = [slice(first, first + size) for first in range(0, len(halves), size)]
-        steps = Steps("halves", n_halves, self.progress)
-        rankings = np.empty((len(halves), X.shape[1]), dtype=np.intp)
+        size = max(1, min(fitting, _TOGETHER, -(-len(halves) // n_jobs)))
+        batches = [left_out[first : first + size] for first in range(0, len(halves), size)]
+        steps = Steps("halves", len(halves), self.progress)
+        rankings = [np.empty(0, dtype=np.intp)] * len(batches)
         rank = partial(_half_ranks, selector, X, codes, groups, impute)
-        tasks = [left_out[batch] for batch in batches]
-        for part, batch_ranks in run_tasks(rank, tasks, n_jobs=n_jobs):
-            rankings[batches[part]] = batch_ranks
+        for part, batch_ranks in run_tasks(rank, batches, n_jobs=n_jobs):
+            rankings[part] = batch_ranks
             steps.done(len(batch_ranks))
-        return rankings
+        return np.concatenate(rankings)
 
     def _count(self, rankings: NDArray[np.intp], q: int) -> None:
         dead = self.dead_channels_[channel_codes(self._columns)]
