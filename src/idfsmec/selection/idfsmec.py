@@ -91,7 +91,6 @@ _SHARED = {"lam", "gamma", "n_features_to_select"}
 # Held-out problems posed at a time: enough to share the work, few enough for the memory.
 _PROBLEMS = 4096
 _UNTESTED = "too few subjects of a class have it to test it"
-_TOO_FEW = "subjects are too few to hold some of each class out"
 
 
 @dataclass(frozen=True)
@@ -105,9 +104,7 @@ class ChannelTable:
     columns: list[Indices] = field(repr=False)  # of each channel
     weights: Array | None = field(default=None, repr=False)  # of the samples
     groups: NDArray | None = field(default=None, repr=False)  # subject of each sample
-    channel_weighting: bool = True  # False weighs all channels alike
-    channel_loss: str = "held-out"
-    options: Options = field(default_factory=Options)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # parameters of OPTIONS
 
     @classmethod
     def from_samples(
@@ -120,12 +117,31 @@ class ChannelTable:
         numeric: bool = False,
         weights: Array | None = None,
         groups: NDArray | None = None,
-        **options: Any,
+        **settings: Any,
     ) -> ChannelTable:
         """Set up for class labels, or for a standardised numeric target."""
         target, classes = (np.asarray(y), np.empty(0)) if numeric else encode_labels(y)
         names, columns = channel_columns(channels, X.shape[1], feature_names)
-        return cls(X, target, classes, names, columns, weights, groups, **table_options(**options))
+        return cls(X, target, classes, names, columns, weights, groups, settings)
+
+    @cached_property
+    def options(self) -> Options:
+        """How the solver poses and solves the channels."""
+        given = {k: v for k, v in self.settings.items() if not k.startswith("channel_")}
+        corrected = given.pop("missing_correction", "ipw") == "ipw"
+        scaled = given.pop("lam_scale", "samples") == "samples"
+        lam_samples = LAM_SAMPLES if scaled else None
+        return Options(inverse_probability=corrected, lam_samples=lam_samples, **given)
+
+    @property
+    def weighting(self) -> bool:
+        """Whether channels are weighed, rather than all alike."""
+        return bool(self.settings.get("channel_weighting", True))
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether the loss on held-out subjects weighs the channels."""
+        return self.weighting and self.settings.get("channel_loss") != "in-sample"
 
     @property
     def n_classes(self) -> int:
@@ -188,39 +204,34 @@ class ChannelTable:
     ) -> Fits:
         """Solve all channels of tables that are known by their sums."""
         wanted = [float(lam) for lam in lams]
-        judging = self.channel_loss == "held-out" and self.channel_weighting
         at_once = max(1, _PROBLEMS // (8 * self.channel_names.size))
         moments: list[list[Moments]] = []
         judged: list[HeldOut] = []
         remaining = iter(tables)
         with one_blas_thread():
             while block := list(islice(remaining, at_once)):
-                if judging:
+                if self.holds_out:
                     own = None if splits is None else splits[len(moments) :][: len(block)]
                     judged += held_out_errors(block, wanted, self.options, own)
                 moments += [sums.moments() for sums in block]
             solved = solve_channels(moments, wanted, self.options)
-        losses, fallbacks = solved.objectives.copy(), [""] * len(moments)
+        losses, fallbacks = solved.objectives.copy(), 0
         for fold, held_out in enumerate(judged):
             usable, on_others = np.isfinite(losses[fold]), held_out.losses()
             if (usable & np.isfinite(on_others)).any():
                 losses[fold] = np.where(usable, on_others, np.inf)
             else:
-                fallbacks[fold] = _TOO_FEW
+                fallbacks += 1
         return Fits(self, solved, losses, fallbacks)
 
 
 class Weighing(NamedTuple):
-    """Channel weights, feature scores and the features from best to worst."""
+    """Channel weights, feature scores, the features from best to worst, and their ranks."""
 
     channel_weights: Array
     scores: Array
     order: Indices
-
-    @property
-    def ranking(self) -> Indices:
-        """Rank of every feature, 1 = best."""
-        return ranks(self.order)
+    ranking: Indices
 
 
 @dataclass(frozen=True)
@@ -228,14 +239,14 @@ class Fits:
     """Solved channels of every fold at every redundancy weight.
 
     ``losses``, shape (n_folds, n_lams, n_channels), weigh the channels; infinite for those that
-    get no weight. ``fallbacks`` say for every fold why the loss is that of the training samples;
-    empty where it is not.
+    get no weight. In ``n_fallbacks`` folds it is that of the training samples, because subjects
+    are too few to hold some of each class out.
     """
 
     table: ChannelTable
     channels: ChannelFits = field(repr=False)
     losses: Array = field(repr=False)
-    fallbacks: list[str]
+    n_fallbacks: int
 
     def weigh(self, gamma: float, *, fold: int = 0, lam: int = 0) -> Weighing:
         """Weigh channels and order features.
@@ -247,14 +258,13 @@ class Fits:
         losses, gains = self.losses[fold, lam], self.channels.gains[fold, lam]
         usable, channel = np.isfinite(losses), self.table.channel_of
         alpha = np.zeros(losses.size)
-        alpha[usable] = channel_weights(
-            losses[usable], gamma, weighting=self.table.channel_weighting
-        )
+        alpha[usable] = channel_weights(losses[usable], gamma, weighting=self.table.weighting)
         scores = alpha[channel] * self.channels.feature_weights[fold, lam]
         left_out = (gains < 0) | ~usable[channel]
         after_support = np.where(left_out, -1.0, alpha[channel] * gains)
         # lexsort takes its last key first and is stable.
-        return Weighing(alpha, scores, np.lexsort((-after_support, -scores)))
+        order = np.lexsort((-after_support, -scores))
+        return Weighing(alpha, scores, order, ranks(order))
 
     def usable(self, fold: int = 0) -> NDArray[np.bool_]:
         """Which channels carry something, shape (n_channels,)."""
@@ -263,16 +273,15 @@ class Fits:
     @property
     def held_out_loss(self) -> Array | None:
         """Of the first fold's channels at the first redundancy weight, where it weighs them."""
-        judged = self.table.channel_loss != "in-sample" and self.table.channel_weighting
-        return self.losses[0, 0] if judged and not self.fallbacks[0] else None
+        return self.losses[0, 0] if self.table.holds_out and not self.n_fallbacks else None
 
     def history(self, gamma: float) -> Array:
         """Weighted sum over the channels' objectives after each iteration, of the first fold."""
-        own, weighting = self.channels.history[:, self.usable()], self.table.channel_weighting
+        courses = self.channels.history[:, self.usable()]
         if self.held_out_loss is None:
-            course = total_objective(own, gamma, weighting=weighting)
+            course = total_objective(courses, gamma, weighting=self.table.weighting)
         else:
-            course = own @ self.weigh(gamma).channel_weights[self.usable()] ** gamma
+            course = courses @ self.weigh(gamma).channel_weights[self.usable()] ** gamma
         # Every channel's own loss never rises; this only removes rounding of the sum.
         return np.minimum.accumulate(course)
 
@@ -296,11 +305,12 @@ class Fits:
                 for (v, reason), n in sorted(counts.items())
             )
             yield UserWarning, f"Channels that carry nothing get weight 0 and rank last: {why}."
-        if reasons := sorted({reason for reason in self.fallbacks if reason}):
+        if self.n_fallbacks:
             yield (
                 UserWarning,
-                f"Channels are weighed by the loss on the training samples, because "
-                f"{' or '.join(reasons)}: channels that one class rarely has are overrated.",
+                "Channels are weighed by the loss on the training samples, because subjects are "
+                "too few to hold some of each class out: channels that one class rarely has are "
+                "overrated.",
             )
         residuals = self.channels.kkt_residuals.max(axis=(0, 1))
         slow = np.flatnonzero(residuals > options.tol)
@@ -321,7 +331,7 @@ def check_table(
     channels: ArrayLike | None,
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    **options: Any,
+    **settings: Any,
 ) -> ChannelTable:
     """Check samples with class labels."""
     how: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
@@ -331,29 +341,8 @@ def check_table(
     if sample_weight is not None:
         how = {"dtype": np.float64, "ensure_non_negative": True}
         weights = _check_sample_weight(sample_weight, checked, **how)
-    options |= {"weights": weights, "groups": groups_of(X, groups)}
-    return ChannelTable.from_samples(checked, labels, channels, names, **options)
-
-
-def table_options(
-    *,
-    channel_weighting: bool = True,
-    channel_loss: str = "held-out",
-    missing_correction: str | None = "ipw",
-    lam_scale: str = "samples",
-    **options: Any,
-) -> dict[str, Any]:
-    """Turn parameters of :class:`~idfsmec.IDFSMEC` into those of a table, and of the solver."""
-    posed = Options(
-        inverse_probability=missing_correction == "ipw",
-        lam_samples=LAM_SAMPLES if lam_scale == "samples" else None,
-        **options,
-    )
-    return {
-        "channel_weighting": channel_weighting,
-        "channel_loss": channel_loss,
-        "options": posed,
-    }
+    settings |= {"weights": weights, "groups": groups_of(X, groups)}
+    return ChannelTable.from_samples(checked, labels, channels, names, **settings)
 
 
 def _corrected(fits: Fits, study: Study) -> Fits:
@@ -744,7 +733,7 @@ class IDFSMEC(ChannelSelector):
             classes=np.array(study.labels),
             channel_names=np.array(study.channels),
             columns=study.channel_columns,
-            **table_options(**self._options()),
+            settings=self._options(),
         )
         splits = None if study.splits is None else [study.splits]
         fits = table.solve_sums([self.lam], [study.sums], splits)
