@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 
 from idfsmec._validation import N_JOBS, Constraints, integer, number
 from idfsmec.selection.base import CompleteSelector, count_features, regression_data
-from idfsmec.solver import ChannelProblems, solve
+from idfsmec.solver import Options, solve_channels, table_sums
 from idfsmec.table.columns import channel_columns
 
 Array = NDArray[np.float64]
@@ -265,40 +265,25 @@ class FSOR(CompleteSelector):
     max_iter: int = 10_000
 
     def _rank(self, X: Array, y: Indices) -> None:
-        Z, Y, constant = regression_data(X, y, scale=self.standardize)
-        varying = ~constant
-        self.feature_weights_ = np.zeros(X.shape[1])
-        self.objective_ = float(np.sum(Y**2))
-        self.objective_history_ = np.array([self.objective_])
-        self.kkt_residual_, self.n_iter_ = 0.0, 0
-        gains = np.full(X.shape[1], -1.0)
-        if varying.any():
-            gains[varying] = self._solve(Z[:, varying], Y, varying)
-        # Features by weight; those without one by what adding each alone would gain.
-        self._set_ranking(self.feature_weights_, np.lexsort((-gains, -self.feature_weights_)))
-
-    def _solve(self, Z: Array, Y: Array, varying: NDArray[np.bool_]) -> Array:
-        """Solve for the features that vary; give what adding each alone would gain."""
-        A, P = Z.T @ Z, Y.T @ Z
-        problem = ChannelProblems.from_moments(
-            A[None], P[None], np.array([self.objective_]), lam=float(getattr(self, "lam", 0.0))
-        )
-        wanted = np.zeros(1, dtype=np.intp)
-        solution = solve(problem, tol=float(self.tol), max_iter=int(self.max_iter), wanted=wanted)
-        self.feature_weights_[varying] = solution.theta[0]
-        self.objective_ = float(solution.objective[0])
-        self.objective_history_ = np.minimum.accumulate(solution.history[:, 0])
-        self.kkt_residual_ = float(solution.kkt_residual[0])
-        self.n_iter_ = int(solution.n_iter[0])
+        one_fold = np.zeros((1, y.size), dtype=np.intp)
+        n_classes, columns = int(y.max()) + 1, [np.arange(X.shape[1])]
+        sums = table_sums(X, columns, y, one_fold, n_classes, n_folds=1)
+        options = Options(standardize=self.standardize, tol=self.tol, max_iter=self.max_iter)
+        solved = solve_channels([sums.moments()], [float(getattr(self, "lam", 0.0))], options)
+        self.feature_weights_ = solved.feature_weights[0, 0]
+        self.objective_ = float(solved.objectives[0, 0, 0])
+        self.objective_history_ = np.minimum.accumulate(solved.history[:, 0])
+        self.kkt_residual_ = float(solved.kkt_residuals[0, 0, 0])
+        self.n_iter_ = int(solved.n_iter[0, 0, 0])
         if self.kkt_residual_ > self.tol:
             warnings.warn(
                 f"{type(self).__name__} did not reach tol={self.tol} in {self.max_iter} "
                 f"iterations (residual {self.kkt_residual_:.1e}). Raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
-        residual = P - (solution.theta[0] * solution.W[0]) @ A
-        return np.asarray(np.sum(residual**2, axis=0) / np.diagonal(A))
+        order = np.lexsort((-solved.gains[0, 0], -self.feature_weights_))
+        self._set_ranking(self.feature_weights_, order)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
