@@ -28,18 +28,15 @@ from idfsmec._validation import (
     number,
     warn_without_groups,
 )
-from idfsmec.metrics import CRITERIA, SVM_SLOPE
+from idfsmec.metrics import CRITERIA
 from idfsmec.progress import Listener, Steps
 from idfsmec.selection import defaults
 from idfsmec.selection.base import count_features, encode_labels, rank_grid
 from idfsmec.selection.idfsmec import GAMMA, IDFSMEC, LAM, ChannelSelector
 from idfsmec.selection.tuning import (
-    Classify,
-    Sets,
     Split,
     SplitScorer,
     Tuned,
-    by_class,
     nearest_setting,
     svm_decisions,
     tune,
@@ -49,9 +46,6 @@ from idfsmec.table.columns import channel_codes, channel_columns
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-
-# No classifier is surer than that, so that one bold mistake does not decide a log loss.
-_LEAST_PROBABILITY = 1e-3
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -82,9 +76,6 @@ class IDFSMECCV(ChannelSelector):
         What stands in for missing values, such as ``ChannelImputer()``, which ``idfsmec select
         --tune`` and the benchmark have; fitted on the training part of each fold, with
         ``channels`` set where it has them. By default the training mean.
-    classifier : classifier, optional
-        Scores the selections in place of the linear SVM, at its own settings: ``costs`` and
-        ``class_weight`` are not used then.
     class_weight : {"balanced", None}, default="balanced"
         Of the linear SVM.
     scoring : str, default="subject_neg_log_loss"
@@ -101,7 +92,7 @@ missing_indicator, tol, max_iter, device
     best_params_ : dict
         ``lam``, ``gamma`` and ``n_features_to_select``.
     best_cost_ : float
-        The cost chosen along; NaN with a classifier of your own.
+        The cost chosen along.
     best_score_ : float
         Mean over the inner folds; optimistic, as the best of many.
     best_index_ : int
@@ -133,7 +124,6 @@ missingness_, effects_
         "costs": [SequenceOf(number(0))],
         "cv": ["cv_object"],
         "imputer": [HasMethods(["fit", "transform"]), None],
-        "classifier": [HasMethods(["fit", "predict"]), None],
         "class_weight": [StrOptions({"balanced"}), None],
         "scoring": [StrOptions(set(CRITERIA))],
         "progress": [callable, None],
@@ -145,7 +135,6 @@ missingness_, effects_
     costs: Sequence[float] = defaults.SVM_COSTS
     cv: Any = defaults.N_INNER_SPLITS
     imputer: BaseEstimator | None = None
-    classifier: BaseEstimator | None = None
     class_weight: str | None = "balanced"
     scoring: str = defaults.CRITERION
     progress: Listener | None = None
@@ -183,8 +172,18 @@ missingness_, effects_
         rankings = rank_grid(selector, X, y, settings, held_out=held_out, groups=groups)
         steps.done()
         subjects = everyone if groups is None else np.unique(groups, return_inverse=True)[1]
-        default = nearest_setting(settings, IDFSMEC().get_params())
-        tuned = self._tune(checked, codes, subjects, splits, rankings, default, steps)
+        d = checked.shape[1]
+        wanted = [k for k in self.n_features_to_select if not isinstance(k, Integral) or k <= d]
+        with one_blas_thread():
+            tuned = tune(
+                self._scorers(checked, codes, subjects, splits),
+                rankings,
+                sorted({count_features(k, d) for k in wanted}) or [d],
+                default=nearest_setting(settings, IDFSMEC().get_params()),
+                costs=sorted({float(cost) for cost in self.costs}),
+                metric=self.scoring,
+                on_split=steps.done,
+            )
         self._store(tuned, settings)
         self.selector_ = selector.set_params(**self.best_params_).fit(X, y, groups)
         self.scores_, self.ranking_ = self.selector_.scores_, self.selector_.ranking_
@@ -202,12 +201,11 @@ missingness_, effects_
         return self.selector_.effects_
 
     def _store(self, tuned: Tuned, settings: list[dict[str, float]]) -> None:
-        best = tuned.best
         params = [
             {
                 **settings[trial.setting],
                 "n_features_to_select": trial.n_features,
-                **({} if np.isnan(trial.cost) else {"C": trial.cost}),
+                "C": trial.cost,
             }
             for trial in tuned.trials
         ]
@@ -221,9 +219,9 @@ missingness_, effects_
             "std_test_score": scores.std(axis=1),
             "rank_test_score": np.array([(mean > m).sum() + 1 for m in mean], dtype=np.int32),
         }
-        self.best_index_ = [trial is best for trial in tuned.trials].index(True)
-        self.best_params_ = {k: v for k, v in params[self.best_index_].items() if k != "C"}
-        self.best_cost_, self.best_score_ = float(best.cost), best.mean
+        self.best_index_ = [trial is tuned.best for trial in tuned.trials].index(True)
+        self.best_params_ = dict(params[self.best_index_])
+        self.best_cost_, self.best_score_ = self.best_params_.pop("C"), tuned.best.mean
 
     def _folds(
         self, X: Array, codes: Indices, groups: ArrayLike | None
@@ -242,64 +240,30 @@ missingness_, effects_
             folds = n_splits if groups is None else StratifiedGroupKFold(n_splits)
         return list(check_cv(folds, codes, classifier=True).split(X, codes, groups))
 
-    def _tune(
+    def _scorers(
         self,
         X: Array,
         codes: Indices,
         subjects: Indices,
         splits: list[tuple[Indices, Indices]],
-        rankings: Indices,
-        default: int,
-        steps: Steps,
-    ) -> Tuned:
-        classify: Classify = partial(
-            svm_decisions, n_classes=self.classes_.size, class_weight=self.class_weight
-        )
-        costs, slope = sorted({float(cost) for cost in self.costs}), SVM_SLOPE
-        if self.classifier is not None:
-            classify, costs = self._classify, [np.nan]
-            slope = 1.0 if hasattr(self.classifier, "predict_proba") else SVM_SLOPE
+    ) -> list[SplitScorer]:
+        """Standardise, impute and clip each split, learning from its training part alone."""
+        how: dict[str, Any] = {"n_classes": self.classes_.size, "class_weight": self.class_weight}
         scorers = []
         for train, test in splits:
-            seen, unseen = self._impute(X[train], X[test])
-            split = Split(seen, codes[train], unseen, codes[test], subjects[test])
-            scorers.append(SplitScorer(split, classify, [self.scoring], slope))
-        d = X.shape[1]
-        wanted = [k for k in self.n_features_to_select if not isinstance(k, Integral) or k <= d]
-        counts = sorted({count_features(k, d) for k in wanted}) or [d]
-        how: dict[str, Any] = {"default": default, "costs": costs, "metric": self.scoring}
-        with one_blas_thread():
-            return tune(scorers, rankings, counts, on_split=steps.done, **how)
-
-    def _classify(self, train: Array, y: Indices, test: Array, sets: Sets) -> list[Array]:
-        """Return log probabilities of the classifier, or decisions, for sets of columns."""
-        decisions = []
-        for ranked, _ in sets:
-            columns = np.sort(ranked)
-            model: Any = clone(self.classifier).fit(train[:, columns], self.classes_[y])
-            seen = test[:, columns]
-            if hasattr(model, "predict_proba"):
-                values = np.log(np.maximum(model.predict_proba(seen), _LEAST_PROBABILITY))
-            elif hasattr(model, "decision_function"):
-                values = model.decision_function(seen)
+            scaling = Scaling.learn(X[train])
+            sides = [scaling.apply(X[train]), scaling.apply(X[test])]
+            if self.imputer is None:
+                sides = [np.nan_to_num(side) for side in sides]
             else:
-                values = (model.predict(seen)[:, None] == model.classes_).astype(float)
-            codes = np.searchsorted(self.classes_, model.classes_)
-            decisions.append(by_class(values, codes, self.classes_.size))
-        return decisions
-
-    def _impute(self, train: Array, test: Array) -> list[Array]:
-        """Standardise, impute and clip, learning from the training part alone."""
-        scaling = Scaling.learn(train)
-        sides = [scaling.apply(train), scaling.apply(test)]
-        if self.imputer is None:
-            sides = [np.nan_to_num(side) for side in sides]
-        else:
-            imputer: Any = clone(self.imputer)
-            if "channels" in imputer.get_params():
-                names = getattr(self, "feature_names_in_", None)
-                _, columns = channel_columns(self.channels, train.shape[1], names)
-                imputer.set_params(channels=channel_codes(columns))
-            imputer.fit(sides[0])
-            sides = [np.asarray(imputer.transform(side)) for side in sides]
-        return [np.clip(side, -FAR, FAR) for side in sides]
+                imputer: Any = clone(self.imputer)
+                if "channels" in imputer.get_params():
+                    names = getattr(self, "feature_names_in_", None)
+                    _, columns = channel_columns(self.channels, X.shape[1], names)
+                    imputer.set_params(channels=channel_codes(columns))
+                imputer.fit(sides[0])
+                sides = [np.asarray(imputer.transform(side)) for side in sides]
+            seen, unseen = (np.clip(side, -FAR, FAR) for side in sides)
+            split = Split(seen, codes[train], unseen, codes[test], subjects[test])
+            scorers.append(SplitScorer(split, partial(svm_decisions, **how), [self.scoring]))
+        return scorers

@@ -5,16 +5,13 @@ import functools
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import (
     GroupKFold,
     ShuffleSplit,
     StratifiedKFold,
     cross_val_score,
 )
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -23,7 +20,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from idfsmec import IDFSMEC, IDFSMECCV
 from idfsmec.evaluation import Protocol
 from idfsmec.prediction import find_methods
-from idfsmec.selection.tuning import MARGIN, PAIR_MARGIN
+from idfsmec.selection import search as search_module
+from idfsmec.selection.tuning import MARGIN, PAIR_MARGIN, svm_decisions
 from tests.conftest import make_channels
 
 GRID = {"lams": [1e-2, 1.0], "gammas": [1.1, 2.0]}
@@ -51,14 +49,14 @@ def test_it_says_how_far_it_is():
     assert done[-1] == 11
 
 
-def single_fits(X, y, channels, folds, classifier=None):
+def single_fits(X, y, channels, folds):
     """Scores of a pipeline of single fits for a setting, as scikit-learn computes them."""
 
     @functools.cache
     def score(lam, gamma, k, C):
         # Two classes are solved exactly, more by liblinear to its usual tolerance.
         tol = 1e-8 if len(set(y)) == 2 else 1e-4
-        last = classifier or LinearSVC(C=C, dual=False, class_weight="balanced", tol=tol)
+        last = LinearSVC(C=C, dual=False, class_weight="balanced", tol=tol)
         pipeline = make_pipeline(
             IDFSMEC(channels, lam=lam, gamma=gamma, n_features_to_select=k),
             StandardScaler(),
@@ -120,36 +118,6 @@ def test_the_choice_is_that_of_single_fits(n_classes):
         splits = score(one["lam"], one["gamma"], one["n_features_to_select"], one["C"])
         assert_allclose([results[f"split{f}_test_score"][place] for f in range(3)], splits)
     assert results["mean_test_score"][ours.best_index_] == ours.best_score_
-
-
-class Nearest(ClassifierMixin, BaseEstimator):
-    """The class of the nearest sample; it knows neither probabilities nor decision values."""
-
-    def fit(self, X, y):
-        self.classes_, self.model_ = np.unique(y), KNeighborsClassifier(1).fit(X, y)
-        return self
-
-    def predict(self, X):
-        return self.model_.predict(X)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "classifier",
-    [LogisticRegression(), KNeighborsClassifier(3), RidgeClassifier(), Nearest()],
-    ids=lambda one: type(one).__name__,
-)
-def test_a_classifier_of_your_own_scores_without_costs(classifier):
-    X, y, channels = unequal(2)
-    folds = StratifiedKFold(3)
-    grid = {"lams": [1.0], "gammas": [1.1, 2.0], "n_features_to_select": [5]}
-    scoring = "balanced_accuracy"
-    ours = IDFSMECCV(channels, **grid, classifier=classifier, cv=folds, scoring=scoring).fit(X, y)
-    score = single_fits(X, y, channels, folds, classifier)
-    means = [score(1.0, gamma, 5, None).mean() for gamma in (1.1, 2.0)]
-    assert_allclose(ours.cv_results_["mean_test_score"], means[::-1])  # the default comes first
-    assert np.isnan(ours.best_cost_)
-    assert set(ours.cv_results_["params"][0]) == {"lam", "gamma", "n_features_to_select"}
 
 
 def test_search_and_benchmark_try_the_same_by_default():
@@ -247,19 +215,15 @@ def test_bad_parameters_are_named(incomplete, wrong, said):
         IDFSMECCV(**wrong).fit(X, y)
 
 
-def test_the_classifier_sees_no_value_further_than_six_deviations(incomplete):
+def test_the_classifier_sees_no_value_further_than_six_deviations(incomplete, monkeypatch):
     X, y, channels = incomplete
     X[3, :5], X[4, :5] = 1e6, -1e9
     largest = []
 
-    class Watching(Nearest):
-        def fit(self, X, y):
-            largest.append(np.abs(X).max())
-            return super().fit(X, y)
+    def watching(train, y, test, sets, **how):
+        largest.extend([np.abs(train).max(), np.abs(test).max()])
+        return svm_decisions(train, y, test, sets, **how)
 
-        def predict(self, X):
-            largest.append(np.abs(X).max())
-            return super().predict(X)
-
-    IDFSMECCV(channels, **GRID, n_features_to_select=[20], classifier=Watching(), cv=3).fit(X, y)
+    monkeypatch.setattr(search_module, "svm_decisions", watching)
+    IDFSMECCV(channels, **GRID, cv=3).fit(X, y)
     assert max(largest) == 6.0
