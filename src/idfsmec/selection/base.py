@@ -8,9 +8,9 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, field
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,19 @@ from idfsmec.solver import Scaling
 #: How many features a selector keeps by default; all, if there are fewer.
 DEFAULT_COUNT = 20
 
+_Selector = TypeVar("_Selector")
+
+
+def parameter(*allowed: Any, default: Any, kw_only: bool = True) -> Any:
+    """Declare a parameter of a selector: what it may be, and its default."""
+    return field(default=default, kw_only=kw_only, metadata={"allowed": list(allowed)})
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
+def estimator(selector: type[_Selector]) -> type[_Selector]:
+    """Make a dataclass of a selector, so that its fields become scikit-learn's parameters."""
+    return dataclass(kw_only=True, eq=False, repr=False)(selector)
+
 
 class RankingSelector(SelectorMixin, CheckedEstimator):
     """A selector that orders all features and keeps the first ones.
@@ -45,6 +58,14 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
     }
 
     n_features_to_select: Any  # as declared above, or by a subclass that means more by it
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        cls._parameter_constraints = {
+            name: list(value.metadata["allowed"])
+            for name, value in vars(cls).items()
+            if isinstance(value, Field) and "allowed" in value.metadata
+        }
+        super().__init_subclass__(**kwargs)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -88,11 +109,11 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
         return self.support_
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class CompleteSelector(RankingSelector):
     """A selector that refuses NaN; a subclass ranks checked data (:meth:`_rank`)."""
 
-    n_features_to_select: int | float = 20
+    n_features_to_select: int | float = parameter(integer(1), fraction(), default=20)
 
     @checks_parameters
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:

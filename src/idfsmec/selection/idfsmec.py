@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from os import PathLike
@@ -34,6 +34,7 @@ from idfsmec._validation import (
     StrOptions,
     check_parameters,
     checks_parameters,
+    fraction,
     groups_of,
     integer,
     number,
@@ -44,6 +45,8 @@ from idfsmec.missing.association import association_warning, missingness_by_clas
 from idfsmec.selection.base import (
     RankingSelector,
     encode_labels,
+    estimator,
+    parameter,
     ranks,
     refuse_infinite,
     training_samples,
@@ -426,12 +429,11 @@ class ChannelEstimator(CheckedEstimator):
         return weighing
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class ChannelSelector(ChannelEstimator, RankingSelector):
     """The parameters that :class:`IDFSMEC` and its search share."""
 
-    channels: ArrayLike | None = None
-    _: KW_ONLY
+    channels: ArrayLike | None = parameter("array-like", None, default=None, kw_only=False)
     channel_loss: str = "held-out"
     lam_scale: str = "samples"
     standardize: bool = True
@@ -450,7 +452,7 @@ def is_stored(X: Any) -> bool:
     return on_disk or (arrow is not None and isinstance(X, arrow.Dataset))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class IDFSMEC(ChannelSelector):
     """Feature selection with missing channels (IDFS-MEC).
 
@@ -567,7 +569,7 @@ class IDFSMEC(ChannelSelector):
     array(['F3__alpha'], dtype=object)
     """
 
-    n_features_to_select: int | float = 20
+    n_features_to_select: int | float = parameter(integer(1), fraction(), default=20)
     lam: float = 1.0
     gamma: float = 2.0
 

@@ -8,9 +8,9 @@ chance of selection is below ``q / p``, that of a random choice.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -23,7 +23,6 @@ from sklearn.utils.validation import validate_data
 from idfsmec._parallel import run_tasks
 from idfsmec._validation import (
     N_JOBS,
-    Constraints,
     HasMethods,
     StrOptions,
     checks_parameters,
@@ -36,6 +35,8 @@ from idfsmec.progress import Listener, Steps
 from idfsmec.selection.base import (
     RankingSelector,
     encode_labels,
+    estimator,
+    parameter,
     rank_grid,
     ranks,
     refuse_infinite,
@@ -54,7 +55,7 @@ ASSUMPTIONS = ("unimodal", "none")
 _ELEMENTS, _TOGETHER = 2**25, 100
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class StabilitySelector(RankingSelector):
     """Keep the features that a selector picks again and again on random halves of the subjects.
 
@@ -141,31 +142,20 @@ class StabilitySelector(RankingSelector):
     (['Fz', 'Pz'], 1.0)
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "estimator": [HasMethods(["fit", "set_params"]), None],
-        "n_features_to_select": [integer(1), fraction(), None],
-        "n_resamples": [integer(2)],
-        # Lower frequencies bound nothing.
-        "threshold": [number(0.5, 1, closed="right"), None],
-        "max_false": [number(0)],
-        "assumption": [StrOptions(set(ASSUMPTIONS))],
-        "channels": ["array-like", None],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
-        "progress": [callable, None],
-    }
-
-    estimator: BaseEstimator | None = None
-    _: KW_ONLY
-    n_features_to_select: int | float | None = None
-    n_resamples: int = 100
-    threshold: float | None = None
-    max_false: float = 1.0
-    assumption: str = "unimodal"
-    channels: ArrayLike | None = None
-    random_state: int | np.random.RandomState | None = None
-    n_jobs: int | None = None
-    progress: Listener | None = None
+    estimator: BaseEstimator | None = parameter(
+        HasMethods(["fit", "set_params"]), None, default=None, kw_only=False
+    )
+    n_features_to_select: int | float | None = parameter(
+        integer(1), fraction(), None, default=None
+    )
+    n_resamples: int = parameter(integer(2), default=100)
+    threshold: float | None = parameter(number(0.5, 1, closed="right"), None, default=None)
+    max_false: float = parameter(number(0), default=1.0)
+    assumption: str = parameter(StrOptions(set(ASSUMPTIONS)), default="unimodal")
+    channels: ArrayLike | None = parameter("array-like", None, default=None)
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=None)
+    n_jobs: int | None = parameter(*N_JOBS, default=None)
+    progress: Listener | None = parameter(callable, None, default=None)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -9,8 +9,7 @@ group lasso whole channels vanish.
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -19,8 +18,14 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from idfsmec._validation import N_JOBS, Constraints, integer, number
-from idfsmec.selection.base import CompleteSelector, count_features, regression_data
+from idfsmec._validation import N_JOBS, integer, number
+from idfsmec.selection.base import (
+    CompleteSelector,
+    count_features,
+    estimator,
+    parameter,
+    regression_data,
+)
 from idfsmec.solver import Options, solve_channels, table_sums
 from idfsmec.table.columns import channel_columns
 
@@ -43,7 +48,7 @@ _CALM_ITER = 3
 _EXACT = 1e-9
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class RFS(CompleteSelector):
     """Robust feature selection by joint l2,1-norm minimisation.
 
@@ -68,13 +73,10 @@ class RFS(CompleteSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Row norms of W; exactly 0 for vanished features.
-    ranking_ : ndarray of shape (n_features,)
-        1 is the best feature. Vanished features follow by how near they are to entering the
-        model (their correlation with the weighted residuals), constant ones come last.
-    support_ : ndarray of shape (n_features,)
-        Mask of the features that are kept.
+    scores_, ranking_, support_ : ndarray of shape (n_features,)
+        Row norms of W, exactly 0 for vanished features; ranks, 1 is best: vanished features follow
+        by how near they are to entering the model (their correlation with the weighted residuals),
+        constant ones come last; and the mask of the features that are kept.
     coef_ : ndarray of shape (n_features, n_classes)
         W.
     objective_history_ : ndarray of shape (n_iter,)
@@ -100,19 +102,11 @@ class RFS(CompleteSelector):
     array([1, 3])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "gamma": [number(0)],
-        "center": ["boolean"],
-        "standardize": ["boolean"],
-        "tol": [number(0, closed="left")],
-        "max_iter": [integer(1)],
-    }
-
-    gamma: float = 1.0
-    center: bool = True
-    standardize: bool = False
-    tol: float = 1e-6
-    max_iter: int = 500
+    gamma: float = parameter(number(0), default=1.0)
+    center: bool = parameter("boolean", default=True)
+    standardize: bool = parameter("boolean", default=False)
+    tol: float = parameter(number(0, closed="left"), default=1e-6)
+    max_iter: int = parameter(integer(1), default=500)
 
     def _rank(self, X: Array, y: Indices) -> None:
         X, Y, constant = regression_data(X, y, center=self.center, scale=self.standardize)
@@ -205,7 +199,7 @@ def _solve_weighted(
     return (Y - fitted) * precision / gamma
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class FSOR(CompleteSelector):
     """Feature selection under orthogonal regression.
 
@@ -225,13 +219,11 @@ class FSOR(CompleteSelector):
 
     Attributes
     ----------
-    scores_, feature_weights_ : ndarray of shape (n_features,)
+    feature_weights_ : ndarray of shape (n_features,)
         theta.
-    ranking_ : ndarray of shape (n_features,)
-        1 is the best feature. Features with weight 0 follow by what adding each alone to the
-        model would gain, constant features come last.
-    support_ : ndarray of shape (n_features,)
-        Mask of the features that are kept.
+    scores_, ranking_, support_ : ndarray of shape (n_features,)
+        theta; ranks, 1 is best: features with weight 0 follow by what adding each alone to the
+        model would gain, constant features come last; and the mask of the features that are kept.
     objective_ : float
         The loss at the end.
     objective_history_ : ndarray
@@ -254,15 +246,9 @@ class FSOR(CompleteSelector):
     array([1, 3])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "standardize": ["boolean"],
-        "tol": [number(0)],
-        "max_iter": [integer(1)],
-    }
-
-    standardize: bool = True
-    tol: float = 1e-4
-    max_iter: int = 10_000
+    standardize: bool = parameter("boolean", default=True)
+    tol: float = parameter(number(0), default=1e-4)
+    max_iter: int = parameter(integer(1), default=10_000)
 
     def _rank(self, X: Array, y: Indices) -> None:
         one_fold = np.zeros((1, y.size), dtype=np.intp)
@@ -286,7 +272,7 @@ class FSOR(CompleteSelector):
         self._set_ranking(self.feature_weights_, order)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class GRMOR(FSOR):
     """Global redundancy minimisation in orthogonal regression.
 
@@ -321,12 +307,10 @@ kkt_residual_, n_iter_
     array([ 9, 11, 12])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {"lam": [number(0, closed="left")]}
-
-    lam: float = 1.0
+    lam: float = parameter(number(0, closed="left"), default=1.0)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class CDLSR(CompleteSelector):
     """Top-k least-squares regression by coordinate descent.
 
@@ -353,13 +337,10 @@ class CDLSR(CompleteSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        From 1 (ranked first) in equal steps to 1 / n_features.
-    ranking_ : ndarray of shape (n_features,)
-        The k chosen features by the norm of their row of W, then the others by how much
-        adding each alone would reduce the error, then constant features.
-    support_ : ndarray of shape (n_features,)
-        Mask of the features that are kept.
+    scores_, ranking_, support_ : ndarray of shape (n_features,)
+        From 1 (ranked first) in equal steps to 1 / n_features; ranks: the k chosen features by the
+        norm of their row of W, then the others by how much adding each alone would reduce the
+        error, then constant features; and the mask of the features that are kept.
     coef_ : ndarray of shape (n_features, n_classes)
         W for the standardised features; 0 where not chosen.
     objective_ : float
@@ -387,19 +368,11 @@ class CDLSR(CompleteSelector):
     array([1, 3])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "n_restarts": [integer(1)],
-        "tol": [number(0, closed="left")],
-        "max_iter": [integer(1)],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
-    }
-
-    n_restarts: int = 10
-    tol: float = 1e-4
-    max_iter: int = 1000
-    random_state: int | np.random.RandomState | None = None
-    n_jobs: int | None = None
+    n_restarts: int = parameter(integer(1), default=10)
+    tol: float = parameter(number(0, closed="left"), default=1e-4)
+    max_iter: int = parameter(integer(1), default=1000)
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=None)
+    n_jobs: int | None = parameter(*N_JOBS, default=None)
 
     def _rank(self, X: Array, y: Indices) -> None:
         Z, Y, constant = regression_data(X, y)
@@ -488,7 +461,7 @@ def _sweep(A: Array, B: Array, support: Indices, rows: Array) -> Indices:
     return support
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class GroupLasso(CompleteSelector):
     """Group lasso over channels.
 
@@ -511,14 +484,11 @@ class GroupLasso(CompleteSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        Row norms of W; 0 for features of vanished channels.
-    ranking_ : ndarray of shape (n_features,)
-        1 is the best feature. Features of vanished channels follow by how near their channel is
-        to entering the model, those of a channel by their correlation with the residuals;
-        constant features come last.
-    support_ : ndarray of shape (n_features,)
-        Mask of the features that are kept.
+    scores_, ranking_, support_ : ndarray of shape (n_features,)
+        Row norms of W, 0 for features of vanished channels; ranks, 1 is best: features of vanished
+        channels follow by how near their channel is to entering the model, those of a channel by
+        their correlation with the residuals, constant features come last; and the mask of the
+        features that are kept.
     coef_ : ndarray of shape (n_features, n_classes)
         W.
     channel_names_ : ndarray of shape (n_channels,)
@@ -546,18 +516,10 @@ class GroupLasso(CompleteSelector):
     array([0.  , 0.04])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "channels": ["array-like", None],
-        "alpha": [number(0)],
-        "tol": [number(0)],
-        "max_iter": [integer(1)],
-    }
-
-    channels: ArrayLike | None = None
-    _: KW_ONLY
-    alpha: float = 0.1
-    tol: float = 1e-4
-    max_iter: int = 10_000
+    channels: ArrayLike | None = parameter("array-like", None, default=None, kw_only=False)
+    alpha: float = parameter(number(0), default=0.1)
+    tol: float = parameter(number(0), default=1e-4)
+    max_iter: int = parameter(integer(1), default=10_000)
 
     def _rank(self, X: Array, y: Indices) -> None:
         names = getattr(self, "feature_names_in_", None)

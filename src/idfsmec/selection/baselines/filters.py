@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -20,8 +19,14 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from idfsmec._validation import N_JOBS, Constraints, StrOptions, integer
-from idfsmec.selection.base import CompleteSelector, constant_features, count_features
+from idfsmec._validation import N_JOBS, StrOptions, integer
+from idfsmec.selection.base import (
+    CompleteSelector,
+    constant_features,
+    count_features,
+    estimator,
+    parameter,
+)
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -44,7 +49,7 @@ _PERFECT = 1000.0
 _EXPLAINED = 1e-10
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class ReliefF(CompleteSelector):
     """ReliefF with all samples as probes.
 
@@ -63,12 +68,9 @@ class ReliefF(CompleteSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        ReliefF weights, between -1 and 1.
-    ranking_ : ndarray of shape (n_features,)
-        1 is the best feature; equal scores in column order, constant features last.
-    support_ : ndarray of shape (n_features,)
-        Mask of the features that are kept.
+    scores_, ranking_, support_ : ndarray of shape (n_features,)
+        ReliefF weights, between -1 and 1; ranks, 1 is best: equal scores in column order, constant
+        features last; and the mask of the features that are kept.
 
     Notes
     -----
@@ -91,13 +93,8 @@ class ReliefF(CompleteSelector):
     array([0.1399, 0.1226, 0.359 , 0.3754])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "n_neighbors": [integer(1)],
-        "n_jobs": N_JOBS,
-    }
-
-    n_neighbors: int = 10
-    n_jobs: int | None = None
+    n_neighbors: int = parameter(integer(1), default=10)
+    n_jobs: int | None = parameter(*N_JOBS, default=None)
 
     def _rank(self, X: Array, y: Codes) -> None:
         constant = constant_features(X)
@@ -245,17 +242,12 @@ class DiscreteFeatures:
         return np.concatenate(entropies)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class _InformationFilter(_ForwardFilter):
     """A forward filter by a term for each pair of a feature with those chosen before."""
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "n_bins": [integer(2, 255), None],
-        "strategy": [StrOptions({"quantile", "uniform"})],
-    }
-
-    n_bins: int | None = 5
-    strategy: Strategy = "quantile"
+    n_bins: int | None = parameter(integer(2, 255), None, default=5)
+    strategy: Strategy = parameter(StrOptions({"quantile", "uniform"}), default="quantile")
 
     def _rank(self, X: Array, y: Codes) -> None:
         codes = discretize(X, self.n_bins, self.strategy)
@@ -278,7 +270,7 @@ class _InformationFilter(_ForwardFilter):
         """Value of every feature given its terms with those chosen; the highest is next."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class MRMR(_InformationFilter):
     """Minimum redundancy, maximum relevance.
 
@@ -301,12 +293,9 @@ class MRMR(_InformationFilter):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        From 1 (ranked first) in equal steps to 1 / n_features.
-    ranking_ : ndarray of shape (n_features,)
-        1 is the best feature. Features with a single value (bin) come last.
-    support_ : ndarray of shape (n_features,)
-        Mask of the features that are kept.
+    scores_, ranking_, support_ : ndarray of shape (n_features,)
+        From 1 (ranked first) in equal steps to 1 / n_features; ranks, 1 is best: features with a
+        single value (bin) come last; and the mask of the features that are kept.
     criterion_ : ndarray of shape (n_features,)
         The criterion when the feature was chosen, or after the last step if it was not.
     relevance_ : ndarray of shape (n_features,)
@@ -325,9 +314,7 @@ class MRMR(_InformationFilter):
     array([21, 23, 27])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {"method": [StrOptions({"MID", "MIQ"})]}
-
-    method: Literal["MID", "MIQ"] = "MID"
+    method: Literal["MID", "MIQ"] = parameter(StrOptions({"MID", "MIQ"}), default="MID")
 
     def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
         return features.shared_with(chosen)
@@ -339,7 +326,7 @@ class MRMR(_InformationFilter):
         return features.relevance / (np.maximum(redundancy, 0) + _NO_REDUNDANCY)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class CMIM(_InformationFilter):
     """Conditional mutual information maximisation.
 
@@ -377,9 +364,7 @@ class CMIM(_InformationFilter):
     array([ 0,  6, 12])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {"variant": [StrOptions({"A", "B"})]}
-
-    variant: Literal["A", "B"] = "A"
+    variant: Literal["A", "B"] = parameter(StrOptions({"A", "B"}), default="A")
 
     def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
         # I(f; y | s) by the chain rule.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -13,8 +11,13 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state, gen_batches
 
-from idfsmec._validation import N_JOBS, Constraints, integer, number
-from idfsmec.selection.base import CompleteSelector, constant_features
+from idfsmec._validation import N_JOBS, integer, number
+from idfsmec.selection.base import (
+    CompleteSelector,
+    constant_features,
+    estimator,
+    parameter,
+)
 from idfsmec.selection.baselines.filters import DiscreteFeatures, discretize
 
 Array = NDArray[np.float64]
@@ -28,7 +31,7 @@ _DISTANCES_PER_CHUNK = 2**20
 _TIE, _DIGITS = 1e-12, 12
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@estimator
 class PSNSGA(CompleteSelector):
     """Problem-specific non-dominated sorting genetic algorithm.
 
@@ -62,13 +65,10 @@ class PSNSGA(CompleteSelector):
 
     Attributes
     ----------
-    scores_ : ndarray of shape (n_features,)
-        From 1 (ranked first) in equal steps to 1 / n_features.
-    ranking_ : ndarray of shape (n_features,)
-        By the share of best subsets that hold the feature, then by mutual information with the
-        classes; constant features come last.
-    support_ : ndarray of shape (n_features,)
-        Mask of the features that are kept.
+    scores_, ranking_, support_ : ndarray of shape (n_features,)
+        From 1 (ranked first) in equal steps to 1 / n_features; ranks, 1 is best: by the share of
+        best subsets that hold the feature, then by mutual information with the classes, constant
+        features last; and the mask of the features that are kept.
     subset_ : ndarray of shape (n_features,)
         The subset of the first front with the least error, then the fewest features.
     subset_objectives_ : ndarray of shape (3,)
@@ -95,25 +95,14 @@ class PSNSGA(CompleteSelector):
     True
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "population_size": [integer(2), None],
-        "n_generations": [integer(0)],
-        "n_divisions": [integer(1)],
-        "clear_margin": [number(0, closed="left")],
-        "max_samples": [integer(2), None],
-        "random_state": ["random_state"],
-        "n_jobs": N_JOBS,
-        "verbose": ["verbose"],
-    }
-
-    population_size: int | None = None
-    n_generations: int = 70
-    n_divisions: int = 27
-    clear_margin: float = 0.2
-    max_samples: int | None = None
-    random_state: int | np.random.RandomState | None = None
-    n_jobs: int | None = None
-    verbose: int = 0
+    population_size: int | None = parameter(integer(2), None, default=None)
+    n_generations: int = parameter(integer(0), default=70)
+    n_divisions: int = parameter(integer(1), default=27)
+    clear_margin: float = parameter(number(0, closed="left"), default=0.2)
+    max_samples: int | None = parameter(integer(2), None, default=None)
+    random_state: int | np.random.RandomState | None = parameter("random_state", default=None)
+    n_jobs: int | None = parameter(*N_JOBS, default=None)
+    verbose: int = parameter("verbose", default=0)
 
     def _rank(self, X: Array, y: Indices) -> None:
         rng = check_random_state(self.random_state)
