@@ -60,11 +60,12 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
     n_features_to_select: Any  # as declared above, or by a subclass that means more by it
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        cls._parameter_constraints = {
+        declared = {
             name: list(value.metadata["allowed"])
             for name, value in vars(cls).items()
             if isinstance(value, Field) and "allowed" in value.metadata
         }
+        cls._parameter_constraints = vars(cls).get("_parameter_constraints", {}) | declared
         super().__init_subclass__(**kwargs)
 
     def __sklearn_tags__(self) -> Tags:
