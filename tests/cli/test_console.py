@@ -50,11 +50,21 @@ def test_a_scheduler_that_obeys_everybody_is_warned_of(address, open_to_all, cap
     assert ("can read the tables and run programs there" in capsys.readouterr().err) == open_to_all
 
 
-@pytest.mark.slow
+SAYING = """
+import sys
+from pathlib import Path
+from idfsmec.cli import console
+for _ in range(2000):
+    console.say("results")
+    console.print_error("remarks")
+Path(sys.argv[1]).touch()
+"""
+
+
 @pytest.mark.parametrize("stream", ["stdout", "closed"])
 def test_a_reader_that_leaves_early_or_is_not_there_costs_nothing(tmp_path, stream):
-    out = tmp_path / "settings.toml"
-    command = [sys.executable, "-m", "idfsmec", "features", "--write-config", str(out)]
+    out = tmp_path / "done"
+    command = [sys.executable, "-c", SAYING, str(out)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     reading, writing = os.pipe()
     os.close(reading)  # as after `| head -1`

@@ -53,13 +53,6 @@ def test_the_score_of_acquisition_facts_is_compared_with_chance(folder, p, words
     assert f"; {words} by permutation (p = {p}, Holm)" in about
 
 
-def test_without_an_audit_the_page_says_so(tmp_path):
-    write_results(tmp_path, experiments=("accuracy",), methods=("random",))
-    page = write_report(tmp_path).read_text("utf-8")
-    assert "was not audited" in page
-    assert 'class="verdict' not in page
-
-
 def test_names_of_labels_are_escaped(tmp_path):
     found = audit(audited(20, device=1.0, labels=("<b>HC", "MDD")), **SMALL)
     page = write_audit_page(found, tmp_path / "audit.html").read_text("utf-8")

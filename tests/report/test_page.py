@@ -60,6 +60,12 @@ def test_sentences_stand_under_their_figures(page, results):
         assert escape(said[section][""][0]) in figure.group()
 
 
+def test_without_an_audit_the_page_says_so(page):
+    html = page.read_text("utf-8")
+    assert "was not audited" in html
+    assert 'class="verdict' not in html
+
+
 def test_figures_on_the_page_follow_its_colours(page):
     html = page.read_text("utf-8")
     assert "var(--fig-emphasis)" in html
