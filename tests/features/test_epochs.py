@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from idfsmec.errors import InputError
 from idfsmec.features import FeatureSettings
 from idfsmec.features.extract import compute_features
-from idfsmec.features.signals import Channels, Signals, epoch_grid
+from idfsmec.features.signals import Channels, Signals, cut_epochs, epoch_grid
 from idfsmec.features.signals import prepare_epochs as prepare
 
 DEFAULT = FeatureSettings()
@@ -20,14 +20,20 @@ def prepare_recording(data, sfreq, settings=DEFAULT):
     """Filter and cut a recording; gives epochs, where they are unusable, rate and starts."""
     grid = epoch_grid(data.shape[1], sfreq, settings)
     signals = Signals(data.copy(), sfreq, channels(len(data)), grid, unit=None)
-    epochs, broken = prepare(signals, np.zeros(signals.shape, dtype=bool), settings)
-    return SimpleNamespace(data=epochs, missing=broken, sfreq=grid.rate, starts=signals.starts)
+    epochs, broken = prepare(
+        signals, np.zeros((len(signals.starts), len(signals.names)), dtype=bool), settings
+    )
+    return SimpleNamespace(
+        data=epochs, missing=broken, sfreq=settings.rate(sfreq), starts=signals.starts
+    )
 
 
 def prepare_epochs(data, sfreq, settings=DEFAULT, passed=(0.0, np.inf)):
     """The same with epochs that are cut already."""
     signals = Signals(data, sfreq, channels(data.shape[1]), unit=None, passed=passed)
-    epochs, broken = prepare(signals, np.zeros(signals.shape, dtype=bool), settings)
+    epochs, broken = prepare(
+        signals, np.zeros((len(signals.starts), len(signals.names)), dtype=bool), settings
+    )
     return SimpleNamespace(data=epochs, missing=broken)
 
 
@@ -217,15 +223,16 @@ def test_epochs_stay_inside_the_recording_at_any_rate(sfreq, n_times, epoch, ove
     np.testing.assert_allclose(grid.begins / sfreq, grid.starts, atol=1.01 / sfreq + 1e-3)
     np.testing.assert_allclose((grid.ends - grid.begins) / sfreq, epoch, atol=2.01 / sfreq)
     # One more epoch would not fit.
-    assert (grid.starts[-1] + grid.step / grid.rate + epoch) * sfreq > n_times - 2
+    step = np.round(epoch * 250) / 250 - np.round(overlap * 250) / 250
+    assert (grid.starts[-1] + step + epoch) * sfreq > n_times - 2
 
 
 @pytest.mark.parametrize(("sfreq", "overlap"), [(500.0, 0.0), (500.0, 1.0), (256.0, 0.3)])
 def test_the_recording_as_it_came_is_cut_at_the_same_times(sfreq, overlap):
     time = np.arange(int(20 * sfreq)) / sfreq
     grid = epoch_grid(time.size, sfreq, FeatureSettings(epoch=2, overlap=overlap))
-    epochs = grid.cut_source(time[np.newaxis])
-    assert epochs.shape[:2] == (grid.n_epochs, 1)
+    epochs = Signals(time[np.newaxis], sfreq, channels(1), grid).as_epochs()
+    assert epochs.shape[:2] == (len(grid.starts), 1)
     np.testing.assert_allclose(epochs[:, 0, 0], grid.starts, atol=1 / sfreq)
     np.testing.assert_allclose(epochs[:, 0, -1], grid.starts + 2, atol=2.5 / sfreq)
 
@@ -233,7 +240,7 @@ def test_the_recording_as_it_came_is_cut_at_the_same_times(sfreq, overlap):
 def test_epochs_of_the_resampled_signal_are_views():
     grid = epoch_grid(2500, 250.0, FeatureSettings(epoch=2, overlap=1))
     signal = np.arange(2500.0)[np.newaxis]
-    epochs = grid.cut(signal)
+    epochs = cut_epochs(signal, grid.first, grid.length)
     assert np.shares_memory(epochs, signal)
     assert epochs[:, 0, 0].tolist() == [0, 250, 500, 750, 1000, 1250, 1500, 1750, 2000]
 

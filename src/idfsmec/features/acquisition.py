@@ -62,19 +62,16 @@ def acquisition_facts(
 
 
 def _windows(signals: Signals) -> Floats:
-    """Cut stretches of two seconds, (n_windows, n_channels, n_times)."""
+    """Cut two seconds each, evenly over the recording: (n_windows, n_channels, n_times)."""
     data, size = signals.data, max(round(_WINDOW * signals.sfreq), 8)
+    if signals.grid is not None:
+        size = min(size, data.shape[1])
+    n_windows = len(data) if signals.grid is None else max(data.shape[1] // size, 1)
+    spread = np.linspace(0, n_windows - 1, min(n_windows, _MOST_WINDOWS))
+    index = np.unique(spread.round().astype(np.intp))
     if signals.grid is None:
-        return np.asarray(data[_spread(len(data)), :, :size], dtype=np.float64)
-    size = min(size, data.shape[1])
-    starts = _spread(max(data.shape[1] // size, 1)) * size
-    return np.stack([data[:, start : start + size] for start in starts]).astype(np.float64)
-
-
-def _spread(count: int) -> NDArray[np.intp]:
-    """Take whole numbers below ``count``: all, or as many as wanted, evenly."""
-    wanted = min(count, _MOST_WINDOWS)
-    return np.unique(np.linspace(0, count - 1, wanted).round().astype(np.intp))
+        return np.asarray(data[index, :, :size], dtype=np.float64)
+    return np.stack([data[:, i * size : (i + 1) * size] for i in index]).astype(np.float64)
 
 
 def _spectrum(windows: Floats, sfreq: float) -> tuple[Floats, Floats]:

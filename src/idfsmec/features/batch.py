@@ -53,8 +53,8 @@ from idfsmec.table.checks import (
 from idfsmec.table.columns import join_column, same_name, split_column
 from idfsmec.table.files import file_format, files_beside
 
-ON_ERROR = ("raise", "skip")
 _MOST_NAMED = 10
+_NOTHING_LEFT = "no epoch has any channel left"
 # Warnings and limits of threads belong to a process: one recording at a time in each.
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -125,38 +125,32 @@ class Extraction:
         n_subjects = table.subjects.groupby(table.y).nunique()
         epochs = table.y.value_counts()
         labels = ", ".join(
-            f"{label} ({n_subjects[label]} subjects, {epochs[label]} epochs)"
-            for label in n_subjects.index
+            f"{label} ({number} subjects, {epochs[label]} epochs)"
+            for label, number in n_subjects.items()
         )
-        resumed = sum(outcome.status == "resumed" for outcome in self.outcomes)
+        dropped: dict[str, Counter[str]] = {}
+        for outcome in self.outcomes:
+            for name, reason in outcome.dropped.items():
+                dropped.setdefault(reason, Counter())[name] += 1
         lines = [
             f"subjects    {table.subjects.nunique()}",
             f"labels      {labels}",
             f"epochs      {len(table)}",
             f"channels    {len(table.channels)}",
-            *self._about_dropped(),
+        ]
+        for reason, names in dropped.items():
+            most = ", ".join(f"{name} ({n})" for name, n in names.most_common(_MOST_NAMED))
+            lines.append(f"  not used, {reason}: {most}{_and_more(names)}")
+        lines += [
             f"features    {len(table.features)} per channel",
             f"missing     {1 - table.observed.to_numpy().mean():.1%} of channel epochs",
         ]
         for label in n_subjects.index[n_subjects == 1]:
             [subject] = table.subjects[table.y == label].unique()
             lines.append(f"  class {label} has one subject only, {subject}")
-        if resumed:
+        if resumed := sum(outcome.status == "resumed" for outcome in self.outcomes):
             lines.append(f"resumed     {resumed} of {len(self.outcomes)} recordings were finished")
         return lines
-
-    def _about_dropped(self) -> list[str]:
-        """Name the channels of the files that are not used, by reason."""
-        counts: dict[str, Counter[str]] = {}
-        for outcome in self.outcomes:
-            for name, reason in outcome.dropped.items():
-                counts.setdefault(reason, Counter())[name] += 1
-        return [
-            f"  not used, {reason}: "
-            + ", ".join(f"{name} ({n})" for name, n in names.most_common(_MOST_NAMED))
-            + _and_more(names)
-            for reason, names in counts.items()
-        ]
 
     def _about_missing(self) -> list[str]:
         """Count channel epochs by reason, and name the channels that are hit most."""
@@ -179,20 +173,16 @@ class Extraction:
 
     def _about_skipped(self) -> list[str]:
         lines = []
-        partly = sum(o.n_epochs - o.n_rows for o in self.outcomes if o.n_rows)
-        if partly:
+        if partly := sum(o.n_epochs - o.n_rows for o in self.outcomes if o.n_rows):
             lines.append(f"left out    {partly} epochs in which no channel was left")
-        if self.skipped:
-            lines.append(f"skipped     {len(self.skipped)} of {len(self.outcomes)} recordings")
-        for outcome in self.skipped[:_MOST_NAMED]:
-            why = outcome.error or "no epoch has any channel left"
-            lines.append(f"  {outcome.source}: {why}")
-        if more := _and_more(self.skipped):
-            lines.append(f" {more}")
-        notes = [(o.source, note) for o in self.outcomes for note in o.notes]
-        lines += [f"  note on {source}: {note}" for source, note in notes[:_MOST_NAMED]]
-        if more := _and_more(notes):
-            lines.append(f" {more} notes")
+        skipped = [f"{o.source}: {o.error or _NOTHING_LEFT}" for o in self.skipped]
+        if skipped:
+            lines.append(f"skipped     {len(skipped)} of {len(self.outcomes)} recordings")
+        notes = [f"note on {o.source}: {note}" for o in self.outcomes for note in o.notes]
+        for texts, what in ((skipped, ""), (notes, " notes")):
+            lines += [f"  {text}" for text in texts[:_MOST_NAMED]]
+            if more := _and_more(texts):
+                lines.append(f" {more}{what}")
         return lines
 
 
@@ -267,10 +257,8 @@ def extract_table(
     FeatureTable(8 samples of 4 subjects; 3 channels x 18 features; labels control: 4,
     depressed: 4; 0.0% missing)
     """
-    if on_error not in ON_ERROR:
-        raise ArgumentError(
-            f"on_error={on_error!r}: give one of {', '.join(ON_ERROR)}.", argument="on_error"
-        )
+    if on_error not in ("raise", "skip"):
+        raise ArgumentError(f"on_error={on_error!r}: give raise or skip.", argument="on_error")
     if not recordings:
         raise InputError("There are no recordings.")
     check_spelling(recordings)
@@ -280,8 +268,8 @@ def extract_table(
     tell = progress or (lambda event: None)
     total = len(recordings)
     # What is finished in this run is no news, even if a second recording has the same bytes.
-    kept = {path: _read_part(path) is not None for path in parts.glob("*.npz")} if parts else {}
-    finished = frozenset(path.stem for path, is_whole in kept.items() if is_whole)
+    kept = {path.stem: _read_part(path) for path in parts.glob("*.npz")} if parts else {}
+    finished = frozenset(key for key, features in kept.items() if features is not None)
     task = partial(_compute, settings=settings, digest=settings.digest(), finished=finished)
     outcomes: dict[int, RecordingOutcome] = {}
     failure: RecordingOutcome | None = None
@@ -296,18 +284,29 @@ def extract_table(
                 "share, or use processes here (n_jobs)",
                 argument="dask",
             )
-        if parts and key and outcome.status != "failed":
-            outcome = _keep(outcome, parts / f"{key}.npz", kept)
+        if outcome.status == "resumed" and (features := kept[key]) is not None:
+            outcome = _add_features(outcome, features)
+        elif parts and key and outcome.status != "failed":
+            path = parts / f"{key}.npz"
+            _write_part(path, outcome)  # a full disk is no fault of the recording: this may raise
+            if key in kept:
+                notes = f"{path} was damaged: computed again.", *outcome.notes
+                outcome = replace(outcome, notes=notes)
         outcomes[index] = outcome
         tell(Progress("features", len(outcomes), total, outcome))
         if outcome.status == "failed" and on_error == "raise":
             failure = failure or outcome
     if failure is not None:
-        raise _failure(failure, kept=parts is not None)
+        kind = RecordingError if failure.mendable else UnexpectedRecordingError
+        raise kind(
+            f"{failure.source}: {failure.error.rstrip('.')}. Mend or remove it, or skip such "
+            "recordings with on_error='skip'."
+            + (" What is finished is kept: run again to go on." if parts else ""),
+            argument="on_error",
+        )
     ordered = [outcomes[index] for index in range(total)]
     table = _assemble(recordings, ordered, settings)
-    described = [replace(outcome, X=pd.DataFrame()) for outcome in ordered]
-    return Extraction(table, described, on_error)
+    return Extraction(table, [replace(one, X=pd.DataFrame()) for one in ordered], on_error)
 
 
 def check_output(output: str | PathLike[str], *, overwrite: bool = False) -> Path:
@@ -395,16 +394,6 @@ def _try_out(settings: FeatureSettings) -> None:
         return  # a user's feature that fails is reported with the recording it fails on
 
 
-def _failure(outcome: RecordingOutcome, kept: bool) -> RecordingError | UnexpectedRecordingError:
-    rest = " What is finished is kept: run again to go on." if kept else ""
-    kind = RecordingError if outcome.mendable else UnexpectedRecordingError
-    return kind(
-        f"{outcome.source}: {outcome.error.rstrip('.')}. Mend or remove it, or skip such "
-        f"recordings with on_error='skip'.{rest}",
-        argument="on_error",
-    )
-
-
 # --- one recording of many -------------------------------------------------------------------
 
 
@@ -440,23 +429,14 @@ def _compute(
             mendable = isinstance(error, InputError | OSError)
             failed = replace(outcome, error=reason.removeprefix(f"{source}: "), mendable=mendable)
             return failed, key, _unreadable_on_worker(recording)
-    notes = (*warning_texts(warned), features.hint) if features.hint else warning_texts(warned)
-    status = "done" if features.n_rows else "empty"
-    return replace(outcome, status=status, notes=tuple(notes), **_as_dict(features)), key, ()
+    outcome = replace(outcome, status="done", notes=tuple(warning_texts(warned)))
+    return _add_features(outcome, features), key, ()
 
 
-def _keep(outcome: RecordingOutcome, path: Path, kept: dict[Path, bool]) -> RecordingOutcome:
-    """Write what was computed into a part, or read what was finished before."""
-    if outcome.status != "resumed":
-        _write_part(path, outcome)  # a full disk is no fault of the recording: this may raise
-        if path not in kept:
-            return outcome
-        return replace(outcome, notes=(f"{path} was damaged: computed again.", *outcome.notes))
-    features = _read_part(path)
-    if features is None:
-        raise OSError(f"{path} is gone or damaged while it is used")
-    status = "resumed" if features.n_rows else "empty"
-    notes = (features.hint,) if features.hint else ()
+def _add_features(outcome: RecordingOutcome, features: RecordingFeatures) -> RecordingOutcome:
+    """Complete an outcome that is done or resumed."""
+    notes = (*outcome.notes, features.hint) if features.hint else outcome.notes
+    status = outcome.status if features.n_rows else "empty"
     return replace(outcome, status=status, notes=notes, **_as_dict(features))
 
 

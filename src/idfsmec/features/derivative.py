@@ -96,7 +96,10 @@ def write_derivative(
     root = check_derivative(folder, overwrite=overwrite)
     subjects = _bids_labels(table.subjects.unique().tolist())
     rows, recordings = _split_rows(table)
-    constant = _constant_columns(table, rows)
+    # What is the same in all rows of a subject goes to participants.tsv.
+    others = [name for name in rows if name not in (*KNOWN, "duration", "participant_id")]
+    most = rows[others].groupby(table.subjects.to_numpy()).nunique(dropna=False).max().to_dict()
+    constant = [str(name) for name in others if most[name] == 1]
     description: dict[str, Any] = {
         "Name": name,
         "BIDSVersion": BIDS_VERSION,
@@ -155,14 +158,6 @@ def _split_rows(table: FeatureTable) -> tuple[pd.DataFrame, pd.Series]:
     return times.join(rows.drop(columns=[ONSET, RECORDING], errors="ignore")), recordings
 
 
-def _constant_columns(table: FeatureTable, rows: pd.DataFrame) -> list[str]:
-    """Name columns that are the same in all rows of a subject: they go to participants.tsv."""
-    others = [column for column in rows if column not in (*KNOWN, "duration", "participant_id")]
-    by_subject = rows[others].groupby(table.subjects.to_numpy())
-    most = by_subject.nunique(dropna=False).max().to_dict()
-    return [str(column) for column in others if most[column] == 1]
-
-
 def _write_participants(
     root: Path, table: FeatureTable, subjects: Mapping[Any, str], constant: Sequence[str]
 ) -> None:
@@ -204,18 +199,16 @@ def _feature_sidecar(table: FeatureTable, columns: Sequence[str]) -> dict[str, A
     for column in map(str, table.X.columns):
         channel, output = split_column(column)
         names = [name for name in FEATURES if output == name or output.startswith(f"{name}_")]
-        feature, text, detail = max(names, key=len, default=""), output, ""
+        feature, text = max(names, key=len, default=""), output
         if feature:
             text = FEATURES[feature].function.__doc__ or output
             text = " ".join(text.strip().partition("\n\n")[0].split()).rstrip(".")
-            detail = output.removeprefix(feature).strip("_")
-        if detail in bands:
-            low, high = bands[detail]
-            detail = f"band {detail}, {low:g} to {high:g} Hz"
-        described[column] = {
-            "Description": f"{text}{f'; {detail}' if detail else ''}. Channel {channel}",
-            "Units": _UNITS.get(feature, "n/a"),
-        }
+            if detail := output.removeprefix(feature).strip("_"):
+                low, high = bands.get(detail, (None, None))
+                in_hz = "" if low is None else f", {low:g} to {high:g} Hz"
+                text += f"; band {detail}{in_hz}" if in_hz else f"; {detail}"
+        units = _UNITS.get(feature, "n/a")
+        described[column] = {"Description": f"{text}. Channel {channel}", "Units": units}
     return described
 
 
@@ -227,15 +220,13 @@ def _plain(value: Any) -> str:
 def _bids_labels(names: Sequence[Any]) -> dict[Any, str]:
     """Give subjects labels that BIDS allows, each once."""
     counts = Counter(_plain(name).casefold() for name in names)
-    taken: set[str] = set()
-    labels = {}
+    labels: dict[Any, str] = {}
     for number, name in enumerate(names, start=1):
         label = _plain(name)
         if not label or counts[label.casefold()] > 1:
             label = f"{label}x{number}"
-        while label.casefold() in taken:
+        while f"sub-{label}".casefold() in map(str.casefold, labels.values()):
             label += "x"
-        taken.add(label.casefold())
         labels[name] = f"sub-{label}"
     return labels
 
@@ -243,21 +234,17 @@ def _bids_labels(names: Sequence[Any]) -> dict[Any, str]:
 def _file_stem(subject: str, row: pd.Series, seen: Counter[str]) -> str:
     """Name a recording's files by subject and first row: their folder and beginning, each once."""
     session = f"ses-{label}" if (label := _plain(row.get(SESSION))) else ""
-    stem = "_".join(filter(None, [subject, session, *_condition_entities(row.get(CONDITION))]))
+    condition, task = row.get(CONDITION), ""
+    if condition is not None and not pd.isna(condition):
+        # A condition may be written in BIDS entities already.
+        entities = r"(?:task|acq|run)-[A-Za-z0-9]+"
+        is_bids = re.fullmatch(rf"{entities}(?:_{entities})*", str(condition))
+        task = str(condition) if is_bids else f"task-{_plain(condition) or 'unknown'}"
+    stem = "_".join(filter(None, [subject, session, task]))
     seen[stem] += 1
     if seen[stem] > 1:
         stem += f"_recording-{seen[stem]}"
     return "/".join(filter(None, [subject, session, "eeg", stem]))
-
-
-def _condition_entities(condition: Any) -> list[str]:
-    """Give entities of a condition: as BIDS names them already, or the condition as the task."""
-    if condition is None or pd.isna(condition):
-        return []
-    entities = re.findall(r"(?:^|_)((?:task|acq|run)-[A-Za-z0-9]+)(?=_|$)", str(condition))
-    if entities and "_".join(entities) == condition:
-        return entities
-    return [f"task-{_plain(condition) or 'unknown'}"]
 
 
 def write_tsv(path: Path, frame: pd.DataFrame) -> None:

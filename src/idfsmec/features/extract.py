@@ -35,12 +35,11 @@ from idfsmec.table.positions import channel_positions
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-FRONTAL_PAIRS = (
+# Right and left.
+_FRONTAL_PAIRS = (
     *(("Fp2", "Fp1"), ("AF4", "AF3"), ("AF8", "AF7"), ("F2", "F1")),
     *(("F4", "F3"), ("F6", "F5"), ("F8", "F7"), ("F10", "F9")),
 )
-"""Right and left."""
-
 # Large enough that threads do not wait for the interpreter, small enough to share the work evenly.
 _BLOCK_SAMPLES = 400_000
 
@@ -63,12 +62,28 @@ def compute_features(
     """
     settings = settings or FeatureSettings()
     names = settings.columns
+    features = [feature for feature in settings.chosen if feature.columns(settings)]
     n_epochs, n_channels, n_times = epochs.shape
-    values = np.empty((n_epochs, n_channels, len(names)))
+    values = np.full((n_epochs, n_channels, len(names)), np.nan)
 
     def compute(block: slice) -> None:
-        known = None if missing is None else missing[block]
-        values[block] = _compute_block(epochs[block], sfreq, settings, known)
+        data = np.ascontiguousarray(epochs[block], dtype=np.float64)
+        absent = unusable(data.min(axis=-1), data.max(axis=-1))
+        if missing is not None:
+            absent |= missing[block]
+        if absent.any():
+            # Functions, a user's too, never see a flat or broken signal: noise, the same every
+            # time, takes its place and the result is thrown away. So none can raise or warn
+            # because a channel is missing.
+            noise = np.random.default_rng(0).standard_normal(n_times)
+            data = np.where(absent[..., np.newaxis], noise, data)
+        signal = EpochSignal(data, sfreq, settings, missing=absent)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            outputs = [feature.compute(signal) for feature in features]
+        computed = np.concatenate(outputs, axis=-1) if outputs else values[block]
+        values[block] = np.where(
+            absent[..., np.newaxis] | ~np.isfinite(computed), np.nan, computed
+        )
 
     # NumPy and the FFT let other threads work meanwhile. Epochs do not see each other, so the
     # numbers do not depend on how many threads there are.
@@ -76,28 +91,6 @@ def compute_features(
     with ThreadPoolExecutor(available_threads()) as pool:
         list(pool.map(compute, (slice(i, i + step) for i in range(0, n_epochs, step))))
     return values, names
-
-
-def _compute_block(
-    epochs: NDArray[np.floating], sfreq: float, settings: FeatureSettings, missing: Mask | None
-) -> Array:
-    data = np.ascontiguousarray(epochs, dtype=np.float64)
-    absent = unusable(data.min(axis=-1), data.max(axis=-1))
-    if missing is not None:
-        absent = absent | missing
-    if absent.any():
-        # Functions, a user's too, never see a flat or broken signal: noise, the same every time,
-        # takes its place and the result is thrown away. So none can raise or warn because a
-        # channel is missing.
-        noise = np.random.default_rng(0).standard_normal(epochs.shape[-1])
-        data = np.where(absent[..., np.newaxis], noise, data)
-    signal = EpochSignal(data, sfreq, settings, missing=absent)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        outputs = [f.compute(signal) for f in settings.chosen if f.columns(settings)]
-    values = np.concatenate([np.empty((*epochs.shape[:2], 0)), *outputs], axis=-1)
-    values[absent] = np.nan
-    values[~np.isfinite(values)] = np.nan
-    return values
 
 
 # --- from a recording to rows ----------------------------------------------------------------
@@ -210,7 +203,8 @@ def extract_recording(
     if settings.detect and signals.unit is not None:  # the limits are in volts
         detected, hint = _detect(recorded, signals, line_noise, settings)
         causes |= {f"detected: {reason}": hits for reason, hits in detected.items()}
-    known = np.any([np.zeros(signals.shape, dtype=bool), *causes.values()], axis=0)
+    shape = len(signals.starts), len(signals.names)
+    known = np.any([np.zeros(shape, dtype=bool), *causes.values()], axis=0)
     files = data.files if isinstance(data, Recording) else ()
     file_format = files[0].suffix.lower().lstrip(".") if files else ""
     facts = acquisition_facts(recorded, causes, file_format)
@@ -224,19 +218,19 @@ def extract_recording(
     )
     all_but_channels = (0, -1) if signals.grid is None else (-1,)
     line_rms = np.sqrt(np.mean(line_noise.rms**2, axis=all_but_channels))
-    pairs = _pairs(signals.names, settings)
-    values, columns = _lay_out(by_channel, signals.names, pairs, settings)
+    values, columns, pairs = _lay_out(by_channel, missing, signals.names, settings)
+    cells = {
+        reason: dict(zip(signals.names, hits.T, strict=True)) for reason, hits in causes.items()
+    }
     # Epochs that were cut before may have labels beside them: they keep their rows.
     keep = ~missing.all(axis=1) | settings.keep_empty | (signals.grid is None)
-    one_side = missing[:, np.array(list(pairs.values()), dtype=int).reshape(-1, 2)].any(axis=2)
     index = pd.Index(signals.starts[keep], name="start")
     return RecordingFeatures(
         X=pd.DataFrame(values[keep], columns=columns, index=index),
         channels=[*signals.names, *pairs],
         n_epochs=len(values),
         epochs=np.flatnonzero(keep).tolist(),
-        cells=_cells(causes, signals.names)
-        | _cells({"a side of the pair is missing": one_side}, list(pairs)),
+        cells=_cells(cells | {"a side of the pair is missing": pairs}),
         montage=signals.channels.montage,
         hint=hint,
         renamed=signals.channels.renamed,
@@ -280,50 +274,35 @@ def _average_reference(epochs: NDArray[np.floating], missing: Mask) -> NDArray[n
     return epochs - np.where(present, epochs, 0.0).sum(axis=1, keepdims=True) / count
 
 
-def _pairs(names: Sequence[str], settings: FeatureSettings) -> dict[str, tuple[int, int]]:
-    """Map pairs of channels to the indices of right and left; none if no feature is of pairs."""
-    if not any(feature.of_pairs and feature.columns(settings) for feature in settings.chosen):
-        return {}
-    index = {name: i for i, name in enumerate(names)}
-    return {
-        f"{right}-{left}": (index[right], index[left])
-        for right, left in FRONTAL_PAIRS
-        if right in index and left in index
-    }
-
-
 def _lay_out(
-    values: Array,
-    names: Sequence[str],
-    pairs: dict[str, tuple[int, int]],
-    settings: FeatureSettings,
-) -> tuple[Array, list[str]]:
-    """Lay channels side by side, and behind them pairs: right minus left, NaN if either is."""
-    outputs = [
-        (output, feature.of_pairs)
-        for feature in settings.chosen
-        for output in feature.columns(settings)
+    values: Array, missing: Mask, names: Sequence[str], settings: FeatureSettings
+) -> tuple[Array, list[str], dict[str, Mask]]:
+    """Lay channels side by side, and behind them pairs: right minus left, NaN if either is.
+
+    Also the names of the columns, and where each pair lacks a side.
+    """
+    features = [(column, f.of_pairs) for f in settings.chosen for column in f.columns(settings)]
+    of_pairs = np.array([paired for _, paired in features], dtype=bool)
+    pairs = [pair for pair in _FRONTAL_PAIRS if of_pairs.any() and set(pair) <= set(names)]
+    right, left = ([names.index(pair[side]) for pair in pairs] for side in (0, 1))
+    differences = values[:, right][..., of_pairs] - values[:, left][..., of_pairs]
+    one_side = missing[:, right] | missing[:, left]
+    columns = [join_column(name, out) for name in names for out, paired in features if not paired]
+    columns += [
+        join_column("-".join(pair), out) for pair in pairs for out, paired in features if paired
     ]
-    of_pairs = np.array([paired for _, paired in outputs], dtype=bool)
-    sides = np.array(list(pairs.values()), dtype=np.intp).reshape(-1, 2)
-    differences = values[:, sides[:, 0]][..., of_pairs] - values[:, sides[:, 1]][..., of_pairs]
-    columns = [join_column(name, out) for name in names for out, paired in outputs if not paired]
-    columns += [join_column(pair, out) for pair in pairs for out, paired in outputs if paired]
     blocks = [
-        block.reshape(len(values), np.prod(block.shape[1:]))
+        block.reshape(len(values), np.prod(block.shape[1:], dtype=int))
         for block in (values[..., ~of_pairs], differences)
     ]
-    return np.hstack(blocks), columns
+    lacking = {"-".join(pair): one_side[:, i] for i, pair in enumerate(pairs)}
+    return np.hstack(blocks), columns, lacking
 
 
-def _cells(causes: dict[str, Mask], names: Sequence[str]) -> dict[str, dict[str, list[int]]]:
+def _cells(causes: dict[str, dict[str, Mask]]) -> dict[str, dict[str, list[int]]]:
     """Map reasons to channels to the epochs in which they are missing."""
     cells = {
-        reason: {
-            name: np.flatnonzero(hit).tolist()
-            for name, hit in zip(names, hits.T, strict=True)
-            if hit.any()
-        }
+        reason: {name: np.flatnonzero(hit).tolist() for name, hit in hits.items() if hit.any()}
         for reason, hits in causes.items()
     }
     return {reason: hits for reason, hits in cells.items() if hits}

@@ -386,8 +386,6 @@ def _band_outputs(prefix: str, settings: FeatureSettings) -> list[str]:
 
 def _stack_bands(compute: Callable[[str], Array], signal: EpochSignal) -> Array:
     """Compute an array of each band, (..., n_bands)."""
-    if not signal.settings.bands:
-        return np.empty((*signal.data.shape[:-1], 0))
     return np.stack([compute(band) for band in signal.settings.bands], axis=-1)
 
 
@@ -582,28 +580,17 @@ def aperiodic(signal: EpochSignal) -> Array:
         warnings.simplefilter("ignore")
         model.fit(signal.welch_frequencies, psd, freq_range=span)
     offset, exponent = np.asarray(model.get_params("aperiodic"), dtype=float).T[:2]
-    peaks = _alpha_peaks(np.asarray(model.get_params("peak"), dtype=float), len(psd))
-    centres = _alpha_centres(signal.welch_frequencies, psd, exponent)
-    values = np.column_stack([exponent, offset, np.where(np.isnan(peaks), centres, peaks)])
-    return values.reshape(*signal.data.shape[:-1], 3)
-
-
-def _alpha_peaks(peaks: Array, n_spectra: int) -> Array:
-    """Give the centre of the highest peak in the alpha range of each spectrum."""
-    centres = np.full(n_spectra, np.nan)
-    heights = np.zeros(n_spectra)
-    for centre, height, _, index in peaks.reshape(-1, 4):
-        inside = _ALPHA_PEAK[0] <= centre <= _ALPHA_PEAK[1]
-        if np.isfinite(index) and inside and height > heights[int(index)]:
-            centres[int(index)], heights[int(index)] = centre, height
-    return centres
-
-
-def _alpha_centres(frequencies: Array, psd: Array, exponent: Array) -> Array:
-    """Weight frequencies of the alpha range by power over the aperiodic spectrum."""
+    # Frequencies of the alpha range, weighted by power over the aperiodic spectrum.
+    frequencies = signal.welch_frequencies
     inside = (frequencies >= _ALPHA_PEAK[0]) & (frequencies <= _ALPHA_PEAK[1])
     weights = psd[:, inside] * frequencies[inside] ** exponent[:, np.newaxis]
-    return weights @ frequencies[inside] / weights.sum(axis=1)
+    alpha = weights @ frequencies[inside] / weights.sum(axis=1)
+    heights = np.zeros(len(psd))
+    peaks = np.asarray(model.get_params("peak"), dtype=float).reshape(-1, 4)
+    for centre, height, _, index in peaks[np.isfinite(peaks[:, 3])]:
+        if _ALPHA_PEAK[0] <= centre <= _ALPHA_PEAK[1] and height > heights[int(index)]:
+            alpha[int(index)], heights[int(index)] = centre, height
+    return np.column_stack([exponent, offset, alpha]).reshape(*signal.data.shape[:-1], 3)
 
 
 def _mne_feature(name: str) -> Feature:
@@ -636,9 +623,8 @@ def _compute_mne(name: str, signal: EpochSignal) -> Array:
 
 def _mne_outputs(name: str, settings: FeatureSettings) -> list[str]:
     """Name the values, which are counted on an epoch of noise."""
-    rate = settings.rate(_PROBE_RATE)
+    rate, column = settings.rate(_PROBE_RATE), f"{_MNE_FAMILY}{name}"
     noise = np.random.default_rng(0).standard_normal((1, round(settings.epoch * rate)))
-    column = f"{_MNE_FAMILY}{name}"
     try:
         count = np.size(_mne_functions(rate)[name](noise))
     except Exception as error:
@@ -669,6 +655,14 @@ def _connectivity_strength(signal: EpochSignal, method: str) -> Array:
     bands = list(signal.settings.bands)
     for band in bands:
         signal.band_power(band)  # raises where a band has no place in the spectrum
+    samples = round(signal.sfreq / signal.welch_frequencies[1])
+    # Cut as Welch does: (n_epochs, n_channels, n_windows, n_samples).
+    cut = sliding_window_view(signal.data, samples, axis=-1)[:, :, :: samples - samples // 2]
+    if cut.shape[2] < 2:
+        raise InputError(
+            f"Connectivity needs several of Welch's windows ({samples / signal.sfreq:g} s) in an "
+            f"epoch of {signal.n_times / signal.sfreq:g} s: use longer epochs or shorter windows."
+        )
     lower, upper = np.array([signal.settings.bands[band] for band in bands]).reshape(-1, 2).T
     slack = 1e-6  # Hz: the lower edge belongs to a band, the upper one does not
     options = {
@@ -681,7 +675,7 @@ def _connectivity_strength(signal: EpochSignal, method: str) -> Array:
         "verbose": "ERROR",
     }
     values = np.full((*signal.data.shape[:2], len(bands)), np.nan)
-    for epoch, windows in enumerate(_welch_windows(signal)):
+    for epoch, windows in enumerate(cut.swapaxes(1, 2)):
         present = np.flatnonzero(~signal.missing[epoch])
         if len(present) < 2:
             continue
@@ -690,18 +684,6 @@ def _connectivity_strength(signal: EpochSignal, method: str) -> Array:
         # The library fills the lower triangle.
         values[epoch, present] = (pairs.sum(axis=0) + pairs.sum(axis=1)) / (len(present) - 1)
     return values
-
-
-def _welch_windows(signal: EpochSignal) -> Array:
-    """Cut each epoch as Welch does: (n_epochs, n_windows, n_channels, n_samples)."""
-    samples = round(signal.sfreq / signal.welch_frequencies[1])
-    windows = sliding_window_view(signal.data, samples, axis=-1)[:, :, :: samples - samples // 2]
-    if windows.shape[2] < 2:
-        raise InputError(
-            f"Connectivity needs several of Welch's windows ({samples / signal.sfreq:g} s) in an "
-            f"epoch of {signal.n_times / signal.sfreq:g} s: use longer epochs or shorter windows."
-        )
-    return windows.swapaxes(1, 2)
 
 
 def _alpha_outputs(settings: FeatureSettings) -> list[str]:

@@ -42,57 +42,19 @@ _BUTTERWORTH_ORDER = 4
 _BLOCK_SAMPLES = 4_000_000
 
 
-# --- where epochs lie ------------------------------------------------------------------------
+# --- reading ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class EpochGrid:
-    """Epochs of equal length at equal distances, in samples behind the resampling."""
+    """Epochs of equal length at equal distances over a recording."""
 
-    n_epochs: int
-    step: int
-    length: int
-    rate: float
-    """Sampling rate behind the resampling, in Hz."""
-    ratio: float
-    """Samples behind the resampling per sample of the recording."""
-
-    @property
-    def starts(self) -> Array:
-        """Seconds from the beginning of the recording, shape (n_epochs,)."""
-        return np.arange(self.n_epochs, dtype=np.float64) * (self.step / self.rate)
-
-    @property
-    def duration(self) -> float:
-        """Length of an epoch in seconds."""
-        return self.length / self.rate
-
-    @property
-    def begins(self) -> NDArray[np.intp]:
-        """First sample of each epoch in the recording as it came, shape (n_epochs,)."""
-        first = np.arange(self.n_epochs) * self.step
-        return np.floor(first / self.ratio + 1e-6).astype(np.intp)
-
-    @property
-    def ends(self) -> NDArray[np.intp]:
-        """Sample behind the last of each epoch in the recording as it came."""
-        behind = np.arange(self.n_epochs) * self.step + self.length
-        return np.ceil(behind / self.ratio - 1e-6).astype(np.intp)
-
-    def cut(self, resampled: Array) -> Array:
-        """View the resampled signal as epochs, (n_epochs, n_channels, length), not copied."""
-        windows = sliding_window_view(resampled, self.length, axis=1)
-        return windows[:, :: self.step][:, : self.n_epochs].transpose(1, 0, 2)
-
-    def cut_source(self, data: Floats) -> Floats:
-        """View the recording as it came as epochs, copied only where rates do not divide."""
-        begins = self.begins
-        windows = sliding_window_view(data, int((self.ends - begins).min()), axis=1)
-        steps = np.unique(np.diff(begins))
-        if len(steps) > 1:
-            return windows[:, begins].transpose(1, 0, 2)
-        step = int(steps[0]) if len(steps) else 1
-        return windows[:, ::step][:, : self.n_epochs].transpose(1, 0, 2)
+    first: NDArray[np.intp]  # samples behind the resampling
+    length: int  # so is this
+    begins: NDArray[np.intp]  # first sample of each epoch in the recording as it came
+    ends: NDArray[np.intp]  # sample behind the last
+    starts: Array  # seconds from the beginning of the recording
+    duration: float  # of an epoch, in seconds
 
 
 def epoch_grid(n_times: int, sfreq: float, settings: FeatureSettings) -> EpochGrid:
@@ -111,10 +73,19 @@ def epoch_grid(n_times: int, sfreq: float, settings: FeatureSettings) -> EpochGr
             f"The recording lasts {n_times / sfreq:.3g} s, less than one epoch of {epoch:g} s: "
             "choose shorter epochs or leave it out."
         )
-    return EpochGrid((available - length) // step + 1, step, length, rate, float(ratio))
+    number = np.arange((available - length) // step + 1)
+    begins = np.floor(number * step / float(ratio) + 1e-6).astype(np.intp)
+    ends = np.ceil((number * step + length) / float(ratio) - 1e-6).astype(np.intp)
+    return EpochGrid(number * step, length, begins, ends, number * (step / rate), length / rate)
 
 
-# --- reading ---------------------------------------------------------------------------------
+def cut_epochs(data: Floats, first: NDArray[np.intp], length: int) -> Floats:
+    """View a signal as (n_epochs, n_channels, length), copied only where distances differ."""
+    windows = sliding_window_view(data, length, axis=1)
+    steps = np.unique(np.diff(first))
+    if len(steps) == 1:
+        return windows[:, first[0] : first[-1] + 1 : steps[0]].transpose(1, 0, 2)
+    return windows[:, first].transpose(1, 0, 2)
 
 
 @dataclass(frozen=True)
@@ -124,20 +95,17 @@ class Channels:
     file_names: list[str]
     names: list[str]
     montage: str = ""
-    positions: Array | None = None
-    """Directions of the electrodes, (n_channels, 3); None where no electrode has one."""
-    renamed: dict[str, str] = field(default_factory=dict)
-    """From the name in the file to the standard name, where they differ."""
-    dropped: dict[str, str] = field(default_factory=dict)
-    """Channels of the file that are none of these, with the reason."""
+    positions: Array | None = None  # directions, (n_channels, 3); None where none has one
+    renamed: dict[str, str] = field(default_factory=dict)  # names in the file to standard ones
+    dropped: dict[str, str] = field(default_factory=dict)  # other channels, with the reason
 
     def take(self, keep: Mask, reason: str) -> Channels:
         """Leave out channels for a reason."""
         in_file = {new: old for old, new in self.renamed.items()}
-        left_out = [name for name, kept in zip(self.names, keep, strict=True) if not kept]
+        left_out = [self.names[i] for i in np.flatnonzero(~keep)]
         return Channels(
-            [name for name, kept in zip(self.file_names, keep, strict=True) if kept],
-            [name for name, kept in zip(self.names, keep, strict=True) if kept],
+            [self.file_names[i] for i in np.flatnonzero(keep)],
+            [self.names[i] for i in np.flatnonzero(keep)],
             self.montage,
             None if self.positions is None else self.positions[keep],
             {old: new for old, new in self.renamed.items() if new not in left_out},
@@ -149,31 +117,20 @@ class Channels:
 class Signals:
     """EEG channels of one recording and what is known about them."""
 
-    data: Floats
-    """Shape (n_channels, n_times) or (n_epochs, n_channels, n_times); a copy if from MNE."""
+    data: Floats  # (n_channels, n_times) or (n_epochs, n_channels, n_times); a copy if from MNE
     sfreq: float
     channels: Channels
-    grid: EpochGrid | None = None
-    """Where epochs are to be cut; None if they are cut already."""
-    marked: dict[str, Mask] = field(default_factory=dict)
-    """Where the recording's own marks say that a channel is missing, by reason."""
-    unit: float | None = 1.0
-    """Volts that one step is; None if unknown."""
-    passed: tuple[float, float] = (0.0, np.inf)
-    """Band in Hz that earlier filters have let pass."""
+    grid: EpochGrid | None = None  # where epochs are to be cut; None if they are cut already
+    marked: dict[str, Mask] = field(default_factory=dict)  # what marks say is missing, by reason
+    unit: float | None = 1.0  # volts that one step is; None if unknown
+    passed: tuple[float, float] = (0.0, np.inf)  # Hz that earlier filters have let pass
     line_freq: float | None = None
-    n_recorded: int = 0
-    """All channels that came with these, EEG or not."""
+    n_recorded: int = 0  # all channels that came with these, EEG or not
 
     @property
     def names(self) -> list[str]:
         """Standard names of the channels."""
         return self.channels.names
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of epochs and channels."""
-        return len(self.data) if self.grid is None else self.grid.n_epochs, len(self.names)
 
     @property
     def scale(self) -> float:
@@ -189,7 +146,10 @@ class Signals:
 
     def as_epochs(self) -> Floats:
         """Cut the signal at its own rate, (n_epochs, n_channels, n_times)."""
-        return self.data if self.grid is None else self.grid.cut_source(self.data)
+        if self.grid is None:
+            return self.data
+        begins, ends = self.grid.begins, self.grid.ends
+        return cut_epochs(self.data, begins, int((ends - begins).min()))
 
 
 def read_signals(
@@ -331,7 +291,7 @@ def _across_boundary(raw: mne.io.BaseRaw, grid: EpochGrid, n_channels: int) -> M
     """Mark epochs that hold signal from both sides of a boundary."""
     boundaries, begins = find_boundaries(raw), grid.starts[:, np.newaxis]
     # Half a sample: a boundary on the border of two epochs is in neither.
-    slack = 0.5 / grid.rate
+    slack = 0.5 * grid.duration / grid.length
     inside = (boundaries > begins + slack) & (boundaries < begins + grid.duration - slack)
     return np.repeat(inside.any(axis=1, keepdims=True), n_channels, axis=1)
 
@@ -358,17 +318,6 @@ def _from_array(
         raise InputError(f"unit={unit!r}: give the volts that one step is, 1e-6 for microvolts.")
     n_channels = array.shape[1]
     names = [f"ch{i:03d}" for i in range(n_channels)] if ch_names is None else list(ch_names)
-    standard = _standard_names(names, n_channels)
-    renamed = {old: new for old, new in standard.items() if old != new}
-    given = Channels(list(standard), list(standard.values()), renamed=renamed)
-    channels = _choose_channels(given, settings.channels, _UNNAMED)
-    if channels is not given:
-        array = array[:, [given.file_names.index(name) for name in channels.file_names]]
-    return Signals(array, float(sfreq), channels, unit=unit, n_recorded=n_channels)
-
-
-def _standard_names(names: list[str], n_channels: int) -> dict[str, str]:
-    """Map the names given to those used; whatever is in an array is meant as EEG."""
     if len(names) != n_channels:
         raise InputError(f"{len(names)} channel names for {n_channels} channels.")
     for name in names:
@@ -376,8 +325,13 @@ def _standard_names(names: list[str], n_channels: int) -> dict[str, str]:
             raise InputError(f"{name!r} cannot name a channel: use a text that is not empty.")
     if len(set(names)) < len(names):
         raise InputError("Channel names must differ from each other.")
-    plan = plan_channels(names)
-    return {name: plan.renamed.get(name, name) for name in names}
+    plan = plan_channels(names)  # whatever is in an array is meant as EEG
+    renamed = {name: plan.renamed[name] for name in names if plan.renamed.get(name, name) != name}
+    given = Channels(names, [renamed.get(name, name) for name in names], renamed=renamed)
+    channels = _choose_channels(given, settings.channels, _UNNAMED)
+    if channels is not given:
+        array = array[:, [names.index(name) for name in channels.file_names]]
+    return Signals(array, float(sfreq), channels, unit=unit, n_recorded=n_channels)
 
 
 # --- filters ---------------------------------------------------------------------------------
@@ -411,7 +365,8 @@ def prepare_epochs(
     spans = [data[:, a:b] for a, b in zip(grid.begins, grid.ends, strict=True)]
     lowest, highest = ([extreme(x, axis=1) for x in spans] for extreme in (np.min, np.max))
     broken = unusable(np.array(lowest), np.array(highest))
-    return grid.cut(_run_filters(data, sfreq, rate, (lower, upper))), broken
+    clean = _run_filters(data, sfreq, rate, (lower, upper))
+    return cut_epochs(clean, grid.first, grid.length), broken
 
 
 def _blank(data: Floats, grid: EpochGrid, missing: Mask) -> None:
@@ -458,14 +413,13 @@ def _run_filters(
 
 def _bridge(rows: Array) -> Array:
     """Draw straight lines over values that are not finite; a row without any becomes zero."""
-    broken = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    bridged = rows.copy() if broken.size else rows
     samples = np.arange(rows.shape[1])
+    finite = np.isfinite(rows)
+    broken = np.flatnonzero(~finite.all(axis=1))
+    bridged = rows.copy() if broken.size else rows
     for row in broken:
-        finite = np.isfinite(rows[row])
-        bridged[row] = (
-            np.interp(samples, samples[finite], rows[row, finite]) if finite.any() else 0.0
-        )
+        sound = finite[row]
+        bridged[row] = np.interp(samples, samples[sound], rows[row, sound]) if sound.any() else 0.0
     return bridged
 
 
@@ -481,13 +435,8 @@ def _band_pass(rows: Array, rate: float, edges: tuple[float | None, float | None
     if not inner:
         return rows
     kind = "bandpass" if len(inner) == 2 else "lowpass" if lower is None else "highpass"
-    sections = signal.butter(
-        _BUTTERWORTH_ORDER,
-        inner if len(inner) == 2 else inner[0],
-        btype=kind,
-        fs=rate,
-        output="sos",
-    )
+    critical = inner if len(inner) == 2 else inner[0]
+    sections = signal.butter(_BUTTERWORTH_ORDER, critical, btype=kind, fs=rate, output="sos")
     # The slowest part of the filter rings for a few periods of the lower edge.
     padding = min(rows.shape[1] - 1, round(3 * rate / inner[0]))
     return signal.sosfiltfilt(sections, rows, axis=1, padlen=padding)
