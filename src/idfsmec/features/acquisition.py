@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idfsmec.features.signals import Signals
+from idfsmec.missing.line_noise import LINE_FREQUENCIES
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 #: Seconds of a window of the spectrum, and how many windows are taken, evenly over the recording.
 _WINDOW, _MOST_WINDOWS = 2.0, 60
-_LINE_FREQUENCIES = (50.0, 60.0)
 #: Hz: brain and body, the level that the upper edge is measured from, and muscle above the brain.
 _EEG, _LEVEL, _MUSCLE = (1.0, 45.0), (20.0, 30.0), (52.0, 98.0)
 #: The spectrum ends where it is so much weaker than at ``_LEVEL``; 1/f alone does not reach that.
@@ -87,26 +87,21 @@ def _spectrum(windows: Floats, sfreq: float) -> tuple[Floats, Floats]:
 def _line_noise(frequencies: Floats, power: Floats) -> tuple[float | None, float]:
     """Find the stronger of 50 and 60 Hz, and its amplitude above what lies beside it."""
     candidates: list[tuple[float, float]] = []
-    for line in _LINE_FREQUENCIES:
+    for line in LINE_FREQUENCIES:
         away = np.abs(frequencies - line)
         inside, beside = away <= 1.25, (away > 1.5) & (away <= 4.0)
-        if line + 1.25 > frequencies[-1] or not beside.any():
-            continue
-        above = power[:, inside] - np.median(power[:, beside], axis=1, keepdims=True)
-        variance = np.maximum(above.sum(axis=1), 0.0) * frequencies[1]
-        candidates.append((_median(np.sqrt(2.0 * variance)), line))
-    if not candidates:
-        return None, np.nan
-    amplitude, line = max(candidates)
-    return line, amplitude
+        if line + 1.25 <= frequencies[-1] and beside.any():
+            above = power[:, inside] - np.median(power[:, beside], axis=1, keepdims=True)
+            variance = np.maximum(above.sum(axis=1), 0.0) * frequencies[1]
+            candidates.append((_median(np.sqrt(2.0 * variance)), line))
+    amplitude, found = max(candidates, default=(np.nan, None))
+    return found, amplitude
 
 
 def _near_line(frequencies: Floats) -> Mask:
     """Mark bins that line noise or its harmonics may touch."""
-    return np.any(
-        [np.abs((frequencies + line / 2) % line - line / 2) <= 2.0 for line in _LINE_FREQUENCIES],
-        0,
-    )
+    away = [np.abs((frequencies + line / 2) % line - line / 2) for line in LINE_FREQUENCIES]
+    return np.min(away, axis=0) <= 2.0
 
 
 def _rms(frequencies: Floats, power: Floats, low: float, high: float) -> float:
@@ -121,10 +116,10 @@ def _upper_edge(frequencies: Floats, power: Floats) -> float:
     """Find the highest frequency that is not far below the level at 20-30 Hz."""
     used = ~_near_line(frequencies) | (frequencies < _LEVEL[1])
     level = (frequencies >= _LEVEL[0]) & (frequencies < _LEVEL[1])
-    alive = power.sum(axis=1) > 0
-    if not level.any() or not alive.any():
+    alive = power[power.sum(axis=1) > 0]
+    if not level.any() or not len(alive):
         return np.nan
-    relative = power[alive] / power[alive][:, level].mean(axis=1, keepdims=True).clip(1e-300)
+    relative = alive / alive[:, level].mean(axis=1, keepdims=True).clip(1e-300)
     above = np.flatnonzero((np.median(relative, axis=0) >= _EDGE) & used)
     return float(frequencies[above[-1]]) if above.size else np.nan
 
@@ -132,21 +127,20 @@ def _upper_edge(frequencies: Floats, power: Floats) -> float:
 def _converter_step(data: NDArray[np.floating]) -> float:
     """Find the smallest step between values of a channel, where many steps are that small."""
     flat = data if data.ndim == 2 else data.transpose(1, 0, 2).reshape(data.shape[1], -1)
-    steps = np.array([_channel_step(channel) for channel in flat[:, :_MOST_SAMPLES]])
-    known = steps[np.isfinite(steps)]
-    return float(np.median(known)) if 2 * len(known) > len(steps) else np.nan
-
-
-def _channel_step(values: NDArray[np.floating]) -> float:
-    distinct = np.unique(values[np.isfinite(values)])
-    steps = np.diff(distinct)
-    steps = steps[steps > 1e-9 * np.abs(distinct).max(initial=0.0)]  # the last digits of a float
-    if distinct.size < 3 or steps.size == 0:
-        return np.nan
-    # Of numbers that no converter gave, hardly two lie as near as the nearest do. A file that was
-    # scaled and written anew has steps of two sizes, hence the median.
-    smallest = steps[steps <= 1.5 * steps.min()]
-    return float(np.median(smallest)) if smallest.size >= 0.1 * steps.size else np.nan
+    found = []
+    for values in flat[:, :_MOST_SAMPLES]:
+        distinct = np.unique(values[np.isfinite(values)])
+        steps = np.diff(distinct)
+        # The last digits of a float are no steps.
+        steps = steps[steps > 1e-9 * np.abs(distinct).max(initial=0.0)]
+        if distinct.size < 3 or steps.size == 0:
+            continue
+        # Of numbers that no converter gave, hardly two lie as near as the nearest do. A file that
+        # was scaled and written anew has steps of two sizes, hence the median.
+        smallest = steps[steps <= 1.5 * steps.min()]
+        if smallest.size >= 0.1 * steps.size:
+            found.append(float(np.median(smallest)))
+    return float(np.median(found)) if 2 * len(found) > len(flat) else np.nan
 
 
 def _median(values: Floats) -> float:

@@ -203,10 +203,11 @@ def _feature_sidecar(table: FeatureTable, columns: Sequence[str]) -> dict[str, A
         if feature:
             text = FEATURES[feature].function.__doc__ or output
             text = " ".join(text.strip().partition("\n\n")[0].split()).rstrip(".")
-            if detail := output.removeprefix(feature).strip("_"):
-                low, high = bands.get(detail, (None, None))
-                in_hz = "" if low is None else f", {low:g} to {high:g} Hz"
-                text += f"; band {detail}{in_hz}" if in_hz else f"; {detail}"
+            detail = output.removeprefix(feature).strip("_")
+            if detail in bands:
+                low, high = bands[detail]
+                detail = f"band {detail}, {low:g} to {high:g} Hz"
+            text += f"; {detail}" if detail else ""
         units = _UNITS.get(feature, "n/a")
         described[column] = {"Description": f"{text}. Channel {channel}", "Units": units}
     return described
@@ -220,13 +221,15 @@ def _plain(value: Any) -> str:
 def _bids_labels(names: Sequence[Any]) -> dict[Any, str]:
     """Give subjects labels that BIDS allows, each once."""
     counts = Counter(_plain(name).casefold() for name in names)
-    labels: dict[Any, str] = {}
+    taken: set[str] = set()
+    labels = {}
     for number, name in enumerate(names, start=1):
         label = _plain(name)
         if not label or counts[label.casefold()] > 1:
             label = f"{label}x{number}"
-        while f"sub-{label}".casefold() in map(str.casefold, labels.values()):
+        while label.casefold() in taken:
             label += "x"
+        taken.add(label.casefold())
         labels[name] = f"sub-{label}"
     return labels
 

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -40,15 +39,13 @@ _BEFORE: dict[str, Any] = {
     "limits": {"pop": np.inf},
 }
 
-DEFAULT_BANDS: Mapping[str, tuple[float, float]] = MappingProxyType(
-    {
-        "delta": (1.0, 4.0),
-        "theta": (4.0, 8.0),
-        "alpha": (8.0, 13.0),
-        "beta": (13.0, 30.0),
-        "gamma": (30.0, 45.0),
-    }
-)
+DEFAULT_BANDS: Mapping[str, tuple[float, float]] = {
+    "delta": (1.0, 4.0),
+    "theta": (4.0, 8.0),
+    "alpha": (8.0, 13.0),
+    "beta": (13.0, 30.0),
+    "gamma": (30.0, 45.0),
+}
 """Name to (lower, upper) edge in Hz; the lower edge is in, the upper edge is out."""
 
 
@@ -173,13 +170,7 @@ class FeatureSettings:
 
     @property
     def columns(self) -> list[str]:
-        """Names of what is computed per channel, in order.
-
-        Examples
-        --------
-        >>> FeatureSettings(features=["hoc", "ap"], hoc_orders=2, bands={"mu": (8, 12)}).columns
-        ['hoc_1', 'hoc_2', 'ap_mu']
-        """
+        """Names of what is computed per channel, in order."""
         names = [column for feature in self.chosen for column in feature.columns(self)]
         for name in names:
             check_name(name, "feature's output")

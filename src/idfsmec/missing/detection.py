@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -338,8 +339,7 @@ def estimate_typical_amplitude(recordings: Iterable[np.ndarray], sfreq: float) -
     levels = []
     for recording in recordings:
         spread = _windows(np.asarray(recording, dtype=float), sfreq).std(axis=-1)
-        good = spread[np.isfinite(spread) & (spread > 0)]
-        if good.size:
+        if (good := spread[np.isfinite(spread) & (spread > 0)]).size:
             levels.append(float(np.median(good)))
     if not levels:
         raise InputError("no recording has any signal to estimate a typical amplitude from")
@@ -492,7 +492,7 @@ class _EpochStats:
     line: np.ndarray  # standard deviation of the line noise
     eeg: np.ndarray  # standard deviation at 2-40 Hz
 
-    @property
+    @cached_property
     def amplitude(self) -> np.ndarray:
         """Median of the windows' standard deviations: a blink or a twitch does not move it."""
         return np.median(self.window_sd, axis=2)
@@ -507,13 +507,9 @@ def _epoch_stats(
 ) -> _EpochStats:
     """Compute statistics of epochs without line noise; what was clipped shows as recorded."""
     step = max(1, _BLOCK_SAMPLES // clean[0].size) if len(clean) else 1
-    blocks = [
-        _block_stats(
-            clean[start : start + step], recorded[start : start + step], sfreq, line_freqs
-        )
-        for start in range(0, max(len(clean), 1), step)
-    ]
-    columns = [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+    blocks = [slice(start, start + step) for start in range(0, max(len(clean), 1), step)]
+    stats = [_block_stats(clean[block], recorded[block], sfreq, line_freqs) for block in blocks]
+    columns = [np.concatenate(parts) for parts in zip(*stats, strict=True)]
     return _EpochStats(*columns[:4], *(column / typical for column in columns[4:]))
 
 
@@ -530,20 +526,13 @@ def _block_stats(
     window_means = windows.mean(axis=-1)
     # Without the temporary copies of ``std``; the offset is gone already.
     mean_squares = np.einsum("...i,...i->...", windows, windows) / windows.shape[-1]
+    window_sd = np.sqrt(np.clip(mean_squares - window_means**2, 0.0, None))
     low, high = np.quantile(window_means, [0.1, 0.9], axis=-1)
     extremes = (recorded.max(axis=-1, keepdims=True), recorded.min(axis=-1, keepdims=True))
+    at_extremes = np.sum([(recorded == extreme).mean(axis=-1) for extreme in extremes], axis=0)
     line, eeg, tilt, correlation = _spectral_stats(centred, sfreq, line_freqs)
-    return (
-        broken,
-        np.sum([(recorded == extreme).mean(axis=-1) for extreme in extremes], axis=0),
-        tilt,
-        correlation,
-        np.sqrt(np.clip(mean_squares - window_means**2, 0.0, None)),
-        high - low,
-        _jumps(centred, sfreq),
-        line,
-        eeg,
-    )
+    jumps = _jumps(centred, sfreq)
+    return broken, at_extremes, tilt, correlation, window_sd, high - low, jumps, line, eeg
 
 
 def _windows(epochs: np.ndarray, sfreq: float) -> np.ndarray:

@@ -122,12 +122,6 @@ def simulate_missing_mask(
     -------
     ndarray of shape (n_samples, n_channels), bool
         What is observed after; never more than before.
-
-    Examples
-    --------
-    >>> after = simulate_missing_mask(np.ones((6, 2), dtype=bool), 0.25, "burst", random_state=1)
-    >>> int((~after).sum())
-    3
     """
     observed = np.asarray(observed, dtype=bool)
     if observed.ndim != 2:
@@ -143,8 +137,12 @@ def simulate_missing_mask(
     if pattern == "region":
         return observed & ~_region(observed, n_removed, rng, positions)
     if pattern in ("random", "uneven"):
-        choose = _random if pattern == "random" else _uneven
-        return observed & ~_leave_one(observed, choose(observed, n_removed, rng), rng)
+        removed = np.zeros_like(observed)
+        if pattern == "uneven":
+            removed = _uneven(observed, n_removed, rng)
+        else:
+            removed.flat[rng.choice(np.flatnonzero(observed), n_removed, replace=False)] = True
+        return observed & ~_leave_one(observed, removed, rng)
     recordings = np.zeros(len(observed)) if recordings is None else np.asarray(recordings)
     if recordings.shape != observed.shape[:1]:
         raise InputError(f"{len(recordings)} recordings for {len(observed)} samples")
@@ -170,13 +168,6 @@ def _table_positions(table: FeatureTable) -> np.ndarray:
             "pattern"
         )
     return positions
-
-
-def _random(observed: Mask, n_removed: int, rng: np.random.Generator) -> Mask:
-    """Choose cells with equal chances."""
-    removed = np.zeros_like(observed)
-    removed.flat[rng.choice(np.flatnonzero(observed), n_removed, replace=False)] = True
-    return removed
 
 
 def _uneven(observed: Mask, n_removed: int, rng: np.random.Generator) -> Mask:
