@@ -125,8 +125,8 @@ class Extraction:
         n_subjects = table.subjects.groupby(table.y).nunique()
         epochs = table.y.value_counts()
         labels = ", ".join(
-            f"{label} ({number} subjects, {epochs[label]} epochs)"
-            for label, number in n_subjects.items()
+            f"{label} ({n_subjects[label]} subjects, {epochs[label]} epochs)"
+            for label in n_subjects.index
         )
         dropped: dict[str, Counter[str]] = {}
         for outcome in self.outcomes:

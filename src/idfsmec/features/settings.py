@@ -6,9 +6,8 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from idfsmec._files import check_writable, replacing
+from idfsmec._validation import SequenceOf, integer, number
 from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.features.families import (
     DEFAULT_FEATURES,
@@ -127,8 +127,8 @@ class FeatureSettings:
         for key in ("features", "channels", "band_pass"):
             if isinstance(given[key], Iterable) and not isinstance(given[key], str):
                 given[key] = tuple(given[key])
-        for key, (is_allowed, allowed) in _ALLOWED.items():
-            if not is_allowed(given[key]):
+        for key, (kinds, allowed) in _ALLOWED.items():
+            if not any(_is_allowed(given[key], kind) for kind in kinds):
                 raise InputError(f"{key} = {_to_toml(given[key])} is not {allowed}.")
         # Workers do not know what was registered in this process, so features travel themselves.
         given["features"] = find_features(given["features"])
@@ -137,6 +137,8 @@ class FeatureSettings:
         given["limits"] = _checked_limits(self.limits)
         if not isinstance(given["channels"], str):
             given["channels"] = tuple(name.strip() for name in given["channels"])
+            if "" in given["channels"]:
+                raise InputError(f"channels = {_to_toml(self.channels)} has a name that is empty.")
         for key, value in given.items():
             object.__setattr__(self, key, value)
         self._check_edges()
@@ -317,10 +319,11 @@ def _checked_limits(given: DetectionLimits | Mapping[str, float]) -> DetectionLi
     if isinstance(given, DetectionLimits):
         return given
     default = asdict(DetectionLimits())
-    if unknown := sorted(set(given) - set(default)):
-        raise InputError(
-            f"There is no limit {', '.join(unknown)}; there are: {', '.join(default)}."
-        )
+    for name, value in given.items():
+        if name not in default:
+            raise InputError(f"There is no limit {name}; there are: {', '.join(default)}.")
+        if not number(0, closed="both").is_satisfied_by(value):
+            raise InputError(f"The limit {name} = {_to_toml(value)} is no number of at least 0.")
     return DetectionLimits(**{name: type(default[name])(x) for name, x in given.items()})
 
 
@@ -335,88 +338,61 @@ def _describe(feature: Feature) -> list[str]:
     return description
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and float(value) >= 0
-
-
-def _is_positive(value: Any) -> bool:
-    return _is_number(value) and value > 0
-
-
-def _is_count(value: Any) -> bool:
-    return _is_positive(value) and isinstance(value, Integral)
-
-
 def _is_pair(value: Any) -> bool:
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        return False
-    return all(_is_number(edge) and edge < np.inf for edge in value)
+    return SequenceOf(number(0, closed="left")).is_satisfied_by(value) and len(value) == 2
 
 
-def _are_names(value: Any) -> bool:
-    names = value if isinstance(value, tuple) else ()
-    return bool(names) and all(isinstance(name, str) and name.strip() for name in names)
-
-
-def _are_features(value: Any) -> bool:
-    names = value if isinstance(value, tuple) else (value,)
-    return all(isinstance(name, str | Feature) for name in names)
-
-
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _any_of(check: Callable[[Any], bool], *words: str | None) -> Callable[[Any], bool]:
-    return lambda value: value in words if isinstance(value, str | None) else check(value)
-
-
-def _table_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, Mapping) and all(map(check, value.values()))
-
-
-# Of each setting, in the order of a file: whether a value is allowed, and what is.
-_ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
+# Of each setting, in the order of a file: any of what it may be, and how to say that.
+_ALLOWED: dict[str, tuple[list[Any], str]] = {
     "features": (
-        _are_features,
+        [str, (), SequenceOf(str, Feature)],
         f"a set of features ({', '.join(FEATURE_SETS)}) or a list of names",
     ),
     "hoc_orders": (
-        _is_count,
-        "the number of higher-order crossings: a whole number of at least 1",
+        [integer(1)],
+        "the number of higher-order crossings: a whole number, 1 or more",
     ),
-    "c0_ratio": (_is_positive, "a multiple of the mean power: a number above 0"),
-    "welch_window": (_is_positive, "the length of Welch's windows: seconds above 0"),
-    "nsi_window": (_is_positive, "the length of the index's segments: seconds above 0"),
-    "resample": (_any_of(_is_positive, None), 'a sampling rate in Hz above 0, or "off"'),
-    "band_pass": (
-        _any_of(_is_pair, None),
-        'a band-pass of two edges in Hz, [1.0, 45.0], or "off"',
-    ),
+    "c0_ratio": ([number(0)], "a multiple of the mean power: a number above 0"),
+    "welch_window": ([number(0)], "the length of Welch's windows: seconds above 0"),
+    "nsi_window": ([number(0)], "the length of the index's segments: seconds above 0"),
+    "resample": ([number(0), None], 'a sampling rate in Hz above 0, or "off"'),
+    "band_pass": ([_is_pair, None], 'a band-pass of two edges in Hz, [1.0, 45.0], or "off"'),
     "line_freq": (
-        _any_of(_is_positive, "auto", "off", None),
+        [number(0), "auto", "off", None],
         'a frequency of line noise: "auto", a number in Hz, or "off"',
     ),
     "channels": (
-        _any_of(_are_names, "scalp", "all"),
+        ["scalp", "all", SequenceOf(str)],
         'a choice of channels: "scalp", "all", or a list of names',
     ),
-    "reference": (("keep", "average").__contains__, 'a reference: "keep" or "average"'),
-    "epoch": (_is_positive, "the length of an epoch: seconds above 0"),
-    "overlap": (_is_number, "the overlap of epochs: seconds, at least 0, less than an epoch"),
-    "detect": (_is_flag, "whether to detect missing channels: true or false"),
-    "typical_amplitude": (_is_positive, "the amplitude of ordinary EEG: volts above 0"),
-    "keep_empty": (_is_flag, "whether to keep epochs without channels: true or false"),
+    "reference": (["keep", "average"], 'a reference: "keep" or "average"'),
+    "epoch": ([number(0)], "the length of an epoch: seconds above 0"),
+    "overlap": (
+        [number(0, closed="left")],
+        "the overlap of epochs: seconds, at least 0, less than an epoch",
+    ),
+    "detect": ([bool], "whether to detect missing channels: true or false"),
+    "typical_amplitude": ([number(0)], "the amplitude of ordinary EEG: volts above 0"),
+    "keep_empty": ([bool], "whether to keep epochs without channels: true or false"),
     "bands": (
-        _table_of(_is_pair),
+        [lambda bands: isinstance(bands, Mapping) and all(map(_is_pair, bands.values()))],
         "a table of bands: a name and two edges in Hz, alpha = [8.0, 13.0]",
     ),
     "limits": (
-        lambda value: isinstance(value, DetectionLimits) or _table_of(_is_number)(value),
+        [DetectionLimits, Mapping],
         f"a table of limits of the detection ({', '.join(asdict(DetectionLimits()))}): "
         "numbers of at least 0",
     ),
 }
+
+
+def _is_allowed(value: Any, kind: Any) -> bool:
+    """Tell whether a value is of a type, in an interval, passes a check, or is this very one."""
+    if isinstance(kind, type):
+        return isinstance(value, kind)
+    if hasattr(kind, "is_satisfied_by"):
+        return bool(kind.is_satisfied_by(value))
+    return kind(value) if callable(kind) else type(value) is type(kind) and value == kind
 
 
 def _to_toml(value: Any) -> str:

@@ -53,7 +53,7 @@ class EpochGrid:
     length: int  # so is this
     begins: NDArray[np.intp]  # first sample of each epoch in the recording as it came
     ends: NDArray[np.intp]  # sample behind the last
-    starts: Array  # seconds from the beginning of the recording
+    starts: Floats  # seconds from the beginning of the recording
     duration: float  # of an epoch, in seconds
 
 
@@ -138,7 +138,7 @@ class Signals:
         return 1.0 if self.unit is None else self.unit * _MICROVOLTS_PER_VOLT
 
     @property
-    def starts(self) -> Array:
+    def starts(self) -> Floats:
         """Seconds from the beginning to each epoch; of cut ones as if each followed the other."""
         if self.grid is not None:
             return self.grid.starts
