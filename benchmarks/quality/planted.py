@@ -31,7 +31,7 @@ from benchmarks.quality._classifier import METRICS, score_classifier
 from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.features import extract_to_file
 from idfsmec.missing import PATTERNS, simulate_missing
-from idfsmec.prediction import find_methods
+from idfsmec.prediction.methods import find_methods
 from idfsmec.recordings import simulate_cohort
 from idfsmec.selection import IDFSMEC
 from idfsmec.solver import Scaling

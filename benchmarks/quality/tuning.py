@@ -22,7 +22,7 @@ from benchmarks._timing import markdown
 from benchmarks.quality._classifier import score_classifier
 from benchmarks.quality.public_table import read_features
 from idfsmec.evaluation import Protocol, accuracy
-from idfsmec.prediction import Method, find_methods
+from idfsmec.prediction.methods import Method, find_methods
 from idfsmec.table import FeatureTable
 
 # Seeds that no rule was chosen on.

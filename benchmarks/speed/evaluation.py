@@ -24,8 +24,7 @@ from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.evaluation.run import table_arrays
 from idfsmec.evaluation.tasks import plan_folds, run_task
 from idfsmec.paper import PAPER_GAMMAS, PAPER_LAMS, sensitivity
-from idfsmec.prediction import METHODS, Method, find_methods
-from idfsmec.prediction.methods import settings_grid
+from idfsmec.prediction.methods import METHODS, Method, find_methods, settings_grid
 from idfsmec.prediction.pipeline import TableArrays
 from idfsmec.table import FeatureTable
 

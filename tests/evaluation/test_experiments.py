@@ -7,7 +7,7 @@ from idfsmec.evaluation.protocol import make_folds
 from idfsmec.evaluation.run import best_baseline
 from idfsmec.features import extract_to_file
 from idfsmec.missing import simulate_missing
-from idfsmec.prediction import CLASSIFIERS, IMPUTERS, Method, find_methods
+from idfsmec.prediction.methods import CLASSIFIERS, IMPUTERS, Method, find_methods
 from idfsmec.prediction.sanity import AnovaF
 from idfsmec.recordings import simulate_cohort
 from idfsmec.selection import IDFSMEC

@@ -7,7 +7,7 @@ from idfsmec.evaluation.protocol import make_folds
 from idfsmec.evaluation.run import table_digest
 from idfsmec.evaluation.tasks import load_fold
 from idfsmec.missing import simulate_missing
-from idfsmec.prediction import IMPUTERS, Imputer
+from idfsmec.prediction.methods import IMPUTERS, Imputer
 from idfsmec.table import FeatureTable
 
 from .cohorts import make_arrays, make_cohort

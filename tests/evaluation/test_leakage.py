@@ -8,7 +8,7 @@ from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.evaluation.protocol import make_folds
 from idfsmec.evaluation.statistics import chance_bands
 from idfsmec.evaluation.tasks import plan_folds, run_task
-from idfsmec.prediction import METHODS, Method, find_methods
+from idfsmec.prediction.methods import METHODS, Method, find_methods
 from idfsmec.selection import PSNSGA
 from idfsmec.table import FeatureTable
 

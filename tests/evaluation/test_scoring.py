@@ -13,8 +13,7 @@ from sklearn.svm import LinearSVC
 from idfsmec.evaluation import Protocol
 from idfsmec.evaluation.tasks import load_fold, score_fold
 from idfsmec.metrics import score_decisions
-from idfsmec.prediction import CLASSIFIERS, IMPUTERS, Method, find_methods
-from idfsmec.prediction.methods import with_parts
+from idfsmec.prediction.methods import CLASSIFIERS, IMPUTERS, Method, find_methods, with_parts
 from idfsmec.prediction.sanity import AnovaF
 
 from .cohorts import make_arrays, make_cohort

@@ -10,7 +10,7 @@ from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol
 from idfsmec.evaluation.store import Store, StoredTable, TaskResult
 from idfsmec.evaluation.tasks import TaskOutcome, plan_folds
-from idfsmec.prediction import find_methods
+from idfsmec.prediction.methods import find_methods
 
 from .cohorts import make_arrays, make_cohort
 

@@ -5,7 +5,7 @@ from sklearn.impute import KNNImputer
 
 from idfsmec.evaluation import Protocol
 from idfsmec.evaluation.tasks import plan_folds, run_task
-from idfsmec.prediction import Imputer, Method, find_methods
+from idfsmec.prediction.methods import Imputer, Method, find_methods
 from idfsmec.prediction.sanity import AnovaF
 from idfsmec.selection import IDFSMEC
 

@@ -30,7 +30,6 @@ from idfsmec.prediction import (
     IMPUTERS,
     METHODS,
     Method,
-    find_methods,
     load_model,
     methods,
     register_classifier,
@@ -38,6 +37,7 @@ from idfsmec.prediction import (
     register_method,
     save_model,
 )
+from idfsmec.prediction.methods import find_methods
 from idfsmec.prediction.sanity import AnovaF, ColumnOrder, ForestImportance, RandomOrder
 from idfsmec.selection import CDLSR, IDFSMEC, MRMR, PSNSGA, RFS, ReliefF
 from tests.evaluation.cohorts import comparable, make_cohort

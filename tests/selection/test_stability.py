@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from idfsmec.prediction import METHODS, find_methods
+from idfsmec.prediction.methods import METHODS, find_methods
 from idfsmec.selection import IDFSMEC, MRMR, StabilitySelector, stability
 from idfsmec.selection.stability import complementary_halves
 from idfsmec.solver import Scaling

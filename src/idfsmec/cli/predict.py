@@ -14,7 +14,7 @@ from idfsmec.cli.options import AnyPath, AnyPaths, OnError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from idfsmec.prediction import Model, Predictions
+    from idfsmec.prediction.model import Model, Predictions
 
 N_SHOWN = 20
 _TABLES = (".parquet", ".pq", ".csv", ".csv.gz")
@@ -54,7 +54,7 @@ def predict(
     import pandas as pd
 
     from idfsmec._files import check_writable
-    from idfsmec.prediction import Predictions, load_model
+    from idfsmec.prediction.model import Predictions, load_model
     from idfsmec.report import write_subject_pages
 
     output = options.check_output(output, ".csv", force)

@@ -10,33 +10,28 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import Tags, check_array
+from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from idfsmec._validation import (
-    CheckedEstimator,
-    Constraints,
-    StrOptions,
-    checks_parameters,
-    integer,
-)
+from idfsmec._validation import Constraints, StrOptions, checks_parameters, integer
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.metrics import count_by_site, describe_confounding, site_confounding
+from idfsmec.prediction.imputer import IncompleteTransformer
 from idfsmec.solver.sites import common_location, site_effects, site_moments
 from idfsmec.table import FeatureTable
 from idfsmec.table.checks import SITE
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 #: Site of all samples of a table that names no sites.
 UNNAMED_SITE = "(not named)"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
+class SiteHarmonizer(IncompleteTransformer):
     """Bring the features of all sites to one location and one scale, as ComBat does.
 
     Each site shifts and stretches each feature. Both are estimated from the observed values, drawn
@@ -132,11 +127,6 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
     min_reference: int = 20
     require_sites: bool = True
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     @checks_parameters
     def fit(
         self,
@@ -173,10 +163,7 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         if self.reference is None:
             _warn_of_confounding(member, y)
         else:
-            rows = self._reference_samples(y, len(values))
-            learned = np.bincount(member[rows], minlength=n_sites) >= self.min_reference
-            self._check_reference(member[rows], learned)
-            rows &= learned[member]
+            rows, learned = self._reference_samples(y, member)
         self.coef_ = _covariate_effects(values[rows], member[rows], numbers[rows])
         unexplained = values - numbers @ self.coef_
         self.mean_, self.scale_ = _location(unexplained[rows], member[rows], n_sites)
@@ -270,9 +257,7 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         self, X: Any, sites: ArrayLike | None, covariates: ArrayLike | None, reset: bool = False
     ) -> tuple[Array, NDArray, Array]:
         """Give samples as numbers, the name of each one's site, and covariates as a table."""
-        values = np.asarray(
-            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
-        )
+        values = self._check_samples(X, reset)
         names = self._site_names(X, sites, len(values))
         return values, names, _check_covariates(covariates, len(values))
 
@@ -294,14 +279,15 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         shift, stretch = self._effects((residuals - self._centre) / unit)
         return self._centre * (1 - stretch) + unit * shift, stretch
 
-    def _reference_samples(self, y: ArrayLike | None, n_samples: int) -> NDArray[np.bool_]:
+    def _reference_samples(self, y: ArrayLike | None, member: Codes) -> tuple[Mask, Mask]:
+        """Samples of the reference class, and sites that have enough of them; name the others."""
         if y is None:
             raise ArgumentError(
                 f"reference={self.reference!r} needs y: location and scale are learned from that "
                 "class.",
                 argument="y",
             )
-        labels = _per_sample("y", y, n_samples)
+        labels = _per_sample("y", y, member.size)
         rows = np.array([label == self.reference for label in labels.tolist()], dtype=bool)
         if not rows.any():
             known = ", ".join(map(repr, np.unique(labels).tolist()[:10]))
@@ -309,13 +295,10 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
                 f"no sample has the label reference={self.reference!r}; the labels are {known}.",
                 argument="reference",
             )
-        return rows
-
-    def _check_reference(self, member: Codes, learned: NDArray[np.bool_]) -> None:
-        """Name sites with too few samples of the reference class; refuse if all have too few."""
+        counts = np.bincount(member[rows], minlength=self.sites_.size)
+        learned = counts >= self.min_reference
         if learned.all():
-            return
-        counts = np.bincount(member, minlength=learned.size)
+            return rows, learned
         few = ", ".join(f"{self.sites_[k]} ({counts[k]})" for k in np.flatnonzero(~learned))
         what = f"fewer than {self.min_reference} (min_reference) samples of {self.reference!r}"
         if not learned.any():
@@ -327,6 +310,7 @@ class SiteHarmonizer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
                 "their patients (unseen='all'); unseen='keep' leaves them as they are."
             )
         warnings.warn(f"Sites with {what}: {few}; {done}", UserWarning, stacklevel=4)
+        return rows & learned[member], learned
 
     def _site_names(self, X: Any, sites: ArrayLike | None, n_samples: int) -> NDArray:
         if sites is not None:

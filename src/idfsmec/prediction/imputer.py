@@ -46,8 +46,23 @@ _STEPS = (0.7548776662466927, 0.5698402909980532)
 _REGULARIZATION = 1e-5
 
 
+class IncompleteTransformer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
+    """A transformer that takes NaN and gives as many columns as it takes."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _check_samples(self, X: ArrayLike, reset: bool = False) -> Array:
+        checked = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset
+        )
+        return np.asarray(checked)
+
+
 @dataclass(eq=False, repr=False)
-class ChannelImputer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
+class ChannelImputer(IncompleteTransformer):
     """Impute missing channels of samples from the channels that were recorded.
 
     What channels have in common is described by a few factors, and every feature has noise of its
@@ -128,11 +143,6 @@ class ChannelImputer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
     min_noise: float = 0.02
     max_iter: int = 25
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     @checks_parameters
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn what channels have in common.
@@ -148,7 +158,7 @@ class ChannelImputer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
         -------
         self : ChannelImputer
         """
-        checked: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        checked = self._check_samples(X, reset=True)
         names, channels = getattr(self, "feature_names_in_", None), self.channels
         if channels is None and (names is None or not all(SEPARATOR in name for name in names)):
             channels = np.arange(checked.shape[1])
@@ -196,9 +206,7 @@ class ChannelImputer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
     def _standardise(self, X: ArrayLike) -> tuple[Array, Array, Mask]:
         """Give samples as they are, as the model takes them, and which channels they have."""
         check_is_fitted(self, "model_")
-        checked = validate_data(
-            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
-        )
+        checked = self._check_samples(X)
         return (checked, *standardise_channels(checked, self._columns, self._scaling))
 
     def transform(self, X: ArrayLike) -> Array:
@@ -345,7 +353,7 @@ def _leading_directions(values: Array, observed: Mask, n_factors: int) -> Array:
 
 
 @dataclass(eq=False, repr=False)
-class ScalpSplines(TransformerMixin, CheckedEstimator):
+class ScalpSplines(IncompleteTransformer):
     """Impute missing channels from the others of the same sample by splines on a sphere.
 
     The values of one feature over the electrodes are a map. As is usual for the signal of a bad
@@ -367,21 +375,15 @@ class ScalpSplines(TransformerMixin, CheckedEstimator):
     features: ArrayLike | None = None
     positions: ArrayLike | None = None
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     @checks_parameters
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Compute the splines between all electrodes."""
-        checked = validate_data(self, X, ensure_all_finite="allow-nan", dtype=np.float64)
+        n_columns = self._check_samples(X, reset=True).shape[1]
         self._maps: list[Indices] = []
         if self.positions is None or self.channels is None:
             return self
         positions = np.asarray(self.positions, dtype=np.float64)
         self._channels = np.asarray(self.channels)
-        n_columns = checked.shape[1]
         features = np.zeros(n_columns) if self.features is None else np.asarray(self.features)
         known = np.asarray(np.isfinite(positions).all(axis=1))
         directions = np.where(known[:, None], positions, 0.0)
@@ -394,9 +396,7 @@ class ScalpSplines(TransformerMixin, CheckedEstimator):
     def transform(self, X: ArrayLike) -> Array:
         """Impute missing values; observed values stay as they are."""
         check_is_fitted(self, "_maps")
-        imputed: Array = validate_data(
-            self, X, reset=False, ensure_all_finite="allow-nan", dtype=np.float64, copy=True
-        )
+        imputed = self._check_samples(X).copy()
         for columns in self._maps:
             missing = np.isnan(imputed[:, columns])
             patterns, pattern_of = np.unique(missing, axis=0, return_inverse=True)

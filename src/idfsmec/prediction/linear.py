@@ -7,9 +7,10 @@ So an incomplete sample gets the decision expected of it, and every channel its 
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -180,6 +181,37 @@ class ImputedLinear(ChannelEstimator):
     max_iter: int = 10_000
     device: str | None = None
 
+    @checks_parameters
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Learn to impute and to predict.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN where a channel is missing.
+        y : array-like of shape (n_samples,)
+            Class labels, or for a regressor the score.
+        groups : array-like of shape (n_samples,), optional
+            Subject of every sample; inner folds keep subjects together. By default an index of X
+            named "subject"; with neither, every sample is a subject of its own, and a warning
+            says once that subjects may be split.
+
+        Returns
+        -------
+        self : object
+        """
+        table = self._table(X, y, groups)
+        if table.groups is None:
+            warn_without_groups(type(self).__name__, stacklevel=4)
+        names = np.arange(len(table.X)) if table.groups is None else table.groups
+        with one_blas_thread():
+            self._fit_table(table, np.unique(names, return_inverse=True)[1])
+        return self
+
+    @abstractmethod
+    def _fit_table(self, table: ChannelTable, subjects: Indices) -> None:
+        """Learn from checked samples and the number of each one's subject."""
+
     def _learn(
         self,
         table: ChannelTable,
@@ -195,7 +227,7 @@ class ImputedLinear(ChannelEstimator):
         loss. Returns, for each fold, the same average learned without its held-out samples.
         """
         fits = table.solve([self.lam])
-        fits.warn(stacklevel=5)
+        fits.warn(stacklevel=6)
         weighing = self._hold(fits)
         self.scores_, self.ranking_ = weighing.scores, weighing.ranking
         # The samples of one subject together weigh as one.
@@ -246,11 +278,6 @@ class ImputedLinear(ChannelEstimator):
         return np.asarray(
             validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         )
-
-
-def _subject_codes(table: ChannelTable) -> Indices:
-    names = np.arange(len(table.X)) if table.groups is None else table.groups
-    return np.unique(names, return_inverse=True)[1].astype(np.intp)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -332,31 +359,11 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
 
     class_weight: dict | str | None = "balanced"
 
-    @checks_parameters
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Learn to impute and to decide.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            NaN where a channel is missing.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        groups : array-like of shape (n_samples,), optional
-            Subject of every sample; inner folds keep subjects together. By default an index of X
-            named "subject"; with neither, every sample is a subject of its own, and a warning
-            says once that subjects may be split.
-
-        Returns
-        -------
-        self : IDFSMECClassifier
-        """
-        table = self._table(X, y, groups)
-        if table.groups is None:
-            warn_without_groups(type(self).__name__, stacklevel=4)
-        codes, n_classes, groups = table.target, table.n_classes, _subject_codes(table)
+    def _fit_table(self, table: ChannelTable, subjects: Indices) -> None:
+        codes, n_classes = table.target, table.n_classes
+        folds = self._inner_folds(table.X, codes, subjects)
         # Somebody with samples of two classes counts as two subjects.
-        pairs, subjects = np.unique(groups * n_classes + codes, return_inverse=True)
+        pairs, subjects = np.unique(subjects * n_classes + codes, return_inverse=True)
         class_of = pairs % n_classes
         weights = compute_sample_weight(self.class_weight, self.classes_[codes])
         subject_weights = compute_sample_weight(self.class_weight, self.classes_[class_of])
@@ -366,12 +373,9 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
         if n_classes == 2:
             targets, self.intercept_ = targets[:, 1:], np.diff(self.intercept_)
-        folds = self._inner_folds(table.X, codes, groups)
-        with one_blas_thread():
-            learned = self._learn(table, folds, subjects, targets, weights, subject_weights)
-            self._coef *= self._calibrate(table.X, learned, subjects, class_of, subject_weights)
+        learned = self._learn(table, folds, subjects, targets, weights, subject_weights)
+        self._coef *= self._calibrate(table.X, learned, subjects, class_of, subject_weights)
         self.coef_ = self._coef.T / self._view.scaling.unit
-        return self
 
     def _inner_folds(self, X: Array, codes: Indices, subjects: Indices) -> Folds:
         classes = range(self.classes_.size)
@@ -533,42 +537,18 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
 
     n_features_to_select: int | float = 20
 
-    @checks_parameters
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Rank features and channels by the score, and learn to predict it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            NaN where a channel is missing.
-        y : array-like of shape (n_samples,)
-            The score.
-        groups : array-like of shape (n_samples,), optional
-            Subject of every sample; inner folds keep subjects together. By default an index of X
-            named "subject"; with neither, every sample is a subject of its own, and a warning
-            says once that subjects may be split.
-
-        Returns
-        -------
-        self : IDFSMECRegressor
-        """
-        table = self._target_table(X, y, groups)
-        if table.groups is None:
-            warn_without_groups(type(self).__name__, stacklevel=4)
-        subjects, targets = _subject_codes(table), table.target[:, None]
+    def _fit_table(self, table: ChannelTable, subjects: Indices) -> None:
         n_subjects = int(subjects.max()) + 1
-        n_folds = min(self.cv, n_subjects)
+        n_folds, ones = min(self.cv, n_subjects), np.ones(n_subjects)
         folds = list(GroupKFold(n_folds).split(table.X, groups=subjects)) if n_folds > 1 else []
-        with one_blas_thread():
-            self._learn(
-                table, folds, subjects, targets, np.ones(len(subjects)), np.ones(n_subjects)
-            )
+        self._learn(table, folds, subjects, table.target[:, None], np.ones(len(subjects)), ones)
         self._set_ranking(self.scores_, np.argsort(self.ranking_))
         self._coef *= self._target_std
         self.coef_ = self._coef[:, 0] / self._view.scaling.unit
-        return self
 
-    def _target_table(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None) -> ChannelTable:
+    def _table(
+        self, X: ArrayLike, y: Any, groups: Any = None, sample_weight: Any = None
+    ) -> ChannelTable:
         """Check the input; standardise the score; learn the channels."""
         checked, given = self._check_samples(X, y, y_numeric=True)
         target = np.asarray(given, dtype=np.float64)

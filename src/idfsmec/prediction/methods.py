@@ -72,8 +72,8 @@ class Part:
 
         given = self.estimator
         fresh = clone(given) if hasattr(given, "get_params") else given()
-        lacks = set(parameters) - set(fresh.get_params())
-        used = {k: v for k, v in parameters.items() if k not in lacks and v is not None}
+        params = fresh.get_params()
+        used = {k: v for k, v in parameters.items() if k in params and v is not None}
         return fresh.set_params(**used)
 
     @property
@@ -90,21 +90,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Imputer(Part):
-    """What stands in for missing values.
-
-    Parameters
-    ----------
-    name : str
-        How methods call it.
-    estimator : transformer, or a function without arguments that makes one
-        Takes NaN and gives none, with as many columns. It is fitted on training samples alone, and
-        sees features that have been standardised by their observed training values: their means
-        are 0. Parameters ``channels`` and ``features`` are set, where it has them, to the channel
-        and the feature of each column, and ``positions`` to the directions of the channels.
-    marks_missing : bool
-        Whether the classifier also sees, for each channel it has a feature of, whether that is
-        missing.
-    """
+    """What stands in for missing values; see :func:`register_imputer`."""
 
     marks_missing: bool = False
 
@@ -126,27 +112,11 @@ class Imputer(Part):
 
 @dataclass(frozen=True)
 class Classifier(Part):
-    """What is trained and scored on selected features.
-
-    Parameters
-    ----------
-    name : str
-        How methods call it.
-    estimator : classifier, or a function without arguments that makes one
-        With ``decision_function`` or ``predict_proba``. Parameters ``C`` (which is tuned),
-        ``class_weight``, ``random_state`` and ``channels`` (the channel of each column) are set
-        where it has them, and ``fit`` is given ``groups`` where it takes them. One that takes NaN
-        (its tags say so) sees missing values, the others see imputed ones.
-    slope : float, optional
-        What its decisions are multiplied by to be log odds, roughly, for the log loss that tuning
-        minimises: by default 1 for a classifier with ``predict_proba``, otherwise 2, which suits a
-        linear SVM.
-    decide_many : callable, optional
-        ``decide_many(train, y, test, sets, *, n_classes, class_weight)`` gives a list with the
-        decisions for each set (columns in the order of their ranks, C), where sets share work.
-    """
+    """What is trained and scored on selected features; see :func:`register_classifier`."""
 
     slope: float | None = None
+    # decide_many(train, y, test, sets, *, n_classes, class_weight) gives a list with the decisions
+    # for each set (columns in the order of their ranks, C), where sets share work.
     decide_many: Callable[..., Any] | None = None
 
     @property
@@ -294,12 +264,6 @@ class Method(Part):
         fresh = super().build(random_state=random_state, channels=channels)
         return fresh.set_params(**parameters)
 
-    def ks(self, wanted: Sequence[int], n_features: int) -> list[int]:
-        """Return the numbers of features that are scored."""
-        if self.all_features:
-            return [n_features]
-        return sorted(k for k in wanted if k <= n_features) or [n_features]
-
     @property
     def imputing(self) -> Imputer:
         """The imputer itself, also where it is given by name."""
@@ -325,11 +289,11 @@ class Method(Part):
             **described,
             "imputer": self.imputing.describe(),
             "classifier": self.classifying.describe(),
-            "settings": [{key: _plain(v) for key, v in one.items()} for one in self.settings],
+            "settings": list(map(_plain, self.settings)),
             "depends_on_k": self.depends_on_k,
             "all_features": self.all_features,
             "costs": self.costs,
-            **({"inner": {key: _plain(v) for key, v in self.inner.items()}} if self.inner else {}),
+            **({"inner": _plain(self.inner)} if self.inner else {}),
         }
 
 
@@ -343,14 +307,15 @@ def _describe_estimator(estimator: Any) -> dict[str, Any]:
     kind = type(estimator)
     return {
         "class": f"{kind.__module__}.{kind.__qualname__}",
-        "params": {key: _plain(value) for key, value in estimator.get_params().items()},
+        "params": _plain(estimator.get_params()),
     }
 
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON can hold it, so that equal parameters give equal text."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    value = value.tolist() if hasattr(value, "tolist") else value
     try:
         json.dumps(value)
     except (TypeError, ValueError):
@@ -411,7 +376,22 @@ def register_method(
 def register_imputer(
     name: str, transformer: Any, *, marks_missing: bool = False, overwrite: bool = False
 ) -> Imputer:
-    """Add an imputer; see :class:`Imputer` for what it has to do.
+    """Add an imputer: what stands in for missing values.
+
+    Parameters
+    ----------
+    name : str
+        How methods call it.
+    transformer : transformer, or a function without arguments that makes one
+        Takes NaN and gives none, with as many columns. It is fitted on training samples alone, and
+        sees features that have been standardised by their observed training values: their means
+        are 0. Parameters ``channels`` and ``features`` are set, where it has them, to the channel
+        and the feature of each column, and ``positions`` to the directions of the channels.
+    marks_missing : bool
+        Whether the classifier also sees, for each channel it has a feature of, whether that is
+        missing.
+    overwrite : bool
+        Whether an imputer of that name may be replaced.
 
     Examples
     --------
@@ -426,7 +406,23 @@ def register_imputer(
 def register_classifier(
     name: str, estimator: Any, *, slope: float | None = None, overwrite: bool = False
 ) -> Classifier:
-    """Add a classifier; see :class:`Classifier` for what it has to do.
+    """Add a classifier, which is trained and scored on selected features.
+
+    Parameters
+    ----------
+    name : str
+        How methods call it.
+    estimator : classifier, or a function without arguments that makes one
+        With ``decision_function`` or ``predict_proba``. Parameters ``C`` (which is tuned),
+        ``class_weight``, ``random_state`` and ``channels`` (the channel of each column) are set
+        where it has them, and ``fit`` is given ``groups`` where it takes them. One that takes NaN
+        (its tags say so) sees missing values, the others see imputed ones.
+    slope : float, optional
+        What its decisions are multiplied by to be log odds, roughly, for the log loss that tuning
+        minimises: by default 1 for a classifier with ``predict_proba``, otherwise 2, which suits a
+        linear SVM.
+    overwrite : bool
+        Whether a classifier of that name may be replaced.
 
     Examples
     --------
@@ -441,25 +437,7 @@ def register_classifier(
 def find_methods(
     methods: Iterable[str | Method] | None = None, *, families: Sequence[Family] = COMPARED
 ) -> list[Method]:
-    """Look up methods by name.
-
-    Parameters
-    ----------
-    methods : iterable of str or Method, optional
-        Names, or methods of your own. Left out: all of the families that can run here and are not
-        slow.
-    families : sequence of str
-        Which families are taken when ``methods`` is left out.
-
-    Returns
-    -------
-    list of Method
-
-    Examples
-    --------
-    >>> [method.name for method in find_methods(["IDFS-MEC", "ANOVA F"])]
-    ['IDFS-MEC', 'ANOVA F']
-    """
+    """Look up methods by name; by default all of the families that can run and are not slow."""
     if methods is None:
         every = (method for method in METHODS.values() if method.family in families)
         found = [method for method in every if method.available and not method.slow]

@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,7 @@ _MOST_BYTES = 2**31  # unpacked; no model is as large
 # What of a model is written as JSON, in readable form.
 _DESCRIBED = ("columns", "settings", "data", "reference", "protocol", "performance", "versions")
 _ABOUT_FIELDS = (*_DESCRIBED, "created")
-_PACKAGES = ("idfsmec", "numpy", "scipy", "scikit-learn", "pandas", "mne", "skops")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "mne", "skops")
 # Entries of a table's ``info`` that name subjects or files stay out of the model.
 _PERSONAL = ("recordings", "names_in_files", "parts")
 
@@ -191,6 +191,7 @@ def fit_model(
     reference = _locate(imputer.factors(X))
     distances = pd.Series(_distances(imputer, X, reference))
     distances = distances.groupby(table.subjects.to_numpy()).median().sort_values()
+    own_versions = {"python": platform.python_version(), "idfsmec": __version__}
     return Model(
         fitted,
         imputer,
@@ -198,7 +199,7 @@ def fit_model(
         settings={key: value for key, value in table.info.items() if key not in _PERSONAL},
         data=_describe(table),
         reference={**reference, "distances": distances.tolist()},
-        versions=_versions(),
+        versions={name: version(name) for name in _PACKAGES} | own_versions,
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         harmonizer=harmonizer,
     )
@@ -252,8 +253,6 @@ def _describe(table: FeatureTable) -> dict[str, Any]:
 
 def _locate(factors: Array) -> dict[str, Any]:
     """Centre and precision of the training samples' factors."""
-    if factors.shape[1] == 0:
-        return {"centre": [], "precision": np.zeros((0, 0)).tolist()}
     covariance = np.atleast_2d(np.cov(factors, rowvar=False))
     floor = 1e-6 * max(float(np.trace(covariance)), 1e-12)
     precision = np.linalg.pinv(covariance + floor * np.eye(len(covariance)), hermitian=True)
@@ -265,16 +264,6 @@ def _distances(imputer: ChannelImputer, X: pd.DataFrame, reference: Mapping[str,
     away = imputer.factors(X) - np.asarray(reference["centre"])
     squares = np.einsum("nq,qr,nr->n", away, np.asarray(reference["precision"]), away)
     return np.sqrt(np.maximum(squares, 0.0))
-
-
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return versions
 
 
 def save_model(model: Model, path: str | PathLike[str], *, overwrite: bool = False) -> Path:

@@ -208,6 +208,7 @@ class Prepared(NamedTuple):
     test: Floats
 
 
+@dataclass(eq=False)
 class FoldSamples:
     """Training and test samples of a fold, as they are and prepared.
 
@@ -216,29 +217,27 @@ class FoldSamples:
     folds would be a dozen copies of it.
     """
 
-    def __init__(
-        self,
-        train: TableArrays,
-        test: TableArrays,
-        selecting: TableArrays,
-        harmonize: bool | str = False,
-        train_rows: Rows = slice(None),
-        test_rows: Rows = slice(None),
-        kept: dict[tuple[int, str], Prepared] | None = None,
-    ) -> None:
-        self.train, self.test, self.selecting = train, test, selecting
-        self.harmonize, self.train_rows, self.test_rows = harmonize, train_rows, test_rows
-        self.y_train, self.groups_train = train.y[train_rows], train.subject_names[train_rows]
-        self.y_test, self.subjects_test = test.y[test_rows], test.subjects[test_rows]
+    train: TableArrays
+    test: TableArrays
+    selecting: TableArrays
+    harmonize: bool | str = False
+    train_rows: Rows = field(default_factory=lambda: slice(None))
+    test_rows: Rows = field(default_factory=lambda: slice(None))
+    # By the fold's id: a fold that is its own key would stay until garbage is collected.
+    kept: dict[tuple[int, str], Prepared] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.y_train = self.train.y[self.train_rows]
+        self.groups_train = self.train.subject_names[self.train_rows]
+        self.y_test = self.test.y[self.test_rows]
+        self.subjects_test = self.test.subjects[self.test_rows]
         self.inner: list[FoldSamples] = []
         self.held_out: list[Codes] = []  # training samples that each inner fold holds out
-        # By the fold's id: a fold that is its own key would stay until garbage is collected.
-        self._kept = {} if kept is None else kept
 
     def add_inner(self, splits: Sequence[tuple[Codes, Codes]]) -> None:
         """Add inner folds, given by rows of the training samples."""
         sides = self.train, self.train, self.selecting, self.harmonize
-        self.inner = [FoldSamples(*sides, *split, kept=self._kept) for split in splits]
+        self.inner = [FoldSamples(*sides, *split, kept=self.kept) for split in splits]
         self.held_out = [test for _, test in splits]
 
     def sides(self) -> list[TableArrays]:
@@ -252,15 +251,13 @@ class FoldSamples:
     def prepare(self, imputer: Imputer | None = None) -> Prepared:
         """Harmonize, scale and impute; what fits into memory is kept for the next method."""
         key = id(self), "" if imputer is None else imputer.identity
-        if key not in self._kept:
+        if key not in self.kept:
             n_rows = 2 * self.y_train.size + self.y_test.size
             left = KEPT_BYTES - 8 * self.train.channel_of.size * n_rows
-            while self._kept and left < sum(
-                X.nbytes for kept in self._kept.values() for X in kept
-            ):
-                self._kept.popitem()
-            self._kept[key] = self._prepare(imputer)
-        return self._kept[key]
+            while self.kept and left < sum(X.nbytes for kept in self.kept.values() for X in kept):
+                self.kept.popitem()
+            self.kept[key] = self._prepare(imputer)
+        return self.kept[key]
 
     def _prepare(self, imputer: Imputer | None) -> Prepared:
         train, test = self.sides()
@@ -295,40 +292,34 @@ class MissingMarks:
         return np.hstack([np.nan_to_num(X), np.isnan(X[:, self.columns]) - self.shares])
 
 
+@dataclass
 class MethodPipeline:
-    """A method on the samples of a fold: it ranks, is tuned, scored or fitted.
+    """A method on the samples of a fold: it ranks, is tuned, scored or fitted."""
 
-    ``n_features`` and ``costs`` (of the classifier, unless the method has its own) are compared by
-    tuning, which maximises ``tuned_by``; for the classifier, standardised values further from 0
-    than ``clip`` count as this far away.
-    """
+    method: Method
+    n_features: Sequence[int] = N_FEATURES  # numbers that tuning compares
+    costs: Sequence[float] = SVM_COSTS  # of the classifier, unless the method has its own
+    class_weight: str | None = "balanced"
+    clip: float | None = FAR  # standardised values further from 0 count as this far away
+    tuned_by: str = CRITERION  # what tuning maximises
+    random_state: int = 0
 
-    def __init__(
-        self,
-        method: Method,
-        *,
-        n_features: Sequence[int] = N_FEATURES,
-        costs: Sequence[float] = SVM_COSTS,
-        class_weight: str | None = "balanced",
-        clip: float | None = FAR,
-        tuned_by: str = CRITERION,
-        random_state: int = 0,
-    ) -> None:
-        self.method, self.n_features = method, n_features
-        self.class_weight, self.clip, self.tuned_by = class_weight, clip, tuned_by
-        self.random_state = random_state
-        self.imputer, self.classifier = method.imputing, method.classifying
-        self.costs = tuple(costs) if method.costs is None else method.costs
+    def __post_init__(self) -> None:
+        self.imputer, self.classifier = self.method.imputing, self.method.classifying
+        self.costs = self.costs if self.method.costs is None else self.method.costs
         if not self.classifier.has_cost:
             self.costs = (float("nan"),)
         self.marks_missing = self.imputer.marks_missing and not self.classifier.takes_missing
-        self.selector_imputer = None if method.takes_missing else self.imputer
+        self.selector_imputer = None if self.method.takes_missing else self.imputer
         skipped = self.classifier.takes_missing or self.marks_missing
         self.classifier_imputer = None if skipped else self.imputer
 
     def ks(self, fold: FoldSamples) -> list[int]:
         """Return the numbers of features that are compared on a fold."""
-        return self.method.ks(self.n_features, fold.train.channel_of.size)
+        n_columns = fold.train.channel_of.size
+        if self.method.all_features:
+            return [n_columns]
+        return sorted(k for k in self.n_features if k <= n_columns) or [n_columns]
 
     def rank(
         self,
@@ -420,10 +411,11 @@ class MethodPipeline:
         self, fold: FoldSamples, train: Floats, y: Codes, test: Floats, sets: Sets
     ) -> list[Floats]:
         """Return decisions on the test samples with each set of columns."""
-        n_classes, decide_many = fold.train.n_classes, self.classifier.decide_many
-        how = {"n_classes": n_classes, "class_weight": self.class_weight}
-        if decide_many is not None and not self.marks_missing:
-            return list(decide_many(train, y, test, sets, **how))
+        n_classes, decide = fold.train.n_classes, self.classifier.decide_many
+        if decide is not None:
+            decide = partial(decide, n_classes=n_classes, class_weight=self.class_weight)
+            if not self.marks_missing:
+                return list(decide(train, y, test, sets))
         results = []
         for ranked, C in sets:
             columns = np.sort(ranked)
@@ -431,23 +423,18 @@ class MethodPipeline:
             if self.marks_missing:
                 marks = MissingMarks.learn(seen)
                 seen, unseen = marks.add(seen), marks.add(unseen)
-            if decide_many is not None:
-                everything = [(np.arange(seen.shape[1]), C)]
-                results += decide_many(seen, y, unseen, everything, **how)
+            if decide is not None:
+                results += decide(seen, y, unseen, [(np.arange(seen.shape[1]), C)])
                 continue
             model = self.build_classifier(C, fold.train.channel_of[columns])
             fit_with_groups(model, seen, y, fold.groups_train)
             results.append(by_class(decision_values(model, unseen), model.classes_, n_classes))
         return results
 
-    def build_classifier(self, C: float = float("nan"), channels: Codes | None = None) -> Any:
+    def build_classifier(self, C: float, channels: Codes) -> Any:
         """Make a fresh classifier with what is known about its columns."""
-        return self.classifier.build(
-            **({} if np.isnan(C) else {"C": C}),
-            class_weight=self.class_weight,
-            random_state=self.random_state,
-            channels=channels,
-        )
+        how = {"class_weight": self.class_weight, "random_state": self.random_state}
+        return self.classifier.build(C=None if np.isnan(C) else C, channels=channels, **how)
 
     def fit(self, samples: TableArrays, ranks: Codes, k: int, C: float) -> FittedMethod:
         """Fit on samples, whose sites are harmonized already, with the first k columns."""

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from idfsmec._files import replacing
-from idfsmec.prediction import Model, Predictions, SiteHarmonizer, SubjectPrediction
-from idfsmec.prediction.model import file_checksum
+from idfsmec.prediction import Model, SiteHarmonizer
+from idfsmec.prediction.model import Predictions, SubjectPrediction, file_checksum
 from idfsmec.report.style import (
     BAND,
     EMPHASIS,

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec import IDFSMEC, IDFSMECCV
 from idfsmec.evaluation import Protocol
-from idfsmec.prediction import find_methods
+from idfsmec.prediction.methods import find_methods
 from idfsmec.selection import search as search_module
 from idfsmec.selection.tuning import MARGIN, PAIR_MARGIN, svm_decisions
 from tests.conftest import make_channels
