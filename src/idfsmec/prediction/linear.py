@@ -136,17 +136,6 @@ class View:
         toward = ~observed @ self.factors.per_channel(products)
         return values, observed, covariances, toward.reshape(len(X), coef.shape[1], -1)
 
-    def warn_of_empty(self, X: Array, answer: str) -> None:
-        """Warn of samples that have no usable channel, and say what they get."""
-        empty = ~np.any(observed_channels(X, self.columns)[:, self.usable], axis=1)
-        if empty.any():
-            warnings.warn(
-                f"{int(empty.sum())} of {empty.size} samples have no channel that carried "
-                f"something in training; they get {answer}.",
-                UserWarning,
-                stacklevel=3,
-            )
-
 
 def _thin_svd(A: Array) -> tuple[Array, Array, Array]:
     """Singular value decomposition without zero values, by the smaller side."""
@@ -273,11 +262,22 @@ class ImputedLinear(ChannelEstimator):
         trust[np.isinf(unit) | ~usable[table.channel_of]] = 0.0
         return View(table.columns, usable, Scaling(centre, unit), imputer.model_, trust)
 
-    def _check(self, X: ArrayLike) -> Array:
+    def _check(self, X: ArrayLike, answer: str = "") -> Array:
+        """Check samples; warn of those that have no usable channel, and say what they get."""
         check_is_fitted(self, "coef_")
-        return np.asarray(
-            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        checked: Array = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
         )
+        observed = observed_channels(checked, self._view.columns)
+        empty = ~observed[:, self._view.usable].any(axis=1)
+        if answer and empty.any():
+            warnings.warn(
+                f"{int(empty.sum())} of {empty.size} samples have no channel that carried "
+                f"something in training; they get {answer}.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return checked
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -424,8 +424,7 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
         return np.column_stack([np.zeros(len(odds)), odds]) if odds.shape[1] == 1 else odds
 
     def _decide(self, X: ArrayLike) -> Array:
-        checked = self._check(X)
-        self._view.warn_of_empty(checked, "the classes' shares in training")
+        checked = self._check(X, "the classes' shares in training")
         return self._odds(*self._view.decide(checked, self._coef))
 
     def decision_function(self, X: ArrayLike) -> Array:
@@ -580,8 +579,7 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         -------
         ndarray of shape (n_samples,)
         """
-        checked = self._check(X)
-        self._view.warn_of_empty(checked, "the mean score of training")
+        checked = self._check(X, "the mean score of training")
         return np.asarray(self._view.impute(checked) @ self._coef[:, 0] + self.intercept_)
 
     def channel_votes(self, X: ArrayLike) -> Array:
