@@ -76,7 +76,7 @@ def _is_running(process: int) -> bool:
     except ProcessLookupError:
         return False
     except OSError:
-        pass  # somebody else's
+        pass  # of another user
     return True
 
 
@@ -174,7 +174,7 @@ def locked(path: Path, busy: str) -> Iterator[None]:
 def neutralise(frame: pd.DataFrame) -> pd.DataFrame:
     """Put an apostrophe before text cells and column names that would run as formulas.
 
-    Names of channels and subjects come from files that somebody else wrote. Numbers stay as
+    Names of channels and subjects come from files that others wrote. Numbers stay as
     they are; so does text that begins with anything else.
     """
     safe = frame.copy()

@@ -234,7 +234,7 @@ def _end_with(parent: int) -> None:
 def _shared_folder() -> Path:
     """Make this process's folder for arrays that workers share, and remove those of dead ones.
 
-    They hold participants' values: nobody else may read them. joblib removes what it wrote when
+    They hold participants' values: no other user may read them. joblib removes what it wrote when
     this process ends, also by a kill; only if all its helpers were killed too something stays,
     for the next run to remove. A folder belongs to a living process as long as that holds a lock.
     """

@@ -1,4 +1,4 @@
-"""Progress and warnings of long work: what the library tells, and somebody else shows."""
+"""Progress and warnings of long work: what the library reports to a listener, which shows it."""
 
 from __future__ import annotations
 

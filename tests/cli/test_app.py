@@ -135,7 +135,10 @@ CALLS = [
     ("select junk.summary -o r.csv --resamples 10", "--resamples needs the rows of subjects"),
     ("features nofile.csv -o x.csv --jobs 0", "--jobs 0: give 1 or more, or -1"),
     ("features nofile.csv -o x.csv --features nope", "no feature 'nope'; there are:"),
-    ("features nofile.csv -o x.csv --epoch -1", "length of an epoch must be positive"),
+    (
+        "features nofile.csv -o x.csv --epoch -1",
+        "epoch = -1.0 is not the length of an epoch: seconds above 0",
+    ),
     ("features nofile.csv --config settings.toml", "settings.toml: there is no setting 'epochs'"),
     ("features --write-config settings.toml", "settings.toml: exists already|--force"),
     ("benchmark t.csv --rates 2 --folds 2", "from 0 to below 1"),

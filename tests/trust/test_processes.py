@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from idfsmec.cli.signals import Stopped, stopping_on_signals
+from idfsmec.cli.app import Stopped, stopping_on_signals
 from idfsmec.evaluation.store import Store
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -122,7 +122,7 @@ def test_a_run_that_shall_survive_the_terminal_does(small_table, tmp_path):
 #: A lock that the main thread waits for in C: Python does not hear signals meanwhile.
 STUCK = """
 import ctypes
-from idfsmec.cli.signals import stopping_on_signals
+from idfsmec.cli.app import stopping_on_signals
 from idfsmec.cli.console import print_plainly
 c, lock = ctypes.CDLL(None), ctypes.create_string_buffer(256)
 c.pthread_mutex_init(lock, None)
