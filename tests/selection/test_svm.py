@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
-from idfsmec.selection import tuning
-from idfsmec.selection.tuning import svm_decisions
+from idfsmec.selection import search
+from idfsmec.selection.search import svm_decisions
 
 
 def decisions(X, y, test, C, n_classes=2, class_weight=None):
@@ -72,7 +72,7 @@ def test_columns_that_repeat_and_columns_of_zeros_are_no_trouble():
 def test_where_newton_does_not_end_liblinear_takes_over(monkeypatch):
     X, y = problem(60, 8, seed=0)
     ours = decisions(X, y, X, 0.1, 2, "balanced")
-    monkeypatch.setattr(tuning, "_minimise", lambda *given: None)
+    monkeypatch.setattr(search, "_minimise", lambda *given: None)
     np.testing.assert_allclose(decisions(X, y, X, 0.1, 2, "balanced"), ours, atol=1e-3)
 
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from idfsmec.metrics import CRITERIA
-from idfsmec.selection.tuning import (
+from idfsmec.selection.search import (
     MARGIN,
     PAIR_MARGIN,
     Split,

@@ -60,7 +60,7 @@ class Protocol:
         What is reported first, and what ``oracle`` picks by; one of ``idfsmec.metrics.METRICS``.
     tuned_by : str
         What nested tuning maximises; one of ``idfsmec.metrics.CRITERIA``. By default the log loss
-        by subject, with its sign turned; see :mod:`idfsmec.selection.tuning`.
+        by subject, with its sign turned; see :mod:`idfsmec.selection.search`.
     svm_costs : sequence of float
         Values of the classifier's C. A ``grid`` is scored with the middle one.
     class_weight : {"balanced", None}

@@ -42,7 +42,7 @@ from idfsmec.prediction.pipeline import (
 )
 from idfsmec.progress import collect_warnings
 from idfsmec.selection import StabilitySelector, feature_effects
-from idfsmec.selection.tuning import middle_cost
+from idfsmec.selection.search import middle_cost
 
 #: Raise this when a change of the code changes results without a new package version.
 RESULTS_VERSION = 13

@@ -253,7 +253,7 @@ class Method(Part):
     @property
     def default_setting(self) -> int:
         """Which of the settings the selector has by default, or comes nearest to that."""
-        from idfsmec.selection.tuning import nearest_setting
+        from idfsmec.selection.search import nearest_setting
 
         return nearest_setting(self.settings, self.build().get_params())
 
@@ -488,7 +488,7 @@ register_imputer("indicators", _mean, marks_missing=True)
 
 
 def _decide_many_svms(*data: Any, **options: Any) -> Any:
-    from idfsmec.selection.tuning import svm_decisions
+    from idfsmec.selection.search import svm_decisions
 
     return svm_decisions(*data, **options)
 

@@ -40,7 +40,7 @@ from idfsmec.prediction.harmonizer import SiteHarmonizer, reference_class
 from idfsmec.prediction.methods import Imputer, Method
 from idfsmec.selection import rank_grid
 from idfsmec.selection.defaults import CRITERION, N_FEATURES, SVM_COSTS
-from idfsmec.selection.tuning import (
+from idfsmec.selection.search import (
     Asked,
     Sets,
     Split,

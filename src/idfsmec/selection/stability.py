@@ -334,19 +334,17 @@ class Stability:
         return "fair to good" if self.value >= 0.4 else "poor"
 
 
-def selection_stability(selected: ArrayLike, *, level: float = 0.95) -> Stability:
+def selection_stability(selected: ArrayLike) -> Stability:
     """Nogueira's stability of several selections from the same features.
 
     The measure is corrected for chance, allows selections of different sizes, and reaches 1
     exactly when all selections agree. For selections of one size it is the mean of Kuncheva's
-    index over all pairs. The interval is asymptotic in the number of selections.
+    index over all pairs. The 95 % interval is asymptotic in the number of selections.
 
     Parameters
     ----------
     selected : array-like of bool, shape (n_selections, n_features)
         One row per fold and repetition.
-    level : float, default=0.95
-        Coverage of the interval.
 
     Returns
     -------
@@ -368,8 +366,6 @@ def selection_stability(selected: ArrayLike, *, level: float = 0.95) -> Stabilit
         raise ValueError("selected must have one row per selection and one column per feature.")
     if not np.isin(matrix, (0, 1)).all():
         raise ValueError("selected must hold only True and False.")
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}.")
     chosen = matrix.astype(float)
     n, d = chosen.shape
     share = chosen.mean(axis=1).mean() if n else 0.0
@@ -385,7 +381,7 @@ def selection_stability(selected: ArrayLike, *, level: float = 0.95) -> Stabilit
         + value / 2 * (2 * sizes * share - sizes - share + 1)
     ) / by_chance
     error = 2 / n * float(np.sqrt(((influence - influence.mean()) ** 2).sum()))
-    half = float(special.ndtri((1 + level) / 2)) * error
+    half = float(special.ndtri(0.975)) * error
     return Stability(float(value), float(value - half), float(min(value + half, 1.0)), n)
 
 

@@ -21,7 +21,7 @@ from idfsmec import IDFSMEC, IDFSMECCV
 from idfsmec.evaluation import Protocol
 from idfsmec.prediction.methods import find_methods
 from idfsmec.selection import search as search_module
-from idfsmec.selection.tuning import MARGIN, PAIR_MARGIN, svm_decisions
+from idfsmec.selection.search import MARGIN, PAIR_MARGIN, svm_decisions
 from tests.conftest import make_channels
 
 GRID = {"lams": [1e-2, 1.0], "gammas": [1.1, 2.0]}

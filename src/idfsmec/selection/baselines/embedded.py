@@ -9,7 +9,6 @@ group lasso whole channels vanish.
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -32,18 +31,14 @@ from idfsmec.table.columns import channel_columns
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# Norms are smoothed by this fraction of the largest row of W, or of Y for the residuals, so
+# RFS: norms are smoothed by this fraction of the largest row of W, or of Y for the residuals, so
 # that weights stay finite and systems solvable, even where X fits Y exactly.
-_SMOOTH_ROWS = 1e-9
-_SMOOTH_RESIDUALS = 1e-6
-# A feature below this fraction of the largest counts as vanished ...
-_VANISHED = 1e-6
-# ... and is left out of the iteration if it also shrinks by at least this factor each time.
-_SHRINKING = 0.95
-# Of CD-LSR: a ridge that keeps systems solvable, and when it may stop.
-_RIDGE = 1e-7
-_MIN_ITER = 5
-_CALM_ITER = 3
+_SMOOTH_ROWS, _SMOOTH_RESIDUALS = 1e-9, 1e-6
+# A feature below this fraction of the largest counts as vanished, and is left out of the iteration
+# if it also shrinks by at least this factor each time.
+_VANISHED, _SHRINKING = 1e-6, 0.95
+# CD-LSR: a ridge that keeps systems solvable, fewest iterations, and those that have to be calm.
+_RIDGE, _MIN_ITER, _CALM_ITER = 1e-7, 5, 3
 # Errors below this share of what there is to explain are rounding.
 _EXACT = 1e-9
 
@@ -174,24 +169,18 @@ def _reweight(
     return coef, 2 * np.linalg.norm(X.T @ dual, axis=1), history
 
 
-def _solve_weighted(
-    X: Array,
-    Y: Array,
-    gamma: float,
-    feature_weights: Array,
-    sample_weights: Array,
-) -> Array:
+def _solve_weighted(X: Array, Y: Array, gamma: float, q: Array, e: Array) -> Array:
     """Dual variables V of ridge regression weighted per feature (q) and per sample (e).
 
     W = diag(q) X'V solves it, with (X diag(q) X' + gamma diag(e)) V = Y.
     """
     n_samples, n_features = X.shape
-    scaled = X * np.sqrt(feature_weights)
+    scaled = X * np.sqrt(q)
     if n_samples <= n_features:
         kernel = scaled @ scaled.T
-        kernel[np.diag_indices(n_samples)] += gamma * sample_weights
+        kernel[np.diag_indices(n_samples)] += gamma * e
         return cho_solve(cho_factor(kernel, overwrite_a=True), Y)
-    precision = 1 / sample_weights[:, None]
+    precision = 1 / e[:, None]
     weighted = scaled * np.sqrt(precision)
     normal = weighted.T @ weighted
     normal[np.diag_indices(n_features)] += gamma
@@ -219,11 +208,9 @@ class FSOR(CompleteSelector):
 
     Attributes
     ----------
-    feature_weights_ : ndarray of shape (n_features,)
-        theta.
-    scores_, ranking_, support_ : ndarray of shape (n_features,)
-        theta; ranks, 1 is best: features with weight 0 follow by what adding each alone to the
-        model would gain, constant features come last; and the mask of the features that are kept.
+    feature_weights_, scores_, ranking_, support_ : ndarray of shape (n_features,)
+        theta, twice; ranks, 1 is best: features with weight 0 follow by what adding each alone
+        to the model would gain, constant ones come last; and the mask of the features kept.
     objective_ : float
         The loss at the end.
     objective_history_ : ndarray
@@ -385,35 +372,29 @@ class CDLSR(CompleteSelector):
             delayed(_descend)(A, B, y2, start[:k], self.tol, self.max_iter)
             for start in [rng.permutation(usable.size) for _ in range(self.n_restarts)]
         )
-        self.objectives_ = np.array([end.error for end in ends])
+        supports, rows, errors, n_iter = zip(*ends, strict=True)
+        self.objectives_ = np.array(errors)
         # Of starts that fit exactly, but for rounding, the first counts.
-        best = ends[int(np.argmin(np.maximum(self.objectives_, _EXACT * y2)))]
-        self.objective_, self.n_iter_ = best.error, best.n_iter
-        support = usable[best.support]
+        best = int(np.argmin(np.maximum(self.objectives_, _EXACT * y2)))
+        self.objective_, self.n_iter_ = errors[best], n_iter[best]
+        support = usable[supports[best]]
         self.coef_ = np.zeros((X.shape[1], Y.shape[1]))
-        self.coef_[support] = best.rows
+        self.coef_[support] = rows[best]
         others, gain = np.ones(X.shape[1], dtype=bool), np.zeros(X.shape[1])
         others[support] = False
         # The squared correlation with the residuals orders features as what adding each brings.
-        gain[usable] = np.sum((A[:, best.support] @ best.rows - B) ** 2, axis=1)
+        gain[usable] = np.sum((A[:, supports[best]] @ rows[best] - B) ** 2, axis=1)
         norms = np.linalg.norm(self.coef_, axis=1)
         self._set_order(np.lexsort([-gain, -norms, others, constant]))
 
 
-class _End(NamedTuple):
-    """Where a start ends: features, their rows of W, the squared error and iterations."""
-
-    support: Indices
-    rows: Array
-    error: float
-    n_iter: int
-
-
-def _descend(A: Array, B: Array, y2: float, support: Indices, tol: float, max_iter: int) -> _End:
+def _descend(
+    A: Array, B: Array, y2: float, support: Indices, tol: float, max_iter: int
+) -> tuple[Indices, Array, float, int]:
     """Exchange features and refit until nothing changes, or little.
 
     A is X'X of standardised features, so that its diagonal is constant, B is X'Y and y2 the
-    squared norm of Y.
+    squared norm of Y. Return features, their rows of W, the squared error and iterations.
     """
     rows, error = _refit(A, B, y2, support)
     changes: list[float] = []
@@ -427,7 +408,7 @@ def _descend(A: Array, B: Array, y2: float, support: Indices, tol: float, max_it
         changes.append(abs(before - error) / max(before, np.finfo(float).tiny))
         if len(changes) >= _MIN_ITER and max(changes[-_CALM_ITER:]) <= tol:
             break
-    return _End(support, rows, error, len(changes))
+    return support, rows, error, len(changes)
 
 
 def _refit(A: Array, B: Array, y2: float, support: Indices) -> tuple[Array, float]:
@@ -470,9 +451,8 @@ class GroupLasso(CompleteSelector):
 
     Parameters
     ----------
-    channels : array-like of shape (n_features,), default=None
-        Channel of every feature. None: the part of the column name before the last ``"__"``;
-        without such names, all features form one channel.
+    channels : array-like of shape (n_features,), optional
+        Channel of every feature, as in :class:`IDFSMEC`.
     n_features_to_select : int or float, default=20
         How many features to keep: a number (all, if there are fewer) or a fraction.
     alpha : float, default=0.1

@@ -37,10 +37,9 @@ _DISTANCES_PER_CHUNK = 2**18
 _NEIGHBOUR_TIE = 1e-10
 # Criteria closer than this are ties (rounding only): the first column wins.
 _TIE, _TIE_DECIMALS = 1e-12, 12
-# Numbers in the contingency tables, or samples of the features, that are counted together.
-_COUNTED_TOGETHER = 2**21
-# Indicators of bins are kept up to so many numbers.
-_INDICATORS = 2**24
+# Numbers in contingency tables, or samples of the features, that are counted together; indicators
+# of bins are kept up to so many numbers.
+_COUNTED_TOGETHER, _INDICATORS = 2**21, 2**24
 # Keeps the quotient finite for a feature that shares nothing with those chosen.
 _NO_REDUNDANCY = 1e-9
 # Information of a perfect rank correlation, where the formula is infinite.
@@ -171,13 +170,8 @@ class _ForwardFilter(CompleteSelector):
 def discretize(X: Array, n_bins: int | None = 5, strategy: Strategy = "quantile") -> Codes:
     """Cut every column into bins that hold equally many samples, or that have equal width.
 
-    With "quantile", a column with no more than ``n_bins`` different values keeps them as they are:
-    its quantiles would coincide and hide rare values. Without ``n_bins`` every value is a bin.
-
-    Examples
-    --------
-    >>> discretize(np.arange(6.0)[:, None], n_bins=3).T
-    array([[0, 0, 1, 1, 2, 2]])
+    A column with no more than ``n_bins`` different values keeps them as they are: its quantiles
+    would coincide and hide rare values. Without ``n_bins`` every value is a bin.
     """
     codes = np.empty(X.shape, dtype=np.intp)
     inner = np.linspace(0, 1, (n_bins or 1) + 1)[1:-1]
@@ -464,13 +458,13 @@ class RRCT(_ForwardFilter):
         ranks = _normalised_ranks(X)
         correlation = _normalised_ranks(y[:, None]).T[0] @ ranks
         relevance = _information(correlation)
-        partial = _PartialCorrelations(correlation, X.shape[0])
+        partial = _partial_correlations(correlation, X.shape[0])
         redundancy: list[Array] = []
 
         def criterion_after(chosen: int) -> Array:
             with_chosen = ranks[:, chosen] @ ranks
             redundancy.append(_information(with_chosen))
-            given = partial.condition_on(chosen, with_chosen)
+            given = partial(chosen, with_chosen)
             complement = np.sign(given) * np.sign(given - correlation) * _information(given)
             return relevance - np.mean(redundancy, axis=0) + complement
 
@@ -502,34 +496,29 @@ def _information(correlation: Array) -> Array:
     return np.where(perfect, _PERFECT, -0.5 * np.log(np.where(perfect, 1.0, rest)))
 
 
-class _PartialCorrelations:
-    """Partial correlations of all features with y given a growing set of chosen features."""
+def _partial_correlations(correlation: Array, n_samples: int) -> Callable[[int, Array], Array]:
+    """Return partial correlations of all features with y given a growing set of chosen features.
 
-    def __init__(self, correlation: Array, n_samples: int) -> None:
-        self._with_target = correlation.copy()
-        self._feature_left = np.ones_like(correlation)
-        self._target_left = 1.0
-        self._n_free = n_samples - 2
-        self._loadings = np.empty((0, correlation.size))
+    The function takes the next chosen feature and the correlations of all features with it.
+    """
+    with_target, feature_left, target_left = correlation, np.ones_like(correlation), 1.0
+    n_free, loadings = n_samples - 2, np.empty((0, correlation.size))
 
-    def condition_on(self, chosen: int, with_chosen: Array) -> Array:
-        """Give them after a Gram-Schmidt step along the chosen feature.
+    def condition_on(chosen: int, with_chosen: Array) -> Array:
+        """Take a Gram-Schmidt step; 0 where undefined or without a degree of freedom."""
+        nonlocal with_target, feature_left, target_left, n_free, loadings
+        n_free -= 1
+        left = feature_left[chosen]
+        if left > _EXPLAINED and n_free > 0:
+            loading = (with_chosen - loadings[:, chosen] @ loadings) / np.sqrt(left)
+            target_loading = with_target[chosen] / np.sqrt(left)
+            loadings = np.vstack([loadings, loading])
+            with_target = with_target - loading * target_loading
+            feature_left = feature_left - loading**2
+            target_left -= target_loading**2
+        if n_free <= 0 or target_left <= _EXPLAINED:
+            return np.zeros_like(with_target)
+        defined = np.where(feature_left > _EXPLAINED, feature_left, np.inf)
+        return np.clip(with_target / np.sqrt(defined * target_left), -1.0, 1.0)
 
-        0 where undefined or without a degree of freedom; ``with_chosen`` are the correlations of
-        all features with the chosen one.
-        """
-        self._n_free -= 1
-        left = self._feature_left[chosen]
-        if left > _EXPLAINED and self._n_free > 0:
-            before = self._loadings
-            loading = (with_chosen - before[:, chosen] @ before) / np.sqrt(left)
-            target_loading = self._with_target[chosen] / np.sqrt(left)
-            self._loadings = np.vstack([before, loading])
-            self._with_target = self._with_target - loading * target_loading
-            self._feature_left = self._feature_left - loading**2
-            self._target_left -= target_loading**2
-        defined = self._feature_left > _EXPLAINED
-        if self._n_free <= 0 or self._target_left <= _EXPLAINED:
-            return np.zeros_like(self._with_target)
-        scale = np.sqrt(np.where(defined, self._feature_left, np.inf) * self._target_left)
-        return np.clip(self._with_target / scale, -1.0, 1.0)
+    return condition_on
