@@ -13,11 +13,10 @@ from idfsmec.table.positions import (
     choose_montage,
     plan_channels,
     standard_montage,
-    standard_montage_name,
     standard_name,
 )
 
-TEMPLATE = mne.channels.make_standard_montage(standard_montage_name()).ch_names
+TEMPLATE = mne.channels.make_standard_montage(choose_montage(["Cz"])).ch_names
 
 
 @pytest.mark.parametrize(
@@ -137,8 +136,8 @@ def test_a1_and_a2_of_a_biosemi_cap_are_not_taken_for_ears():
 @pytest.mark.parametrize(
     ("names", "montage"),
     [
-        (["Fp1", "odd"], standard_montage_name()),
-        (["Cz"], standard_montage_name()),
+        (["Fp1", "odd"], choose_montage(["Cz"])),
+        (["Cz"], choose_montage(["Cz"])),
         ([f"E{i}" for i in range(1, 129)], "GSN-HydroCel-128"),
         ([*(f"E{i}" for i in range(1, 129)), "Cz"], "GSN-HydroCel-129"),
         ([f"E{i}" for i in range(1, 130)], "GSN-HydroCel-128"),

@@ -194,6 +194,7 @@ def simulate_cohort(
     (19, 2500)
     """
     scalp = _make_scalp(n_channels)
+    n_sensors = len(scalp.ch_names)
     unknown = [kind for kind in detachment_kinds if kind not in DETACHMENT_KINDS]
     if unknown or not detachment_kinds:
         raise InputError(
@@ -205,14 +206,11 @@ def simulate_cohort(
         (sfreq > 2 * _LINE_FREQ, f"sfreq is {sfreq} Hz, {line}"),
         (duration >= 2, f"duration is {duration} s; give at least 2 s"),
         (0 <= detached <= 1, f"detached is {detached}; it is a probability, from 0 to 1"),
-        (
-            0 <= confound_share <= 1,
-            f"confound_share is {confound_share}; it is a share, from 0 to 1",
-        ),
+        (0 <= confound_share <= 1, f"confound_share is {confound_share}; give 0 to 1"),
     ):
         if not possible:
             raise InputError(reason)
-    other = {**_USUAL, **_check_confound(confound or {}, sfreq, len(scalp.ch_names))}
+    other = {**_USUAL, **_check_confound(confound or {}, sfreq, n_sensors)}
     root = int(as_generator(random_state).integers(2**63))
     effects = pd.DataFrame(
         [
@@ -223,20 +221,15 @@ def simulate_cohort(
         ],
         columns=["channel", "band", "effect"],
     ).drop_duplicates(["channel", "band"], ignore_index=True)
-    shift = np.zeros((len(BANDS), len(scalp.ch_names)))
+    shift = np.zeros((len(BANDS), n_sensors))
     for channel, band, effect in effects.to_numpy():
         shift[list(BANDS).index(band), scalp.ch_names.index(channel)] = effect
     recordings, detachments, amplifiers = [], [], []
     for index in range(n_subjects):
         name, depressed = f"sim{index + 1:03d}", bool(index % 2)
-        lost = _draw_detachments(
-            np.random.default_rng((root, index, 1)),
-            len(scalp.ch_names),
-            duration,
-            detached,
-            detachment_kinds,
-        )
-        typical = np.random.default_rng((root, index, 2)).uniform() < confound_share
+        contacts, mix = (np.random.default_rng((root, index, stream)) for stream in (1, 2))
+        lost = _draw_detachments(contacts, n_sensors, duration, detached, detachment_kinds)
+        typical = mix.uniform() < confound_share
         amplifier = other if typical == depressed else _USUAL
         load = partial(
             _simulate,

@@ -6,8 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -128,6 +128,7 @@ _RENAMED = {"standard_1005": "colin27_1005", "standard_1020": "colin27_1020"}
 _TEMPLATE = "standard_1005"
 
 
+@cache
 def standard_montage(name: str) -> mne.channels.DigMontage:
     """Make one of MNE's built-in montages, by its old or its new name."""
     import mne  # takes a while to load
@@ -158,22 +159,11 @@ def _current_name(name: str) -> str:
     return name
 
 
-@cache
-def standard_montage_name() -> str:
-    """Name the 10-05 template of the MNE at hand (MNE 1.13 gave it a new name)."""
-    return _current_name(_TEMPLATE)
-
-
 # Nets and caps that number their sensors.
 _OTHER_MONTAGES = (
     *(f"GSN-HydroCel-{size}" for size in ("32", "64_1.0", "65_1.0", "128", "129", "256", "257")),
     *(f"biosemi{size}" for size in (128, 160, 256)),
 )
-
-
-@cache
-def _sensors(montage: str) -> frozenset[str]:
-    return frozenset(standard_montage(montage).ch_names)
 
 
 def choose_montage(names: Iterable[str]) -> str | None:
@@ -185,14 +175,14 @@ def choose_montage(names: Iterable[str]) -> str | None:
     wanted = set(names)
     fitting = []
     for montage in _OTHER_MONTAGES:
-        sensors = _sensors(montage)
-        common = len(wanted & sensors)
+        sensors = standard_montage(montage).ch_names
+        common = len(wanted.intersection(sensors))
         if common >= 0.9 * len(wanted) and common >= 2 / 3 * len(sensors):
             fitting.append((common, -len(sensors), montage))
     if fitting:
         return max(fitting)[-1]  # most of the names, and of these the smallest
     standard = set(_standard_names().values()) - {*EARS_AND_MASTOIDS, *EXTRA_NAMES}
-    return standard_montage_name() if wanted & standard else None
+    return _current_name(_TEMPLATE) if wanted & standard else None
 
 
 def channel_positions(
@@ -203,10 +193,14 @@ def channel_positions(
     Unit vectors (right, front, up) of shape (n_channels, 3); NaN for a channel that the montage
     does not have. Capital letters of names do not matter.
     """
-    if montage is None or isinstance(montage, str):
-        directions = _directions_by_name(montage or _TEMPLATE)
-    else:
-        directions = _directions(montage)
+    by_name = montage is None or isinstance(montage, str)
+    cap: Any = standard_montage(montage or _TEMPLATE) if by_name else montage
+    places = cap.get_positions()["ch_pos"]
+    points = np.array(list(places.values()), dtype=float)
+    from_centre = points - _sphere_centre(points)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        units = from_centre / np.linalg.norm(from_centre, axis=1, keepdims=True)
+    directions = {name.upper(): unit for name, unit in zip(places, units, strict=True)}
     nowhere = np.full(3, np.nan)
     return np.array([directions.get(str(name).upper(), nowhere) for name in names]).reshape(-1, 3)
 
@@ -215,22 +209,6 @@ def angles_between(positions: np.ndarray, others: np.ndarray | None = None) -> n
     """Return the angles between electrodes (unit vectors, by default among them) in degrees."""
     cosines = positions @ (positions if others is None else others).T
     return np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)))
-
-
-@lru_cache(maxsize=8)
-def _directions_by_name(name: str) -> dict[str, np.ndarray]:
-    return _directions(standard_montage(name))
-
-
-def _directions(montage: mne.channels.DigMontage) -> dict[str, np.ndarray]:
-    """Map upper-case names to unit vectors from the centre of the sphere that fits best."""
-    places = montage.get_positions()["ch_pos"]
-    points = np.array(list(places.values()), dtype=float)
-    from_centre = points - _sphere_centre(points)
-    lengths = np.linalg.norm(from_centre, axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        units = from_centre / lengths
-    return {name.upper(): unit for name, unit in zip(places, units, strict=True)}
 
 
 def _sphere_centre(points: np.ndarray) -> np.ndarray:
