@@ -164,7 +164,7 @@ class FeatureTable:
             isinstance(other, FeatureTable)
             and self.to_frame().equals(other.to_frame())
             and same_info(self.info, other.info)
-            and _same(self.reasons, other.reasons)
+            and pd.DataFrame(self.reasons).equals(pd.DataFrame(other.reasons))
         )
 
     @classmethod
@@ -174,15 +174,8 @@ class FeatureTable:
         """Make a table of the columns that :meth:`to_frame` gives."""
         features = feature_columns(frame)
         rows = frame.drop(columns=[SUBJECT, LABEL, SITE, *features], errors="ignore")
-        return cls(
-            frame[features],
-            frame[LABEL],
-            frame[SUBJECT],
-            info,
-            sites=frame.get(SITE),
-            rows=rows,
-            reasons=reasons,
-        )
+        about: dict[str, Any] = {"sites": frame.get(SITE), "rows": rows, "reasons": reasons}
+        return cls(frame[features], frame[LABEL], frame[SUBJECT], info, **about)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> FeatureTable:
@@ -336,12 +329,6 @@ class FeatureTable:
         table = cls._from_frame(*_join_tables(tables))
         warn_of_two_sites(table.subjects, table.sites)
         return table
-
-
-def _same(reasons: pd.DataFrame | None, others: pd.DataFrame | None) -> bool:
-    return reasons is others or (
-        reasons is not None and others is not None and reasons.equals(others)
-    )
 
 
 def _each_once(names: Iterable[Any], what: str) -> list[Any]:

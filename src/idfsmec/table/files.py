@@ -79,26 +79,26 @@ def write_table(path: Path, table: FeatureTable) -> None:
     # A table with nothing that version 1 lacks can be read by those who know version 1 only.
     version = 1 if about.shape[1] == len(GROUPS) else FORMAT_VERSION
     metadata: dict[str, Any] = {"format_version": version, "info": table.info}
-    beside: dict[Path, bytes] = {}
+    contents: dict[Path, bytes] = {}
     if table.reasons is not None:
-        packed = _pack_reasons(table.reasons)
-        beside[reasons_path(path)] = packed
+        contents[reasons_path(path)] = packed = _pack_reasons(table.reasons)
         metadata["reasons"] = hashlib.sha256(packed).hexdigest()
-    is_csv = file_format(path) == "csv"
-    if is_csv:
-        metadata["dtypes"] = {str(name): _kind_of(about[name]) for name in about}
-        beside[sidecar_path(path)] = json.dumps(metadata, indent=2).encode()
     arrow = pa.Table.from_pandas(frame, preserve_index=False)
-    with replacing(*beside, path) as temporaries:
-        for temporary, content in zip(temporaries, beside.values(), strict=False):
-            temporary.write_bytes(content)
-        if is_csv:
-            _write_csv(temporaries[-1], arrow)
-        else:
-            embedded = {**arrow.schema.metadata, METADATA_KEY: json.dumps(metadata).encode()}
-            arrow = arrow.replace_schema_metadata(embedded)
-            # With checksums: a flipped bit is found when the table is read.
-            pq.write_table(arrow, temporaries[-1], write_page_checksum=True)
+    sink = pa.BufferOutputStream()
+    if file_format(path) == "csv":
+        metadata["dtypes"] = {str(name): _kind_of(about[name]) for name in about}
+        contents[sidecar_path(path)] = json.dumps(metadata, indent=2).encode()
+        pa_csv.write_csv(arrow, sink)  # the shortest digits that read back the same
+    else:
+        embedded = {**arrow.schema.metadata, METADATA_KEY: json.dumps(metadata).encode()}
+        arrow = arrow.replace_schema_metadata(embedded)
+        # With checksums: a flipped bit is found when the table is read.
+        pq.write_table(arrow, sink, write_page_checksum=True)
+    content = sink.getvalue().to_pybytes()
+    contents[path] = gzip.compress(content, 6, mtime=0) if _is_gzipped(path) else content
+    with replacing(*contents) as temporaries:
+        for temporary, written in zip(temporaries, contents.values(), strict=True):
+            temporary.write_bytes(written)
     if table.reasons is None:
         reasons_path(path).unlink(missing_ok=True)  # of a table that is no more
 
@@ -213,17 +213,6 @@ def _is_gzipped(path: Path) -> bool:
     return path.name.lower().endswith(".gz")
 
 
-def _write_csv(path: Path, table: pa.Table) -> None:
-    """Write CSV, gzipped if the name says so: the shortest digits that read back the same."""
-    with path.open("wb") as file:
-        if not _is_gzipped(path):
-            pa_csv.write_csv(table, file)
-            return
-        # Neither name nor time goes into the file: the same table gives the same bytes.
-        with gzip.GzipFile("", "wb", 6, fileobj=file, mtime=0) as packed:
-            pa_csv.write_csv(table, packed)
-
-
 def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     sidecar = sidecar_path(path)
     metadata = _parse_metadata(sidecar.read_bytes() if sidecar.is_file() else None)
@@ -239,9 +228,8 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         raise InputError(f"not a readable CSV file ({error}).") from error
     frame.index = pd.RangeIndex(2, len(frame) + 2, name=LINE)
     restored = {name: restore_column(frame[name], kinds.get(name)) for name in about}
-    return pd.concat(
-        [pd.DataFrame(restored, index=frame.index), frame[features]], axis=1
-    ), metadata
+    columns = [pd.DataFrame(restored, index=frame.index), frame[features]]
+    return pd.concat(columns, axis=1), metadata
 
 
 def _sniff(path: Path) -> tuple[str, str, list[str]]:
@@ -306,6 +294,5 @@ def _parse(
 
 def _kind_of(series: pd.Series) -> str:
     """Name the dtype of a column about rows for the sidecar of a CSV file."""
-    return {"int64": "integer", "float64": "number", "bool": "boolean"}.get(
-        str(series.dtype), "text"
-    )
+    kinds = {"int64": "integer", "float64": "number", "bool": "boolean"}
+    return kinds.get(str(series.dtype), "text")
