@@ -114,7 +114,6 @@ class Imputer(Part):
 class Classifier(Part):
     """What is trained and scored on selected features; see :func:`register_classifier`."""
 
-    slope: float | None = None
     # decide_many(train, y, test, sets, *, n_classes, class_weight) gives a list with the decisions
     # for each set (columns in the order of their ranks, C), where sets share work.
     decide_many: Callable[..., Any] | None = None
@@ -126,9 +125,7 @@ class Classifier(Part):
 
     @property
     def log_odds_slope(self) -> float:
-        """What makes log odds of its decisions."""
-        if self.slope is not None:
-            return self.slope
+        """What makes log odds of its decisions, roughly, for the log loss: 2 suits an SVM."""
         return 1.0 if hasattr(self.build(), "predict_proba") else 2.0
 
     def describe(self) -> dict[str, Any]:
@@ -314,7 +311,7 @@ def _describe_estimator(estimator: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Return a value as JSON can hold it, so that equal parameters give equal text."""
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
+        return {str(key): _plain(part) for key, part in value.items()}
     value = value.tolist() if hasattr(value, "tolist") else value
     try:
         json.dumps(value)
@@ -403,9 +400,7 @@ def register_imputer(
     return IMPUTERS.add(Imputer(name, transformer, marks_missing), overwrite=overwrite)
 
 
-def register_classifier(
-    name: str, estimator: Any, *, slope: float | None = None, overwrite: bool = False
-) -> Classifier:
+def register_classifier(name: str, estimator: Any, *, overwrite: bool = False) -> Classifier:
     """Add a classifier, which is trained and scored on selected features.
 
     Parameters
@@ -417,10 +412,6 @@ def register_classifier(
         ``class_weight``, ``random_state`` and ``channels`` (the channel of each column) are set
         where it has them, and ``fit`` is given ``groups`` where it takes them. One that takes NaN
         (its tags say so) sees missing values, the others see imputed ones.
-    slope : float, optional
-        What its decisions are multiplied by to be log odds, roughly, for the log loss that tuning
-        minimises: by default 1 for a classifier with ``predict_proba``, otherwise 2, which suits a
-        linear SVM.
     overwrite : bool
         Whether a classifier of that name may be replaced.
 
@@ -431,7 +422,7 @@ def register_classifier(
     False
     >>> del CLASSIFIERS["3-NN"]
     """
-    return CLASSIFIERS.add(Classifier(name, estimator, slope), overwrite=overwrite)
+    return CLASSIFIERS.add(Classifier(name, estimator), overwrite=overwrite)
 
 
 def find_methods(
