@@ -222,8 +222,13 @@ class ChannelImputer(IncompleteTransformer):
         """
         checked, values, observed = self._standardise(X)
         loadings = self.model_.loadings * self.scale_[:, None]
-        expected = self.model_.posterior(values, observed)[0] @ loadings.T + self.mean_
-        return np.where(np.isnan(checked), expected, checked)
+        factors = self.model_.posterior(values, observed)[0]
+        imputed = np.matmul(
+            factors, loadings.T, out=values
+        )  # a table may be large: no more copies
+        imputed += self.mean_
+        np.copyto(imputed, checked, where=~np.isnan(checked))
+        return imputed
 
     def uncertainty(self, X: ArrayLike) -> Array:
         """Posterior standard deviation of every imputed value, in the units of X.
