@@ -43,10 +43,7 @@ _LOG_FEATURES = tuple(
 FEATURE_SETS: dict[str, tuple[str, ...]] = {
     "paper": DEFAULT_FEATURES,
     "log": _LOG_FEATURES,
-    "extended": (
-        *_LOG_FEATURES,
-        *("hjorth", "lempel_ziv", "permutation_entropy", "aperiodic"),
-    ),
+    "extended": (*_LOG_FEATURES, *("hjorth", "lempel_ziv", "permutation_entropy", "aperiodic")),
 }
 """Sets of features by name: the paper's, the same with logarithms of powers and variance, and with
 those of the libraries of the extra ``spectra`` as well."""

@@ -76,7 +76,7 @@ class FeatureSettings:
         nothing is shifted in time; None for signals that are filtered already.
     line_freq : {"auto", "off"}, float or None
         Line noise to remove before the band-pass: 50 or 60 Hz and harmonics where the spectrum
-        shows them, a frequency in Hz, or none; see :func:`idfsmec.missing.remove_line_noise`.
+        shows them, a frequency in Hz, or none.
     channels : {"scalp", "all"} or sequence of str
         Which EEG channels to use: those for which the montage has a position (if it has one for
         at least half of them), all, or those named, in any spelling.

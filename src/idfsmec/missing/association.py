@@ -62,10 +62,7 @@ def missingness_association(table: FeatureTable) -> pd.DataFrame:
 
 
 def missingness_by_class(
-    observed: NDArray[np.bool_],
-    labels: ArrayLike,
-    subjects: ArrayLike | None,
-    channels: ArrayLike,
+    observed: NDArray[np.bool_], labels: ArrayLike, subjects: ArrayLike | None, channels: ArrayLike
 ) -> pd.DataFrame:
     """Test channels of arrays; without subjects each sample counts as one."""
     classes, codes = np.unique(np.asarray(labels), return_inverse=True)

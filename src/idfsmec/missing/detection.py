@@ -227,7 +227,8 @@ def detect_missing(
         of it. The default, 10 microvolt, is for data in volts. For data in other units see
         :func:`estimate_typical_amplitude`.
     line_freq : {"auto", "off"}, float or None
-        The line noise to remove before the channels are judged; see :func:`remove_line_noise`.
+        The line noise to remove before the channels are judged: 50 or 60 Hz and harmonics where
+        the spectrum shows them, a frequency in Hz, or none.
     header_freq : float, optional
         Line frequency in Hz that a header names; left out, 50 and 60 Hz are both looked at.
     limits : DetectionLimits, optional

@@ -28,10 +28,7 @@ _RATE_TOLERANCE = 0.01
 
 
 def simulate_missing(
-    table: FeatureTable,
-    rate: float,
-    pattern: Pattern = "random",
-    random_state: RandomState = None,
+    table: FeatureTable, rate: float, pattern: Pattern = "random", random_state: RandomState = None
 ) -> FeatureTable:
     """Remove channels from samples, so that a known share of what was observed is missing.
 
