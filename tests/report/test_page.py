@@ -136,7 +136,7 @@ def test_only_one_experiment_leaves_the_others_out_in_words(tmp_path):
     sections = [str(event.item).split(",")[0] for event in events[:-1]]
     assert sections == [section for section in SECTIONS if section in sections]
     assert [event.done for event in events] == list(range(len(sections) + 1))
-    assert events[-1].share == 1
+    assert events[-1].done == events[-1].total
     assert 'id="sensitivity"' in html
     assert "Accuracy was not measured for t." in html
     assert "Stability was not measured." in html
