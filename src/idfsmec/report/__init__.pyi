@@ -1,10 +1,15 @@
 from .accuracy import plot_accuracy_by_rate
 from .cards import plot_calibration, write_model_card, write_subject_pages
-from .channels import plot_channel_weights, plot_effects, plot_missing_map, plot_score_heatmap
+from .channels import (
+    plot_channel_weights,
+    plot_effects,
+    plot_missing_map,
+    plot_score_heatmap,
+    plot_selection_frequency,
+)
 from .comparison import plot_critical_difference, plot_paired_differences
 from .documents import add_to_derivative, write_audit_page, write_reporting_checklist
 from .page import summarise, write_report
-from .stability import plot_selection_frequency
 from .style import use_style
 from .text import describe_protocol
 

@@ -13,6 +13,7 @@ from matplotlib.ticker import FixedLocator
 
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults
+from idfsmec.report.style import PageFigure
 from idfsmec.report.text import EXCLUDES_ZERO, INCLUDES_ZERO, listing, metric_name, percent, points
 
 #: So many comparison methods are drawn with CI: more would hide each other.
@@ -128,11 +129,11 @@ def _draw_curves(
     return ax
 
 
-def accuracy_by_rate_figures(table: TableResults) -> Iterator[style.PageFigure]:
+def accuracy_by_rate_figures(table: TableResults) -> Iterator[PageFigure]:
     """Accuracy against the missing rate, per pattern of missing channels."""
     if table.rows().empty:
         reason = "Accuracy was not measured (run idfsmec benchmark)."
-        yield style.PageFigure("accuracy-by-rate", absent=reason)
+        yield PageFigure("accuracy-by-rate", absent=reason)
     caption = (
         "Mean over folds with 95 % CI corrected for overlapping training sets. Grey: 95 % band of "
         "chance."
@@ -143,7 +144,7 @@ def accuracy_by_rate_figures(table: TableResults) -> Iterator[style.PageFigure]:
             chance=table.chance(), note=note,
         )  # fmt: skip
         sentences = _describe_by_rate(table, rows)
-        yield style.PageFigure("accuracy-by-rate", draw, caption, sentences, pattern)
+        yield PageFigure("accuracy-by-rate", draw, caption, sentences, pattern)
 
 
 def _describe_by_rate(table: TableResults, rows: pd.DataFrame) -> list[str]:
@@ -207,7 +208,7 @@ def _describe_loss(own: pd.DataFrame) -> list[str]:
     return [f"From {percent(low_rate)} to {percent(high_rate)} missing it {text}."]
 
 
-def accuracy_by_k_figures(table: TableResults) -> Iterator[style.PageFigure]:
+def accuracy_by_k_figures(table: TableResults) -> Iterator[PageFigure]:
     """Accuracy against the number of selected features, per pattern of missing channels."""
     rows, reason = table.rows(), ""
     if rows.empty:
@@ -215,13 +216,13 @@ def accuracy_by_k_figures(table: TableResults) -> Iterator[style.PageFigure]:
     elif rows["k"].nunique() < 2:
         reason = "Only one number of features was tried, so there is no curve over it."
     if reason:
-        yield style.PageFigure("accuracy-by-k", absent=reason)
+        yield PageFigure("accuracy-by-k", absent=reason)
         return
     caption = "Mean over folds and missing rates for each number of selected features."
     for pattern, rows, note in table.by_pattern():
         tasks = data.task_scores(_curve_rows(rows), table.metric, by=["k"])
         draw, sentences = partial(_draw_by_k, table, tasks, note), _describe_by_k(table, tasks)
-        yield style.PageFigure("accuracy-by-k", draw, caption, sentences, pattern)
+        yield PageFigure("accuracy-by-k", draw, caption, sentences, pattern)
 
 
 def _curve_rows(scores: pd.DataFrame) -> pd.DataFrame:
@@ -281,12 +282,12 @@ def _describe_by_k(table: TableResults, tasks: pd.DataFrame) -> list[str]:
     return sentences
 
 
-def imputation_figures(table: TableResults) -> Iterator[style.PageFigure]:
+def imputation_figures(table: TableResults) -> Iterator[PageFigure]:
     """Accuracy against the missing rate by imputer, per method, and the points each loses."""
     rows = table.rows("imputation")
     if rows.empty:
         reason = "Imputers were not compared (idfsmec benchmark --experiment imputation)."
-        yield style.PageFigure("imputation", absent=reason)
+        yield PageFigure("imputation", absent=reason)
         return
     tasks = data.task_scores(rows, table.metric, by=["imputer"], chosen=True)
     names = data.sort_methods(rows["method"], table.methods)
@@ -296,7 +297,7 @@ def imputation_figures(table: TableResults) -> Iterator[style.PageFigure]:
     for name in names:
         own = tasks[tasks["method"] == name]
         draw, sentences = partial(_draw_imputers, table, name, own), [_describe_imputers(own)]
-        yield style.PageFigure("imputation", draw, caption, sentences, name)
+        yield PageFigure("imputation", draw, caption, sentences, name)
     losses = _imputation_losses(tasks, names)
     if losses.empty:
         return
@@ -312,7 +313,7 @@ def imputation_figures(table: TableResults) -> Iterator[style.PageFigure]:
         ]
         sentences.append(f"{table.label(method)} loses, by imputer: {listing(each, 12)} points.")
     draw = partial(_draw_losses, table, losses, rows)
-    yield style.PageFigure("imputation-loss", draw, caption, sentences)
+    yield PageFigure("imputation-loss", draw, caption, sentences)
 
 
 def _draw_imputers(table: TableResults, method: str, tasks: pd.DataFrame) -> Axes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,28 +13,24 @@ from matplotlib.axes import Axes
 from idfsmec._files import replacing
 from idfsmec.prediction import Model, SiteHarmonizer
 from idfsmec.prediction.model import Predictions, SubjectPrediction, file_checksum
-from idfsmec.report.style import (
-    BAND,
-    EMPHASIS,
-    literal_text,
-    make_axes,
-    refuse_existing,
-    render_page,
-    save_figure,
-    style_axes,
-    write_text,
+from idfsmec.report import style
+from idfsmec.report.text import (
+    capitalise,
+    column_label,
+    listing,
+    metric_name,
+    percent,
+    unique_slugs,
 )
-from idfsmec.report.text import column_label, listing, metric_name, percent, unique_slugs
 
 USE = (
     "For research on groups. It is no medical device and makes no diagnosis: it must not decide "
-    "on anybody's treatment."
+    "on a patient's treatment."
 )
 _CALIBRATION = (
     "Each point is a group of subjects with similar probabilities, from models that were fitted "
     "without them; bars are 95 % CI. On the line, probabilities equal observed frequencies."
 )
-_NOT_MEASURED = "It was not measured."
 #: How close probabilities count as similar.
 _SIMILAR = 0.1
 _MOST_VOTES = 8
@@ -63,20 +59,20 @@ def write_model_card(
     markdown, page : Path
     """
     markdown, page = card_paths(path)
-    refuse_existing(overwrite, markdown, page)
+    style.refuse_existing(overwrite, markdown, page)
     card = _describe_model(model, Path(path))
     picture = None
     if card["bins"]:
         ax = plot_calibration(model.performance["calibration"])
-        picture = save_figure(ax, f"Calibration. {_CALIBRATION}", None, "calibration")
-    text = render_page("model.html", **card, picture=picture)
+        picture = style.save_figure(ax, f"Calibration. {_CALIBRATION}", None, "calibration")
+    text = style.render_page("model.html", **card, picture=picture)
     with replacing(markdown, page) as (plain, html):
         plain.write_text(_markdown(card), encoding="utf-8")
         html.write_text(text, encoding="utf-8")
     return markdown, page
 
 
-@literal_text
+@style.literal_text
 def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     """Draw probabilities of subjects held out against observed frequencies.
 
@@ -90,41 +86,49 @@ def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> 
     -------
     Axes
     """
-    ax = make_axes(ax, 4.6, 4.2)
+    ax = style.make_axes(ax, 4.6, 4.2)
     columns = ("predicted", "observed", "low", "high")
     predicted, observed, low, high = (
         np.array([group[name] for group in calibration["bins"]]) for name in columns
     )
-    ax.plot([0, 1], [0, 1], color=BAND, linewidth=1.2, gid="perfect")
+    ax.plot([0, 1], [0, 1], color=style.BAND, linewidth=1.2, gid="perfect")
     ax.errorbar(
-        predicted, observed, np.maximum([observed - low, high - observed], 0), color=EMPHASIS,
-        marker="o", linewidth=1.6, elinewidth=1.0, gid="calibration",
+        predicted, observed, np.maximum([observed - low, high - observed], 0), marker="o",
+        color=style.EMPHASIS, linewidth=1.6, elinewidth=1.0, gid="calibration",
     )  # fmt: skip
     label = calibration["class"]
     what = f"probability of {label}" if label is not None else "probability of the predicted class"
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=what, ylabel="share of subjects")
     note = f"subjects held out, Brier score {calibration['brier']:.3f}"
-    return style_axes(ax, "Calibration", note)
+    return style.style_axes(ax, "Calibration", note)
 
 
 def _describe_model(model: Model, path: Path) -> dict[str, Any]:
     """Return the content of a card."""
-    measured, data = model.performance, model.data
+    measured = model.performance
     calibration = measured.get("calibration", {})
+    metrics: Mapping[str, Any] = measured.get("metrics", {})
+    what = f"{len(model.classes)} classes"
+    if len(model.classes) == 2:
+        what = " from ".join(map(str, model.classes))
+    headline = f"{model.kind} that separates {what}; its performance was not measured."
+    if auc := metrics.get("roc_auc"):
+        verdict = "above chance" if auc["low"] > auc["chance_high"] else "not clearly above chance"
+        headline = (
+            f"{model.kind} that separates {what} with an AUC of {auc['mean']:.2f} on subjects "
+            f"held out: {verdict}."
+        )
     return {
         "brand": "idfsmec model card",
         "title": path.stem,
         "chips": [
-            f"{data.get('n_subjects')} subjects",
+            f"{model.data.get('n_subjects')} subjects",
             f"{len(model.channels)} channels",
             " / ".join(map(str, model.classes)),
         ],
-        "headline": _headline(model),
+        "headline": headline,
         "use": USE,
-        "metrics": [
-            {"name": metric_name(name), **values}
-            for name, values in measured.get("metrics", {}).items()
-        ],
+        "metrics": [{"name": metric_name(name), **values} for name, values in metrics.items()],
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
         "calibration": _CALIBRATION,
@@ -135,20 +139,6 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "facts": [*_model_facts(model), ("file", f"{path.name}, SHA-256 {file_checksum(path)}")],
         "versions": list(model.versions.items()),
     }
-
-
-def _headline(model: Model) -> str:
-    what = f"{len(model.classes)} classes"
-    if len(model.classes) == 2:
-        what = " from ".join(map(str, model.classes))
-    auc = model.performance.get("metrics", {}).get("roc_auc")
-    if not auc:
-        return f"{model.kind} that separates {what}; its performance was not measured."
-    verdict = "above chance" if auc["low"] > auc["chance_high"] else "not clearly above chance"
-    return (
-        f"{model.kind} that separates {what} with an AUC of {auc['mean']:.2f} on subjects held "
-        f"out: {verdict}."
-    )
 
 
 def _model_facts(model: Model) -> list[tuple[str, str]]:
@@ -170,8 +160,14 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
         facts.append(("bands", ", ".join(f"{n} {lo:g}-{hi:g} Hz" for n, (lo, hi) in bands)))
     if model.harmonizer is not None:
         facts.append(("sites", _describe_sites(model.harmonizer)))
-    if model.protocol:
-        facts.append(("protocol", _describe_validation(model.protocol)))
+    if protocol := model.protocol:
+        how = f"on {protocol['n_splits']} subject-wise folds, repeated {protocol['n_repeats']} x"
+        if protocol.get("folds") == "site":
+            how = f"with one of {protocol['n_splits']} sites left out at a time"
+        if protocol.get("harmonize"):
+            how += ", sites harmonized by the training subjects"
+        seed = f"(seed {protocol['seed']}); a subject's probability is the mean over its epochs"
+        facts.append(("protocol", f"the whole fit {how} {seed}"))
     return facts
 
 
@@ -184,19 +180,6 @@ def _describe_sites(harmonizer: SiteHarmonizer) -> str:
     return (
         f"{text}; a new site is harmonized by its own samples if it has {harmonizer.min_samples} "
         "or more at once, and stays as it is otherwise"
-    )
-
-
-def _describe_validation(protocol: Mapping[str, Any]) -> str:
-    n_splits, n_repeats = protocol["n_splits"], protocol["n_repeats"]
-    how = f"on {n_splits} subject-wise folds, repeated {n_repeats} x"
-    if protocol.get("folds") == "site":
-        how = f"with one of {n_splits} sites left out at a time"
-    if protocol.get("harmonize"):
-        how += ", sites harmonized by the training subjects"
-    return (
-        f"the whole fit {how} (seed {protocol['seed']}); a subject's probability is the mean over "
-        "its epochs"
     )
 
 
@@ -216,52 +199,46 @@ def _bars(values: Mapping[str, float], *, signed: bool = False) -> list[dict[str
 
 
 def _markdown(card: Mapping[str, Any]) -> str:
-    header: Sequence[str]
-    rows: list[Sequence[Any]]
     lines = [f"# {_escape(card['title'])}", "", _escape(card["headline"]), ""]
     lines += ["## Intended use", "", USE, "", "## Performance on subjects held out", ""]
-    if card["metrics"]:
-        header = ("by subject", "value", "95 % CI", "chance (95 %)")
-        rows = [(m["name"], percent(m["mean"], 1), _span(m), _chance(m)) for m in card["metrics"]]
-        lines += _table(header, rows)
-    else:
-        lines.append(_NOT_MEASURED)
-    if card["bins"]:
-        header = ("probability", "observed", "95 % CI", "subjects")
-        rows = [
-            (percent(b["predicted"]), percent(b["observed"]), _span(b), b["n"])
-            for b in card["bins"]
-        ]
+    header = ("by subject", "value", "95 % CI", "chance (95 %)")
+    rows = [[m["name"], percent(m["mean"], 1), _ci(m), _chance(m)] for m in card["metrics"]]
+    lines += _table(header, rows) or ["It was not measured."]
+    header = ("probability", "observed", "95 % CI", "subjects")
+    rows = [
+        [percent(b["predicted"]), percent(b["observed"]), _ci(b), b["n"]] for b in card["bins"]
+    ]
+    if rows:
         lines += ["", "## Calibration", "", card["calibration"], "", *_table(header, rows)]
         lines += ["", f"Brier score {card['brier']:.3f}."]
-    if card["sites"]:
-        header = ("site", "subjects", "accuracy by subject", "95 % CI", "chance (95 %)")
-        rows = [
-            (s["site"], s["n_subjects"], percent(s["accuracy"]), _span(s), _chance(s))
-            for s in card["sites"]
-        ]
-        lines += ["", "## Sites left out", "", *_table(header, rows)]
-    if card["shares"]:
-        header = ("channels left", "ROC AUC by subject", "95 % CI")
-        rows = [(percent(s["share"]), percent(s["mean"], 1), _span(s)) for s in card["shares"]]
-        lines += ["", "## Missing channels", "", *_table(header, rows)]
+    sites = [
+        [s["site"], s["n_subjects"], percent(s["accuracy"]), _ci(s), _chance(s)]
+        for s in card["sites"]
+    ]
+    shares = [[percent(s["share"]), percent(s["mean"], 1), _ci(s)] for s in card["shares"]]
+    for title, names, rows in (
+        ("Sites left out", "site, subjects, accuracy by subject, 95 % CI, chance (95 %)", sites),
+        ("Missing channels", "channels left, ROC AUC by subject, 95 % CI", shares),
+    ):
+        if rows:
+            lines += ["", f"## {title}", "", *_table(names.split(", "), rows)]
     for title in ("channels", "features"):
         if card[title]:
-            names = listing([item["name"] for item in card[title]], most=10)
-            lines += ["", f"## {title.capitalize()} used most", "", f"{_escape(names)}."]
+            text = listing([item["name"] for item in card[title]], most=10)
+            lines += ["", f"## {title.capitalize()} used most", "", f"{_escape(text)}."]
     lines += ["", "## Data, protocol, versions", ""]
     lines += [f"- {name}: {_escape(value)}" for name, value in card["facts"]]
     lines.append("- versions: " + ", ".join(f"{name} {v}" for name, v in card["versions"]))
     return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ") + "\n"
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
-    """Return a table of Markdown, a string per line."""
+def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Return a table of Markdown, a string per line; nothing without rows."""
     cells = [header, ["---"] * len(header), *([_escape(cell) for cell in row] for row in rows)]
-    return [f"| {' | '.join(map(str, row))} |" for row in cells]
+    return [f"| {' | '.join(map(str, row))} |" for row in cells] if rows else []
 
 
-def _span(values: Mapping[str, Any]) -> str:
+def _ci(values: Mapping[str, Any]) -> str:
     return f"{percent(values['low'])} to {percent(values['high'])}"
 
 
@@ -300,11 +277,13 @@ def write_subject_pages(
     """
     slugs = unique_slugs([prediction.subject for prediction in predictions.subjects])
     pages = [Path(folder) / f"{slug}.html" for slug in slugs]
-    refuse_existing(overwrite, *pages)
-    notes = [_sentence(note) for note in predictions.notes]
+    style.refuse_existing(overwrite, *pages)
+    notes = [f"{capitalise(note)}." for note in predictions.notes]
     for page, prediction in zip(pages, predictions.subjects, strict=True):
-        text = render_page("subject.html", **_describe_subject(model, prediction), notes=notes)
-        write_text(page, text)
+        text = style.render_page(
+            "subject.html", **_describe_subject(model, prediction), notes=notes
+        )
+        style.write_text(page, text)
     return pages
 
 
@@ -319,37 +298,27 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
     measured = [
         (
             metric_name(name),
-            f"{percent(m['mean'])} by subject (95 % CI {_span(m)}; chance up to "
+            f"{percent(m['mean'])} by subject (95 % CI {_ci(m)}; chance up to "
             f"{percent(m['chance_high'])})",
         )
         for name, m in metrics.items()
     ]
-    n_epochs, share = len(prediction.epochs), prediction.share_present
+    share = percent(prediction.share_present)
     return {
         "brand": "idfsmec prediction",
         "title": prediction.subject,
-        "chips": [f"{n_epochs} epochs", f"{percent(share)} of channels"],
+        "chips": [f"{len(prediction.epochs)} epochs", f"{share} of channels"],
         "headline": headline,
         "use": USE,
-        "warnings": [_sentence(warning) for warning in prediction.warnings],
-        "predicted": prediction.predicted,
-        "probability": prediction.probability if predicted else None,
+        "warnings": [f"{capitalise(warning)}." for warning in prediction.warnings],
+        "prediction": prediction,
         "measured": bool(metrics),
         "low": prediction.low if np.isfinite(prediction.low) else None,
-        "high": prediction.high,
         "votes": _bars(dict(list(prediction.votes.items())[:_MOST_VOTES]), signed=True),
-        "share": share,
         "n_channels": len(model.channels),
-        "n_epochs": n_epochs,
-        "nearer": prediction.nearer,
-        "distance": prediction.distance,
         "similar": _describe_similar(model, prediction) if predicted else "",
         "facts": [*measured, *_model_facts(model)],
     }
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _describe_similar(model: Model, prediction: SubjectPrediction) -> str:

@@ -1,4 +1,4 @@
-"""Draw and describe channels: weights on the scalp, scores, effects, missing channels."""
+"""Draw and describe channels and features: weights, scores, effects, stability, missing ones."""
 
 from __future__ import annotations
 
@@ -10,18 +10,32 @@ import mne
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
+from idfsmec.evaluation.statistics import selection_matrix
 from idfsmec.missing.association import ALPHA
 from idfsmec.report import style
-from idfsmec.report.data import TableResults
-from idfsmec.report.text import EXCLUDES_ZERO, feature_label, listing, percent, row_labels
+from idfsmec.report.data import TableResults, lowest_rate
+from idfsmec.report.style import PageFigure
+from idfsmec.report.text import (
+    EXCLUDES_ZERO,
+    capitalise,
+    column_label,
+    feature_label,
+    listing,
+    percent,
+    row_labels,
+)
+from idfsmec.selection.stability import selection_stability
+from idfsmec.table.columns import join_columns, split_column
 from idfsmec.table.positions import channel_positions
 
-#: Fewer electrodes than this make no map; so many bars, and so many effects are drawn.
-_FEWEST_FOR_A_MAP, _MOST_BARS, _MOST_EFFECTS = 8, 24, 20
+#: Fewer electrodes than this make no map; so many weights, and so many features are drawn.
+_FEWEST_FOR_A_MAP, _MOST_BARS, _MOST_FEATURES = 8, 24, 20
+#: Frequencies are counts of halves divided by their number: equal ones may differ by rounding.
+_ROUNDING = 1e-9
 #: Columns of an effect size with its CI, and its name.
 EFFECT_SIZES = {"hedges_g": "Hedges' g", "eta_squared": "η²", "spearman": "Spearman's ρ"}
 
@@ -52,9 +66,8 @@ def plot_channel_weights(
     montage : str, optional
         Name of one of MNE's montages; by default channel names of the 10-05 system are looked
         up.
-    note : str
-        Written below the title.
-    ax : Axes, optional
+    note, ax
+        As for :func:`plot_accuracy_by_rate`.
 
     Returns
     -------
@@ -150,14 +163,14 @@ def _draw_map(
     style.add_colorbar(ax, image, "weight (sums to 1)")
 
 
-def weight_figures(table: TableResults) -> Iterator[style.PageFigure]:
+def weight_figures(table: TableResults) -> Iterator[PageFigure]:
     """Channel weights of the whole table."""
     weights = channel_weights(table)
     if weights.empty:
         reason = "The method that ranked the table gives channels no weights."
         if table.ranking.empty:
             reason = "There is no ranking, so no map of channel weights."
-        yield style.PageFigure("channels", absent=reason)
+        yield PageFigure("channels", absent=reason)
         return
     montage = table.about.get("montage")
     draw = partial(
@@ -177,7 +190,7 @@ def weight_figures(table: TableResults) -> Iterator[style.PageFigure]:
             f"weight; equal shares would give them {percent(min(3 / weights.size, 1))}."
         ]
     caption = "Weight of each channel: how well it alone separates the groups."
-    yield style.PageFigure("channels", draw, caption, sentences)
+    yield PageFigure("channels", draw, caption, sentences)
 
 
 @style.literal_text
@@ -188,9 +201,8 @@ def plot_score_heatmap(ranking: pd.DataFrame, *, note: str = "", ax: Axes | None
     ----------
     ranking : DataFrame
         Columns ``channel``, ``feature``, ``score``; as from ``Results.ranking``.
-    note : str
-        Written below the title.
-    ax : Axes, optional
+    note, ax
+        As for :func:`plot_accuracy_by_rate`.
 
     Returns
     -------
@@ -221,12 +233,11 @@ def _name_columns(ax: Axes, names: pd.Index, offset: float = 0.0) -> None:
     ax.tick_params(axis="x", rotation=90 if len(names) > 10 else 0)
 
 
-def score_figures(table: TableResults) -> Iterator[style.PageFigure]:
+def score_figures(table: TableResults) -> Iterator[PageFigure]:
     """Scores of all features of all channels."""
     ranking = table.ranking
     if ranking.empty:
-        reason = "There is no ranking, so no heat map of scores."
-        yield style.PageFigure("heatmap", absent=reason)
+        yield PageFigure("heatmap", absent="There is no ranking, so no heat map of scores.")
         return
     scores, sentences = ranking["score"].clip(lower=0), []
     if scores.sum():
@@ -239,7 +250,7 @@ def score_figures(table: TableResults) -> Iterator[style.PageFigure]:
         ]
     draw = partial(plot_score_heatmap, ranking, note=table.whole_table_note())
     caption = "Channel weight times feature weight. Blank cells were not computed."
-    yield style.PageFigure("heatmap", draw, caption, sentences)
+    yield PageFigure("heatmap", draw, caption, sentences)
 
 
 def effect_size(ranking: pd.DataFrame) -> str | None:
@@ -281,9 +292,8 @@ def plot_effects(
         ``Results.ranking`` of one table.
     labels : sequence of two str, optional
         Names of the groups: a positive effect is higher in the second.
-    note : str
-        Written below the title.
-    ax : Axes, optional
+    note, ax
+        As for :func:`plot_accuracy_by_rate`.
 
     Returns
     -------
@@ -295,7 +305,7 @@ def plot_effects(
         raise ValueError(
             f"The ranking has no effects: none of the columns {', '.join(EFFECT_SIZES)}."
         )
-    shown = add_directions(ranking.head(_MOST_EFFECTS))
+    shown = add_directions(ranking.head(_MOST_FEATURES))
     ax = style.make_axes(ax, 7.2, 1.9 + 0.24 * len(shown))
     for y, row in enumerate(shown.to_dict("records")):
         effect = [row[f"{size}{end}"] for end in ("", "_low", "_high")]
@@ -319,20 +329,20 @@ def plot_effects(
     return ax
 
 
-def effect_figures(table: TableResults) -> Iterator[style.PageFigure]:
+def effect_figures(table: TableResults) -> Iterator[PageFigure]:
     """Direction and size of the leading features."""
     ranking = add_directions(table.ranking)
     if "arrow" not in ranking:
         reason = "Direction and size of the features were not recorded (run idfsmec benchmark)."
-        yield style.PageFigure("effects", absent=reason)
+        yield PageFigure("effects", absent=reason)
         return
     labels = [str(label) for label in table.about.get("labels", {})]
     note = "whole table, one value per subject; no folds, no tuning"
     draw = partial(plot_effects, ranking, labels=labels, note=note)
-    leading = ranking.head(_MOST_EFFECTS)
+    leading = ranking.head(_MOST_FEATURES)
     clear = leading[leading["excludes_zero"]]
     sentences = [
-        f"{str(direction)[:1].upper()}{str(direction)[1:]}: {listing(row_labels(own), 6)}."
+        f"{capitalise(str(direction))}: {listing(row_labels(own), 6)}."
         for direction, own in clear.groupby("direction", sort=False)
     ]
     if len(clear) < len(leading):
@@ -346,7 +356,212 @@ def effect_figures(table: TableResults) -> Iterator[style.PageFigure]:
         "The first features of the ranking, each alone: how much the groups differ, one value per "
         "subject, with 95 % CI over subjects."
     )
-    yield style.PageFigure("effects", draw, caption, sentences)
+    yield PageFigure("effects", draw, caption, sentences)
+
+
+def fold_stability(table: TableResults, method: str) -> dict[str, Any] | None:
+    """Measure how a method's selections agree between folds at the lowest missing rate.
+
+    None where there is nothing to compare, as for methods that keep all features.
+    """
+    picks = table.results.selections
+    picks = picks[(picks["experiment"] == "accuracy") & (picks["table"] == table.name)]
+    picks = picks[picks["method"] == method]
+    if picks.empty:
+        return None
+    rankings = [list(ranking) for ranking in lowest_rate(picks)["ranking"]]
+    k = _typical_k(table, method, min(map(len, rankings)))
+    if k < 1:
+        return None
+    channels, features = table.about["channels"], list(table.about["features"])
+    names = join_columns(np.repeat(channels, len(features)), features * len(channels))
+    names = list(dict.fromkeys([*names, *(name for ranking in rankings for name in ranking)]))
+    agreement = selection_stability(selection_matrix(rankings, names, k))
+    if np.isnan(agreement.value):
+        return None
+    fields = ("value", "low", "high", "n", "verdict")
+    return {name: getattr(agreement, name) for name in fields} | {"k": k}
+
+
+def _typical_k(table: TableResults, method: str, longest: int) -> int:
+    """Return the median of the numbers of features that tuning chose, where rankings reach it."""
+    rows, n_features = table.all_rows(), len(table.ranking)
+    rows = rows[rows["method"] == method]
+    if len(rows) and n_features and (rows["k"] >= n_features).all():
+        return 0  # it never selects
+    chosen = rows.loc[rows["chosen"].astype(bool), "k"]
+    ks = chosen if len(chosen) else rows["k"]
+    middle = int(ks.quantile(0.5, interpolation="nearest")) if len(ks) else longest
+    # Keeping all features does not choose any: then the better half is looked at.
+    return min(middle, longest, max(n_features // 2, 1) if n_features else middle)
+
+
+def summarise_resampling(table: TableResults) -> dict[str, Any] | None:
+    """Summarise the selections on halves of the subjects; None where there were none."""
+    halves = table.results.resampling.get(table.name)
+    if not halves:
+        return None
+    if "reason" in halves:
+        return {"reason": halves["reason"], "stable_features": [], "stability": None}
+    least = halves["threshold"] - _ROUNDING
+    features, channels = (
+        pd.Series(halves[name], dtype=float) for name in ("frequency", "channel_frequency")
+    )
+    stable = features[features >= least].sort_values(ascending=False, kind="stable").index
+    channels = channels.drop(table.dead, errors="ignore")
+    fields = ("n_resamples", "n_picked", "threshold", "max_false", "expected_false",
+              "assumption", "stability")  # fmt: skip
+    return {name: halves[name] for name in fields} | {
+        "reason": None,
+        "n_features": int(features.size),
+        "stable_features": [
+            column_label(c) for c in stable if split_column(c)[0] not in table.dead
+        ],
+        "stable_channels": [str(name) for name in channels.index[channels >= least]],
+    }
+
+
+def add_frequencies(ranking: pd.DataFrame, halves: Mapping[str, Any] | None) -> pd.DataFrame:
+    """Add the columns ``frequency`` and ``stable`` to a ranking, where halves were drawn."""
+    if not halves or "frequency" not in halves:
+        return ranking
+    columns = pd.Series(join_columns(ranking["channel"], ranking["feature"]), ranking.index)
+    frequency = columns.map(halves["frequency"]).astype(float)
+    return ranking.assign(frequency=frequency, stable=frequency >= halves["threshold"] - _ROUNDING)
+
+
+def describe_stability(folds: Mapping[str, Any] | None, halves: Mapping[str, Any] | None) -> str:
+    """Describe the agreement of folds and, where they were drawn, of halves."""
+    text = "The stability of the selection between folds was not measured."
+    if folds is not None:
+        text = (
+            f"Between {folds['n']} folds the stability of the first {folds['k']} features is "
+            f"{folds['value']:.2f} of 1 ({folds['verdict']})."
+        )
+    if halves is None:
+        return text
+    if halves["reason"]:
+        return f"{text} The selection on halves of the subjects could not be measured."
+    least, n = percent(halves["threshold"]), halves["n_resamples"]
+    bound = f"where at most {halves['max_false']:g} false selection is expected"
+    stable = halves["stable_features"]
+    if not stable:
+        return f"{text} No feature was selected on {least} of {n} random halves, {bound}."
+    return (
+        f"{text} {len(stable)} of {halves['n_features']} features "
+        f"{'was' if len(stable) == 1 else 'were'} selected on at least {least} of {n} random "
+        f"halves of the subjects, {bound}: {listing(stable, most=4)}."
+    )
+
+
+def stability_warnings(findings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Warn of tables whose folds, or halves, select different features."""
+    folds = {name: each["stability"] or {} for name, each in findings.items()}
+    if poor := [name for name, each in folds.items() if each.get("verdict") == "poor"]:
+        text = (
+            f"Different folds select different features ({listing(poor)}). Single features in the "
+            "ranking may change with a few more subjects."
+        )
+        yield "Unstable selection", text
+    halves = {name: each["resampling"] for name, each in findings.items()}
+    without = [n for n, h in halves.items() if h and not h["reason"] and not h["stable_features"]]
+    if without:
+        text = (
+            f"Random halves of the subjects agree on no single feature ({listing(without)}). Read "
+            "channels and groups of features rather than single ones."
+        )
+        yield "No stable feature", text
+
+
+def frequency_figures(table: TableResults) -> Iterator[PageFigure]:
+    """How often each feature, and each channel, was selected on halves of the subjects."""
+    halves = table.results.resampling.get(table.name)
+    if not halves or "reason" in halves:
+        reason = "Halves of the subjects were not compared (run idfsmec benchmark)."
+        if halves:
+            reason = f"Halves of the subjects could not be compared: {halves['reason']}"
+        yield PageFigure("selection-frequency-features", absent=reason)
+        return
+    what = f"first {halves['n_picked']} on {halves['n_resamples']} halves of the subjects"
+    note, channel_chance = table.whole_table_note(what), list(halves["channel_chance"].values())
+    captions = {
+        "features": "How often the feature was among those selected when only half of the "
+        "subjects were used. Chance: the frequency of random selection.",
+        "channels": "How often at least one feature of the channel was among them.",
+    }
+    for name, shares, threshold, chance in (
+        ("features", halves["frequency"], halves["threshold"], halves["chance"]),
+        ("channels", halves["channel_frequency"], None, float(np.mean(channel_chance))),
+    ):
+        draw = partial(
+            plot_selection_frequency, shares, threshold=threshold, chance=chance, note=note,
+            title=f"Selection frequency of {name}",
+        )  # fmt: skip
+        sentences, largest = [], max(shares, key=shares.get, default=None)
+        if largest is not None:
+            text = f"{column_label(largest)}, on {percent(shares[largest])} of the halves"
+            if threshold is not None:
+                n = sum(share >= threshold - _ROUNDING for share in shares.values())
+                verb = "reaches" if n == 1 else "reach"
+                text += f"; {n or 'none'} of {len(shares)} {verb} the threshold"
+            sentences = [f"Selected most often: {text}."]
+        yield PageFigure(f"selection-frequency-{name}", draw, captions[name], sentences)
+
+
+@style.literal_text
+def plot_selection_frequency(
+    frequencies: Mapping[str, float],
+    *,
+    threshold: float | None = None,
+    chance: float | None = None,
+    note: str = "",
+    title: str = "Selection frequency",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how often each of the leading features (or channels) was selected.
+
+    Parameters
+    ----------
+    frequencies : mapping of name to share
+        For example ``dict(zip(table.X.columns, selector.frequencies_))`` of a
+        :class:`idfsmec.StabilitySelector`; the 20 highest are drawn.
+    threshold : float, optional
+        Drawn as a line; features that reach it are called stable and emphasised.
+    chance : float, optional
+        The frequency of random selection, drawn as a dotted line.
+    title : str
+    note, ax
+        As for :func:`plot_accuracy_by_rate`.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> ax = plot_selection_frequency({"F3__alpha": 0.9, "O1__alpha": 0.2}, threshold=0.7)
+    >>> [float(bar.get_width()) for bar in ax.patches]
+    [0.9, 0.2]
+    """
+    shares = pd.Series(frequencies, dtype=float).sort_values(ascending=False, kind="stable")
+    shown = shares.head(_MOST_FEATURES)
+    names = [column_label(str(name)) for name in shown.index]
+    width = 4.6 + 0.065 * max(len(max(names, key=len, default="")) - 12, 0)
+    ax = style.make_axes(ax, width, 1.7 + 0.21 * max(shown.size, 4))
+    least = -np.inf if threshold is None else threshold - _ROUNDING
+    colors = [style.EMPHASIS if share >= least else style.SANITY for share in shown]
+    style.draw_bars(ax, names, shown.to_numpy(), colors)
+    ax.set_xlim(0, 1.02)
+    ax.xaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+    ax.set_xlabel("share of halves")
+    lines = ((threshold, "-", style.INK, "stable"), (chance, ":", style.MUTED, "chance"))
+    for value, linestyle, color, name in lines:
+        if value is not None:
+            ax.axvline(value, color=color, linewidth=1.1, linestyle=linestyle, gid=name)
+            style.annotate(ax, name, (value, 0), (3, 3), ("data", "axes fraction"), color=color)
+    if shares.size > shown.size:
+        note += f"\nthe {shown.size} highest of {shares.size}"
+    return style.style_axes(ax, title, note, grid="x", rows=True)
 
 
 @style.literal_text
@@ -401,14 +616,14 @@ def plot_missing_map(shares: pd.DataFrame, *, note: str = "", ax: Axes | None = 
     return ax
 
 
-def missing_figures(table: TableResults) -> Iterator[style.PageFigure]:
+def missing_figures(table: TableResults) -> Iterator[PageFigure]:
     """Where channels are missing, as recorded."""
     shares = _missing_shares(table)
     if shares is None or not shares.to_numpy().any():
         reason = "No channel is missing in any recording."
         if shares is None:
             reason = "Which recordings lack which channels was not recorded."
-        yield style.PageFigure("missing", absent=reason)
+        yield PageFigure("missing", absent=reason)
         return
     note = "as recorded, before channels are removed; no folds, no tuning"
     usable, sentences = shares.drop(columns=table.dead, errors="ignore"), []
@@ -423,7 +638,7 @@ def missing_figures(table: TableResults) -> Iterator[style.PageFigure]:
         "Each row is a recording, each column a channel; bars on top give the rate per channel."
     )
     draw = partial(plot_missing_map, shares, note=note)
-    yield style.PageFigure("missing", draw, caption, sentences)
+    yield PageFigure("missing", draw, caption, sentences)
 
 
 def _missing_shares(table: TableResults) -> pd.DataFrame | None:

@@ -15,8 +15,9 @@ from idfsmec.evaluation.results import site_scores
 from idfsmec.evaluation.statistics import RankComparison, compare_pairs, compare_ranks
 from idfsmec.metrics import CONFOUNDED, holm, site_confounding
 from idfsmec.report import data, style
+from idfsmec.report.channels import fold_stability
 from idfsmec.report.data import TableResults
-from idfsmec.report.stability import fold_stability
+from idfsmec.report.style import PageFigure
 from idfsmec.report.text import (
     EXCLUDES_ZERO,
     INCLUDES_ZERO,
@@ -32,18 +33,22 @@ from idfsmec.report.text import (
 def compare_methods(table: TableResults) -> list[dict[str, Any]]:
     """Summarise for each pattern of missing channels the means per method and rate."""
     return [
-        _compare(table, str(pattern), data.task_scores(rows, table.metric))
+        _compare(table, str(pattern), rows)
         for pattern, rows in table.rows().groupby("pattern", sort=False)
     ]
 
 
-def _compare(table: TableResults, pattern: str, tasks: pd.DataFrame) -> dict[str, Any]:
-    means = data.intervals(tasks, ["method", "rate"])
+def _compare(table: TableResults, pattern: str, rows: pd.DataFrame) -> dict[str, Any]:
+    means = data.intervals(data.task_scores(rows, table.metric), ["method", "rate"])
     means["best"] = np.isclose(means["mean"], means.groupby("rate")["mean"].transform("max"))
     rates = sorted(float(rate) for rate in means["rate"].unique())
     names = data.sort_methods(means["method"], table.methods)
     cells = {(cell["method"], cell["rate"]): cell for cell in plain_records(means)}
-    leads = plain_records(_leads(tasks, table.main))
+    # The best other method at a rate is the one that the main one leads by least.
+    paired = _paired_differences(rows, table.main, table.metric)
+    leads = plain_records(
+        paired.loc[paired["difference"].round(9).groupby(paired["rate"]).idxmin()]
+    )
     return {
         "rates": rates,
         "pattern": pattern,
@@ -60,22 +65,6 @@ def _compare(table: TableResults, pattern: str, tasks: pd.DataFrame) -> dict[str
         "leads": leads,
         "sentences": _describe_leads(leads, table.main, names),
     }
-
-
-def _leads(tasks: pd.DataFrame, main: str | None) -> pd.DataFrame:
-    """Subtract the best other method from the main one at each rate, paired by fold."""
-    leads = []
-    for rate, here in tasks.groupby("rate"):
-        means = here.groupby("method")["value"].mean()
-        if main is None or main not in means or len(means) < 2:
-            continue
-        best = str(means.drop(main).idxmax())
-        paired = data.differences(here[here["method"].isin([main, best])], "method", main)
-        # The difference of means also counts folds that only one of the two has.
-        lead = {"rate": rate, "best_other": best, "difference": means[main] - means[best]}
-        ci = paired[["low", "high", "excludes_zero"]].to_dict("records")
-        leads.append(lead | (ci or [{"low": None, "high": None, "excludes_zero": False}])[0])
-    return pd.DataFrame(leads)
 
 
 def _describe_leads(
@@ -104,7 +93,7 @@ def _describe_leads(
         sentences.append(f"It equals the best other method at {_rates(equal)} missing.")
     for excludes, ci in ((True, EXCLUDES_ZERO), (False, INCLUDES_ZERO)):
         each = [
-            f"{lead['best_other']} at {percent(lead['rate'])} missing "
+            f"{lead['method']} at {percent(lead['rate'])} missing "
             f"(by {points(-lead['difference']).lstrip('+')} points)"
             for lead in behind
             if lead["excludes_zero"] == excludes
@@ -118,7 +107,7 @@ def _rates(leads: Sequence[dict[str, Any]]) -> str:
     return listing([percent(lead["rate"]) for lead in leads], most=10)
 
 
-def _paired_differences(scores: pd.DataFrame, reference: str, metric: str) -> pd.DataFrame:
+def _paired_differences(scores: pd.DataFrame, reference: str | None, metric: str) -> pd.DataFrame:
     """Subtract each method from the reference at every rate, with Holm's correction for all."""
     paired = [
         data.differences(here, "method", reference).assign(rate=float(str(rate)))
@@ -194,22 +183,22 @@ def plot_paired_differences(
     ax.set_xlabel(f"difference in {metric_name(metric)}, points")
     order = ", ".join(percent(rate) for rate in rates)
     note += f"\nwithin a row from top (pale) to bottom: {order} missing\nfilled dot: "
-    note += EXCLUDES_ZERO + (
-        "; wide CI are cut at the frame" if (bars**2 > reach**2).any() else ""
-    )
+    note += EXCLUDES_ZERO
+    if (np.abs(bars) > reach).any():
+        note += "; wide CI are cut at the frame"
     style.style_axes(ax, f"{looks[main].label} minus each method", note, grid="x", rows=True)
     style.name_sides(ax, "the other is better", f"{looks[main].label} is better")
     return ax
 
 
-def difference_figures(table: TableResults) -> Iterator[style.PageFigure]:
+def difference_figures(table: TableResults) -> Iterator[PageFigure]:
     """Differences of the proposed method to all others, per pattern of missing channels."""
     names, main = set(table.rows()["method"]), table.main
     if main is None or main not in names:
         return
     if len(names) < 2:
         reason = f"Only {main} was run; there are no differences to other methods."
-        yield style.PageFigure("differences", absent=reason)
+        yield PageFigure("differences", absent=reason)
         return
     caption = "Differences paired by fold, with 95 % CI corrected for overlapping training sets."
     for pattern, rows, note in table.by_pattern():
@@ -218,7 +207,7 @@ def difference_figures(table: TableResults) -> Iterator[style.PageFigure]:
             metric=table.metric, note=note,
         )  # fmt: skip
         sentences = _describe_differences(table, rows, main)
-        yield style.PageFigure("differences", draw, caption, sentences, pattern)
+        yield PageFigure("differences", draw, caption, sentences, pattern)
 
 
 def _describe_differences(table: TableResults, rows: pd.DataFrame, main: str) -> list[str]:
@@ -250,80 +239,63 @@ def _describe_differences(table: TableResults, rows: pd.DataFrame, main: str) ->
     return sentences
 
 
-def _blocks(results: Results) -> pd.DataFrame | str:
-    """Return scores of methods in complete blocks (table x rate), or why there are too few."""
-    rows = results.scores[results.scores["experiment"] == "accuracy"]
-    wide = pd.DataFrame()
+def compare_ranks_of(results: Results) -> tuple[PageFigure, dict[str, Any] | None]:
+    """Return the figure of mean ranks over all tables and missing rates, and its numbers."""
+    rows, methods = results.scores[results.scores["experiment"] == "accuracy"], results.methods
+    wide, main = pd.DataFrame(), data.main_method(methods, methods)
     if not rows.empty:
         wide = data.task_scores(rows, data.shown_metric(results)).pivot_table(
             index=["table", "pattern", "rate"], columns="method", values="value", aggfunc="mean"
         )
-        wide = wide.dropna(axis=0)
+        wide = wide.dropna(axis=0)  # complete blocks only
     if wide.shape[0] < 2 or wide.shape[1] < 3:
-        return (
+        reason = (
             "A comparison of ranks needs at least three methods and two blocks "
             f"(table x missing rate); there are {wide.shape[1]} and {wide.shape[0]}."
         )
-    return wide
-
-
-def summarise_ranks(results: Results) -> dict[str, Any] | None:
-    """Return mean ranks and paired tests over all tables as plain data."""
-    blocks = _blocks(results)
-    if isinstance(blocks, str):
-        return None
-    comparison, tests = compare_ranks(blocks), []
-    main = data.main_method(results.methods, results.methods)
-    if main is not None and main in blocks:
-        paired = compare_pairs(blocks, main)
-        paired["method"] = [data.label_of(name, results.methods) for name in paired["method"]]
+        return PageFigure("ranks", absent=reason), None
+    ranked, tests = compare_ranks(wide), []
+    if main is not None and main in wide:
+        paired = compare_pairs(wide, main)
+        paired["method"] = [data.label_of(name, methods) for name in paired["method"]]
         tests = plain_records(paired)
-    return {
-        "methods": list(comparison.methods),
-        "mean_ranks": [float(rank) for rank in comparison.mean_ranks],
-        "critical_difference": comparison.critical_difference,
-        "p_value": comparison.p_value,
-        "n_blocks": comparison.n_blocks,
-        "sentences": _describe_ranks(comparison, results.methods),
-        "tests": tests,
-    }
-
-
-def rank_figures(results: Results) -> Iterator[style.PageFigure]:
-    """Mean ranks over all tables and missing rates."""
-    blocks = _blocks(results)
-    if isinstance(blocks, str):
-        yield style.PageFigure("ranks", absent=blocks)
-        return
     caption = (
         "Methods ranked in every block (a table at a missing rate). Methods joined by a bar have "
         "mean ranks closer than the critical difference (Nemenyi, 5 %)."
     )
-    ranked, note = compare_ranks(blocks), describe_protocol(data.experiment_protocol(results))
-    draw = partial(plot_critical_difference, ranked, methods=results.methods, note=note)
-    yield style.PageFigure("ranks", draw, caption, _describe_ranks(ranked, results.methods))
+    sentences = _describe_ranks(ranked, main, methods)
+    note = describe_protocol(data.experiment_protocol(results))
+    draw = partial(plot_critical_difference, ranked, methods=methods, note=note)
+    numbers = {
+        "methods": list(ranked.methods),
+        "mean_ranks": [float(rank) for rank in ranked.mean_ranks],
+        "critical_difference": ranked.critical_difference,
+        "p_value": ranked.p_value,
+        "n_blocks": ranked.n_blocks,
+        "sentences": sentences,
+        "tests": tests,
+    }
+    return PageFigure("ranks", draw, caption, sentences), numbers
 
 
-def _describe_ranks(ranked: RankComparison, methods: data.Methods) -> list[str]:
-    main = data.main_method(methods, methods)
+def _describe_ranks(ranked: RankComparison, main: str | None, methods: data.Methods) -> list[str]:
     if main not in ranked.methods:
         return []
     position = ranked.methods.index(main)
-    behind = ranked.mean_ranks - ranked.mean_ranks[position]
+    rank = ranked.mean_ranks[position]
     labels = np.array([data.label_of(name, methods) for name in ranked.methods])
-    better = labels[behind <= -ranked.critical_difference]
-    worse = labels[behind >= ranked.critical_difference]
+    better = labels[ranked.mean_ranks - rank <= -ranked.critical_difference]
+    worse = labels[ranked.mean_ranks - rank >= ranked.critical_difference]
     sentences = [
-        f"{main} has rank {position + 1} of {len(labels)} (mean rank "
-        f"{ranked.mean_ranks[position]:.2f} over {ranked.n_blocks} blocks)."
+        f"{main} has rank {position + 1} of {len(labels)} (mean rank {rank:.2f} over "
+        f"{ranked.n_blocks} blocks)."
     ]
     for names, word in ((better, "better"), (worse, "worse")):
         if names.size:
             sentences.append(f"Significantly {word} ranks (Nemenyi, 5 %): {listing(names)}.")
     if level := len(labels) - 1 - better.size - worse.size:
-        which = "No ranks differ"
-        if better.size or worse.size:
-            which = f"The ranks of the other {level} do not differ"
+        others = f"The ranks of the other {level} do not differ"
+        which = others if better.size or worse.size else "No ranks differ"
         sentences.append(f"{which} significantly from its own.")
     return sentences
 

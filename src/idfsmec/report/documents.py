@@ -53,7 +53,6 @@ _CLAIMS = {
     "by_sample": "sample-wise folds: subjects on both sides",
     "before": "features selected before splitting",
 }
-_NOT_NEEDED = "Not needed: no acquisition fact is associated with the label."
 
 T, R, C = "TRIPOD+AI", "REFORMS", "COBIDAS-MEEG"
 
@@ -133,21 +132,34 @@ def summarise_audit(table: TableResults) -> dict[str, Any] | None:
 
 def describe_audit(audit: Audit) -> dict[str, Any]:
     """Describe an audit as plain data and sentences."""
-    matched = audit.matched if audit.matched.get("estimable") else None
+    matched, regressed = audit.matched, audit.regressed
+    about_matched = about_regressed = (
+        "Not needed: no acquisition fact is associated with the label."
+    )
+    if audit.suspects:
+        about_matched = "Not estimable: too few subjects have a match in another group."
+        about_regressed = "Was not computed."
+    if audit.suspects and matched.get("estimable"):
+        about_matched = f"{matched['n_pairs']} pairs of subjects with matching acquisition facts."
+    if audit.suspects and regressed:
+        names = listing([say_variable(name) for name in regressed["variables"]], 3)
+        about_regressed = f"{names}: regressed out, as learned in training folds."
     return {
         "level": audit.level,
         "open": audit.level in {"red", "amber"},
         "title": TITLES[audit.level],
         "verdict": say_verdict(audit),
-        "subjects": listing(
-            [f"{n} {name}" for n, name in zip(audit.n_subjects, audit.classes, strict=True)]
-        ),
+        "subjects": _subjects(audit),
         "folds": say_folds(audit),
         "tiles": [
             ("Acquisition alone", audit.models.get(audit.best_model), _about_acquisition(audit)),
             ("EEG", audit.models.get("eeg"), "Same subjects, same folds."),
-            ("EEG, matched acquisition", matched, _about_matched(audit)),
-            ("EEG, acquisition regressed out", audit.regressed or None, _about_regressed(audit)),
+            (
+                "EEG, matched acquisition",
+                matched if matched.get("estimable") else None,
+                about_matched,
+            ),
+            ("EEG, acquisition regressed out", regressed or None, about_regressed),
         ],
         "sentences": [*say_variables(audit), *say_left(audit)],
         "figures": [{"name": _MODELS[name], **score} for name, score in audit.models.items()],
@@ -161,6 +173,12 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
         ],
         "run": None,
     }
+
+
+def _subjects(audit: Audit) -> str:
+    return listing(
+        [f"{n} {name}" for n, name in zip(audit.n_subjects, audit.classes, strict=True)]
+    )
 
 
 def _variable(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
@@ -183,23 +201,6 @@ def _about_acquisition(audit: Audit) -> str:
         return what
     chance = "above chance" if audit.p_together < ALPHA else "not above chance"
     return f"{what}; {chance} by permutation (p = {audit.p_together:.2g}, Holm)"
-
-
-def _about_matched(audit: Audit) -> str:
-    if not audit.suspects:
-        return _NOT_NEEDED
-    if not audit.matched.get("estimable"):
-        return "Not estimable: too few subjects have a match in another group."
-    return f"{audit.matched['n_pairs']} pairs of subjects with matching acquisition facts."
-
-
-def _about_regressed(audit: Audit) -> str:
-    if not audit.suspects:
-        return _NOT_NEEDED
-    if not audit.regressed:
-        return "Was not computed."
-    names = listing([say_variable(name) for name in audit.regressed["variables"]], 3)
-    return f"{names}: regressed out, as learned in training folds."
 
 
 def write_audit_page(
@@ -251,13 +252,7 @@ def write_reporting_checklist(
     """
     checklist = Path(path)
     refuse_existing(overwrite, checklist)
-    answers = {
-        "Participants": _participants(results),
-        "Recording": _recordings(results, tables or {}),
-        "Analysis": _analysis(results, tables or {}),
-        "Interpretation": _audits(results),
-        "Sharing": _software(results),
-    }
+    answers = _answers(results, tables or {})
     lines = [
         "# Reporting checklist",
         "",
@@ -266,40 +261,45 @@ def write_reporting_checklist(
     ]
     for section, questions in _QUESTIONS.items():
         lines += ["", f"## {section}", ""]
-        lines += [f"- {line}" for line in answers.get(section, [])]
+        lines += [f"- {line}" for line in answers[section]]
         lines += [f"- [ ] {question} *({source})*" for source, question in questions]
     return write_text(checklist, "\n".join(lines) + "\n")
 
 
-def _participants(results: Results) -> list[str]:
-    lines = []
+def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, list[str]]:
+    """Answer what results and tables allow, by section."""
+    answers: dict[str, list[str]] = {section: [] for section in _QUESTIONS}
+    audits = audits_of(results)
     for name, about in results.tables.items():
         labels = ", ".join(f"{label} {n}" for label, n in about.get("labels", {}).items())
-        audit = audits_of(results).get(name)
-        by_class = ""
-        if audit is not None and audit.n_subjects:
-            counts = zip(audit.n_subjects, audit.classes, strict=True)
-            by_class = f" ({listing([f'{n} {label}' for n, label in counts])})"
-        lines.append(
+        audit = audits.get(name)
+        by_class = f" ({_subjects(audit)})" if audit is not None and audit.n_subjects else ""
+        answers["Participants"].append(
             f"**{name}**: {about['n_subjects']} participants{by_class}, {about['n_samples']} "
             f"samples ({labels}). *({T}, {R}, {C})*"
         )
-    return lines
-
-
-def _recordings(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]:
-    lines = []
-    for name, about in results.tables.items():
-        lines.append(
+        answers["Recording"].append(
             f"**{name}**: {len(about['channels'])} channels ({listing(about['channels'], 6)}), "
             f"montage {about.get('montage') or 'not recorded'}; "
             f"{percent(about['share_missing'], 1)} of channel samples missing. "
             f"*({C}, {T}: missing data)*"
         )
-        facts = _acquisition_facts(tables[name]) if name in tables else []
-        if facts:
-            lines.append(f"**{name}**, as recorded: {'; '.join(facts)}. *({C})*")
-    return lines
+        if name in tables and (facts := _acquisition_facts(tables[name])):
+            answers["Recording"].append(f"**{name}**, as recorded: {'; '.join(facts)}. *({C})*")
+        if audit is not None:
+            verdict = f"**{name}**, audit: {TITLES[audit.level]}. *({R}: leakage, {C})*"
+            evidence = [f"**{name}**: {line}" for line in say_audit(audit)[1:]]
+            answers["Interpretation"] += [verdict, *evidence]
+    answers["Analysis"] = _analysis(results, tables)
+    packages = ", ".join(
+        f"{k} {v}" for k, v in (results.environment.get("versions") or {}).items()
+    )
+    software = f"Software: {packages or 'not recorded'}. *({R}: reproducibility, {T})*"
+    answers["Sharing"] = [software]
+    if command := results.environment.get("command"):
+        run = f"Command: `{command}`; seeds {results.environment.get('seeds')}. *({R})*"
+        answers["Sharing"].append(run)
+    return answers
 
 
 def _acquisition_facts(table: FeatureTable) -> list[str]:
@@ -326,33 +326,14 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
         ]
         features = f"{len(table.features)} features per channel ({listing(table.features, 4)})"
         lines.append(f"**{name}**: {'; '.join([features, *steps])}. *({C}, {R}: preprocessing)*")
-    protocol = experiment_protocol(results, "accuracy")
+    protocol = experiment_protocol(results)
     if protocol.get("folds"):
-        lines.append(
+        lines += [
             f"Evaluation: {describe_protocol(protocol)}; standardising, imputation and selection "
-            f"are learned inside training folds. *({T}, {R}: leakage)*"
-        )
-        lines.append(
+            f"are learned inside training folds. *({T}, {R}: leakage)*",
             f"Scores: {protocol.get('metric', 'balanced_accuracy')} and others, by sample and by "
-            f"subject, with 95 % CI over folds and the 95 % band of chance. *({T}, {R})*"
-        )
-    return lines
-
-
-def _audits(results: Results) -> list[str]:
-    lines = []
-    for name, audit in audits_of(results).items():
-        lines.append(f"**{name}**, audit: {TITLES[audit.level]}. *({R}: leakage, {C})*")
-        lines += [f"**{name}**: {line}" for line in say_audit(audit)[1:]]
-    return lines
-
-
-def _software(results: Results) -> list[str]:
-    versions: Mapping[str, Any] = results.environment.get("versions") or {}
-    packages = ", ".join(f"{package} {version}" for package, version in versions.items())
-    lines = [f"Software: {packages or 'not recorded'}. *({R}: reproducibility, {T})*"]
-    if command := results.environment.get("command"):
-        lines.append(f"Command: `{command}`; seeds {results.environment.get('seeds')}. *({R})*")
+            f"subject, with 95 % CI over folds and the 95 % band of chance. *({T}, {R})*",
+        ]
     return lines
 
 

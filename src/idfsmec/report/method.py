@@ -20,16 +20,17 @@ from numpy.typing import NDArray
 
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults
+from idfsmec.report.style import PageFigure
 from idfsmec.report.text import EXCLUDES_ZERO, listing, metric_name, plain_records, points, seconds
 
 _PUBLISHED = "published (arXiv:2511.11651)"
 
 
-def ablation_figures(table: TableResults) -> Iterator[style.PageFigure]:
+def ablation_figures(table: TableResults) -> Iterator[PageFigure]:
     """Accuracy with a part of the method taken out, averaged over missing rates."""
     if table.rows("ablation").empty:
         reason = "The ablation was not run (idfsmec benchmark --experiment ablation)."
-        yield style.PageFigure("ablation", absent=reason)
+        yield PageFigure("ablation", absent=reason)
         return
     variants = _ablation_table(table)
     paired = variants[~variants["whole"] & variants["difference_low"].notna()]
@@ -48,7 +49,7 @@ def ablation_figures(table: TableResults) -> Iterator[style.PageFigure]:
         )
     draw, sentences = partial(_draw_ablation, table, variants), [] if paired.empty else [text]
     numbers = plain_records(variants.assign(method=variants["method"].map(table.label)))
-    yield style.PageFigure("ablation", draw, caption, sentences, numbers=numbers)
+    yield PageFigure("ablation", draw, caption, sentences, numbers=numbers)
 
 
 def _ablation_table(table: TableResults) -> pd.DataFrame:
@@ -98,12 +99,12 @@ def _draw_ablation(table: TableResults, variants: pd.DataFrame) -> Axes:
     return ax
 
 
-def sensitivity_figures(table: TableResults) -> Iterator[style.PageFigure]:
+def sensitivity_figures(table: TableResults) -> Iterator[PageFigure]:
     """Accuracy over the grid of the two parameters, averaged over folds, rates and k."""
     tasks = data.task_scores(table.rows("sensitivity"), table.metric, by=["lam", "gamma"])
     if tasks.empty:
         reason = "The grid of λ and γ was not run (idfsmec benchmark --experiment sensitivity)."
-        yield style.PageFigure("sensitivity", absent=reason)
+        yield PageFigure("sensitivity", absent=reason)
         return
     surface = tasks.pivot_table(index="gamma", columns="lam", values="value", aggfunc="mean")
     along_lam, along_gamma = np.ptp(surface.mean(axis=0)), np.ptp(surface.mean(axis=1))
@@ -116,7 +117,7 @@ def sensitivity_figures(table: TableResults) -> Iterator[style.PageFigure]:
         "was chosen on test folds, so its value is optimistic."
     )
     draw = partial(_draw_sensitivity, table, surface)
-    yield style.PageFigure("sensitivity", draw, caption, [sentence])
+    yield PageFigure("sensitivity", draw, caption, [sentence])
 
 
 def _draw_sensitivity(table: TableResults, surface: pd.DataFrame) -> Axes:
@@ -147,12 +148,11 @@ def _draw_sensitivity(table: TableResults, surface: pd.DataFrame) -> Axes:
     return ax
 
 
-def convergence_figures(table: TableResults) -> Iterator[style.PageFigure]:
+def convergence_figures(table: TableResults) -> Iterator[PageFigure]:
     """The objective after each iteration on the whole table."""
     values = np.asarray(table.results.convergence.get(table.name) or [], dtype=float)
     if not values.size:
-        reason = "The course of the objective was not recorded."
-        yield style.PageFigure("convergence", absent=reason)
+        yield PageFigure("convergence", absent="The course of the objective was not recorded.")
         return
     drop, sentences = values[0] - values[-1], []
     if drop > 0:
@@ -162,7 +162,7 @@ def convergence_figures(table: TableResults) -> Iterator[style.PageFigure]:
         ]
     caption = "The objective never increases; the dotted line is its last value."
     draw = partial(_draw_convergence, table, values)
-    yield style.PageFigure("convergence", draw, caption, sentences)
+    yield PageFigure("convergence", draw, caption, sentences)
 
 
 def _draw_convergence(table: TableResults, values: NDArray[np.float64]) -> Axes:
@@ -188,12 +188,12 @@ def _draw_convergence(table: TableResults, values: NDArray[np.float64]) -> Axes:
     return style.style_axes(ax, "Convergence", f"{table.whole_table_note()}\n{drop}")
 
 
-def cost_figures(table: TableResults) -> Iterator[style.PageFigure]:
+def cost_figures(table: TableResults) -> Iterator[PageFigure]:
     """The time of one selection on the table and on parts of its channels."""
     costs = _cost_table(table)
     if costs.empty:
         reason = "Cost was not measured (idfsmec benchmark --experiment cost)."
-        yield style.PageFigure("cost", absent=reason)
+        yield PageFigure("cost", absent=reason)
         return
     n_channels, sentences = costs["n_channels"].max(), []
     medians = costs[costs["n_channels"] == n_channels].set_index("method")["median"]
@@ -216,7 +216,7 @@ def cost_figures(table: TableResults) -> Iterator[style.PageFigure]:
     main, labels = costs["method"] == table.main, costs["method"].map(table.label)
     numbers = plain_records(costs.assign(main=main, method=labels))
     draw = partial(_draw_cost, table, costs)
-    yield style.PageFigure("cost", draw, caption, sentences, numbers=numbers)
+    yield PageFigure("cost", draw, caption, sentences, numbers=numbers)
 
 
 def _cost_table(table: TableResults) -> pd.DataFrame:

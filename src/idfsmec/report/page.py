@@ -6,7 +6,6 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from idfsmec._files import check_writable
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
-from idfsmec.report import accuracy, channels, comparison, data, method, stability, style
+from idfsmec.report import accuracy, channels, comparison, data, method, style
 from idfsmec.report.data import TableResults
 from idfsmec.report.documents import summarise_audit
 from idfsmec.report.style import PageFigure
@@ -26,7 +25,6 @@ from idfsmec.report.text import (
     listing,
     metric_name,
     percent,
-    plain_number,
     plain_records,
     row_labels,
     slugify,
@@ -40,7 +38,7 @@ _KINDS: tuple[Callable[[TableResults], Iterator[PageFigure]], ...] = (
     channels.weight_figures,
     channels.score_figures,
     channels.effect_figures,
-    stability.frequency_figures,
+    channels.frequency_figures,
     channels.missing_figures,
     accuracy.accuracy_by_rate_figures,
     comparison.difference_figures,
@@ -104,8 +102,9 @@ def write_report(
     results = Results.read(folder)
     tables = [TableResults(results, name) for name in results.tables]
     figures = {table.name: table_figures(table) for table in tables}
-    summary = _summarise(results, tables, figures)
-    figures[""] = list(comparison.rank_figures(results))
+    rank_figure, ranks = comparison.compare_ranks_of(results)
+    summary = _summarise(results, tables, figures) | {"ranks": ranks}
+    figures[""] = [rank_figure]
     drawn = _draw(figures, folder / FIGURES, progress)
     script = style.read_asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
@@ -173,19 +172,24 @@ def _summarise(
 ) -> dict[str, Any]:
     findings = {table.name: _findings(table) for table in tables}
     environment = results.environment
+    machine: Mapping[str, Any] = environment.get("machine", {})
+    started, ended = (
+        f"{stamp[:16].replace('T', ' ')} UTC" if stamp else None
+        for stamp in (environment.get("start"), environment.get("end"))
+    )
     return {
         "title": f"EEG features and channels: {listing(findings, most=3)}",
         "note": describe_protocol(data.experiment_protocol(results)),
         "metric": metric_name(data.shown_metric(results)),
         "method": data.main_method(results.methods, results.methods),
         "tables": [_summarise_table(t, findings[t.name], figures[t.name]) for t in tables],
-        "ranks": comparison.summarise_ranks(results),
+        "ranks": comparison.compare_ranks_of(results)[1],
         "warnings": _warnings(results, tables, findings),
         "protocol": _protocol(results),
-        "versions": _pairs(environment.get("versions")),
-        "machine": _pairs(environment.get("machine")),
-        "started": _moment(environment.get("start")),
-        "ended": _moment(environment.get("end")),
+        "versions": list(environment.get("versions", {}).items()),
+        "machine": [(k, v) for k, v in machine.items() if not isinstance(v, list)],
+        "started": started,
+        "ended": ended,
         "command": environment.get("command") or None,
     }
 
@@ -218,7 +222,7 @@ def _summarise_table(
 def _ranking(table: TableResults) -> pd.DataFrame:
     """Return the ranking of a table, with directions and selection frequencies."""
     ranking = channels.add_directions(table.ranking)
-    return stability.add_frequencies(ranking, table.results.resampling.get(table.name))
+    return channels.add_frequencies(ranking, table.results.resampling.get(table.name))
 
 
 def _facts(table: TableResults) -> list[tuple[str, str]]:
@@ -239,8 +243,8 @@ def _findings(table: TableResults) -> dict[str, Any]:
     """Summarise leading channels and features, accuracy and stability of a table."""
     leading, score = _ranking(table).head(10), _accuracy(table)
     weights = channels.channel_weights(table)
-    folds = None if table.main is None else stability.fold_stability(table, table.main)
-    halves = stability.summarise_resampling(table)
+    folds = None if table.main is None else channels.fold_stability(table, table.main)
+    halves = channels.summarise_resampling(table)
     top = [
         {
             "name": str(channel),
@@ -258,7 +262,7 @@ def _findings(table: TableResults) -> dict[str, Any]:
         "resampling": halves,
         "headline": _headline(top, row_labels(leading.head(3)), score),
         "accuracy_text": _describe_accuracy(score),
-        "stability_text": stability.describe_stability(folds, halves),
+        "stability_text": channels.describe_stability(folds, halves),
     }
 
 
@@ -269,20 +273,20 @@ def _accuracy(table: TableResults) -> dict[str, Any] | None:
     if rows.empty:
         return None
     rows = data.lowest_rate(rows)
-    ci = data.intervals(data.task_scores(rows, metric), ["rate"]).iloc[0]
+    (ci,) = plain_records(data.intervals(data.task_scores(rows, metric), ["rate"]))
     by_subject, name = None, f"subject_{metric}"
     if name in rows and np.isfinite(mean := data.task_scores(rows, name)["value"].mean()):
         by_subject = {"mean": float(mean), "chance": table.chance(name)}
-    return {
+    above = includes = None
+    if chance is not None:
+        above = ci["mean"] > chance["high"]
+        includes = ci["low"] is not None and ci["low"] <= chance["chance"]
+    return ci | {
         "metric": metric_name(metric),
-        "rate": float(ci["rate"]),
-        "mean": float(ci["mean"]),
-        "low": plain_number(ci["low"]),
-        "high": plain_number(ci["high"]),
         "chance": chance,
         "by_subject": by_subject,
-        "above_chance": None if chance is None else bool(ci["mean"] > chance["high"]),
-        "ci_includes_chance": chance is not None and bool(ci["low"] <= chance["chance"]),
+        "above_chance": above,
+        "ci_includes_chance": includes,
     }
 
 
@@ -342,7 +346,7 @@ def _warnings(
         warnings.append(("Optimistic choice of settings", text))
     warnings += comparison.site_warnings(results)
     warnings += _chance_warnings({name: each["accuracy"] for name, each in findings.items()})
-    warnings += stability.stability_warnings(findings)
+    warnings += channels.stability_warnings(findings)
     failures = results.failures
     if not failures.empty:
         methods = listing(sorted(failures["method"].astype(str).unique()))
@@ -414,24 +418,3 @@ def _classifiers(results: Results) -> list[tuple[str, str]]:
         if classifier != common
     ]
     return [("Classifier", "; ".join([common, *others]))]
-
-
-def _moment(text: Any) -> str | None:
-    """Write a time stamp to the minute; text that is no ISO time stays as it is."""
-    if not text:
-        return None
-    try:
-        moment = datetime.fromisoformat(str(text))
-    except ValueError:
-        return str(text)
-    return moment.strftime("%Y-%m-%d %H:%M ") + (moment.tzname() or "local time")
-
-
-def _pairs(content: Any) -> list[tuple[str, str]]:
-    if not content:
-        return []
-    if not isinstance(content, dict):
-        return [("machine", str(content))]
-    return [
-        (str(key), str(value)) for key, value in content.items() if not isinstance(value, list)
-    ]

@@ -217,10 +217,9 @@ def name_sides(ax: Axes, left: str, right: str) -> None:
     annotate(ax, f"{right} →", (1, 0), (0, -22), "axes fraction", ha="right", va="top")
 
 
-def show_percent(*axes: Axis) -> None:
-    """Write the ticks of axes as per cent."""
-    for axis in axes:
-        axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
+def show_percent(axis: Axis) -> None:
+    """Write the ticks of an axis as per cent."""
+    axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
 
 
 def show_points(axis: Axis) -> None:
@@ -368,31 +367,24 @@ def save_figure(ax: Axes, label: str, path: Path | None, salt: str) -> str:
     """
     figure = cast(Figure, ax.get_figure(root=True))
     figure.draw_without_rendering()  # finds the layout, which is the same for all formats
-    options: dict[str, Any] = {"format": "svg", "metadata": {"Date": None}}
-    still: Any = {"figure.autolayout": False, "figure.constrained_layout.use": False}
-    try:
-        with mpl.rc_context(still | {"svg.hashsalt": salt}):
-            figure.set_layout_engine(None)
-            if path is not None:
-                _save_files(figure, path, options)
-            mpl.rcParams["svg.fonttype"] = "none"
-            text = io.StringIO()
-            figure.savefig(text, transparent=True, **options)
-    finally:
-        plt.close(figure)
+    options: Any = {"format": "svg", "metadata": {"Date": None}}
+    settings: Any = {"figure.autolayout": False, "figure.constrained_layout.use": False}
+    text, dpi = io.StringIO(), figure.dpi
+    with mpl.rc_context(settings | {"svg.hashsalt": salt}):
+        figure.set_layout_engine(None)
+        if path is not None:
+            with replacing(path.with_suffix(".svg"), path.with_suffix(".png")) as (drawing, image):
+                figure.savefig(drawing, facecolor="white", **options)
+                figure.set(dpi=_DPI, facecolor="white")
+                canvas = FigureCanvasAgg(figure)
+                canvas.draw()
+                pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+                pixels.save(image, format="png", dpi=(_DPI, _DPI), compress_level=1)
+                figure.set_dpi(dpi)
+        mpl.rcParams["svg.fonttype"] = "none"
+        figure.savefig(text, transparent=True, **options)
+    plt.close(figure)
     return _inline_svg(text.getvalue(), label)
-
-
-def _save_files(figure: Figure, path: Path, options: Mapping[str, Any]) -> None:
-    with replacing(path.with_suffix(".svg"), path.with_suffix(".png")) as (drawing, image):
-        figure.savefig(drawing, facecolor="white", **options)
-        before = figure.dpi
-        figure.set(dpi=_DPI, facecolor="white")
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()
-        pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-        pixels.save(image, format="png", dpi=(_DPI, _DPI), compress_level=1)
-        figure.set_dpi(before)
 
 
 def _inline_svg(svg: str, label: str) -> str:

@@ -133,6 +133,11 @@ def listing(names: Iterable[object], most: int = 5) -> str:
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
 
+def capitalise(text: str) -> str:
+    """Write the first letter large, and leave the others as they are."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def feature_label(feature: str) -> str:
     """Return the long name of a feature; features of users' own keep their name.
 
@@ -191,8 +196,3 @@ def plain_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
         {str(key): value for key, value in row.items()}
         for row in known.where(known.notna(), None).to_dict("records")
     ]
-
-
-def plain_number(value: float) -> float | None:
-    """Return a number of Python's, or None for NaN."""
-    return float(value) if np.isfinite(value) else None
