@@ -42,5 +42,5 @@ channel_frame(selector)
 
 # %%
 # Scores of all features: two stand out.
-plot_score_heatmap(ranking_frame(selector), title="Scores of IDFS-MEC")
+plot_score_heatmap(ranking_frame(selector), note="IDFS-MEC")
 plt.show()
