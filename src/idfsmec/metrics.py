@@ -201,13 +201,7 @@ def auc_difference(
     """
     n_resamples = int(np.clip(2e7 / y.size**2, 100, n_resamples))
     drawn = draw_within_classes(y, n_resamples, np.random.default_rng(seed))
-    differences = np.zeros(n_resamples)
-    n_classes = decisions.shape[1]
-    for k in range(n_classes):
-        inside, outside = drawn[:, y == k], drawn[:, y != k]
-        apart = pairs_in_order(decisions, y, k) - pairs_in_order(others, y, k)
-        n_pairs = inside.sum(axis=1) * outside.sum(axis=1)
-        differences += ((inside @ apart) * outside).sum(axis=1) / n_pairs / n_classes
+    differences = weighted_aucs(decisions, y, drawn) - weighted_aucs(others, y, drawn)
     low, high = np.quantile(differences, [0.025, 0.975])
     return _mean_auc(decisions, y) - _mean_auc(others, y), float(low), float(high)
 
@@ -222,16 +216,26 @@ def draw_within_classes(y: Codes, n_resamples: int, rng: np.random.Generator) ->
     return counts
 
 
-def pairs_in_order(decisions: Floats, y: Codes, k: int) -> Floats:
-    """Compare subjects of class k with all others: 1 where above, 1/2 where level, 0 below.
+def weighted_aucs(
+    decisions: Floats, y: Codes, weights: Floats, near: NDArray[np.bool_] | None = None
+) -> Floats:
+    """Return the AUC, mean over the classes, for each weighting of the subjects (a row each).
 
-    Of shape (n of the class, n of the rest), each in the order of ``y``.
+    It is the share of pairs in the right order, ties half; where ``near`` is given, of shape
+    (n_subjects, n_subjects), only of pairs for which it is true.
     """
-    values = decisions[:, k]
-    if decisions.shape[1] == 2:
-        values = values - decisions[:, 1 - k]
-    inside, outside = values[y == k, None], values[y != k]
-    return np.asarray((inside > outside) + 0.5 * (inside == outside))
+    n_classes, aucs = decisions.shape[1], []
+    for k in range(n_classes):
+        values = decisions[:, k] - (decisions[:, 1 - k] if n_classes == 2 else 0.0)
+        above, below = values[y == k, None], values[y != k]
+        pairs = np.ones((above.size, below.size))
+        if near is not None:
+            pairs = near[np.ix_(y == k, y != k)].astype(float)
+        inside, outside = weights[:, y == k], weights[:, y != k]
+        won = (inside @ (pairs * ((above > below) + 0.5 * (above == below)))) * outside
+        with np.errstate(divide="ignore", invalid="ignore"):
+            aucs.append(won.sum(axis=1) / ((inside @ pairs) * outside).sum(axis=1))
+    return np.asarray(np.mean(aucs, axis=0))
 
 
 @dataclass(frozen=True, slots=True)

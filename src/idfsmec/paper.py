@@ -38,23 +38,11 @@ from idfsmec.recordings import DATA_SETS, find_recordings
 from idfsmec.selection.defaults import GAMMAS, LAMS
 from idfsmec.table import FeatureTable
 
-__all__ = [
-    "ABLATIONS",
-    "ablation",
-    "as_published",
-    "published",
-    "published_value",
-    "reproduce",
-    "sensitivity",
-]
+__all__ = ["ablation", "reproduce", "sensitivity"]
 
 SOURCE = "arXiv:2511.11651"
-#: The paper's data sets, with what it calls them; the columns of the tables below.
-DATASETS = {
-    "modma3": "MODMA 3 channels",
-    "pred-d003": "PRED+CT d003",
-    "modma128": "MODMA 128 channels",
-}
+#: The paper's data sets (MODMA 3 channels, PRED+CT d003, MODMA 128 channels): columns of tables.
+DATASETS = ("modma3", "pred-d003", "modma128")
 #: Seconds per selection (Table 2; MATLAB on a Ryzen 7 4800H).
 COST_SECONDS = {
     "mRMR": (0.008, 0.370, 1.484),
@@ -69,8 +57,6 @@ COST_SECONDS = {
     "CD-LSR": (0.014, 6.063, 4461.149),
     "IDFS-MEC": (0.143, 0.682, 6.256),
 }
-#: Accuracy of IDFS-MEC as a fraction, averaged over missing rates 10-50 % (Fig. 2, Table 1).
-ACCURACY = {"IDFS-MEC": (0.7872, 0.9550, 0.8750)}
 #: Accuracy with a part of the method taken out, averaged over missing rates 10-50 % (Table 1).
 ABLATION = {
     "IDFS-MEC": (0.7872, 0.9550, 0.8750),
@@ -78,6 +64,8 @@ ABLATION = {
     "no channel weights": (0.7185, 0.8831, 0.7050),
     "no indicator": (0.7457, 0.9148, 0.8450),
 }
+#: Accuracy of IDFS-MEC as a fraction, averaged likewise (Fig. 2, Table 1).
+ACCURACY = {"IDFS-MEC": ABLATION["IDFS-MEC"]}
 _TABLES = {
     "cost": (COST_SECONDS, "seconds", "Table 2"),
     "accuracy": (ACCURACY, "accuracy", "Fig. 2, mean over missing rates 10-50 %"),
@@ -118,24 +106,9 @@ PROTOCOLS = {"honest": HONEST, "paper": PAPER}
 
 
 def published(experiment: str) -> pd.DataFrame:
-    """Return all published values of an experiment, one per row.
+    """Return all published values of cost, accuracy or ablation, one per row, with their source.
 
-    Parameters
-    ----------
-    experiment : {"cost", "accuracy", "ablation"}
-
-    Returns
-    -------
-    DataFrame
-        Columns ``method``, ``data_set``, ``value``, ``unit`` ("seconds", or "accuracy" as a
-        fraction) and ``source``.
-
-    Examples
-    --------
-    >>> values = published("cost")
-    >>> mine = (values["method"] == "IDFS-MEC") & (values["data_set"] == "pred-d003")
-    >>> values[mine]["value"].item()
-    0.682
+    Seconds, or accuracy as a fraction; the column ``unit`` says which.
     """
     if experiment not in _TABLES:
         raise ValueError(
@@ -154,13 +127,6 @@ def published_value(experiment: str, method: str, data_set: str | None) -> float
     """Return one published value, or NaN where the paper has none.
 
     Method names are compared without case and punctuation, so ``PSNSGA`` finds ``PS-NSGA``.
-
-    Examples
-    --------
-    >>> published_value("cost", "CDLSR", "modma128")
-    4461.149
-    >>> published_value("cost", "CD-LSR", "my own data")
-    nan
     """
     values = published(experiment)
     same = values["method"].map(_plain).eq(_plain(method)) & values["data_set"].eq(data_set or "")
@@ -195,24 +161,12 @@ ABLATIONS = (PROPOSED, *(method.name for method in _ABLATED))
 def as_published(methods: Iterable[str | Method] | None = None) -> list[Method]:
     """Find methods by name, as their papers have them: IDFS-MEC's loss and scale of lam, PS-NSGA.
 
-    PS-NSGA judges subsets by all samples, also in inner folds and there as long.
-
-    Parameters
-    ----------
-    methods : iterable of str or Method, optional
-        As of :func:`idfsmec.evaluation.accuracy`. A method given as such stays as it is.
-
-    Examples
-    --------
-    >>> as_published(["IDFS-MEC"])[0].build()
-    IDFSMEC(channel_loss='in-sample', lam_scale='paper')
+    PS-NSGA judges subsets by all samples, also in inner folds and there as long. A method given
+    as such stays as it is.
     """
     changes: dict[str, dict[str, Any]] = {
         PROPOSED: {"estimator": lazily("idfsmec.selection.IDFSMEC", **AS_PUBLISHED)},
-        "PS-NSGA": {
-            "estimator": lazily("idfsmec.selection.PSNSGA", random_state=0),
-            "inner": {},
-        },
+        "PS-NSGA": {"estimator": lazily("idfsmec.selection.PSNSGA", random_state=0), "inner": {}},
     }
     return [
         replace(method, **changes.get(method.name, {}))
@@ -315,16 +269,14 @@ def reproduce(
             raise InputError(f"{out} holds a reproduction of {known}; choose another folder")
         store.set_meta("data_set", data_set)
     here: dict[str, Any] = {"progress": progress, "overwrite": overwrite}
-    how: dict[str, Any] = {"n_jobs": n_jobs, "dask": dask, "imputer": PAPER_IMPUTER, **here}
+    how = {"n_jobs": n_jobs, "dask": dask, "imputer": PAPER_IMPUTER, **here}
     accuracy(tables, out, methods=as_published(methods), protocol=protocol, **how)
     ablation(tables, out, protocol=protocol, **how)
     sensitivity(tables, out, protocol=protocol.with_changes(rates=(0.3,)), **how)
     results = cost(tables, out, methods=methods, channel_counts=[len(table.channels)], **here)
     if n_resamples:
-        seed = protocol.seeds[0]
-        results = resampling(
-            tables, out, n_resamples=n_resamples, seed=seed, n_jobs=n_jobs, **here
-        )
+        here |= {"n_resamples": n_resamples, "seed": protocol.seeds[0], "n_jobs": n_jobs}
+        results = resampling(tables, out, **here)
     write_tables(results)
     return results
 
@@ -364,11 +316,19 @@ def _load_table(
 
 def write_tables(results: Results) -> None:
     """Write the paper's tables and the numbers behind its figures as CSV files."""
+    scores = results.scores
+    # At each k over folds, then the best k.
+    rows, cell = scores[scores["experiment"] == "sensitivity"], ["table", "rate", "lam", "gamma"]
+    grid = rows.groupby([*cell, "k"], as_index=False)["accuracy"].mean()
+    rows = scores[scores["experiment"] == "cost"]
+    seconds = rows.groupby(["table", "method", "n_channels"], sort=False)["seconds"].median()
+    medians = seconds.reset_index()
+    medians["published seconds"] = _published_beside(medians, results, "cost")
     frames = {
         "fig2": _means_by_rate(results, "accuracy"),
-        "fig3": _best_of_grid(results),
+        "fig3": grid.loc[grid.groupby(cell)["accuracy"].idxmax()],
         "table1": _means_by_rate(results, "ablation"),
-        "table2": _median_seconds(results),
+        "table2": medians,
     }
     for name, frame in frames.items():
         with replacing(results.folder / f"{name}.csv") as (beside,):
@@ -382,23 +342,6 @@ def _means_by_rate(results: Results, experiment: str) -> pd.DataFrame:
     means["mean"] = means[rates].mean(axis=1)
     means["published mean"] = _published_beside(means, results, experiment)
     return means.rename(columns={rate: f"{100 * rate:g} % missing" for rate in rates})
-
-
-def _best_of_grid(results: Results) -> pd.DataFrame:
-    """Mean accuracy per lambda and gamma: at each k over folds, then the best k."""
-    rows = results.scores[results.scores["experiment"] == "sensitivity"]
-    cell = ["table", "rate", "lam", "gamma"]
-    means = rows.groupby([*cell, "k"], as_index=False)["accuracy"].mean()
-    return means.loc[means.groupby(cell)["accuracy"].idxmax()].reset_index(drop=True)
-
-
-def _median_seconds(results: Results) -> pd.DataFrame:
-    """Median seconds of a selection, beside the published ones."""
-    rows = results.scores[results.scores["experiment"] == "cost"]
-    cell = ["table", "method", "n_channels"]
-    medians = rows.groupby(cell, sort=False)["seconds"].median().reset_index()
-    medians["published seconds"] = _published_beside(medians, results, "cost")
-    return medians
 
 
 def _published_beside(rows: pd.DataFrame, results: Results, experiment: str) -> list[float]:

@@ -23,8 +23,8 @@ from idfsmec.metrics import (
     auc_from_ranks,
     auc_interval,
     draw_within_classes,
-    pairs_in_order,
     score_decisions,
+    weighted_aucs,
 )
 from idfsmec.solver import Scaling
 
@@ -275,26 +275,14 @@ def among_matched(eeg: Floats, acquisition: Floats, y: Codes, *, seed: int = 0) 
     n_resamples = int(np.clip(4e7 / y.size**2, 100, 1000))
     drawn = draw_within_classes(y, n_resamples, np.random.default_rng(seed))
     weights = np.vstack([np.ones(y.size), drawn])
-    aucs = _pair_aucs(eeg, near, y, weights)
+    aucs = weighted_aucs(eeg, y, weights, near)
     low, high = np.nanquantile(aucs, [0.025, 0.975])
     return matched | {
         "auc": float(aucs[0]),
         "low": float(low),
         "high": float(high),
-        "acquisition_auc": float(_pair_aucs(acquisition, near, y, weights[:1])[0]),
+        "acquisition_auc": float(weighted_aucs(acquisition, y, weights[:1], near)[0]),
     }
-
-
-def _pair_aucs(decisions: Floats, near: NDArray[np.bool_], y: Codes, weights: Floats) -> Floats:
-    """Share of pairs in the right order, for each weighting of the subjects."""
-    shares = []
-    for k in range(decisions.shape[1]):
-        pairs = near[np.ix_(y == k, y != k)].astype(float)
-        inside, outside = weights[:, y == k], weights[:, y != k]
-        won = ((inside @ (pairs_in_order(decisions, y, k) * pairs)) * outside).sum(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares.append(won / ((inside @ pairs) * outside).sum(axis=1))
-    return np.asarray(np.mean(shares, axis=0))
 
 
 def residuals(

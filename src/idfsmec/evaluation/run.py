@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from idfsmec._parallel import count_jobs, run_tasks
@@ -66,8 +67,6 @@ _WORTH_PROCESSES = 2e7
 # Methods of a fold that a worker computes in a row: they share its imputed samples. A killed run
 # loses at most so many tasks of each worker.
 _METHODS_AT_ONCE = 5
-# Rows of a table that are hashed at a time.
-_HASHED_ROWS = 2048
 _PACKAGES = ("idfsmec", "numpy", "scipy", "scikit-learn", "pandas", "joblib", "distributed")
 
 
@@ -580,22 +579,22 @@ def by_condition(
 def table_digest(table: FeatureTable) -> str:
     """Hash what a table holds: values, columns, labels, subjects, montage, sites, rows, facts."""
     digest = hashlib.sha256()
-    values = table.X.to_numpy(dtype=np.float64)
-    for start in range(0, len(values), _HASHED_ROWS):  # without a copy of all
-        digest.update(values[start : start + _HASHED_ROWS].tobytes())
-    for part in (table.X.columns, table.y, table.subjects):
-        digest.update("\x1f".join(map(str, part)).encode() + b"\x1e")
-    digest.update(str(table.info.get("montage", "")).encode())
-    extra = {} if table.rows is None else {str(name): table.rows[name] for name in table.rows}
+    columns = {"y": table.y, "subject": table.subjects}
     if table.sites is not None:
-        extra["site"] = table.sites
-    for name, column in extra.items():
-        digest.update("\x1f".join([name, *map(str, column)]).encode() + b"\x1e")
-    recordings = table.info.get("recordings") or ()
-    facts = [
-        each["facts"] for each in recordings if isinstance(each, Mapping) and each.get("facts")
-    ]
-    digest.update(json.dumps(facts, sort_keys=True).encode())
+        columns["site"] = table.sites
+    if table.rows is not None:
+        columns |= {f"rows {name}": table.rows[name] for name in table.rows}
+    # As text: what is read from a file may be of another type.
+    parts: list[Any] = [table.X, *(column.astype(str) for column in columns.values())]
+    for part in parts:
+        digest.update(pd.util.hash_pandas_object(part, index=False).to_numpy().tobytes())
+    recordings = [each for each in table.info.get("recordings") or () if isinstance(each, Mapping)]
+    about = {
+        "columns": [*map(str, table.X.columns), *columns],
+        "montage": str(table.info.get("montage", "")),
+        "facts": [each["facts"] for each in recordings if each.get("facts")],
+    }
+    digest.update(json.dumps(about, sort_keys=True).encode())
     return digest.hexdigest()
 
 

@@ -27,20 +27,21 @@ from idfsmec._validation import (
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Fold, Folds, Protocol, make_folds, most_splits
 from idfsmec.evaluation.results import judge_site
+from idfsmec.evaluation.run import table_arrays
 from idfsmec.evaluation.statistics import chance_band
 from idfsmec.evaluation.tasks import add_inner_folds, method_pipeline
 from idfsmec.metrics import (
     auc_from_ranks,
     draw_within_classes,
     majority,
-    pairs_in_order,
+    weighted_aucs,
     wilson_interval,
 )
 from idfsmec.prediction import IDFSMECClassifier
 from idfsmec.prediction.harmonizer import harmonize_sites, learn_sites
 from idfsmec.prediction.methods import Method, find_methods, with_parts
 from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
-from idfsmec.prediction.pipeline import FoldSamples, TableArrays, fit_with_groups
+from idfsmec.prediction.pipeline import FoldSamples, fit_with_groups
 from idfsmec.progress import Listener, Progress
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import channel_codes, channel_columns
@@ -153,13 +154,7 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
             self.classes_ = np.asarray(model.classes_)
             self.best_params_: dict[str, Any] = {}
             return self
-        arrays = TableArrays.of("table", table, method.imputing.needs_positions)
-        if method.imputing.needs_positions and not arrays.has_positions:
-            raise InputError(
-                f"the imputer {method.imputing.name!r} needs to know where channels are on the "
-                "head",
-                argument="imputer",
-            )
+        arrays = table_arrays({"table": table}, [method.imputing])["table"]
         self.classes_ = np.asarray(arrays.classes)
         protocol = Protocol().with_changes(folds=self.folds, harmonize=self.harmonize)
         with threadpool_limits(1):
@@ -350,25 +345,14 @@ class _HeldOut:
         return cls(model.classes, true, means, sites)
 
     @property
-    def sides(self) -> list[int]:
-        """Classes that are held against the rest; of two, one is enough."""
-        return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
-
-    @property
     def right(self) -> Floats:
         """In which share of the repetitions each subject was classified right."""
         return np.asarray((self.probabilities[:, 0].argmax(axis=2) == self.y).mean(axis=0))
 
     def roc_auc(self, counts: Floats, share: int = 0) -> Floats:
-        """Mean over repetitions and classes, for subjects counted so often: (n_resamples,)."""
-        aucs = []
-        for code in self.sides:
-            repeats = self.probabilities[:, share]
-            wins = np.mean([pairs_in_order(values, self.y, code) for values in repeats], axis=0)
-            inside, outside = counts[:, self.y == code], counts[:, self.y != code]
-            n_pairs = inside.sum(axis=1) * outside.sum(axis=1)
-            aucs.append(((inside @ wins) * outside).sum(axis=1) / n_pairs)
-        return np.asarray(np.mean(aucs, axis=0))
+        """Mean over repetitions, for subjects counted so often: (n_resamples,)."""
+        repeats = self.probabilities[:, share]
+        return np.mean([weighted_aucs(values, self.y, counts) for values in repeats], axis=0)
 
     def balanced_accuracy(self, counts: Floats) -> Floats:
         """The same for the mean recall."""
@@ -384,7 +368,7 @@ class _HeldOut:
             members = np.flatnonzero(where == site)
             labels[:, members] = rng.permuted(labels[:, members], axis=1)
         aucs = []
-        for code in self.sides:
+        for code in range(len(self.classes)):
             ranks = rankdata(self.probabilities[:, 0, :, code], axis=1).mean(axis=0)
             member = (labels == code).astype(np.float64)[:, None, :]
             aucs.append(auc_from_ranks(ranks[:, None], member)[:, 0, 0])
