@@ -9,7 +9,8 @@ import pytest
 
 from idfsmec import IDFSMEC, FeatureTable, Summary, summarise
 from idfsmec.errors import InputError
-from idfsmec.federated import release, study_of
+from idfsmec.federated import release
+from idfsmec.federated.study import study_of
 from idfsmec.prediction import SiteHarmonizer
 from tests.federated.cohorts import cohort
 
@@ -76,7 +77,7 @@ def test_sites_with_one_fold_are_left_out_in_turn():
     tables = sites((44, 46, 50), missing=0.0)
     study = IDFSMEC().fit_summaries([summarise(table) for table in tables]).study_
     assert study.scheme == "sites"
-    assert len(study.splits) == 3
+    assert len(study.sums.splits()) == 3
     assert study.corrected == ()
 
 

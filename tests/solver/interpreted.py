@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from idfsmec.solver import Options, gpu, solve
+from idfsmec.solver import gpu
+from idfsmec.solver.solve import Options, solve
 from tests.solver.problems import make_problems
 
 

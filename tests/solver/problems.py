@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from idfsmec.solver import ChannelProblems, table_sums
+from idfsmec.solver.problem import ChannelProblems
+from idfsmec.solver.sums import table_sums
 
 
 def make_problems(b=6, d=7, c=2, lam=1.0, n=80, seed=0, rank=3):

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from idfsmec.solver import ChannelProblems, Options, problem, solve, solve_channels
+from idfsmec.solver import problem
+from idfsmec.solver.problem import ChannelProblems
+from idfsmec.solver.solve import Options, solve, solve_channels
 
 from .problems import moments_of
 

@@ -10,8 +10,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from idfsmec import IDFSMEC
-from idfsmec.solver import Options, solve_channels, table_sums
 from idfsmec.solver.gpu import covers
+from idfsmec.solver.solve import Options, solve_channels
+from idfsmec.solver.sums import table_sums
 from tests.conftest import make_channels
 
 torch = pytest.importorskip("torch", reason="PyTorch is optional (extra gpu)")

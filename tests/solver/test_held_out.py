@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from idfsmec.solver import Options, held_out_errors, solve_channels, table_sums
-from idfsmec.solver.solve import clipped_error
+from idfsmec.solver.solve import Options, clipped_error, held_out_errors, solve_channels
+from idfsmec.solver.sums import table_sums
 
 COLUMNS = [np.array([0, 1, 2]), np.array([3, 4])]
 # Training parts are solved to this tolerance.

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from idfsmec.solver import kkt_residuals, objective
 from idfsmec.solver.newton import Support, centred, orthonormal_basis
-from idfsmec.solver.problem import gradients
+from idfsmec.solver.problem import gradients, kkt_residuals, objective
 
 from .problems import make_problems, random_point
 

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from idfsmec.solver import ChannelProblems, kkt_residuals, objective
-from idfsmec.solver.problem import gradients
+from idfsmec.solver.problem import ChannelProblems, gradients, kkt_residuals, objective
 
 from .problems import make_problems, moments_of, random_point
 from .reference import literal_objective

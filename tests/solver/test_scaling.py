@@ -5,8 +5,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from idfsmec.solver import Scaling, is_constant
-from idfsmec.solver.scaling import observed_moments
+from idfsmec.solver.scaling import Scaling, is_constant, observed_moments
 
 from .problems import moments_of
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from idfsmec.metrics import count_by_site, describe_confounding, site_confounding
 from idfsmec.prediction import SiteHarmonizer
-from idfsmec.solver.sites import site_maps
+from idfsmec.solver.scaling import site_maps
 
 
 def moments(X, sites):

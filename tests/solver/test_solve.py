@@ -5,8 +5,8 @@ import pymanopt
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from idfsmec.solver import ChannelProblems, kkt_residuals, objective, solve
-from idfsmec.solver.solve import State, default_start, iterate
+from idfsmec.solver.problem import ChannelProblems, kkt_residuals, objective
+from idfsmec.solver.solve import State, default_start, iterate, solve
 from idfsmec.solver.updates import start_projection
 
 from .problems import make_problems

@@ -5,14 +5,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
-from idfsmec.solver import channel_weights, objective, total_objective
-from idfsmec.solver.problem import fit_product, gradients
+from idfsmec.solver.problem import fit_product, gradients, objective
 from idfsmec.solver.updates import (
+    channel_weights,
     polar,
     project_to_simplex,
     start_projection,
     theta_curvature,
     theta_step,
+    total_objective,
     w_curvature,
     w_step,
 )

@@ -6,19 +6,8 @@ summary files, :mod:`study` puts the summaries of several sites together.
 """
 
 from idfsmec.federated.ledger import Ledger
-from idfsmec.federated.release import MIN_SUBJECTS, summarise
-from idfsmec.federated.streaming import SumsInPieces, stream_sums
-from idfsmec.federated.study import Study, study_of
+from idfsmec.federated.release import read_study_key, summarise
+from idfsmec.federated.study import Study
 from idfsmec.federated.summary import SiteSums, Summary
 
-__all__ = [
-    "MIN_SUBJECTS",
-    "Ledger",
-    "SiteSums",
-    "Study",
-    "Summary",
-    "SumsInPieces",
-    "stream_sums",
-    "study_of",
-    "summarise",
-]
+__all__ = ["Ledger", "SiteSums", "Study", "Summary", "read_study_key", "summarise"]

@@ -41,9 +41,9 @@ from idfsmec.federated.streaming import (
     sum_pieces,
 )
 from idfsmec.federated.summary import SiteSums, Summary
-from idfsmec.solver import Sums, name_folds
+from idfsmec.solver.sums import Sums, join_sums, name_folds
 from idfsmec.table import FeatureTable
-from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns
+from idfsmec.table.columns import SEPARATOR, channel_codes
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -118,27 +118,27 @@ def summarise(
             f"max_share={max_share}: give a share above 0, at most 1.", argument="max_share"
         )
     source = open_source(table)
+    settings = source.settings()
     statistics = subject_statistics(source)
-    found, columns = channel_columns(list(source.channels), len(source.columns), None)
-    channels = [str(name) for name in found]
-    subjects = _Subjects(statistics, columns, name_folds(statistics.names, key=study_key)[0])
-    protected = min_subjects > 1
-    if protected:
-        _refuse_derived(channels)
-        _refuse_equal(statistics, source, columns)
-        _refuse_balanced(statistics, source)
-    n_folds = subjects.most_folds(min_subjects)
-    if protected:
-        subjects.leave_out_dominant(n_folds, max_share)
-    sums = subjects.sums(source, n_folds)
+    subjects = _Subjects(source, statistics, name_folds(statistics.names, key=study_key)[0])
+    channels = list(dict.fromkeys(map(str, source.channels)))
     reasons: dict[int, str] = {}
-    if protected:
+    if min_subjects > 1:
+        _refuse_derived(channels)
+        _refuse_equal(statistics, source, subjects.columns)
+        _refuse_balanced(statistics, source, subjects.columns)
+        n_folds = subjects.most_folds(min_subjects)
+        subjects.leave_out_dominant(n_folds, max_share)
+        sums = subjects.sums(n_folds)
         sums, n_folds, reasons = _suppress(sums, subjects, n_folds, min_subjects)
-    released = [v for v in range(len(columns)) if v not in reasons]
-    sums = _about_released_means(sums, subjects.counts(n_folds).sum(axis=0))
+    else:
+        n_folds = subjects.most_folds(min_subjects)
+        sums = subjects.sums(n_folds)
+    released = [v for v in range(len(channels)) if v not in reasons]
+    classes = sorted({*statistics.labels, *_alike([*labels], statistics.labels)})
     site_sums = replace(
-        _site_sums(source, subjects, sums, released, [*labels], min_subjects),
-        settings=dict(source.settings),
+        _site_sums(source, subjects, sums, released, classes, min_subjects),
+        settings=settings,
         site=site,
         suppressed={channels[v]: reason for v, reason in reasons.items()},
         left_out={channels[v]: n for v in released if (n := int(subjects.left_out[:, v].sum()))},
@@ -177,10 +177,9 @@ def read_study_key(path: str | PathLike[str]) -> bytes:
 class _Subjects:
     """Subjects of a site by channel and cell; cell ``fold * n_classes + class``."""
 
-    def __init__(
-        self, statistics: SubjectStatistics, columns: Sequence[Indices], folds: Indices
-    ) -> None:
-        self.statistics, self.columns, self.folds = statistics, columns, folds
+    def __init__(self, source: Source, statistics: SubjectStatistics, folds: Indices) -> None:
+        self.source, self.statistics, self.folds = source, statistics, folds
+        self.columns = source.channel_columns
         self.n_classes = len(statistics.labels)
         self.have = statistics.counts[:, :-2] > 0
         self.left_out = np.zeros_like(self.have)
@@ -226,12 +225,12 @@ class _Subjects:
                     self.left_out[members, v] = _dominant(about, max_share)
         self.have &= ~self.left_out
 
-    def sums(self, source: Source, n_folds: int) -> Sums:
+    def sums(self, n_folds: int) -> Sums:
         """Sum up the table without those who are left out."""
         counts = self.statistics.counts.copy()
         counts[:, :-2][self.left_out] = np.inf
         folds = self.folds[None] % n_folds
-        return sum_pieces(source, self.statistics, folds, n_folds=n_folds, counts=counts)
+        return sum_pieces(self.source, self.statistics, folds, n_folds=n_folds, counts=counts)
 
 
 def _dominant(about: Array, max_share: float) -> Mask:
@@ -253,7 +252,8 @@ def _suppress(
     """Rule 4: find channels to be suppressed; halve the folds as long as that saves some."""
     reasons = _reasons(sums, subjects.counts(n_folds), min_subjects)
     while n_folds > 1:
-        merged = _merged(sums)
+        # Folds f and f + n_folds / 2 go together.
+        merged = join_sums([replace(sums, folds=sums.folds % (n_folds // 2))])
         fewer = _reasons(merged, subjects.counts(n_folds // 2), min_subjects)
         if set(fewer) == set(reasons):
             break
@@ -285,24 +285,6 @@ def _full_rank(count: float, sum_x: Array, sum_xx: Array) -> bool:
         return False
     unit = np.sqrt(variance)
     return bool(np.linalg.eigvalsh(spread / np.outer(unit, unit))[0] > _RANK_TOLERANCE)
-
-
-def _merged(sums: Sums) -> Sums:
-    """The sums in half as many folds: f and f + n_folds / 2 go together."""
-    half = sums.classes.size // 2
-
-    def added(values: Array, axis: int) -> Array:
-        first, second = np.split(values, [half], axis=axis)
-        return first + second
-
-    return replace(
-        sums,
-        blocks=tuple(block.map(added) for block in sums.blocks),
-        classes=sums.classes[:half],
-        folds=sums.folds[:, :half],
-        total=added(sums.total, 0),
-        seen=added(sums.seen, 0),
-    )
 
 
 def _refuse_derived(channels: Sequence[str]) -> None:
@@ -352,19 +334,11 @@ def _refuse_equal(
             )
 
 
-def _about_released_means(sums: Sums, n_subjects: NDArray[np.int64]) -> Sums:
-    """Centre the sums of every channel on the mean of the subjects that are released."""
-    blocks = []
-    for block in sums.blocks:
-        n = np.maximum(n_subjects[block.channels], 1.0)[:, None]
-        shift = block.shift + block.scale * (block.sum_x.sum(axis=1) / n)
-        blocks.append(block.in_units(shift, block.scale))
-    return replace(sums, blocks=tuple(blocks))
-
-
-def _refuse_balanced(statistics: SubjectStatistics, source: Source) -> None:
-    """Refuse features that add up to the same over all channels, as means after re-referencing."""
-    counts = statistics.counts[:, channel_codes(source.channel_columns)]
+def _refuse_balanced(
+    statistics: SubjectStatistics, source: Source, columns: Sequence[Indices]
+) -> None:
+    """Rule 1: refuse features that add up to the same over channels, as re-referenced means."""
+    counts = statistics.counts[:, channel_codes(columns)]
     names = np.array([column.rpartition(SEPARATOR)[2] for column in source.columns])
     for name in dict.fromkeys(names.tolist()):
         own = np.flatnonzero(names == name)
@@ -386,39 +360,44 @@ def _site_sums(
     subjects: _Subjects,
     sums: Sums,
     released: Sequence[int],
-    labels: list[Any],
+    labels: Sequence[Any],
     min_subjects: int,
 ) -> SiteSums:
     """Put together the sums of the released channels among the classes of the study."""
-    own_labels = subjects.statistics.labels
-    wanted = sorted({*own_labels, *_alike(labels, own_labels)})
-    classes = np.array([wanted.index(label) for label in own_labels])
-    n_folds = sums.classes.size // sums.n_classes
-    shape = (n_folds, len(wanted))
-    wide = sums.among(classes, len(wanted))
-    kept = np.sort(
-        np.concatenate([np.empty(0, np.intp), *(subjects.columns[v] for v in released)])
-    )
+    classes = np.array([labels.index(label) for label in subjects.statistics.labels])
+    n_folds = int(sums.folds.max()) + 1
+
+    def by_fold_and_class(values: Array) -> Array:
+        wide = np.zeros((n_folds, len(labels), *values.shape[1:]))
+        wide[sums.folds[0], classes[sums.classes]] = values
+        return wide
+
+    kept = np.flatnonzero(np.isin(channel_codes(subjects.columns), released))
+    shape = (n_folds, len(labels))
     count = np.zeros((len(released), *shape), dtype=np.int64)
     sum_x, squares = np.zeros((2, *shape, kept.size))
     sum_xx: list[Array] = [np.empty(0)] * len(released)
     shift, scale = np.zeros(kept.size), np.ones(kept.size)
-    for block in wide.blocks:
+    for block in sums.blocks:
+        # About the mean of the subjects that are released, not of all.
+        n = np.maximum(np.rint(block.count.sum(axis=1)), 1.0)[:, None]
+        mean = block.shift + block.scale * (block.sum_x.sum(axis=1) / n)
+        block = block.in_units(mean, block.scale)
         for row, v in enumerate(block.channels.tolist()):
             if v not in released:
                 continue
             at, own = released.index(v), np.searchsorted(kept, block.columns[row])
-            count[at] = np.rint(block.count[row]).reshape(shape)
-            sum_x[..., own] = block.sum_x[row].reshape(*shape, -1)
-            sum_xx[at] = block.sum_xx[row].reshape(*shape, own.size, own.size)
+            count[at] = np.rint(by_fold_and_class(block.count[row]))
+            sum_x[..., own] = by_fold_and_class(block.sum_x[row])
+            sum_xx[at] = by_fold_and_class(block.sum_xx[row])
             shift[own], scale[own] = block.shift[row], block.scale[row]
             within = _mean_squares(subjects, v, n_folds, shift[own], scale[own], min_subjects)
             squares[:, classes[:, None], own] = within
     return SiteSums(
         tuple(source.columns[j] for j in kept),
         tuple(str(source.channels[j]) for j in kept),
-        tuple(wanted),
-        np.rint(wide.total.reshape(shape)).astype(np.int64),
+        tuple(labels),
+        np.rint(by_fold_and_class(sums.total)).astype(np.int64),
         count,
         sum_x,
         tuple(sum_xx),

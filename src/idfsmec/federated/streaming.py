@@ -17,19 +17,26 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
 from idfsmec._parallel import one_blas_thread
 from idfsmec.errors import InputError
 from idfsmec.federated.study import Study
-from idfsmec.solver import Scaling, Sums, n_repeats, name_folds, table_sums, value_folds
-from idfsmec.solver.scaling import safe_scale
-from idfsmec.solver.sums import add_sums, count_samples
+from idfsmec.solver.scaling import Scaling, safe_scale
+from idfsmec.solver.sums import (
+    N_FOLDS,
+    Sums,
+    count_samples,
+    join_sums,
+    n_repeats,
+    name_folds,
+    table_sums,
+    value_folds,
+)
 from idfsmec.table import FeatureTable
 from idfsmec.table.checks import SITE, clean_groups, part_header, warn_of_two_sites
 from idfsmec.table.columns import channel_codes, channel_columns, split_column
-from idfsmec.table.files import file_format, info_of, read_info
+from idfsmec.table.files import file_format, info_of
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -53,94 +60,69 @@ class Piece:
 
 @dataclass(frozen=True)
 class Source:
-    """A table that can be read in pieces, more than once.
-
-    Attributes
-    ----------
-    columns, channels : tuple of str
-        The features and the channel of each.
-    settings : mapping
-        How they were computed.
-    pieces : callable
-        Gives an iterator over the pieces.
-    info : mapping
-        What else is known of the table, such as the acquisition facts of its recordings.
-    name : str
-        What messages call it.
-    """
+    """A table that can be read in pieces, more than once."""
 
     columns: tuple[str, ...]
-    channels: tuple[Any, ...]
-    settings: Mapping[str, Any]
+    channels: tuple[Any, ...]  # of each column
     pieces: Callable[[], Iterator[Piece]]
-    info: Mapping[str, Any] = field(default_factory=dict)
-    name: str = "The table"
+    info: Mapping[str, Any] = field(default_factory=dict)  # how it was made
+    name: str = "The table"  # what messages call it
 
     @property
     def channel_columns(self) -> list[Indices]:
         """The columns of each channel."""
         return channel_columns(list(self.channels), len(self.columns), None)[1]
 
+    def settings(self) -> dict[str, Any]:
+        """Return how the features were computed."""
+        # Only tables have settings to compare: who fits arrays need not wait for MNE.
+        from idfsmec.features.settings import FeatureSettings
+
+        names = FeatureSettings().as_dict()
+        parts = self.info.get("parts")
+        for part in parts if isinstance(parts, list) else ():
+            if differing := sorted(set(part) & set(names)):
+                raise InputError(
+                    f"The table is made of parts with different settings "
+                    f"({', '.join(differing)}): its features do not mean the same."
+                )
+        return {key: self.info[key] for key in names if key in self.info}
+
 
 def open_source(table: Any, channels: Sequence[Any] | None = None) -> Source:
-    """Open a table for reading in pieces."""
-    name, info = "The table", {}
-    if isinstance(table, ds.Dataset):
-        columns, info = part_header(table.schema.names)[1], info_of(table.schema)
-        pieces = partial(_dataset_pieces, table)
-    elif hasattr(table, "to_delayed"):
-        columns, pieces = part_header(list(table.columns))[1], partial(_dask_pieces, table)
-    elif isinstance(table, FeatureTable):
+    """Open a table for reading in pieces; channels are by default those of the column names."""
+    name, parts = "The table", [("", table)]
+    if isinstance(table, FeatureTable):
         warn_of_two_sites(table.subjects, table.sites, stacklevel=4)
-        return _memory_source(table, channels)
-    else:
+    elif not (isinstance(table, ds.Dataset) or hasattr(table, "to_delayed")):
         path = Path(table)
         if path.suffix.lower() == ".summary":
             raise InputError(f"{path}: is a summary, not a table: give it to fit_summaries.")
-        if not (path.is_dir() or (path.is_file() and file_format(path) == "parquet")):
-            return _memory_source(FeatureTable.read(path), channels)
-        files = parquet_files(path)
-        columns, info, name = _features_of(files[0]), read_info(files[0]), str(path)
-        pieces = partial(_file_pieces, files)
-    settings = _settings_of(info)
-    own = _channels_of(columns, channels)
-    return Source(tuple(columns), own, settings, pieces, info, name)
-
-
-def _memory_source(table: FeatureTable, channels: Sequence[Any] | None) -> Source:
-    about = pd.DataFrame() if table.rows is None else table.rows
-    device = next((name for name in _DEVICES if name in about.columns), None)
-    devices = None if device is None else about[device].astype(str).to_numpy()
-    piece = Piece(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy(), devices)
-    columns = tuple(table.X.columns)
-    own, settings = _channels_of(columns, channels), _settings_of(table.info)
-    return Source(columns, own, settings, lambda: iter([piece]), table.info)
-
-
-def _channels_of(columns: Sequence[str], given: Sequence[Any] | None) -> tuple[Any, ...]:
-    if given is None:
-        return tuple(split_column(column)[0] for column in columns)
-    if len(given) != len(columns):
+        if path.is_dir() or (path.is_file() and file_format(path) == "parquet"):
+            name = str(path)
+            parts = [(f"{file}: ", _open_file(file)) for file in parquet_files(path)]
+        else:
+            table = FeatureTable.read(path)
+    if isinstance(table, FeatureTable):
+        columns, info = list(table.X.columns), table.info
+        about = pd.DataFrame() if table.rows is None else table.rows
+        device = next((name for name in _DEVICES if name in about.columns), None)
+        devices = None if device is None else about[device].astype(str).to_numpy()
+        piece = Piece(table.X.to_numpy(), table.y.to_numpy(), table.subjects.to_numpy(), devices)
+        pieces: Callable[[], Iterator[Piece]] = partial(iter, [piece])
+    else:
+        first = parts[0][1]
+        columns = part_header(_header(first))[1]
+        info = info_of(first.schema) if isinstance(first, ds.Dataset) else {}
+        pieces = partial(_pieces, parts, columns)
+    if channels is None:
+        channels = [split_column(column)[0] for column in columns]
+    if len(channels) != len(columns):
         raise InputError(
-            f"channels has {len(given)} labels for {len(columns)} features.", argument="channels"
+            f"channels has {len(channels)} labels for {len(columns)} features.",
+            argument="channels",
         )
-    return tuple(given)
-
-
-def _settings_of(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Give, of what is known about a table, how its features were computed."""
-    # Only tables have settings to compare: who fits arrays need not wait for MNE.
-    from idfsmec.features.settings import FeatureSettings
-
-    known = FeatureSettings().as_dict()
-    parts = info.get("parts")
-    for part in parts if isinstance(parts, list) else ():
-        if differing := sorted(set(part) & set(known)):
-            raise InputError(
-                f"The table is made of parts with different settings ({', '.join(differing)}): "
-                "its features do not mean the same."
-            )
-    return {key: info[key] for key in known if key in info}
+    return Source(tuple(columns), tuple(channels), pieces, info, name)
 
 
 def parquet_files(path: Path) -> list[Path]:
@@ -157,82 +139,61 @@ def parquet_files(path: Path) -> list[Path]:
     return files
 
 
-def _header(file: Path) -> list[str]:
+def _open_file(file: Path) -> ds.Dataset:
+    """Open a Parquet file that holds a table."""
+    checked = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    parquet = ds.ParquetFileFormat(default_fragment_scan_options=checked)
     try:
-        return list(pq.read_schema(file).names)
+        dataset = ds.dataset(str(file), format=parquet)
+        part_header(dataset.schema.names)
+        info_of(dataset.schema)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{file}: not a readable Parquet file ({error}).") from error
+    return dataset
 
 
-def _features_of(file: Path) -> list[str]:
-    try:
-        return list(part_header(_header(file))[1])
-    except InputError as error:
-        raise error if str(file) in str(error) else InputError(f"{file}: {error}") from None
+def _header(table: Any) -> list[str]:
+    return table.schema.names if isinstance(table, ds.Dataset) else list(table.columns)
 
 
-def _file_pieces(files: Sequence[Path]) -> Iterator[Piece]:
-    """Read Parquet files one after the other; all have the columns of the first."""
-    columns, sites = _features_of(files[0]), set[tuple[Any, Any]]()
-    for file in files:
-        if differing := set(columns) ^ set(_features_of(file)):
-            raise InputError(
-                f"{file}: has other columns than {files[0].name}, such as {min(differing)}."
-            )
-        names = [*_ABOUT, *_more(_header(file)), *columns]
+def _pieces(parts: Sequence[tuple[str, Any]], columns: Sequence[str]) -> Iterator[Piece]:
+    """Read parts of a table, each with what errors begin with; warn of subjects at two sites."""
+    sites: set[tuple[Any, Any]] = set()
+    for where, table in parts:
+        header = _header(table)
+        if differing := set(columns) ^ set(part_header(header)[1]):
+            first = Path(parts[0][0].removesuffix(": ")).name
+            raise InputError(f"{where}has other columns than {first}, such as {min(differing)}.")
         try:
-            with pq.ParquetFile(file, page_checksum_verification=True) as source:
-                for batch in source.iter_batches(_most_rows(columns), columns=names):
+            for batch in _batches(table, header, columns):
+                if len(batch):
                     yield _piece(batch, columns, sites)
         except InputError as error:
-            raise InputError(f"{file}: {error}") from None
+            raise InputError(f"{where}{error}") from None
         except (OSError, pa.ArrowException, ValueError, TypeError) as error:
-            raise InputError(f"{file}: not a readable table ({error}).") from error
-    _warn_of_two_sites(sites)
+            where = where or "The table: "
+            raise InputError(f"{where}not a readable table ({error}).") from error
+    frame = pd.DataFrame(sorted(sites), columns=[_ABOUT[0], SITE], dtype=object)
+    warn_of_two_sites(frame[_ABOUT[0]], frame[SITE], stacklevel=6)
 
 
-def _dataset_pieces(dataset: ds.Dataset) -> Iterator[Piece]:
-    columns, sites = list(part_header(dataset.schema.names)[1]), set[tuple[Any, Any]]()
-    names = [*_ABOUT, *_more(dataset.schema.names), *columns]
-    try:
-        # Read ahead a little: Arrow would hold dozens of pieces.
-        for batch in dataset.to_batches(
-            columns=names,
-            batch_size=_most_rows(columns),
+def _batches(
+    table: Any, header: Sequence[str], columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Read some rows at a time; of a Dask dataframe, a partition."""
+    if isinstance(table, ds.Dataset):
+        yield from table.to_batches(
+            columns=[*_ABOUT, *(name for name in (SITE, *_DEVICES) if name in header), *columns],
+            batch_size=max(256, _ELEMENTS // max(1, len(columns))),
+            # Arrow would hold dozens of batches.
             batch_readahead=1,
             fragment_readahead=1,
-        ):
-            if len(batch):
-                yield _piece(batch, columns, sites)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"The dataset cannot be read ({error}).") from error
-    _warn_of_two_sites(sites)
-
-
-def _dask_pieces(frame: Any) -> Iterator[Piece]:
-    """Compute the partitions of a Dask dataframe, one at a time."""
-    columns, sites = list(part_header(list(frame.columns))[1]), set[tuple[Any, Any]]()
-    for part in frame.partitions:
-        rows = part.compute()
-        if len(rows):
-            batch = pa.RecordBatch.from_pandas(rows, preserve_index=False)
-            yield _piece(batch, columns, sites)
-    _warn_of_two_sites(sites)
-
-
-def _warn_of_two_sites(pairs: set[tuple[Any, Any]]) -> None:
-    """Name subjects at two sites, of pairs of a subject and a site."""
-    frame = pd.DataFrame(sorted(pairs), columns=[_ABOUT[0], SITE], dtype=object)
-    warn_of_two_sites(frame[_ABOUT[0]], frame[SITE], stacklevel=7)
-
-
-def _most_rows(columns: Sequence[str]) -> int:
-    return max(256, _ELEMENTS // max(1, len(columns)))
-
-
-def _more(names: Sequence[str]) -> list[str]:
-    """Columns about rows that are read where they are there."""
-    return [name for name in (SITE, *_DEVICES) if name in names]
+        )
+    else:
+        for part in table.partitions:
+            yield pa.RecordBatch.from_pandas(part.compute(), preserve_index=False)
 
 
 def _piece(batch: pa.RecordBatch, columns: Sequence[str], sites: set[tuple[Any, Any]]) -> Piece:
@@ -265,41 +226,24 @@ def _clean_column(column: pa.Array, name: str) -> NDArray:
 
 @dataclass(frozen=True)
 class SubjectStatistics:
-    """Counts and sums of each subject of each class: p rows.
+    """Counts and sums of each subject of each class: p rows."""
 
-    Attributes
-    ----------
-    labels : list
-        Of the classes, sorted.
-    names : ndarray of shape (p,)
-        Subjects, as text.
-    codes : ndarray of shape (p,)
-        Classes.
-    counts : ndarray of shape (p, V + 2)
-        Samples that have each channel, all samples, and samples that have any channel.
-    sum_x, sum_xx : ndarray of shape (p, D)
-        Of the values and their squares, after ``shift`` and ``scale``, over the samples that have
-        the channel.
-    shift, scale : ndarray of shape (D,)
-    digests : ndarray of uint64, shape (p, V)
-        Of the values of each channel, whatever the order of samples.
-    devices : dict of str to str
-        The device of each subject, where the table names it.
-    """
-
-    labels: list[Any]
-    names: NDArray
-    codes: Indices
+    labels: list[Any]  # of the classes, sorted
+    names: NDArray  # subjects, as text, (p,)
+    codes: Indices  # classes, (p,)
+    # Samples that have each channel, all samples, and samples that have any channel, (p, V + 2)
     counts: Array
+    # Of the values and their squares, after shift and scale (D,), over the samples that have the
+    # channel, (p, D)
     sum_x: Array
     sum_xx: Array
     shift: Array
     scale: Array
-    digests: NDArray[np.uint64]
-    devices: dict[str, str]
+    digests: NDArray[np.uint64]  # of a channel's values, whatever the order of samples, (p, V)
+    devices: dict[str, str]  # of each subject, where the table names it
 
     def rows_of(self, piece: Piece) -> tuple[Indices, Indices]:
-        """Give the row, and the class, of each sample of a piece."""
+        """Return the row, and the class, of each sample of a piece."""
         codes = np.searchsorted(np.array(self.labels), piece.labels)
         key = pd.MultiIndex.from_arrays([self.names, self.codes])
         wanted = pd.MultiIndex.from_arrays([piece.subjects.astype(str), codes])
@@ -309,54 +253,44 @@ class SubjectStatistics:
 def subject_statistics(
     source: Source, units: tuple[Array, Array] | None = None
 ) -> SubjectStatistics:
-    """Read a table once and give what is known of each subject."""
+    """Read a table once and return what is known of each subject."""
     columns = source.channel_columns
     rows: dict[tuple[str, Any], int] = {}
     counts = np.zeros((0, len(columns) + 2))
     sums = np.zeros((2, 0, len(source.columns)))
     digests = np.zeros((0, len(columns)), dtype=np.uint64)
     devices: dict[str, str] = {}
-    shift, scale = units or (np.empty(0), np.empty(0))
     for piece in source.pieces():
         if not len(piece.X):
             continue
-        if not shift.size:  # near the mean, so that squares lose no digits
-            learned = Scaling.learn(piece.X)
-            shift = learned.mean
-            scale = safe_scale(np.nanmax(np.abs(piece.X - shift), axis=0, initial=0.0))
-        keys = list(zip(piece.subjects.astype(str).tolist(), piece.labels.tolist(), strict=True))
+        if units is None:  # near the mean, so that squares lose no digits
+            shift = Scaling.learn(piece.X).mean
+            units = shift, safe_scale(np.nanmax(np.abs(piece.X - shift), axis=0, initial=0.0))
+        names = piece.subjects.astype(str)
+        keys = zip(names.tolist(), piece.labels.tolist(), strict=True)
         member = np.array([rows.setdefault(key, len(rows)) for key in keys], dtype=np.intp)
-        if more := len(rows) - len(counts):
-            counts = np.pad(counts, ((0, more), (0, 0)))
-            sums = np.pad(sums, ((0, 0), (0, more), (0, 0)))
-            digests = np.pad(digests, ((0, more), (0, 0)))
+        new = (0, len(rows) - len(counts))
+        counts, digests = np.pad(counts, (new, (0, 0))), np.pad(digests, (new, (0, 0)))
+        sums = np.pad(sums, ((0, 0), new, (0, 0)))
         if piece.devices is not None:
-            devices |= dict(zip(piece.subjects.astype(str), piece.devices, strict=True))
+            devices |= dict(zip(names, piece.devices, strict=True))
         count_samples(piece.X, columns, member, counts)
-        values = (piece.X - shift) / scale
+        values = (piece.X - units[0]) / units[1]
         for v, own in enumerate(columns):
             missing = np.isnan(values[:, own]).any(axis=1)
             values[np.ix_(missing, own)] = 0.0
-            np.add.at(digests[:, v], member[~missing], _digests(piece.X[:, own])[~missing])
+            present = pd.DataFrame(piece.X[~missing][:, own] + 0.0)
+            digest = pd.util.hash_pandas_object(present, index=False)
+            np.add.at(digests[:, v], member[~missing], digest.to_numpy())
         for part, power in zip(sums, (values, values**2), strict=True):
             np.add.at(part, member, power)
-    if not rows:
+    if units is None or not rows:
         raise InputError(f"{source.name}: there are no samples in it.")
     labels = sorted({label for _, label in rows})
     codes = np.array([labels.index(label) for _, label in rows], dtype=np.intp)
     names = np.array([name for name, _ in rows], dtype=object).astype(str)
-    found = (labels, names, codes, counts, sums[0], sums[1])
-    return SubjectStatistics(*found, shift, scale, digests, devices)
-
-
-def _digests(values: Array) -> NDArray[np.uint64]:
-    """One number for each row, another for nearly any other row."""
-    bits = np.ascontiguousarray(values + 0.0).view(np.uint64)
-    digests = np.full(len(bits), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in bits.T:
-        digests = (digests ^ column) * np.uint64(0xBF58476D1CE4E5B9)
-        digests ^= digests >> np.uint64(29)
-    return digests
+    moments = (counts, sums[0], sums[1], units[0], units[1])
+    return SubjectStatistics(labels, names, codes, *moments, digests, devices)
 
 
 def sum_pieces(
@@ -364,11 +298,11 @@ def sum_pieces(
     statistics: SubjectStatistics,
     folds: Indices,
     *,
-    n_folds: int,
+    n_folds: int = N_FOLDS,
     counts: Array | None = None,
 ) -> Sums:
     """Read a table again and sum it up, each subject once."""
-    columns, sums = source.channel_columns, None
+    columns, parts = source.channel_columns, list[Sums]()
     with one_blas_thread():
         for piece in source.pieces():
             if not len(piece.X):
@@ -385,15 +319,16 @@ def sum_pieces(
                 counts=statistics.counts if counts is None else counts,
                 units=(statistics.shift, statistics.scale),
             )
-            sums = part if sums is None else add_sums(sums, part)
-    if sums is None:
+            parts = [join_sums([*parts, part])]
+    if not parts:
         raise InputError(f"{source.name}: there are no samples in it.")
-    return sums
+    return parts[0]
 
 
 def stream_sums(table: Any, channels: Sequence[Any] | None = None) -> Study:
     """Sum up a table that is read in pieces, with the folds that rows in memory would get."""
     source = open_source(table, channels)
+    source.settings()  # refuses parts that do not mean the same
     statistics = subject_statistics(source)
     if len(statistics.labels) < 2:
         raise InputError(
@@ -401,45 +336,29 @@ def stream_sums(table: Any, channels: Sequence[Any] | None = None) -> Study:
             f"{statistics.labels[0]!r}."
         )
     repeats = n_repeats(float(statistics.counts[:, -2].sum()) * len(source.columns))
-    folds = name_folds(statistics.names, n_repeats=repeats)
-    sums = sum_pieces(source, statistics, folds, n_folds=4)
-    return _study_of_rows(source, statistics, sums)
+    return _study_of_rows(source, statistics, name_folds(statistics.names, n_repeats=repeats))
 
 
-def _study_of_rows(source: Source, statistics: SubjectStatistics, sums: Sums) -> Study:
+def _study_of_rows(source: Source, statistics: SubjectStatistics, folds: Indices) -> Study:
     """Put together sums over rows and what is known of their subjects."""
     by_feature = statistics.counts[:, channel_codes(source.channel_columns)]
     means = statistics.sum_x / np.maximum(by_feature, 1.0)
     mostly = 2 * statistics.counts[:, :-2] >= statistics.counts[:, -2:-1]
-    classes = [statistics.codes == k for k in range(len(statistics.labels))]
-    effects = [
-        (
-            (by_feature[members] > 0).sum(axis=0).astype(float),
-            means[members].sum(axis=0),
-            (means[members] ** 2).sum(axis=0),
-        )
-        for members in classes
-    ]
+    by_class = (statistics.codes == np.arange(len(statistics.labels))[:, None]).astype(np.int64)
+    effects = [by_class @ part for part in ((by_feature > 0).astype(float), means, means**2)]
     return Study(
         source.columns,
         source.channels,
         tuple(statistics.labels),
-        sums,
-        np.stack([mostly[members].sum(axis=0) for members in classes], axis=1),
-        np.bincount(statistics.codes, minlength=len(statistics.labels)),
-        effects,
+        sum_pieces(source, statistics, folds),
+        (by_class @ mostly).T,
+        by_class.sum(axis=1),
+        np.stack(effects, axis=1),
     )
 
 
 class SumsInPieces:
-    """Sums over samples that are given piece by piece, with all samples of a subject in one.
-
-    Parameters
-    ----------
-    channel_names : ndarray of shape (n_channels,)
-    channel_columns : list of integer arrays
-    columns : sequence of str
-    """
+    """Sums over samples that are given piece by piece, with all samples of a subject in one."""
 
     def __init__(
         self, channel_names: NDArray, channel_columns: list[Indices], columns: Sequence[str]
@@ -462,7 +381,7 @@ class SumsInPieces:
         """Add samples; a subject that came before is refused."""
         names = np.arange(len(X)) if subjects is None else np.asarray(subjects)
         piece = Piece(X, np.asarray(labels), names.astype(str))
-        source = Source(self._columns, self._channels, {}, lambda: iter([piece]))
+        source = Source(self._columns, self._channels, partial(iter, [piece]))
         statistics = subject_statistics(source, self._units)
         self._units = (statistics.shift, statistics.scale)
         if subjects is None:
@@ -476,12 +395,12 @@ class SumsInPieces:
                 )
             self._subjects |= set(statistics.names.tolist())
             folds = name_folds(statistics.names, n_repeats=2)
-        part = _study_of_rows(source, statistics, sum_pieces(source, statistics, folds, n_folds=4))
+        part = _study_of_rows(source, statistics, folds)
         self._study = part if self._study is None else _added(self._study, part)
         self._n_samples += len(X)
 
     def study(self) -> Study:
-        """Give the sums over all pieces."""
+        """Return the sums over all pieces."""
         if self._study is None:
             raise InputError("There are no samples.")
         repeats = n_repeats(float(self._n_samples) * len(self._columns))
@@ -498,15 +417,10 @@ def _added(study: Study, part: Study) -> Study:
     sums = []
     for piece in (study, part):
         own = np.array([labels.index(label) for label in piece.labels], dtype=np.intp)
-        sums.append(piece.sums.among(own, len(labels)))
+        classes = own[piece.sums.classes]
+        sums.append(replace(piece.sums, classes=classes, n_classes=len(labels)))
         have[:, own] += piece.have
         subjects[own] += piece.subjects
-        effects[own] += np.array(piece.effects)
-    return replace(
-        study,
-        labels=labels,
-        sums=add_sums(*sums),
-        have=have,
-        subjects=subjects,
-        effects=[tuple(row) for row in effects],
-    )
+        effects[own] += piece.effects
+    whole = (study.columns, study.column_channels, labels, join_sums(sums))
+    return Study(*whole, have, subjects, effects)

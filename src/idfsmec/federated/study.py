@@ -5,8 +5,7 @@ has at least two: the number of folds is the smallest of any site, and folds of 
 are held out together. Otherwise one site at a time is left out. One scheme holds for a study. A
 channel that the scheme cannot judge, because a single site has it, gets the loss on the training
 subjects times ``(n + k) / (n - k)`` for k parameters and n subjects (Akaike's final prediction
-error; on one public table and its half
-1.06 and 1.04 times the held-out loss), and is named in
+error; on one public table and its half 1.06 and 1.04 times the held-out loss), and is named in
 :attr:`Study.corrected`.
 """
 
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,57 +21,34 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
-from idfsmec.federated.summary import SiteSums, Summary, check_site
+from idfsmec.federated.summary import SiteSums, Summary, by_class, check_site
 from idfsmec.metrics import describe_confounding, site_confounding
 from idfsmec.missing.association import missingness_from_counts
-from idfsmec.solver import Split, Sums
-from idfsmec.solver.sites import site_maps
-from idfsmec.solver.sums import Block, join_sums
+from idfsmec.solver.scaling import site_maps
+from idfsmec.solver.sums import Block, Sums, join_blocks, join_sums
 from idfsmec.table.checks import same_info
 from idfsmec.table.columns import SEPARATOR, channel_columns
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
-#: Subjects who have each feature, the sum of their means and of the squares of these, (D,) each.
-EffectSums = tuple[Array, Array, Array]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Study:
-    """Sums over the subjects of one or several sites, ready to be ranked.
+    """Sums over the subjects of one or several sites, V channels, D features and c classes."""
 
-    Attributes
-    ----------
-    columns, column_channels : tuple of str
-        The features and their channels.
-    labels : tuple
-        Of the classes.
-    sums : Sums
-    have : ndarray of int, shape (n_channels, n_classes)
-        Subjects who have each channel.
-    subjects : ndarray of int, shape (n_classes,)
-    effects : list of tuple
-        For every class what :func:`~idfsmec.selection.effects.effects_of_sums` takes.
-    scheme : str
-        What judges channels: ``"folds"``, ``"sites"`` or, of rows, ``"repeated folds"``.
-    splits : list of Split, optional
-        The cells that it holds out; by default the folds of the sums.
-    sites : tuple of SiteSums
-    corrected : tuple of str
-        Channels that the scheme cannot judge.
-    """
-
-    columns: tuple[str, ...]
-    column_channels: tuple[Any, ...]
-    labels: tuple[Any, ...]
-    sums: Sums = field(repr=False)
-    have: Counts = field(repr=False)
-    subjects: Counts = field(repr=False)
-    effects: list[EffectSums] = field(repr=False)
-    scheme: str = "repeated folds"
-    splits: list[Split] | None = field(default=None, repr=False)
-    sites: tuple[SiteSums, ...] = field(default=(), repr=False)
-    corrected: tuple[str, ...] = ()
+    columns: tuple[str, ...]  # the features
+    column_channels: tuple[Any, ...]  # and their channels
+    labels: tuple[Any, ...]  # of the classes
+    sums: Sums
+    have: Counts  # subjects who have each channel, (V, c)
+    subjects: Counts  # all subjects, (c,)
+    # For every class, by feature: the subjects who have it, the sum of their means and of the
+    # squares of these, (c, 3, D)
+    effects: Array
+    scheme: str = "repeated folds"  # what judges channels: "folds", "sites" or, of rows, this
+    sites: tuple[SiteSums, ...] = ()
+    corrected: tuple[str, ...] = ()  # channels that the scheme cannot judge
 
     @property
     def channels(self) -> list[Any]:
@@ -91,20 +67,16 @@ class Study:
 
     def contributions(self) -> list[str]:
         """Say for each channel which sites, and how many subjects, count: one line each."""
-
-        def count(numbers: Sequence[int], labels: Sequence[Any]) -> str:
-            return ", ".join(f"{n} {label}" for n, label in zip(numbers, labels, strict=True))
-
         lines = []
         for channel, have in zip(self.channels, self.have, strict=True):
             parts = [
                 f"{site.site or f'site {number}'} "
-                f"({count(site.count[site.channels.index(channel)].sum(axis=0), site.labels)})"
+                f"({by_class(site.count[site.channels.index(channel)].sum(axis=0), site.labels)})"
                 for number, site in enumerate(self.sites, 1)
                 if channel in site.channels
             ]
             note = "; judged by its corrected training loss" * (channel in self.corrected)
-            total = count(have, self.labels)
+            total = by_class(have, self.labels)
             lines.append(f"{channel}: {total}; {'; '.join(parts) or 'no site'}{note}")
         return lines
 
@@ -114,34 +86,25 @@ def study_of(
 ) -> Study:
     """Put summaries together, as if the subjects of all sites had been in one table.
 
-    Parameters
-    ----------
-    summaries : sequence of Summary
-    harmonize : bool, default=False
-        Bring sites to one location and scale first, from their sums.
-    names : sequence of str, optional
-        What messages call the summaries, such as their files.
-
-    Raises
-    ------
-    InputError
-        They differ in feature settings, in the features of a channel or in labels, or one is
-        there twice.
+    With ``harmonize`` sites are brought to one location and scale first, from their sums.
+    ``names`` are what messages call the summaries, such as their files.
     """
     if not summaries:
         raise InputError("There are no summaries to put together.")
     sites = [site for summary in summaries for site in summary.sites]
-    named = list(names or [])
-    if len(named) != len(sites):
-        named = [site.site or f"summary {i}" for i, site in enumerate(sites, 1)]
-    for site, name in zip(sites, named, strict=True):
+    if names is None or len(names) != len(sites):
+        names = [site.site or f"summary {i}" for i, site in enumerate(sites, 1)]
+    for site, name in zip(sites, names, strict=True):
         check_site(site, name)
-    _check_together(sites, named)
+    _check_together(sites, names)
     labels = max((site.labels for site in sites), key=len)
-    columns, channels = _all_columns(sites)
+    classes = [np.array([labels.index(label) for label in site.labels]) for site in sites]
+    columns, column_channels = _all_columns(sites)
     if not columns:
         raise InputError("All channels of all summaries are suppressed: nothing can be ranked.")
-    counts = np.stack([_among_classes(site.subjects, site, labels) for site in sites])
+    counts = np.zeros((len(sites), len(labels)), dtype=np.int64)
+    for row, site, own in zip(counts, sites, classes, strict=True):
+        row[own] = site.subjects.sum(axis=0)
     subjects = counts.sum(axis=0)
     if (present := (subjects > 0).sum()) < 2:
         only = [label for label, n in zip(labels, subjects, strict=True) if n]
@@ -149,39 +112,42 @@ def study_of(
             "Selecting features needs at least 2 classes, but the summaries hold "
             + (f"only one class: {only[0]!r}." if present else "none.")
         )
+    number = {column: j for j, column in enumerate(columns)}
+    places = [np.array([number[c] for c in site.columns], dtype=np.intp) for site in sites]
     if harmonize:
-        sites = _harmonized(sites, columns, counts, labels)
-    fewest = min((site.n_folds for site in sites if site.channels), default=1)
-    by_folds = fewest > 1 or len(sites) == 1
-    n_folds = fewest if by_folds else 1
-    parts = [_site_sums(site, columns, channels, labels, n_folds) for site in sites]
-    sums = join_sums(parts)
-    if not by_folds:
-        cells = np.concatenate([np.full(p.classes.size, i) for i, p in enumerate(parts)])
-        sums = replace(sums, folds=cells[None])
-    names = list(dict.fromkeys(channels))
-    have = np.zeros((len(names), len(labels)), dtype=np.int64)
-    for site in sites:
+        sites = _harmonized(sites, places, len(columns), counts)
+    n_folds = min((site.n_folds for site in sites if site.channels), default=1)
+    by_folds = n_folds > 1 or len(sites) == 1
+    channels, groups = channel_columns(list(column_channels), len(columns), None)
+    have = np.zeros((len(groups), len(labels)), dtype=np.int64)
+    parts = []
+    for at, (site, own, where) in enumerate(zip(sites, classes, places, strict=True)):
+        folds = np.arange(site.n_folds) % n_folds if by_folds else np.full(site.n_folds, at)
+        cells = (np.tile(own, site.n_folds), np.repeat(folds, own.size)[None])
+        total = site.subjects.ravel().astype(float)
+        blocks = _blocks_of(site, where, channels, groups)
+        parts.append(Sums(blocks, *cells, total, total, len(labels)))
         for channel, count in zip(site.channels, site.count, strict=True):
-            have[names.index(channel)] += _among_classes(count, site, labels).astype(int)
+            have[channels.tolist().index(channel), own] += count.sum(axis=0)
+    sums = join_sums(parts)
     return Study(
         columns,
-        channels,
-        tuple(labels),
+        column_channels,
+        labels,
         sums,
         have,
-        subjects.astype(np.int64),
-        _effect_sums(sites, columns, labels),
+        subjects,
+        _effect_sums(sites, places, classes, (len(labels), 3, len(columns))),
         "folds" if by_folds else "sites",
-        sums.splits(),
         tuple(sites),
-        _not_judged(sums, names),
+        _not_judged(sums, channels),
     )
 
 
 def _check_together(sites: Sequence[SiteSums], names: Sequence[str]) -> None:
     """Refuse what does not belong together, and say why."""
     digests: dict[str, str] = {}
+    features_of: dict[str, tuple[set[str], str]] = {}
     most = max(range(len(sites)), key=lambda at: len(sites[at].labels))
     for site, name in zip(sites, names, strict=True):
         if site.digest in digests:
@@ -190,11 +156,11 @@ def _check_together(sites: Sequence[SiteSums], names: Sequence[str]) -> None:
             )
         digests[site.digest] = name
         for key in sorted({*sites[0].settings, *site.settings}):
-            values = [one.settings.get(key, "not known") for one in (sites[0], site)]
-            if not same_info({"": values[0]}, {"": values[1]}):
+            first, other = (part.settings.get(key, "not known") for part in (sites[0], site))
+            if not same_info({"": first}, {"": other}):
                 raise InputError(
                     f"{name} and {names[0]} were computed with different settings: {key} is "
-                    f"{values[1]!r} in the one and {values[0]!r} in the other."
+                    f"{other!r} in the one and {first!r} in the other."
                 )
         if strange := [label for label in site.labels if label not in sites[most].labels]:
             raise InputError(
@@ -202,12 +168,10 @@ def _check_together(sites: Sequence[SiteSums], names: Sequence[str]) -> None:
                 f"{', '.join(map(repr, sites[most].labels))}: give the labels of the whole "
                 "study when summarising, or rename them."
             )
-    known: dict[str, tuple[set[str], str]] = {}
-    for site, name in zip(sites, names, strict=True):
         for channel, own in zip(site.channels, site.channel_columns, strict=True):
             features = {site.columns[j].rpartition(SEPARATOR)[2] for j in own}
-            first, where = known.setdefault(channel, (features, name))
-            if differing := features ^ first:
+            before, where = features_of.setdefault(channel, (features, name))
+            if differing := features ^ before:
                 raise InputError(
                     f"{name} and {where} have different features of channel {channel}: "
                     f"{', '.join(sorted(differing)[:5])}."
@@ -225,116 +189,75 @@ def _all_columns(sites: Sequence[SiteSums]) -> tuple[tuple[str, ...], tuple[str,
     return columns, tuple(channel_of[column] for column in columns)
 
 
-def _among_classes(counts: NDArray, site: SiteSums, labels: Sequence[Any]) -> NDArray:
-    """Sum counts (F, c) over folds, among the classes of the study."""
-    wide = np.zeros(len(labels))
-    wide[[labels.index(label) for label in site.labels]] = counts.sum(axis=0)
-    return wide
-
-
-def _site_sums(
-    site: SiteSums,
-    columns: Sequence[str],
-    channels: Sequence[str],
-    labels: Sequence[Any],
-    n_folds: int,
-) -> Sums:
-    """The sums of a site among the channels and classes of the study, in so many folds."""
-    classes = np.array([labels.index(label) for label in site.labels])
-    # Folds f and f + n_folds go together.
-    merge = (np.arange(site.n_folds) % n_folds == np.arange(n_folds)[:, None]).astype(float)
-
-    def cells(values: Array) -> Array:
-        """Values (F, c, ...) as cells (n_folds * n_classes, ...)."""
-        wide = np.zeros((n_folds, len(labels), *values.shape[2:]))
-        wide[:, classes] = np.tensordot(merge, values, axes=1)
-        return wide.reshape(-1, *values.shape[2:])
-
-    names, groups = channel_columns(list(channels), len(columns), None)
-    sizes = np.array([group.size for group in groups])
-    blocks = []
-    for d in np.unique(sizes).tolist():
-        which = np.flatnonzero(sizes == d)
-        b, j = which.size, n_folds * len(labels)
-        count, sum_x, sum_xx = np.zeros((b, j)), np.zeros((b, j, d)), np.zeros((b, j, d, d))
-        shift, scale = np.zeros((b, d)), np.ones((b, d))
-        for row, v in enumerate(which):
-            if names[v] not in site.channels:
-                continue
-            at = site.channels.index(names[v])
-            mine = np.array([site.columns.index(columns[c]) for c in groups[v]])
-            inside = np.searchsorted(site.channel_columns[at], mine)
-            count[row] = cells(site.count[at].astype(float))
-            sum_x[row] = cells(site.sum_x[..., mine])
-            sum_xx[row] = cells(site.sum_xx[at][..., inside[:, None], inside])
-            shift[row], scale[row] = site.shift[mine], site.scale[mine]
-        where = np.stack([groups[v] for v in which])
-        blocks.append(Block(which, where, count, sum_x, sum_xx, shift, scale))
-    total = cells(site.subjects.astype(float))
-    return Sums(
-        tuple(blocks),
-        np.tile(np.arange(len(labels)), n_folds),
-        np.repeat(np.arange(n_folds), len(labels))[None],
-        total,
-        total,
-        len(labels),
-    )
-
-
-def _places(site: SiteSums, columns: Sequence[str]) -> NDArray[np.intp]:
-    """Numbers of a site's columns among those of the study."""
-    number = {column: j for j, column in enumerate(columns)}
-    return np.array([number[column] for column in site.columns], dtype=np.intp)
+def _blocks_of(
+    site: SiteSums, where: NDArray[np.intp], channels: NDArray, groups: Sequence[NDArray[np.intp]]
+) -> tuple[Block, ...]:
+    """The sums of a site by fold and class, for all channels of the study."""
+    cells, blocks = site.subjects.size, []
+    for v, (channel, group) in enumerate(zip(channels, groups, strict=True)):
+        d = group.size
+        count, sum_x, sum_xx = np.zeros(cells), np.zeros((cells, d)), np.zeros((cells, d, d))
+        shift, scale = np.zeros(d), np.ones(d)
+        if channel in site.channels:
+            at = site.channels.index(channel)
+            # The columns of the channel at the site, in the order of the study.
+            own = site.channel_columns[at]
+            order = np.argsort(where[own])
+            own = own[order]
+            count, sum_x = site.count[at].ravel().astype(float), site.sum_x[..., own]
+            sum_xx = site.sum_xx[at][..., order[:, None], order]
+            shift, scale = site.shift[own], site.scale[own]
+        sums = (count, sum_x.reshape(cells, d), sum_xx.reshape(cells, d, d))
+        parts = (part[None] for part in (*sums, shift, scale))
+        blocks.append(Block(np.array([v]), group[None], *parts))
+    return join_blocks(blocks)
 
 
 def _effect_sums(
-    sites: Sequence[SiteSums], columns: Sequence[str], labels: Sequence[Any]
-) -> list[EffectSums]:
+    sites: Sequence[SiteSums],
+    places: Sequence[NDArray[np.intp]],
+    classes: Sequence[NDArray[np.intp]],
+    shape: tuple[int, int, int],
+) -> Array:
     """Counts, sums and squares of subjects' means by class, in common units.
 
     The common units are those of the first site that has the column. Where a site suppressed the
     squares it does not count for the effect of that column.
     """
-    d = len(columns)
-    shift, scale, known = np.zeros(d), np.ones(d), np.zeros(d, dtype=bool)
-    parts = np.zeros((len(labels), 3, d))
-    for site in sites:
-        where = _places(site, columns)
+    shift, scale, known = np.zeros(shape[2]), np.ones(shape[2]), np.zeros(shape[2], dtype=bool)
+    effects = np.zeros(shape)
+    for site, where, own in zip(sites, places, classes, strict=True):
         first = ~known[where]
         shift[where[first]], scale[where[first]] = site.shift[first], site.scale[first]
         known[where] = True
-        rate = site.scale / scale[where]
-        move = (site.shift - shift[where]) / scale[where]
+        rate, move = site.scale / scale[where], (site.shift - shift[where]) / scale[where]
         S, Q = site.sum_x.sum(axis=0), site.sum_mean_squares.sum(axis=0)
         n = np.zeros(S.shape)
-        for count, own in zip(site.count, site.channel_columns, strict=True):
-            n[:, own] = count.sum(axis=0)[:, None]
+        for count, group in zip(site.count, site.channel_columns, strict=True):
+            n[:, group] = count.sum(axis=0)[:, None]
         squares = rate**2 * Q + 2 * rate * move * S + n * move**2
-        released = ~np.isnan(Q)
-        for k, label in enumerate(site.labels):
-            moments = np.stack([n[k], rate * S[k] + n[k] * move, squares[k]])
-            parts[labels.index(label)][:, where] += np.where(released[k], moments, 0.0)
-    return [(row[0], row[1], row[2]) for row in parts]
+        moments = np.stack([n, rate * S + n * move, squares], axis=1)
+        released = ~np.isnan(Q)[:, None, :]
+        effects[own[:, None, None], np.arange(3)[:, None], where] += np.where(released, moments, 0)
+    return effects
 
 
-def _not_judged(sums: Sums, names: Sequence[str]) -> tuple[str, ...]:
+def _not_judged(sums: Sums, names: NDArray) -> tuple[str, ...]:
     """Channels that no split judges, although all classes have them."""
-    splits = sums.splits()
-    by_class = (sums.classes == np.arange(sums.n_classes)[:, None]).astype(float)
-    found = []
+    of_class = (sums.classes == np.arange(sums.n_classes)[:, None]).astype(float)
+    missing = []
     for block in sums.blocks:
-        whole = (block.count @ by_class.T > 0).all(axis=1)
+        whole = (block.count @ of_class.T > 0).all(axis=1)
         judged = np.zeros((block.channels.size, sums.n_classes))
-        for split in splits:
-            learned = (block.count @ (by_class * split.train).T > 0).all(axis=1)
-            judged += learned[:, None] * (block.count @ (by_class * split.test).T)
-        missing = whole & ~(judged > 0).all(axis=1)
-        found += [names[v] for v in block.channels[missing]]
-    return tuple(found)
+        for split in sums.splits():
+            learned = (block.count @ (of_class * split.train).T > 0).all(axis=1)
+            judged += learned[:, None] * (block.count @ (of_class * split.test).T)
+        missing += names[block.channels[whole & ~(judged > 0).all(axis=1)]].tolist()
+    return tuple(missing)
 
 
 def _harmonized(
-    sites: Sequence[SiteSums], columns: Sequence[str], counts: Array, labels: Sequence[Any]
+    sites: Sequence[SiteSums], places: Sequence[NDArray[np.intp]], n_columns: int, counts: Counts
 ) -> list[SiteSums]:
     """Bring the sums of every site to one location and scale, as ComBat does."""
     if len(sites) < 2:
@@ -344,23 +267,17 @@ def _harmonized(
         )
     if text := describe_confounding(site_confounding(counts)):
         warnings.warn(text, UserWarning, stacklevel=5)
-    n, mean, squares = np.zeros((3, len(sites), len(columns)))
-    wheres = [_places(site, columns) for site in sites]
-    for row, (site, where) in enumerate(zip(sites, wheres, strict=True)):
-        for at, own in enumerate(site.channel_columns):
-            total = float(site.count[at].sum())
+    n, mean, squares = np.zeros((3, len(sites), n_columns))
+    for row, (site, where) in enumerate(zip(sites, places, strict=True)):
+        for count, own, P in zip(site.count, site.channel_columns, site.sum_xx, strict=True):
+            total = max(float(count.sum()), 1.0)
             S = site.sum_x[..., own].sum(axis=(0, 1))
-            P = np.diagonal(site.sum_xx[at].sum(axis=(0, 1)))
-            n[row, where[own]] = total
-            mean[row, where[own]] = site.shift[own] + site.scale[own] * S / max(total, 1.0)
-            about = np.maximum(P - S**2 / max(total, 1.0), 0.0)
+            about = np.maximum(np.diagonal(P.sum(axis=(0, 1))) - S**2 / total, 0.0)
+            n[row, where[own]] = count.sum()
+            mean[row, where[own]] = site.shift[own] + site.scale[own] * S / total
             squares[row, where[own]] = about * site.scale[own] ** 2
     slope, offset = site_maps(n, mean, squares, counts.sum(axis=1))
     return [
-        replace(
-            site,
-            shift=slope[row, where] * site.shift + offset[row, where],
-            scale=slope[row, where] * site.scale,
-        )
-        for row, (site, where) in enumerate(zip(sites, wheres, strict=True))
+        replace(site, shift=rate[where] * site.shift + move[where], scale=rate[where] * site.scale)
+        for site, where, rate, move in zip(sites, places, slope, offset, strict=True)
     ]

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from idfsmec._files import replacing
 from idfsmec._version import __version__
 from idfsmec.errors import InputError
-from idfsmec.table.columns import channel_columns
+from idfsmec.table.columns import SEPARATOR, channel_columns
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -32,81 +33,51 @@ Counts = NDArray[np.int64]
 FORMAT_VERSION = 4
 #: Cells of fewer subjects are not written, whatever a site asks for.
 FEWEST_SUBJECTS = 5
-#: How the files end.
-ENDING = ".summary"
 _MOST_BYTES = 2**31  # unpacked; no study has as many
 _ARRAYS = ("subjects", "count", "shift", "scale", "sum_x", "sum_xx", "sum_mean_squares")
 _TEXTS = ("columns", "column_channels", "labels")
+_FACTS = ("settings", "site", "suppressed", "left_out", "acquisition", "min_subjects")
 # Negative eigenvalues and differences below this share of the largest number are rounding.
 _ROUNDING = 1e-8
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SiteSums:
-    """The sums of one site, by fold (F) and class (c).
+    """The sums of one site by fold (F) and class (c), over V channels with D features in all."""
 
-    Attributes
-    ----------
-    columns, column_channels : tuple of str
-        The features that are released, and their channels.
-    labels : tuple
-        Of the classes.
-    subjects : ndarray of int, shape (F, c)
-        All subjects, whichever channels they have.
-    count : ndarray of int, shape (V, F, c)
-        N: subjects who have each channel.
-    sum_x : ndarray of shape (F, c, D)
-        S, after ``shift`` and ``scale``.
-    sum_xx : tuple of ndarray of shape (F, c, d, d)
-        P of each channel, likewise.
-    sum_mean_squares : ndarray of shape (F, c, D)
-        Q, likewise; NaN where it is suppressed.
-    shift, scale : ndarray of shape (D,)
-        What was subtracted from each feature, the mean of the released subjects, and divided by.
-    settings : mapping
-        How the features were computed, with their units.
-    site : str
-        Name of the site, if it was given.
-    suppressed : mapping of str to str
-        Channels that are not released, and why.
-    left_out : mapping of str to int
-        Subjects left out of a channel because they hold most of a sum.
-    acquisition : list of dict
-        ``fact``, ``value``, ``label`` and ``count`` of subjects.
-    min_subjects : int
-        Fewest subjects of a cell.
-    """
-
-    columns: tuple[str, ...]
-    column_channels: tuple[str, ...]
-    labels: tuple[Any, ...]
-    subjects: Counts = field(repr=False)
-    count: Counts = field(repr=False)
-    sum_x: Array = field(repr=False)
-    sum_xx: tuple[Array, ...] = field(repr=False)
-    sum_mean_squares: Array = field(repr=False)
-    shift: Array = field(repr=False)
-    scale: Array = field(repr=False)
-    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    columns: tuple[str, ...]  # the features that are released
+    column_channels: tuple[str, ...]  # and their channels
+    labels: tuple[Any, ...]  # of the classes
+    subjects: Counts  # all subjects, whichever channels they have, (F, c)
+    count: Counts  # N: subjects who have each channel, (V, F, c)
+    sum_x: Array  # S, after shift and scale, (F, c, D)
+    sum_xx: tuple[Array, ...]  # P of each channel, likewise, (F, c, d, d)
+    sum_mean_squares: Array  # Q, likewise; NaN where it is suppressed, (F, c, D)
+    shift: Array  # what was subtracted, the mean of the released subjects, (D,)
+    scale: Array  # what was divided by, (D,)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # how features were computed
     site: str = ""
-    suppressed: Mapping[str, str] = field(default_factory=dict, repr=False)
-    left_out: Mapping[str, int] = field(default_factory=dict, repr=False)
-    acquisition: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    suppressed: Mapping[str, str] = field(default_factory=dict)  # channels, and why
+    left_out: Mapping[str, int] = field(default_factory=dict)  # of a channel: who hold most of it
+    acquisition: Sequence[Mapping[str, Any]] = ()  # fact, value, label and count of subjects
     min_subjects: int = 1
 
     @cached_property
-    def _channel_columns(self) -> tuple[NDArray, list[NDArray[np.intp]]]:
-        return channel_columns(list(self.column_channels), len(self.columns), None)
+    def _channel_columns(self) -> tuple[list[str], list[NDArray[np.intp]]]:
+        if not self.columns:
+            return [], []
+        names, columns = channel_columns(list(self.column_channels), len(self.columns), None)
+        return names.tolist(), columns
 
     @property
     def channels(self) -> list[str]:
         """Names of the released channels, in order of first appearance."""
-        return self._channel_columns[0].tolist() if self.columns else []
+        return self._channel_columns[0]
 
     @property
     def channel_columns(self) -> list[NDArray[np.intp]]:
         """The columns of each released channel."""
-        return self._channel_columns[1] if self.columns else []
+        return self._channel_columns[1]
 
     @property
     def n_folds(self) -> int:
@@ -144,10 +115,9 @@ class Summary:
     sites: tuple[SiteSums, ...]
 
     def __repr__(self) -> str:
-        totals: dict[Any, int] = {}
+        totals: Counter[Any] = Counter()
         for site in self.sites:
-            for label, n in zip(site.labels, site.subjects.sum(axis=0), strict=True):
-                totals[label] = totals.get(label, 0) + int(n)
+            totals.update(dict(zip(site.labels, site.subjects.sum(axis=0).tolist(), strict=True)))
         subjects = ", ".join(f"{label}: {n}" for label, n in totals.items())
         channels = {channel for site in self.sites for channel in site.channels}
         suppressed = sum(len(site.suppressed) for site in self.sites)
@@ -157,8 +127,8 @@ class Summary:
         )
 
     def __add__(self, other: Summary) -> Summary:
-        known = {site.digest for site in self.sites}
-        if any(site.digest in known for site in other.sites):
+        digests = {site.digest for site in self.sites}
+        if any(site.digest in digests for site in other.sites):
             raise InputError("The same release was given twice: it would count twice.")
         return Summary((*self.sites, *other.sites))
 
@@ -187,9 +157,10 @@ class Summary:
                 f"give at least {FEWEST_SUBJECTS}."
             )
         arrays, about = _packed(site), _about(site)
-        checksum = np.frombuffer(_checksum(about, arrays).encode(), dtype=np.uint8)
-        text = np.frombuffer(about.encode(), dtype=np.uint8)
-        contents: dict[str, Any] = {"about": text, "checksum": checksum, **arrays}
+        texts = {"about": about, "checksum": _checksum(about, arrays)}
+        contents: dict[str, Any] = arrays | {
+            name: np.frombuffer(text.encode(), dtype=np.uint8) for name, text in texts.items()
+        }
         with replacing(Path(path)) as (beside,), beside.open("wb") as file:
             np.savez_compressed(file, **contents)
         return Path(path)
@@ -205,19 +176,9 @@ class Summary:
 
 
 def _about(site: SiteSums) -> str:
-    about = {
-        "format": "idfsmec summary",
-        "format_version": FORMAT_VERSION,
-        "idfsmec": __version__,
-        **{name: list(getattr(site, name)) for name in _TEXTS},
-        "settings": dict(site.settings),
-        "site": site.site,
-        "suppressed": dict(site.suppressed),
-        "left_out": dict(site.left_out),
-        "acquisition": [dict(row) for row in site.acquisition],
-        "min_subjects": site.min_subjects,
-    }
-    return json.dumps(about, sort_keys=True)
+    head = {"format": "idfsmec summary", "format_version": FORMAT_VERSION, "idfsmec": __version__}
+    facts = {name: getattr(site, name) for name in (*_TEXTS, *_FACTS)}
+    return json.dumps(head | facts, sort_keys=True)
 
 
 def _packed(site: SiteSums) -> dict[str, NDArray]:
@@ -230,12 +191,12 @@ def _packed(site: SiteSums) -> dict[str, NDArray]:
 
 def _checksum(about: str, arrays: Mapping[str, NDArray]) -> str:
     """SHA-256 of the description and of every array: name, shape, little-endian bytes."""
-    found = hashlib.sha256(about.encode())
+    digest = hashlib.sha256(about.encode())
     for name in _ARRAYS:
         array = np.ascontiguousarray(arrays[name])
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        found.update(f"{name}{array.shape}".encode() + little.tobytes())
-    return found.hexdigest()
+        digest.update(f"{name}{array.shape}".encode() + little.tobytes())
+    return digest.hexdigest()
 
 
 def _read(path: Path) -> SiteSums:
@@ -246,8 +207,7 @@ def _read(path: Path) -> SiteSums:
             if sum(entry.file_size for entry in archive.infolist()) > _MOST_BYTES:
                 raise ValueError("too large")
         with np.load(path, allow_pickle=False) as loaded:
-            text = loaded["about"].tobytes().decode()
-            checksum = loaded["checksum"].tobytes().decode()
+            text, checksum = (loaded[name].tobytes().decode() for name in ("about", "checksum"))
             about = json.loads(text)
             version = int(about["format_version"])
             current = version == FORMAT_VERSION
@@ -275,22 +235,21 @@ def _read(path: Path) -> SiteSums:
     return site
 
 
-def _unpacked(about: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> SiteSums:
+def _unpacked(about: Mapping[str, Any], arrays: dict[str, NDArray]) -> SiteSums:
     columns, channels, labels = (tuple(about[name]) for name in _TEXTS)
     groups = channel_columns(list(channels), len(columns), None)[1] if columns else []
+    halves = arrays.pop("sum_xx")
     sum_xx, first = [], 0
-    for own in groups:
-        size = own.size
-        last = first + size * (size + 1) // 2
-        products = np.zeros((*arrays["subjects"].shape, size, size))
-        above, beside = np.triu_indices(size)
-        products[..., above, beside] = arrays["sum_xx"][..., first:last]
-        products[..., beside, above] = arrays["sum_xx"][..., first:last]
+    for group in groups:
+        above, beside = np.triu_indices(group.size)
+        last = first + above.size
+        products = np.zeros((*arrays["subjects"].shape, group.size, group.size))
+        products[..., above, beside] = halves[..., first:last]
+        products[..., beside, above] = halves[..., first:last]
         sum_xx.append(products)
         first = last
-    if first != arrays["sum_xx"].shape[-1]:
+    if first != halves.shape[-1]:
         raise ValueError("products of other columns")
-    rest = {name: arrays[name] for name in _ARRAYS if name != "sum_xx"}
     return SiteSums(
         columns,
         channels,
@@ -302,101 +261,80 @@ def _unpacked(about: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> SiteSu
         left_out={str(k): int(v) for k, v in about["left_out"].items()},
         acquisition=[dict(row) for row in about["acquisition"]],
         min_subjects=int(about["min_subjects"]),
-        **rest,
+        **arrays,
     )
 
 
 def check_site(site: SiteSums, name: str) -> None:
     """Refuse sums that no subjects can have, in one line that names the file."""
-    for found, problem in _problems(site):
-        if found:
+    for impossible, problem in _problems(site):
+        if impossible:
             raise InputError(f"{name}: an impossible summary: {problem}.")
 
 
-def _problems(site: SiteSums) -> list[tuple[bool, str]]:
+def _problems(site: SiteSums) -> Iterator[tuple[Any, str]]:
+    """Conditions, of which later ones rely on earlier ones, and what is wrong if they hold."""
     folds, classes = site.subjects.shape if site.subjects.ndim == 2 else (0, 0)
-    d, v = len(site.columns), len(site.channels)
-    problems = [
-        (len(set(site.labels)) != len(site.labels), "a label occurs twice"),
-        (len(set(site.columns)) != d, "a column occurs twice"),
-        (len(site.column_channels) != d, "columns without a channel"),
-        (folds not in (1, 2, 4) or classes != len(site.labels), "its shape is wrong"),
-        (site.count.shape != (v, folds, classes), "its counts have another shape"),
-        (site.sum_x.shape != (folds, classes, d), "its sums have another shape"),
-        (site.sum_mean_squares.shape != (folds, classes, d), "its squares have another shape"),
-        (site.shift.shape != (d,) or site.scale.shape != (d,), "its units have another shape"),
-    ]
-    if any(found for found, _ in problems):
-        return problems
-    numbers = [site.count, site.subjects, site.sum_x, site.shift, site.scale, *site.sum_xx]
-    problems += [
-        (not all(np.isfinite(part).all() for part in numbers), "numbers are not finite"),
-        (bool(np.isinf(site.sum_mean_squares).any()), "squares are not finite"),
-        (bool((site.scale <= 0).any()), "a scale is not positive"),
-        (
-            not all(np.issubdtype(part.dtype, np.integer) for part in (site.count, site.subjects)),
-            "counts are not whole numbers",
-        ),
-        (bool((site.count < 0).any() or (site.subjects < 0).any()), "counts are negative"),
-        (bool((site.count > site.subjects).any()), "more subjects have a channel than there are"),
-        (
-            bool(((site.count > 0) & (site.count < site.min_subjects)).any()),
-            f"a cell has fewer than {site.min_subjects} subjects",
-        ),
-    ]
-    if any(found for found, _ in problems):
-        return problems
-    return problems + [_channel_problem(site, at) for at in range(v)]
+    d, v, cells = len(site.columns), len(site.channels), (folds, classes)
+    yield len(set(site.labels)) != len(site.labels), "a label occurs twice"
+    yield len(set(site.columns)) != d, "a column occurs twice"
+    yield len(site.column_channels) != d, "columns without a channel"
+    yield folds not in (1, 2, 4) or classes != len(site.labels), "its shape is wrong"
+    yield site.count.shape != (v, *cells), "its counts have another shape"
+    yield site.sum_x.shape != (*cells, d), "its sums have another shape"
+    yield site.sum_mean_squares.shape != (*cells, d), "its squares have another shape"
+    yield {site.shift.shape, site.scale.shape} != {(d,)}, "its units have another shape"
+    counts = (site.count, site.subjects)
+    numbers = (*counts, site.sum_x, site.shift, site.scale, *site.sum_xx)
+    yield not all(np.isfinite(part).all() for part in numbers), "numbers are not finite"
+    yield np.isinf(site.sum_mean_squares).any(), "squares are not finite"
+    yield (site.scale <= 0).any(), "a scale is not positive"
+    whole = all(np.issubdtype(part.dtype, np.integer) for part in counts)
+    yield not whole, "counts are not whole numbers"
+    yield any((part < 0).any() for part in counts), "counts are negative"
+    yield (site.count > site.subjects).any(), "more subjects have a channel than there are"
+    few = (site.count > 0) & (site.count < site.min_subjects)
+    yield few.any(), f"a cell has fewer than {site.min_subjects} subjects"
+    for at, name in enumerate(site.channels):
+        n, own, P = site.count[at], site.channel_columns[at], site.sum_xx[at]
+        S, Q = site.sum_x[..., own], site.sum_mean_squares[..., own]
+        rounding = _ROUNDING * max(float(np.abs(P).max(initial=0.0)), 1e-300)
+        symmetric = np.allclose(P, np.swapaxes(P, -1, -2), rtol=0, atol=rounding)
+        yield not symmetric, f"the products of channel {name} are not symmetric"
+        alone = any(np.nan_to_num(part[n == 0]).any() for part in (S, P, Q))
+        yield alone, f"channel {name} has sums over no subject"
+        most = np.diagonal(P, axis1=-2, axis2=-1) * (1 + _ROUNDING) + rounding
+        with np.errstate(invalid="ignore"):  # NaN where Q is suppressed
+            excess = (Q < 0).any() or (most < Q).any()
+        yield excess, f"the squares of channel {name} exceed its products"
+        spread = P - S[..., :, None] * S[..., None, :] / np.maximum(n, 1)[..., None, None]
+        negative = np.linalg.eigvalsh(spread).min(initial=0.0) < -rounding
+        yield negative, f"the products of channel {name} are not positive semidefinite"
 
 
-def _channel_problem(site: SiteSums, at: int) -> tuple[bool, str]:
-    """Whether the sums of a channel contradict each other."""
-    name, own = site.channels[at], site.channel_columns[at]
-    n, P = site.count[at].astype(float), site.sum_xx[at]
-    S, Q = site.sum_x[..., own], site.sum_mean_squares[..., own]
-    diagonal = np.diagonal(P, axis1=-2, axis2=-1)
-    size = max(float(np.abs(P).max(initial=0.0)), 1e-300)
-    if not np.allclose(P, np.swapaxes(P, -1, -2), rtol=0, atol=_ROUNDING * size):
-        return True, f"the products of channel {name} are not symmetric"
-    empty = n == 0
-    if any(np.nan_to_num(part[empty]).any() for part in (S, P, Q)):
-        return True, f"channel {name} has sums over no subject"
-    with np.errstate(invalid="ignore"):
-        if (Q < 0).any() or (diagonal * (1 + _ROUNDING) + _ROUNDING * size < Q).any():
-            return True, f"the squares of channel {name} exceed its products"
-    spread = P - S[..., :, None] * S[..., None, :] / np.maximum(n, 1)[..., None, None]
-    if np.linalg.eigvalsh(spread).min(initial=0.0) < -_ROUNDING * size:
-        return True, f"the products of channel {name} are not positive semidefinite"
-    return False, ""
+def by_class(numbers: NDArray, labels: Sequence[Any]) -> str:
+    """Say how many subjects each class has, such as "30 HC, 28 MDD"."""
+    return ", ".join(f"{n} {label}" for n, label in zip(numbers, labels, strict=True))
 
 
 def _describe(site: SiteSums) -> str:
     """One table that says all of it."""
-    labels = [str(label) for label in site.labels]
-    totals = site.subjects.sum(axis=0)
     lines = [
         f"Summary of {site.site or 'a site without a name'}: sums over "
-        + ", ".join(f"{n} {label}" for n, label in zip(totals, labels, strict=True))
-        + f", in {site.n_folds} fold{'s' * (site.n_folds > 1)}.",
+        f"{by_class(site.subjects.sum(axis=0), site.labels)}, in {site.n_folds} "
+        f"fold{'s' * (site.n_folds > 1)}.",
         f"A cell is a class in a fold. No cell has fewer than {site.min_subjects} subjects.",
-        "Subjects in each fold: "
-        + "; ".join(
-            ", ".join(f"{n} {label}" for n, label in zip(row, labels, strict=True))
-            for row in site.subjects
-        ),
+        "Subjects in each fold: " + "; ".join(by_class(row, site.labels) for row in site.subjects),
         "For each channel and cell: the number of subjects, the sum of their means, the sum of "
         "their mean products (each pair of features), the sum of their squared means.",
         "",
         f"{'channel':<12}{'features':>9}  {'subjects who have it':<28}  left out",
     ]
-    for at, name in enumerate(site.channels):
-        have = ", ".join(
-            f"{n} {label}" for n, label in zip(site.count[at].sum(axis=0), labels, strict=True)
-        )
-        left = site.left_out.get(name, 0)
-        lines.append(f"{name:<12}{site.channel_columns[at].size:>9}  {have:<28}  {left or ''}")
+    for name, own, count in zip(site.channels, site.channel_columns, site.count, strict=True):
+        have, left = by_class(count.sum(axis=0), site.labels), site.left_out.get(name, "")
+        lines.append(f"{name:<12}{own.size:>9}  {have:<28}  {left}")
     lines += [f"{name:<12}{'':>9}  suppressed: {why}" for name, why in site.suppressed.items()]
-    features = list(dict.fromkeys(column.rpartition("__")[2] for column in site.columns))
+    features = dict.fromkeys(column.rpartition(SEPARATOR)[2] for column in site.columns)
     lines += ["", "Features: " + ", ".join(features)]
     for row in site.acquisition:
         lines.append(f"Acquisition: {row['fact']} = {row['value']}: {row['count']} {row['label']}")

@@ -18,7 +18,7 @@ from idfsmec._validation import Constraints, StrOptions, checks_parameters, inte
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.metrics import count_by_site, describe_confounding, site_confounding
 from idfsmec.prediction.imputer import IncompleteTransformer
-from idfsmec.solver.sites import common_location, site_effects, site_moments
+from idfsmec.solver.scaling import common_location, site_effects, site_moments
 from idfsmec.table import FeatureTable
 from idfsmec.table.checks import SITE
 

@@ -40,7 +40,9 @@ from idfsmec._validation import (
     number,
 )
 from idfsmec.errors import InputError
-from idfsmec.federated import Study, Summary, SumsInPieces, stream_sums, study_of
+from idfsmec.federated import Study, Summary
+from idfsmec.federated.streaming import SumsInPieces, stream_sums
+from idfsmec.federated.study import study_of
 from idfsmec.missing.association import association_warning, missingness_by_class
 from idfsmec.selection.base import (
     RankingSelector,
@@ -199,12 +201,7 @@ class ChannelTable:
         samples = training_samples(self.target.size, held_out)
         return self.solve_sums(lams, (self.sums(rows) for rows in samples))
 
-    def solve_sums(
-        self,
-        lams: Sequence[float],
-        tables: Iterable[Sums],
-        splits: Sequence[Sequence[Split]] | None = None,
-    ) -> Fits:
+    def solve_sums(self, lams: Sequence[float], tables: Iterable[Sums]) -> Fits:
         """Solve all channels of tables that are known by their sums."""
         wanted = [float(lam) for lam in lams]
         at_once = max(1, _PROBLEMS // (8 * self.channel_names.size))
@@ -214,8 +211,7 @@ class ChannelTable:
         with one_blas_thread():
             while block := list(islice(remaining, at_once)):
                 if self.holds_out:
-                    own = None if splits is None else splits[len(moments) :][: len(block)]
-                    judged += held_out_errors(block, wanted, self.options, own)
+                    judged += held_out_errors(block, wanted, self.options)
                 moments += [sums.moments() for sums in block]
             solved = solve_channels(moments, wanted, self.options)
         losses, fallbacks = solved.objectives.copy(), 0
@@ -737,8 +733,7 @@ class IDFSMEC(ChannelSelector):
             columns=study.channel_columns,
             settings=self._options(),
         )
-        splits = None if study.splits is None else [study.splits]
-        fits = table.solve_sums([self.lam], [study.sums], splits)
+        fits = table.solve_sums([self.lam], [study.sums])
         if study.corrected:
             fits = _corrected(fits, study)
         self._keep(fits, study.missingness(), stacklevel=5)
@@ -748,7 +743,7 @@ class IDFSMEC(ChannelSelector):
         self.classes_, self.channel_names_, self.study_ = table.classes, table.channel_names, study
         self.__dict__.pop("_samples", None)
         self.__dict__["effects_"] = effects_of_sums(
-            study.effects, study.labels, [str(column) for column in study.columns]
+            list(study.effects), study.labels, [str(column) for column in study.columns]
         )
 
     @cached_property

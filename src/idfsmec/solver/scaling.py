@@ -2,6 +2,10 @@
 
 Everything that puts features into comparable units goes through here: the solver's moments,
 classifiers, tuning and evaluation. What is missing (NaN) takes no part and stays missing.
+
+Location and scale of sites follow from one model of all sites, with empirical Bayes over features
+(ComBat): from the count, the mean and the squares about the mean of every site and feature, so
+that samples and sums of sites give the same.
 """
 
 from __future__ import annotations
@@ -24,24 +28,15 @@ _SAFE = (1e-100, 1e100)
 _BLOCK_ELEMENTS = 1_000_000
 # A single column would be summed in another order.
 _FEWEST_COLUMNS = 16
+# Iterations over sites end when nothing changes by more than this, or after so many.
+_TOLERANCE, _MAX_ITER = 1e-10, 1000
+# Deviations within sites below this share of the values are rounding.
+_ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Mean and standard deviation of every feature, to bring samples into these units.
-
-    Examples
-    --------
-    >>> train = np.array([[0.0, 5.0], [2.0, 5.0], [np.nan, np.nan]])
-    >>> scaling = Scaling.learn(train)
-    >>> scaling.apply(np.array([[3.0, 9.0], [np.nan, 5.0]]))
-    array([[ 2.,  0.],
-           [nan,  0.]])
-    >>> scaling.imputed(train)
-    array([[-1.,  0.],
-           [ 1.,  0.],
-           [ 0.,  0.]])
-    """
+    """Mean and standard deviation of every feature, to bring samples into these units."""
 
     mean: Array
     unit: Array  # the standard deviation; infinite for constant features, so that these become 0
@@ -86,13 +81,7 @@ class Scaling:
 
 
 def observed_moments(X: Array) -> tuple[Array, Array]:
-    """Return mean and population standard deviation of every column's values, 0 without any.
-
-    Examples
-    --------
-    >>> observed_moments(np.array([[1.0, np.nan], [3.0, 4.0], [np.nan, 4.0]]))
-    (array([2., 4.]), array([1., 0.]))
-    """
+    """Return mean and population standard deviation of every column's values, 0 without any."""
     count: int | NDArray[np.intp] = max(X.shape[0], 1)
     mean = X.sum(axis=0) / count
     if np.isnan(mean).any():
@@ -115,13 +104,7 @@ def observed_moments(X: Array) -> tuple[Array, Array]:
 
 
 def is_constant(mean: Array, std: Array) -> NDArray[np.bool_]:
-    """Say which features do not vary: those whose deviation is rounding noise of their mean.
-
-    Examples
-    --------
-    >>> is_constant(np.array([0.0, 1.0, 1.0]), np.array([0.0, 1e-15, 1e-9]))
-    array([ True,  True, False])
-    """
+    """Say which features do not vary: those whose deviation is rounding noise of their mean."""
     return ~(np.asarray(std) > CONSTANT_BELOW * np.abs(mean))
 
 
@@ -131,3 +114,74 @@ def safe_scale(largest: Array) -> Array:
     scale = np.ones_like(largest)
     scale[unsafe] = 2.0 ** np.round(np.log2(largest[unsafe]))
     return scale
+
+
+def site_moments(X: Array, member: NDArray[np.intp], n_sites: int) -> tuple[Array, Array, Array]:
+    """Count, mean and squares about the mean of every site's observed values."""
+    count, mean, squares = np.zeros((3, n_sites, X.shape[1]))
+    for site in range(n_sites):
+        samples = X[member == site]
+        count[site] = np.sum(~np.isnan(samples), axis=0)
+        mean[site] = np.nansum(samples, axis=0) / np.maximum(count[site], 1)
+        squares[site] = np.nansum((samples - mean[site]) ** 2, axis=0)
+    return count, mean, squares
+
+
+def common_location(
+    count: Array, mean: Array, squares: Array, shares: Array
+) -> tuple[Array, Array]:
+    """Mean over sites, and standard deviation within sites, of every feature."""
+    weights = np.where(count > 0, shares[:, None], 0.0)
+    total, n = weights.sum(axis=0), np.maximum(count.sum(axis=0), 1)
+    location = np.sum(weights * mean, axis=0) / np.where(total > 0, total, 1.0)
+    scale = np.sqrt(squares.sum(axis=0) / n)
+    size = np.sqrt(np.sum(squares + count * mean**2, axis=0) / n)
+    return location, np.where(scale > _ROUNDING * size, scale, 0.0)
+
+
+def site_effects(
+    count: Array, mean: Array, squares: Array, empirical_bayes: bool = True
+) -> tuple[Array, Array]:
+    """Shift and variance of every feature at one site, in units of the common scale."""
+    variance = np.divide(squares, count - 1, out=np.ones(count.size), where=count > 1)
+    varies = (count > 1) & (variance > (_ROUNDING * (1 + np.abs(mean))) ** 2)
+    variance[~varies] = 1.0
+    if not empirical_bayes or varies.sum() < 2:
+        return mean, variance
+    centre, spread = mean[varies].mean(), mean[varies].var(ddof=1)
+    prior, about = variance[varies].mean(), variance[varies].var(ddof=1)
+    equal = about <= 1e-12 * prior**2  # every feature has the same variance
+    shape = np.inf if equal else prior**2 / about + 2
+    shift = mean
+    for _ in range(_MAX_ITER):  # each posterior mean given the other
+        before = shift, variance
+        shift = (spread * count * mean + variance * centre) / (spread * count + variance)
+        around = squares + count * (mean - shift) ** 2
+        variance = (
+            np.full(count.size, prior)
+            if equal
+            else (around / 2 + prior * (shape - 1)) / (count / 2 + shape - 1)
+        )
+        change = max(np.abs(shift - before[0]).max(), np.abs(variance / before[1] - 1).max())
+        if change <= _TOLERANCE:
+            break
+    return shift, variance
+
+
+def site_maps(count: Array, mean: Array, squares: Array, shares: Array) -> tuple[Array, Array]:
+    """Maps that bring each site to one location and scale: x becomes ``slope * x + offset``."""
+    mean, squares = np.where(count > 0, mean, 0.0), np.where(count > 0, squares, 0.0)
+    location, scale = common_location(count, mean, squares, shares)
+    varies, unit = scale > 0, np.where(scale > 0, scale, 1.0)
+    slope, offset = np.ones_like(mean), np.zeros_like(mean)
+    for site, n in enumerate(count):
+        seen = varies & (n > 0)
+        shift, variance = site_effects(
+            n,
+            np.where(seen, (mean[site] - location) / unit, 0.0),
+            np.where(seen, squares[site] / unit**2, 0.0),
+        )
+        rate = 1 / np.sqrt(variance)
+        slope[site] = np.where(varies, rate, 1.0)
+        offset[site] = np.where(varies, location - rate * (location + unit * shift), 0.0)
+    return slope, offset

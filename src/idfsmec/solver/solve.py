@@ -139,14 +139,6 @@ def solve(
 
     A problem is solved when both KKT residuals are at most ``tol``. It begins at ``start``, theta
     and an orthonormal W, by default :func:`default_start`. The history of ``wanted`` is kept.
-
-    Examples
-    --------
-    >>> A = np.array([[[4.0, 0.0], [0.0, 4.0]]])
-    >>> P = np.array([[[1.5, 0.1], [-1.5, -0.1]]])
-    >>> problem = ChannelProblems.from_moments(A, P, np.array([2.0]), lam=0.01)
-    >>> solve(problem).theta
-    array([[0.764, 0.236]])
     """
     unit, problems = problems.y2, problems.normalised()
     state = State.begin(problems, *(default_start(problems) if start is None else start))
@@ -575,11 +567,6 @@ def clipped_error(mean: Array, variance: Array, truth: Array) -> Array:
     """Give the expected squared error of a normal prediction clipped to [0, 1].
 
     The clipping keeps one extreme value from outweighing all others. The truth is 0 or 1.
-
-    Examples
-    --------
-    >>> clipped_error(np.array([0.25, 0.5, 9.0]), np.array([0.0, 1e20, 0.0]), np.array([0, 1, 0]))
-    array([0.0625, 0.5   , 1.    ])
     """
     mean = np.clip(mean, -_MOST, _MOST)
     deviation = np.clip(np.sqrt(np.maximum(variance, 0.0)), _LEAST, _MOST)

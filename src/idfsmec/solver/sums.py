@@ -51,7 +51,7 @@ hash of the subject's name, without by the sample's values. Neither depends on t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -172,11 +172,6 @@ class Block:
         sum_x = scaled + self.count[..., None] * move[:, None, :]
         return replace(self, sum_x=sum_x, sum_xx=sum_xx, shift=shift, scale=scale)
 
-    def map(self, change: Callable[[Array, int], Array]) -> Block:
-        """Change all sums alike, given with the axis of the cells."""
-        count, sum_x, sum_xx = (change(part, 1) for part in (self.count, self.sum_x, self.sum_xx))
-        return replace(self, count=count, sum_x=sum_x, sum_xx=sum_xx)
-
 
 @dataclass(frozen=True)
 class Sums:
@@ -228,31 +223,6 @@ class Sums:
             result.append(Moments(block.channels, block.columns, total, class_total, *parts))
         return result
 
-    def among(self, classes: Indices, n_classes: int) -> Sums:
-        """Give the same sums on the cells of more classes; its own have the numbers ``classes``.
-
-        Cells are those of a grid with the class last, as :func:`table_sums` makes them.
-        """
-        n = self.classes.size // self.n_classes
-        where = (np.arange(n)[:, None] * n_classes + classes).ravel()
-
-        def spread(values: Array, axis: int) -> Array:
-            shape = list(values.shape)
-            shape[axis] = n * n_classes
-            wide = np.zeros(shape)
-            wide[(slice(None),) * axis + (where,)] = values
-            return wide
-
-        return replace(
-            self,
-            blocks=tuple(block.map(spread) for block in self.blocks),
-            classes=np.tile(np.arange(n_classes), n),
-            folds=np.repeat(self.folds[:, :: self.n_classes], n_classes, axis=1),
-            total=spread(self.total, 0),
-            seen=spread(self.seen, 0),
-            n_classes=n_classes,
-        )
-
 
 def table_sums(
     X: Array,
@@ -277,14 +247,6 @@ def table_sums(
     :func:`count_samples` how many there are; a group is a subject of one class then. ``target``
     (n,) is numeric; there is one class then. ``units`` are shift and scale (D,) in place of those
     of the samples.
-
-    Examples
-    --------
-    >>> X = np.array([[1.0], [3.0], [np.nan], [7.0]])
-    >>> folds, codes = np.array([[0, 0, 1, 1]]), np.array([0, 1, 0, 1])
-    >>> sums = table_sums(X, [np.array([0])], codes, folds, 2, n_folds=2)
-    >>> sums.classes, sums.folds[0], sums.blocks[0].count[0]
-    (array([0, 1, 0, 1]), array([0, 0, 1, 1]), array([1., 1., 0., 1.]))
     """
     shape = (*[n_folds] * len(folds), n_classes)
     cell_of = np.ravel_multi_index((*folds, codes), shape)
@@ -457,44 +419,37 @@ def count_samples(X: Array, columns: Sequence[Indices], groups: Indices, counts:
 
 
 def join_sums(parts: Sequence[Sums]) -> Sums:
-    """Put the cells of several tables side by side, in common units.
+    """Add up the sums of tables with the same columns, in common units.
 
-    All parts have the same channels and columns, and equally many repeats.
+    Cells of the same class and the same folds become one.
     """
-    first = parts[0]
+    keys = np.concatenate([np.vstack([part.classes, part.folds]) for part in parts], axis=1)
+    cells, cell_of = np.unique(keys, axis=1, return_inverse=True)
+    adding = (cell_of.ravel() == np.arange(cells.shape[1])[:, None]).astype(float)
     blocks = []
-    for number, block in enumerate(first.blocks):
-        same = [part.blocks[number] for part in parts]
-        weight = np.stack([other.count.sum(axis=1) for other in same])
+    for same in zip(*(part.blocks for part in parts), strict=True):
+        weight = np.stack([block.count.sum(axis=1) for block in same])
         share = (weight / np.maximum(weight.sum(axis=0), 1e-300))[:, :, None]
-        shift = np.sum(share * np.stack([other.shift for other in same]), axis=0)
-        scale = np.max([other.scale for other in same], axis=0)
-        alike = [other.in_units(shift, scale) for other in same]
-        sums = {
-            name: np.concatenate([getattr(other, name) for other in alike], axis=1)
+        shift = np.sum(share * np.stack([block.shift for block in same]), axis=0)
+        scale = np.max([block.scale for block in same], axis=0)
+        alike = [block.in_units(shift, scale) for block in same]
+        count, sum_x, sum_xx = (
+            np.concatenate([getattr(block, name) for block in alike], axis=1)
             for name in ("count", "sum_x", "sum_xx")
+        )
+        products = adding @ sum_xx.reshape(*sum_xx.shape[:2], -1)
+        sums = {
+            "count": count @ adding.T,
+            "sum_x": adding @ sum_x,
+            "sum_xx": products.reshape(products.shape[:2] + sum_xx.shape[2:]),
         }
-        blocks.append(replace(block, **sums, shift=shift, scale=scale))
-    return Sums(
-        tuple(blocks),
-        np.concatenate([part.classes for part in parts]),
-        np.concatenate([part.folds for part in parts], axis=1),
-        np.concatenate([part.total for part in parts]),
-        np.concatenate([part.seen for part in parts]),
-        first.n_classes,
-        first.numeric,
+        blocks.append(replace(same[0], **sums, shift=shift, scale=scale))
+    total, seen = (
+        adding @ np.concatenate([getattr(part, name) for part in parts])
+        for name in ("total", "seen")
     )
-
-
-def add_sums(sums: Sums, other: Sums) -> Sums:
-    """Add the sums of another part of the same table, in the same units and cells."""
-    blocks = tuple(
-        replace(a, count=a.count + b.count, sum_x=a.sum_x + b.sum_x, sum_xx=a.sum_xx + b.sum_xx)
-        for a, b in zip(sums.blocks, other.blocks, strict=True)
-    )
-    return replace(
-        sums, blocks=blocks, total=sums.total + other.total, seen=sums.seen + other.seen
-    )
+    first = parts[0]
+    return Sums(tuple(blocks), cells[0], cells[1:], total, seen, first.n_classes, first.numeric)
 
 
 def n_repeats(n_values: float) -> int:
@@ -508,11 +463,6 @@ def name_folds(names: ArrayLike, n_repeats: int = 1, key: bytes = b"") -> Indice
     Without a key the fold is eight bytes of the SHA-256 of the name, modulo 4: other bytes for
     every repeat, of which there are at most 4. With one it is a keyed BLAKE2 hash, which nobody
     without the key can compute from a list of names.
-
-    Examples
-    --------
-    >>> name_folds(["ann", "bob", "ann", "eve"]).tolist()
-    [[2, 2, 2, 3]]
     """
     subjects, member = np.unique(np.asarray(names).astype(str), return_inverse=True)
     digests = [
@@ -544,13 +494,6 @@ def value_folds(
     A sample that is there twice is one of weight two: both are in the same fold. The fold depends
     neither on the order of samples, features and channels, nor on their units, nor on what a
     channel holds where it counts as missing. Units are those of X unless a scaling is given.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, np.nan], [1.0, 2.0], [0.0, np.nan], [3.0, 1.0]])
-    >>> folds = value_folds(X, [np.array([0]), np.array([1])])[0]
-    >>> bool(folds[0] == folds[2])
-    True
     """
     numbers = np.zeros(len(X))
     for own in columns:

@@ -169,11 +169,6 @@ def channel_weights(objectives: Array, gamma: float, *, weighting: bool = True) 
     """Return weights of channels (..., V): the lower the objective, the larger the weight.
 
     The closer ``gamma`` is to 1, the more the best channel takes.
-
-    Examples
-    --------
-    >>> channel_weights(np.array([1.0, 2.0, 4.0]), gamma=2.0)
-    array([0.571, 0.286, 0.143])
     """
     if not weighting:
         return np.full_like(objectives, 1.0 / objectives.shape[-1])

@@ -33,7 +33,9 @@ from idfsmec.solver.updates import MARGIN, RIDGE, start_projection
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-#: Sizes that the kernels are made for: beyond, registers run out.
+#: Sizes that the kernels are made for: beyond, registers run out. Vectors have the largest size, a
+#: feature for each thread: of shorter ones threads hold copies, which may differ by rounding, and
+#: with them what is decided (a problem of 4 features ended with another U than that of its theta).
 FEWEST_FEATURES, MOST_FEATURES = 4, 32
 # Warps for so many unknowns of Newton's method.
 _WARPS = {16: 4, 32: 4, 64: 8, 128: 16}
@@ -103,7 +105,6 @@ def solve_on_gpu(
     slot[torch.as_tensor(wanted, device=options.device)] = torch.arange(wanted.size, **whole)
     course[0, : wanted.size] = scalars[wanted, 0]
     n_iter, active = torch.zeros((b,), **whole), torch.arange(b, **whole)
-    size = _power_of_two(d)
     # Numbers of features with weight, unknowns, and whether the whole system is solved.
     forms = (
         (0, min(14, d - 2), 32, False),
@@ -116,7 +117,7 @@ def solve_on_gpu(
         kernels.iterate[(active.shape[0],)](
             *(active, batch.A, batch.R, batch.P, batch.A_top, batch.bound, numbers),
             *(theta, W, theta_before, W_before, support, scalars, *kept, done, n_steps),
-            D=size,
+            D=MOST_FEATURES,
             num_warps=1,
         )
         settled = active[scalars[active, 4] > 0]
@@ -127,7 +128,7 @@ def solve_on_gpu(
                 newton_kernels.polish[(some.shape[0],)](
                     *(some, batch.A, batch.R, batch.P, numbers, theta, W, scalars, *kept),
                     *(done + n_steps, int(done + n_steps >= LONG)),
-                    D=size,
+                    D=MOST_FEATURES,
                     N=length,
                     WHOLE=all_features,
                     num_warps=_WARPS[length],
