@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from idfsmec._parallel import one_blas_thread
 from idfsmec.errors import InputError
-from idfsmec.federated.study import Study
+from idfsmec.federated.study import Study, pooled
 from idfsmec.solver.scaling import Scaling, safe_scale
 from idfsmec.solver.sums import (
     N_FOLDS,
@@ -396,7 +396,8 @@ class SumsInPieces:
             self._subjects |= set(statistics.names.tolist())
             folds = name_folds(statistics.names, n_repeats=2)
         part = _study_of_rows(source, statistics, folds)
-        self._study = part if self._study is None else _added(self._study, part)
+        parts = [part] if self._study is None else [self._study, part]
+        self._study = pooled(parts, tuple(sorted({label for p in parts for label in p.labels})))
         self._n_samples += len(X)
 
     def study(self) -> Study:
@@ -406,21 +407,3 @@ class SumsInPieces:
         repeats = n_repeats(float(self._n_samples) * len(self._columns))
         sums = self._study.sums
         return replace(self._study, sums=replace(sums, folds=sums.folds[:repeats]))
-
-
-def _added(study: Study, part: Study) -> Study:
-    """Add the subjects of a further piece."""
-    labels = tuple(sorted({*study.labels, *part.labels}))
-    have = np.zeros((len(study.have), len(labels)), dtype=np.int64)
-    subjects = np.zeros(len(labels), dtype=np.int64)
-    effects = np.zeros((len(labels), 3, len(study.columns)))
-    sums = []
-    for piece in (study, part):
-        own = np.array([labels.index(label) for label in piece.labels], dtype=np.intp)
-        classes = own[piece.sums.classes]
-        sums.append(replace(piece.sums, classes=classes, n_classes=len(labels)))
-        have[:, own] += piece.have
-        subjects[own] += piece.subjects
-        effects[own] += piece.effects
-    whole = (study.columns, study.column_channels, labels, join_sums(sums))
-    return Study(*whole, have, subjects, effects)

@@ -98,19 +98,17 @@ def study_of(
         check_site(site, name)
     _check_together(sites, names)
     labels = max((site.labels for site in sites), key=len)
-    classes = [np.array([labels.index(label) for label in site.labels]) for site in sites]
-    columns, column_channels = _all_columns(sites)
+    columns, channels = _all_columns(sites)
     if not columns:
         raise InputError("All channels of all summaries are suppressed: nothing can be ranked.")
-    counts = np.zeros((len(sites), len(labels)), dtype=np.int64)
-    for row, site, own in zip(counts, sites, classes, strict=True):
-        row[own] = site.subjects.sum(axis=0)
-    subjects = counts.sum(axis=0)
-    if (present := (subjects > 0).sum()) < 2:
-        only = [label for label, n in zip(labels, subjects, strict=True) if n]
+    counts = np.zeros((len(sites), len(labels)))
+    for row, site in zip(counts, sites, strict=True):
+        row[[labels.index(label) for label in site.labels]] = site.subjects.sum(axis=0)
+    present = [label for label, n in zip(labels, counts.sum(axis=0), strict=True) if n]
+    if len(present) < 2:
         raise InputError(
             "Selecting features needs at least 2 classes, but the summaries hold "
-            + (f"only one class: {only[0]!r}." if present else "none.")
+            + (f"only one class: {present[0]!r}." if present else "none.")
         )
     number = {column: j for j, column in enumerate(columns)}
     places = [np.array([number[c] for c in site.columns], dtype=np.intp) for site in sites]
@@ -118,30 +116,37 @@ def study_of(
         sites = _harmonized(sites, places, len(columns), counts)
     n_folds = min((site.n_folds for site in sites if site.channels), default=1)
     by_folds = n_folds > 1 or len(sites) == 1
-    channels, groups = channel_columns(list(column_channels), len(columns), None)
-    have = np.zeros((len(groups), len(labels)), dtype=np.int64)
+    # Effects are in the units of the first site that has the column.
+    units = np.stack([np.zeros(len(columns)), np.ones(len(columns))])
+    for site, where in zip(reversed(sites), reversed(places), strict=True):
+        units[:, where] = site.shift, site.scale
     parts = []
-    for at, (site, own, where) in enumerate(zip(sites, classes, places, strict=True)):
+    for at, (site, where) in enumerate(zip(sites, places, strict=True)):
         folds = np.arange(site.n_folds) % n_folds if by_folds else np.full(site.n_folds, at)
-        cells = (np.tile(own, site.n_folds), np.repeat(folds, own.size)[None])
-        total = site.subjects.ravel().astype(float)
-        blocks = _blocks_of(site, where, channels, groups)
-        parts.append(Sums(blocks, *cells, total, total, len(labels)))
-        for channel, count in zip(site.channels, site.count, strict=True):
-            have[channels.tolist().index(channel), own] += count.sum(axis=0)
-    sums = join_sums(parts)
-    return Study(
-        columns,
-        column_channels,
-        labels,
-        sums,
-        have,
-        subjects,
-        _effect_sums(sites, places, classes, (len(labels), 3, len(columns))),
-        "folds" if by_folds else "sites",
-        tuple(sites),
-        _not_judged(sums, channels),
+        parts.append(_study_of_site(site, where, folds, columns, channels, units))
+    study = pooled(parts, labels)
+    return replace(
+        study,
+        scheme="folds" if by_folds else "sites",
+        sites=tuple(sites),
+        corrected=_not_judged(study.sums, study.channels),
     )
+
+
+def pooled(parts: Sequence[Study], labels: tuple[Any, ...]) -> Study:
+    """Add up studies with the same columns, among the classes of all."""
+    have = np.zeros((len(parts[0].have), len(labels)), dtype=np.int64)
+    subjects = np.zeros(len(labels), dtype=np.int64)
+    effects = np.zeros((len(labels), 3, len(parts[0].columns)))
+    sums = []
+    for part in parts:
+        own = np.array([labels.index(label) for label in part.labels], dtype=np.intp)
+        sums.append(replace(part.sums, classes=own[part.sums.classes], n_classes=len(labels)))
+        have[:, own] += part.have
+        subjects[own] += part.subjects
+        effects[own] += part.effects
+    whole = (parts[0].columns, parts[0].column_channels, labels, join_sums(sums))
+    return Study(*whole, have, subjects, effects)
 
 
 def _check_together(sites: Sequence[SiteSums], names: Sequence[str]) -> None:
@@ -189,11 +194,22 @@ def _all_columns(sites: Sequence[SiteSums]) -> tuple[tuple[str, ...], tuple[str,
     return columns, tuple(channel_of[column] for column in columns)
 
 
-def _blocks_of(
-    site: SiteSums, where: NDArray[np.intp], channels: NDArray, groups: Sequence[NDArray[np.intp]]
-) -> tuple[Block, ...]:
-    """The sums of a site by fold and class, for all channels of the study."""
-    cells, blocks = site.subjects.size, []
+def _study_of_site(
+    site: SiteSums,
+    where: NDArray[np.intp],
+    folds: NDArray[np.intp],
+    columns: tuple[str, ...],
+    column_channels: tuple[str, ...],
+    units: Array,
+) -> Study:
+    """The sums of a site for all channels of the study, and its effects in given units.
+
+    Where the site suppressed the squares it does not count for the effect of a column.
+    """
+    cells, n_classes, blocks = site.subjects.size, len(site.labels), []
+    channels, groups = channel_columns(list(column_channels), len(columns), None)
+    have = np.zeros((len(groups), n_classes), dtype=np.int64)
+    n = np.zeros((n_classes, len(site.columns)))
     for v, (channel, group) in enumerate(zip(channels, groups, strict=True)):
         d = group.size
         count, sum_x, sum_xx = np.zeros(cells), np.zeros((cells, d)), np.zeros((cells, d, d))
@@ -201,48 +217,31 @@ def _blocks_of(
         if channel in site.channels:
             at = site.channels.index(channel)
             # The columns of the channel at the site, in the order of the study.
-            own = site.channel_columns[at]
-            order = np.argsort(where[own])
-            own = own[order]
+            order = np.argsort(where[site.channel_columns[at]])
+            own = site.channel_columns[at][order]
             count, sum_x = site.count[at].ravel().astype(float), site.sum_x[..., own]
             sum_xx = site.sum_xx[at][..., order[:, None], order]
             shift, scale = site.shift[own], site.scale[own]
+            have[v] = site.count[at].sum(axis=0)
+            n[:, own] = have[v][:, None]
         sums = (count, sum_x.reshape(cells, d), sum_xx.reshape(cells, d, d))
         parts = (part[None] for part in (*sums, shift, scale))
         blocks.append(Block(np.array([v]), group[None], *parts))
-    return join_blocks(blocks)
+    rate, move = site.scale / units[1][where], (site.shift - units[0][where]) / units[1][where]
+    S, Q = site.sum_x.sum(axis=0), site.sum_mean_squares.sum(axis=0)
+    squares = rate**2 * Q + 2 * rate * move * S + n * move**2
+    moments = np.stack([n, rate * S + n * move, squares], axis=1)
+    effects = np.zeros((n_classes, 3, len(columns)))
+    effects[..., where] = np.where(np.isnan(Q)[:, None, :], 0.0, moments)
+    total = site.subjects.ravel().astype(float)
+    classes = np.tile(np.arange(n_classes), site.n_folds)
+    repeat = np.repeat(folds, n_classes)[None]
+    whole = Sums(join_blocks(blocks), classes, repeat, total, total, n_classes)
+    subjects = site.subjects.sum(axis=0)
+    return Study(columns, column_channels, site.labels, whole, have, subjects, effects)
 
 
-def _effect_sums(
-    sites: Sequence[SiteSums],
-    places: Sequence[NDArray[np.intp]],
-    classes: Sequence[NDArray[np.intp]],
-    shape: tuple[int, int, int],
-) -> Array:
-    """Counts, sums and squares of subjects' means by class, in common units.
-
-    The common units are those of the first site that has the column. Where a site suppressed the
-    squares it does not count for the effect of that column.
-    """
-    shift, scale, known = np.zeros(shape[2]), np.ones(shape[2]), np.zeros(shape[2], dtype=bool)
-    effects = np.zeros(shape)
-    for site, where, own in zip(sites, places, classes, strict=True):
-        first = ~known[where]
-        shift[where[first]], scale[where[first]] = site.shift[first], site.scale[first]
-        known[where] = True
-        rate, move = site.scale / scale[where], (site.shift - shift[where]) / scale[where]
-        S, Q = site.sum_x.sum(axis=0), site.sum_mean_squares.sum(axis=0)
-        n = np.zeros(S.shape)
-        for count, group in zip(site.count, site.channel_columns, strict=True):
-            n[:, group] = count.sum(axis=0)[:, None]
-        squares = rate**2 * Q + 2 * rate * move * S + n * move**2
-        moments = np.stack([n, rate * S + n * move, squares], axis=1)
-        released = ~np.isnan(Q)[:, None, :]
-        effects[own[:, None, None], np.arange(3)[:, None], where] += np.where(released, moments, 0)
-    return effects
-
-
-def _not_judged(sums: Sums, names: NDArray) -> tuple[str, ...]:
+def _not_judged(sums: Sums, names: Sequence[str]) -> tuple[str, ...]:
     """Channels that no split judges, although all classes have them."""
     of_class = (sums.classes == np.arange(sums.n_classes)[:, None]).astype(float)
     missing = []
@@ -252,12 +251,12 @@ def _not_judged(sums: Sums, names: NDArray) -> tuple[str, ...]:
         for split in sums.splits():
             learned = (block.count @ (of_class * split.train).T > 0).all(axis=1)
             judged += learned[:, None] * (block.count @ (of_class * split.test).T)
-        missing += names[block.channels[whole & ~(judged > 0).all(axis=1)]].tolist()
+        missing += [names[v] for v in block.channels[whole & ~(judged > 0).all(axis=1)]]
     return tuple(missing)
 
 
 def _harmonized(
-    sites: Sequence[SiteSums], places: Sequence[NDArray[np.intp]], n_columns: int, counts: Counts
+    sites: Sequence[SiteSums], places: Sequence[NDArray[np.intp]], n_columns: int, counts: Array
 ) -> list[SiteSums]:
     """Bring the sums of every site to one location and scale, as ComBat does."""
     if len(sites) < 2:

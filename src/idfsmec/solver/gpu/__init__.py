@@ -109,7 +109,7 @@ def solve_on_gpu(
     forms = (
         (0, min(14, d - 2), 32, False),
         (14, d - 2, 64, False),
-        (d - 2, d, _power_of_two(3 * d + 5), True),
+        (d - 2, d, 1 << (3 * d + 4).bit_length(), True),
     )
     for done in range(0, n_most, CHECK_EVERY):
         n_steps = min(CHECK_EVERY, n_most - done)
@@ -237,10 +237,6 @@ def _start(A: Any, P: Any) -> Any:
         own = [part[poor].cpu().numpy() for part in (A, P)]
         W[poor] = torch.as_tensor(start_projection(*own), dtype=A.dtype, device=A.device)
     return W
-
-
-def _power_of_two(size: int) -> int:
-    return 1 << (size - 1).bit_length()
 
 
 def _state(problems: ChannelProblems, host: list[Any], left: Indices) -> State:
