@@ -77,12 +77,9 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
         self, scores: NDArray[np.float64], order: NDArray[np.intp] | None = None
     ) -> None:
         """Store scores, ranking and support."""
-        n_features = scores.shape[0]
-        if order is None:
-            order = np.argsort(-scores, kind="stable")
-        self.scores_ = scores
-        self.ranking_ = ranks(order)
-        self.support_ = self.ranking_ <= self._n_to_select(n_features)
+        order = np.argsort(-scores, kind="stable") if order is None else order
+        self.scores_, self.ranking_ = scores, ranks(order)
+        self.support_ = self.ranking_ <= self._n_to_select(scores.size)
 
     def _set_order(self, order: NDArray[np.intp]) -> None:
         """Store an order that no single score explains, such as that of a greedy search.

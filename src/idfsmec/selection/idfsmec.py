@@ -675,11 +675,8 @@ class IDFSMEC(ChannelSelector):
         >>> IDFSMEC(n_features_to_select=1).fit_summaries(shared).get_feature_names_out()
         array(['Cz__alpha'], dtype=object)
         """
-        for name, value in (
-            ("lam_scale", "paper"),
-            ("missing_correction", None),
-            ("missing_indicator", False),
-        ):
+        refused = {"lam_scale": "paper", "missing_correction": None, "missing_indicator": False}
+        for name, value in refused.items():
             if getattr(self, name) == value:
                 raise InputError(
                     f"{name}={value!r} needs the samples: leave it at its default with summaries.",

@@ -233,11 +233,7 @@ missingness_, effects_
 
     def _store(self, tuned: Tuned, settings: list[dict[str, float]]) -> None:
         params = [
-            {
-                **settings[trial.setting],
-                "n_features_to_select": trial.n_features,
-                "C": trial.cost,
-            }
+            {**settings[trial.setting], "n_features_to_select": trial.n_features, "C": trial.cost}
             for trial in tuned.trials
         ]
         scores = np.array([trial.scores for trial in tuned.trials])

@@ -206,11 +206,9 @@ class StabilitySelector(RankingSelector):
         self.channel_names_, self._columns = channel_columns(own, n_features, names)
         if hasattr(selector, "channels"):
             selector.set_params(channels=channel_codes(self._columns))
-        if self.n_features_to_select is None:
-            wanted = max(1, int(np.sqrt(0.8 * n_features)))
-        else:
-            wanted = self._n_to_select(n_features)
-        return selector.set_params(n_features_to_select=wanted)
+        usual = self.n_features_to_select is None
+        wanted = int(np.sqrt(0.8 * n_features)) if usual else self._n_to_select(n_features)
+        return selector.set_params(n_features_to_select=max(1, wanted))
 
     def _rankings(
         self,
