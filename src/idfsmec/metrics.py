@@ -252,37 +252,12 @@ class MeanInterval:
 def corrected_interval(
     values: ArrayLike, n_train: float, n_test: float, *, level: float = 0.95
 ) -> MeanInterval:
-    """Mean over folds and repetitions, with an interval that knows the folds overlap.
+    """Return the mean over folds and repeats, with an interval that knows the folds overlap.
 
     Training sets of different folds share samples, so the plain variance of the mean is far too
-    small. Nadeau and Bengio replace ``1 / J`` by ``1 / J + n_test / n_train`` [1]_; for repeated
-    k-fold cross-validation that is ``1 / (k r) + 1 / (k - 1)`` [2]_. To compare two methods,
-    give the differences of their values fold by fold.
-
-    Parameters
-    ----------
-    values : array-like of shape (J,)
-        One score per fold and repetition.
-    n_train, n_test : float
-        Samples (or subjects) a fold trains and tests on, on average.
-    level : float, default=0.95
-        Coverage of the interval.
-
-    Returns
-    -------
-    MeanInterval
-
-    References
-    ----------
-    .. [1] Nadeau, Bengio, "Inference for the generalization error", Machine Learning 52, 2003.
-    .. [2] Bouckaert, Frank, "Evaluating the replicability of significance tests for comparing
-       learning algorithms", PAKDD 2004.
-
-    Examples
-    --------
-    >>> found = corrected_interval([0.80, 0.75, 0.85, 0.70, 0.90], n_train=80, n_test=20)
-    >>> round(found.mean, 3), round(found.low, 3), round(found.high, 3)
-    (0.8, 0.653, 0.947)
+    small. Nadeau and Bengio (Machine Learning 52, 2003) replace ``1 / J`` by ``1 / J + n_test /
+    n_train``; for repeated k-fold cross-validation that is ``1 / (k r) + 1 / (k - 1)`` (Bouckaert
+    and Frank, PAKDD 2004). To compare two methods, give their differences fold by fold.
     """
     scores = np.asarray(values, dtype=float)
     if scores.ndim != 1 or scores.size == 0 or not np.isfinite(scores).all():
@@ -317,22 +292,7 @@ def check_level(level: float, name: str = "level") -> None:
 
 
 def holm(p_values: ArrayLike) -> Floats:
-    """Adjust p-values so that the chance of any false alarm stays at the level (Holm 1979).
-
-    Parameters
-    ----------
-    p_values : array-like of shape (m,)
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        In the order given; never below the p-value itself, at most 1.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03, 0.005])
-    array([0.03, 0.06, 0.06, 0.02])
-    """
+    """Adjust p-values so that the chance of any false alarm stays at the level (Holm 1979)."""
     p = np.asarray(p_values, dtype=float)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
         raise ValueError("p_values must be a list of numbers between 0 and 1.")
