@@ -90,7 +90,7 @@ lint: $(VENV)/.installed-dev
 
 # One or a few of them: make bench BENCH="grid fastest" (the page keeps its other sections)
 BENCH ?=
-BENCH_PAGE ?= docs/studies/benchmarks.md
+BENCH_PAGE ?= benchmarks/results/latest.md
 BENCH_JSON ?= benchmarks/results/latest.json
 
 bench: $(VENV)/.installed-peers

@@ -1,4 +1,4 @@
-"""What benchmarks print, kept as a page for the docs and as numbers for comparison."""
+"""What benchmarks print, kept as a page and as numbers for comparison."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIGURES = {
     "scaling": [
         (
             "Seconds of one fit against channels, samples, features and classes",
-            "../_static/scaling.svg",
+            "scaling.svg",
         )
     ]
 }
@@ -155,9 +155,8 @@ def write_markdown(path: Path, sections: list[Section]) -> None:
 
 _HEAD = (
     "# Benchmarks, as run\n\n<!-- Written by `make bench`; do not edit. -->\n\n"
-    "`make bench` writes this page anew, `make bench BENCH=grid` one section of it; each says "
-    "when and where it ran, and\nits ratios are of one run. [Speed](speed.md) says what to make "
-    "of it.\n"
+    "`make bench` writes this page, `make bench BENCH=grid` one section of it. Each section "
+    "states its date and machine.\nRatios within a section are of one run.\n"
 )
 
 

@@ -2,8 +2,8 @@
 
 ``python -m benchmarks scaling`` changes one size at a time from 32 channels x 18 features x 1000
 samples x 2 classes with 30 % of the channel-samples missing, and writes
-``docs/_static/scaling.svg`` (``python -m benchmarks.speed.scaling FILE`` another file). The peers
-get the same tables, gaps filled with means. A peer's curve ends where a fit takes more than 5 s.
+``benchmarks/results/scaling.svg`` (``python -m benchmarks.speed.scaling FILE`` another file). The
+peers get the same tables, imputed with means. A peer's curve ends where a fit takes more than 5 s.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from idfsmec.report import use_style
 from idfsmec.report.style import EMBEDDED, EMPHASIS, FILTER, SANITY
 from idfsmec.selection import MRMR, ReliefF
 
-FIGURE = Path(__file__).parents[2] / "docs" / "_static" / "scaling.svg"
+FIGURE = Path(__file__).parents[1] / "results" / "scaling.svg"
 BASE = {"n_channels": 32, "n_features": 18, "n_samples": 1000, "n_classes": 2}
 SIZES = {
     "n_channels": [8, 16, 32, 64, 128, 256],

@@ -1,1 +1,1 @@
-"""Promises of docs/explanation/trust.md that concern the package as a whole."""
+"""Promises of docs/trust.md that concern the package as a whole."""

@@ -503,7 +503,7 @@ _add("mRMR", "selection.MRMR", "filter", label="mRMR (difference)")
 _add("CMIM", "selection.CMIM", "filter")
 _add("MRMSR", "selection.MRMSR", "filter")
 _add("RRCT", "selection.RRCT", "filter")
-# Full searches on all samples choose no better: docs/studies/speed.md, "PS-NSGA".
+# Full searches on all samples chose no better subsets.
 _search: dict[str, Any] = {
     "label": "PS-NSGA (1-NN)",
     "inner": {"n_generations": 10},

@@ -61,8 +61,7 @@ class ForestImportance(CompleteSelector):
 
     Each tree sees ``max_samples`` drawn with replacement, as many of one class as of another on
     average. Subjects have many samples that are alike: where these are more, ``n_further`` trees
-    that see a part rank as well as trees that see all, in a third of the time
-    (docs/studies/speed.md).
+    that see a part rank as well as trees that see all, in a third of the time.
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
