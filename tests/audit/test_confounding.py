@@ -8,6 +8,7 @@ from sklearn.metrics import roc_auc_score
 from idfsmec.audit.confounding import (
     Subjects,
     among_matched,
+    auc_in_strata,
     boosting_decisions,
     judge_alone,
     judge_together,
@@ -102,6 +103,45 @@ def test_among_matching_subjects_a_proxy_of_the_acquisition_tells_nothing():
     assert auc(eeg, y) > 0.65
     assert found["low"] < 0.5 < found["high"]
     assert found["acquisition_auc"] == pytest.approx(0.5)
+
+
+def test_few_subjects_who_are_in_most_pairs_count_as_few():
+    # Ten controls have a match, but three of them are in 72 of 79 pairs.
+    rng = np.random.default_rng(0)
+    y = np.array([0] * 40 + [1] * 40)
+    recording = np.zeros((80, 2))
+    apart = np.array([-0.8, -0.6, -0.4, -0.2, 0.2, 0.4, 0.6])
+    recording[:40, 1] = np.r_[np.zeros(3), apart, np.full(30, -1.0)]
+    recording[40:, 1] = np.r_[np.zeros(24), apart, np.full(9, 1.0)]
+    found = among_matched(rng.normal(size=(80, 2)), recording, y)
+    assert (found["n_subjects"], found["n_pairs"]) == ([10, 31], 79)
+    assert found["n_effective"][0] == pytest.approx(79**2 / (3 * 24**2 + 7))
+    assert not found["estimable"]
+
+
+def test_a_match_after_which_acquisition_still_separates_has_failed():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    recording = np.zeros((200, 2))
+    recording[:, 1] = 100.0 * (np.arange(200) // 67) + rng.normal(size=200)
+    found = among_matched(rng.normal(size=(200, 2)), recording, y)
+    assert found["estimable"]
+    assert not found["failed"]
+    recording[:, 1] += y  # small against the caliper, and yet patients lie above controls
+    found = among_matched(rng.normal(size=(200, 2)), recording, y)
+    assert found["estimable"]
+    assert found["acquisition_auc"] > 0.6
+    assert found["failed"]
+
+
+def test_the_eeg_within_strata_is_scored_among_their_subjects():
+    rng = np.random.default_rng(0)
+    y, levels = np.arange(40) % 2, ["19"] * 20 + ["64"] * 18 + ["128"] * 2
+    eeg = np.column_stack([np.zeros(40), rng.normal(size=40) + y])
+    few, nineteen, sixty_four = auc_in_strata(eeg, levels, y)
+    assert few == {"level": "128", "n_subjects": [1, 1], "auc": None}
+    assert nineteen["auc"] == pytest.approx(auc(eeg[:20], y[:20]))
+    assert sixty_four["low"] < sixty_four["auc"] < sixty_four["high"]
 
 
 def test_without_matching_subjects_nothing_is_estimated():

@@ -4,14 +4,17 @@ import pandas as pd
 import pytest
 
 from idfsmec.audit import Audit
+from idfsmec.audit.verdict import find_suspects
 
 FIGURE = {"auc": 0.8, "low": 0.7, "high": 0.9}
 MATCHED = {
     **FIGURE,
     "estimable": True,
     "n_subjects": [20, 19],
+    "n_effective": [14.2, 11.0],
     "n_pairs": 40,
     "acquisition_auc": 0.55,
+    "failed": False,
 }
 SHUFFLED = {"auc": [0.5, 0.52], "low": 0.4, "high": 0.6}
 
@@ -72,16 +75,35 @@ def test_the_verdict(found, words):
         ({"found": list("abcde")}, ", and 2 more."),
         ({"unused": ["bdi"]}, "Not tested, because it may be the illness itself: bdi."),
         ({"folds": "site", "n_splits": 3}, "one of 3 sites left out at a time"),
-        ({"matched": MATCHED}, "(20 HC and 19 MDD, 40 pairs) the EEG has AUC 0.80"),
+        (
+            {"matched": MATCHED},
+            "(20 HC and 19 MDD, effectively 14.2 and 11.0; 40 pairs) the EEG has AUC 0.80",
+        ),
         ({"matched": MATCHED}, "above chance; acquisition itself has AUC 0.55 there."),
         ({"matched": MATCHED | {"low": 0.45}}, "AUC 0.80 (0.45 to 0.90), no more than chance"),
         (
             {"matched": MATCHED | {"estimable": False}},
-            "estimated: only 20 HC and 19 MDD have a match",
+            "cannot be decided: the pairs rest on too few (20 HC and 19 MDD, effectively 14.2",
+        ),
+        (
+            {"matched": MATCHED | {"failed": True, "acquisition_auc": 0.74}},
+            "The match has failed: acquisition still separates the matched pairs (AUC 0.74;",
+        ),
+        (
+            {
+                "strata": {
+                    "n_channels": [
+                        {"level": "19", "n_subjects": [10, 9], **FIGURE},
+                        {"level": "64", "n_subjects": [1, 9], "auc": None},
+                    ]
+                }
+            },
+            "The EEG within each number of channels: 19 (10 HC and 9 MDD): AUC 0.80 (0.70 to "
+            "0.90); 64 (1 HC and 9 MDD): too few.",
         ),
         (
             {"matched": MATCHED | {"estimable": False, "n_pairs": 0}},
-            "cannot be estimated: none has a match",
+            "cannot be decided: none has a match",
         ),
         (
             {"regressed": FIGURE | {"variables": ["sfreq"], "low": 0.5}},
@@ -123,6 +145,20 @@ def test_what_it_rests_on_and_what_is_left(found, words):
 )
 def test_leaks(leaks, words):
     assert words in summary(leaks=leaks)
+
+
+def test_a_suspect_needs_a_small_p_and_an_interval_that_excludes_one_half():
+    rows = [
+        {"variable": name, "p_holm": p, "auc": 0.6, "low": low, "high": 0.75}
+        for name, p, low in [("both", 0.01, 0.52), ("interval", 0.2, 0.52), ("p", 0.01, 0.46)]
+    ]
+    assert find_suspects({"alone": rows, "together": {}}) == ["both"]
+    together = {"p_holm": 0.01, "low": 0.46}
+    assert find_suspects({"alone": rows[1:], "together": together}) == []
+    assert find_suspects({"alone": rows[1:], "together": together | {"low": 0.55}}) == [
+        "interval",
+        "p",
+    ]
 
 
 def test_without_findings_there_is_the_verdict_alone():

@@ -40,7 +40,11 @@ def test_the_section_shows_recording_and_eeg_beside_each_other(folder):
     tiles = {name: one for name, one, _ in said["tiles"]}
     assert tiles["Acquisition alone"]["auc"] > 0.9
     assert tiles["EEG"]["auc"] > 0.5
-    assert said["run"]["balanced_accuracy"] > 0.5  # the run's own figure
+    # The run's own figure is that of the settings that were tuned, as on the rest of the page.
+    chosen = Results.read(folder).chosen()
+    chosen = chosen[chosen["method"] == "IDFS-MEC"]
+    chosen = chosen[chosen["rate"] == chosen["rate"].min()]
+    assert said["run"]["auc"] == pytest.approx(chosen["subject_roc_auc"].mean())
     assert said["variables"][0]["suspect"]
     assert said["claims"][0]["name"].startswith("correct: subjects held out")
 

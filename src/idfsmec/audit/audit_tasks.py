@@ -220,7 +220,7 @@ def _plan(
         raise InputError(f"there is no part {unknown[0]!r}; choose from {', '.join(PARTS)}")
     arrays = table_arrays({name: table}, [scored.imputing])[name]
     variables, described = encode_variables(table, also), scored.describe()
-    decided_by = {"kind": "audit", "described": described, "variables": variables.digest, **how}
+    decided_by = {"kind": "audit 2", "described": described, "variables": variables.digest, **how}
     if folds == "site":
         del decided_by["n_splits"]  # their number is that of the sites
     how |= {"method": scored.resolve(), "variables": variables}
@@ -275,6 +275,7 @@ class _Parts:
         if self.n_folds and alone:
             given = self.variables.values, subjects, self.fold_of
             together["p"] = confounding.judge_together(*given, seed=self.seed)
+            together |= confounding.score_together(*given)
         tests = [test for test in (*alone, together) if test]
         for test, p in zip(tests, holm([test["p"] for test in tests]).tolist(), strict=True):
             test["p_holm"] = p
@@ -300,6 +301,7 @@ class _Parts:
             "folds": self.protocol.folds,
             "described": variables.described,
             "unused": list(variables.unused),
+            "strata": {name: list(levels) for name, levels in variables.strata.items()},
         }
 
     def eeg(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ of subjects whose acquisition matches, and with the variables regressed out of i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +34,13 @@ N_PERMUTATIONS, N_PERMUTATIONS_TOGETHER = 1999, 999
 #: Acquisition matches if log odds differ by less than this many standard deviations, the usual
 #: caliper of matching by propensity.
 CALIPER = 0.2
-#: With fewer subjects of a class that have a match in another one, nothing can be estimated.
-FEWEST = 5
+#: With a smaller effective number of subjects of a class, matched pairs decide nothing.
+FEWEST = 8
+#: A match has failed where acquisition's AUC among the pairs is farther than this from one half,
+#: or its interval excludes one half.
+UNMATCHED = 0.1
+#: Subjects of each class that a stratum needs for an AUC.
+FEWEST_IN_STRATUM = 3
 # Labels x subjects that are permuted at once, and multiplications that permutations may take.
 _BLOCK, _BUDGET = 2_000_000, 4e9
 # Penalty of the logistic regression on standardised columns, as scikit-learn's C = 1.
@@ -181,6 +187,16 @@ def logistic_decisions(values: Floats, y: Codes, fold_of: Codes, n_classes: int)
     return _held_out(values, y[None], fold_of, n_classes)[0]
 
 
+def score_together(values: Floats, subjects: Subjects, fold_of: Codes) -> dict[str, float]:
+    """Give the interval of the logistic regression's AUC."""
+    y = subjects.y
+    decisions = logistic_decisions(values, y, fold_of, subjects.n_classes)
+    auc = score_decisions(decisions, y, np.arange(y.size), ["roc_auc"])["roc_auc"]
+    few = int(np.bincount(y).min())
+    low, high = auc_interval(auc, few, y.size - few)
+    return {"low": low, "high": high}
+
+
 def boosting_decisions(values: Floats, y: Codes, fold_of: Codes, n_classes: int) -> Floats:
     """Log odds by gradient boosting of small trees: also what no straight line separates."""
     probabilities = np.full((y.size, n_classes), 1e-6)
@@ -256,8 +272,10 @@ def among_matched(eeg: Floats, acquisition: Floats, y: Codes, *, seed: int = 0) 
     propensity score); pairs within the caliper are compared, and no others (Austin, "Optimal
     caliper widths for propensity-score matching", Pharmaceutical Statistics 10:150-161, 2011).
     ``acquisition_auc`` is that of the acquisition among the same pairs, near one half where they
-    match indeed; ``estimable`` says whether there are enough, ``n_subjects`` how many of each
-    class.
+    match indeed; else the match has ``failed``. ``n_subjects`` have a match, of each class;
+    ``n_effective`` is Kish's effective number of them, (sum w)^2 / sum w^2 with a subject's number
+    of pairs as w (Kish, Survey Sampling, 1965): few subjects who are in most of the pairs count
+    as few. ``estimable`` says whether it is at least 8 in each class.
     """
     n_classes = eeg.shape[1]
     centred = acquisition - acquisition.mean(axis=1, keepdims=True)
@@ -265,10 +283,12 @@ def among_matched(eeg: Floats, acquisition: Floats, y: Codes, *, seed: int = 0) 
     apart = np.sqrt(((centred[:, None] - centred[None]) ** 2).mean(axis=2))
     near = (apart <= reach) & (y[:, None] != y)
     counts = [int(near[y == k].any(axis=1).sum()) for k in range(n_classes)]
+    effective = [_effective_number(near[y == k].sum(axis=1)) for k in range(n_classes)]
     matched = {
         "n_subjects": counts,
+        "n_effective": effective,
         "n_pairs": int(near.sum() // 2),
-        "estimable": min(counts) >= FEWEST,
+        "estimable": min(effective) >= FEWEST,
     }
     if not matched["estimable"]:
         return matched
@@ -276,13 +296,37 @@ def among_matched(eeg: Floats, acquisition: Floats, y: Codes, *, seed: int = 0) 
     drawn = draw_within_classes(y, n_resamples, np.random.default_rng(seed))
     weights = np.vstack([np.ones(y.size), drawn])
     aucs = weighted_aucs(eeg, y, weights, near)
+    of_acquisition = weighted_aucs(acquisition, y, weights, near)
     low, high = np.nanquantile(aucs, [0.025, 0.975])
+    least, most = np.nanquantile(of_acquisition, [0.025, 0.975])
     return matched | {
         "auc": float(aucs[0]),
         "low": float(low),
         "high": float(high),
-        "acquisition_auc": float(weighted_aucs(acquisition, y, weights[:1], near)[0]),
+        "acquisition_auc": float(of_acquisition[0]),
+        "failed": bool(abs(of_acquisition[0] - 0.5) > UNMATCHED or not least <= 0.5 <= most),
     }
+
+
+def _effective_number(weights: NDArray) -> float:
+    """Return Kish's effective number of subjects with these weights; 0 without any."""
+    return float(weights.sum() ** 2 / max((weights**2).sum(), 1))
+
+
+def auc_in_strata(eeg: Floats, levels: Sequence[str], y: Codes) -> list[dict[str, Any]]:
+    """AUC of the EEG among subjects of one level each, with its interval; None for too few."""
+    rows = []
+    for level in dict.fromkeys(sorted(levels)):
+        here = np.array([each == level for each in levels])
+        counts = np.bincount(y[here], minlength=eeg.shape[1])
+        row: dict[str, Any] = {"level": level, "n_subjects": counts.tolist(), "auc": None}
+        if counts.min() >= FEWEST_IN_STRATUM:
+            n = int(counts.sum())
+            scored = score_decisions(eeg[here], y[here], np.arange(n), ["roc_auc"])["roc_auc"]
+            low, high = auc_interval(scored, int(counts.min()), n - int(counts.min()))
+            row |= {"auc": scored, "low": low, "high": high}
+        rows.append(row)
+    return rows
 
 
 def residuals(

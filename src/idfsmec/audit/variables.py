@@ -55,6 +55,8 @@ _BY_RATIO = {"line_amplitude", "quantisation", "amplitude", "drift", "muscle", "
 #: A text with more levels than this names subjects or files, not a circumstance.
 _MOST_LEVELS = 12
 _REASON = "gaps: "
+#: What parts subjects into strata, of which the EEG's AUC is told within each.
+_STRATA, _MOST_STRATA = ("device", "amplifier", "cap", "n_channels"), 6
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class Variables:
 
     A variable has one column, or one per level of a text (``variable_of``, ``levels``); a value
     that is not known is the median, and has a column that says so. ``described`` says whether the
-    table has acquisition facts, ``unused`` which columns beside the features were not tested.
+    table has acquisition facts, ``unused`` which columns beside the features were not tested;
+    ``strata`` has the level of each subject in the variables that part them, by name.
     """
 
     names: tuple[str, ...]
@@ -72,6 +75,7 @@ class Variables:
     levels: tuple[str, ...] = field(repr=False)
     described: bool = True
     unused: tuple[str, ...] = ()
+    strata: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
 
     @property
     def digest(self) -> str:
@@ -149,7 +153,20 @@ def encode_variables(table: FeatureTable, also: Sequence[str] = ()) -> Variables
         tuple(level for columns in encoded.values() for level in columns),
         described=bool(_described_recordings(table)),
         unused=tuple(n for n in beside if n not in _OF_ROWS and not _is_taken(n, also)),
+        strata=_strata(frame),
     )
+
+
+def _strata(frame: pd.DataFrame) -> dict[str, list[str]]:
+    """Give the level of each subject in what parts them into a few strata."""
+    strata = {}
+    for name in [name for name in map(str, frame) if name.lower() in _STRATA]:
+        numeric = pd.api.types.is_numeric_dtype(frame[name])
+        texts = frame[name].map("{:g}".format if numeric else str)
+        levels = texts.mask(frame[name].isna(), "not known").tolist()
+        if 2 <= len(set(levels)) <= _MOST_STRATA:
+            strata[name] = levels
+    return strata
 
 
 def kind_of(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from idfsmec.audit.confounding import among_matched
+from idfsmec.audit.confounding import FEWEST, among_matched, auc_in_strata
 from idfsmec.audit.variables import Codes, Floats, kind_of, say_variable
 from idfsmec.metrics import auc_difference, auc_interval, score_decisions
 
@@ -35,6 +35,7 @@ _MISTAKES = {
     "by_sample": "with sample-wise folds, which have subjects on both sides",
     "before": "with features selected before splitting",
 }
+_STRATUM = {"n_channels": "number of channels"}
 _COLUMNS = ["variable", "kind", "level", "class", "higher", "auc", "low", "high", "p", "p_holm"]
 # Differences of AUCs below this are not worth a number.
 _NEGLIGIBLE = 0.02
@@ -73,6 +74,9 @@ class Audit:
     matched : dict
         The EEG's AUC among subjects whose acquisition matches; see
         :func:`idfsmec.audit.confounding.among_matched`. Empty without suspects.
+    strata : dict
+        The EEG's AUC within each device and number of channels, by variable: rows of ``level``,
+        ``n_subjects``, ``auc`` (None for too few), ``low``, ``high``. Empty without suspects.
     regressed : dict
         The EEG's AUC once the suspects are regressed out; empty without suspects.
     leaks : dict
@@ -100,6 +104,7 @@ class Audit:
     p_together: float | None = None
     suspects: list[str] = field(default_factory=list)
     matched: dict[str, Any] = field(default_factory=dict, repr=False)
+    strata: dict[str, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
     regressed: dict[str, Any] = field(default_factory=dict, repr=False)
     leaks: dict[str, Any] = field(default_factory=dict, repr=False)
     why: str = ""
@@ -121,10 +126,15 @@ class Audit:
 def find_suspects(recording: Mapping[str, Any]) -> list[str]:
     """Return the variables associated with the diagnosis; all, where only all together are."""
     alone, together = recording["alone"], recording["together"]
-    suspects = [row["variable"] for row in alone if row["p_holm"] < ALPHA]
-    if not suspects and together and together["p_holm"] < ALPHA:
+    suspects = [row["variable"] for row in alone if _separates(row)]
+    if not suspects and together and _separates(together):
         suspects = [row["variable"] for row in alone]
     return suspects
+
+
+def _separates(test: Mapping[str, Any]) -> bool:
+    """Tell whether the corrected p is below the level and the CI of the AUC excludes 0.5."""
+    return bool(test["p_holm"] < ALPHA and test.get("low", 1.0) > 0.5)
 
 
 def audits_of(results: Results) -> dict[str, Audit]:
@@ -141,7 +151,7 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
     y = np.array(recording["y"], dtype=np.intp)
     counts = np.bincount(y, minlength=len(classes)).tolist()
     # A variable that chance would give is no model of the acquisition.
-    leads = any(row["p_holm"] < ALPHA for row in alone)
+    leads = any(_separates(row) for row in alone)
     given = {
         "logistic": together.get("logistic"),
         "boosting": together.get("boosting"),
@@ -157,11 +167,16 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
     models.get("leader", {}).pop("balanced_accuracy", None)  # a value has no threshold
     best = max(acquisition, key=lambda name: models[name]["auc"], default="")
     suspects, difference, matched, regressed = find_suspects(recording), None, {}, {}
+    strata = {}
     if best and "eeg" in decisions:
         value, low, high = auc_difference(decisions["eeg"], decisions[best], y)
         difference = {"value": value, "low": low, "high": high}
         if suspects:
             matched = among_matched(decisions["eeg"], np.array(recording["propensity"]), y)
+            strata = {
+                name: auc_in_strata(decisions["eeg"], levels, y)
+                for name, levels in recording.get("strata", {}).items()
+            }
     if "decisions" in (part := parts.get("regressed") or {}):
         regressed = {**_score(np.array(part["decisions"]), y), "variables": part["variables"]}
     level, why = _judge(recording, counts, suspects, difference)
@@ -178,6 +193,7 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
         p_together=together.get("p_holm"),
         suspects=suspects,
         matched=matched,
+        strata=strata,
         regressed=regressed,
         leaks=_leaks(parts, counts),
         why=why,
@@ -332,16 +348,14 @@ def say_left(audit: Audit) -> list[str]:
     """Say what is left of the EEG's AUC; nothing where there is no suspect."""
     lines, matched, regressed = [], audit.matched, audit.regressed
     if matched:
-        counts = _counts(matched["n_subjects"], audit)
-        who = f"only {counts} have" if matched["n_pairs"] else "none has"
-        lines.append(
-            f"Among subjects whose acquisition matches ({counts}, {matched['n_pairs']} pairs) the "
-            f"EEG has {_against_chance(matched)}; acquisition itself has AUC "
-            f"{matched['acquisition_auc']:.2f} there."
-            if matched["estimable"]
-            else "The EEG's AUC among subjects whose acquisition matches cannot be estimated: "
-            f"{who} a match in another group."
-        )
+        lines.append(_say_matched(audit))
+    for name, rows in audit.strata.items():
+        each = [
+            f"{row['level']} ({_counts(row['n_subjects'], audit)}): "
+            + (_auc(row) if row["auc"] is not None else "too few")
+            for row in rows
+        ]
+        lines.append(f"The EEG within each {_STRATUM.get(name, name)}: {'; '.join(each)}.")
     if regressed:
         names = _listing([say_variable(name) for name in regressed["variables"]])
         lines.append(
@@ -349,6 +363,36 @@ def say_left(audit: Audit) -> list[str]:
             f"{_against_chance(regressed)}."
         )
     return lines
+
+
+def _say_matched(audit: Audit) -> str:
+    """Say what the EEG has left among matched subjects, or why that cannot be decided."""
+    matched = audit.matched
+    if not matched["n_pairs"]:
+        return (
+            "Whether the EEG separates subjects whose acquisition matches cannot be decided: none "
+            "has a match in another group."
+        )
+    counts = _counts(matched["n_subjects"], audit)
+    effective = _listing([f"{n:.1f}" for n in matched["n_effective"]])
+    who = f"{counts}, effectively {effective}; {matched['n_pairs']} pairs"
+    if not matched["estimable"]:
+        return (
+            "Whether the EEG separates subjects whose acquisition matches cannot be decided: the "
+            f"pairs rest on too few ({who}; at least {FEWEST} effective subjects of each group "
+            "are needed)."
+        )
+    if matched["failed"]:
+        return (
+            f"The match has failed: acquisition still separates the matched pairs (AUC "
+            f"{matched['acquisition_auc']:.2f}; {who}). The EEG's {_auc(matched)} among them does "
+            "not speak for the illness."
+        )
+    return (
+        f"Among subjects whose acquisition matches ({who}) the EEG has "
+        f"{_against_chance(matched)}; acquisition itself has AUC "
+        f"{matched['acquisition_auc']:.2f} there."
+    )
 
 
 def say_leaks(audit: Audit) -> list[str]:

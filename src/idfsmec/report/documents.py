@@ -31,7 +31,7 @@ from idfsmec.audit.verdict import (
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
 from idfsmec.features.derivative import DESCRIPTION, write_json, write_tsv
-from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate
+from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate, task_scores
 from idfsmec.report.style import refuse_existing, render_page, write_text
 from idfsmec.report.text import describe_protocol, listing, percent, plain_records
 from idfsmec.table import FeatureTable
@@ -126,7 +126,9 @@ def summarise_audit(table: TableResults) -> dict[str, Any] | None:
     if rows["subject_roc_auc"].notna().any():
         rows = lowest_rate(rows)
         names = {"auc": "subject_roc_auc", "balanced_accuracy": "subject_balanced_accuracy"}
-        run = {key: float(rows[name].mean()) for key, name in (names | {"rate": "rate"}).items()}
+        # As on the rest of the page: of each fold the setting that was tuned, not all of them.
+        run = {key: task_scores(rows, name)["value"].mean() for key, name in names.items()}
+        run["rate"] = rows["rate"].mean()
     return describe_audit(audit) | {"run": run}
 
 
@@ -137,10 +139,16 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
         "Not needed: no acquisition fact is associated with the label."
     )
     if audit.suspects:
-        about_matched = "Not estimable: too few subjects have a match in another group."
+        about_matched = "Cannot be decided: too few subjects have a match in another group."
         about_regressed = "Was not computed."
+    holds = matched.get("estimable") and not matched["failed"]
     if audit.suspects and matched.get("estimable"):
         about_matched = f"{matched['n_pairs']} pairs of subjects with matching acquisition facts."
+        if not holds:
+            about_matched = (
+                "The match has failed: acquisition still separates the pairs (AUC "
+                f"{matched['acquisition_auc']:.2f})."
+            )
     if audit.suspects and regressed:
         names = listing([say_variable(name) for name in regressed["variables"]], 3)
         about_regressed = f"{names}: regressed out, as learned in training folds."
@@ -156,7 +164,7 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
             ("EEG", audit.models.get("eeg"), "Same subjects, same folds."),
             (
                 "EEG, matched acquisition",
-                matched if matched.get("estimable") else None,
+                matched if holds else None,
                 about_matched,
             ),
             ("EEG, acquisition regressed out", regressed or None, about_regressed),
