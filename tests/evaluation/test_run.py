@@ -220,8 +220,8 @@ def test_the_ranking_of_the_whole_table_has_the_stability_of_its_features(tmp_pa
     best = results.ranking.iloc[0]
     assert best["rank"] == 1
     assert (best["channel"], best["feature"]) in {("E1", "f1"), ("E2", "f1")}
-    assert best["stability"] == 1.0
-    assert results.ranking["stability"].between(0, 1).all()
+    assert best["fold_frequency"] == 1.0
+    assert results.ranking["fold_frequency"].between(0, 1).all()
     history = results.convergence["table"]
     assert all(a >= b for a, b in itertools.pairwise(history))
 

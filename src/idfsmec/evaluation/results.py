@@ -34,7 +34,7 @@ _SCORES = [
 _SELECTIONS = [*KEYS, "imputer", "k", "ranking", "n_channels"]
 _RANKING = [
     *("table", "rank", "channel", "feature", "score"),
-    *("channel_weight", "feature_weight", "stability", "method"),
+    *("channel_weight", "feature_weight", "fold_frequency", "method"),
 ]
 #: Direction and size of a feature by itself, as far as the number of classes allows.
 _SIZES = ("hedges_g", "auc", "eta_squared")
@@ -72,7 +72,7 @@ class Results:
     ranking : DataFrame
         The proposed method on each whole table as it is: ``table``, ``rank``,
         ``channel``, ``feature``, ``score``, ``channel_weight``, ``feature_weight``,
-        ``stability`` (share of folds in which the feature was selected), ``method``, and each
+        ``fold_frequency`` (share of folds in which the feature was selected), ``method``, and each
         feature's own ``direction`` and size (:func:`idfsmec.selection.feature_effects`).
     convergence : dict
         Table name to the objective after each iteration of that fit.
@@ -231,7 +231,7 @@ def _selections(planned: Sequence[Planned], chosen: np.ndarray) -> pd.DataFrame:
 
 
 def _ranking(ranked: dict[str, Planned], selections: pd.DataFrame) -> pd.DataFrame:
-    """Return rankings of whole tables, best first, with the features' stability in folds."""
+    """Return rankings of whole tables, best first, with how often folds selected each feature."""
     frames = []
     for name, done in ranked.items():
         ranking = {key: values for key, values in done.result.found.items() if key != "history"}
@@ -239,9 +239,9 @@ def _ranking(ranked: dict[str, Planned], selections: pd.DataFrame) -> pd.DataFra
             continue
         columns, method = done.table.columns, done.task["method"]
         channels, features = zip(*map(split_column, columns), strict=True)
-        stability = _selected_share(columns, _of_method(selections, name, method))
+        share = _selected_share(columns, _of_method(selections, name, method))
         frame = pd.DataFrame(ranking).assign(
-            table=name, channel=channels, feature=features, stability=stability, method=method
+            table=name, channel=channels, feature=features, fold_frequency=share, method=method
         )
         frames.append(frame.sort_values("rank", ignore_index=True))
     together = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

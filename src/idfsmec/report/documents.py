@@ -110,7 +110,7 @@ _RANKING = {
     "score": "Channel weight times feature weight",
     "channel_weight": "Weight of the channel; all sum to 1",
     "feature_weight": "Weight of the feature within its channel",
-    "stability": "Share of folds that selected the feature",
+    "fold_frequency": "Share of folds that selected the feature",
     "method": "Method that ranked",
     "direction": "Group in which the feature is higher",
 }
