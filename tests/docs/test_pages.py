@@ -134,13 +134,23 @@ def test_the_front_page_leads_to_every_folder_and_page():
         assert page.stem == "index" or f"({page.name})" in front
 
 
-def test_the_page_on_commands_names_every_command_and_function():
-    from idfsmec import cli
+def anchors(page):
+    """Names by which links reach the headings of a page, as MyST makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
 
-    text = (DOCS / "reference" / "commands.md").read_text("utf-8")
-    for name in set(cli.__all__) - {"app"}:
-        assert f"`idfsmec {name}" in text
-        assert f"`cli.{name}(" in text
+
+@pytest.mark.parametrize(
+    "page", [*DOCS.glob("*.md"), *DOCS.glob("*/*.md")], ids=lambda path: path.name
+)
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text("utf-8")):
+        name, _, anchor = target.partition("#")
+        other = (page.parent / name).resolve() if name else page
+        if other.suffix == ".md" and "auto_examples" not in target:
+            assert other.exists(), target
+            assert not anchor or anchor in anchors(other), target
 
 
 def test_files_that_pages_name_exist():
