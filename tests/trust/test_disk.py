@@ -249,6 +249,6 @@ def test_a_disk_that_lets_nothing_be_deleted_does_not_hide_the_file_that_failed(
         raise OSError(30, "Read-only file system", "a name that nobody chose")
 
     monkeypatch.setattr(Path, "unlink", refuse)
-    monkeypatch.setattr("pyarrow.csv.write_csv", fail)
+    monkeypatch.setattr(Path, "write_bytes", fail)
     with pytest.raises(OSError, match=r"Read-only file system: '.*table\.csv'$"):
         _written(tmp_path / "table.csv")
