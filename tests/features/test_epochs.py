@@ -2,10 +2,12 @@
 
 from types import SimpleNamespace
 
+import mne
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import signal
 
 from idfsmec.errors import InputError
 from idfsmec.features import FeatureSettings
@@ -248,3 +250,27 @@ def test_epochs_of_the_resampled_signal_are_views():
 def test_an_overlap_that_leaves_no_step_is_refused():
     with pytest.raises(InputError, match="make no sense at 250 Hz"):
         epoch_grid(5000, 250.0, FeatureSettings(epoch=2, overlap=1.999))
+
+
+@pytest.mark.parametrize("sfreq", [250.0, 256.0, 500.0, 1000.0])
+def test_every_band_has_the_power_that_mne_and_welch_give(sfreq):
+    n_times = int(60 * sfreq)
+    frequencies = np.maximum(np.fft.rfftfreq(n_times, 1 / sfreq), 0.5)
+    pink = np.fft.irfft(np.fft.rfft(noise(3, n_times)) / frequencies**0.75, n_times)
+    epochs = prepare_recording(pink, sfreq)
+    columns = FeatureSettings(features=["ap"])
+    ours, names = compute_features(epochs.data, epochs.sfreq, columns)
+    filtered = mne.filter.filter_data(pink, sfreq, 1, 45, verbose="error")
+    cut = filtered.reshape(3, 6, -1).swapaxes(0, 1)
+    density_at, density = signal.welch(cut, sfreq, nperseg=int(2 * sfreq))
+    for i, (lower, upper) in enumerate(columns.bands.values()):
+        inside = (density_at >= lower) & (density_at < upper)
+        theirs = density[..., inside].sum(axis=-1) * density_at[1]
+        np.testing.assert_allclose(ours[..., i], theirs, rtol=0.02, err_msg=names[i])
+
+
+def test_the_edges_of_the_pass_band_are_passed_and_what_lies_beyond_is_not():
+    inner = prepare_recording(sines(250.0, 40, [1.0, 45.0, 0.05, 60.0]), 250.0).data[1:3]
+    size = np.sqrt(2 * inner.var(axis=(0, 2)))
+    np.testing.assert_allclose(size[:2], 1.0, rtol=0.02)
+    assert (size[2:] < 0.02).all()

@@ -2,6 +2,8 @@
 
 import warnings
 
+from dataclasses import replace
+
 import mne
 import numpy as np
 import pytest
@@ -68,6 +70,13 @@ def test_a_little_filling_at_the_very_end_costs_no_epoch(raw, seconds, n_rows):
     assert extract_recording(raw, PLAIN).n_rows == 3  # somebody has said so
     raw.set_annotations(mne.Annotations([end - 10 - seconds], [seconds], ["BAD_ACQ_SKIP"]))
     assert extract_recording(raw, PLAIN).n_rows == 3
+
+
+def test_two_samples_of_filling_cost_no_short_epoch_either(raw):
+    raw.crop(0, 40.0, include_tmax=False)
+    end = 40.0 - 2 / raw.info["sfreq"]
+    raw.set_annotations(mne.Annotations([end], [40.0 - end], ["BAD_ACQ_SKIP"]))
+    assert extract_recording(raw, replace(PLAIN, epoch=0.5)).n_rows == 80
 
 
 def test_an_edf_file_of_mne_keeps_its_last_epoch(raw, tmp_path):

@@ -59,7 +59,8 @@ LOST = [
     ("clipped", np.clip(60e-6 * np.sin(2 * np.pi * 3 * TIME), -50e-6, 50e-6)),
     ("amplitude", noise(150e-6)),
     ("amplitude", noise(1.0)),
-    ("amplitude", 3e-4 * np.sin(2 * np.pi * 0.05 * TIME) + noise(8e-6)),
+    ("amplitude", 2e-4 * np.sin(2 * np.pi * 1.3 * TIME) + noise(8e-6)),
+    ("decorrelated", 3e-4 * np.sin(2 * np.pi * 0.05 * TIME) + noise(8e-6)),
     ("pop", np.where(TIME < 4, 0.0, 8e-4) * np.exp(-np.maximum(TIME - 4, 0)) + noise(8e-6)),
     ("line", 90e-6 * np.sin(2 * np.pi * 50 * TIME) + noise(2e-6)),
     ("line", 90e-6 * np.sin(2 * np.pi * 60 * TIME) + noise(2e-6)),
@@ -158,6 +159,34 @@ def test_the_limits_of_pops_can_be_set(sound, epochs):
 def test_a_sweaty_electrode_that_drifts_is_still_attached(sound, epochs):
     epochs[:, sound.ch_names.index("F4")] += 3e-4 * np.sin(2 * np.pi * 0.05 * TIME)
     assert not detect_missing(epochs, SFREQ, ch_names=sound.ch_names).missing.any()
+
+
+@pytest.fixture
+def frontal():
+    """Eight epochs of Fp1, Fpz and Fp2 with an ordinary delta rhythm of 20 microvolts."""
+    rng, n_epochs = np.random.default_rng(0), 8
+    delta = mne.filter.filter_data(
+        rng.normal(size=(1, n_epochs * 2500 + 1000)), SFREQ, 1, 4, verbose="error"
+    )[:, 500:-500]
+    signal = 20e-6 * delta / delta.std() + rng.normal(scale=3e-6, size=(3, n_epochs * 2500))
+    return signal.reshape(3, n_epochs, 2500).swapaxes(0, 1)
+
+
+def test_slow_potentials_that_the_high_pass_removes_are_not_a_reason(frontal):
+    wave = np.sin(2 * np.pi * 0.06 * np.arange(20000) / SFREQ) * 2e-3
+    epochs = frontal + wave.reshape(8, 1, 2500)
+    names = ["Fp1", "Fpz", "Fp2"]
+    limits = DetectionLimits(pop=np.inf)
+    assert not detect_missing(epochs, SFREQ, ch_names=names, limits=limits).missing.any()
+    seen = detect_missing(epochs, SFREQ, ch_names=names, limits=limits, high_pass=0)
+    assert seen.reasons["amplitude"].all()
+
+
+def test_an_epoch_with_twenty_times_the_usual_delta_power_is_missing(frontal):
+    frontal[3] *= np.sqrt(20)
+    missing = detect_missing(frontal, SFREQ, ch_names=["Fp1", "Fpz", "Fp2"]).missing
+    assert missing[3].all()
+    assert missing.sum() == 3
 
 
 def test_line_noise_that_all_channels_share_is_not_a_reason(sound, epochs):

@@ -1,5 +1,6 @@
 """Line noise is found, whatever its frequency does, and removed with nothing else."""
 
+import mne
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -157,3 +158,16 @@ def test_an_electrode_that_records_line_and_other_noise_is_lost(n_channels):
     found = detect_missing(epochs, SFREQ, ch_names=raw.ch_names[:n_channels])
     assert found.reasons["line"][:, 0].all()
     assert not found.missing[:, 1:].any()
+
+
+@pytest.mark.parametrize("frequency", [50.0, 49.97])
+def test_it_is_removed_at_least_as_well_as_by_mne(eeg, frequency):
+    mixed = eeg + hum(frequency, 500e-6, swell=0.5, period=15.0)
+    theirs = mne.filter.notch_filter(mixed, SFREQ, 50.0, method="spectrum_fit", verbose="error")
+    ours, _ = remove_line_noise(mixed, SFREQ)
+
+    def variance(signals):
+        return mne.filter.filter_data(signals, SFREQ, 1, 45, verbose="error").var(axis=1)
+
+    np.testing.assert_allclose(variance(ours), variance(eeg), rtol=0.02)
+    assert (variance(theirs) > 1.5 * variance(eeg)).all()

@@ -263,6 +263,7 @@ def _detect(
         channel_positions(clean.names) if positions is None else positions,
         typical_amplitude=settings.typical_amplitude / (clean.unit or 1.0),
         header_freq=clean.line_freq,
+        high_pass=settings.band_pass[0] if settings.band_pass else 0.0,
         limits=settings.limits,
     )
 

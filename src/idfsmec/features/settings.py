@@ -29,7 +29,7 @@ from idfsmec.missing.detection import TYPICAL_AMPLITUDE, DetectionLimits
 from idfsmec.missing.line_noise import check_line_freq
 
 # Part of every cache key: raise it when the same settings give other numbers than before.
-ALGORITHM_VERSION = 4
+ALGORITHM_VERSION = 5
 
 # Settings of tables that were made before a table named them.
 _BEFORE: dict[str, Any] = {
@@ -72,8 +72,9 @@ class FeatureSettings:
     resample : float or None
         Sampling rate in Hz to convert to, by a polyphase filter; None keeps the rate.
     band_pass : (float, float) or None
-        Edges in Hz of a Butterworth band-pass of order 4, run forwards and backwards so that
-        nothing is shifted in time; None for signals that are filtered already.
+        Edges in Hz of the pass-band, as in MNE's ``raw.filter``: flat between them, with the
+        transitions outside, and nothing is shifted in time. None for signals that are filtered
+        already.
     line_freq : {"auto", "off"}, float or None
         Line noise to remove before the band-pass: 50 or 60 Hz and harmonics where the spectrum
         shows them, a frequency in Hz, or none.

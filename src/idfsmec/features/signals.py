@@ -33,11 +33,10 @@ Mask = NDArray[np.bool_]
 
 _UNNAMED = "recording"  # in messages about data that came without a name
 _MICROVOLTS_PER_VOLT = 1e6
-#: Share of an epoch that may be padding at the end of a recording.
-_PADDING = 0.01
+#: Share of an epoch, or samples of a short one, that may be padding at the end of a recording.
+_PADDING, _PADDING_SAMPLES = 0.01, 2
 # Seconds: times in files are rounded.
 _INSTANT = 1e-4
-_BUTTERWORTH_ORDER = 4
 # Rows that are filtered at once: bounds the temporaries however many channels there are.
 _BLOCK_SAMPLES = 4_000_000
 
@@ -281,7 +280,8 @@ def _without_padding(raw: mne.io.BaseRaw, epoch: float) -> mne.Annotations:
     """
     marks = raw.annotations.copy()
     marks.onset = marks.onset - raw.first_time
-    behind = raw.n_times / raw.info["sfreq"] - _PADDING * epoch - _INSTANT
+    padding = max(_PADDING * epoch, _PADDING_SAMPLES / raw.info["sfreq"])
+    behind = raw.n_times / raw.info["sfreq"] - padding - _INSTANT
     skipped = [mark["description"].upper() == "BAD_ACQ_SKIP" for mark in marks]
     marks.delete(np.flatnonzero(np.array(skipped, dtype=bool) & (marks.onset >= behind)))
     return marks
@@ -424,19 +424,15 @@ def _bridge(rows: Array) -> Array:
 
 
 def _band_pass(rows: Array, rate: float, edges: tuple[float | None, float | None]) -> Array:
-    """Filter forwards and backwards with a Butterworth filter; None leaves a side open."""
+    """Filter as ``raw.filter(*edges)`` does: flat between the edges; None leaves a side open."""
+    from mne.filter import filter_data  # takes a while to load
+
     lower, upper = edges
     if upper is not None and upper >= rate / 2:
         raise InputError(
             f"The band-pass reaches up to {upper:g} Hz, but at {rate:g} Hz a signal holds only "
             f"frequencies below {rate / 2:g} Hz: lower the edge or resample to a higher rate."
         )
-    inner = [edge for edge in edges if edge is not None]
-    if not inner:
+    if lower is upper is None or not rows.size:
         return rows
-    kind = "bandpass" if len(inner) == 2 else "lowpass" if lower is None else "highpass"
-    critical = inner if len(inner) == 2 else inner[0]
-    sections = signal.butter(_BUTTERWORTH_ORDER, critical, btype=kind, fs=rate, output="sos")
-    # The slowest part of the filter rings for a few periods of the lower edge.
-    padding = min(rows.shape[1] - 1, round(3 * rate / inner[0]))
-    return signal.sosfiltfilt(sections, rows, axis=1, padlen=padding)
+    return filter_data(rows, rate, lower, upper, verbose="ERROR")

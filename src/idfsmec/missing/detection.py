@@ -39,7 +39,7 @@ REASONS = {
 # channel's own seconds) and hold only above a share of the absolute limit.
 _FLAT_SHARE = 0.25  # of an epoch's windows
 _AMPLITUDE_RELATIVE, _AMPLITUDE_LEAST = 8.0, 1 / 6
-_DRIFT_RELATIVE, _DRIFT_LEAST = 4.0, 0.3
+_DRIFT_RELATIVE, _DRIFT_LEAST, _DRIFT_LEAST_OWN = 4.0, 0.3, 0.5
 _DRIFT_CORRELATION = 0.5  # a sweaty electrode drifts too, but records what its neighbours record
 _POP_RELATIVE, _POP_RELATIVE_EYES, _POP_LEAST = 6.0, 15.0, 0.5
 _POP_ALONE, _POP_ALONE_LEAST = 3.0, 0.25  # times the jump of any neighbour in the same second
@@ -54,6 +54,7 @@ _EYES, _EYES_REACH = np.array([[0.0, 0.95, -0.31]]), 50.0
 # Bands in Hz: what counts as EEG beside line noise, and where neighbours are compared. The second
 # ends below most of the muscle's power, so that a tense jaw does not look like a lost electrode.
 _EEG_BAND, _NEIGHBOUR_BAND = (2.0, 40.0), (2.0, 20.0)
+_DRIFT_BELOW = 4.0  # drift is what lies between the high-pass and this
 # EEG has more power per hertz in the first than in the second; noise has not.
 _TILT_BANDS = ((2.0, 13.0), (20.0, 40.0))
 _BLOCK_SAMPLES = 500_000  # of epochs at a time: memory stays bounded in long recordings
@@ -81,9 +82,10 @@ class DetectionLimits:
         Amplitude above this many typical ones, or above a sixth of that and 8 times the other
         channels'.
     drift : float
-        Range (10th to 90th percentile) of the windows' means above this many typical
-        amplitudes; or above 0.3 of that and 4 times the other channels', unless the channel
-        still follows its neighbours (multiple correlation of 0.5).
+        Standard deviation of what is slower than 4 Hz and passes the high-pass, above this many
+        typical amplitudes; or above 0.3 of that and 4 times the other channels', unless the
+        channel still follows its neighbours (multiple correlation of 0.5); or above 0.5 of that
+        and 4 times the channel's median over the epochs.
     pop : float
         A jump, the range of the signal within a second, above this many typical amplitudes; or
         above half of that and 6 times the channel's median jump (15 times near the eyes, where
@@ -109,7 +111,7 @@ class DetectionLimits:
     flat: float = 0.05
     clipped_share: float = 0.05
     amplitude: float = 30.0
-    drift: float = 50.0
+    drift: float = 15.0
     pop: float = 60.0
     line: float = 10.0
     correlation: float = 0.35
@@ -198,13 +200,14 @@ def detect_missing(
     typical_amplitude: float = TYPICAL_AMPLITUDE,
     line_freq: float | str | None = "auto",
     header_freq: float | None = None,
+    high_pass: float = 1.0,
     limits: DetectionLimits | None = None,
 ) -> Detection:
     """Find out which channel carries no EEG in which epoch of one recording.
 
-    Give it the signal as it was recorded, before filters: a filter removes the drift by which
-    a lost electrode is known. Line noise is removed first, and a channel is judged by what is
-    left. Blinks and muscle are not reasons.
+    Give it the signal as it was recorded: filters blur clipping and pops. Line noise is removed
+    first, potentials that are slower than ``high_pass`` do not count, and a channel is judged by
+    what is left: by what features see. Blinks and muscle are not reasons.
 
     Absolute limits come first, so that a recording is found out even if all of its channels are
     bad. What passes is then compared with the rest of the recording, and with its neighbours on
@@ -231,6 +234,8 @@ def detect_missing(
         the spectrum shows them, a frequency in Hz, or none.
     header_freq : float, optional
         Line frequency in Hz that a header names; left out, 50 and 60 Hz are both looked at.
+    high_pass : float
+        Lower edge in Hz of the band-pass before the features; 0 if there is none.
     limits : DetectionLimits, optional
         The thresholds.
 
@@ -282,6 +287,7 @@ def detect_missing(
         positions,
         typical_amplitude=typical_amplitude,
         header_freq=header_freq,
+        high_pass=high_pass,
         limits=limits or DetectionLimits(),
     )
     return Detection(reasons, ch_names, hint)
@@ -296,6 +302,7 @@ def find_reasons(
     *,
     typical_amplitude: float,
     header_freq: float | None,
+    high_pass: float,
     limits: DetectionLimits,
 ) -> tuple[dict[str, Mask], str]:
     """Find where which rule holds, and the advice where the whole recording looks wrong.
@@ -303,7 +310,7 @@ def find_reasons(
     From epochs with and without line noise, and the standard deviation of what was removed.
     """
     line_freqs = LINE_FREQUENCIES if header_freq is None else (float(header_freq),)
-    stats = _epoch_stats(clean, recorded, sfreq, line_freqs, typical_amplitude)
+    stats = _epoch_stats(clean, recorded, sfreq, line_freqs, high_pass, typical_amplitude)
     reasons = _apply_rules(stats, removed / typical_amplitude, positions, limits)
     if not stats.amplitude.size or np.mean(stats.amplitude > limits.amplitude) <= 0.5:
         return reasons, ""
@@ -372,6 +379,10 @@ def _apply_rules(
     sound = ~stats.broken & ~flat
     nobody = np.zeros_like(sound)
     large = (stats.amplitude > limits.amplitude) | (stats.drift > limits.drift)
+    if len(large):
+        usual = np.median(stats.drift, axis=0)
+        least = np.maximum(_DRIFT_RELATIVE * usual, _DRIFT_LEAST_OWN * limits.drift)
+        large |= stats.drift > least
     reasons = {
         "nan": stats.broken,
         "flat": flat,
@@ -392,7 +403,7 @@ def _apply_rules(
         drifts = (stats.drift > _DRIFT_RELATIVE * _middle_channel(stats.drift, left)) & (
             stats.drift > _DRIFT_LEAST * limits.drift
         )
-        likeness, compared = _likeness(stats, left & ~too_large & ~drifts, nearest)
+        likeness, compared = _likeness(stats, left & ~too_large, nearest)
         drifts &= ~(compared & (likeness >= _DRIFT_CORRELATION))
         reasons["amplitude"] |= left & (too_large | drifts)
         reasons["line"] |= left & _has_line_noise(stats, stats.line, left, limits)
@@ -488,10 +499,10 @@ class _EpochStats:
     tilt: np.ndarray  # power per hertz at 2-13 Hz over that at 20-40 Hz
     correlation: np.ndarray  # between channels at 2-20 Hz, (n_epochs, n_channels, n_channels)
     window_sd: np.ndarray  # in windows of one second, (n_epochs, n_channels, n_windows)
-    drift: np.ndarray  # range of the windows' means, without the highest and lowest tenth
     jumps: np.ndarray  # range in overlapping seconds, (n_epochs, n_channels, n_seconds)
     line: np.ndarray  # standard deviation of the line noise
     eeg: np.ndarray  # standard deviation at 2-40 Hz
+    drift: np.ndarray  # standard deviation between the high-pass and 4 Hz
 
     @cached_property
     def amplitude(self) -> np.ndarray:
@@ -504,18 +515,26 @@ def _epoch_stats(
     recorded: np.ndarray,
     sfreq: float,
     line_freqs: tuple[float, ...],
+    high_pass: float,
     typical: float,
 ) -> _EpochStats:
     """Compute statistics of epochs without line noise; what was clipped shows as recorded."""
     step = max(1, _BLOCK_SAMPLES // clean[0].size) if len(clean) else 1
     blocks = [slice(start, start + step) for start in range(0, max(len(clean), 1), step)]
-    stats = [_block_stats(clean[block], recorded[block], sfreq, line_freqs) for block in blocks]
+    stats = [
+        _block_stats(clean[block], recorded[block], sfreq, line_freqs, high_pass)
+        for block in blocks
+    ]
     columns = [np.concatenate(parts) for parts in zip(*stats, strict=True)]
     return _EpochStats(*columns[:4], *(column / typical for column in columns[4:]))
 
 
 def _block_stats(
-    clean: np.ndarray, recorded: np.ndarray, sfreq: float, line_freqs: tuple[float, ...]
+    clean: np.ndarray,
+    recorded: np.ndarray,
+    sfreq: float,
+    line_freqs: tuple[float, ...],
+    high_pass: float,
 ) -> tuple[np.ndarray, ...]:
     with np.errstate(invalid="ignore"):  # one bad sample makes the mean NaN or infinite
         means = np.asarray(clean, dtype=float).mean(axis=-1, keepdims=True)
@@ -528,12 +547,11 @@ def _block_stats(
     # Without the temporary copies of ``std``; the offset is gone already.
     mean_squares = np.einsum("...i,...i->...", windows, windows) / windows.shape[-1]
     window_sd = np.sqrt(np.clip(mean_squares - window_means**2, 0.0, None))
-    low, high = np.quantile(window_means, [0.1, 0.9], axis=-1)
     extremes = (recorded.max(axis=-1, keepdims=True), recorded.min(axis=-1, keepdims=True))
     at_extremes = np.sum([(recorded == extreme).mean(axis=-1) for extreme in extremes], axis=0)
-    line, eeg, tilt, correlation = _spectral_stats(centred, sfreq, line_freqs)
+    line, eeg, drift, tilt, correlation = _spectral_stats(centred, sfreq, line_freqs, high_pass)
     jumps = _jumps(centred, sfreq)
-    return broken, at_extremes, tilt, correlation, window_sd, high - low, jumps, line, eeg
+    return broken, at_extremes, tilt, correlation, window_sd, jumps, line, eeg, drift
 
 
 def _windows(epochs: np.ndarray, sfreq: float) -> np.ndarray:
@@ -560,9 +578,9 @@ def _jumps(centred: np.ndarray, sfreq: float) -> np.ndarray:
 
 
 def _spectral_stats(
-    centred: np.ndarray, sfreq: float, line_freqs: tuple[float, ...]
+    centred: np.ndarray, sfreq: float, line_freqs: tuple[float, ...], high_pass: float
 ) -> tuple[np.ndarray, ...]:
-    """Return line noise, EEG, tilt and the correlations between channels."""
+    """Return line noise, EEG, drift, tilt and the correlations between channels."""
     n_times = centred.shape[-1]
     taper = np.hanning(n_times + 2)[1:-1]  # keeps slow drifts out of the bands
     # Scaled so that the squares of a band's bins add up to the band's mean square.
@@ -593,4 +611,5 @@ def _spectral_stats(
     parts = np.concatenate([whitened.real, whitened.imag], axis=-1)
     lengths = np.linalg.norm(parts, axis=-1, keepdims=True)
     parts /= np.where(lengths > 0, lengths, 1.0)
-    return line, rms(band(_EEG_BAND)), tilt, parts @ parts.swapaxes(-1, -2)
+    drift = rms(band((max(high_pass, frequencies[-1] / n_times), _DRIFT_BELOW)))
+    return line, rms(band(_EEG_BAND)), drift, tilt, parts @ parts.swapaxes(-1, -2)
