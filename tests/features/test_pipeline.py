@@ -1,7 +1,6 @@
 """One recording: every source of missing channels, and that none of them leaks."""
 
 import warnings
-
 from dataclasses import replace
 
 import mne
