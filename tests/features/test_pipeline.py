@@ -75,7 +75,7 @@ def test_two_samples_of_filling_cost_no_short_epoch_either(raw):
     raw.crop(0, 40.0, include_tmax=False)
     end = 40.0 - 2 / raw.info["sfreq"]
     raw.set_annotations(mne.Annotations([end], [40.0 - end], ["BAD_ACQ_SKIP"]))
-    assert extract_recording(raw, replace(PLAIN, epoch=0.5)).n_rows == 80
+    assert extract_recording(raw, replace(PLAIN, epoch=0.5, features=["variance"])).n_rows == 80
 
 
 def test_an_edf_file_of_mne_keeps_its_last_epoch(raw, tmp_path):
