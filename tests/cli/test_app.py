@@ -118,7 +118,7 @@ CALLS = [
     ("predict", "Missing argument 'MODEL'. See `idfsmec predict --help`."),
     ("select t.csv --k abc", "Invalid value for '--k'"),
     ("select t.csv --tun", "No such option|--tun"),
-    ("features", "Name a manifest, a BIDS folder or a data set. See `idfsmec features --help`."),
+    ("features", "Give a manifest, a BIDS folder or a data set. See `idfsmec features --help`."),
     ("features nofile.csv --on-error perhaps", "'--on-error'"),
     ("reproduce modma3", "Missing option '--data'"),
     ("reproduce modma5 --data .", "'modma3', 'modma128', 'pred-d003'"),
@@ -131,8 +131,8 @@ CALLS = [
         "select t.csv -o r.csv --tune --harmonize all",
         "idfsmec benchmark and train harmonize",
     ),
-    ("select junk.summary -o r.csv --tune", "--tune needs the rows of subjects"),
-    ("select junk.summary -o r.csv --resamples 10", "--resamples needs the rows of subjects"),
+    ("select junk.summary -o r.csv --tune", "--tune needs the rows of participants"),
+    ("select junk.summary -o r.csv --resamples 10", "--resamples needs the rows of participants"),
     ("features nofile.csv -o x.csv --jobs 0", "--jobs 0: give 1 or more, or -1"),
     ("features nofile.csv -o x.csv --features nope", "no feature 'nope'; there are:"),
     (
@@ -151,7 +151,7 @@ CALLS = [
     ("benchmark t.csv --seed -1", "--seed -1: give a whole number"),
     ("benchmark t.csv --resamples 7", "--resamples 7: give an even number"),
     ("benchmark t.csv --folds person", "--folds person: give a number of at least 2, or site"),
-    ("train t.csv -o m.skops --classifier svm", "name it with --method"),
+    ("train t.csv -o m.skops --classifier svm", "give --method, too"),
     ("train t.csv -o m.pkl", "m.pkl: give a name that ends in .skops"),
     # files
     ("select nowhere.parquet -o r.csv", "nowhere.parquet: there is no such file"),

@@ -203,12 +203,12 @@ def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(table, tmp_path):
     )
     assert "accuracy: 2880 of 2880 to do" in process.stderr.readline()
     line = ""
-    while process.poll() is None and "ended:" not in line and "failed:" not in line:
+    while process.poll() is None and "mean so far" not in line and "failed:" not in line:
         line = process.stderr.readline()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
     rest = process.communicate()[1]
     assert process.returncode == 130, rest
-    assert "stopped; what is finished is kept" in rest
+    assert "stopped; finished tasks are kept" in rest
     assert "Traceback" not in rest
     n_done = len(Results.read(out).scores[["rate", "seed", "fold"]].drop_duplicates())
     done = run(*command, "--rates", "0")

@@ -46,7 +46,7 @@ def test_the_ranking_is_that_of_the_selector(tmp_path):
     selector.fit(made.X, made.y, groups=made.subjects)
     assert names_of(ranking) == made.X.columns[np.argsort(selector.ranking_)].tolist()
     assert ranking["selected"].sum() == 3
-    assert "Heaviest 4 of 4 channels" in done.text
+    assert "First 4 of 4 channels" in done.text
     refused = run(*words)
     assert refused.exit_code == 2
     assert "--force" in refused.stderr
@@ -60,7 +60,7 @@ def test_several_tables_are_one_and_channels_that_carry_nothing_are_said(tmp_pat
     whole = run("select", tmp_path / "t.csv", "-o", tmp_path / "r.csv")
     assert whole.exit_code == 0, whole.text
     assert "E1 (never observed)" in whole.text
-    assert "Heaviest 3 of 3 channels" in whole.text
+    assert "First 3 of 3 channels" in whole.text
     parts = cli.select([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "parts.csv")
     assert names_of(parts) == names_of(pd.read_csv(tmp_path / "r.csv"))
 
@@ -69,7 +69,7 @@ def test_tuning_says_what_was_chosen(tmp_path):
     table = make_hospitals(3, effect=3.0).write(tmp_path / "t.parquet")
     done = run("select", table, "-o", tmp_path / "r.csv", "--tune", "--k", 2)
     assert done.exit_code == 0, done.text
-    assert "n_features_to_select = 2 (log loss by subject" in done.text
+    assert "n_features_to_select = 2 (log loss by participant" in done.text
     assert set(pd.read_csv(tmp_path / "r.csv")["channel"].head(2)) == {"E1", "E2"}
 
 
@@ -167,7 +167,7 @@ def test_the_planted_channel_ranks_first_although_a_small_site_suppresses_it(sit
     assert "site1 (" in line
     assert sum(line.startswith("  C") for line in lines) == 6
     assert any(line.startswith("Suppressed by site2: ") for line in lines)
-    assert "Channels are weighed by their loss on" in done.text
+    assert "Channels are weighted by their loss on" in done.text
 
 
 def test_a_table_of_ones_own_counts_beside_summaries_of_others(sites, tmp_path):
@@ -183,7 +183,7 @@ def test_a_table_of_ones_own_counts_beside_summaries_of_others(sites, tmp_path):
 
 def test_a_summary_is_described_and_its_ledger_stays_beside_it(sites, tmp_path):
     tables, summaries = sites
-    described = run("summarise", summaries[0])
+    described = run("summarise", summaries[0], "--describe")
     assert described.exit_code == 0
     assert "site0" in described.text
     assert (summaries[0].parent / "idfsmec-ledger.json").exists()
@@ -192,6 +192,17 @@ def test_a_summary_is_described_and_its_ledger_stays_beside_it(sites, tmp_path):
     other_key = run(*words, "--study-key", tmp_path / "other.key")
     assert other_key.exit_code == 2
     assert "idfsmec-ledger.json" in other_key.text
+
+
+def test_without_a_ledger_the_command_names_what_is_given_up(sites, tmp_path):
+    tables, _ = sites
+    words = ["summarise", tables[0], "-o", tmp_path / "s.summary", "--describe"]
+    done = run(*words, "--without-ledger")
+    assert done.exit_code == 0, done.text
+    assert "not compared with earlier ones" in done.stderr
+    assert "Nothing else is in the file" in done.stdout
+    assert not (tmp_path / "idfsmec-ledger.json").exists()
+    assert max(map(len, done.stdout.splitlines()[1:-1])) <= 80
 
 
 def test_what_a_site_may_release_is_chosen(sites, tmp_path):

@@ -123,7 +123,11 @@ __all__ = [
 ]
 
 #: Today's name of a column, key, file or value -> its name at 144077f, in all cases.
-RENAMED: dict[str, str] = {"imputer": "filler", "n_subjects": "n_people"}
+RENAMED: dict[str, str] = {
+    "imputer": "filler",
+    "n_subjects": "n_people",
+    "fold_frequency": "stability",
+}
 #: The same in single cases, where one name has several old ones: case -> names.
 RENAMED_IN: dict[str, dict[str, str]] = {
     "audit": {

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from idfsmec.prediction.methods import METHODS, find_methods
 from idfsmec.selection import IDFSMEC, MRMR, StabilitySelector, stability
-from idfsmec.selection.stability import complementary_halves
+from idfsmec.selection.stability import complementary_halves, selection_stability
 from idfsmec.solver import Scaling
 
 
@@ -41,6 +41,16 @@ def test_a_true_difference_is_found_on_nearly_all_halves(cohort):
     assert found.channel_frequencies_[0] >= found.frequencies_[:5].max()
     assert found.expected_false_ <= 1.0
     assert found.stability_.low <= found.stability_.value <= found.stability_.high
+
+
+def test_stability_is_measured_between_halves_without_shared_subjects(cohort):
+    X, y, subjects = cohort
+    found = StabilitySelector(n_features_to_select=2, n_resamples=6, random_state=0).fit(
+        X, y, groups=subjects
+    )
+    pairs = [selection_stability(found.selections_[i : i + 2]).value for i in (0, 2, 4)]
+    assert found.stability_.value == pytest.approx(np.mean(pairs))
+    assert found.stability_.n == 6
 
 
 def test_the_batch_gives_what_one_fit_per_half_gives(cohort):

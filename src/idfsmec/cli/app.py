@@ -55,7 +55,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class CommandGroup(TyperGroup):
-    """Commands whose errors end in one line and an exit code."""
+    """Group of commands whose errors end in one line and an exit code."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """List commands in the order in which they are needed."""
@@ -70,7 +70,7 @@ class CommandGroup(TyperGroup):
         return super().parse_args(ctx, [*rest, *args[end:]])
 
     def invoke(self, ctx: Any) -> int:
-        """Run a command and return its exit code; say in one line what went wrong."""
+        """Run a command and return its exit code; print an error in one line."""
         try:
             spare_address_space()
             with stopping_on_signals(print_plainly):
@@ -91,7 +91,7 @@ class CommandGroup(TyperGroup):
         return int(n_failed > 0 or getattr(outcome, "incomplete", False))
 
     def main(self, *args: Any, standalone_mode: bool = True, **how: Any) -> Any:
-        """Run; say what is wrong with the options in one line, with exit code 2."""
+        """Run; print bad usage in one line, with exit code 2."""
         try:
             code = super().main(*args, **how | {"standalone_mode": False})
             return sys.exit(code or 0) if standalone_mode else code
@@ -116,11 +116,10 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    help="Rank EEG features and channels that tell depression from health "
-    "when electrodes fall off.",
-    epilog="Start with [bold]idfsmec demo --quick[/bold]. Tab completes commands, options, "
-    "methods and data sets after [bold]idfsmec --install-completion[/bold]. All commands are "
-    "functions of idfsmec.cli, too.",
+    help="Select EEG features and channels that separate groups, with missing channels.",
+    epilog="Start with [bold]idfsmec demo --quick[/bold]. After [bold]idfsmec "
+    "--install-completion[/bold] the Tab key completes commands, options, methods and data "
+    "sets. Each command is also a function of idfsmec.cli.",
 )
 
 
@@ -133,15 +132,13 @@ def _print_version(value: bool) -> None:
 @app.callback()
 def main(
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")
+        bool, typer.Option("--debug", help="Show the traceback of an error.")
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress; may stand anywhere.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Show it and exit.", callback=_print_version, is_eager=True
+            "--version", help="Show the version and exit.", callback=_print_version, is_eager=True
         ),
     ] = False,
 ) -> None:

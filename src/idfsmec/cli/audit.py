@@ -19,7 +19,7 @@ N_SHOWN = 12
 
 @command(
     table=options.TABLE,
-    also="Further columns of the table to take as acquisition facts: medication,hour.",
+    also="Further columns of the table to test as acquisition facts, such as medication,hour.",
 )
 def audit(
     table: AnyPath,
@@ -29,7 +29,7 @@ def audit(
     jobs: int = -1,
     force: bool = False,
 ) -> Audit:
-    """Ask whether acquisition separates the classes as well as the EEG does.
+    """Test whether acquisition separates the groups as well as the EEG does.
 
     For example::
 
@@ -37,11 +37,11 @@ def audit(
         idfsmec audit table.parquet --out audit --also medication --jobs 2
         idfsmec audit table.parquet --folds site
 
-    Number of channels, line noise, missing channels, age, sex, site: what is
-    known of how subjects were recorded is tested against the label, beside the
-    EEG in the same folds. OUT gets audit.html, audit.json and reporting.md, a
-    checklist for a paper. Given again, the command computes only what is
-    missing. Folds and permutations have a fixed seed: there is no --seed.
+    Tests whether acquisition facts (number of channels, line noise, missing
+    channels, age, sex, site) are associated with the diagnosis, and compares
+    them with the EEG in the same folds. Writes audit.html, audit.json and
+    reporting.md (a reporting checklist) into OUT. A second run computes only
+    what is missing. Seeds are fixed: there is no --seed.
     """
     from idfsmec.audit import add_audit, audits_of
     from idfsmec.report import write_audit_page, write_reporting_checklist
@@ -66,8 +66,8 @@ def audit(
     page = write_audit_page(outcome, out / "audit.html", name=name, overwrite=True)
     checklist = write_reporting_checklist(out / "reporting.md", results, tables, overwrite=True)
     _print_audit(outcome)
-    say(f"page: {page}")
-    say(f"reporting checklist: {checklist}")
+    say("page:", page)
+    say("reporting checklist:", checklist)
     return outcome
 
 
@@ -78,22 +78,22 @@ def _print_audit(audit: Audit) -> None:
     from idfsmec.audit.variables import say_variable
 
     verdict, *rest = audit.summary().splitlines()
-    say(verdict, style=COLOURS[audit.level], prose=True)
+    say(verdict, style=COLOURS[audit.level])
     rows = audit.variables.head(N_SHOWN).to_dict("records")
     if rows:
         cells = [
             {
                 "variable": say_variable(row["variable"])
                 + (f" ({row['level']})" if row["level"] else ""),
-                "where": f"{'higher' if row['higher'] else 'lower'} in "
-                f"{audit.classes[row['class']]}",
-                "AUC": f"{row['auc']:.2f}",
-                "95 % CI": f"{row['low']:.2f} to {row['high']:.2f}",
+                "direction": f"{'↑' if row['higher'] else '↓'} {audit.classes[row['class']]}",
+                "AUC [95 % CI]": f"{row['auc']:.2f} [{row['low']:.2f}, {row['high']:.2f}]",
                 "p": f"{row['p']:.2g}",
-                "corrected": f"{row['p_holm']:.2g}",
+                "p (Holm)": f"{row['p_holm']:.2g}",
             }
             for row in rows
         ]
-        show_frame("What the recording says, against the label (by subject)", pd.DataFrame(cells))
+        show_frame(
+            "Acquisition facts, each alone (one value per participant)", pd.DataFrame(cells)
+        )
     for line in rest:
-        say(line, prose=True)
+        say(line)

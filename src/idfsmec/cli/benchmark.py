@@ -20,13 +20,12 @@ AS_IN_THE_PAPER = {"folds": "sample", "missing_in": "selection", "tuning": "orac
 
 @command(
     tables=options.argument("TABLE", "Feature tables: Parquet or CSV."),
-    experiment=f"What to do, with commas: {', '.join(options.EXPERIMENTS)} (whether acquisition "
-    "separates the classes as well as the EEG does).",
-    condition="Compare within conditions, with commas, or within all: each is a table of its own.",
-    rates="Missing rates, such as 0,0.1,0.5. By default 0 to 0.5.",
-    patterns=f"Which channels are missing together: {', '.join(options.PATTERNS)}.",
+    experiment=f"Experiments, separated by commas: {', '.join(options.EXPERIMENTS)}.",
+    condition="Conditions, separated by commas, or all: each is a table of its own.",
+    rates="Shares of channels to remove, such as 0,0.1,0.5. By default 0 to 0.5.",
+    patterns=f"Which channels are removed together: {', '.join(options.PATTERNS)}.",
     k="Numbers of features, such as 10,20,50. By default 10 to 100.",
-    seed="Seed of folds, missing channels and halves of the subjects.",
+    seed="Seed of folds, missing channels and halves of the participants.",
 )
 def benchmark(
     tables: AnyPaths,
@@ -49,7 +48,7 @@ def benchmark(
     dask: str | None = None,
     force: bool = False,
 ) -> Results:
-    """Compare selection methods on tables with missing channels; resumes where it stopped.
+    """Compare selection methods on tables with missing channels.
 
     For example::
 
@@ -60,9 +59,9 @@ def benchmark(
         idfsmec benchmark table.parquet --condition all
         idfsmec benchmark table.parquet --folds site --harmonize all
 
-    All that is finished is kept in OUT/store.sqlite and never computed again.
-    Give the same command to go on after a stop; change an option, and only
-    what it touches is computed. idfsmec report OUT makes a page of it.
+    Finished tasks are kept in OUT/store.sqlite. Give the same command to resume
+    after a stop; after a change of options only new tasks are computed. Make a
+    page of the results with idfsmec report OUT.
     """
     from idfsmec import evaluation, paper
     from idfsmec._parallel import count_jobs

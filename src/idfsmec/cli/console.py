@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from textwrap import fill, shorten
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 
 #: Global options of the call that is running.
 state = SimpleNamespace(debug=False, quiet=False)
-#: Seconds between two lines of progress where there is no terminal.
-LOG_EVERY_SECONDS = 5.0
+#: Characters of a line where there is no terminal.
+WIDTH = 80
+#: A log gets a line of progress when a tenth is done and the first time has passed, or the second.
+LOG_SECONDS = (5.0, 60.0)
 # Characters that steer a terminal, except line ends and tabs. A channel's name may hold them.
 _CONTROLS = {
     code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
@@ -91,22 +94,29 @@ def plain(text: Any, style: str = "") -> Text:
     return Text(str(text).translate(_CONTROLS), style=style)
 
 
-def say(text: str, *, style: str = "", prose: bool = False) -> None:
-    """Print a result as it is; only prose is broken between words, so that paths stay whole."""
-    console.print(plain(text, style), soft_wrap=not prose)
+def say(text: str, path: object = "", *, style: str = "") -> None:
+    """Print a result, broken between words; a path at its end stays whole, on one line."""
+    lines = [
+        line if len(line) <= console.width else fill(line, console.width, break_long_words=False)
+        for line in text.splitlines()
+    ]
+    whole = " ".join(filter(None, ["\n".join(lines), str(path)]))
+    console.print(plain(whole, style), soft_wrap=True)
 
 
 def show_frame(title: str, frame: pd.DataFrame) -> None:
     """Print a frame as a table; columns whose texts begin with a number stand at the right."""
+    from rich import box
     from rich.table import Table
 
-    table = Table(title=plain(title))
+    say(title)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
     for name, cells in frame.astype(str).items():
-        is_number = cells.str.match(r"-?\d|$").all()
-        table.add_column(plain(name), justify="right" if is_number else "left")
+        is_number = cells.str.match(r"[-−]?\d|$").all()
+        table.add_column(plain(name), justify="right" if is_number else "left", overflow="fold")
     for row in frame.itertuples(index=False):
         table.add_row(*map(plain, row))
-    console.print(table)
+    console.print(table, "")
 
 
 def remark(text: str, style: str = "") -> None:
@@ -145,9 +155,9 @@ def shown(
 ) -> Iterator[Listener | None]:
     """Give a listener that draws what it hears until the block ends; None with ``--quiet``.
 
-    Bars on a terminal, a line now and then elsewhere, under ``title`` or the name of each event.
-    ``describe`` says in words what ended last. ``digest`` sums up: ``begin(plan)`` and
-    ``update(item)`` return what deserves a line of its own, ``sentence()`` the sum of all so far.
+    Bars on a terminal, short lines elsewhere, under ``title`` or the name of each event.
+    ``describe`` names what ended last, beside a bar. ``digest`` sums up: ``update(item)`` returns
+    what deserves a line of its own, ``sentence()`` the state of all so far.
     """
     if state.quiet:
         yield None
@@ -177,22 +187,18 @@ class _Display:
         task = self._task(name)
         if task.event is None:
             task.began, task.done_before, task.done_printed = task.printed, event.done, event.done
-            if self._bars is None and event.total is not None and event.item is None:
+            if self._writes_lines and event.total is not None and event.item is None:
                 remark(f"{name}: {event.total - event.done} of {event.total} to do")
         task.event = event
-        if self._digest is not None:
-            item, plan = event.item, event.plan
-            news = (
-                self._digest.update(item)
-                if item is not None
-                else plan and self._digest.begin(plan)
-            )
-            if news:
-                remark(f"{name}: {news}")
+        digests = self._digest is not None and event.item is not None
+        if digests and (news := self._digest.update(event.item)):
+            remark(f"{name}: {news}")
         if self._bars is not None:
             last = plain("" if event.item is None else self._describe(event.item)).plain
             self._bars.update(task.bar, completed=event.done, total=event.total, last=last)
-        if self._writes_lines and time.monotonic() - task.printed >= LOG_EVERY_SECONDS:
+        often, seldom = LOG_SECONDS
+        waited, new = time.monotonic() - task.printed, event.done - task.done_printed
+        if self._writes_lines and waited >= (often if 10 * new >= (event.total or 0) else seldom):
             self._report(name, task)
 
     def end(self) -> None:
@@ -217,9 +223,8 @@ class _Display:
             new = max(event.done - task.done_before, 1)
             left = (event.total - event.done) * (task.printed - task.began) / new
             parts = [f"{name}: {event.done} of {event.total}, {left:.0f} s left"]
-        parts += ["" if event.item is None else self._describe(event.item)]
         parts += ["" if self._digest is None else self._digest.sentence()]
-        remark("; ".join(part for part in parts if part))
+        remark(shorten("; ".join(filter(None, parts)), WIDTH, placeholder=" ..."))
 
 
 def _start_bars() -> Any:

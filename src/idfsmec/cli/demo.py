@@ -51,11 +51,11 @@ QUICK = Size(
 )
 
 
-@command(quick="A smaller cohort, in half a minute.")
+@command(quick="Use a smaller cohort; takes about half a minute.")
 def demo(
     out: AnyPath = Path("idfsmec-demo"), quick: bool = False, jobs: int = -1, force: bool = False
 ) -> Path:
-    """Simulate a cohort, find detached electrodes, rank features, compare methods, write a report.
+    """Simulate a cohort, find detached electrodes, compare methods and write a report.
 
     For example::
 
@@ -83,39 +83,37 @@ def demo(
             random_state=0,
         )
     say(
-        f"1. {size.n_subjects} simulated subjects, {size.n_channels} channels, {size.seconds:g} s "
-        f"each. The groups differ (Cohen's d = {EFFECT:g}) at "
-        f"{', '.join(cohort.informative_channels)}.",
-        prose=True,
+        f"1. {size.n_subjects} simulated participants, {size.n_channels} channels, "
+        f"{size.seconds:g} s each. The groups differ (Cohen's d = {EFFECT:g}) at "
+        f"{', '.join(cohort.informative_channels)}."
     )
     with shown("2. features") as progress:
         table = extract_table(cohort.recordings, n_jobs=n_jobs, progress=progress).table
     missing = 1.0 - table.observed.to_numpy().mean()
     say(
-        f"2. {len(table.X)} epochs x {table.X.shape[1]} features. Detached electrodes were found "
-        f"in {missing:.1%} of the channel-epochs ({len(cohort.detachments)} electrodes came off).",
-        prose=True,
+        f"2. {len(table.X)} epochs x {table.X.shape[1]} features. {missing:.1%} of the channel "
+        f"epochs are missing ({len(cohort.detachments)} electrodes were detached)."
     )
     table.write(out / "cohort.parquet")
     _rank(table, cohort)
     _compare(table, out, size, n_jobs, force)
     with shown("5. report", describe=str) as progress:
         page = write_report(out, overwrite=True, progress=progress)
-    say(f"5. Open {page.resolve()} in a browser.")
+    say("5. Open in a browser:", page.resolve())
     return page
 
 
 def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
+    from idfsmec.report.text import column_label
     from idfsmec.selection import IDFSMEC, ranking_frame
 
     selector = IDFSMEC(table.column_channels, n_features_to_select=20).fit(table.X, table.y)
     best = ranking_frame(selector).head(20)
     hits = set(cohort.informative_features) & set(best["channel"] + "__" + best["feature"])
-    leading = ", ".join((best["channel"] + " " + best["feature"])[:3])
+    leading = ", ".join(map(column_label, (best["channel"] + "__" + best["feature"])[:3]))
     say(
-        f"3. Best features: {leading}. Of the first 20, {len(hits)} are among the "
-        f"{len(cohort.informative_features)} of {table.X.shape[1]} that really differ.",
-        prose=True,
+        f"3. First features: {leading}. Of the first 20, {len(hits)} are among the "
+        f"{len(cohort.informative_features)} of {table.X.shape[1]} with a simulated difference."
     )
 
 
@@ -125,8 +123,7 @@ def _compare(table: FeatureTable, out: Path, size: Size, n_jobs: int, force: boo
 
     say(
         f"4. {len(size.methods)} methods, {len(size.rates)} missing rates, {size.n_splits} "
-        "subject-wise folds, settings chosen by inner folds.",
-        prose=True,
+        "subject-wise folds, nested tuning."
     )
     tables = {"cohort": table}
     with stop_cleanly(out), shown(digest=RunningMeans()) as progress:
@@ -145,4 +142,4 @@ def _compare(table: FeatureTable, out: Path, size: Size, n_jobs: int, force: boo
         out, tables, resamples=size.n_resamples, audit=True, seed=0, n_jobs=n_jobs, force=force
     )
     verdict = audits_of(results)["cohort"].summary().splitlines()[0]
-    say(f"   Is it the illness or the amplifier? {verdict}", prose=True)
+    say(f"Audit: {verdict}")

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     ),
     output="Table to write: .parquet, .csv or .csv.gz.",
     config="TOML file with settings of the signal pipeline, of features and of the detection of "
-    "missing channels. Options on the command line count before it.",
-    write_config="Write all settings to this TOML file, with what each may be, and end.",
-    data="Folder with your copy of a data set given by name.",
+    "missing channels. Options on the command line override it.",
+    write_config="Write all settings with their descriptions to this TOML file, and exit.",
+    data="Folder with your copy of a data set that is given by name.",
     labels="pred-d003: rule for the labels (bdi13, bdi-above-13, bdi-extremes, scid, "
     "scid-lifetime). BIDS: column of participants.tsv.",
     condition="Keep recordings of a condition, repeatable: of the manifest's column, of BIDS "
     "(task-rest, acq-EC, run-1), of pred-d003 (eyes-open, eyes-closed).",
     epoch="Length of an epoch in seconds. By default 10.",
-    features="Names of features, with commas, or a set: paper (default); log, with logarithms of "
-    "powers and variance; extended, with Hjorth, Lempel-Ziv, permutation entropy and the "
-    "aperiodic spectrum as well.",
-    allow_duplicates="Accept one recording given for several subjects.",
-    bids_derivative="Write the table also as a BIDS derivative, into this folder.",
+    features="Names of features, separated by commas, or a set: paper (default); log, with "
+    "logarithms in place of powers and variance; extended, which is log with Hjorth, Lempel-Ziv, "
+    "permutation entropy and the aperiodic spectrum.",
+    allow_duplicates="Accept a recording that is given for several participants.",
+    bids_derivative="Write the table as a BIDS derivative into this folder, too.",
 )
 def features(
     source: str | None = None,
@@ -56,7 +56,7 @@ def features(
     dask: str | None = None,
     force: bool = False,
 ) -> Extraction | None:
-    """Compute a feature table from recordings; an interrupted run goes on where it stopped.
+    """Compute a feature table from recordings.
 
     For example::
 
@@ -67,8 +67,9 @@ def features(
         idfsmec features study.csv --config settings.toml
         idfsmec features /shared/study.csv --dask tcp://10.0.0.1:8786
 
-    Bands, filters, line noise, reference, channels and the limits of the
-    detection are in the file of --config. Nothing is random: there is no --seed.
+    Bands, filters, line noise, reference, channels and the thresholds of the
+    detection are settings of the --config file. Give the same command to resume
+    after a stop. Nothing is random: there is no --seed.
     """
     from idfsmec._parallel import count_jobs
     from idfsmec.features.batch import check_output, extract_to_file
@@ -77,11 +78,11 @@ def features(
 
     settings = _settings(config, epoch, split_names(features))
     if write_config is not None:
-        say(f"settings: {settings.to_toml(write_config, overwrite=force)}")
+        say("settings:", settings.to_toml(write_config, overwrite=force))
         return None
     if source is None:
         raise InputError(
-            "Name a manifest, a BIDS folder or a data set. See `idfsmec features --help`."
+            "Give a manifest, a BIDS folder or a data set. See `idfsmec features --help`."
         )
     output, n_jobs = check_output(output, overwrite=force), count_jobs(jobs)
     if bids_derivative is not None:
@@ -131,17 +132,17 @@ def _settings(
 
 
 def _print_extraction(extraction: Extraction, output: Path, derivative: AnyPath | None) -> None:
-    """Say what was made and what is beside it; write the derivative, which was checked before."""
+    """Print what was computed and written; write the derivative, which was checked before."""
     from idfsmec.features import write_derivative
     from idfsmec.table.files import reasons_path
 
     say(extraction.summary())
-    say(f"written     {output}")
+    say("written    ", output)
     if extraction.table.reasons is not None:
-        say(f"            {reasons_path(output).name} beside it says why each cell is empty")
+        say("           ", f"{reasons_path(output).name} (why each cell is empty)")
     if derivative is not None:
         write_derivative(extraction.table, derivative, overwrite=True)
-        say(f"            {derivative} as a BIDS derivative")
+        say("           ", f"{derivative} (BIDS derivative)")
     if extraction.incomplete:
         print_error(
             f"{len(extraction.skipped)} recordings have no row in the table, because no epoch has "

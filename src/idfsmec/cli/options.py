@@ -32,25 +32,25 @@ ProtocolName = Literal["honest", "paper"]
 #: Help of options that several commands share.
 SHARED = {
     "out": "Folder for the results.",
-    "force": "Replace what is there.",
-    "jobs": "Processes; -1 is one per core, -2 one less. Results do not depend on it.",
+    "force": "Replace existing files.",
+    "jobs": "Number of processes; -1: all cores, -2: all but one. Results do not depend on it.",
     "dask": "Address of a Dask scheduler, such as tcp://10.0.0.1:8786, in place of --jobs.",
     "on_error": "Stop at a recording that fails, or skip it.",
     "methods": 'Names, such as "IDFS-MEC,mRMR,ANOVA F". By default all that are not slow.',
-    "imputer": "What imputes missing channels: mean, neighbours, factors, scalp or indicators. By "
-    "default each method's own.",
-    "classifier": "What sees the selected features: svm, ridge, idfsmec or boosting. By default "
-    "each method's own.",
-    "protocol": "honest: new subjects, missing channels for all, nested tuning. paper: samples "
-    "mixed, missing channels for the selector only, best setting on the test.",
-    "folds": "A number of folds, which keep the samples of a subject together; or site: hold out "
-    "one site (hospital) after the other.",
-    "harmonize": "Bring sites (hospitals) to one location and scale, as ComBat does, learned from "
-    "all samples of training folds, or from those of one class, such as HC. Warns where site and "
-    "label are confounded.",
-    "repeats": "How often folds are drawn anew.",
-    "resamples": "Random halves of the subjects that say how stable the ranking is: an even "
-    "number, such as 100; 0: none.",
+    "imputer": "Imputer of missing channels: mean, neighbours, factors, scalp or indicators. By "
+    "default that of each method.",
+    "classifier": "Classifier of the selected features: svm, ridge, idfsmec or boosting. By "
+    "default that of each method.",
+    "protocol": "honest: subject-wise folds, missing channels in all samples, nested tuning. "
+    "paper: sample-wise folds, missing channels for the selector only, best setting on the test "
+    "folds.",
+    "folds": "Number of subject-wise folds; or site: leave out one site at a time.",
+    "harmonize": "Bring sites to one location and scale, as ComBat does, learned from all "
+    "samples of training folds, or from those of one class, such as HC. Warns where site and "
+    "diagnosis are confounded.",
+    "repeats": "Number of repeats with new fold assignments.",
+    "resamples": "Number of random halves of the participants that measure the stability of the "
+    "ranking: even, such as 100; 0: none.",
 }
 _METAVARS = {"folds": "NUMBER|site", "harmonize": "all|CLASS"}
 _SHORT = {"out": "-o", "output": "-o", "jobs": "-j"}

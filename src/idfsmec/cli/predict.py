@@ -25,10 +25,10 @@ _TABLES = (".parquet", ".pq", ".csv", ".csv.gz")
     sources=options.argument(
         "TABLE|RECORDING",
         "Feature tables (.parquet, .csv, .csv.gz), or recordings that MNE opens (.edf, .bdf, "
-        ".vhdr, .set, .fif), each of one subject.",
+        ".vhdr, .set, .fif), each of one participant.",
     ),
     output="Where to write the predictions, a CSV file.",
-    pages="Folder for a page about every subject; none by default.",
+    pages="Folder for a page about each participant. By default none is written.",
 )
 def predict(
     model: AnyPath,
@@ -38,18 +38,18 @@ def predict(
     on_error: OnError = "stop",
     force: bool = False,
 ) -> pd.DataFrame:
-    """Predict subjects from their recordings or from tables, whatever electrodes they have.
+    """Predict the diagnosis of participants from recordings or tables, for research.
 
     For example::
 
         idfsmec predict model.skops new.edf
         idfsmec predict model.skops table.parquet -o predictions.csv --pages pages
 
-    Features are computed with the model's own settings. Missing channels are
-    imputed, unknown ones ignored, and whoever is unlike the training data is
-    pointed out. Nothing is random: there is no --seed. For many recordings make
-    a table first: idfsmec features has --jobs. For research: it makes no
-    diagnosis.
+    Features are computed with the settings of the model. Missing channels are
+    imputed, and channels that the model does not have are ignored. Participants
+    far from the training data get a warning. For many recordings make a table
+    first: idfsmec features has --jobs. Nothing is random: there is no --seed. For
+    research; not a medical device.
     """
     import pandas as pd
 
@@ -72,9 +72,9 @@ def predict(
     _print_predictions(frame)
     for note in notes:
         remark(f"note: {note}")
-    say(f"Predictions of {len(frame)} subjects written to {output}.")
+    say(f"predictions of {len(frame)} participants:", output)
     if pages is not None:
-        say(f"Pages written to {pages}.")
+        say("pages:", pages)
     return frame
 
 
@@ -106,4 +106,8 @@ def _print_predictions(frame: pd.DataFrame) -> None:
     limits = zip(first["low"], first["high"], strict=True)
     cells["95 % CI"] = [f"{low:.0%} to {high:.0%}" if low == low else "" for low, high in limits]
     cells["channels"] = first["channels present"].map("{:.0%}".format)
-    show_frame(f"{len(first)} of {len(frame)} subjects", cells.assign(warnings=first["warnings"]))
+    cells["warning"] = first["warnings"].map(lambda text: "yes" if text else "")
+    show_frame(f"{len(first)} of {len(frame)} participants", cells)
+    for subject, text in zip(first["subject"], first["warnings"], strict=True):
+        if text:
+            remark(f"warning: {subject}: {text}", "yellow")

@@ -9,7 +9,7 @@ from idfsmec.cli.console import say, shown
 from idfsmec.cli.options import AnyPath, argument
 
 
-@command(folder=argument("DIR", "Folder that a benchmark wrote its results into."))
+@command(folder=argument("DIR", "Folder with the results of a benchmark."))
 def report(folder: AnyPath = Path("results"), force: bool = False) -> Path:
     """Write report.html and figures/ (SVG and PNG for a paper) into a folder of results.
 
@@ -18,13 +18,13 @@ def report(folder: AnyPath = Path("results"), force: bool = False) -> Path:
         idfsmec report results
         idfsmec report results --force
 
-    The page needs no network and no other file: send it as it is. Nothing is
-    computed here and nothing is random: there is neither --jobs nor --seed.
+    The page is one file and needs no network. Nothing is random and drawing
+    takes seconds: there is neither --seed nor --jobs.
     """
     # Matplotlib and MNE take a second to import: only who wants a report waits for them.
     with shown("figures", describe=str) as progress:
         from idfsmec.report import write_report
 
         page = write_report(folder, overwrite=force, progress=progress)
-    say(f"report: {page}")
+    say("report:", page)
     return page

@@ -19,8 +19,8 @@ DataSet = Literal["modma3", "modma128", "pred-d003"]
 
 
 @command(
-    data_set=typer.Argument(help="Which data set it is."),
-    data="Folder with your copy, as released.",
+    data_set=typer.Argument(help="Data set of the paper."),
+    data="Folder with your copy of the data set, as released.",
     out="Folder for the results. By default named by data set and protocol.",
 )
 def reproduce(
@@ -34,17 +34,17 @@ def reproduce(
     dask: str | None = None,
     force: bool = False,
 ) -> Results:
-    """Reproduce the paper's figures and tables on your own copy of its data.
+    """Reproduce the figures and tables of the paper on your copy of its data.
 
     For example::
 
         idfsmec reproduce modma3 --data ~/MODMA --out modma3
         idfsmec reproduce pred-d003 --data ~/ds003478 --protocol paper
 
-    Writes the feature table, all results, report.html, figures/, and
-    fig2.csv, fig3.csv, table1.csv, table2.csv with published values beside
-    measured ones. Resumes where it stopped. Seeds of folds count from 0: there is
-    no --seed; idfsmec.paper.reproduce takes any protocol.
+    Writes the feature table, all results, report.html, figures/, and fig2.csv,
+    fig3.csv, table1.csv and table2.csv with published and measured values. Give
+    the same command to resume after a stop. Seeds count from 0: there is no
+    --seed; idfsmec.paper.reproduce takes any protocol.
     """
     from idfsmec import paper
     from idfsmec._parallel import count_jobs
@@ -71,6 +71,6 @@ def reproduce(
             )
         with shown("figures", describe=str) as progress:
             page = write_report(out, overwrite=True, progress=progress)
-    say(f"report: {page}")
+    say("report:", page)
     running.print_results(results)
     return results

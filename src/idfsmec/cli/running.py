@@ -57,7 +57,7 @@ def read_tables(paths: Sequence[Path]) -> dict[str, FeatureTable]:
 
 
 def warn_of_missingness(tables: dict[str, FeatureTable]) -> None:
-    """Say for which tables having a channel is associated with the label."""
+    """Warn of tables in which the presence of a channel is associated with the diagnosis."""
     from idfsmec.missing.association import association_warning, missingness_association
 
     for name, table in tables.items():
@@ -66,26 +66,25 @@ def warn_of_missingness(tables: dict[str, FeatureTable]) -> None:
 
 
 def warn_of_open_cluster(address: str | None) -> None:
-    """Say that a plain scheduler obeys everybody, unless it is this machine's own."""
+    """Warn of a scheduler without encryption, unless it is on this machine."""
     host = (address or "").removeprefix("tcp://")
     if host and not host.startswith(("tls://", "localhost", "127.", "[::1]", "inproc://")):
         remark(
-            f"warning: {address} is neither encrypted nor asks who you are: everybody who reaches "
-            "it can read the tables and run programs there. Use tls:// outside of a network that "
-            "you trust",
+            f"warning: {address} has neither encryption nor authentication: whoever reaches it "
+            "can read the tables and run programs there. Use tls:// outside of a trusted network",
             "yellow",
         )
 
 
 @contextmanager
 def stop_cleanly(out: Path) -> Iterator[None]:
-    """Say at Ctrl-C what is kept."""
+    """Name at Ctrl-C the folder that keeps finished tasks."""
     try:
         yield
     except KeyboardInterrupt as error:
         error.args = (
-            f"{error or 'stopped'}; what is finished is kept in {out}. Give the same command to "
-            "go on.",
+            f"{error or 'stopped'}; finished tasks are kept in {out}. Give the same command to "
+            "resume.",
         )
         raise
 
@@ -100,7 +99,7 @@ def resample_and_audit(
     n_jobs: int,
     force: bool,
 ) -> Results:
-    """Add to results how stable the ranking is, and whether acquisition explains them."""
+    """Add the stability of the ranking and the audit to results."""
     from idfsmec.audit import add_audit
     from idfsmec.evaluation import Results, resampling
     from idfsmec.report import write_reporting_checklist
@@ -121,52 +120,38 @@ class RunningMeans:
     """Mean score per method over the tasks that have ended, and how many failed."""
 
     def __init__(self) -> None:
-        self._metric = ""
         self._n_failed = 0
         self._scores: dict[str, list[float]] = defaultdict(list)
-        self._ended: list[str] = []
-
-    def begin(self, plan: dict[str, int]) -> str:
-        """Say how many tasks each method has."""
-        word = "task" if sum(plan.values()) == 1 else "tasks"
-        return f"{', '.join(f'{name} {n}' for name, n in plan.items())} {word}"
 
     def update(self, item: Any) -> str | None:
         """Add a task: its chosen row, or the mean of all rows where none is chosen."""
         if not isinstance(item, tuple):
             return None  # a recording, of which a table was made first
         task, outcome = item
-        name, coordinates = task.method.name, task.coordinates
         if outcome.result is None:
             self._n_failed += 1
-            where = ", ".join(f"{key} {value}" for key, value in coordinates.items())
+            where = ", ".join(f"{key} {value}" for key, value in task.coordinates.items())
             return f"failed: {where}: {(outcome.error or '').strip().splitlines()[-1]}"
         if task.metric:
-            self._metric = task.metric
             rows = [row for row in outcome.result.rows if row["chosen"]] or outcome.result.rows
-            values = [row[self._metric] for row in rows if math.isfinite(row[self._metric])]
+            values = [row[task.metric] for row in rows if math.isfinite(row[task.metric])]
             if values:
-                self._scores[name].append(math.fsum(values) / len(values))
-        words = [f"{coordinates['rate']:.0%} missing"] if "rate" in coordinates else []
-        words += [f"fold {coordinates['fold'] + 1}"] if "fold" in coordinates else []
-        self._ended.append(f"{name} ({', '.join([*words, f'{outcome.seconds:.1f} s'])})")
+                self._scores[task.method.name].append(math.fsum(values) / len(values))
         return None
 
     def sentence(self) -> str:
-        """Say it in one line, with the tasks that have ended since the last one."""
+        """Return failures and means so far, the highest first."""
         means = {name: math.fsum(values) / len(values) for name, values in self._scores.items()}
         ordered = sorted(means.items(), key=lambda item: -item[1])
-        parts = [f"ended: {', '.join(self._ended)}"] if self._ended else []
-        parts += [f"{self._n_failed} failed"]
+        parts = [f"{self._n_failed} failed"] if self._n_failed else []
         if ordered:
-            scores = ", ".join(f"{name} {100 * mean:.1f}" for name, mean in ordered)
-            parts += [f"mean {self._metric} %: {scores}"]
-        self._ended.clear()
+            scores = ", ".join(f"{name} {100 * mean:.0f}" for name, mean in ordered)
+            parts += [f"mean so far in %: {scores}"]
         return "; ".join(parts)
 
 
 def print_results(results: Results) -> None:
-    """Print means and verdicts, and say where everything is and what failed."""
+    """Print means, verdicts, the folder and failures."""
     from idfsmec.audit import audits_of
 
     for experiment in ("accuracy", "imputation", "ablation"):
@@ -174,37 +159,36 @@ def print_results(results: Results) -> None:
             _print_means(results, experiment)
     for name, audit in audits_of(results).items():
         say(f"{name}: {audit.summary().splitlines()[0]}", style=COLOURS[audit.level])
-    say(f"results: {results.folder}")
+    say("results:", results.folder)
     if n_failed := len(results.failures):
         first = results.failures.iloc[0]
         remark(
             f"{n_failed} tasks failed, first {first['method']} on {first['table']}: "
-            f"{first['traceback'].strip().splitlines()[-1]}. Their tracebacks are in "
-            f"{results.folder / 'store.sqlite'}; give the same command to try them again.",
+            f"{first['traceback'].strip().splitlines()[-1]}. Tracebacks are in "
+            f"{results.folder / 'store.sqlite'}; give the same command to repeat these tasks.",
             "red",
         )
 
 
 def _print_means(results: Results, experiment: str) -> None:
+    from idfsmec.report.text import format_range, format_score, metric_name
+
     protocol = results.protocol["experiments"][experiment]
     metric = protocol["metric"]
     means = results.mean_scores(metric, experiment)
     shares = {name: table.get("share_missing") for name, table in results.tables.items()}
-    note = ", best on test: optimistic" if protocol["tuning"] == "oracle" else ""
-    verb = "taken out" if any(shares.values()) else "missing"
-    cells = (100 * means).map("{:.1f}".format)
-    cells.columns = [f"{100 * rate:g} % {verb}" for rate in means.columns]
-    show_frame(
-        f"{experiment}: {metric.replace('_', ' ')} in %, {protocol['folds']} folds{note}",
-        cells.reset_index().rename(columns={"pattern": "missing"}),
-    )
+    note = ", optimistic (best on test folds)" if protocol["tuning"] == "oracle" else ""
+    cells = means.map(lambda value: format_score(metric, value, 1))
+    cells.columns = [f"{100 * rate:g} %" for rate in means.columns]
+    say(f"{experiment}: {metric_name(metric)} by share of channels removed")
+    show_frame(f"{protocol['folds']}-wise folds{note}", cells.reset_index())
     for table, share in shares.items():
         if share:
-            say(
-                f"{table}: {100 * share:.1f} % of its channel samples are missing as recorded; "
-                "what is taken out comes on top"
-            )
+            say(f"{table}: {100 * share:.1f} % of channel samples are missing as recorded.")
     for table, bands in results.protocol["chance"].items():
         if metric in bands:
-            chance, high = 100 * bands[metric]["chance"], 100 * bands[metric]["high"]
-            say(f"{table}: {chance:.1f} % by chance, and up to {high:.1f} % (95 % band)")
+            chance, band = bands[metric]["chance"], bands[metric]
+            say(
+                f"{table}: chance level {format_score(metric, chance)}, 95 % band "
+                f"{format_range(metric, band['low'], band['high'])}."
+            )

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from idfsmec.table import FeatureTable
 
 N_SHOWN = 10
+_EFFECTS = {"hedges_g": "Hedges' g [95 % CI]", "eta_squared": "eta² [95 % CI]"}
 _SCHEMES = {
-    "folds": "on the sites' folds of subjects",
-    "sites": "on one site after the other",
-    "repeated folds": "on repeated folds of subjects",
+    "folds": "on the sites' folds of participants",
+    "sites": "on one site at a time",
+    "repeated folds": "on repeated folds of participants",
 }
 
 
@@ -30,16 +31,16 @@ _SCHEMES = {
     tables=options.argument(
         "TABLE",
         "Feature tables (.parquet, .csv, .csv.gz), folders of Parquet files, and summaries "
-        "(.summary) of sites, as one.",
+        "(.summary) of sites; several are ranked together.",
     ),
     output="Where to write the ranking, a CSV file.",
-    k="Features to keep; 20 when left out.",
+    k="Number of features to select. By default 20.",
     lam="Weight of redundancy within a channel, >= 0.",
     gamma="How evenly channels are weighted, > 1.",
-    tune="Choose lam, gamma and (without --k) the number of features by inner folds of subjects. "
-    "Needs tables.",
-    harmonize="Bring sites (hospitals) to one location and scale first, as ComBat does: the sites "
-    "of a table, or of summaries each one. Warns where site and label are confounded.",
+    tune="Choose lam, gamma and (without --k) the number of features by inner folds of "
+    "participants. Needs tables.",
+    harmonize="Bring sites to one location and scale first, as ComBat does: the sites of a "
+    "table, or each summary. Warns where site and diagnosis are confounded.",
 )
 def select(
     tables: AnyPaths,
@@ -63,9 +64,9 @@ def select(
         idfsmec select folder_of_parquet_files
 
     Folders of Parquet files are read twice, a few rows at a time. Feature weights
-    from summaries and folders are those of all rows in one table, where no site
-    suppressed anything. One process solves all halves, which have a fixed seed:
-    there is neither --jobs nor --seed.
+    from summaries and folders equal those of one table with all rows, unless a
+    site suppressed sums. Halves have a fixed seed and one process: there is
+    neither --seed nor --jobs.
     """
     from idfsmec.selection import channel_frame, ranking_frame
 
@@ -86,11 +87,11 @@ def select(
     if any(path.is_dir() or path.suffix.lower() == ".summary" for path in given):
         if tune or resamples:
             raise InputError(
-                f"{'--tune' if tune else '--resamples'} needs the rows of subjects: it goes with "
-                "tables, not with summaries and folders."
+                f"{'--tune' if tune else '--resamples'} needs the rows of participants: give "
+                "tables, not summaries or folders."
             )
         if isinstance(harmonize, str):
-            raise InputError(f"--harmonize {harmonize}: summaries are harmonized by all: say so.")
+            raise InputError(f"--harmonize {harmonize}: summaries can only be harmonized by all.")
         selector = _select_from_sums(given, settings, harmonize)
     else:
         table = _read(given, harmonize)
@@ -101,19 +102,19 @@ def select(
     dead = selector.missingness_.set_index("channel")["dead"]
     channels = channels[~dead.loc[channels["channel"]].to_numpy()]
     if stability is not None and table is not None:
-        features = _add_frequencies(features, table, stability)
+        features = _add_shares(features, table, stability)
     options.write_csv(features, output)
     _print_ranking(features, channels)
     if stability is not None:
         _print_stability(stability, int(features["frequency"].notna().sum()))
     if table is None:
         _print_study(selector)
-    say(f"Ranking of {len(features)} features written to {output}.")
+    say(f"ranking of {len(features)} features:", output)
     return features
 
 
 def _read(given: Sequence[Path], harmonize: bool | str) -> FeatureTable:
-    """Read tables, put several together, and harmonize their sites where that is asked for."""
+    """Read tables, put several together, and harmonize their sites on demand."""
     from idfsmec.prediction.harmonizer import harmonize_table
     from idfsmec.table import FeatureTable
 
@@ -144,8 +145,8 @@ def _tune(table: FeatureTable, settings: dict[str, Any]) -> IDFSMEC:
         tuned.fit(table.X, table.y, groups=table.subjects)
     best = ", ".join(f"{name} = {value}" for name, value in tuned.best_params_.items())
     say(
-        f"Inner folds chose {best} (log loss by subject {-tuned.best_score_:.3f}, "
-        "optimistic: the best of the grid)."
+        f"Inner folds chose {best} (log loss by participant {-tuned.best_score_:.3f}; "
+        "optimistic, because it is the best of the grid)."
     )
     return tuned.selector_
 
@@ -153,7 +154,7 @@ def _tune(table: FeatureTable, settings: dict[str, Any]) -> IDFSMEC:
 def _resample(table: FeatureTable, selector: IDFSMEC, resamples: int) -> StabilitySelector:
     from idfsmec.selection import IDFSMEC, StabilitySelector
 
-    with shown(f"{resamples} halves of the subjects") as progress:
+    with shown(f"{resamples} halves of the participants") as progress:
         return StabilitySelector(
             IDFSMEC(lam=selector.lam, gamma=selector.gamma),
             channels=table.column_channels,
@@ -181,67 +182,76 @@ def _select_from_sums(given: Sequence[Path], settings: dict[str, Any], harmonize
         return IDFSMEC(**settings).fit_summaries(summaries, harmonize=harmonize)
 
 
-def _add_frequencies(
+def _add_shares(
     features: pd.DataFrame, table: FeatureTable, stability: StabilitySelector
 ) -> pd.DataFrame:
-    """Add how often halves selected each feature, and whether that is often enough."""
+    """Add the share of halves that selected each feature, and whether it is stable."""
     import pandas as pd
 
     names = pd.Index(features["channel"] + "__" + features["feature"])
     columns = table.X.columns.get_indexer(names)
     dead = features["channel"].isin(stability.channel_names_[stability.dead_channels_])
-    frequency = pd.Series(stability.frequencies_[columns]).mask(dead)
-    return features.assign(frequency=frequency, stable=stability.support_[columns])
+    share = pd.Series(stability.frequencies_[columns]).mask(dead)
+    return features.assign(frequency=share, stable=stability.support_[columns])
 
 
 def _print_ranking(features: pd.DataFrame, channels: pd.DataFrame) -> None:
     """Print the leading features and the heaviest channels."""
+    from idfsmec.report.text import feature_label
+
     best = features.head(N_SHOWN)
-    cells = best[["rank", "channel", "feature"]].assign(score=best["score"].map("{:.4g}".format))
-    for size in best.columns.intersection(["hedges_g", "eta_squared"]):
-        cells["direction"] = best["direction"]
-        cells[size.replace("_", " ")] = [_effect(row, size) for row in best.to_dict("records")]
+    cells = best[["rank", "channel"]].set_axis(["#", "channel"], axis=1)
+    cells["feature"] = best["feature"].map(feature_label)
+    for size, name in _EFFECTS.items():
+        if size in best:
+            where = best["direction"].str.partition(" in ")
+            cells[f"{where[0].iloc[0]} in"] = where[2]
+            cells[name] = [_effect(row, size) for row in best.to_dict("records")]
     if "frequency" in best:
-        cells["in halves"] = best["frequency"].map("{:.0%}".format)
-        cells["stable"] = best["stable"].map({True: "yes", False: ""})
-    show_frame(f"Best {len(best)} of {len(features)} features", cells)
-    heaviest = channels.head(N_SHOWN)[["channel", "weight", "n_selected"]]
+        marks = best["stable"].map({True: " *", False: "  "})
+        cells["halves"] = best["frequency"].map("{:.0%}".format) + marks
+    else:
+        cells["score"] = best["score"].map("{:.2g}".format)
+    note = "; *: stable" if "halves" in cells else ""
+    show_frame(f"First {len(best)} of {len(features)} features{note}", cells)
+    first = channels.head(N_SHOWN)[["channel", "weight", "n_selected"]]
     show_frame(
-        f"Heaviest {len(heaviest)} of {len(channels)} channels",
-        heaviest.assign(weight=heaviest["weight"].map("{:.4f}".format)).rename(
-            columns={"n_selected": "features kept"}
+        f"First {len(first)} of {len(channels)} channels by weight (equal: "
+        f"{1 / max(len(channels), 1):.3f})",
+        first.assign(weight=first["weight"].map("{:.3f}".format)).rename(
+            columns={"n_selected": "selected features"}
         ),
     )
 
 
 def _effect(row: dict[Any, Any], size: str) -> str:
-    """Write an effect with its interval; without, where only sums are there."""
+    """Write an effect with its 95 % CI; sums alone give no CI."""
     if row[size] != row[size]:  # NaN where the squares of means are suppressed
-        return "not known"
+        return "suppressed"
     low, high = row.get(f"{size}_low"), row.get(f"{size}_high")
-    return f"{row[size]:.2f}" + ("" if low is None else f" ({low:.2f} to {high:.2f})")
+    return f"{row[size]:.2f}" + ("" if low is None else f" [{low:.2f}, {high:.2f}]")
 
 
 def _print_stability(stability: StabilitySelector, n_features: int) -> None:
-    """Say how many features are stable."""
-    agreement = stability.stability_
+    """Print how many features are stable, and how well halves agree."""
+    n_halves, agreement = len(stability.selections_), stability.stability_
     say(
-        f"Of {n_features} features, the first {int(stability.selections_[0].sum())} were selected "
-        f"on each of {len(stability.selections_)} halves of the subjects. Selected on at least "
-        f"{100 * stability.threshold_:.0f} % of them, and called stable: "
-        f"{int(stability.support_.sum())}; at most {stability.max_false:g} is expected by chance. "
-        f"Stability {agreement.value:.2f} ({agreement.low:.2f} to {agreement.high:.2f}, "
-        f"{agreement.verdict})."
+        f"Halves: {int(stability.selections_[0].sum())} of {n_features} features were selected on "
+        f"each of {n_halves} random halves of the participants, whatever --k is. "
+        f"{int(stability.support_.sum())} features were selected on at least "
+        f"{100 * stability.threshold_:.0f} % of the halves and are called stable; at most "
+        f"{stability.max_false:g} is expected by chance. Stability {agreement.value:.2f} "
+        f"({agreement.verdict}); 1: the same selection on all halves, 0: chance."
     )
 
 
 def _print_study(selector: IDFSMEC) -> None:
-    """Say which sites and subjects count in each channel, and what sites suppressed."""
+    """Print which sites and participants count in each channel, and what sites suppressed."""
     study = selector.study_
-    say("Sites and subjects that count, by channel:")
+    say("Sites and participants by channel:")
     for line in study.contributions():
         say(f"  {line}")
     for number, site in enumerate(study.sites, 1):
         for channel, reason in site.suppressed.items():
             say(f"Suppressed by {site.site or f'site {number}'}: {channel}: {reason}")
-    say(f"Channels are weighed by their loss {_SCHEMES[study.scheme]}.")
+    say(f"Channels are weighted by their loss {_SCHEMES[study.scheme]}.")

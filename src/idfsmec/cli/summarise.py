@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from idfsmec.cli.app import command
-from idfsmec.cli.console import say, shown, warnings_as_lines
+from idfsmec.cli.console import remark, say, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, Names, argument, check_output, split_names
 from idfsmec.errors import InputError
 
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
         "TABLE", "Feature table, a folder of Parquet files, or a .summary file to describe."
     ),
     output="Where to write the summary, a .summary file.",
-    min_subjects="Sums over fewer subjects of a class in a fold are suppressed.",
+    min_subjects="Sums over fewer participants of a class in a fold are suppressed.",
     labels=typer.Option(
-        help="Labels of the whole study, with commas, where this table lacks some."
+        help="Labels of the whole study, separated by commas, where this table lacks some."
     ),
-    site="Name of the site, which is released.",
-    study_key="File with the study's secret, the same at all sites, by which subjects are "
-    "assigned to folds; made at first use, by default idfsmec-study.key beside the output.",
+    site="Name of the site; it is released.",
+    study_key="File with the secret of the study, the same at all sites, that assigns "
+    "participants to folds. Created if missing. By default idfsmec-study.key beside the output.",
+    without_ledger="Do not compare with earlier releases, and keep no record of this one.",
+    describe="Print all of the summary in one table.",
 )
 def summarise(
     table: AnyPath,
@@ -36,6 +38,8 @@ def summarise(
     labels: Names | None = None,
     site: str = "",
     study_key: AnyPath | None = None,
+    without_ledger: bool = False,
+    describe: bool = False,
     force: bool = False,
 ) -> Summary:
     """Sum up a table, so that sites can rank together and share no rows.
@@ -43,14 +47,13 @@ def summarise(
     For example::
 
         idfsmec summarise table.parquet -o lund.summary --site Lund --study-key study.key
-        idfsmec summarise lund.summary
+        idfsmec summarise lund.summary --describe
         idfsmec select lund.summary bern.summary -o ranking.csv
 
-    A summary holds counts, sums and products by channel, class and fold of
-    subjects: no names, no rows, no minima and maxima; given a summary, the
-    command prints all that is in it. Beside it a ledger, idfsmec-ledger.json,
-    keeps what was released; it stays at the site. Nothing is random, so there is
-    no --seed; two passes over the rows, no --jobs.
+    A summary holds counts, sums and products by channel, class and fold: no
+    names, no rows, no minima, no maxima. The ledger, idfsmec-ledger.json, records
+    each release beside it and stays at the site. Nothing is random, and one
+    process reads the rows twice: there is neither --seed nor --jobs.
     """
     from idfsmec.federated import Ledger, Summary
     from idfsmec.federated import summarise as sum_up
@@ -66,10 +69,16 @@ def summarise(
     if min_subjects < FEWEST_SUBJECTS:
         raise InputError(f"--min-subjects {min_subjects}: give {FEWEST_SUBJECTS} or more.")
     path = check_output(output, ".summary", force)
-    ledger = Ledger(path.parent / LEDGER)
+    ledger = None if without_ledger else Ledger(path.parent / LEDGER)
+    if ledger is None:
+        remark(
+            "warning: without a ledger this release is not compared with earlier ones. If two "
+            "releases differ by one participant, the values of that participant follow from them.",
+            "yellow",
+        )
     key_file = path.parent / "idfsmec-study.key" if study_key is None else Path(study_key)
     if not key_file.exists():
-        say(f"Study key made: {key_file}. Give it to the other sites in private, not with sums.")
+        say("Created the study key. Send it to the other sites in private:", key_file)
     key = read_study_key(key_file)
     with warnings_as_lines(), shown("summing up"):
         summary = sum_up(
@@ -80,7 +89,10 @@ def summarise(
             study_key=key,
             ledger=ledger,
         )
-    ledger.write()  # before the summary: what is released is always on record
+    if ledger is not None:
+        ledger.write()  # before the summary: what is released is always on record
     summary.write(path)
-    say(f"{summary} written to {path}. See all that is in it: idfsmec summarise {path}")
+    if describe:
+        say(summary.describe())
+    say(f"{summary}:", path)
     return summary

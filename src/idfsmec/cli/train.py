@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import say, shown, warnings_as_lines
+from idfsmec.cli.console import say, show_frame, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, Folds, Harmonize
 from idfsmec.errors import InputError
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @command(
     table=options.TABLE,
-    output="Where to write the model, a .skops file; its card goes beside it.",
-    method="A method of the comparison, such as IDFS-MEC or mRMR: imputer, selection and "
-    "classifier, tuned by folds of subjects. By default IDFSMECClassifier on all features.",
+    output="Where to write the model, a .skops file. Its card is written beside it.",
+    method="Method of the benchmark, such as IDFS-MEC or mRMR: imputer, selection and classifier, "
+    "tuned by subject-wise folds. By default IDFSMECClassifier on all features.",
 )
 def train(
     table: AnyPath,
@@ -33,7 +33,7 @@ def train(
     jobs: int = 1,
     force: bool = False,
 ) -> Model:
-    """Fit a model to all subjects of a table, and measure it on subjects held out.
+    """Fit a model to all participants of a table and measure it on participants held out.
 
     For example::
 
@@ -42,15 +42,18 @@ def train(
         idfsmec train table.parquet -o model.skops --method IDFS-MEC --classifier ridge
         idfsmec train table.parquet -o model.skops --folds site --harmonize all
 
-    The model is IDFSMECClassifier, which takes samples with missing channels, or
-    a method by its name. Beside the file come its card, model.md and model.html.
-    By default 5 folds. They have a fixed seed and the fit has none: there is no
-    --seed. For research: it makes no diagnosis.
+    The model is IDFSMECClassifier, which accepts missing channels, or a method
+    by its name. The model card, model.md and model.html, is written beside the
+    file. By default 5 folds with a fixed seed: there is no --seed. For research;
+    not a medical device.
     """
+    import pandas as pd
+
     from idfsmec._parallel import count_jobs
     from idfsmec.evaluation import TunedMethod, train_model
     from idfsmec.prediction import save_model
     from idfsmec.report.cards import card_paths, write_model_card
+    from idfsmec.report.text import format_range, format_score, metric_name
     from idfsmec.table import FeatureTable
 
     path = options.check_output(output, ".skops", force)
@@ -58,9 +61,7 @@ def train(
         options.check_output(card, card.suffix, force)
     options.check_numbers(repeats=repeats)
     if method is None and (imputer or classifier):
-        raise InputError(
-            "--imputer and --classifier are parts of a method: name it with --method."
-        )
+        raise InputError("--imputer and --classifier are parts of a method: give --method, too.")
     how: dict[str, Any] = {"folds": "subject", **options.parse_folds(folds)}
     n_jobs, estimator = count_jobs(jobs), None
     if method is not None:
@@ -81,12 +82,16 @@ def train(
         )
     save_model(model, path, overwrite=force)
     markdown, page = write_model_card(model, path, overwrite=force)
-    for name, metric in model.performance["metrics"].items():
-        say(
-            f"{name.replace('_', ' '):18} {metric['mean']:.3f} by subject, {metric['low']:.3f} to "
-            f"{metric['high']:.3f} (by chance {metric['chance_low']:.3f} to "
-            f"{metric['chance_high']:.3f})"
-        )
-    say(f"model: {path}")
-    say(f"card: {markdown}, {page}")
+    cells = [
+        {
+            "score": metric_name(name),
+            "value": format_score(name, metric["mean"]),
+            "95 % CI": format_range(name, metric["low"], metric["high"]),
+            "chance (95 %)": format_range(name, metric["chance_low"], metric["chance_high"]),
+        }
+        for name, metric in model.performance["metrics"].items()
+    ]
+    show_frame("Performance on participants held out", pd.DataFrame(cells))
+    say("model:", path)
+    say("card:", f"{markdown}, {page}")
     return model

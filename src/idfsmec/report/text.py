@@ -17,9 +17,10 @@ EXCLUDES_ZERO, INCLUDES_ZERO = "95 % CI excludes 0", "95 % CI includes 0"
 
 _METRICS = {
     "f1": "F1",
-    "roc_auc": "ROC AUC",
-    "subject_accuracy": "accuracy per subject",
-    "subject_balanced_accuracy": "balanced accuracy per subject",
+    "roc_auc": "AUC",
+    "subject_accuracy": "accuracy by participant",
+    "subject_balanced_accuracy": "balanced accuracy by participant",
+    "subject_roc_auc": "AUC by participant",
 }
 _FOLDS = {
     "subject": "subject-wise folds",
@@ -103,6 +104,22 @@ def percent(value: float | None, digits: int = 0) -> str:
     if value is None or not np.isfinite(value):
         return "–"
     return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
+
+
+def format_score(metric: str, value: float, digits: int = 0) -> str:
+    """Write a score: AUC from 0 to 1, all others as per cent.
+
+    Examples
+    --------
+    >>> format_score("roc_auc", 0.814), format_range("roc_auc", 0.7, 0.91)
+    ('0.81', '0.70 to 0.91')
+    """
+    return f"{value:.2f}" if metric.endswith("roc_auc") else percent(value, digits)
+
+
+def format_range(metric: str, low: float, high: float) -> str:
+    """Write the ends of an interval of a score, within 0 and 1: a t interval may leave it."""
+    return " to ".join(format_score(metric, float(np.clip(end, 0, 1))) for end in (low, high))
 
 
 def points(value: float, digits: int = 1) -> str:

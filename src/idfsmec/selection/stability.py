@@ -108,8 +108,8 @@ class StabilitySelector(RankingSelector):
         picked and do not count among those there are.
     selections_ : ndarray of bool, shape (n_resamples, n_features)
     stability_ : Stability
-        Nogueira's measure of the selections with its interval. Halves overlap, so read the
-        interval as a description of these resamples, not of new studies.
+        Nogueira's measure between the two halves of a pair, which share no subject: the mean over
+        pairs, with a 95 % CI of that mean over random pairs of these subjects.
     threshold_ : float
     expected_false_ : float
         Bound on the expected number of false selections at ``threshold_``.
@@ -243,7 +243,7 @@ class StabilitySelector(RankingSelector):
         self.frequencies_ = self.selections_.mean(axis=0)
         by_channel = [self.selections_[:, own].any(axis=1).mean() for own in self._columns]
         self.channel_frequencies_ = np.where(self.dead_channels_, np.nan, by_channel)
-        self.stability_: Stability = selection_stability(self.selections_[:, ~dead])
+        self.stability_: Stability = _stability_of_pairs(self.selections_[:, ~dead])
         bound = (q, n_features, n_pairs, self.assumption)
         threshold = self.threshold
         if threshold is None:
@@ -307,6 +307,17 @@ def _half_ranks(
         subjects = None if groups is None else groups[kept]
         rankings.append(rank_grid(selector, imputed, codes[kept], [{}], groups=subjects)[0, 0])
     return np.array(rankings)
+
+
+def _stability_of_pairs(selections: NDArray[np.bool_]) -> Stability:
+    """Return the mean of Nogueira's measure over pairs of halves without shared subjects."""
+    pairs = selections.reshape(-1, 2, selections.shape[1])
+    values = np.array([selection_stability(pair).value for pair in pairs])
+    if len(values) == 1:
+        return selection_stability(selections)
+    mean, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+    half = float(special.ndtri(0.975)) * error
+    return Stability(mean, mean - half, min(mean + half, 1.0), len(selections))
 
 
 @dataclass(frozen=True, slots=True)
