@@ -84,7 +84,7 @@ def test_without_the_device_nothing_is_left_of_the_eeg():
 def test_where_device_and_label_coincide_no_subjects_match():
     found = audit(audited(device=1.0), parts=MAIN, **FAST)
     assert not found.matched["estimable"]
-    assert "cannot be decided: none has a match" in found.summary()
+    assert "cannot be decided: no subject has a match" in found.summary()
 
 
 def test_what_the_recording_tells_is_always_part_of_it():

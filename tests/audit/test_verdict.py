@@ -35,27 +35,39 @@ def summary(level="red", found=("sfreq",), **known):
     return Audit(level, ["HC", "MDD"], [20, 21], rows, asked.pop("models", {}), **asked).summary()
 
 
-BOTH = {"models": {"eeg": FIGURE, "leader": FIGURE}, "best_model": "leader"}
+BOTH = {
+    "models": {"eeg": FIGURE, "leader": FIGURE},
+    "best_model": "leader",
+    "difference": {"value": 0.0, "low": -0.1, "high": 0.1},
+}
 
 
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        ({"level": "green"}, "None of 1 acquisition variables separates HC and MDD beyond chance"),
-        ({"level": "grey", "why": "few"}, "With 41 subjects (20 HC and 21 MDD) no difference"),
-        ({"level": "grey", "why": "undescribed"}, "does not say how recordings were made"),
-        ({}, "Sampling rate differs between HC and MDD; there were too few subjects to hold"),
+        (
+            {"level": "green"},
+            "None of 1 acquisition variables is significantly associated with HC",
+        ),
+        ({"level": "grey", "why": "few"}, "There are 41 subjects (20 HC and 21 MDD)."),
+        ({"level": "grey", "why": "undescribed"}, "The table has no acquisition facts."),
+        ({}, "Sampling rate differs between HC and MDD. There are too few subjects to hold"),
         (
             {"models": {"leader": FIGURE}, "best_model": "leader"},
-            "separates HC and MDD: AUC 0.80 (0.70 to 0.90) from the leading acquisition variable",
+            "Acquisition (the leading variable alone) separates HC and MDD with AUC 0.80 (95 % CI "
+            "0.70 to 0.90).",
         ),
-        ({"level": "amber", **BOTH}, "though not as well as the EEG"),
-        (BOTH, "as far as 41 subjects can tell"),
-        (BOTH, "It may be the amplifier, not the illness (sampling rate)."),
-        ({"found": ["age", "sex"], **BOTH}, "It may be who was recorded (age and sex)"),
+        ({"level": "amber", **BOTH}, "The EEG separates them better."),
+        (BOTH, "EEG minus acquisition: -0.10 to 0.10. The EEG is not shown to be better."),
+        (BOTH, "may come from the amplifier, not the illness (sampling rate)."),
+        (
+            {**BOTH, "models": BOTH["models"] | {"logistic": FIGURE}},
+            "AUC 0.80 (95 % CI 0.70 to 0.90, corrected for choosing the best model)",
+        ),
+        ({"found": ["age", "sex"], **BOTH}, "may come from who was recorded (age and sex)"),
         (
             {"found": ["gaps: detected: flat"], **BOTH},
-            "the amplifier or the body and not the brain",
+            "the amplifier or the body, not the brain",
         ),
         ({"found": list("abcdef"), **BOTH}, "(a, b, c and 3 more)"),
     ],
@@ -69,21 +81,22 @@ def test_the_verdict(found, words):
     [
         (
             {},
-            "Associated with the diagnosis: sampling rate, higher in MDD: AUC 0.80 (0.70 to 0.90)",
+            "Associated with the diagnosis: sampling rate, higher in MDD: AUC 0.80 (95 % CI 0.70 "
+            "to 0.90)",
         ),
         ({"category": "500"}, "sampling rate (500), more often in MDD"),
         ({"found": list("abcde")}, ", and 2 more."),
-        ({"unused": ["bdi"]}, "Not tested, because it may be the illness itself: bdi."),
+        ({"unused": ["bdi"]}, "Not tested, because they may be part of the illness: bdi."),
         ({"folds": "site", "n_splits": 3}, "one of 3 sites left out at a time"),
         (
             {"matched": MATCHED},
-            "(20 HC and 19 MDD, effectively 14.2 and 11.0; 40 pairs) the EEG has AUC 0.80",
+            "(20 HC and 19 MDD, effective numbers 14.2 and 11.0; 40 pairs) the EEG has AUC 0.80",
         ),
-        ({"matched": MATCHED}, "above chance; acquisition itself has AUC 0.55 there."),
-        ({"matched": MATCHED | {"low": 0.45}}, "AUC 0.80 (0.45 to 0.90), no more than chance"),
+        ({"matched": MATCHED}, "excludes 0.5. Acquisition has AUC 0.55 in these pairs."),
+        ({"matched": MATCHED | {"low": 0.45}}, "(95 % CI 0.45 to 0.90); the CI includes 0.5."),
         (
             {"matched": MATCHED | {"estimable": False}},
-            "cannot be decided: the pairs rest on too few (20 HC and 19 MDD, effectively 14.2",
+            "too few subjects have a match (20 HC and 19 MDD, effective numbers 14.2 and 11.0;",
         ),
         (
             {"matched": MATCHED | {"failed": True, "acquisition_auc": 0.74}},
@@ -98,17 +111,17 @@ def test_the_verdict(found, words):
                     ]
                 }
             },
-            "The EEG within each number of channels: 19 (10 HC and 9 MDD): AUC 0.80 (0.70 to "
+            "EEG within each number of channels: 19 (10 HC and 9 MDD): AUC 0.80 (95 % CI 0.70 to "
             "0.90); 64 (1 HC and 9 MDD): too few.",
         ),
         (
             {"matched": MATCHED | {"estimable": False, "n_pairs": 0}},
-            "cannot be decided: none has a match",
+            "cannot be decided: no subject has a match",
         ),
         (
             {"regressed": FIGURE | {"variables": ["sfreq"], "low": 0.5}},
-            "With sampling rate regressed out inside the folds the EEG has AUC 0.80 (0.50 to "
-            "0.90), no more than chance.",
+            "With sampling rate regressed out inside the folds the EEG has AUC 0.80 (95 % CI 0.50 "
+            "to 0.90); the CI includes 0.5.",
         ),
     ],
 )
@@ -121,26 +134,33 @@ def test_what_it_rests_on_and_what_is_left(found, words):
     [
         (
             {"subject": {"roc_auc": 0.7}, "by_sample": {"roc_auc": 0.9}},
-            "with sample-wise folds, which have subjects on both sides; that would add +0.20.",
+            "on both sides, AUC over samples would be 0.90 instead of 0.70 (difference +0.20).",
         ),
         (
             {"subject": {"roc_auc": 0.7}, "before": {"roc_auc": 0.71}},
-            "0.71 with features selected before splitting; that would add nothing.",
+            "selected before splitting, AUC over samples would be 0.71 instead of 0.70 "
+            "(difference about 0).",
         ),
-        ({"shuffled": SHUFFLED}, "Permuted labels give AUC 0.51, within what chance gives"),
-        ({"shuffled": SHUFFLED | {"high": 0.5}}, "(AUC 0.51, chance gives 0.40 to 0.50): a leak."),
-        ({"two_names": {"estimable": False}}, "cannot be told: there are too few samples each"),
-        ({"two_names": {"estimable": True, "pairs": []}}, "No two subjects look like one subject"),
+        ({"shuffled": SHUFFLED}, "Permuted labels give AUC 0.51, within the 95 % range of chance"),
+        (
+            {"shuffled": SHUFFLED | {"high": 0.5}},
+            "above the 95 % range of chance (0.40 to 0.50): there is a leak.",
+        ),
+        ({"two_names": {"estimable": False}}, "was not tested: subjects have too few samples"),
+        ({"two_names": {"estimable": True, "pairs": []}}, "No two subjects look like the same"),
         (
             {"two_names": {"estimable": True, "pairs": [("s1", "s2", 0.1)]}},
-            "Samples of s1 and s2 are as near to each other's as to their own",
+            "Samples of s1 and s2 are as close to each other as to their own",
         ),
         (
             {"repeated": {"n_across": 2, "n_repeated": 3, "pairs": [("s1", "s2")]}},
-            "2 rows come again under another name (s1 and s2).",
+            "2 rows occur again under another name (s1 and s2).",
         ),
-        ({"repeated": {"n_across": 0, "n_repeated": 3}}, "3 rows come twice, of the same subject"),
-        ({"repeated": {"n_across": 0, "n_repeated": 0}}, "No row comes twice."),
+        (
+            {"repeated": {"n_across": 0, "n_repeated": 3}},
+            "3 rows of the same subject occur twice.",
+        ),
+        ({"repeated": {"n_across": 0, "n_repeated": 0}}, "No row occurs twice."),
     ],
 )
 def test_leaks(leaks, words):

@@ -30,7 +30,7 @@ def test_the_verdict_stands_above_the_findings(folder):
     page = write_report(folder, overwrite=True).read_text("utf-8")
     assert page.index('class="verdict red"') < page.index('class="lead"')
     assert '<section id="audit">' in page
-    assert "It may be the amplifier, not the illness" in page
+    assert "may come from the amplifier, not the illness" in page
     assert '<tr class="suspect">' in page
     assert "&#34;" not in page
 

@@ -1,4 +1,4 @@
-"""The verdict of an audit: its parts put together, and said in words."""
+"""The verdict of an audit: its parts put together, and as sentences."""
 
 from __future__ import annotations
 
@@ -27,69 +27,69 @@ TITLES = {
     "grey": "Confounding by acquisition cannot be assessed",
 }
 _MODELS = {
-    "logistic": "all acquisition variables together",
-    "boosting": "all acquisition variables together, by boosting",
-    "leader": "the leading acquisition variable alone",
+    "logistic": "logistic regression on all variables",
+    "boosting": "gradient boosting on all variables",
+    "leader": "the leading variable alone",
 }
 _MISTAKES = {
-    "by_sample": "with sample-wise folds, which have subjects on both sides",
-    "before": "with features selected before splitting",
+    "by_sample": "With sample-wise folds, which have subjects on both sides",
+    "before": "With features selected before splitting",
 }
 _STRATUM = {"n_channels": "number of channels"}
 _COLUMNS = ["variable", "kind", "level", "class", "higher", "auc", "low", "high", "p", "p_holm"]
-# Differences of AUCs below this are not worth a number.
+# Smaller differences of AUCs are not reported.
 _NEGLIGIBLE = 0.02
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit of one table has found.
+    """Result of the audit of a table.
 
     Parameters
     ----------
     level : {"red", "amber", "green", "grey"}
         The verdict: acquisition separates the groups as well as the EEG; it is associated with
-        the diagnosis but the EEG does better; nothing known of the acquisition is associated
-        with the diagnosis; cannot be assessed.
+        the diagnosis but the EEG does better; no known acquisition variable is associated with
+        the diagnosis; cannot be assessed.
     classes : list of str
     n_subjects : list of int
         Subjects of each class.
     variables : DataFrame
         One row for each acquisition variable, the smallest p first: ``variable``, ``kind``,
-        ``level``, ``class``, ``higher``, ``auc`` (one half is nothing), ``low``, ``high``,
-        ``p`` (by permutation), ``p_holm``.
+        ``level``, ``class``, ``higher``, ``auc`` (oriented to at least 0.5), its 95 % CI
+        ``low`` and ``high``, ``p`` (by permutation), ``p_holm``.
     models : dict
         ``logistic`` and ``boosting`` (all variables together, subjects held out), ``leader`` (the
-        leading variable alone) and ``eeg``, each with ``auc``, ``low``, ``high`` and, but for
-        the leader, ``balanced_accuracy``. Intervals of the acquisition's models are wide enough
-        for the best of them to be picked.
+        leading variable alone) and ``eeg``, each with ``auc``, ``low``, ``high`` and, except for
+        the leader, ``balanced_accuracy``. CIs of the acquisition models are corrected for the
+        choice of the best one (Bonferroni).
     best_model : str
-        Which of the acquisition's models has the highest AUC; empty where there is none.
+        The acquisition model with the highest AUC; empty if there is none.
     difference : dict or None
-        AUC of the EEG minus that of the acquisition: ``value``, ``low``, ``high``.
+        AUC of the EEG minus that of the best acquisition model: ``value``, ``low``, ``high``.
     p_together : float or None
-        Of all variables together, corrected with the others.
+        p-value of all variables together, corrected with the others by Holm's method.
     suspects : list of str
         Variables that are associated with the diagnosis.
     matched : dict
-        The EEG's AUC among subjects whose acquisition matches; see
+        The EEG's AUC among subjects with matching acquisition; see
         :func:`idfsmec.audit.confounding.among_matched`. Empty without suspects.
     strata : dict
         The EEG's AUC within each device and number of channels, by variable: rows of ``level``,
         ``n_subjects``, ``auc`` (None for too few), ``low``, ``high``. Empty without suspects.
     regressed : dict
-        The EEG's AUC once the suspects are regressed out; empty without suspects.
+        The EEG's AUC with the suspects regressed out; empty without suspects.
     leaks : dict
-        ``subject``, ``by_sample``, ``before`` (scores), ``shuffled`` (``auc`` with the interval
-        that chance gives), ``two_names``, ``repeated``.
+        ``subject``, ``by_sample``, ``before`` (scores), ``shuffled`` (``auc`` with the 95 % range
+        under chance), ``two_names``, ``repeated``.
     why : str
         For grey: ``"few"`` subjects, or ``"undescribed"`` recordings.
     described : bool
-        Whether the table says how recordings were made.
+        Whether the table has acquisition facts.
     unused : list of str
         Columns beside the features that were not tested.
     n_splits : int
-        How many folds there are; 0 where there are none.
+        Number of folds; 0 if no subject could be held out.
     folds : {"subject", "site"}
         Whether subjects were held out, or one site at a time.
     """
@@ -114,12 +114,12 @@ class Audit:
     folds: str = "subject"
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as JSON can hold it."""
+        """Return all results as JSON types."""
         rows = self.variables.astype(object).where(self.variables.notna(), None)
         return {**vars(self), "variables": rows.to_dict("records")}
 
     def summary(self) -> str:
-        """Say in a few sentences what was found."""
+        """Return the verdict and its evidence as sentences, one line each."""
         return "\n".join(say_audit(self))
 
 
@@ -133,7 +133,7 @@ def find_suspects(recording: Mapping[str, Any]) -> list[str]:
 
 
 def _separates(test: Mapping[str, Any]) -> bool:
-    """Tell whether the corrected p is below the level and the CI of the AUC excludes 0.5."""
+    """Return whether the corrected p is below the level and the CI of the AUC excludes 0.5."""
     return bool(test["p_holm"] < ALPHA and test.get("low", 1.0) > 0.5)
 
 
@@ -143,7 +143,7 @@ def audits_of(results: Results) -> dict[str, Audit]:
 
 
 def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
-    """Make an audit of its parts, by name, as they are in a store; those missing are left out."""
+    """Make an audit from its parts, by name, as they are in a store; parts may be missing."""
     recording = parts.get("recording") or {}
     if "y" not in recording:  # or a reason why there is nothing
         recording = {"alone": [], "together": {}, "y": [], "classes": []}
@@ -220,7 +220,7 @@ def _judge(
 ) -> tuple[str, str]:
     """Return the level, and for grey the reason."""
     if suspects:
-        # Without an AUC of the EEG nobody can say that it does better.
+        # Without an AUC of the EEG it is not shown to be better.
         better = difference is not None and difference["low"] > 0
         return ("amber", "") if better else ("red", "")
     n_tests = len(recording["alone"]) + 1
@@ -249,7 +249,7 @@ def _leaks(parts: Mapping[str, dict[str, Any]], counts: list[int]) -> dict[str, 
 
 
 def say_audit(audit: Audit) -> list[str]:
-    """Give the verdict, its evidence, what the EEG has left, and leaks: a line each."""
+    """Return the verdict, its evidence, the EEG without confounding, and leaks: a line each."""
     return [
         f"{TITLES[audit.level]}. {say_verdict(audit)}",
         *say_variables(audit),
@@ -259,57 +259,57 @@ def say_audit(audit: Audit) -> list[str]:
 
 
 def say_verdict(audit: Audit) -> str:
-    """Give the verdict in a sentence or two."""
+    """Return the verdict in a few sentences."""
     suspects = [name for name in audit.variables["variable"] if name in audit.suspects]
     groups, names = _listing(audit.classes), _listing([say_variable(name) for name in suspects])
     if audit.why == "few":
         return (
-            f"With {sum(audit.n_subjects)} subjects ({_counts(audit.n_subjects, audit)}) no "
-            f"difference could reach significance after {len(audit.variables)} tests. The numbers "
-            "below are a description."
+            f"There are {sum(audit.n_subjects)} subjects ({_counts(audit.n_subjects, audit)}). "
+            f"After {len(audit.variables)} tests no difference can be significant with so few. "
+            "The numbers below are a description."
         )
     if audit.level == "grey":
         return (
-            "The table does not say how recordings were made, so only what it shows itself could "
-            "be tested (channels with data, samples, missing channels). Tables from idfsmec "
-            "features carry acquisition facts; a manifest adds age, sex and site."
+            "The table has no acquisition facts. Only the table itself was tested: channels with "
+            "data, number of samples, missing channels. Make the table with idfsmec features to "
+            "get acquisition facts; a manifest adds age, sex and site."
         )
     if audit.level == "green":
         return (
-            f"None of {len(audit.variables)} acquisition variables separates {groups} beyond "
-            "chance, alone or together. What was not written down was not tested."
+            f"None of {len(audit.variables)} acquisition variables is significantly associated "
+            f"with {groups}, alone or together. Facts that are not in the table were not tested."
         )
     eeg, acquisition = audit.models.get("eeg"), audit.models.get(audit.best_model)
     if acquisition is None:
         verb = "differs" if len(audit.suspects) == 1 else "differ"
-        sentence = f"{names} {verb} between {groups}; there were too few subjects to hold any out."
+        sentence = f"{names} {verb} between {groups}. There are too few subjects to hold any out."
         return sentence[0].upper() + sentence[1:]
-    reached = f"{_auc(acquisition)} from {_MODELS[audit.best_model]}"
+    n_models = len(audit.models.keys() - {"eeg"})
+    corrected = ", corrected for choosing the best model" if n_models > 1 else ""
+    reached = f"Acquisition ({_MODELS[audit.best_model]}) separates {groups} with "
+    reached += _auc(acquisition, corrected)
     if eeg is None:
-        return f"How subjects were recorded separates {groups}: {reached}."
-    beside = f"{reached}, {_auc(eeg)} from the EEG"
+        return f"{reached}."
+    beside = f"{reached}, the EEG with {_auc(eeg)}."
+    if audit.difference is not None:
+        low, high = audit.difference["low"], audit.difference["high"]
+        beside += f" 95 % CI of the difference, EEG minus acquisition: {low:.2f} to {high:.2f}."
     if audit.level == "amber":
-        return (
-            f"How subjects were recorded separates {groups}, though not as well as the EEG: "
-            f"{beside}. Associated variables: {names}."
-        )
+        return f"{beside} The EEG separates them better. Associated variables: {names}."
     kinds = {kind_of(name) for name in audit.suspects}
-    blame = f"It may be the amplifier, not the illness ({names})."
+    blame = f"The difference may come from the amplifier, not the illness ({names})."
     if kinds == {"subject"}:
-        blame = f"It may be who was recorded ({names}), not the illness."
+        blame = f"The difference may come from who was recorded ({names}), not from the illness."
     elif kinds == {"signal"}:
         blame = (
-            f"It may be the amplifier or the body and not the brain ({names}): check how "
-            "recordings were made."
+            f"The difference may come from the amplifier or the body, not the brain ({names}). "
+            "Check how recordings were made."
         )
-    return (
-        f"How subjects were recorded separates {groups} as well as the EEG does, as far as "
-        f"{sum(audit.n_subjects)} subjects can tell: {beside}. {blame}"
-    )
+    return f"{beside} The EEG is not shown to be better. {blame}"
 
 
 def say_folds(audit: Audit) -> str:
-    """Say what was held out; empty where nothing could be."""
+    """Return what was held out; empty if nothing could be."""
     if not audit.n_splits:
         return ""
     if audit.folds == "site":
@@ -318,12 +318,12 @@ def say_folds(audit: Audit) -> str:
 
 
 def say_variables(audit: Audit, most: int = 3) -> list[str]:
-    """Name the variables associated with the diagnosis, what was not tested, and unusual folds."""
+    """Return sentences on folds, associated variables and columns that were not tested."""
     lines = []
     if audit.folds == "site":
         lines.append(
-            f"Acquisition and EEG were scored with {say_folds(audit)}: AUCs are those at sites "
-            "that were not known."
+            f"Acquisition and EEG were scored with {say_folds(audit)}. AUCs are those at held-out "
+            "sites."
         )
     rows = audit.variables[audit.variables["variable"].isin(audit.suspects)].to_dict("records")
     if rows:
@@ -332,7 +332,7 @@ def say_variables(audit: Audit, most: int = 3) -> list[str]:
         lines.append(f"Associated with the diagnosis: {each}{more}.")
     if audit.unused:
         names = _listing(audit.unused)
-        lines.append(f"Not tested, because it may be the illness itself: {names}.")
+        lines.append(f"Not tested, because they may be part of the illness: {names}.")
     return lines
 
 
@@ -345,7 +345,7 @@ def _say_row(row: Mapping[Any, Any], classes: Sequence[str]) -> str:
 
 
 def say_left(audit: Audit) -> list[str]:
-    """Say what is left of the EEG's AUC; nothing where there is no suspect."""
+    """Return sentences on the EEG's AUC without confounding; none without suspects."""
     lines, matched, regressed = [], audit.matched, audit.regressed
     if matched:
         lines.append(_say_matched(audit))
@@ -355,7 +355,7 @@ def say_left(audit: Audit) -> list[str]:
             + (_auc(row) if row["auc"] is not None else "too few")
             for row in rows
         ]
-        lines.append(f"The EEG within each {_STRATUM.get(name, name)}: {'; '.join(each)}.")
+        lines.append(f"EEG within each {_STRATUM.get(name, name)}: {'; '.join(each)}.")
     if regressed:
         names = _listing([say_variable(name) for name in regressed["variables"]])
         lines.append(
@@ -366,75 +366,74 @@ def say_left(audit: Audit) -> list[str]:
 
 
 def _say_matched(audit: Audit) -> str:
-    """Say what the EEG has left among matched subjects, or why that cannot be decided."""
+    """Return the EEG's AUC among matched subjects, or why it cannot be decided."""
     matched = audit.matched
+    undecided = "Whether the EEG separates subjects with matching acquisition cannot be decided"
     if not matched["n_pairs"]:
-        return (
-            "Whether the EEG separates subjects whose acquisition matches cannot be decided: none "
-            "has a match in another group."
-        )
+        return f"{undecided}: no subject has a match in another group."
     counts = _counts(matched["n_subjects"], audit)
     effective = _listing([f"{n:.1f}" for n in matched["n_effective"]])
-    who = f"{counts}, effectively {effective}; {matched['n_pairs']} pairs"
+    who = f"{counts}, effective numbers {effective}; {matched['n_pairs']} pairs"
     if not matched["estimable"]:
         return (
-            "Whether the EEG separates subjects whose acquisition matches cannot be decided: the "
-            f"pairs rest on too few ({who}; at least {FEWEST} effective subjects of each group "
-            "are needed)."
+            f"{undecided}: too few subjects have a match ({who}). Each group needs an effective "
+            f"number of {FEWEST}."
         )
     if matched["failed"]:
         return (
             f"The match has failed: acquisition still separates the matched pairs (AUC "
-            f"{matched['acquisition_auc']:.2f}; {who}). The EEG's {_auc(matched)} among them does "
-            "not speak for the illness."
+            f"{matched['acquisition_auc']:.2f}; {who}). The EEG's {_auc(matched)} among them is "
+            "not evidence about the illness."
         )
     return (
-        f"Among subjects whose acquisition matches ({who}) the EEG has "
-        f"{_against_chance(matched)}; acquisition itself has AUC "
-        f"{matched['acquisition_auc']:.2f} there."
+        f"Among subjects with matching acquisition ({who}) the EEG has "
+        f"{_against_chance(matched)}. Acquisition has AUC {matched['acquisition_auc']:.2f} in "
+        "these pairs."
     )
 
 
 def say_leaks(audit: Audit) -> list[str]:
-    """Say which leaks were looked for, and found."""
+    """Return sentences on leaks: what mistakes would add, permuted labels, repeated data."""
     lines, leaks = [], audit.leaks
     correct, shuffled = leaks.get("subject"), leaks.get("shuffled")
     for name, mistake in _MISTAKES.items():
         if correct and leaks.get(name):
             before, after = correct["roc_auc"], leaks[name]["roc_auc"]
-            gain = f"{after - before:+.2f}" if abs(after - before) >= _NEGLIGIBLE else "nothing"
+            gain = f"{after - before:+.2f}" if abs(after - before) >= _NEGLIGIBLE else "about 0"
             lines.append(
-                f"AUC over samples: {before:.2f} as it should be, {after:.2f} {mistake}; that "
-                f"would add {gain}."
+                f"{mistake}, AUC over samples would be {after:.2f} instead of {before:.2f} "
+                f"(difference {gain})."
             )
     if shuffled:
         mean = sum(shuffled["auc"]) / len(shuffled["auc"])
         interval = f"{shuffled['low']:.2f} to {shuffled['high']:.2f}"
         lines.append(
-            f"Permuted labels are told apart (AUC {mean:.2f}, chance gives {interval}): a leak."
+            f"Permuted labels give AUC {mean:.2f}, above the 95 % range of chance ({interval}): "
+            "there is a leak."
             if mean > shuffled["high"]
-            else f"Permuted labels give AUC {mean:.2f}, within what chance gives ({interval})."
+            else f"Permuted labels give AUC {mean:.2f}, within the 95 % range of chance "
+            f"({interval})."
         )
     twice, repeated = leaks.get("two_names"), leaks.get("repeated")
     if twice:
-        lines.append("No two subjects look like one subject under two names.")
+        lines.append("No two subjects look like the same subject under two names.")
         if not twice["estimable"]:
             lines[-1] = (
-                "Whether one subject has two names cannot be told: there are too few samples each."
+                "Whether a subject has two names was not tested: subjects have too few samples."
             )
         elif twice["pairs"]:
             pairs = _listing([f"{a} and {b}" for a, b, *_ in twice["pairs"]])
             lines[-1] = (
-                f"One subject under two names? Samples of {pairs} are as near to each other's as "
-                "to their own. If they are one subject, give them one name."
+                f"Samples of {pairs} are as close to each other as to their own. If they are the "
+                "same subject, give them one name."
             )
     if repeated:
-        lines.append("No row comes twice.")
+        lines.append("No row occurs twice.")
         if repeated["n_across"]:
             pairs = _listing([f"{a} and {b}" for a, b in repeated["pairs"]])
-            lines[-1] = f"{repeated['n_across']} rows come again under another name ({pairs})."
+            lines[-1] = f"{repeated['n_across']} rows occur again under another name ({pairs})."
         elif repeated["n_repeated"]:
-            lines[-1] = f"{repeated['n_repeated']} rows come twice, of the same subject."
+            lines[-1] = f"{repeated['n_repeated']} rows of the same subject occur twice."
     return lines
 
 
@@ -442,13 +441,13 @@ def _counts(counts: Sequence[int], audit: Audit) -> str:
     return _listing([f"{n} {name}" for n, name in zip(counts, audit.classes, strict=True)])
 
 
-def _auc(score: Mapping[str, Any]) -> str:
-    return f"AUC {score['auc']:.2f} ({score['low']:.2f} to {score['high']:.2f})"
+def _auc(score: Mapping[str, Any], about: str = "") -> str:
+    return f"AUC {score['auc']:.2f} (95 % CI {score['low']:.2f} to {score['high']:.2f}{about})"
 
 
 def _against_chance(score: Mapping[str, Any]) -> str:
-    chance = "no more than chance" if score["low"] <= 0.5 else "above chance"
-    return f"{_auc(score)}, {chance}"
+    includes = score["low"] <= 0.5 <= score["high"]
+    return f"{_auc(score)}; the CI {'includes' if includes else 'excludes'} 0.5"
 
 
 def _listing(names: Sequence[str], most: int = 4) -> str:
