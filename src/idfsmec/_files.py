@@ -6,6 +6,7 @@ import glob
 import hashlib
 import os
 import platform
+import shutil
 import sqlite3
 import uuid
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ _DISK = (
 def replacing(*paths: Path) -> Iterator[list[Path]]:
     """Give names to write to; they replace ``paths`` only when everything went well."""
     paths[0].parent.mkdir(parents=True, exist_ok=True)
-    temporaries = [_beside(path, os.getpid()) for path in paths]
+    temporaries = [beside(path) for path in paths]
     try:
         yield temporaries
         for temporary in temporaries:
@@ -37,7 +38,7 @@ def replacing(*paths: Path) -> Iterator[list[Path]]:
                 os.fsync(file.fileno())  # or a power cut could leave the name without the bytes
         for temporary, path in zip(temporaries, paths, strict=True):
             os.replace(temporary, path)  # noqa: PTH105 - the atomic one, by its name
-            _sweep(path)
+            sweep(path)
     except OSError as error:
         # Say which file it was: that the disk is full helps little.
         if error.errno is None:
@@ -49,22 +50,25 @@ def replacing(*paths: Path) -> Iterator[list[Path]]:
                 temporary.unlink(missing_ok=True)
 
 
-def _beside(path: Path, process: int | str, unique: str | None = None) -> Path:
-    """Name a file beside another by the machine and the process that writes it."""
+def beside(path: Path, process: int | str | None = None, unique: str | None = None) -> Path:
+    """Name a file beside another by the machine and the process (this one) that writes it."""
     machine = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
     name = path.name
     if len(name.encode()) > 120:  # file systems take 255 bytes; the ending says how to write
         name = f"{hashlib.sha256(name.encode()).hexdigest()[:16]}{name[-16:]}"
-    return path.with_name(f".{machine}-{process}-{unique or uuid.uuid4().hex}.{name}")
+    end = f"{process or os.getpid()}-{unique or uuid.uuid4().hex}.{name}"
+    return path.with_name(f".{machine}-{end}")
 
 
-def _sweep(path: Path) -> None:
-    """Remove what a killed process of this machine left beside a file."""
-    pattern = _beside(Path(glob.escape(path.name)), "*", "*").name
-    for left in path.parent.glob(pattern):
+def sweep(path: Path) -> None:
+    """Remove files and folders that a killed process of this machine left beside a file."""
+    for left in path.parent.glob(beside(Path(glob.escape(path.name)), "*", "*").name):
         process = left.name.split("-")[1]
         if process.isdigit() and not _is_running(int(process)):
-            left.unlink(missing_ok=True)
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
 
 
 def _is_running(process: int) -> bool:
@@ -94,7 +98,7 @@ def check_writable(*paths: Path) -> None:
                 path.lstat()  # says whether the name can be at all
             while not folder.exists():
                 folder = folder.parent
-            probe = _beside(folder / path.name, os.getpid())
+            probe = beside(folder / path.name)
             probe.touch(exist_ok=False)
             probe.unlink()
         except OSError as error:

@@ -21,7 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ import scipy.linalg  # noqa: F401  (the controller below limits only libraries t
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
+from idfsmec._files import beside, sweep
 from idfsmec._version import __version__
 from idfsmec.errors import ArgumentError, InputError, WorkerError
 
@@ -46,7 +47,6 @@ _MOST_DEATHS = 3
 _WATCH = 1.0
 #: Arrays of so many bytes reach workers as memory maps of one copy.
 _SHARED_FROM = 100_000
-_PREFIX = "idfsmec-shared-"
 _watched = threading.Event()
 
 
@@ -235,43 +235,18 @@ def _shared_folder() -> Path:
     """Make this process's folder for arrays that workers share, and remove those of dead ones.
 
     They hold participants' values: no other user may read them. joblib removes what it wrote when
-    this process ends, also by a kill; only if all its helpers were killed too something stays,
-    for the next run to remove. A folder belongs to a living process as long as that holds a lock.
+    this process ends, also by a kill; only if all its helpers were killed too something stays.
     """
     base, memory = Path(tempfile.gettempdir()), Path("/dev/shm")  # noqa: S108 - folders are ours
     if setting := os.environ.get("JOBLIB_TEMP_FOLDER"):
         base = Path(setting)
     elif os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**31:
         base = memory
-    if os.name != "posix":
-        return Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
-    for folder in base.glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            if folder.stat().st_uid == os.getuid():
-                lock = _lock_folder(folder)
-                shutil.rmtree(folder, ignore_errors=True)
-                os.close(lock)
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
-        with suppress(OSError):  # another process may take it for a dead one's before the lock
-            lock = _lock_folder(folder)
-            folder.stat()
-            break
+    sweep(base / "idfsmec-shared")
+    folder = beside(base / "idfsmec-shared")
+    folder.mkdir(mode=0o700)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
-
-
-def _lock_folder(folder: Path) -> int:
-    """Lock a folder as long as this process lives; fails if another one holds it."""
-    import fcntl  # not on Windows
-
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(number)
-        raise
-    return number
 
 
 @contextmanager
