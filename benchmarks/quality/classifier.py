@@ -29,12 +29,10 @@ from idfsmec.features import extract_table
 from idfsmec.missing import simulate_missing
 from idfsmec.prediction import IDFSMECClassifier
 from idfsmec.recordings import simulate_cohort
-from idfsmec.solver import (
-    Scaling,
-    channel_weights,
-    solve_channels,
-    table_sums,
-)
+from idfsmec.solver.scaling import Scaling
+from idfsmec.solver.solve import solve_channels
+from idfsmec.solver.sums import table_sums
+from idfsmec.solver.updates import channel_weights
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import channel_codes, channel_columns
 

@@ -34,7 +34,7 @@ from idfsmec.missing import PATTERNS, simulate_missing
 from idfsmec.prediction.methods import find_methods
 from idfsmec.recordings import simulate_cohort
 from idfsmec.selection import IDFSMEC
-from idfsmec.solver import Scaling
+from idfsmec.solver.scaling import Scaling
 from idfsmec.table import FeatureTable
 
 SEEDS = tuple(range(100, 160))

@@ -11,7 +11,8 @@ import numpy as np
 
 from benchmarks._data import channel_table
 from benchmarks._timing import markdown
-from idfsmec.solver import ChannelFits, Moments, Options, solve_channels, table_sums
+from idfsmec.solver.solve import ChannelFits, Options, solve_channels
+from idfsmec.solver.sums import Moments, table_sums
 
 LAMS = [1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3]
 

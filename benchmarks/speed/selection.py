@@ -21,7 +21,7 @@ from benchmarks._data import channel_table
 from benchmarks._timing import markdown, time_in_turns
 from benchmarks.speed._paper import fit_literally
 from idfsmec import IDFSMEC
-from idfsmec.solver import table_sums
+from idfsmec.solver.sums import table_sums
 
 _COLD = """
 import time

@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from idfsmec.prediction.methods import METHODS, find_methods
 from idfsmec.selection import IDFSMEC, MRMR, StabilitySelector, stability
 from idfsmec.selection.stability import complementary_halves, selection_stability
-from idfsmec.solver import Scaling
+from idfsmec.solver.scaling import Scaling
 
 
 # The checks' features are all alike informative, so that none is picked on nearly all halves.

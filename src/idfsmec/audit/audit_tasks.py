@@ -45,7 +45,7 @@ from idfsmec.metrics import Scores, holm, score_decisions
 from idfsmec.prediction.methods import Method
 from idfsmec.prediction.pipeline import TableArrays
 from idfsmec.progress import Listener, Progress
-from idfsmec.solver import Scaling
+from idfsmec.solver.scaling import Scaling
 from idfsmec.table import FeatureTable
 
 #: Folds by subject, unless the smallest class has fewer subjects.

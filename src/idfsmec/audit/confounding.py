@@ -27,7 +27,7 @@ from idfsmec.metrics import (
     score_decisions,
     weighted_aucs,
 )
-from idfsmec.solver import Scaling
+from idfsmec.solver.scaling import Scaling
 
 #: How often labels are permuted for each variable alone, and for all together.
 N_PERMUTATIONS, N_PERMUTATIONS_TOGETHER = 1999, 999

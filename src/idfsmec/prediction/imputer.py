@@ -27,8 +27,7 @@ from idfsmec._validation import (
     integer,
     number,
 )
-from idfsmec.solver import Scaling
-from idfsmec.solver.scaling import FAR
+from idfsmec.solver.scaling import FAR, Scaling
 from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns, observed_channels
 
 Array = NDArray[np.float64]

@@ -37,7 +37,7 @@ from idfsmec._validation import (
 from idfsmec.prediction.imputer import ChannelImputer, FactorModel, standardise_channels
 from idfsmec.selection.base import RankingSelector
 from idfsmec.selection.idfsmec import ChannelEstimator, ChannelTable, Fits
-from idfsmec.solver import Scaling, is_constant
+from idfsmec.solver.scaling import Scaling, is_constant
 from idfsmec.table.columns import observed_channels
 
 Array = NDArray[np.float64]

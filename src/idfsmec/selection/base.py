@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 )
 
 from idfsmec._validation import CheckedEstimator, Constraints, checks_parameters, fraction, integer
-from idfsmec.solver import Scaling
+from idfsmec.solver.scaling import Scaling
 
 #: How many features a selector keeps by default; all, if there are fewer.
 DEFAULT_COUNT = 20

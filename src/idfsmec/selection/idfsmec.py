@@ -54,22 +54,17 @@ from idfsmec.selection.base import (
     training_samples,
 )
 from idfsmec.selection.effects import effects_of_sums, feature_effects
-from idfsmec.solver import (
-    ChannelFits,
-    HeldOut,
+from idfsmec.solver.solve import ChannelFits, HeldOut, Options, held_out_errors, solve_channels
+from idfsmec.solver.sums import (
     Moments,
-    Options,
     Split,
     Sums,
-    channel_weights,
-    held_out_errors,
     n_repeats,
     name_folds,
-    solve_channels,
     table_sums,
-    total_objective,
     value_folds,
 )
+from idfsmec.solver.updates import channel_weights, total_objective
 from idfsmec.table.columns import channel_codes, channel_columns, observed_channels
 
 Array = NDArray[np.float64]

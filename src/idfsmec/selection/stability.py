@@ -43,7 +43,7 @@ from idfsmec.selection.base import (
     training_samples,
 )
 from idfsmec.selection.idfsmec import IDFSMEC
-from idfsmec.solver import Scaling
+from idfsmec.solver.scaling import Scaling
 from idfsmec.table.columns import channel_codes, channel_columns, observed_channels
 
 Indices = NDArray[np.intp]

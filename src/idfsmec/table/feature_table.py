@@ -231,7 +231,7 @@ class FeatureTable:
 
     def __getitem__(self, column: str) -> pd.Series:
         """Return one feature, indexed by subject, such as ``table["O2__alpha"]``."""
-        _refuse_unknown([column], list(self.X.columns), "column")
+        _known_names([column], self.X.columns, "column")
         return self.X[column]
 
     def by_subject(self) -> FeatureTable:
@@ -277,30 +277,26 @@ class FeatureTable:
         >>> FeatureTable(X, pd.Series(["HC"]), pd.Series(["a"])).select_channels(["Fp2"]).channels
         ['Fp2']
         """
-        wanted = _each_once(channels, "channel")
-        _refuse_unknown(wanted, self.channels, "channel")
+        wanted = _known_names(channels, self.channels, "channel")
         of = np.array(self.column_channels, dtype=object)
         order = np.concatenate([np.flatnonzero(of == channel) for channel in wanted])
         return replace(self, X=self.X.iloc[:, order])
 
     def select_features(self, features: Iterable[str]) -> FeatureTable:
         """Keep some kinds of features of every channel; columns stay in their order."""
-        wanted = _each_once(features, "feature")
-        _refuse_unknown(wanted, self.features, "feature")
+        wanted = _known_names(features, self.features, "feature")
         return replace(self, X=self.X[[c for c in self.X if split_column(str(c))[1] in wanted]])
 
     def select_subjects(self, subjects: Iterable[Any]) -> FeatureTable:
         """Keep the samples of some subjects; rows stay in their order."""
-        wanted = _each_once(subjects, "subject")
-        _refuse_unknown(wanted, self.subjects.unique().tolist(), "subject")
+        wanted = _known_names(subjects, self.subjects, "subject")
         return self.take(self.subjects.isin(wanted).to_numpy())
 
     def select_conditions(self, conditions: Iterable[str]) -> FeatureTable:
         """Keep the samples of some conditions, by ``rows["condition"]``; rows stay in order."""
-        wanted = _each_once(conditions, "condition")
         rows = pd.DataFrame() if self.rows is None else self.rows
         known = rows.get(CONDITION, pd.Series([None] * len(self)))
-        _refuse_unknown(wanted, known.dropna().unique().tolist(), "condition")
+        wanted = _known_names(conditions, known.dropna(), "condition")
         return self.take(known.isin(wanted).to_numpy())
 
     @classmethod
@@ -331,18 +327,17 @@ class FeatureTable:
         return table
 
 
-def _each_once(names: Iterable[Any], what: str) -> list[Any]:
+def _known_names(names: Iterable[Any], known: Iterable[Any], what: str) -> list[Any]:
+    """Return each name once; refuse those that a table does not have."""
     if isinstance(names, str):
         raise InputError(f"Give the {what}s as a list, such as [{names!r}].")
-    return list(dict.fromkeys(names))
-
-
-def _refuse_unknown(wanted: list[Any], known: list[Any], what: str) -> None:
+    wanted, known = list(dict.fromkeys(names)), list(dict.fromkeys(known))
     for name in wanted:
         if name not in known:
-            near = get_close_matches(str(name), [str(value) for value in known], n=1)
+            near = get_close_matches(str(name), map(str, known), n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise InputError(f"The table has no {what} {name!r}.{hint}")
+    return wanted
 
 
 # --- tables below one another ---------------------------------------------------------------

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 2
 METADATA_KEY = b"idfsmec"
+#: What the sidecar of a CSV file calls dtypes; any other is text.
+_KINDS = {"int64": "integer", "float64": "number", "bool": "boolean"}
 
 
 def file_format(path: Path) -> str:
@@ -81,12 +83,15 @@ def write_table(path: Path, table: FeatureTable) -> None:
     metadata: dict[str, Any] = {"format_version": version, "info": table.info}
     contents: dict[Path, bytes] = {}
     if table.reasons is not None:
-        contents[reasons_path(path)] = packed = _pack_reasons(table.reasons)
+        layout: dict[str, Any] = {"sep": "\t", "index": False, "quoting": csv.QUOTE_NONNUMERIC}
+        text = table.reasons.to_csv(lineterminator="\n", **layout)
+        contents[reasons_path(path)] = packed = gzip.compress(text.encode(), 6, mtime=0)
         metadata["reasons"] = hashlib.sha256(packed).hexdigest()
     arrow = pa.Table.from_pandas(frame, preserve_index=False)
     sink = pa.BufferOutputStream()
     if file_format(path) == "csv":
-        metadata["dtypes"] = {str(name): _kind_of(about[name]) for name in about}
+        dtypes = {str(name): str(dtype) for name, dtype in about.dtypes.items()}
+        metadata["dtypes"] = {name: _KINDS.get(dtype, "text") for name, dtype in dtypes.items()}
         contents[sidecar_path(path)] = json.dumps(metadata, indent=2).encode()
         pa_csv.write_csv(arrow, sink)  # the shortest digits that read back the same
     else:
@@ -112,14 +117,6 @@ def read_table(path: Path) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame |
         raise InputError(f"{path}: there is no such file.")
     frame, metadata = _read_parquet(path) if file_format(path) == "parquet" else _read_csv(path)
     return frame, metadata.get("info", {}), _read_reasons(path, metadata.get("reasons"))
-
-
-def read_info(path: Path) -> dict[str, Any]:
-    """Read how a Parquet table was made, without its rows."""
-    try:
-        return info_of(pq.read_schema(path))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error.__cause__
 
 
 def info_of(schema: pa.Schema) -> dict[str, Any]:
@@ -177,12 +174,6 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
 # --- reasons ------------------------------------------------------------------------------
 
 
-def _pack_reasons(reasons: pd.DataFrame) -> bytes:
-    """Write reasons as text parted by tabs, packed; the same reasons give the same bytes."""
-    text = reasons.to_csv(sep="\t", index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-    return gzip.compress(text.encode(), 6, mtime=0)
-
-
 def _read_reasons(path: Path, digest: Any) -> pd.DataFrame | None:
     """Read the reasons beside a table, if they are those that it was written with."""
     file = reasons_path(path)
@@ -205,6 +196,7 @@ def _read_reasons(path: Path, digest: Any) -> pd.DataFrame | None:
 
 # --- CSV ----------------------------------------------------------------------------------
 
+_UNREADABLE = (UnicodeDecodeError, EOFError, OSError, zlib.error, csv.Error, pa.ArrowException)
 # What pandas, R, Julia and spreadsheets write where a number is missing.
 _NULLS = ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "missing"]
 
@@ -222,9 +214,7 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         rows, features = part_header(named)
         about = [*GROUPS, *(name for name in (SITE,) if name in named), *rows]
         frame = _parse(path, separator, decimal, about, features, not metadata)
-    except (
-        *(UnicodeDecodeError, EOFError, OSError, zlib.error, csv.Error, pa.ArrowException),
-    ) as error:
+    except _UNREADABLE as error:
         raise InputError(f"not a readable CSV file ({error}).") from error
     frame.index = pd.RangeIndex(2, len(frame) + 2, name=LINE)
     restored = {name: restore_column(frame[name], kinds.get(name)) for name in about}
@@ -273,9 +263,8 @@ def _parse(
         layout = pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True)
         packing = "gzip" if _is_gzipped(path) else None
         with pa.input_stream(str(path), compression=packing) as stream:
-            return pa_csv.read_csv(
-                stream, parse_options=layout, convert_options=options
-            ).to_pandas()
+            arrow = pa_csv.read_csv(stream, parse_options=layout, convert_options=options)
+            return arrow.to_pandas()
 
     try:
         return parse(pa.float64())
@@ -290,9 +279,3 @@ def _parse(
                     "number: features are numbers, and a missing channel is an empty cell."
                 ) from None
         raise
-
-
-def _kind_of(series: pd.Series) -> str:
-    """Name the dtype of a column about rows for the sidecar of a CSV file."""
-    kinds = {"int64": "integer", "float64": "number", "bool": "boolean"}
-    return kinds.get(str(series.dtype), "text")

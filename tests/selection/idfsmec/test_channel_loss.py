@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from idfsmec import IDFSMEC, StabilitySelector, idfs_path
 from idfsmec.selection.idfsmec import ChannelTable
-from idfsmec.solver import name_folds
 from idfsmec.solver.solve import clipped_error
+from idfsmec.solver.sums import name_folds
 
 pytestmark = pytest.mark.filterwarnings("ignore:Missing channels are associated with the label")
 

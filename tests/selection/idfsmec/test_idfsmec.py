@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from idfsmec import IDFSMEC
 from idfsmec.selection import ranking_frame
-from idfsmec.solver import Options, solve_channels
+from idfsmec.solver.solve import Options, solve_channels
 from tests.conftest import make_channels
 from tests.solver.problems import moments_of
 

@@ -25,7 +25,8 @@ from idfsmec.selection.base import (
     parameter,
     regression_data,
 )
-from idfsmec.solver import Options, solve_channels, table_sums
+from idfsmec.solver.solve import Options, solve_channels
+from idfsmec.solver.sums import table_sums
 from idfsmec.table.columns import channel_columns
 
 Array = NDArray[np.float64]

@@ -89,7 +89,7 @@ def solve_on_gpu(
     """
     import torch
 
-    from idfsmec.solver.gpu import kernels, newton_kernels
+    from idfsmec.solver.gpu import kernels
 
     like: dict[str, Any] = {"dtype": torch.float64, "device": options.device}
     whole: dict[str, Any] = {"dtype": torch.int32, "device": options.device}
@@ -125,7 +125,7 @@ def solve_on_gpu(
         for least, most, length, all_features in forms:
             some = settled[(n_positive > least) & (n_positive <= most)]
             if some.shape[0]:
-                newton_kernels.polish[(some.shape[0],)](
+                kernels.polish[(some.shape[0],)](
                     *(some, batch.A, batch.R, batch.P, numbers, theta, W, scalars, *kept),
                     *(done + n_steps, int(done + n_steps >= LONG)),
                     D=MOST_FEATURES,
