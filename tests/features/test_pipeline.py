@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from idfsmec.errors import InputError
-from idfsmec.features import FeatureSettings, extract_recording
+from idfsmec.features import FeatureSettings, extract_recording, extract_table
+from idfsmec.recordings import Recording
 
 PLAIN = FeatureSettings(detect=False)
 
@@ -148,3 +149,11 @@ def test_a_rate_below_the_bands_is_refused(raw):
         extract_recording(slow)
     settings = FeatureSettings(bands={"delta": (1, 4)}, detect=False)
     assert extract_recording(slow, settings).X.shape == (4, 19 * 9)
+
+
+def test_microvolts_that_were_read_as_volts_are_recognised(raw):
+    raw.apply_function(lambda signal: signal * 1e6, picks="all")
+    assert "microvolts that were read as volts" in extract_recording(raw).hint
+    recording = Recording("s1", "HC", raw.copy, "scaled")
+    with pytest.raises(InputError, match=r"scaled: .*microvolts that were read as volts"):
+        extract_table([recording])

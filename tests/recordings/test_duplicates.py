@@ -58,13 +58,20 @@ def test_two_subjects_with_one_recording_are_refused_with_both_files(record):
 def test_allowed_duplicates_are_still_reported(record):
     pair = [record("1", {"a.edf": b"signal"}), record("2", {"b.edf": b"signal"})]
     with pytest.warns(UserWarning, match=r"a\.edf .*b\.edf"):
-        assert check_duplicates(pair, allow=True) == [pair]
+        assert check_duplicates(pair, allow=True) == pair
 
 
-def test_one_subject_with_one_recording_twice_is_reported(record):
-    pair = [record("1", {"a.edf": b"signal"}), record("1", {"b.edf": b"signal"})]
-    with pytest.warns(UserWarning, match="more than once"):
-        assert check_duplicates(pair) == [pair]
+def test_one_subject_with_one_recording_twice_counts_once(record):
+    first, again = record("1", {"a.edf": b"signal"}), record("1", {"b.edf": b"signal"})
+    other = record("1", {"c.edf": b"another"})
+    with pytest.warns(UserWarning, match=r"left out: \S*b\.edf \(subject 1\)\."):
+        assert check_duplicates([first, again, other]) == [first, other]
+
+
+def test_one_line_given_twice_counts_once(record):
+    recording = record("1", {"a.edf": b"signal"})
+    with pytest.warns(UserWarning, match="counts once"):
+        assert check_duplicates([recording, recording]) == [recording]
 
 
 def test_one_path_given_twice_is_a_duplicate(record):
@@ -73,7 +80,8 @@ def test_one_path_given_twice_is_a_duplicate(record):
 
 
 def test_different_recordings_pass_in_silence(record):
-    assert check_duplicates([record("1", {"a.edf": b"x"}), record("2", {"b.edf": b"y"})]) == []
+    pair = [record("1", {"a.edf": b"x"}), record("2", {"b.edf": b"y"})]
+    assert check_duplicates(pair) == pair
 
 
 def test_equal_headers_with_different_signals_are_different(record):

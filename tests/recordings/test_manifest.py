@@ -6,7 +6,7 @@ import mne
 import numpy as np
 import pytest
 
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, RecordingError
 from idfsmec.recordings import channel_plan, read_manifest
 from idfsmec.recordings.recording import files_of
 
@@ -240,3 +240,12 @@ def test_a_manifest_that_is_not_there_or_not_text_is_named(write_manifest, tmp_p
         workbook.writestr("x", "y")
     with pytest.raises(InputError, match=r"study\.xlsx: not a text file"):
         read_manifest(tmp_path / "study.xlsx")
+
+
+def test_a_text_file_of_modma_is_named_with_the_command_that_reads_it(tmp_path):
+    (tmp_path / "02010002_still.txt").write_text("1500000 1400000 1300000\n" * 100)
+    manifest = tmp_path / "study.csv"
+    manifest.write_text("path,subject,label\n02010002_still.txt,s1,HC\n")
+    [recording] = read_manifest(manifest)
+    with pytest.raises(RecordingError, match=r"text file of MODMA.*modma3 --data"):
+        recording.load()

@@ -100,7 +100,7 @@ def features(
             condition=condition,
             absent_ok=on_error == "skip",
         )
-        check_duplicates(recordings, allow=allow_duplicates)
+        recordings = check_duplicates(recordings, allow=allow_duplicates)
     with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:
         extraction = extract_to_file(
             recordings,

@@ -501,7 +501,7 @@ def _assemble(
     """Put the recordings below one another under the union of their channels."""
     used = [i for i, outcome in enumerate(outcomes) if outcome.n_rows]
     if not used:
-        reasons = "; ".join(f"{o.source}: {o.error or 'all missing'}" for o in outcomes[:3])
+        reasons = "; ".join(f"{o.source}: {_why_empty(o)}" for o in outcomes[:3])
         raise InputError(f"No recording gave an epoch with any channel left ({reasons}).")
     recordings, outcomes = [recordings[i] for i in used], [outcomes[i] for i in used]
     spellings = _unify_spelling(outcomes)
@@ -557,6 +557,10 @@ def _assemble(
         rows=rows,
         reasons=_list_reasons(names, outcomes, spellings, channels),
     )
+
+
+def _why_empty(outcome: RecordingOutcome) -> str:
+    return (outcome.error or " ".join(outcome.notes) or "all missing").rstrip(".")
 
 
 def _unify_spelling(outcomes: Sequence[RecordingOutcome]) -> list[dict[str, str]]:

@@ -48,6 +48,8 @@ _LINE_RELATIVE, _LINE_SHARE_RELATIVE = 5.0, 3.0
 _LINE_TILT = 2.0  # power per hertz at 2-13 Hz over that at 20-40 Hz, below which there is no EEG
 _NEIGHBOURS_LEAST = 2
 _RIDGE = 0.01
+# Amplitudes, in typical ones, of EEG in microvolts that was taken for volts.
+_MICROVOLTS = (5e4, 2e7)
 # Direction of the eyes (right, front, up), and degrees within which blinks are large.
 _EYES, _EYES_REACH = np.array([[0.0, 0.95, -0.31]]), 50.0
 
@@ -314,11 +316,17 @@ def find_reasons(
     reasons = _apply_rules(stats, removed / typical_amplitude, positions, limits)
     if not stats.amplitude.size or np.mean(stats.amplitude > limits.amplitude) <= 0.5:
         return reasons, ""
-    level = float(np.median(stats.amplitude)) * typical_amplitude
+    ratio = float(np.median(stats.amplitude))
+    about = (
+        "It looks like microvolts that were read as volts: multiply it by 1e-6 before it is saved"
+        " or read. "
+        if _MICROVOLTS[0] < ratio < _MICROVOLTS[1]
+        else ""
+    )
     return reasons, (
         f"Most of the recording is far beyond a typical amplitude of {typical_amplitude:g} (its "
-        f"own is {level:.3g}). If other recordings of the study are so too, the data are not in "
-        "volts: set typical_amplitude (see estimate_typical_amplitude)."
+        f"own is {ratio * typical_amplitude:.3g}). {about}If other "
+        "recordings of the study are so too, the data are not in volts: set typical_amplitude (see estimate_typical_amplitude)."
     )
 
 

@@ -585,7 +585,7 @@ def extract_subjects(
         opened.append(file_recording(source, name, "unknown"))
     made = extract_table(opened, settings, n_jobs=n_jobs, on_error=on_error, progress=progress)
     for outcome in made.skipped:
-        why = outcome.error or "no channel with EEG in it"
+        why = outcome.error or "; ".join(["no channel with EEG in it", *outcome.notes])
         message = f"{outcome.source}: there is no prediction for it: {why}"
         warnings.warn(message, UserWarning, stacklevel=2)
     return made.table

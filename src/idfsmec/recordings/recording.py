@@ -161,9 +161,21 @@ def read_with_mne(path: Path) -> mne.io.BaseRaw:
     """Open a file by its ending."""
     import mne
 
+    if path.suffix.lower() == ".txt" and _is_modma(path):
+        raise InputError(
+            f"{path}: this is a text file of MODMA with three channels, which tells neither rate "
+            "nor unit. Name the data set and the folder of these files: idfsmec features modma3 "
+            f"--data {path.parent}."
+        )
     raw = mne.io.read_raw(path, verbose="ERROR")
     check_signals(raw)
     return raw
+
+
+def _is_modma(path: Path) -> bool:
+    """Tell whether a text file begins with a line of three whole numbers, as those of MODMA do."""
+    with path.open("rb") as file:
+        return re.fullmatch(rb"\s*-?\d+[ \t]+-?\d+[ \t]+-?\d+\s*", file.readline(200)) is not None
 
 
 def file_recording(
@@ -553,10 +565,8 @@ def _signal_files(recording: Recording) -> tuple[Path, ...]:
     return tuple(path for path in recording.files if path.suffix.lower() not in _SIDECAR_ENDINGS)
 
 
-def check_duplicates(
-    recordings: Sequence[Recording], allow: bool = False
-) -> list[list[Recording]]:
-    """Refuse recordings that two subjects share, and warn about other repetitions.
+def check_duplicates(recordings: Sequence[Recording], allow: bool = False) -> list[Recording]:
+    """Refuse recordings that two subjects share, and leave out repetitions of one subject.
 
     A recording that counts for two subjects ends up on both sides of a fold, and then any
     method looks good.
@@ -569,8 +579,9 @@ def check_duplicates(
 
     Returns
     -------
-    list of list of Recording
-        Groups of recordings that hold the same signal, byte for byte.
+    list of Recording
+        Without those whose signal an earlier one of the same subject and label holds, byte for
+        byte; a warning names them.
 
     Raises
     ------
@@ -578,23 +589,39 @@ def check_duplicates(
         If two subjects share a recording and that is not allowed.
     """
     groups = find_duplicates(recordings)
-    shared = [group for group in groups if len({copy.subject for copy in group}) > 1]
+    shared = [group for group in groups if len({(c.subject, c.label) for c in group}) > 1]
     if shared and not allow:
         raise DuplicateRecordingsError(
-            f"The same recording is given for different subjects: {_listed(shared)}. Remove all "
-            "but one of each. If two subjects are one person, give them one name; with "
+            f"The same recording is given for different subjects or labels: {_listed(shared)}. "
+            "Remove all but one of each. If two subjects are one person, give them one name; with "
             "allow=True they stay two, and one recording stands on both sides of a fold."
         )
-    if groups:
+    if shared:
         warnings.warn(
-            f"The same recording is given more than once: {_listed(groups)}.", stacklevel=2
+            f"The same recording is given for different subjects or labels: {_listed(shared)}.",
+            stacklevel=2,
         )
-    return groups
+    number = {id(copy): index for index, group in enumerate(groups) for copy in group}
+    kept: dict[tuple[int, str, str], Recording] = {}
+    left_out = []
+    for recording in recordings:
+        signal = number.get(id(recording), -id(recording))
+        if (key := (signal, recording.subject, recording.label)) in kept:
+            left_out.append(recording)
+        else:
+            kept[key] = recording
+    if left_out:
+        warnings.warn(
+            "The same recording is given more than once and counts once; left out: "
+            f"{_listed([left_out], ', ')}.",
+            stacklevel=2,
+        )
+    return list(kept.values())
 
 
-def _listed(groups: Sequence[Sequence[Recording]]) -> str:
+def _listed(groups: Sequence[Sequence[Recording]], between: str = " and ") -> str:
     return "; ".join(
-        " and ".join(f"{copy.source} (subject {copy.subject})" for copy in group)
+        between.join(f"{copy.source} (subject {copy.subject})" for copy in group)
         for group in groups
     )
 
