@@ -325,8 +325,8 @@ def find_reasons(
     )
     return reasons, (
         f"Most of the recording is far beyond a typical amplitude of {typical_amplitude:g} (its "
-        f"own is {ratio * typical_amplitude:.3g}). {about}If other "
-        "recordings of the study are so too, the data are not in volts: set typical_amplitude (see estimate_typical_amplitude)."
+        f"own is {ratio * typical_amplitude:.3g}). {about}If other recordings of the study are so "
+        "too, the data are not in volts: set typical_amplitude (see estimate_typical_amplitude)."
     )
 
 
