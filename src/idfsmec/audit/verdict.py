@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +14,11 @@ import pandas as pd
 
 from idfsmec.audit.confounding import FEWEST, among_matched, auc_in_strata
 from idfsmec.audit.variables import Codes, Floats, kind_of, say_variable
+from idfsmec.errors import InputError
+from idfsmec.evaluation.results import write_json
+from idfsmec.evaluation.run import table_digest
 from idfsmec.metrics import auc_difference, auc_interval, score_decisions
+from idfsmec.table import FeatureTable
 
 if TYPE_CHECKING:
     from idfsmec.evaluation import Results
@@ -25,6 +31,12 @@ TITLES = {
     "amber": "Acquisition is associated with the diagnosis",
     "green": "No known acquisition variable is associated with the diagnosis",
     "grey": "Confounding by acquisition cannot be assessed",
+}
+#: What stands where a verdict would.
+NOT_AUDITED = {
+    "level": "grey",
+    "title": "Not audited",
+    "verdict": "Whether acquisition separates the groups as well as the EEG does was not tested.",
 }
 _MODELS = {
     "logistic": "logistic regression on all variables",
@@ -121,6 +133,46 @@ class Audit:
     def summary(self) -> str:
         """Return the verdict and its evidence as sentences, one line each."""
         return "\n".join(say_audit(self))
+
+    @property
+    def verdict(self) -> dict[str, str]:
+        """The verdict as models and tables keep it: ``level``, ``title`` and its ``verdict``.
+
+        The last is the reason in one sentence.
+        """
+        return {
+            "level": self.level,
+            "title": TITLES[self.level],
+            "verdict": _verdict_sentences(self)[0],
+        }
+
+
+def verdict_path(path: Path) -> Path:
+    """Name the file beside a table that keeps the verdicts of its audits."""
+    return path.with_name(path.name + ".audit.json")
+
+
+def keep_verdict(path: Path, table: FeatureTable, audit: Audit) -> Path:
+    """Keep a verdict beside the file of a table, for this content of it."""
+    kept = _kept_verdicts(path)
+    write_json(verdict_path(path), kept | {table_digest(table): audit.verdict})
+    return verdict_path(path)
+
+
+def kept_verdict(path: Path, table: FeatureTable) -> dict[str, str]:
+    """Return the verdict that is kept for this content of a table; empty where there is none."""
+    return dict(_kept_verdicts(path).get(table_digest(table), {}))
+
+
+def _kept_verdicts(path: Path) -> dict[str, dict[str, str]]:
+    file = verdict_path(path)
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        return {
+            str(key): {part: str(each[part]) for part in NOT_AUDITED} for key, each in kept.items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{file}: is no list of verdicts; remove it, and audit again.") from error
 
 
 def find_suspects(recording: Mapping[str, Any]) -> list[str]:
@@ -260,42 +312,51 @@ def say_audit(audit: Audit) -> list[str]:
 
 def say_verdict(audit: Audit) -> str:
     """Return the verdict in a few sentences."""
+    return " ".join(_verdict_sentences(audit))
+
+
+def _verdict_sentences(audit: Audit) -> list[str]:
+    """Return the reason of the verdict, and what follows from it."""
     suspects = [name for name in audit.variables["variable"] if name in audit.suspects]
     groups, names = _listing(audit.classes), _listing([say_variable(name) for name in suspects])
     if audit.why == "few":
-        return (
+        return [
             f"There are {sum(audit.n_subjects)} subjects ({_counts(audit.n_subjects, audit)}). "
-            f"After {len(audit.variables)} tests no difference can be significant with so few. "
-            "The numbers below are a description."
-        )
+            f"After {len(audit.variables)} tests no difference can be significant with so few.",
+            "The numbers below are a description.",
+        ]
     if audit.level == "grey":
-        return (
-            "The table has no acquisition facts. Only the table itself was tested: channels with "
-            "data, number of samples, missing channels. Make the table with idfsmec features to "
-            "get acquisition facts; a manifest adds age, sex and site."
-        )
+        return [
+            "The table has no acquisition facts.",
+            "Only the table itself was tested: channels with data, number of samples, missing "
+            "channels. Make the table with idfsmec features to get acquisition facts; a manifest "
+            "adds age, sex and site.",
+        ]
     if audit.level == "green":
-        return (
+        return [
             f"None of {len(audit.variables)} acquisition variables is significantly associated "
-            f"with {groups}, alone or together. Facts that are not in the table were not tested."
-        )
+            f"with {groups}, alone or together.",
+            "Facts that are not in the table were not tested.",
+        ]
     eeg, acquisition = audit.models.get("eeg"), audit.models.get(audit.best_model)
     if acquisition is None:
         verb = "differs" if len(audit.suspects) == 1 else "differ"
         sentence = f"{names} {verb} between {groups}. There are too few subjects to hold any out."
-        return sentence[0].upper() + sentence[1:]
+        return [sentence[0].upper() + sentence[1:]]
     n_models = len(audit.models.keys() - {"eeg"})
     corrected = ", corrected for choosing the best model" if n_models > 1 else ""
     reached = f"Acquisition ({_MODELS[audit.best_model]}) separates {groups} with "
     reached += _auc(acquisition, corrected)
     if eeg is None:
-        return f"{reached}."
-    beside = f"{reached}, the EEG with {_auc(eeg)}."
+        return [f"{reached}."]
+    sentences = [f"{reached}, the EEG with {_auc(eeg)}."]
     if audit.difference is not None:
         low, high = audit.difference["low"], audit.difference["high"]
-        beside += f" 95 % CI of the difference, EEG minus acquisition: {low:.2f} to {high:.2f}."
+        sentences.append(
+            f"95 % CI of the difference, EEG minus acquisition: {low:.2f} to {high:.2f}."
+        )
     if audit.level == "amber":
-        return f"{beside} The EEG separates them better. Associated variables: {names}."
+        return [*sentences, f"The EEG separates them better. Associated variables: {names}."]
     kinds = {kind_of(name) for name in audit.suspects}
     blame = f"The difference may come from the amplifier, not the illness ({names})."
     if kinds == {"subject"}:
@@ -305,7 +366,7 @@ def say_verdict(audit: Audit) -> str:
             f"The difference may come from the amplifier or the body, not the brain ({names}). "
             "Check how recordings were made."
         )
-    return f"{beside} The EEG is not shown to be better. {blame}"
+    return [*sentences, f"The EEG is not shown to be better. {blame}"]
 
 
 def say_folds(audit: Audit) -> str:

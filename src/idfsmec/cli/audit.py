@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import say, show_frame, shown
+from idfsmec.cli.console import remark, say, show_frame, shown
 from idfsmec.cli.options import AnyPath, Folds, Names
-from idfsmec.cli.running import COLOURS, check_folder, stop_cleanly
+from idfsmec.cli.running import COLOURS, check_folder, stop_cleanly, take_condition
 
 if TYPE_CHECKING:
     from idfsmec.audit import Audit
@@ -20,11 +20,13 @@ N_SHOWN = 12
 @command(
     table=options.TABLE,
     also="Further columns of the table to test as acquisition facts, such as medication,hour.",
+    condition=options.CONDITION,
 )
 def audit(
     table: AnyPath,
     out: AnyPath = Path("audit"),
     also: Names | None = None,
+    condition: Names | None = None,
     folds: Folds | None = None,
     jobs: int = -1,
     force: bool = False,
@@ -35,15 +37,17 @@ def audit(
 
         idfsmec audit table.parquet
         idfsmec audit table.parquet --out audit --also medication --jobs 2
-        idfsmec audit table.parquet --folds site
+        idfsmec audit table.parquet --folds site --condition eyes-closed
 
     Tests whether acquisition facts (number of channels, line noise, missing
     channels, age, sex, site) are associated with the diagnosis, and compares
     them with the EEG in the same folds. Writes audit.html, audit.json and
-    reporting.md (a reporting checklist) into OUT. A second run computes only
-    what is missing. Seeds are fixed: there is no --seed.
+    reporting.md (a reporting checklist) into OUT, and the verdict beside the
+    table (TABLE.audit.json), where select and train find it. A second run
+    computes only what is missing. Seeds are fixed: there is no --seed.
     """
     from idfsmec.audit import add_audit, audits_of
+    from idfsmec.audit.verdict import keep_verdict
     from idfsmec.report import write_audit_page, write_reporting_checklist
     from idfsmec.table import FeatureTable
 
@@ -51,7 +55,8 @@ def audit(
     splits = options.parse_folds(folds)
     check_folder(out, force)
     name = path.name.split(".")[0]
-    tables = {name: FeatureTable.read(path)}
+    read = take_condition(FeatureTable.read(path), condition, path)
+    tables = {name: read}
     with stop_cleanly(out), shown("audit") as progress, options.naming(path):
         results = add_audit(
             tables,
@@ -66,6 +71,10 @@ def audit(
     page = write_audit_page(outcome, out / "audit.html", name=name, overwrite=True)
     checklist = write_reporting_checklist(out / "reporting.md", results, tables, overwrite=True)
     _print_audit(outcome)
+    try:
+        say("verdict:", keep_verdict(path, read, outcome))
+    except OSError as error:
+        remark(f"the verdict could not be kept beside the table: {error}", "yellow")
     say("page:", page)
     say("reporting checklist:", checklist)
     return outcome

@@ -87,6 +87,8 @@ def benchmark(
     named = running.read_tables(options.paths(tables))
     if conditions := options.split_names(condition):
         named = evaluation.by_condition(named, None if conditions == ["all"] else conditions)
+    for name, table in named.items():
+        running.warn_of_pooling(table, name)
     running.warn_of_missingness(named)
     running.warn_of_open_cluster(dask)
     chosen: dict[str, Any] = {"methods": options.split_names(methods)}

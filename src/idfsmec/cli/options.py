@@ -120,6 +120,7 @@ def argument(metavar: str, text: str, name: str = "") -> Any:
     )
 
 
+CONDITION = "Take the samples of a condition, or of several, with commas. Without it, all of them."
 TABLE = argument("TABLE", "Feature table: .parquet, .csv or .csv.gz.")
 
 

@@ -10,6 +10,7 @@ from idfsmec.cli import options
 from idfsmec.cli.app import command
 from idfsmec.cli.console import remark, say, show_frame, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, AnyPaths, OnError
+from idfsmec.cli.running import print_verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +71,7 @@ def predict(
     frame = pd.concat([part.frame for part in parts], ignore_index=True)
     options.write_csv(frame, output)
     _print_predictions(frame)
+    print_verdict("the model's training data", loaded.audit)
     for note in notes:
         remark(f"note: {note}")
     say(f"predictions of {len(frame)} participants:", output)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,37 @@ def read_tables(paths: Sequence[Path]) -> dict[str, FeatureTable]:
             raise InputError(f"{path}: two tables have the name {name}; rename one of the files")
         tables[name] = FeatureTable.read(path)
     return tables
+
+
+def take_condition(table: FeatureTable, condition: Any, name: object) -> FeatureTable:
+    """Keep the samples of conditions; say so where several are pooled without being asked for."""
+    from idfsmec.cli.options import naming, split_names
+
+    if wanted := split_names(condition):
+        with naming(str(name)):
+            return table.select_conditions(wanted)
+    warn_of_pooling(table, name)
+    return table
+
+
+def warn_of_pooling(table: FeatureTable, name: object) -> None:
+    """Say that samples of several conditions are taken together."""
+    if len(table.conditions) > 1:
+        conditions = ", ".join(table.conditions)
+        remark(
+            f"{name}: samples of several conditions are taken together ({conditions}); "
+            f"--condition {table.conditions[0]} takes those of one",
+            "yellow",
+        )
+
+
+def print_verdict(name: object, verdict: Mapping[str, str]) -> None:
+    """Print the verdict of a table's audit with its reason, or that there was none."""
+    from idfsmec.audit.verdict import NOT_AUDITED
+
+    shown_verdict = verdict or NOT_AUDITED
+    text = f"{name}: {shown_verdict['title']}. {shown_verdict['verdict']}"
+    say(text, style=COLOURS[shown_verdict["level"]])
 
 
 def warn_of_missingness(tables: dict[str, FeatureTable]) -> None:
@@ -157,8 +188,9 @@ def print_results(results: Results) -> None:
     for experiment in ("accuracy", "imputation", "ablation"):
         if len(results.chosen(experiment)):
             _print_means(results, experiment)
-    for name, audit in audits_of(results).items():
-        say(f"{name}: {audit.summary().splitlines()[0]}", style=COLOURS[audit.level])
+    audits = audits_of(results)
+    for name in results.tables:
+        print_verdict(name, audits[name].verdict if name in audits else {})
     say("results:", results.folder)
     if n_failed := len(results.failures):
         first = results.failures.iloc[0]

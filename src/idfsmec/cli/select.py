@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from idfsmec.cli import options
 from idfsmec.cli.app import command
 from idfsmec.cli.console import say, show_frame, shown, warnings_as_lines
-from idfsmec.cli.options import AnyPath, AnyPaths, Harmonize
+from idfsmec.cli.options import AnyPath, AnyPaths, Harmonize, Names
+from idfsmec.cli.running import print_verdict, take_condition
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ _SCHEMES = {
     gamma="How evenly channels are weighted, > 1.",
     tune="Choose lam, gamma and (without --k) the number of features by inner folds of "
     "participants. Needs tables.",
+    condition=options.CONDITION,
     harmonize="Bring sites to one location and scale first, as ComBat does: the sites of a "
     "table, or each summary. Warns where site and diagnosis are confounded.",
 )
@@ -49,6 +51,7 @@ def select(
     lam: float = 1.0,
     gamma: float = 2.0,
     tune: bool = False,
+    condition: Names | None = None,
     harmonize: Harmonize = None,
     resamples: int = 0,
     force: bool = False,
@@ -58,7 +61,7 @@ def select(
     For example::
 
         idfsmec select table.parquet -o ranking.csv --k 20
-        idfsmec select table.csv --tune --resamples 100
+        idfsmec select table.csv --tune --resamples 100 --condition eyes-closed
         idfsmec select a.summary b.summary our_table.parquet -o ranking.csv
         idfsmec select a.summary b.summary --harmonize all
         idfsmec select folder_of_parquet_files
@@ -84,17 +87,18 @@ def select(
     settings: dict[str, Any] = {"lam": lam, "gamma": gamma}
     settings |= {} if k is None else {"n_features_to_select": k}
     stability = table = None
+    verdicts: list[dict[str, str]] = [{} for _ in given]
     if any(path.is_dir() or path.suffix.lower() == ".summary" for path in given):
-        if tune or resamples:
+        if tune or resamples or condition:
+            option = "--tune" if tune else "--resamples" if resamples else "--condition"
             raise InputError(
-                f"{'--tune' if tune else '--resamples'} needs the rows of participants: give "
-                "tables, not summaries or folders."
+                f"{option} needs the rows of participants: give tables, not summaries or folders."
             )
         if isinstance(harmonize, str):
             raise InputError(f"--harmonize {harmonize}: summaries can only be harmonized by all.")
         selector = _select_from_sums(given, settings, harmonize)
     else:
-        table = _read(given, harmonize)
+        table, verdicts = _read(given, condition, harmonize)
         with warnings_as_lines(), options.naming(given[0]):
             selector = _tune(table, settings) if tune else _fit(table, settings)
             stability = _resample(table, selector, resamples) if resamples else None
@@ -109,20 +113,29 @@ def select(
         _print_stability(stability, int(features["frequency"].notna().sum()))
     if table is None:
         _print_study(selector)
+    for path, verdict in zip(given, verdicts, strict=True):
+        print_verdict(path, verdict)
     say(f"ranking of {len(features)} features:", output)
     return features
 
 
-def _read(given: Sequence[Path], harmonize: bool | str) -> FeatureTable:
-    """Read tables, put several together, and harmonize their sites on demand."""
+def _read(
+    given: Sequence[Path], condition: Names | None, harmonize: bool | str
+) -> tuple[FeatureTable, list[dict[str, str]]]:
+    """Read tables, put several together, and harmonize their sites on demand.
+
+    Also returns the verdicts that are kept with the tables.
+    """
+    from idfsmec.audit.verdict import kept_verdict
     from idfsmec.prediction.harmonizer import harmonize_table
     from idfsmec.table import FeatureTable
 
     with warnings_as_lines():
-        tables = [FeatureTable.read(path) for path in given]
+        tables = [take_condition(FeatureTable.read(path), condition, path) for path in given]
+        verdicts = [kept_verdict(*pair) for pair in zip(given, tables, strict=True)]
         table = tables[0] if len(tables) == 1 else FeatureTable.concat(tables)
         with options.naming(given[0]):
-            return harmonize_table(table, harmonize) if harmonize else table
+            return harmonize_table(table, harmonize) if harmonize else table, verdicts
 
 
 def _fit(table: FeatureTable, settings: dict[str, Any]) -> IDFSMEC:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from idfsmec.cli import options
 from idfsmec.cli.app import command
 from idfsmec.cli.console import say, show_frame, shown, warnings_as_lines
-from idfsmec.cli.options import AnyPath, Folds, Harmonize
+from idfsmec.cli.options import AnyPath, Folds, Harmonize, Names
+from idfsmec.cli.running import print_verdict, take_condition
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     output="Where to write the model, a .skops file. Its card is written beside it.",
     method="Method of the benchmark, such as IDFS-MEC or mRMR: imputer, selection and classifier, "
     "tuned by subject-wise folds. By default IDFSMECClassifier on all features.",
+    condition=options.CONDITION,
 )
 def train(
     table: AnyPath,
@@ -27,6 +29,7 @@ def train(
     method: str | None = None,
     imputer: str | None = None,
     classifier: str | None = None,
+    condition: Names | None = None,
     folds: Folds | None = None,
     harmonize: Harmonize = None,
     repeats: int = 3,
@@ -44,12 +47,15 @@ def train(
 
     The model is IDFSMECClassifier, which accepts missing channels, or a method
     by its name. The model card, model.md and model.html, is written beside the
-    file. By default 5 folds with a fixed seed: there is no --seed. For research;
+    file. Both have the verdict of idfsmec audit, which is run unless it was kept
+    beside the table. By default 5 folds with a fixed seed: there is no --seed. For research;
     not a medical device.
     """
     import pandas as pd
 
     from idfsmec._parallel import count_jobs
+    from idfsmec.audit import audit
+    from idfsmec.audit.verdict import kept_verdict
     from idfsmec.evaluation import TunedMethod, train_model
     from idfsmec.prediction import save_model
     from idfsmec.report.cards import card_paths, write_model_card
@@ -67,9 +73,14 @@ def train(
     if method is not None:
         estimator = TunedMethod(method, imputer=imputer, classifier=classifier, folds=how["folds"])
         estimator.parts()
-    read = FeatureTable.read(Path(table))
+    read = take_condition(FeatureTable.read(Path(table)), condition, table)
     if estimator is not None:
         estimator.set_params(montage=read.info.get("montage"))
+    verdict = kept_verdict(Path(table), read)
+    if not verdict:
+        with shown("audit") as progress, options.naming(table):
+            how_audited = {"parts": ["eeg"], "folds": how["folds"], "n_jobs": n_jobs}
+            verdict = audit(read, progress=progress, **how_audited).verdict
     with warnings_as_lines(), shown("folds") as progress, options.naming(table):
         model = train_model(
             read,
@@ -77,6 +88,7 @@ def train(
             harmonize=options.parse_harmonize(harmonize),
             n_repeats=repeats,
             n_jobs=n_jobs,
+            audit=verdict,
             progress=progress,
             **how,
         )
@@ -91,7 +103,9 @@ def train(
         }
         for name, metric in model.performance["metrics"].items()
     ]
-    show_frame("Performance on participants held out", pd.DataFrame(cells))
+    red = "; acquisition does as well" if verdict["level"] == "red" else ""
+    print_verdict(table, verdict)
+    show_frame(f"Performance on participants held out{red}", pd.DataFrame(cells))
     say("model:", path)
     say("card:", f"{markdown}, {page}")
     return model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -189,6 +189,7 @@ def train_model(
     n_repeats: int = 3,
     seed: int = 0,
     n_jobs: int = 1,
+    audit: Mapping[str, str] | None = None,
     progress: Listener | None = None,
 ) -> Model:
     """Fit a classifier to all subjects of a table, and measure it on subjects held out.
@@ -211,6 +212,9 @@ def train_model(
         Of folds, resampled subjects and channels taken away.
     n_jobs : int
         Folds that are worked on at the same time.
+    audit : mapping, optional
+        The verdict of an audit of the table, :attr:`idfsmec.audit.Audit.verdict`: the model keeps
+        it, and its card and predictions repeat it.
     progress : callable, optional
         Called when the work begins and when a fold has ended.
 
@@ -267,7 +271,8 @@ def train_model(
     }
     held_out = _HeldOut.of(model, table, probabilities, by_site=folds == "site")
     performance = {**_measure(held_out, seed, model.prior), **_use(model, table)}
-    return replace(model, protocol=protocol, performance=performance)
+    kept = dict(audit or {})
+    return replace(model, protocol=protocol, performance=performance, audit=kept)
 
 
 def _predict_fold(

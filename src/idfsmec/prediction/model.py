@@ -75,7 +75,7 @@ _ABOUT = "idfsmec.json"
 _MOST_BYTES = 2**31  # unpacked; no model is as large
 # What of a model is written as JSON, in readable form.
 _DESCRIBED = ("columns", "settings", "data", "reference", "protocol", "performance", "versions")
-_ABOUT_FIELDS = (*_DESCRIBED, "created")
+_ABOUT_FIELDS = (*_DESCRIBED, "created", "audit")
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "mne", "skops")
 # Entries of a table's ``info`` that name subjects or files stay out of the model.
 _PERSONAL = ("recordings", "names_in_files", "parts")
@@ -116,6 +116,8 @@ class Model:
     versions: Mapping[str, str] = field(default_factory=dict)  # of the packages in use
     created: str = ""
     harmonizer: SiteHarmonizer | None = None  # comes before anything else
+    # Level, title and reason of the audit of its table; empty if it was not audited.
+    audit: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def classes(self) -> list[Any]:
@@ -248,6 +250,7 @@ def _describe(table: FeatureTable) -> dict[str, Any]:
         "share_missing": float(1.0 - observed.to_numpy().mean()),
         "channel_shares": {str(name): float(share) for name, share in observed.mean().items()},
         "least_present": float(by_subject.mean(axis=1).min()),
+        "conditions": table.conditions,
     }
 
 
@@ -352,7 +355,7 @@ def load_model(path: str | PathLike[str]) -> Model:
                 "does. Use only models from a source you trust."
             )
         parts = skops_io.loads(content, trusted=list(TRUSTED_TYPES))
-        described = {name: about[name] for name in _ABOUT_FIELDS}
+        described = {name: about[name] for name in _ABOUT_FIELDS if name in about}
         model = Model(**{"harmonizer": None, **parts, **described})
         _check_parts(model, about["classes"])
     except InputError:
@@ -533,10 +536,20 @@ def predict_subjects(model: Model, table: FeatureTable) -> Predictions:
             X = harmonize_sites(model.harmonizer, X, table.sites)
     codes, names = pd.factorize(table.subjects.to_numpy())
     intervals = Intervals(model.performance.get("held_out"), _LEVEL)
-    subjects = [
-        _predict_subject(model, str(name), X[codes == code], intervals)
-        for code, name in enumerate(names)
-    ]
+    conditions = pd.Series([None] * len(X), dtype=object)
+    if table.rows is not None and "condition" in table.rows:
+        conditions = table.rows["condition"]
+    subjects = []
+    for code, name in enumerate(names):
+        prediction = _predict_subject(model, str(name), X[codes == code], intervals)
+        doubt = _other_condition(model, conditions.to_numpy()[codes == code])
+        doubts = (*prediction.warnings, *([doubt] if doubt else []))
+        subjects.append(replace(prediction, warnings=doubts))
+    if model.data.get("conditions") and conditions.isna().any():
+        notes.append(
+            f"the model was trained on {_some(model.data['conditions'])}; the condition of "
+            f"{int(conditions.isna().sum())} of {len(X)} samples is not known"
+        )
     if not any(subject.epochs for subject in subjects):
         raise InputError("No sample has a channel that the model knows with all its features.")
     return Predictions(tuple(subjects), (*notes, *_other_settings(model, table)))
@@ -642,6 +655,15 @@ def _other_settings(model: Model, table: FeatureTable) -> list[str]:
     if not differ:
         return []
     return [f"the table's features were computed otherwise than the model's: {'; '.join(differ)}"]
+
+
+def _other_condition(model: Model, conditions: Iterable[Any]) -> str:
+    """Name conditions of a subject's samples that the model was not trained on."""
+    trained = model.data.get("conditions") or []
+    others = sorted({str(name) for name in conditions if not pd.isna(name)} - set(trained))
+    if not (trained and others):
+        return ""
+    return f"the model was trained on {_some(trained)}, and this is {_some(others)}"
 
 
 def _some(names: Iterable[object]) -> str:

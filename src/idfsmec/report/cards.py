@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from idfsmec._files import replacing
+from idfsmec.audit.verdict import NOT_AUDITED
 from idfsmec.prediction import Model, SiteHarmonizer
 from idfsmec.prediction.model import Predictions, SubjectPrediction, file_checksum
 from idfsmec.report import style
@@ -116,7 +117,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         verdict = "above chance" if auc["low"] > auc["chance_high"] else "not clearly above chance"
         headline = (
             f"{model.kind} that separates {what} with an AUC of {auc['mean']:.2f} on subjects "
-            f"held out: {verdict}."
+            f"held out: {verdict}{_red(model)}."
         )
     return {
         "brand": "idfsmec model card",
@@ -127,6 +128,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
             " / ".join(map(str, model.classes)),
         ],
         "headline": headline,
+        "audit": model.audit or NOT_AUDITED,
         "use": USE,
         "metrics": [{"name": metric_name(name), **values} for name, values in metrics.items()],
         "channels": _bars(measured.get("channels", {})),
@@ -139,6 +141,13 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "facts": [*_model_facts(model), ("file", f"{path.name}, SHA-256 {file_checksum(path)}")],
         "versions": list(model.versions.items()),
     }
+
+
+def _red(model: Model) -> str:
+    """Return what stands beside each AUC of a model whose table has a red audit."""
+    if model.audit.get("level") != "red":
+        return ""
+    return "; acquisition separates the groups as well as the EEG does"
 
 
 def _model_facts(model: Model) -> list[tuple[str, str]]:
@@ -200,6 +209,8 @@ def _bars(values: Mapping[str, float], *, signed: bool = False) -> list[dict[str
 
 def _markdown(card: Mapping[str, Any]) -> str:
     lines = [f"# {_escape(card['title'])}", "", _escape(card["headline"]), ""]
+    audit = card["audit"]
+    lines += [f"**{_escape(audit['title'])}.** {_escape(audit['verdict'])}", ""]
     lines += ["## Intended use", "", USE, "", "## Performance on subjects held out", ""]
     header = ("by subject", "value", "95 % CI", "chance (95 %)")
     rows = [[m["name"], percent(m["mean"], 1), _ci(m), _chance(m)] for m in card["metrics"]]
@@ -299,7 +310,7 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
         (
             metric_name(name),
             f"{percent(m['mean'])} by subject (95 % CI {_ci(m)}; chance up to "
-            f"{percent(m['chance_high'])})",
+            f"{percent(m['chance_high'])}){_red(model)}",
         )
         for name, m in metrics.items()
     ]
@@ -309,6 +320,7 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
         "title": prediction.subject,
         "chips": [f"{len(prediction.epochs)} epochs", f"{share} of channels"],
         "headline": headline,
+        "audit": model.audit or NOT_AUDITED,
         "use": USE,
         "warnings": [f"{capitalise(warning)}." for warning in prediction.warnings],
         "prediction": prediction,

@@ -142,6 +142,12 @@ class FeatureTable:
         seen = [present[:, codes == code].all(axis=1) for code in range(len(channels))]
         return pd.DataFrame(np.column_stack(seen), columns=pd.Index(list(channels)))
 
+    @property
+    def conditions(self) -> list[str]:
+        """Conditions that rows are known to have, sorted."""
+        known = None if self.rows is None else self.rows.get(CONDITION)
+        return [] if known is None else sorted(map(str, known.dropna().unique()))
+
     def __len__(self) -> int:
         return len(self.X)
 
