@@ -11,7 +11,9 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 import sklearn
+import typer
 
+from idfsmec import cli
 from idfsmec.evaluation import Protocol, accuracy
 from idfsmec.features import FEATURES
 from idfsmec.prediction import CLASSIFIERS, IMPUTERS, METHODS
@@ -151,6 +153,23 @@ def test_links_between_pages_lead_somewhere(page):
         if other.suffix == ".md" and "auto_examples" not in target:
             assert other.exists(), target
             assert not anchor or anchor in anchors(other), target
+
+
+COMMAND = re.compile(r"^(?:\$ )?idfsmec (\w+)(.*)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_commands_of_the_pages_have_the_options_that_they_show(page):
+    commands = typer.main.get_command(cli.app).commands
+    for block in re.findall(
+        r"^```(?:sh|console)\n(.*?)^```",
+        (ROOT / page).read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
+    ):
+        for name, rest in COMMAND.findall(block):
+            known = {option for parameter in commands[name].params for option in parameter.opts}
+            shown = set(re.findall(r"(?<!\S)--?[a-z][\w-]*", rest.split(" #")[0]))
+            assert shown <= known | {"--debug", "--quiet", "-q"}, f"idfsmec {name}{rest}"
 
 
 def test_files_that_pages_name_exist():
