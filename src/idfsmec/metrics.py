@@ -161,20 +161,19 @@ def auc_from_ranks(ranks: Floats, member: Floats) -> Floats:
 
 
 def auc_interval(
-    value: float, n_positive: int, n_negative: int, n_looks: int = 1, level: float = 0.95
+    value: float, n_positive: int, n_negative: int, n_looks: int = 1
 ) -> tuple[float, float]:
-    """Return a confidence interval of an AUC, by Newcombe's fifth method.
+    """Return a 95 % confidence interval of an AUC, by Newcombe's fifth method.
 
     It inverts a score test with the variance of Hanley and McNeil, so that an AUC of 1 among few
     subjects has an interval of some length, where resampling gives none. Where the best of
     several AUCs is picked, ``n_looks`` says of how many: the interval then holds for whichever it
     is (Bonferroni). Newcombe, Statistics in Medicine 25, 559-573, 2006.
     """
-    check_level(level)
     if not (np.isfinite(value) and n_positive and n_negative):
         return float("nan"), float("nan")
     extra = (n_positive + n_negative) / 2 - 1
-    z = float(special.ndtri(1 - (1 - level) / 2 / n_looks))
+    z = float(special.ndtri(1 - 0.025 / n_looks))
 
     def is_beyond(theta: float) -> bool:
         spread = 1 + extra * ((1 - theta) / (2 - theta) + theta / (1 + theta))
@@ -191,16 +190,14 @@ def auc_interval(
     return limits[0], limits[1]
 
 
-def auc_difference(
-    decisions: Floats, others: Floats, y: Codes, *, n_resamples: int = 1000, seed: int = 0
-) -> tuple[float, float, float]:
+def auc_difference(decisions: Floats, others: Floats, y: Codes) -> tuple[float, float, float]:
     """Return the difference of two AUCs of the same subjects, with its 95 % interval.
 
     Decisions are held-out ones, one row per subject; the AUC is the mean over one class against
     the rest. Subjects are drawn anew within their classes, the same for both.
     """
-    n_resamples = int(np.clip(2e7 / y.size**2, 100, n_resamples))
-    drawn = draw_within_classes(y, n_resamples, np.random.default_rng(seed))
+    n_resamples = int(np.clip(2e7 / y.size**2, 100, 1000))
+    drawn = draw_within_classes(y, n_resamples, np.random.default_rng(0))
     differences = weighted_aucs(decisions, y, drawn) - weighted_aucs(others, y, drawn)
     low, high = np.quantile(differences, [0.025, 0.975])
     return _mean_auc(decisions, y) - _mean_auc(others, y), float(low), float(high)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
 from os import PathLike
 from pathlib import Path
@@ -102,8 +102,12 @@ class Ledger:
         for channel, by_class in release["cells"].items():
             before = earlier["cells"].get(channel, {})
             for label, parts in by_class.items():
-                sizes = _differences(parts, before.get(label, []))
-                few = min((size for size in sizes if size), default=fewest)
+                sizes = [
+                    len({entry.partition(":")[0] for entry in new ^ old})
+                    for new in _unions(parts)
+                    for old in _unions(before.get(label, []))
+                ]
+                few = min(filter(None, sizes), default=fewest)
                 if few < fewest:
                     raise InputError(
                         f"{self.path}: sums of channel {channel} differ from those of release "
@@ -131,13 +135,6 @@ def _hash(salt: str, value: bytes) -> str:
 def _subjects(release: Mapping[str, Any]) -> set[str]:
     classes = chain.from_iterable(by_class.values() for by_class in release["cells"].values())
     return {entry.partition(":")[0] for cells in classes for cell in cells for entry in cell}
-
-
-def _differences(parts: Sequence[Sequence[str]], before: Sequence[Sequence[str]]) -> Iterator[int]:
-    """Give the number of subjects by which unions of cells differ, for all unions."""
-    for new in _unions(parts):
-        for old in _unions(before):
-            yield len({entry.partition(":")[0] for entry in new ^ old})
 
 
 def _unions(parts: Sequence[Sequence[str]]) -> list[set[str]]:

@@ -87,6 +87,11 @@ MARGIN = 3.0
 # With systems of more unknowns than this, liblinear's iterations cost less.
 _MOST_UNKNOWNS = 2000
 _MOST_STEPS, _HALVINGS = 60, 30
+# What a search has from the selector that it fits last.
+_OF_SELECTOR = (
+    *("scores_", "ranking_", "support_", "n_iter_", "missingness_"),
+    *("channel_names_", "channel_weights_", "feature_weights_"),
+)
 
 
 @estimator
@@ -217,12 +222,8 @@ missingness_, effects_
             )
         self._store(tuned, settings)
         self.selector_ = selector.set_params(**self.best_params_).fit(X, y, groups)
-        self.scores_, self.ranking_ = self.selector_.scores_, self.selector_.ranking_
-        self.support_, self.n_iter_ = self.selector_.support_, self.selector_.n_iter_
-        self.channel_names_ = self.selector_.channel_names_
-        self.channel_weights_ = self.selector_.channel_weights_
-        self.feature_weights_ = self.selector_.feature_weights_
-        self.missingness_ = self.selector_.missingness_
+        for name in _OF_SELECTOR:
+            setattr(self, name, getattr(self.selector_, name))
         steps.end()
         return self
 

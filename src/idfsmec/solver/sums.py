@@ -256,7 +256,7 @@ def table_sums(
         order if rows is None else rows[order],
         np.searchsorted(cell_of[order], np.arange(np.prod(shape) + 1)),
         None if sample_weight is None else sample_weight[order],
-        None if key is None else _begins(key[order], cell_of[order]),
+        None if key is None else _starts(np.stack([key, cell_of])[:, order]),
         None if groups is None or counts is None else counts[groups[order]],
         None if target is None else target[order],
     )
@@ -307,11 +307,9 @@ class _Samples:
         return np.stack([values[:, first:last].sum(axis=1) for first, last in bounds], axis=1)
 
 
-def _begins(*keys: NDArray) -> Indices:
-    """Say where sorted rows differ from those before."""
-    new = np.ones(keys[0].size, dtype=bool)
-    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-    return np.flatnonzero(new)
+def _starts(keys: Indices) -> Indices:
+    """Say where sorted columns differ from those before."""
+    return np.flatnonzero(np.r_[True, np.any(np.diff(keys, axis=1) != 0, axis=0)])
 
 
 def _channel_blocks(

@@ -19,9 +19,8 @@ from idfsmec.table.columns import SEPARATOR, join_column, refuse_alike, split_co
 SUBJECT, LABEL, SITE = "subject", "label", "site"
 GROUPS = (SUBJECT, LABEL)
 #: Columns about rows that mean the same everywhere; text, but for the last two.
-RECORDING, SESSION, CONDITION, EPOCH, ONSET = KNOWN = (
-    *("recording", "session", "condition", "epoch", "onset"),
-)
+KNOWN = ("recording", "session", "condition", "epoch", "onset")
+RECORDING, SESSION, CONDITION, EPOCH, ONSET = KNOWN
 CHANNEL, REASON = "channel", "reason"
 REASON_COLUMNS = [RECORDING, EPOCH, CHANNEL, REASON]
 NOT_RECORDED = "not in the recording"

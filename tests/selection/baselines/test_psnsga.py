@@ -182,14 +182,3 @@ def test_without_pymoo_the_error_says_how_to_install_it(monkeypatch, quick):
     monkeypatch.setattr(builtins, "__import__", no_pymoo)
     with pytest.raises(ImportError, match=r"pip install 'idfsmec\[wrapper\]'"):
         quick.fit(*load_iris(return_X_y=True))
-
-
-@pytest.mark.parametrize(("verbose", "expected"), [(0, []), (1, [10, 12]), (2, range(1, 13))])
-def test_verbose_says_where_the_search_stands(capsys, verbose, expected):
-    selector = PSNSGA(population_size=4, n_generations=12, random_state=0, verbose=verbose)
-    selector.fit(*load_wine(return_X_y=True))
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(",")[0] for line in lines] == [
-        f"[PSNSGA] generation {generation}/12" for generation in expected
-    ]
-    assert all("subsets evaluated, least error 0." in line for line in lines)

@@ -60,8 +60,6 @@ class PSNSGA(CompleteSelector):
         For folds, first population and variation.
     n_jobs : int or None, default=None
         Threads, as in joblib; -1 uses all cores. The result is the same for any number.
-    verbose : int, default=0
-        1 prints a line every tenth generation, 2 every generation.
 
     Attributes
     ----------
@@ -102,7 +100,6 @@ class PSNSGA(CompleteSelector):
     max_samples: int | None = parameter(integer(2), None, default=None)
     random_state: int | np.random.RandomState | None = parameter("random_state", default=None)
     n_jobs: int | None = parameter(*N_JOBS, default=None)
-    verbose: int = parameter("verbose", default=0)
 
     def _rank(self, X: Array, y: Indices) -> None:
         rng = check_random_state(self.random_state)
@@ -135,7 +132,7 @@ class PSNSGA(CompleteSelector):
         size = self.population_size or max(20, min(round(fitness.n_features / 20), 300))
         population = rng.random_sample((size, fitness.n_features)) < 0.5
         objectives = fitness(population)
-        for generation in range(1, self.n_generations + 1):
+        for _ in range(self.n_generations):
             last_front = objectives[_fronts(objectives, self.clear_margin)[-1]]
             crossed = _cross(population, rng)
             children = np.array([_mutate(child, rng) for child in crossed])
@@ -150,15 +147,6 @@ class PSNSGA(CompleteSelector):
             values = np.concatenate([objectives, values])
             kept = survivors(values, _fronts(values, self.clear_margin), size)
             population, objectives = everyone[kept], values[kept]
-            often = 1 if self.verbose > 1 else 10
-            if self.verbose and (generation % often == 0 or generation == self.n_generations):
-                error, share, _ = min(objectives.tolist())
-                print(
-                    f"[PSNSGA] generation {generation}/{self.n_generations}, {len(fitness.known)} "
-                    f"subsets evaluated, least error {error:.3f} with "
-                    f"{round(share * fitness.n_features)} features",
-                    flush=True,
-                )
         return population, objectives
 
 
