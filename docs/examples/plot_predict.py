@@ -1,14 +1,13 @@
 """
-Train on one cap, predict on another
-====================================
+Train with one cap, predict with another
+========================================
 
-A model is fitted to people recorded with 64 electrodes. New people come with half of them. Both
-cohorts are simulated; with your own data, ``idfsmec train`` and ``idfsmec predict`` do the same.
+A model is trained on 64 electrodes. New participants have half of them. Both cohorts are simulated; with your
+own data use ``idfsmec train`` and ``idfsmec predict``. Models are for research.
 """
 
 # %%
-# The training data: 64 channels, a feature table, a model. It is fitted to all people, and measured on
-# folds of people that it had not seen.
+# Train. The model is fitted to all participants and measured on folds of participants held out.
 from dataclasses import replace
 from functools import partial
 
@@ -26,45 +25,45 @@ model = train_model(extract_table(cohort.recordings).table, n_repeats=1)
 pd.DataFrame(model.performance["metrics"]).T.round(2)
 
 # %%
-# Probabilities of people held out, against the shares that came true.
+# Predicted probabilities of participants held out, against observed frequencies.
 fig, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
 plot_calibration(model.performance["calibration"], ax=ax)
 plt.show()
 
 # %%
-# What the model expects when people have fewer channels.
+# Expected performance if participants have fewer channels.
 pd.DataFrame(model.performance["by_share"]).round(2)
 
 
 # %%
-# New people, with every second electrode. Features are computed with the model's own settings; what
-# is not there is completed.
+# Predict new participants with every second electrode. Features are computed with the model's settings; missing
+# channels are imputed.
 def half(load):
     raw = load()
     return raw.pick(raw.ch_names[::2])
 
 
 others = simulate_cohort(10, 64, duration=30, effect_size=1.5, random_state=1)
-recordings = [replace(one, load=partial(half, one.load)) for one in others.recordings]
-said = predict_subjects(model, extract_subjects(model, recordings))
-print(*said.notes, sep="\n")
+recordings = [
+    replace(recording, load=partial(half, recording.load)) for recording in others.recordings
+]
+predictions = predict_subjects(model, extract_subjects(model, recordings))
+print(*predictions.notes, sep="\n")
 
 # %%
-# One row per person: the probability with its interval, the share of channels there, the
-# channels that spoke loudest, and a warning where somebody is unlike the training data.
-frame = said.frame.assign(truth=[one.label for one in recordings])
-frame[["subject", "truth", "predicted", "probability", "low", "high", "strongest channels"]].round(
-    2
-)
+# One row per participant: class, probability with its 95 % CI, and the channels that contribute most.
+frame = predictions.frame.assign(truth=[recording.label for recording in recordings])
+columns = ["subject", "truth", "predicted", "probability", "low", "high", "strongest channels"]
+frame[columns].round(2)
 
 # %%
-# The same people with the whole cap: how much does half of it change?
+# The same participants with all electrodes.
 whole = predict_subjects(model, extract_subjects(model, others.recordings)).frame
 fig, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
-for label, own in frame.groupby("truth"):
+for label, group in frame.groupby("truth"):
     ax.scatter(
-        whole.loc[own.index, "probability of depressed"],
-        own["probability of depressed"],
+        whole.loc[group.index, "probability of depressed"],
+        group["probability of depressed"],
         label=label,
     )
 ax.axline((0, 0), slope=1, color="0.8", zorder=0)

@@ -7,8 +7,7 @@ sums. They give the feature weights that the pooled rows would give.
 """
 
 # %%
-# The sites are simulated: different numbers of participants, and the third has no electrode at Fz. With your
-# own recordings, :func:`~idfsmec.features.extract_table` makes such tables.
+# Simulate three sites of different size. The third has no electrode at Fz. With your own recordings, :func:`~idfsmec.features.extract_table` makes such tables.
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -35,34 +34,34 @@ def site(name, n_subjects, seed):
 
 
 a, b = site("a", 140, 0), site("b", 100, 1)
-c = site("c", 60, 2).select_channels([one for one in channels if one != "Fz"])
+c = site("c", 60, 2).select_channels(["F3", "F4", "Cz", "O1", "O2"])
 
 # %%
-# At each site: the summary, and what is in it. ``idfsmec summarise`` writes it to a file.
-shared = [summarise(table) for table in (a, b, c)]
-print(shared[2].describe())
+# At each site: make the summary and print its content. ``idfsmec summarise`` writes it to a file.
+summaries = [summarise(table) for table in (a, b, c)]
+print(summaries[2].describe())
 
 # %%
-# Anywhere else: the ranking, beside that of the pooled rows. Sites have fewer folds than the pooled rows, so
-# that channel weights differ a little.
-selector = IDFSMEC(n_features_to_select=5).fit_summaries(shared)
+# Anywhere else: rank, and compare with the pooled rows. Sites have fewer folds than the pooled rows, so channel
+# weights differ slightly.
+selector = IDFSMEC(n_features_to_select=5).fit_summaries(summaries)
 rows = FeatureTable.concat([a, b, c])
-wanted = IDFSMEC().fit(rows.X, rows.y, rows.subjects)
+pooled = IDFSMEC().fit(rows.X, rows.y, groups=rows.subjects)
 fig, ax = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
 ax.axline((0, 0), slope=1, color="0.8", zorder=0)
-ax.scatter(wanted.scores_, selector.scores_)
+ax.scatter(pooled.scores_, selector.scores_)
 ax.set(xlabel="score from the pooled rows", ylabel="score from three summaries")
 plt.show()
 selector.get_feature_names_out()
 
 # %%
-# Feature weights are the same to rounding. Which sites and participants count for each channel:
+# Feature weights are equal to rounding. The sites and participants that count for each channel:
 print(
-    f"largest difference: {np.abs(selector.feature_weights_ - wanted.feature_weights_).max():.0e}"
+    f"largest difference: {np.abs(selector.feature_weights_ - pooled.feature_weights_).max():.0e}"
 )
 print("\n".join(selector.study_.contributions()))
 
 # %%
-# The second site withdraws: its summary is taken away again.
-left = shared[0] + shared[1] + shared[2] - shared[1]
-IDFSMEC(n_features_to_select=5).fit_summaries([left]).get_feature_names_out()
+# The second site withdraws.
+remaining = summaries[0] + summaries[1] + summaries[2] - summaries[1]
+IDFSMEC(n_features_to_select=5).fit_summaries([remaining]).get_feature_names_out()

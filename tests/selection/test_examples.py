@@ -24,5 +24,5 @@ def test_three_blocks(capsys):
     said = capsys.readouterr().out
     truth = {"EEG__asymmetry", "audio__pauses", "questionnaire__energy"}
     assert set(known["selector"].get_feature_names_out()) == truth
-    assert truth <= set(known["sure"].get_feature_names_out())
+    assert truth <= set(known["stability"].get_feature_names_out())
     assert "audio          missing" in said
