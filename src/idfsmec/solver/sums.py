@@ -309,7 +309,7 @@ class _Samples:
 
 def _starts(keys: Indices) -> Indices:
     """Say where sorted columns differ from those before."""
-    return np.flatnonzero(np.r_[True, np.any(np.diff(keys, axis=1) != 0, axis=0)])
+    return np.flatnonzero(np.any(np.diff(keys, axis=1, prepend=-1) != 0, axis=0))
 
 
 def _channel_blocks(
