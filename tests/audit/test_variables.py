@@ -1,12 +1,18 @@
 """What is taken as a circumstance of the recording, and what is not."""
 
+import json
+from datetime import UTC, datetime
+
 import numpy as np
 import pandas as pd
 
 from idfsmec import FeatureTable
 from idfsmec.audit import recording_variables
 from idfsmec.audit.variables import encode_variables, kind_of, say_variable
+from idfsmec.features import extract_table
+from idfsmec.recordings import read_manifest
 from tests.audit.cohorts import audited
+from tests.conftest import write
 
 
 def with_rows(**columns):
@@ -81,3 +87,21 @@ def test_kinds_and_words():
     ]
     assert say_variable("line_amplitude") == "line noise"
     assert say_variable("age") == "age"
+
+
+def test_the_date_of_a_recording_is_tested_as_months_since_the_first_one(tmp_path, raws):
+    lines = ["path,subject,label"]
+    for number, year in enumerate((2019, 2019, 2021, 2021)):
+        raw = raws["s01.edf"].copy()
+        raw._data += 1e-7 * np.random.default_rng(number).normal(size=raw._data.shape)
+        raw.set_meas_date(datetime(year, 3, 1 + number, tzinfo=UTC))
+        ending = "edf" if number % 2 else "vhdr"
+        write(raw, tmp_path / f"r{number}.{ending}")
+        lines.append(f"r{number}.{ending},s{number},{'HC' if number < 2 else 'MDD'}")
+    manifest = tmp_path / "study.csv"
+    manifest.write_text("\n".join(lines))
+    table = extract_table(read_manifest(manifest)).table
+    assert recording_variables(table)["months"].tolist() == [0, 0, 24, 24]
+    assert say_variable("months") == "months since the study's first recording"
+    assert "2019" not in json.dumps(table.info)
+    assert "2021" not in json.dumps(table.info)

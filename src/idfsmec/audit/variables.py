@@ -36,6 +36,7 @@ _DEVICE = {
     "n_samples": "number of samples",
     "n_recordings": "number of recordings",
 }
+_MONTHS = {"months": "months since the study's first recording"}
 _SIGNAL = {
     "amplitude": "amplitude of the EEG",
     "drift": "drift",
@@ -182,7 +183,7 @@ def say_variable(name: str) -> str:
     """Give the words for a variable."""
     if name.startswith(_REASON):
         return f"missing channels ({name.removeprefix(_REASON).removeprefix('detected: ')})"
-    return (_DEVICE | _SIGNAL).get(name, name)
+    return (_DEVICE | _SIGNAL | _MONTHS).get(name, name)
 
 
 def _is_taken(name: str, also: Sequence[str]) -> bool:

@@ -38,7 +38,7 @@ from idfsmec.features.extract import RecordingFeatures, compute_features, extrac
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.progress import Listener, Progress, collect_warnings, warning_texts
 from idfsmec.recordings import Recording
-from idfsmec.recordings.recording import check_spelling
+from idfsmec.recordings.recording import check_spelling, months_since_first, recorded_on
 from idfsmec.table import FeatureTable
 from idfsmec.table.checks import (
     CONDITION,
@@ -518,6 +518,10 @@ def _assemble(
     for outcome in outcomes:
         for old, new in outcome.renamed.items():
             names_in_files.setdefault(new, {})[old] = None
+    # Read here and now: neither the table nor what an interrupted run keeps holds a date.
+    months = months_since_first(
+        [recorded_on(recording.files[0]) if recording.files else None for recording in recordings]
+    )
     info = {
         **settings.as_dict(),
         "montage": montages[0] if len(montages) == 1 else montages or None,
@@ -530,9 +534,11 @@ def _assemble(
                 "session": recording.session,
                 "condition": recording.condition,
                 "rows": outcome.n_rows,
-                "facts": outcome.acquisition,
+                "facts": {**outcome.acquisition, **({} if month is None else {"months": month})},
             }
-            for name, recording, outcome in zip(names, recordings, outcomes, strict=True)
+            for name, recording, outcome, month in zip(
+                names, recordings, outcomes, months, strict=True
+            )
         ],
     }
     known = {

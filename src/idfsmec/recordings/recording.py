@@ -16,6 +16,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cache, partial
 from glob import escape
 from os import SEEK_END
@@ -50,6 +51,7 @@ _LEAST_PAUSE = 0.001
 _SIGNAL_ENDINGS = (".eeg", ".fdt")
 _SIDECAR_ENDINGS = (".tsv", ".json")
 _GLANCE = 8192  # bytes
+_DAYS_OF_A_MONTH = 365.25 / 12
 
 
 @dataclass(frozen=True)
@@ -283,6 +285,44 @@ def _read_edf_header(path: Path) -> _EdfHeader:
         [signals[16 * i : 16 * i + 16] for i in range(n_signals)],
         [int(counts[8 * i : 8 * i + 8]) for i in range(n_signals)],
     )
+
+
+def recorded_on(path: Path) -> date | None:
+    """Read the day of a recording from its header; None where the header does not say it.
+
+    EDF and BDF files are read without MNE. Files without a date in a header that can be read on
+    its own are not opened. 1 January 1985 stands for no date in EDF files.
+    """
+    ending = path.suffix.lower()
+    try:
+        if ending in _BYTES_PER_SAMPLE:
+            with path.open("rb") as file:
+                day, month, year = (int(part) for part in file.read(176)[168:].split(b"."))
+            found = date(year + (1900 if year >= 85 else 2000), month, day)
+            return None if found == date(1985, 1, 1) else found
+        if ending in (".fif", ".vhdr"):
+            import mne
+
+            measured = mne.io.read_raw(path, verbose="ERROR").info["meas_date"]
+            return None if measured is None else measured.date()
+    except Exception:  # readers raise anything; a date that cannot be read is not known
+        return None
+    return None
+
+
+def months_since_first(days: Sequence[date | None]) -> list[int | None]:
+    """Return the rounded months since the earliest day; None where a day is not known.
+
+    Examples
+    --------
+    >>> months_since_first([date(2020, 5, 3), None, date(2019, 12, 30)])
+    [4, None, 0]
+    """
+    first = min((day for day in days if day is not None), default=None)
+    return [
+        None if day is None or first is None else round((day - first).days / _DAYS_OF_A_MONTH)
+        for day in days
+    ]
 
 
 def _check_records(path: Path) -> None:
