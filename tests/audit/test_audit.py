@@ -48,7 +48,7 @@ def test_an_eeg_that_does_better_than_the_recording_is_amber():
 def test_too_few_subjects_are_grey():
     found = audit(audited(6, device=1.0), **FAST)
     assert (found.level, found.why) == ("grey", "few")
-    assert "6 subjects" in found.summary()
+    assert "6 participants" in found.summary()
 
 
 def test_a_class_of_one_person_has_no_folds_and_no_error():
@@ -84,7 +84,7 @@ def test_without_the_device_nothing_is_left_of_the_eeg():
 def test_where_device_and_label_coincide_no_subjects_match():
     found = audit(audited(device=1.0), parts=MAIN, **FAST)
     assert not found.matched["estimable"]
-    assert "cannot be decided: no subject has a match" in found.summary()
+    assert "cannot be decided: no participant has a match" in found.summary()
 
 
 def test_what_the_recording_tells_is_always_part_of_it():

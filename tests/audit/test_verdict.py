@@ -49,9 +49,9 @@ BOTH = {
             {"level": "green"},
             "None of 1 acquisition variables is significantly associated with HC",
         ),
-        ({"level": "grey", "why": "few"}, "There are 41 subjects (20 HC and 21 MDD)."),
+        ({"level": "grey", "why": "few"}, "There are 41 participants (20 HC and 21 MDD)."),
         ({"level": "grey", "why": "undescribed"}, "The table has no acquisition facts."),
-        ({}, "Sampling rate differs between HC and MDD. There are too few subjects to hold"),
+        ({}, "Sampling rate differs between HC and MDD. There are too few participants to hold"),
         (
             {"models": {"leader": FIGURE}, "best_model": "leader"},
             "Acquisition (the leading variable alone) separates HC and MDD with AUC 0.80 (95 % CI "
@@ -96,7 +96,7 @@ def test_the_verdict(found, words):
         ({"matched": MATCHED | {"low": 0.45}}, "(95 % CI 0.45 to 0.90); the CI includes 0.5."),
         (
             {"matched": MATCHED | {"estimable": False}},
-            "too few subjects have a match (20 HC and 19 MDD, effective numbers 14.2 and 11.0;",
+            "too few participants have a match (20 HC and 19 MDD, effective numbers 14.2",
         ),
         (
             {"matched": MATCHED | {"failed": True, "acquisition_auc": 0.74}},
@@ -116,7 +116,7 @@ def test_the_verdict(found, words):
         ),
         (
             {"matched": MATCHED | {"estimable": False, "n_pairs": 0}},
-            "cannot be decided: no subject has a match",
+            "cannot be decided: no participant has a match",
         ),
         (
             {"regressed": FIGURE | {"variables": ["sfreq"], "low": 0.5}},
@@ -146,8 +146,11 @@ def test_what_it_rests_on_and_what_is_left(found, words):
             {"shuffled": SHUFFLED | {"high": 0.5}},
             "above the 95 % range of chance (0.40 to 0.50): there is a leak.",
         ),
-        ({"two_names": {"estimable": False}}, "was not tested: subjects have too few samples"),
-        ({"two_names": {"estimable": True, "pairs": []}}, "No two subjects look like the same"),
+        ({"two_names": {"estimable": False}}, "was not tested: there are too few samples"),
+        (
+            {"two_names": {"estimable": True, "pairs": []}},
+            "No two participants look like the same",
+        ),
         (
             {"two_names": {"estimable": True, "pairs": [("s1", "s2", 0.1)]}},
             "Samples of s1 and s2 are as close to each other as to their own",
@@ -158,7 +161,7 @@ def test_what_it_rests_on_and_what_is_left(found, words):
         ),
         (
             {"repeated": {"n_across": 0, "n_repeated": 3}},
-            "3 rows of the same subject occur twice.",
+            "3 rows of the same participant occur twice.",
         ),
         ({"repeated": {"n_across": 0, "n_repeated": 0}}, "No row occurs twice."),
     ],

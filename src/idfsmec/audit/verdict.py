@@ -44,7 +44,7 @@ _MODELS = {
     "leader": "the leading variable alone",
 }
 _MISTAKES = {
-    "by_sample": "With sample-wise folds, which have subjects on both sides",
+    "by_sample": "With sample-wise folds, which have participants on both sides",
     "before": "With features selected before splitting",
 }
 _STRATUM = {"n_channels": "number of channels"}
@@ -321,8 +321,9 @@ def _verdict_sentences(audit: Audit) -> list[str]:
     groups, names = _listing(audit.classes), _listing([say_variable(name) for name in suspects])
     if audit.why == "few":
         return [
-            f"There are {sum(audit.n_subjects)} subjects ({_counts(audit.n_subjects, audit)}). "
-            f"After {len(audit.variables)} tests no difference can be significant with so few.",
+            f"There are {sum(audit.n_subjects)} participants "
+            f"({_counts(audit.n_subjects, audit)}). After {len(audit.variables)} tests no "
+            "difference can be significant with so few.",
             "The numbers below are a description.",
         ]
     if audit.level == "grey":
@@ -341,7 +342,9 @@ def _verdict_sentences(audit: Audit) -> list[str]:
     eeg, acquisition = audit.models.get("eeg"), audit.models.get(audit.best_model)
     if acquisition is None:
         verb = "differs" if len(audit.suspects) == 1 else "differ"
-        sentence = f"{names} {verb} between {groups}. There are too few subjects to hold any out."
+        sentence = (
+            f"{names} {verb} between {groups}. There are too few participants to hold any out."
+        )
         return [sentence[0].upper() + sentence[1:]]
     n_models = len(audit.models.keys() - {"eeg"})
     corrected = ", corrected for choosing the best model" if n_models > 1 else ""
@@ -375,7 +378,7 @@ def say_folds(audit: Audit) -> str:
         return ""
     if audit.folds == "site":
         return f"one of {audit.n_splits} sites left out at a time"
-    return f"{audit.n_splits} folds by subject"
+    return f"{audit.n_splits} subject-wise folds"
 
 
 def say_variables(audit: Audit, most: int = 3) -> list[str]:
@@ -429,16 +432,18 @@ def say_left(audit: Audit) -> list[str]:
 def _say_matched(audit: Audit) -> str:
     """Return the EEG's AUC among matched subjects, or why it cannot be decided."""
     matched = audit.matched
-    undecided = "Whether the EEG separates subjects with matching acquisition cannot be decided"
+    undecided = (
+        "Whether the EEG separates participants with matching acquisition cannot be decided"
+    )
     if not matched["n_pairs"]:
-        return f"{undecided}: no subject has a match in another group."
+        return f"{undecided}: no participant has a match in another group."
     counts = _counts(matched["n_subjects"], audit)
     effective = _listing([f"{n:.1f}" for n in matched["n_effective"]])
     who = f"{counts}, effective numbers {effective}; {matched['n_pairs']} pairs"
     if not matched["estimable"]:
         return (
-            f"{undecided}: too few subjects have a match ({who}). Each group needs an effective "
-            f"number of {FEWEST}."
+            f"{undecided}: too few participants have a match ({who}). Each group needs an "
+            f"effective number of {FEWEST}."
         )
     if matched["failed"]:
         return (
@@ -447,7 +452,7 @@ def _say_matched(audit: Audit) -> str:
             "not evidence about the illness."
         )
     return (
-        f"Among subjects with matching acquisition ({who}) the EEG has "
+        f"Among participants with matching acquisition ({who}) the EEG has "
         f"{_against_chance(matched)}. Acquisition has AUC {matched['acquisition_auc']:.2f} in "
         "these pairs."
     )
@@ -477,16 +482,16 @@ def say_leaks(audit: Audit) -> list[str]:
         )
     twice, repeated = leaks.get("two_names"), leaks.get("repeated")
     if twice:
-        lines.append("No two subjects look like the same subject under two names.")
+        lines.append("No two participants look like the same participant under two names.")
         if not twice["estimable"]:
             lines[-1] = (
-                "Whether a subject has two names was not tested: subjects have too few samples."
+                "Whether a participant has two names was not tested: there are too few samples."
             )
         elif twice["pairs"]:
             pairs = _listing([f"{a} and {b}" for a, b, *_ in twice["pairs"]])
             lines[-1] = (
                 f"Samples of {pairs} are as close to each other as to their own. If they are the "
-                "same subject, give them one name."
+                "same participant, give them one name."
             )
     if repeated:
         lines.append("No row occurs twice.")
@@ -494,7 +499,7 @@ def say_leaks(audit: Audit) -> list[str]:
             pairs = _listing([f"{a} and {b}" for a, b in repeated["pairs"]])
             lines[-1] = f"{repeated['n_across']} rows occur again under another name ({pairs})."
         elif repeated["n_repeated"]:
-            lines[-1] = f"{repeated['n_repeated']} rows of the same subject occur twice."
+            lines[-1] = f"{repeated['n_repeated']} rows of the same participant occur twice."
     return lines
 
 
