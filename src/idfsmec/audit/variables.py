@@ -32,6 +32,7 @@ _DEVICE = {
     "upper_edge": "upper edge of the spectrum",
     "quantisation": "step of the converter",
     "format": "file format",
+    "processing": "processing before features",
     "channels_in_table": "channels with data in the table",
     "n_samples": "number of samples",
     "n_recordings": "number of recordings",

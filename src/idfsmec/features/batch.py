@@ -550,6 +550,12 @@ def _assemble(
         [pd.DataFrame(known, dtype=object), described([one.details for one in recordings])], axis=1
     )
     rows = rows.loc[np.repeat(rows.index, sizes)].reset_index(drop=True)
+    of_epochs: list[str | None] = []  # epochs that were cut before may have one each
+    for outcome in outcomes:
+        of_epochs += outcome.conditions or [None] * outcome.n_rows
+    rows[CONDITION] = rows[CONDITION].where(
+        rows[CONDITION].notna(), pd.Series(of_epochs, dtype=object)
+    )
     rows[EPOCH] = [epoch for outcome in outcomes for epoch in outcome.epochs]
     rows[ONSET] = X.index.to_numpy()
     sites = [recording.site or "" for recording in recordings]

@@ -25,7 +25,12 @@ from idfsmec._validation import (
 from idfsmec.features.acquisition import acquisition_facts
 from idfsmec.features.families import EpochSignal
 from idfsmec.features.settings import FeatureSettings
-from idfsmec.features.signals import Signals, prepare_epochs, read_signals
+from idfsmec.features.signals import (
+    Signals,
+    describe_processing,
+    prepare_epochs,
+    read_signals,
+)
 from idfsmec.missing.detection import find_reasons, unusable
 from idfsmec.missing.line_noise import LineNoise, remove_line_noise
 from idfsmec.recordings import Recording
@@ -140,6 +145,7 @@ class RecordingFeatures:
     acquisition: dict[str, Any] = field(default_factory=dict)
     line_freq: float | None = None
     line_amplitude: float = 0.0
+    conditions: list[str] = field(default_factory=list)
 
     @property
     def n_rows(self) -> int:
@@ -208,6 +214,7 @@ def extract_recording(
     files = data.files if isinstance(data, Recording) else ()
     file_format = files[0].suffix.lower().lstrip(".") if files else ""
     facts = acquisition_facts(recorded, causes, file_format)
+    facts["processing"] = describe_processing(recorded, settings)
     epochs, broken = prepare_epochs(signals, known, settings)
     causes["no finite, changing signal"] = broken & ~known
     missing = known | broken
@@ -223,13 +230,15 @@ def extract_recording(
         reason: dict(zip(signals.names, hits.T, strict=True)) for reason, hits in causes.items()
     }
     # Epochs that were cut before may have labels beside them: they keep their rows.
-    keep = ~missing.all(axis=1) | settings.keep_empty | (signals.grid is None)
+    in_memory = signals.grid is None and not isinstance(data, Recording)
+    keep = ~missing.all(axis=1) | settings.keep_empty | in_memory
     index = pd.Index(signals.starts[keep], name="start")
     return RecordingFeatures(
         X=pd.DataFrame(values[keep], columns=columns, index=index),
         channels=[*signals.names, *pairs],
         n_epochs=len(values),
         epochs=np.flatnonzero(keep).tolist(),
+        conditions=np.array(signals.conditions)[keep].tolist() if signals.conditions else [],
         cells=_cells(cells | {"a side of the pair is missing": pairs}),
         montage=signals.channels.montage,
         hint=hint,
@@ -346,7 +355,7 @@ def extract_features(
     DataFrame of shape (n_epochs, n_channels * n_outputs)
         Columns ``<channel>__<feature>`` with standard names (``EEG T3-LE`` is ``T7``); NaN
         where a channel is missing in an epoch. The index holds the start of each epoch in
-        seconds (for epochs that are cut already: as if one followed the other). Epochs with
+        seconds (of epochs in memory: as if one followed the other). Epochs with
         no channel left are left out, but of epochs that are cut already all are kept.
 
     See Also

@@ -7,7 +7,7 @@ what is missing in a stretch costs the epochs that it touches and nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from idfsmec.errors import InputError, RecordingError
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.missing import observed_from_annotations, observed_from_bads
 from idfsmec.missing.detection import unusable
+from idfsmec.missing.masks import onsets_of
 from idfsmec.recordings import Recording, channel_plan, prepare_raw
 from idfsmec.recordings.recording import find_boundaries
 from idfsmec.table.positions import EXTRA_NAMES, channel_positions, plan_channels, standard_name
@@ -125,6 +126,8 @@ class Signals:
     passed: tuple[float, float] = (0.0, np.inf)  # Hz that earlier filters have let pass
     line_freq: float | None = None
     n_recorded: int = 0  # all channels that came with these, EEG or not
+    onsets: Floats | None = None  # seconds, of epochs that know where they were cut
+    conditions: tuple[str, ...] = ()  # of epochs, by the names of their events
 
     @property
     def names(self) -> list[str]:
@@ -138,9 +141,11 @@ class Signals:
 
     @property
     def starts(self) -> Floats:
-        """Seconds from the beginning to each epoch; of cut ones as if each followed the other."""
+        """Seconds from the beginning to each epoch; if unknown, as if each followed the other."""
         if self.grid is not None:
             return self.grid.starts
+        if self.onsets is not None:
+            return self.onsets
         return np.arange(len(self.data)) * (self.data.shape[-1] / self.sfreq)
 
     def as_epochs(self) -> Floats:
@@ -165,7 +170,8 @@ def read_signals(
     if isinstance(data, Recording):
         return _from_mne(data.load(), settings, data.source)
     if isinstance(data, mne.io.BaseRaw | mne.BaseEpochs):
-        return _from_mne(data, settings, _UNNAMED)
+        # Epochs in memory may be cut from a piece of a recording: its beginning is not known.
+        return replace(_from_mne(data, settings, _UNNAMED), onsets=None)
     return _from_array(data, settings, sfreq, ch_names, unit)
 
 
@@ -229,7 +235,8 @@ def _from_mne(
     channels = _choose_channels(_channels_of(measured, source), settings.channels, source)
     names = channels.file_names
     plan = channel_plan(measured)  # counts also the channels that a loader has left out
-    grid, passed, marked = None, (0.0, np.inf), {}
+    grid, passed, marked, onsets = None, (0.0, np.inf), {}, None
+    conditions: tuple[str, ...] = ()
     if isinstance(measured, mne.io.BaseRaw):
         data = _read(measured, names, source)
         grid = epoch_grid(data.shape[1], sfreq, settings)
@@ -242,6 +249,9 @@ def _from_mne(
         data = _read(measured, names, source)
         annotated = observed_from_annotations(measured, names)
         passed = float(info["highpass"] or 0.0), float(info["lowpass"] or np.inf)
+        onsets = _onsets(measured)
+        names_of = {code: name for name, code in measured.event_id.items()}
+        conditions = tuple(names_of.get(code, str(code)) for code in measured.events[:, 2])
     bads = observed_from_bads(measured, names, len(annotated))
     return Signals(
         data,
@@ -252,7 +262,21 @@ def _from_mne(
         passed=passed,
         line_freq=info["line_freq"],
         n_recorded=len(plan.renamed) + len(plan.dropped) or len(measured.ch_names),
+        onsets=onsets,
+        conditions=conditions,
     )
+
+
+def _onsets(epochs: mne.BaseEpochs) -> Floats | None:
+    """Give the seconds at which epochs begin, from their events; None where these only count.
+
+    Events of epochs that were made of an array are numbered, and EEGLAB's lie on the axis of the
+    epochs one behind the other.
+    """
+    samples = epochs.events[:, 0]
+    if len(samples) > 1 and (np.diff(samples) == 1).all():
+        return None
+    return np.round(onsets_of(epochs), 6)
 
 
 def _read(measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str], source: str) -> Array:
@@ -348,14 +372,10 @@ def prepare_epochs(
     """
     data, sfreq, grid = signals.data, signals.sfreq, signals.grid
     rate = settings.rate(sfreq)
-    lower, upper = settings.band_pass or (None, None)
+    lower, upper = _edges(signals, settings)
     if grid is None:
         data = data if signals.scale == 1.0 else data * signals.scale
         broken = unusable(data.min(axis=-1), data.max(axis=-1))
-        # An edge that does not cut into what earlier filters have let pass has nothing to do, and
-        # is left out: a filter distorts the ends of epochs.
-        lower = lower if lower is not None and lower > signals.passed[0] else None
-        upper = upper if upper is not None and upper < signals.passed[1] else None
         if lower is upper is None and rate == sfreq:
             return data, broken
         rows = _run_filters(data.reshape(-1, data.shape[-1]), sfreq, rate, (lower, upper))
@@ -367,6 +387,27 @@ def prepare_epochs(
     broken = unusable(np.array(lowest), np.array(highest))
     clean = _run_filters(data, sfreq, rate, (lower, upper))
     return cut_epochs(clean, grid.first, grid.length), broken
+
+
+def _edges(signals: Signals, settings: FeatureSettings) -> tuple[float | None, float | None]:
+    """Give the edges of the band-pass that have something to do; None leaves a side open.
+
+    An edge that does not cut into what earlier filters of epochs have let pass is left out: a
+    filter distorts the ends of epochs.
+    """
+    lower, upper = settings.band_pass or (None, None)
+    if signals.grid is None:
+        lower = lower if lower is not None and lower > signals.passed[0] else None
+        upper = upper if upper is not None and upper < signals.passed[1] else None
+    return lower, upper
+
+
+def describe_processing(signals: Signals, settings: FeatureSettings) -> str:
+    """Say in a few words in which form a recording came, and how it was filtered here."""
+    lower, upper = _edges(signals, settings)
+    edges = "-".join("" if edge is None else f"{edge:g}" for edge in (lower, upper))
+    kind = "continuous" if signals.grid is not None else "epochs"
+    return f"{kind}, {'not filtered' if lower is upper is None else f'filtered {edges} Hz'}"
 
 
 def _blank(data: Floats, grid: EpochGrid, missing: Mask) -> None:

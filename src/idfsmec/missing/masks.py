@@ -116,11 +116,8 @@ def observed_from_annotations(
     import mne
 
     if isinstance(annotations, mne.BaseEpochs):
-        # Events count the samples of the recording, which was faster where epochs were resampled.
-        sfreq = float(annotations.info["sfreq"])
-        rate = float(getattr(annotations, "_raw_sfreq", sfreq))
-        starts = annotations.events[:, 0] / rate + annotations.times[0]
-        duration = len(annotations.times) / sfreq
+        starts = onsets_of(annotations)
+        duration = len(annotations.times) / float(annotations.info["sfreq"])
         marks = annotations.annotations or ()
     elif starts is None or duration is None:
         raise InputError("starts and duration must be given: they say where the epochs lie")
@@ -141,6 +138,14 @@ def observed_from_annotations(
         covered, touched = _coverage(spans, first, duration)
         observed[name] = ~(touched if min_share == 0 else covered > min_share * duration)
     return observed
+
+
+def onsets_of(epochs: mne.BaseEpochs) -> np.ndarray:
+    """Give the seconds at which epochs begin in the recording that they were cut from."""
+    # Events count the samples of the recording, which was faster where epochs were resampled; of
+    # epochs that were saved, MNE reads this rate as an array.
+    rate = np.ravel(getattr(epochs, "_raw_sfreq", epochs.info["sfreq"]))[0]
+    return epochs.events[:, 0] / float(rate) + epochs.times[0]
 
 
 def observed_from_reject_log(

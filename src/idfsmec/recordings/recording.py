@@ -65,9 +65,9 @@ class Recording:
     label : str
         The class of this recording, such as ``"MDD"``.
     load : callable
-        Gives the recording as an :class:`mne.io.BaseRaw` that is ready for features: EEG
-        channels only, standard names, volts, ``info["bads"]`` set. It can be pickled, so that
-        worker processes can load.
+        Gives the recording as an :class:`mne.io.BaseRaw`, or as :class:`mne.BaseEpochs` where it
+        was cut before, ready for features: EEG channels only, standard names, volts,
+        ``info["bads"]`` set. It can be pickled, so that worker processes can load.
     source : str
         Where it comes from, for messages: a path, or a few words.
     session, condition : str, optional
@@ -100,7 +100,7 @@ class Recording:
 
     subject: str
     label: str
-    load: Callable[[], mne.io.BaseRaw] = field(compare=False)
+    load: Callable[[], Any] = field(compare=False)
     source: str
     session: str | None = None
     condition: str | None = None
@@ -159,17 +159,24 @@ def is_special(path: Path) -> bool:
     return path.exists() and not (path.is_file() or path.is_dir())
 
 
-def read_with_mne(path: Path) -> mne.io.BaseRaw:
-    """Open a file by its ending."""
+def read_with_mne(path: Path) -> mne.io.BaseRaw | mne.BaseEpochs:
+    """Open a file by its ending; epochs are FIF files named so, and ``.set`` files of trials."""
     import mne
 
+    if re.search(r"[-_]epo\.fif$", path.name, flags=re.IGNORECASE):
+        return mne.read_epochs(path, verbose="ERROR")
     if path.suffix.lower() == ".txt" and _is_modma(path):
         raise InputError(
             f"{path}: this is a text file of MODMA with three channels, which tells neither rate "
             "nor unit. Name the data set and the folder of these files: idfsmec features modma3 "
             f"--data {path.parent}."
         )
-    raw = mne.io.read_raw(path, verbose="ERROR")
+    try:
+        raw = mne.io.read_raw(path, verbose="ERROR")
+    except TypeError as error:
+        if path.suffix.lower() == ".set" and "trials" in str(error):
+            return mne.read_epochs_eeglab(path, verbose="ERROR")
+        raise
     check_signals(raw)
     return raw
 
@@ -184,7 +191,7 @@ def file_recording(
     path: Path,
     subject: str,
     label: str,
-    read: Callable[[Path], mne.io.BaseRaw] = read_with_mne,
+    read: Callable[[Path], Any] = read_with_mne,
     **about: Any,
 ) -> Recording:
     """Name the recording in a file, which ``read`` opens; ``about`` has other fields of it.
@@ -197,10 +204,10 @@ def file_recording(
 
 def load_raw(
     path: Path,
-    read: Callable[[Path], mne.io.BaseRaw] = read_with_mne,
+    read: Callable[[Path], Any] = read_with_mne,
     *,
     bads: tuple[str, ...] = (),
-) -> mne.io.BaseRaw:
+) -> Any:
     """Read and prepare a recording; what goes wrong is a RecordingError that names the file."""
     if not path.exists():
         raise RecordingError(f"{path}: there is no such file.")
@@ -480,6 +487,8 @@ def prepare_raw(
     >>> channel_plan(ready).renamed
     {'EEG Fp1-LE': 'Fp1', 'EEG T3-LE': 'T7'}
     """
+    import mne
+
     plan = plan_channels(raw.ch_names, raw.get_channel_types())
     if not plan.renamed:
         names = ", ".join(f"{name} ({reason})" for name, reason in plan.dropped.items())
@@ -510,7 +519,10 @@ def prepare_raw(
     with warnings.catch_warnings():
         # MNE warns where there is no date to remove, which is what is wanted.
         warnings.simplefilter("ignore", RuntimeWarning)
-        raw.anonymize(verbose="ERROR")
+        if raw.annotations is None:  # epochs, which then have no date to move either
+            mne.io.anonymize_info(raw.info, verbose="ERROR")
+        else:
+            raw.anonymize(verbose="ERROR")
     # After a second preparation names are still those of the file.
     earlier = channel_plan(raw)
     in_file = {new: old for old, new in earlier.renamed.items()}

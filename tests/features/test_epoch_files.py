@@ -1,0 +1,85 @@
+"""Epochs in files: what a laboratory has cleaned and cut comes in as it is."""
+
+import mne
+import numpy as np
+import pytest
+
+from idfsmec.features import FeatureSettings, extract_recording, extract_table
+from idfsmec.recordings import read_manifest, simulate_cohort
+
+PLAIN = FeatureSettings(features=["variance", "ap"], detect=False)
+
+
+@pytest.fixture
+def raw():
+    cohort = simulate_cohort(1, 3, duration=60, detached=0, random_state=1)
+    return cohort.recordings[0].load().load_data()
+
+
+def study(folder, name):
+    (folder / "study.csv").write_text(f"path,subject,label\n{name},s1,HC\n")
+    return read_manifest(folder / "study.csv")
+
+
+def cut(raw, onsets, **options):
+    codes = 1 + np.arange(len(onsets)) % 2
+    samples = np.round(np.array(onsets) * raw.info["sfreq"]).astype(int)
+    events = np.column_stack([samples, np.zeros_like(samples), codes])
+    about = {"tmin": 0, "tmax": 10 - 1 / raw.info["sfreq"], "baseline": None, "preload": True}
+    return mne.Epochs(raw, events, {"open": 1, "closed": 2}, verbose="error", **about | options)
+
+
+@pytest.mark.parametrize("name", ["s1-epo.fif", "sub-1_proc-clean_epo.fif"])
+def test_epochs_keep_their_onsets_and_conditions_and_those_dropped_have_no_row(
+    raw, tmp_path, name
+):
+    epochs = cut(raw, [3.0, 15.0, 28.0, 44.0]).drop([1], verbose="error")
+    epochs.save(tmp_path / name, verbose="error")
+    table = extract_table(study(tmp_path, name), PLAIN).table
+    assert table.rows["onset"].tolist() == [3.0, 28.0, 44.0]
+    assert table.rows["condition"].tolist() == ["open", "open", "closed"]
+    assert table.info["recordings"][0]["facts"]["processing"] == "epochs, filtered 1-45 Hz"
+
+
+def test_an_interrupted_run_still_knows_the_conditions(raw, tmp_path):
+    cut(raw, [3.0, 15.0]).save(tmp_path / "s1-epo.fif", verbose="error")
+    recordings, parts = study(tmp_path, "s1-epo.fif"), tmp_path / "parts"
+    parts.mkdir()
+    first, again = (extract_table(recordings, PLAIN, parts=parts) for _ in range(2))
+    assert again.outcomes[0].status == "resumed"
+    assert again.table.rows["condition"].tolist() == ["open", "closed"]
+    np.testing.assert_array_equal(first.table.X, again.table.X)
+
+
+def test_what_was_filtered_before_is_not_filtered_again(raw, tmp_path):
+    raw.filter(1, 40, picks="all", verbose="error")
+    epochs = cut(raw, [3.0, 15.0, 28.0])
+    epochs.save(tmp_path / "s1-epo.fif", verbose="error")
+    [recording] = study(tmp_path, "s1-epo.fif")
+    made = extract_recording(recording, PLAIN)
+    assert made.acquisition["processing"] == "epochs, not filtered"
+    variance = (epochs.get_data() * 1e6).var(axis=-1)
+    columns = [f"{name}__variance" for name in epochs.ch_names]
+    np.testing.assert_allclose(made.X[columns], variance, rtol=1e-4)
+
+
+def test_an_amplifier_s_wider_band_is_filtered(raw, tmp_path):
+    raw.filter(0.5, None, picks="all", verbose="error")
+    cut(raw, [3.0, 15.0]).save(tmp_path / "s1-epo.fif", verbose="error")
+    made = extract_recording(study(tmp_path, "s1-epo.fif")[0], PLAIN)
+    assert made.acquisition["processing"] == "epochs, filtered 1-45 Hz"
+
+
+def test_epochs_of_eeglab_come_in(raw, tmp_path):
+    epochs = cut(raw, [3.0, 15.0, 28.0])
+    mne.export.export_epochs(tmp_path / "s1.set", epochs, verbose="error")
+    table = extract_table(study(tmp_path, "s1.set"), PLAIN).table
+    assert table.rows["condition"].tolist() == ["open", "closed", "open"]
+    straight = extract_recording(epochs, PLAIN).X
+    np.testing.assert_allclose(table.X[straight.columns], straight, rtol=1e-3)
+
+
+def test_a_continuous_recording_says_how_it_was_filtered(raw):
+    assert extract_recording(raw, PLAIN).acquisition["processing"] == (
+        "continuous, filtered 1-45 Hz"
+    )
