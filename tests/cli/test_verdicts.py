@@ -98,5 +98,24 @@ def test_a_damaged_verdict_and_an_unknown_condition_are_one_line(folder, tmp_pat
         assert line in result.stderr
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_any_table_of_columns_can_be_audited(tmp_path, ending):
+    # Embeddings, and a device that goes with the label: both separate the groups.
+    rng, subjects = np.random.default_rng(0), np.repeat(np.arange(24), 4)
+    y = subjects % 2
+    frame = pd.DataFrame(rng.normal(size=(96, 8)) + 2.0 * y[:, None])
+    frame = frame.rename(columns=str).assign(
+        subject=[f"s{i}" for i in subjects], label=np.where(y, "MDD", "HC")
+    )
+    frame["device"] = np.where(y, "new", "old")
+    path = tmp_path / f"embeddings.{ending}"
+    frame.to_parquet(path) if ending == "parquet" else frame.to_csv(path, index=False)
+    said = run("audit", path, "--out", tmp_path / "audit", "--folds", 3, "--jobs", 1)
+    assert RED in said
+    found = json.loads((tmp_path / "audit" / "audit.json").read_text())["embeddings"]
+    assert found["suspects"] == ["device"]
+    assert found["models"]["eeg"]["auc"] > 0.9
+
+
 def _kept(path):
     return path.with_name(f"{path.name}.audit.json")

@@ -9,14 +9,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
 from idfsmec.table import FeatureTable
+from idfsmec.table.files import file_format
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -139,6 +143,54 @@ def recording_variables(table: FeatureTable, also: Sequence[str] = ()) -> pd.Dat
     columns["n_samples"] = observed.size().astype(float)
     columns["missing"] = 1.0 - observed.mean().mean(axis=1)
     return pd.DataFrame(columns).rename_axis(["subject", "label"])
+
+
+def read_columns(path: str | PathLike[str]) -> FeatureTable:
+    """Read any table of columns for an audit, such as embeddings of a pretrained model.
+
+    Parameters
+    ----------
+    path : path-like
+        Parquet or CSV with the columns ``subject`` and ``label``. Where no column is of the form
+        ``<channel>__<feature>``, all columns of numbers are taken as features of one channel
+        ``columns``; texts, ``site`` and circumstances such as age are columns about rows.
+
+    Returns
+    -------
+    FeatureTable
+    """
+    file = Path(path)
+    if not file.is_file():
+        return FeatureTable.read(file)  # which names what is wrong
+    csv = file_format(file) == "csv"
+    try:
+        header = (
+            pd.read_csv(file, sep=None, engine="python", nrows=0) if csv else pq.read_schema(file)
+        )
+        names = list(map(str, header.columns if csv else header.names))
+    except (ValueError, OSError):
+        names = []
+    if not {"subject", "label"} <= set(names) or any("__" in name for name in names):
+        return FeatureTable.read(file)
+    frame = pd.read_csv(file, sep=None, engine="python") if csv else pd.read_parquet(file)
+    frame = frame.rename(columns=str).reset_index(drop=True)
+    beside = [
+        name
+        for name in frame.columns.drop(["subject", "label", "site"], errors="ignore")
+        if name in _OF_ROWS
+        or _is_taken(name, ())
+        or not pd.api.types.is_numeric_dtype(frame[name])
+    ]
+    features = frame.drop(columns=[*beside, "subject", "label", "site"], errors="ignore")
+    if features.empty:
+        raise InputError(f"{file}: has no column of numbers to audit.")
+    return FeatureTable(
+        features.add_prefix("columns__").astype(np.float64),
+        frame["label"],
+        frame["subject"],
+        sites=frame.get("site"),
+        rows=frame[beside] if beside else None,
+    )
 
 
 def encode_variables(table: FeatureTable, also: Sequence[str] = ()) -> Variables:

@@ -38,6 +38,7 @@ def audit(
         idfsmec audit table.parquet
         idfsmec audit table.parquet --out audit --also medication --jobs 2
         idfsmec audit table.parquet --folds site --condition eyes-closed
+        idfsmec audit embeddings.parquet
 
     Tests whether acquisition facts (number of channels, line noise, missing
     channels, age, sex, site) are associated with the diagnosis, and compares
@@ -47,15 +48,15 @@ def audit(
     computes only what is missing. Seeds are fixed: there is no --seed.
     """
     from idfsmec.audit import add_audit, audits_of
+    from idfsmec.audit.variables import read_columns
     from idfsmec.audit.verdict import keep_verdict
     from idfsmec.report import write_audit_page, write_reporting_checklist
-    from idfsmec.table import FeatureTable
 
     path, out = Path(table), Path(out)
     splits = options.parse_folds(folds)
     check_folder(out, force)
     name = path.name.split(".")[0]
-    read = take_condition(FeatureTable.read(path), condition, path)
+    read = take_condition(read_columns(path), condition, path)
     tables = {name: read}
     with stop_cleanly(out), shown("audit") as progress, options.naming(path):
         results = add_audit(
