@@ -46,7 +46,7 @@ def test_the_section_shows_recording_and_eeg_beside_each_other(folder):
     chosen = chosen[chosen["rate"] == chosen["rate"].min()]
     assert said["run"]["auc"] == pytest.approx(chosen["subject_roc_auc"].mean())
     assert said["variables"][0]["suspect"]
-    assert said["claims"][0]["name"].startswith("correct: subjects held out")
+    assert said["claims"][0]["name"].startswith("correct: participants held out")
 
 
 @pytest.mark.parametrize(("p", "words"), [(0.4, "not above chance"), (0.001, "above chance")])

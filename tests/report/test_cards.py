@@ -33,8 +33,9 @@ def card_of(model, folder):
 def test_a_card_says_how_good_it_is_and_against_what(model, tmp_path):
     markdown, page = card_of(model, tmp_path)
     auc = model.performance["metrics"]["roc_auc"]
-    assert f"| ROC AUC | {100 * auc['mean']:.1f} %" in markdown
-    assert f"{100 * auc['chance_high']:.0f} % |" in markdown
+    assert f"| AUC | {auc['mean']:.2f} |" in markdown
+    assert f"{auc['chance_high']:.2f} |" in markdown
+    assert f'<p class="big">{auc["mean"]:.2f} <small>by participant' in page
     for heading in ("Intended use", "Calibration", "Missing channels", "versions"):
         assert heading in markdown
     assert re.search(r"SHA-256 [0-9a-f]{64}", markdown)
@@ -86,7 +87,9 @@ def test_subjects_of_one_name_get_pages_of_their_own(model, tmp_path):
 def test_a_page_describes_the_outcome_of_similar_subjects(model, tmp_path):
     said = predict_subjects(model, make_cohort(n_subjects=2))
     text = write_subject_pages(model, said, tmp_path)[0].read_text()
-    assert re.search(r"\d+ of the 24 training subjects had|none of the training subjects", text)
+    assert re.search(
+        r"\d+ of the 24 training participants had|none of the training participants", text
+    )
 
 
 def test_three_classes_have_a_curve_too():

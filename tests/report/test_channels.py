@@ -32,6 +32,11 @@ def test_the_map_is_strongest_where_the_weight_is():
     assert column > values.shape[1] / 2  # on the right
 
 
+def test_the_scale_of_the_map_starts_at_zero():
+    low, high = plot_channel_weights(WEIGHTS).images[0].get_clim()
+    assert (low, high) == (0.0, max(WEIGHTS.values()))
+
+
 def test_own_positions_are_used():
     turned = {name: [np.cos(i), np.sin(i), 0.1 * i] for i, name in enumerate("abcdefghij")}
     ax = plot_channel_weights(dict.fromkeys(turned, 0.1), positions=turned)

@@ -6,6 +6,7 @@ import pytest
 
 from idfsmec.evaluation.statistics import compare_ranks
 from idfsmec.report import plot_critical_difference, summarise
+from idfsmec.report.text import SIGNIFICANT
 from tests.report.tidy import by_gid, fake_results, make_scores, texts, two_methods
 
 
@@ -13,28 +14,28 @@ def comparisons(scores):
     return summarise(fake_results(scores))["tables"][0]["comparisons"]
 
 
-def test_a_loss_whose_ci_excludes_zero_is_described():
+def test_a_significant_loss_is_described():
     found = comparisons(two_methods(0.6, 0.8))[0]
     assert found["sentences"] == [
         "IDFS-MEC does not have the highest mean at the one missing rate tried.",
-        "IDFS-MEC is behind mRMR at 0\xa0% missing (by 20.0 points); 95 % CI excludes 0.",
+        f"IDFS-MEC is behind mRMR at 0\xa0% missing (by 20.0 points); {SIGNIFICANT}.",
     ]
 
 
-def test_a_loss_whose_ci_includes_zero_is_described_as_such():
+def test_a_loss_that_is_not_significant_is_described_as_such():
     scores = two_methods(0.70, 0.71)
     wobble = np.tile([0.1, -0.1, 0.05, -0.05], 2) * np.repeat([1, -1], 4)
     scores["balanced_accuracy"] += wobble
     sentences = comparisons(scores)[0]["sentences"]
     assert sentences[-1].startswith("IDFS-MEC is behind mRMR at 0")
-    assert sentences[-1].endswith("; 95 % CI includes 0.")
+    assert sentences[-1].endswith(f"; not {SIGNIFICANT}.")
 
 
-def test_a_win_whose_ci_excludes_zero_is_described():
+def test_a_significant_win_is_described():
     sentences = comparisons(two_methods(0.8, 0.6))[0]["sentences"]
     assert sentences == [
-        "IDFS-MEC has the highest mean at every missing rate (difference to the next: 95 % CI "
-        "excludes 0 at 0\xa0%)."
+        "IDFS-MEC has the highest mean at every missing rate (difference to the next: "
+        f"{SIGNIFICANT} at 0\xa0%)."
     ]
 
 

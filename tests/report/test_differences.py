@@ -41,11 +41,12 @@ def test_they_are_paired_by_fold_with_corrected_intervals(scores):
     )
 
 
-def test_each_difference_is_a_dot_filled_where_the_ci_excludes_zero(scores):
+def test_each_difference_is_a_dot_filled_where_it_is_significant(scores):
     ax = plot_paired_differences(scores)
-    for dot, low, high in drawn(ax).values():
+    for name, (dot, low, high) in drawn(ax).items():
         filled = dot.get_markerfacecolor() == dot.get_markeredgecolor()
-        assert filled == (low > 0 or high < 0)
+        assert filled == (name != "mRMR-0.3")
+        assert not filled or low > 0 or high < 0
     assert [label.get_text() for label in ax.get_yticklabels()] == ["mRMR (difference)", "random"]
     assert "IDFS-MEC is better →" in texts(ax)
 
@@ -74,10 +75,10 @@ def said(scores, section, **changes):
     return " ".join(table["sentences"][section][""])
 
 
-def test_words_count_intervals_and_correct_for_their_number(scores):
+def test_the_corrected_test_decides_the_wording(scores):
     text = said(scores, "differences")
-    assert text.startswith("3 of 4 95 % CI exclude 0; by chance about 1 would.")
-    assert "Significant at 5 % after Holm's correction: IDFS-MEC is higher than" in text
+    assert text.startswith("Significant at 5 % after Holm's correction: IDFS-MEC is higher than")
+    assert "CI" not in text
     assert "random at 0\xa0% and 30\xa0%" in text
 
 
@@ -86,7 +87,7 @@ def test_where_no_difference_is_significant_the_sentence_is_explicit():
     scores = make_scores(dict.fromkeys(MEANS, 0.6), n_folds=5)
     scores["balanced_accuracy"] += rng.normal(scale=0.05, size=len(scores))
     assert said(scores, "differences") == (
-        "None of the 4 95 % CI excludes 0: no difference is significant."
+        "None of the 4 differences is significant at 5 % after Holm's correction."
     )
 
 
@@ -104,16 +105,16 @@ def test_a_sanity_check_that_does_not_differ_is_named():
     scores = make_scores(means, n_folds=4)
     scores.loc[scores["method"] == "random", "balanced_accuracy"] += [0.1, -0.1, 0.05, -0.05]
     text = said(scores, "accuracy-by-rate")
-    assert "not significantly different from random (+1.0) (95 % CI includes 0)" in text
+    assert "not significantly different from random (+1.0) (5 %" in text
 
 
 def test_words_say_at_which_number_of_features_selecting_matters():
     means = {("IDFS-MEC", 0.0, 5): 0.8, ("IDFS-MEC", 0.0, 40): 0.8,
              ("random", 0.0, 5): 0.5, ("random", 0.0, 40): 0.8}  # fmt: skip
     text = said(make_scores(means), "accuracy-by-k")
-    assert "no other number differs from it (95 % CI includes 0)" in text
-    assert "it is higher with 5 features (95 % CI excludes 0); not significantly" in text
-    assert "different with 40 features (95 % CI includes 0)" in text
+    assert "no difference to other numbers is significant at 5 %" in text
+    assert "it is higher with 5 features; not significantly" in text
+    assert "different with 40 features (5 %" in text
 
 
 def test_every_pattern_of_missing_channels_has_its_own_sentences(scores):

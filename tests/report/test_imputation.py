@@ -57,8 +57,8 @@ def test_without_scores_at_both_rates_no_loss_is_shown(scores):
 def test_sentences_name_what_each_imputer_loses(scores):
     (table,) = summarise(fake_results(scores))["tables"]
     assert table["sentences"]["imputation"]["mRMR"] == [
-        "At 70\xa0% missing factors is highest (79.0\xa0%); lower (95 % CI excludes 0): mean "
-        "(−11.0 points)."
+        "At 70\xa0% missing factors is highest (79.0\xa0%); lower (significant at 5 % after "
+        "Holm's correction): mean (−11.0 points)."
     ]
     assert table["sentences"]["imputation-loss"][""] == [
         "IDFS-MEC loses, by imputer: factors 1.0 and mean 12.0 points.",

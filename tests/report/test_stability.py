@@ -27,7 +27,17 @@ def test_the_findings_name_the_stable_features(results):
     assert stable
     assert len(findings["resampling"]["stable_features"]) == len(stable)
     assert f"{len(stable)} of 32 features" in findings["stability_text"]
-    assert "at most 1 false selection is expected" in findings["stability_text"]
+    assert "at most 1 is expected by chance" in findings["stability_text"]
+
+
+def test_the_headline_has_the_stability_of_halves(results):
+    findings = summarise(results)["tables"][0]["findings"]
+    value = results.resampling["cohort"]["stability"]["value"]
+    assert (
+        f"which share none, the stability of the selection is {value:.2f} of 1"
+        in (findings["stability_text"])
+    )
+    assert "folds" not in findings["stability_text"]
 
 
 def test_rows_of_the_ranking_say_how_often_halves_selected_them(results):
@@ -56,9 +66,9 @@ def test_the_page_shows_the_section_the_figures_and_the_column(page, folder):
 
 
 @pytest.mark.slow
-def test_results_without_halves_say_what_to_run(hostile_page):
+def test_results_without_halves_have_no_section_on_stability(hostile_page):
     html = hostile_page.read_text("utf-8")
-    assert "Halves of the subjects were not compared (run idfsmec benchmark)." in html
+    assert '<section id="stability">' not in html
     assert "In halves" not in html
 
 
@@ -69,8 +79,7 @@ def test_halves_that_could_not_be_made_are_explained(results, tmp_path, monkeypa
     lone = dataclasses.replace(results, resampling=reason, **nothing)  # few figures to draw
     monkeypatch.setattr(Results, "read", lambda folder: lone)
     html = write_report(tmp_path).read_text("utf-8")
-    assert "could not be compared: one subject &lt;b&gt;" in html
-    assert "could not be measured" in html
+    assert "Stability cannot be measured: one subject &lt;b&gt;" in html
 
 
 def test_the_highest_are_drawn_and_what_reaches_the_threshold_stands_out():

@@ -44,8 +44,8 @@ def test_the_headline_is_the_mean_of_what_was_chosen_at_the_lowest_rate(results)
     assert found["chance"] == pytest.approx(band.as_dict())
 
 
-def test_stability_is_nogueiras_measure_of_the_selections(results):
-    found = summarise(results)["tables"][0]["findings"]["stability"]
+def test_agreement_of_folds_is_nogueiras_measure_of_the_selections(results):
+    found = summarise(results)["tables"][0]["comparisons"][0]["rows"][0]["stability"]
     picks = results.selections
     picks = picks[(picks["method"] == "IDFS-MEC") & (picks["rate"] == 0)]
     picks = picks[picks["experiment"] == "accuracy"]
@@ -87,7 +87,7 @@ def test_a_table_without_any_score_still_has_a_summary():
     summary = summarise(fake_results(make_scores({("x", 0.0, 5): 0.7}).iloc[:0]))
     table = summary["tables"][0]
     assert (table["comparisons"], table["ablation"], table["cost"]) == ([], None, None)
-    assert table["findings"]["accuracy_text"] == "Accuracy was not measured."
+    assert table["findings"]["accuracy_text"] == ""
 
 
 def test_accuracy_as_metric_has_the_band_of_accuracy():
@@ -133,13 +133,19 @@ def test_times_are_written_to_the_minute(stamp, shown):
 def test_near_chance_the_headline_claims_nothing():
     ranking = pd.DataFrame(
         {"table": "t", "rank": [1, 2], "channel": ["F3", "O1"], "feature": "a",
-         "score": [0.6, 0.4], "channel_weight": [0.6, 0.4], "method": "IDFS-MEC"}
+         "score": [0.7, 0.3], "channel_weight": [0.7, 0.3], "method": "IDFS-MEC"}
     )  # fmt: skip
     protocol = with_chance()
     near = summarise(fake_results(two_methods(0.6, 0.5), protocol=protocol, ranking=ranking))
     far = summarise(fake_results(two_methods(0.9, 0.5), protocol=protocol, ranking=ranking))
     assert "Accuracy is not above chance." in near["tables"][0]["findings"]["headline"]
     assert "separates the groups best is F3" in far["tables"][0]["findings"]["headline"]
+    even = ranking.assign(channel_weight=[0.52, 0.48])
+    level = summarise(fake_results(two_methods(0.9, 0.5), protocol=protocol, ranking=even))
+    assert level["tables"][0]["findings"]["headline"] == (
+        "The features that separate the groups best are a at F3 and a at O1. Channel weights are "
+        "nearly even."
+    )
 
 
 def test_a_ci_that_includes_the_chance_level_is_warned_of():

@@ -14,8 +14,9 @@ from matplotlib.ticker import FixedLocator
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults
 from idfsmec.report.style import PageFigure
-from idfsmec.report.text import EXCLUDES_ZERO, INCLUDES_ZERO, listing, metric_name, percent, points
+from idfsmec.report.text import SIGNIFICANT, listing, metric_name, percent, points
 
+_TEST = "(5 %, Holm's correction)"
 #: So many comparison methods are drawn with CI: more would hide each other.
 _BEST = 2
 Looks = Mapping[str, style.MethodLook]
@@ -131,9 +132,6 @@ def _draw_curves(
 
 def accuracy_by_rate_figures(table: TableResults) -> Iterator[PageFigure]:
     """Accuracy against the missing rate, per pattern of missing channels."""
-    if table.rows().empty:
-        reason = "Accuracy was not measured (run idfsmec benchmark)."
-        yield PageFigure("accuracy-by-rate", absent=reason)
     caption = (
         "Mean over folds with 95 % CI corrected for overlapping training sets. Grey: 95 % band of "
         "chance."
@@ -171,8 +169,8 @@ def _describe_by_rate(table: TableResults, rows: pd.DataFrame) -> list[str]:
             for row in paired.to_dict("records")
         ]
         words = ("higher than", "not significantly different from", "lower than")
-        if groups := _group_by_ci(paired, labels, words):
-            sentences.append(f"Over all rates, paired by fold, in points, it is {groups}.")
+        if groups := _group_by_test(paired, labels, words):
+            sentences.append(f"Over all rates, in points, it is {groups} {_TEST}.")
     return [*sentences, *_describe_loss(own)]
 
 
@@ -180,16 +178,14 @@ def _sanity_checks(table: TableResults, names: pd.Series) -> list[str]:
     return [name for name in names.unique() if data.family_of(name, table.methods) == "sanity"]
 
 
-def _group_by_ci(
+def _group_by_test(
     paired: pd.DataFrame, labels: Sequence[str], words: Sequence[str], unit: str = ""
 ) -> str:
-    """List labels by whether the difference's 95 % CI lies above, around or below 0."""
-    sign = np.sign(paired["difference"]) * paired["excludes_zero"]
+    """List labels by whether the difference is significantly above 0, neither, or below."""
+    sign = np.sign(paired["difference"]) * paired["significant"]
     return "; ".join(
-        f"{word} {listing(np.array(labels)[sign == side], 20)}{unit} ({ci})"
-        for word, side, ci in zip(
-            words, (1, 0, -1), (EXCLUDES_ZERO, INCLUDES_ZERO, EXCLUDES_ZERO), strict=True
-        )
+        f"{word} {listing(np.array(labels)[sign == side], 20)}{unit}"
+        for word, side in zip(words, (1, 0, -1), strict=True)
         if (sign == side).any()
     )
 
@@ -210,13 +206,7 @@ def _describe_loss(own: pd.DataFrame) -> list[str]:
 
 def accuracy_by_k_figures(table: TableResults) -> Iterator[PageFigure]:
     """Accuracy against the number of selected features, per pattern of missing channels."""
-    rows, reason = table.rows(), ""
-    if rows.empty:
-        reason = "Accuracy was not measured (run idfsmec benchmark)."
-    elif rows["k"].nunique() < 2:
-        reason = "Only one number of features was tried, so there is no curve over it."
-    if reason:
-        yield PageFigure("accuracy-by-k", absent=reason)
+    if table.rows()["k"].nunique() < 2:
         return
     caption = "Mean over folds and missing rates for each number of selected features."
     for pattern, rows, note in table.by_pattern():
@@ -255,13 +245,11 @@ def _describe_by_k(table: TableResults, tasks: pd.DataFrame) -> list[str]:
     means = own.groupby("k")["value"].mean()
     best = int(str(means.idxmax()))
     paired = data.differences(own, "k", best)
-    worse = paired.loc[paired["excludes_zero"] & (paired["difference"] > 0), "k"]
-    text = f"lower with {listing(sorted(map(int, worse)), 12)} ({EXCLUDES_ZERO})"
+    worse = paired.loc[paired["significant"] & (paired["difference"] > 0), "k"]
+    text = f"lower with {listing(sorted(map(int, worse)), 12)} ({SIGNIFICANT})"
     if worse.empty:
         span = 100 * (means.max() - means.min())
-        text = (
-            f"no other number differs from it ({INCLUDES_ZERO}), all lie within {span:.1f} points"
-        )
+        text = f"no difference to other numbers is {SIGNIFICANT}; all lie within {span:.1f} points"
     first = f"The mean of {table.main} is highest with {best} features"
     sentences = [f"{first} ({percent(means[best], 1)}); {text}."]
     counts = tasks.groupby("method")["k"].transform("nunique")
@@ -275,10 +263,11 @@ def _describe_by_k(table: TableResults, tasks: pd.DataFrame) -> list[str]:
             for k, here in compared
             if table.main in set(here["method"])
         )
+        paired = data.add_significance(paired)
         words = ("higher with", "not significantly different with", "lower with")
-        if groups := _group_by_ci(paired, [str(k) for k in paired["k"]], words, " features"):
+        if groups := _group_by_test(paired, [str(k) for k in paired["k"]], words, " features"):
             name = table.label(lowest)
-            sentences.append(f"Compared with {name}, the lowest sanity check, it is {groups}.")
+            sentences.append(f"Compared with {name}, the lowest baseline, it is {groups} {_TEST}.")
     return sentences
 
 
@@ -286,8 +275,6 @@ def imputation_figures(table: TableResults) -> Iterator[PageFigure]:
     """Accuracy against the missing rate by imputer, per method, and the points each loses."""
     rows = table.rows("imputation")
     if rows.empty:
-        reason = "Imputers were not compared (idfsmec benchmark --experiment imputation)."
-        yield PageFigure("imputation", absent=reason)
         return
     tasks = data.task_scores(rows, table.metric, by=["imputer"], chosen=True)
     names = data.sort_methods(rows["method"], table.methods)
@@ -332,11 +319,11 @@ def _describe_imputers(tasks: pd.DataFrame) -> str:
     paired = data.differences(here, "imputer", best)
     each = [
         f"{row['imputer']} ({points(-row['difference'])} points)"
-        for row in paired[paired["excludes_zero"] & (paired["difference"] > 0)].to_dict("records")
+        for row in paired[paired["significant"] & (paired["difference"] > 0)].to_dict("records")
     ]
-    others = f"no other is lower ({INCLUDES_ZERO})"
+    others = f"no difference to the others is {SIGNIFICANT}"
     if each:
-        others = f"lower ({EXCLUDES_ZERO}): {listing(each, 8)}"
+        others = f"lower ({SIGNIFICANT}): {listing(each, 8)}"
     rate, score = percent(here["rate"].iloc[0]), percent(means[best], 1)
     return f"At {rate} missing {best} is highest ({score}); {others}."
 
@@ -362,7 +349,7 @@ def _draw_losses(table: TableResults, losses: pd.DataFrame, rows: pd.DataFrame) 
     for y, row in zip(heights, losses.to_dict("records"), strict=True):
         estimate, color = (row["difference"], row["low"], row["high"]), looks[row["imputer"]].color
         gid = f"loss-{row['method']}-{row['imputer']}"
-        style.draw_estimate(ax, y, estimate, color, filled=row["excludes_zero"], gid=gid)
+        style.draw_estimate(ax, y, estimate, color, filled=row["significant"], gid=gid)
     ax.axvline(0, color=style.INK, linewidth=1)
     names = zip(losses["method"], losses["imputer"], strict=True)
     ax.set_yticks(heights, [f"{table.label(method)}, {imputer}" for method, imputer in names])
@@ -371,5 +358,5 @@ def _draw_losses(table: TableResults, losses: pd.DataFrame, rows: pd.DataFrame) 
     low, high = percent(rows["rate"].min()), percent(rows["rate"].max())
     ax.set_xlabel(f"points of {metric_name(table.metric)} lost from {low} to {high} missing")
     title = "Points lost to missing channels, by imputer"
-    note = f"{table.note('imputation')}\nfilled dot: {EXCLUDES_ZERO}"
+    note = f"{table.note('imputation')}\nfilled dot: {SIGNIFICANT}"
     return style.style_axes(ax, title, note, grid="x", rows=True)

@@ -18,6 +18,8 @@ from idfsmec.report import style
 from idfsmec.report.text import (
     capitalise,
     column_label,
+    format_range,
+    format_score,
     listing,
     metric_name,
     percent,
@@ -29,12 +31,13 @@ USE = (
     "on a patient's treatment."
 )
 _CALIBRATION = (
-    "Each point is a group of subjects with similar probabilities, from models that were fitted "
+    "Each point is a group of participants with similar probabilities, from models fitted "
     "without them; bars are 95 % CI. On the line, probabilities equal observed frequencies."
 )
 #: How close probabilities count as similar.
 _SIMILAR = 0.1
 _MOST_VOTES = 8
+_AUC = "roc_auc"
 
 
 def card_paths(path: str | PathLike[str]) -> tuple[Path, Path]:
@@ -75,7 +78,7 @@ def write_model_card(
 
 @style.literal_text
 def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> Axes:
-    """Draw probabilities of subjects held out against observed frequencies.
+    """Draw probabilities of participants held out against observed frequencies.
 
     Parameters
     ----------
@@ -99,8 +102,8 @@ def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> 
     )  # fmt: skip
     label = calibration["class"]
     what = f"probability of {label}" if label is not None else "probability of the predicted class"
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=what, ylabel="share of subjects")
-    note = f"subjects held out, Brier score {calibration['brier']:.3f}"
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=what, ylabel="share of participants")
+    note = f"participants held out, Brier score {calibration['brier']:.3f}"
     return style.style_axes(ax, "Calibration", note)
 
 
@@ -116,21 +119,30 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
     if auc := metrics.get("roc_auc"):
         verdict = "above chance" if auc["low"] > auc["chance_high"] else "not clearly above chance"
         headline = (
-            f"{model.kind} that separates {what} with an AUC of {auc['mean']:.2f} on subjects "
+            f"{model.kind} that separates {what} with an AUC of {auc['mean']:.2f} on participants "
             f"held out: {verdict}{_red(model)}."
         )
     return {
         "brand": "idfsmec model card",
         "title": path.stem,
         "chips": [
-            f"{model.data.get('n_subjects')} subjects",
+            f"{model.data.get('n_subjects')} participants",
             f"{len(model.channels)} channels",
             " / ".join(map(str, model.classes)),
         ],
         "headline": headline,
         "audit": model.audit or NOT_AUDITED,
         "use": USE,
-        "metrics": [{"name": metric_name(name), **values} for name, values in metrics.items()],
+        "metrics": [
+            values
+            | {
+                "name": metric_name(name),
+                "value": format_score(name, values["mean"]),
+                "ci": format_range(name, values["low"], values["high"]),
+                "chance": format_range(name, values["chance_low"], values["chance_high"]),
+            }
+            for name, values in metrics.items()
+        ],
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
         "calibration": _CALIBRATION,
@@ -155,7 +167,7 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
     data, settings = model.data, model.settings
     subjects = data.get("subjects", {}).items()
     facts = [
-        ("subjects", ", ".join(f"{label}: {count}" for label, count in subjects)),
+        ("participants", ", ".join(f"{label}: {count}" for label, count in subjects)),
         ("samples", f"{data.get('n_samples')}"),
         ("missing", f"{percent(data.get('share_missing'), 1)} of channel samples"),
         ("channels", ", ".join(model.channels)),
@@ -174,7 +186,7 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
         if protocol.get("folds") == "site":
             how = f"with one of {protocol['n_splits']} sites left out at a time"
         if protocol.get("harmonize"):
-            how += ", sites harmonized by the training subjects"
+            how += ", sites harmonized by the training participants"
         seed = f"(seed {protocol['seed']}); a subject's probability is the mean over its epochs"
         facts.append(("protocol", f"the whole fit {how} {seed}"))
     return facts
@@ -211,11 +223,11 @@ def _markdown(card: Mapping[str, Any]) -> str:
     lines = [f"# {_escape(card['title'])}", "", _escape(card["headline"]), ""]
     audit = card["audit"]
     lines += [f"**{_escape(audit['title'])}.** {_escape(audit['verdict'])}", ""]
-    lines += ["## Intended use", "", USE, "", "## Performance on subjects held out", ""]
-    header = ("by subject", "value", "95 % CI", "chance (95 %)")
-    rows = [[m["name"], percent(m["mean"], 1), _ci(m), _chance(m)] for m in card["metrics"]]
+    lines += ["## Intended use", "", USE, "", "## Performance on participants held out", ""]
+    header = ("by participant", "value", "95 % CI", "chance (95 %)")
+    rows = [[m["name"], m["value"], m["ci"], m["chance"]] for m in card["metrics"]]
     lines += _table(header, rows) or ["It was not measured."]
-    header = ("probability", "observed", "95 % CI", "subjects")
+    header = ("probability", "observed", "95 % CI", "participants")
     rows = [
         [percent(b["predicted"]), percent(b["observed"]), _ci(b), b["n"]] for b in card["bins"]
     ]
@@ -226,10 +238,21 @@ def _markdown(card: Mapping[str, Any]) -> str:
         [s["site"], s["n_subjects"], percent(s["accuracy"]), _ci(s), _chance(s)]
         for s in card["sites"]
     ]
-    shares = [[percent(s["share"]), percent(s["mean"], 1), _ci(s)] for s in card["shares"]]
+    shares = [
+        [
+            percent(s["share"]),
+            format_score(_AUC, s["mean"]),
+            format_range(_AUC, s["low"], s["high"]),
+        ]
+        for s in card["shares"]
+    ]
     for title, names, rows in (
-        ("Sites left out", "site, subjects, accuracy by subject, 95 % CI, chance (95 %)", sites),
-        ("Missing channels", "channels left, ROC AUC by subject, 95 % CI", shares),
+        (
+            "Sites left out",
+            "site, participants, accuracy by participant, 95 % CI, chance (95 %)",
+            sites,
+        ),
+        ("Missing channels", "channels left, AUC by participant, 95 % CI", shares),
     ):
         if rows:
             lines += ["", f"## {title}", "", *_table(names.split(", "), rows)]
@@ -284,7 +307,7 @@ def write_subject_pages(
     Returns
     -------
     list of Path
-        In the order of the subjects.
+        In the order of the participants.
     """
     slugs = unique_slugs([prediction.subject for prediction in predictions.subjects])
     pages = [Path(folder) / f"{slug}.html" for slug in slugs]
@@ -309,8 +332,8 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
     measured = [
         (
             metric_name(name),
-            f"{percent(m['mean'])} by subject (95 % CI {_ci(m)}; chance up to "
-            f"{percent(m['chance_high'])}){_red(model)}",
+            f"{format_score(name, m['mean'])} (95 % CI {format_range(name, m['low'], m['high'])}; "
+            f"chance up to {format_score(name, m['chance_high'])}){_red(model)}",
         )
         for name, m in metrics.items()
     ]
@@ -334,7 +357,7 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
 
 
 def _describe_similar(model: Model, prediction: SubjectPrediction) -> str:
-    """Describe the outcome of training subjects of similar probability when held out."""
+    """Describe the outcome of training participants of similar probability when held out."""
     held_out = model.performance.get("held_out")
     if not held_out:
         return ""
@@ -342,9 +365,9 @@ def _describe_similar(model: Model, prediction: SubjectPrediction) -> str:
     close = np.abs(np.array(held_out["left"])[0][:, code] - prediction.probability) <= _SIMILAR
     correct = int((np.array(held_out["true"])[close] == code).sum())
     if not close.any():
-        return "Held out, none of the training subjects had a probability close to this one."
+        return "Held out, none of the training participants had a probability close to this one."
     return (
-        f"When held out, {int(close.sum())} of the {close.size} training subjects had a "
+        f"When held out, {int(close.sum())} of the {close.size} training participants had a "
         f"probability of {prediction.predicted} within {round(100 * _SIMILAR)} points of this "
         f"one; {correct} of them were {prediction.predicted}."
     )

@@ -34,6 +34,8 @@ from idfsmec.table.positions import channel_positions
 
 #: Fewer electrodes than this make no map; so many weights, and so many features are drawn.
 _FEWEST_FOR_A_MAP, _MOST_BARS, _MOST_FEATURES = 8, 24, 20
+#: Below so many equal shares the largest weight is not worth a headline.
+_NEARLY_EVEN = 1.25
 #: Frequencies are counts of halves divided by their number: equal ones may differ by rounding.
 _ROUNDING = 1e-9
 #: Columns of an effect size with its CI, and its name.
@@ -44,6 +46,11 @@ def channel_weights(table: TableResults) -> pd.Series:
     """Return the weight of each channel, largest first; empty for methods that give none."""
     weights = table.ranking.groupby("channel", sort=False)["channel_weight"].first().dropna()
     return weights.sort_values(ascending=False, kind="stable")
+
+
+def nearly_even(weights: pd.Series) -> bool:
+    """Return whether no channel has much more weight than an equal share."""
+    return bool(weights.size > 1 and 0 < weights.iloc[0] * weights.size < _NEARLY_EVEN)
 
 
 @style.literal_text
@@ -138,11 +145,9 @@ def _draw_map(
 ) -> None:
     crowded = len(names) > 40
     darkest = float(values.max()) or 1.0
-    # From the smallest weight, so that differences show; but nearly equal weights stay pale.
-    lightest = min(float(values.min()), 0.7 * darkest)
     top = set(names[np.argsort(-values, kind="stable")[: 10 if crowded else 5]])
     image, _ = mne.viz.plot_topomap(
-        values, flat, axes=ax, show=False, cmap=style.SEQUENTIAL, vlim=(lightest, darkest),
+        values, flat, axes=ax, show=False, cmap=style.SEQUENTIAL, vlim=(0.0, darkest),
         contours=0, sensors=False, sphere=(0, 0, 0, 0.095), extrapolate="head",
     )  # fmt: skip
     for line in ax.lines:
@@ -158,7 +163,7 @@ def _draw_map(
         style.annotate(
             ax, name, (x, y), offset, ha="center", va="center", fontsize=7.5, zorder=7,
             fontweight="bold" if name in top and len(names) > 10 else "normal",
-            color="#ffffff" if weight > lightest + 0.55 * (darkest - lightest) else "#1b1b1b",
+            color="#ffffff" if weight > 0.55 * darkest else "#1b1b1b",
         )  # fmt: skip
     style.add_colorbar(ax, image, "weight (sums to 1)")
 
@@ -167,10 +172,6 @@ def weight_figures(table: TableResults) -> Iterator[PageFigure]:
     """Channel weights of the whole table."""
     weights = channel_weights(table)
     if weights.empty:
-        reason = "The method that ranked the table gives channels no weights."
-        if table.ranking.empty:
-            reason = "There is no ranking, so no map of channel weights."
-        yield PageFigure("channels", absent=reason)
         return
     montage = table.about.get("montage")
     draw = partial(
@@ -178,13 +179,13 @@ def weight_figures(table: TableResults) -> Iterator[PageFigure]:
         positions=table.about.get("positions"), note=table.whole_table_note(),
         montage=montage if isinstance(montage, str) else None,
     )  # fmt: skip
-    sentences, largest = [], weights.iloc[0] * weights.size
-    if weights.size > 1 and largest and largest < 1.25:
+    sentences = []
+    if nearly_even(weights):
         sentences = [
-            f"Weights are almost equal: the largest ({weights.index[0]}) is {largest:.2f} times "
-            "an equal share, so the map shows little."
+            "The weights are nearly even: the largest is "
+            f"{weights.iloc[0] * weights.size:.2f} times an equal share."
         ]
-    elif weights.size > 1 and largest:
+    elif weights.size > 1 and weights.iloc[0]:
         sentences = [
             f"{listing(weights.index[:3])} have {percent(float(weights.iloc[:3].sum()))} of all "
             f"weight; equal shares would give them {percent(min(3 / weights.size, 1))}."
@@ -237,7 +238,6 @@ def score_figures(table: TableResults) -> Iterator[PageFigure]:
     """Scores of all features of all channels."""
     ranking = table.ranking
     if ranking.empty:
-        yield PageFigure("heatmap", absent="There is no ranking, so no heat map of scores.")
         return
     scores, sentences = ranking["score"].clip(lower=0), []
     if scores.sum():
@@ -323,7 +323,7 @@ def plot_effects(
     title = "Direction and size of the leading features"
     style.style_axes(ax, title, f"{note}\nfilled dot: {EXCLUDES_ZERO}", grid="x", rows=True)
     if "auc" in shown and shown["auc"].notna().any():
-        style.annotate(ax, "AUC by subject", (1.02, 1), (0, 3), "axes fraction")
+        style.annotate(ax, "AUC by participant", (1.02, 1), (0, 3), "axes fraction")
     if size != "eta_squared" and labels is not None and len(labels) == 2:
         style.name_sides(ax, f"higher in {labels[0]}", f"higher in {labels[1]}")
     return ax
@@ -333,11 +333,9 @@ def effect_figures(table: TableResults) -> Iterator[PageFigure]:
     """Direction and size of the leading features."""
     ranking = add_directions(table.ranking)
     if "arrow" not in ranking:
-        reason = "Direction and size of the features were not recorded (run idfsmec benchmark)."
-        yield PageFigure("effects", absent=reason)
         return
     labels = [str(label) for label in table.about.get("labels", {})]
-    note = "whole table, one value per subject; no folds, no tuning"
+    note = "whole table, one value per participant; no folds, no tuning"
     draw = partial(plot_effects, ranking, labels=labels, note=note)
     leading = ranking.head(_MOST_FEATURES)
     clear = leading[leading["excludes_zero"]]
@@ -351,10 +349,12 @@ def effect_figures(table: TableResults) -> Iterator[PageFigure]:
             "alone they separate the groups little, or not at all."
         )
     # The first of many were chosen for being large: the winner's curse.
-    sentences.append("Leading features were selected for their size: expect less in new subjects.")
+    sentences.append(
+        "Leading features were selected for their size: expect less in new participants."
+    )
     caption = (
         "The first features of the ranking, each alone: how much the groups differ, one value per "
-        "subject, with 95 % CI over subjects."
+        "participant, with 95 % CI over participants."
     )
     yield PageFigure("effects", draw, caption, sentences)
 
@@ -397,7 +397,7 @@ def _typical_k(table: TableResults, method: str, longest: int) -> int:
 
 
 def summarise_resampling(table: TableResults) -> dict[str, Any] | None:
-    """Summarise the selections on halves of the subjects; None where there were none."""
+    """Summarise the selections on halves of the participants; None where there were none."""
     halves = table.results.resampling.get(table.name)
     if not halves:
         return None
@@ -430,63 +430,60 @@ def add_frequencies(ranking: pd.DataFrame, halves: Mapping[str, Any] | None) -> 
     return ranking.assign(frequency=frequency, stable=frequency >= halves["threshold"] - _ROUNDING)
 
 
-def describe_stability(folds: Mapping[str, Any] | None, halves: Mapping[str, Any] | None) -> str:
-    """Describe the agreement of folds and, where they were drawn, of halves."""
-    text = "The stability of the selection between folds was not measured."
-    if folds is not None:
-        text = (
-            f"Between {folds['n']} folds the stability of the first {folds['k']} features is "
-            f"{folds['value']:.2f} of 1 ({folds['verdict']})."
-        )
+def describe_stability(halves: Mapping[str, Any] | None) -> str:
+    """Describe the agreement of halves without shared participants; nothing without halves."""
     if halves is None:
-        return text
+        return ""
     if halves["reason"]:
-        return f"{text} The selection on halves of the subjects could not be measured."
+        return f"Stability cannot be measured: {halves['reason']}"
+    text = ""
+    if halves["stability"]:
+        value, verdict = halves["stability"]["value"], halves["stability"]["verdict"]
+        text = (
+            "Between halves of the participants, which share none, the stability of the selection "
+            f"is {value:.2f} of 1 ({verdict}). "
+        )
     least, n = percent(halves["threshold"]), halves["n_resamples"]
-    bound = f"where at most {halves['max_false']:g} false selection is expected"
+    bound = f"at most {halves['max_false']:g} is expected by chance"
     stable = halves["stable_features"]
     if not stable:
-        return f"{text} No feature was selected on {least} of {n} random halves, {bound}."
+        return f"{text}No feature was selected on {least} of {n} random halves; {bound}."
     return (
-        f"{text} {len(stable)} of {halves['n_features']} features "
+        f"{text}{len(stable)} of {halves['n_features']} features "
         f"{'was' if len(stable) == 1 else 'were'} selected on at least {least} of {n} random "
-        f"halves of the subjects, {bound}: {listing(stable, most=4)}."
+        f"halves; {bound}. They are {listing(stable, most=4)}."
     )
 
 
 def stability_warnings(findings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Warn of tables whose folds, or halves, select different features."""
-    folds = {name: each["stability"] or {} for name, each in findings.items()}
-    if poor := [name for name, each in folds.items() if each.get("verdict") == "poor"]:
+    """Warn of tables whose halves select different features."""
+    halves = {name: each["resampling"] for name, each in findings.items()}
+    agreement = {name: (each or {}).get("stability") or {} for name, each in halves.items()}
+    if poor := [name for name, each in agreement.items() if each.get("verdict") == "poor"]:
         text = (
-            f"Different folds select different features ({listing(poor)}). Single features in the "
-            "ranking may change with a few more subjects."
+            f"Halves of the participants select different features ({listing(poor)}). Single "
+            "features in the ranking may change with more participants."
         )
         yield "Unstable selection", text
-    halves = {name: each["resampling"] for name, each in findings.items()}
     without = [n for n, h in halves.items() if h and not h["reason"] and not h["stable_features"]]
     if without:
         text = (
-            f"Random halves of the subjects agree on no single feature ({listing(without)}). Read "
-            "channels and groups of features rather than single ones."
+            f"Random halves of the participants agree on no single feature ({listing(without)}). "
+            "Read channels and groups of features rather than single ones."
         )
         yield "No stable feature", text
 
 
 def frequency_figures(table: TableResults) -> Iterator[PageFigure]:
-    """How often each feature, and each channel, was selected on halves of the subjects."""
+    """How often each feature, and each channel, was selected on halves of the participants."""
     halves = table.results.resampling.get(table.name)
     if not halves or "reason" in halves:
-        reason = "Halves of the subjects were not compared (run idfsmec benchmark)."
-        if halves:
-            reason = f"Halves of the subjects could not be compared: {halves['reason']}"
-        yield PageFigure("selection-frequency-features", absent=reason)
         return
-    what = f"first {halves['n_picked']} on {halves['n_resamples']} halves of the subjects"
+    what = f"first {halves['n_picked']} on {halves['n_resamples']} halves of the participants"
     note, channel_chance = table.whole_table_note(what), list(halves["channel_chance"].values())
     captions = {
         "features": "How often the feature was among those selected when only half of the "
-        "subjects were used. Chance: the frequency of random selection.",
+        "participants were used. Chance: the frequency of random selection.",
         "channels": "How often at least one feature of the channel was among them.",
     }
     for name, shares, threshold, chance in (
@@ -620,10 +617,6 @@ def missing_figures(table: TableResults) -> Iterator[PageFigure]:
     """Where channels are missing, as recorded."""
     shares = _missing_shares(table)
     if shares is None or not shares.to_numpy().any():
-        reason = "No channel is missing in any recording."
-        if shares is None:
-            reason = "Which recordings lack which channels was not recorded."
-        yield PageFigure("missing", absent=reason)
         return
     note = "as recorded, before channels are removed; no folds, no tuning"
     usable, sentences = shares.drop(columns=table.dead, errors="ignore"), []
@@ -685,4 +678,4 @@ def missingness_warning(table: TableResults) -> list[tuple[str, str]]:
         "another cap for patients, is no finding about brains: check why, or leave the "
         "channels out."
     )
-    return [(f"Missing channels are associated with the label: {table.name}", text)]
+    return [(f"Missing channels are associated with the diagnosis: {table.name}", text)]

@@ -13,14 +13,14 @@ from matplotlib.axes import Axes
 from idfsmec.evaluation import Results
 from idfsmec.evaluation.results import site_scores
 from idfsmec.evaluation.statistics import RankComparison, compare_pairs, compare_ranks
-from idfsmec.metrics import CONFOUNDED, holm, site_confounding
+from idfsmec.metrics import CONFOUNDED, site_confounding
 from idfsmec.report import data, style
 from idfsmec.report.channels import fold_stability
 from idfsmec.report.data import TableResults
 from idfsmec.report.style import PageFigure
 from idfsmec.report.text import (
-    EXCLUDES_ZERO,
-    INCLUDES_ZERO,
+    SIGNIFICANT,
+    capitalise,
     describe_protocol,
     listing,
     metric_name,
@@ -80,9 +80,9 @@ def _describe_leads(
     ahead = [lead for lead in leads if lead not in equal and lead["difference"] > 0]
     behind = [lead for lead in leads if lead not in equal and lead["difference"] < 0]
     if ahead:
-        clear = _rates([lead for lead in ahead if lead["excludes_zero"]])
+        clear = _rates([lead for lead in ahead if lead["significant"]])
         where = f"{_rates(ahead)} missing" if len(ahead) < len(leads) else "every missing rate"
-        how = f"{EXCLUDES_ZERO} at {clear}" if clear else f"{INCLUDES_ZERO} at all of them"
+        how = f"{SIGNIFICANT} at {clear}" if clear else f"not {SIGNIFICANT}"
         first = f"has the highest mean at {where} (difference to the next: {how})."
     else:
         several = f"any of the {len(leads)} missing rates"
@@ -91,15 +91,15 @@ def _describe_leads(
     sentences = [f"{main} {first}"]
     if equal:
         sentences.append(f"It equals the best other method at {_rates(equal)} missing.")
-    for excludes, ci in ((True, EXCLUDES_ZERO), (False, INCLUDES_ZERO)):
+    for significant, words in ((True, SIGNIFICANT), (False, f"not {SIGNIFICANT}")):
         each = [
             f"{lead['method']} at {percent(lead['rate'])} missing "
             f"(by {points(-lead['difference']).lstrip('+')} points)"
             for lead in behind
-            if lead["excludes_zero"] == excludes
+            if lead["significant"] == significant
         ]
         if each:
-            sentences.append(f"{main} is behind {listing(each, len(each))}; {ci}.")
+            sentences.append(f"{main} is behind {listing(each, len(each))}; {words}.")
     return sentences
 
 
@@ -114,12 +114,9 @@ def _paired_differences(scores: pd.DataFrame, reference: str | None, metric: str
         for rate, here in data.task_scores(scores, metric).groupby("rate", sort=True)
         if reference in set(here["method"])
     ]
-    columns = ["method", "difference", "low", "high", "n", "p_value", "excludes_zero", "rate"]
+    columns = ["method", "difference", "low", "high", "n", "p_value", "rate"]
     table = pd.concat(paired, ignore_index=True) if paired else pd.DataFrame(columns=columns)
-    p = table["p_value"].astype(float)
-    table["p_holm"] = np.nan
-    table.loc[p.notna(), "p_holm"] = holm(p.dropna())
-    return table
+    return data.add_significance(table)
 
 
 @style.literal_text
@@ -147,8 +144,8 @@ def plot_paired_differences(
     -------
     Axes
         One row per method; within it one CI per rate, from few to many missing channels, paired
-        by fold and corrected for overlapping training sets. A filled dot is a difference whose
-        CI excludes 0; very wide CI are cut at the frame.
+        by fold and corrected for overlapping training sets. A filled dot is a difference that is
+        significant at 5 % after Holm's correction; very wide CI are cut at the frame.
     """
     known = data.known_methods(methods)
     names = data.sort_methods(scores["method"], known)
@@ -165,7 +162,7 @@ def plot_paired_differences(
         y = others.index(row["method"]) + (0.72 * (i / last - 0.5) if last else 0)
         style.draw_estimate(
             ax, y, (row["difference"], row["low"], row["high"]), looks[row["method"]].color,
-            size=4.2, filled=row["excludes_zero"], alpha=1 - 0.6 * (last - i) / max(last, 1),
+            size=4.2, filled=row["significant"], alpha=1 - 0.6 * (last - i) / max(last, 1),
             gid=f"difference-{row['method']}-{row['rate']:g}",
         )  # fmt: skip
     ax.axvline(0, color=style.INK, linewidth=1)
@@ -183,7 +180,7 @@ def plot_paired_differences(
     ax.set_xlabel(f"difference in {metric_name(metric)}, points")
     order = ", ".join(percent(rate) for rate in rates)
     note += f"\nwithin a row from top (pale) to bottom: {order} missing\nfilled dot: "
-    note += EXCLUDES_ZERO
+    note += SIGNIFICANT
     if (np.abs(bars) > reach).any():
         note += "; wide CI are cut at the frame"
     style.style_axes(ax, f"{looks[main].label} minus each method", note, grid="x", rows=True)
@@ -197,8 +194,6 @@ def difference_figures(table: TableResults) -> Iterator[PageFigure]:
     if main is None or main not in names:
         return
     if len(names) < 2:
-        reason = f"Only {main} was run; there are no differences to other methods."
-        yield PageFigure("differences", absent=reason)
         return
     caption = "Differences paired by fold, with 95 % CI corrected for overlapping training sets."
     for pattern, rows, note in table.by_pattern():
@@ -211,20 +206,13 @@ def difference_figures(table: TableResults) -> Iterator[PageFigure]:
 
 
 def _describe_differences(table: TableResults, rows: pd.DataFrame, main: str) -> list[str]:
-    """State which differences are significant, and how many CI would exclude 0 by chance."""
+    """State which differences are significant after Holm's correction."""
     paired = _paired_differences(rows, main, table.metric).dropna(subset=["p_value"])
     if paired.empty:
         return ["One fold gives no CI: no difference is significant."]
-    n, n_out = len(paired), int(paired["excludes_zero"].sum())
-    if not n_out:
-        return [f"None of the {n} 95 % CI excludes 0: no difference is significant."]
-    sentences = [
-        f"{n_out} of {n} 95 % CI exclude{'s' if n_out == 1 else ''} 0; by chance about "
-        f"{max(round(0.05 * n), 1)} would."
-    ]
-    significant = paired[paired["p_holm"] < 0.05]
+    significant, sentences = paired[paired["significant"]], []
     if significant.empty:
-        sentences.append("No difference is significant at 5 % after Holm's correction.")
+        sentences.append(f"None of the {len(paired)} differences is {SIGNIFICANT}.")
     for better, word in ((True, "higher than"), (False, "lower than")):
         these = significant[(significant["difference"] > 0) == better]
         each = [
@@ -233,13 +221,12 @@ def _describe_differences(table: TableResults, rows: pd.DataFrame, main: str) ->
         ]
         if each:
             sentences.append(
-                f"Significant at 5 % after Holm's correction: {main} is {word} {'; '.join(each)} "
-                "missing."
+                f"{capitalise(SIGNIFICANT)}: {main} is {word} {'; '.join(each)} missing."
             )
     return sentences
 
 
-def compare_ranks_of(results: Results) -> tuple[PageFigure, dict[str, Any] | None]:
+def compare_ranks_of(results: Results) -> tuple[PageFigure | None, dict[str, Any] | None]:
     """Return the figure of mean ranks over all tables and missing rates, and its numbers."""
     rows, methods = results.scores[results.scores["experiment"] == "accuracy"], results.methods
     wide, main = pd.DataFrame(), data.main_method(methods, methods)
@@ -249,11 +236,7 @@ def compare_ranks_of(results: Results) -> tuple[PageFigure, dict[str, Any] | Non
         )
         wide = wide.dropna(axis=0)  # complete blocks only
     if wide.shape[0] < 2 or wide.shape[1] < 3:
-        reason = (
-            "A comparison of ranks needs at least three methods and two blocks "
-            f"(table x missing rate); there are {wide.shape[1]} and {wide.shape[0]}."
-        )
-        return PageFigure("ranks", absent=reason), None
+        return None, None
     ranked, tests = compare_ranks(wide), []
     if main is not None and main in wide:
         paired = compare_pairs(wide, main)
@@ -394,9 +377,9 @@ def summarise_sites(table: TableResults) -> dict[str, Any] | None:
     if len(above) == n_sites:
         where = f"at each of the {n_sites}"
     sentences = [
-        "One site was left out at a time, so that training included none of its subjects: "
+        "One site was left out at a time, so that training included none of its participants: "
         f"{table.label(method)} classifies {percent(values.min())} to {percent(values.max())} of "
-        f"a site's subjects correctly; the 95 % CI is above the chance band {where}."
+        f"a site's participants correctly; the 95 % CI is above the chance band {where}."
     ]
     if data.experiment_protocol(table.results).get("tuning") == "nested":
         sentences.append(
@@ -428,5 +411,5 @@ def site_warnings(results: Results) -> list[tuple[str, str]]:
                 "harmonizing removes it together with the effects of sites. Compare with a run "
                 "without it, and see the audit."
             )
-            warnings.append((f"Site and label are confounded: {name}", text))
+            warnings.append((f"Site and diagnosis are confounded: {name}", text))
     return warnings

@@ -10,7 +10,7 @@ import pandas as pd
 
 from idfsmec.evaluation import Results
 from idfsmec.evaluation.statistics import compare_folds
-from idfsmec.metrics import corrected_interval
+from idfsmec.metrics import corrected_interval, holm
 from idfsmec.report.text import describe_protocol
 
 #: What a score belongs to: a method in a fold of a table at a missing rate.
@@ -176,13 +176,22 @@ def differences(tasks: pd.DataFrame, column: str, reference: Any) -> pd.DataFram
     """Subtract each other value of a column from the reference's, paired by fold, with 95 % CI.
 
     Returns what :func:`idfsmec.evaluation.statistics.compare_folds` does, with the column under
-    its own name, and ``excludes_zero``: whether the CI excludes 0.
+    its own name, ``p_holm`` and ``significant``: at 5 % after Holm's correction for all of them.
     """
     wide = tasks.pivot_table(index=["seed", "fold"], columns=column, values="value")
     paired = compare_folds(wide, reference, tasks["n_train"].mean(), tasks["n_test"].mean())
+    return add_significance(paired.rename(columns={"method": column}))
+
+
+def add_significance(paired: pd.DataFrame) -> pd.DataFrame:
+    """Add ``p_holm`` and ``significant`` to differences, with Holm's correction for all rows."""
+    p = paired["p_value"].astype(float)
     # A rounding error between two equal scores is no difference.
-    excludes = ((paired["low"] > 0) | (paired["high"] < 0)) & (paired["difference"].abs() > 1e-9)
-    return paired.assign(excludes_zero=excludes).rename(columns={"method": column})
+    p = p.mask(p.notna() & (paired["difference"].astype(float).abs() <= 1e-9), 1.0)
+    corrected = pd.Series(np.nan, index=p.index)
+    if p.notna().any():
+        corrected[p.notna()] = holm(p.dropna())
+    return paired.assign(p_holm=corrected, significant=corrected < 0.05)
 
 
 def lowest_rate(rows: pd.DataFrame) -> pd.DataFrame:

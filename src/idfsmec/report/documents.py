@@ -33,7 +33,7 @@ from idfsmec.evaluation import Results
 from idfsmec.features.derivative import DESCRIPTION, write_json, write_tsv
 from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate, task_scores
 from idfsmec.report.style import refuse_existing, render_page, write_text
-from idfsmec.report.text import describe_protocol, listing, percent, plain_records
+from idfsmec.report.text import describe_protocol, feature_label, listing, percent, plain_records
 from idfsmec.table import FeatureTable
 
 _KINDS = {
@@ -49,8 +49,8 @@ _MODELS = {
     "eeg": "EEG (first 20 features, untuned)",
 }
 _CLAIMS = {
-    "subject": "correct: subjects held out, features selected inside the folds",
-    "by_sample": "sample-wise folds: subjects on both sides",
+    "subject": "correct: participants held out, features selected inside the folds",
+    "by_sample": "sample-wise folds: participants on both sides",
     "before": "features selected before splitting",
 }
 
@@ -135,23 +135,22 @@ def summarise_audit(table: TableResults) -> dict[str, Any] | None:
 def describe_audit(audit: Audit) -> dict[str, Any]:
     """Describe an audit as plain data and sentences."""
     matched, regressed = audit.matched, audit.regressed
-    about_matched = about_regressed = (
-        "Not needed: no acquisition fact is associated with the label."
-    )
-    if audit.suspects:
-        about_matched = "Cannot be decided: too few subjects have a match in another group."
-        about_regressed = "Was not computed."
+    about_matched = "Cannot be decided: too few participants have a match in another group."
+    remaining: list[tuple[str, Any, str]] = []
     holds = matched.get("estimable") and not matched["failed"]
-    if audit.suspects and matched.get("estimable"):
-        about_matched = f"{matched['n_pairs']} pairs of subjects with matching acquisition facts."
+    if matched.get("estimable"):
+        about_matched = f"{matched['n_pairs']} pairs of participants with matching acquisition."
         if not holds:
             about_matched = (
                 "The match has failed: acquisition still separates the pairs (AUC "
                 f"{matched['acquisition_auc']:.2f})."
             )
+    if audit.suspects:
+        remaining.append(("EEG, matched acquisition", matched if holds else None, about_matched))
     if audit.suspects and regressed:
         names = listing([say_variable(name) for name in regressed["variables"]], 3)
-        about_regressed = f"{names}: regressed out, as learned in training folds."
+        about = f"{names}: regressed out, as learned in training folds."
+        remaining.append(("EEG, acquisition regressed out", regressed, about))
     return {
         "level": audit.level,
         "open": audit.level in {"red", "amber"},
@@ -161,13 +160,8 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
         "folds": say_folds(audit),
         "tiles": [
             ("Acquisition alone", audit.models.get(audit.best_model), _about_acquisition(audit)),
-            ("EEG", audit.models.get("eeg"), "Same subjects, same folds."),
-            (
-                "EEG, matched acquisition",
-                matched if holds else None,
-                about_matched,
-            ),
-            ("EEG, acquisition regressed out", regressed or None, about_regressed),
+            ("EEG", audit.models.get("eeg"), "Same participants, same folds."),
+            *remaining,
         ],
         "sentences": [*say_variables(audit), *say_left(audit)],
         "figures": [{"name": _MODELS[name], **score} for name, score in audit.models.items()],
@@ -332,7 +326,8 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
             for key in ("sfreq", "band_pass", "epoch", "overlap", "reference", "line_freq")
             if table.info.get(key) is not None
         ]
-        features = f"{len(table.features)} features per channel ({listing(table.features, 4)})"
+        names = listing(map(feature_label, table.features), 4)
+        features = f"{len(table.features)} features per channel ({names})"
         lines.append(f"**{name}**: {'; '.join([features, *steps])}. *({C}, {R}: preprocessing)*")
     protocol = experiment_protocol(results)
     if protocol.get("folds"):

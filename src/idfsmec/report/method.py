@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from idfsmec.report import data, style
 from idfsmec.report.data import TableResults
 from idfsmec.report.style import PageFigure
-from idfsmec.report.text import EXCLUDES_ZERO, listing, metric_name, plain_records, points, seconds
+from idfsmec.report.text import SIGNIFICANT, listing, metric_name, plain_records, points, seconds
 
 _PUBLISHED = "published (arXiv:2511.11651)"
 
@@ -29,19 +29,16 @@ _PUBLISHED = "published (arXiv:2511.11651)"
 def ablation_figures(table: TableResults) -> Iterator[PageFigure]:
     """Accuracy with a part of the method taken out, averaged over missing rates."""
     if table.rows("ablation").empty:
-        reason = "The ablation was not run (idfsmec benchmark --experiment ablation)."
-        yield PageFigure("ablation", absent=reason)
         return
     variants = _ablation_table(table)
     paired = variants[~variants["whole"] & variants["difference_low"].notna()]
-    clear = paired[(paired["difference_high"] < 0) | (paired["difference_low"] > 0)]
     each = [
         f"{table.label(row['method'])} ({points(row['difference'])} points)"
-        for row in clear.to_dict("records")
+        for row in paired[paired["significant"].astype(bool)].to_dict("records")
     ]
-    text = "No variant differs from the whole method: all 95 % CI include 0."
+    text = f"No difference from the whole method is {SIGNIFICANT}."
     if each:
-        text = f"Different from the whole method ({EXCLUDES_ZERO}): {listing(each, 10)}."
+        text = f"Differences from the whole method that are {SIGNIFICANT}: {listing(each, 10)}."
     caption = "The whole method, and with one part taken out. Bars are 95 % CI."
     if table.name == table.results.data_set:
         caption += (
@@ -57,12 +54,14 @@ def _ablation_table(table: TableResults) -> pd.DataFrame:
     by_fold = data.fold_scores(data.task_scores(table.rows("ablation"), table.metric), ["method"])
     variants = data.intervals(by_fold, ["method"])
     whole = data.main_method(variants["method"], table.methods)
-    reference = by_fold[by_fold["method"] == whole].set_index(["seed", "fold"])["value"]
-    paired = by_fold.join(reference.rename("whole"), on=["seed", "fold"])
-    paired["value"] -= paired["whole"]
-    gains = data.intervals(paired.dropna(subset=["value"]), ["method"]).drop(columns="n")
-    gains.columns = pd.Index(["method", "difference", "difference_low", "difference_high"])
-    variants = variants.merge(gains, on="method", how="left")
+    gains = pd.DataFrame(columns=["method", "difference", "low", "high", "significant"])
+    if whole is not None:
+        gains = data.differences(by_fold, "method", whole)[list(gains)]
+    # The variant minus the whole method, so both ends change places.
+    gains[["difference", "low", "high"]] = -gains[["difference", "high", "low"]].to_numpy()
+    ends = {"low": "difference_low", "high": "difference_high"}
+    variants = variants.merge(gains.rename(columns=ends), on="method", how="left")
+    variants["significant"] = variants["significant"].eq(True)
     published = table.published("ablation")
     variants["published"] = variants["method"].map(published).astype(float)
     variants["whole"] = variants["method"] == whole
@@ -103,8 +102,6 @@ def sensitivity_figures(table: TableResults) -> Iterator[PageFigure]:
     """Accuracy over the grid of the two parameters, averaged over folds, rates and k."""
     tasks = data.task_scores(table.rows("sensitivity"), table.metric, by=["lam", "gamma"])
     if tasks.empty:
-        reason = "The grid of λ and γ was not run (idfsmec benchmark --experiment sensitivity)."
-        yield PageFigure("sensitivity", absent=reason)
         return
     surface = tasks.pivot_table(index="gamma", columns="lam", values="value", aggfunc="mean")
     along_lam, along_gamma = np.ptp(surface.mean(axis=0)), np.ptp(surface.mean(axis=1))
@@ -152,7 +149,6 @@ def convergence_figures(table: TableResults) -> Iterator[PageFigure]:
     """The objective after each iteration on the whole table."""
     values = np.asarray(table.results.convergence.get(table.name) or [], dtype=float)
     if not values.size:
-        yield PageFigure("convergence", absent="The course of the objective was not recorded.")
         return
     drop, sentences = values[0] - values[-1], []
     if drop > 0:
@@ -192,8 +188,6 @@ def cost_figures(table: TableResults) -> Iterator[PageFigure]:
     """The time of one selection on the table and on parts of its channels."""
     costs = _cost_table(table)
     if costs.empty:
-        reason = "Cost was not measured (idfsmec benchmark --experiment cost)."
-        yield PageFigure("cost", absent=reason)
         return
     n_channels, sentences = costs["n_channels"].max(), []
     medians = costs[costs["n_channels"] == n_channels].set_index("method")["median"]

@@ -104,7 +104,7 @@ def write_report(
     figures = {table.name: table_figures(table) for table in tables}
     rank_figure, ranks = comparison.compare_ranks_of(results)
     summary = _summarise(results, tables, figures) | {"ranks": ranks}
-    figures[""] = [rank_figure]
+    figures[""] = [rank_figure] if rank_figure else []
     drawn = _draw(figures, folder / FIGURES, progress)
     script = style.read_asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
@@ -129,11 +129,10 @@ def _draw(
             progress(Progress("figures", done, len(each), item))
         variant = slugify(figure.variant) if figure.variant else ""
         slug = "-".join(filter(None, (figure.section, slugs.get(table, ""), variant)))
-        shown = vars(figure) | {"slug": slug, "svg": None}
-        if figure.plot is not None:
-            ax = figure.plot()
-            label = f"{ax.get_title(loc='left')}. {figure.caption}"
-            shown["svg"] = style.save_figure(ax, label, folder / slug, slug)
+        ax = figure.plot()
+        label = f"{ax.get_title(loc='left')}. {figure.caption}"
+        svg = style.save_figure(ax, label, folder / slug, slug)
+        shown = vars(figure) | {"slug": slug, "svg": svg}
         drawn.setdefault((figure.section, table), []).append(shown)
     if progress:
         progress(Progress("figures", len(each), len(each)))
@@ -212,8 +211,8 @@ def _summarise_table(
         "audit": summarise_audit(table),
         "effect": channels.EFFECT_SIZES.get(size or ""),
         "effect_column": size,
-        "ablation": numbers["ablation"],
-        "cost": numbers["cost"],
+        "ablation": numbers.get("ablation"),
+        "cost": numbers.get("cost"),
         "sentences": sentences,
         "ranking": plain_records(_ranking(table)),
     }
@@ -229,7 +228,7 @@ def _facts(table: TableResults) -> list[tuple[str, str]]:
     about, dead = table.about, table.dead
     n_channels = f"{len(about['channels']) - len(dead)}"
     labels = ", ".join(f"{label}: {count}" for label, count in about.get("labels", {}).items())
-    facts = [("subjects", f"{about['n_subjects']}")] if "n_subjects" in about else []
+    facts = [("participants", f"{about['n_subjects']}")] if "n_subjects" in about else []
     if "n_samples" in about:
         facts.append(("samples", f"{about['n_samples']} ({labels})"))
     facts.append(("channels", f"{n_channels} ({listing(dead)} dead)" if dead else n_channels))
@@ -243,7 +242,7 @@ def _findings(table: TableResults) -> dict[str, Any]:
     """Summarise leading channels and features, accuracy and stability of a table."""
     leading, score = _ranking(table).head(10), _accuracy(table)
     weights = channels.channel_weights(table)
-    folds = None if table.main is None else channels.fold_stability(table, table.main)
+    even = channels.nearly_even(weights)
     halves = channels.summarise_resampling(table)
     top = [
         {
@@ -258,11 +257,11 @@ def _findings(table: TableResults) -> dict[str, Any]:
         "channels": top,
         "features": plain_records(leading),
         "accuracy": score,
-        "stability": folds,
+        "even": even,
         "resampling": halves,
-        "headline": _headline(top, row_labels(leading.head(3)), score),
+        "headline": _headline([] if even else top, row_labels(leading.head(3)), score, even),
         "accuracy_text": _describe_accuracy(score),
-        "stability_text": channels.describe_stability(folds, halves),
+        "stability_text": channels.describe_stability(halves),
     }
 
 
@@ -291,17 +290,21 @@ def _accuracy(table: TableResults) -> dict[str, Any] | None:
 
 
 def _headline(
-    top: Sequence[Mapping[str, Any]], features: Sequence[str], score: Mapping[str, Any] | None
+    top: Sequence[Mapping[str, Any]],
+    features: Sequence[str],
+    score: Mapping[str, Any] | None,
+    even: bool,
 ) -> str:
     if not features:
-        return "No ranking of channels and features was recorded for this table."
+        return ""
     if score and score["above_chance"] is False:
         return (
             "Accuracy is not above chance. First in the ranking, without evidence: "
             f"{listing(features)}."
         )
     if not top:
-        return f"The features that separate the groups best are {listing(features)}."
+        also = " Channel weights are nearly even." if even else ""
+        return f"The features that separate the groups best are {listing(features)}.{also}"
     names = [channel["name"] for channel in top if channel["times_equal"] > 1][:5]
     first = f"The channel that separates the groups best is {top[0]['name']}"
     if len(names) > 1:
@@ -311,7 +314,7 @@ def _headline(
 
 def _describe_accuracy(score: Mapping[str, Any] | None) -> str:
     if score is None:
-        return "Accuracy was not measured."
+        return ""
     reached = f"The selected features reach {percent(score['mean'])} {score['metric']}"
     chance = score["chance"]
     if chance is None:
@@ -334,8 +337,8 @@ def _warnings(
     if protocol.get("folds") == "sample":
         text = (
             "Samples of one subject are in training and test. A classifier can recognise the "
-            "subject instead of the condition, so these accuracies do not hold for new subjects. "
-            "Run again with subject-wise folds."
+            "subject instead of the condition, so these accuracies do not hold for new "
+            "participants. Run again with subject-wise folds."
         )
         warnings.append(("Sample-wise folds", text))
     if protocol.get("tuning") == "oracle":
@@ -366,15 +369,15 @@ def _chance_warnings(scores: Mapping[str, dict[str, Any] | None]) -> Iterator[tu
             chance = score["chance"]
             text = (
                 f"{percent(score['mean'])} lies within the 95 % band of chance with {chance['n']} "
-                f"subjects ({percent(chance['low'])} to {percent(chance['high'])}). Do not read "
-                "the ranking as a finding."
+                f"participants ({percent(chance['low'])} to {percent(chance['high'])}). Do not "
+                "read the ranking as a finding."
             )
             yield f"Not above chance: {name}", text
     for name, score in scores.items():
         if score and score["above_chance"] and score["ci_includes_chance"]:
             text = (
                 f"The mean of {percent(score['mean'])} is above the chance band, but its 95 % CI "
-                f"begins at {percent(score['low'])}. More subjects or repeats are needed."
+                f"begins at {percent(score['low'])}. More participants or repeats are needed."
             )
             yield f"The CI includes the chance level: {name}", text
 

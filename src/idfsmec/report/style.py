@@ -347,15 +347,14 @@ class PageFigure:
     """A figure of the page: how to draw it, what it shows, how to read it, its numbers.
 
     ``variant`` is the pattern of missing channels, or the method, where there is a figure for
-    each; ``absent`` says why there is no figure.
+    each.
     """
 
     section: str
-    plot: Callable[[], Axes] | None = None
+    plot: Callable[[], Axes]
     caption: str = ""
     sentences: Sequence[str] = ()
     variant: str = ""
-    absent: str = ""
     numbers: list[dict[str, Any]] | None = None
 
 

@@ -12,8 +12,9 @@ import pandas as pd
 from idfsmec.errors import InputError
 from idfsmec.table.columns import split_column
 
-#: What a difference with a confidence interval is called.
-EXCLUDES_ZERO, INCLUDES_ZERO = "95 % CI excludes 0", "95 % CI includes 0"
+#: What differences are called that the corrected test decides, and estimates that only have a CI.
+SIGNIFICANT = "significant at 5 % after Holm's correction"
+EXCLUDES_ZERO = "95 % CI excludes 0"
 
 _METRICS = {
     "f1": "F1",
