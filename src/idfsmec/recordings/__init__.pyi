@@ -1,4 +1,5 @@
 from .datasets.modma import read_modma3, read_modma128
+from .datasets.mumtaz import read_mumtaz
 from .datasets.pred import read_pred_d003
 from .recording import (
     Recording,
@@ -23,6 +24,7 @@ __all__ = [
     "read_manifest",
     "read_modma3",
     "read_modma128",
+    "read_mumtaz",
     "read_pred_d003",
     "simulate_cohort",
 ]

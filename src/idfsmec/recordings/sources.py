@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from idfsmec.errors import ArgumentError, InputError, RecordingError
 from idfsmec.recordings.datasets.modma import read_modma3, read_modma128
+from idfsmec.recordings.datasets.mumtaz import read_mumtaz
 from idfsmec.recordings.datasets.pred import read_pred_d003
 from idfsmec.recordings.recording import (
     Recording,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 DATA_SETS: dict[str, Callable[..., list[Recording]]] = {
     "modma3": read_modma3,
     "modma128": read_modma128,
+    "mumtaz": read_mumtaz,
     "pred-d003": read_pred_d003,
 }
 """Data sets known by name, and what reads a user's copy of them.
@@ -74,7 +76,7 @@ def find_recordings(
     ----------
     source : path-like or str
         A manifest (a CSV file), the root folder of a BIDS tree, or the name of a data set:
-        ``modma3``, ``modma128``, ``pred-d003``.
+        ``modma3``, ``modma128``, ``mumtaz``, ``pred-d003``.
     data : path-like, optional
         The folder with your copy of a data set that is given by name.
     labels : str, optional
@@ -85,7 +87,8 @@ def find_recordings(
     condition : str or sequence of str, optional
         Keep the recordings of some conditions: names of the manifest's column; of a BIDS tree
         such as ``acq-EC``, ``run-1`` or all together, ``task-rest_acq-EC_run-1``; of
-        ``pred-d003`` ``eyes-open`` and ``eyes-closed``, of which each becomes a recording.
+        ``pred-d003`` ``eyes-open`` and ``eyes-closed``, of which each becomes a recording; of
+        ``mumtaz`` ``EC``, ``EO`` and ``TASK``.
     unit : str, optional
         Of ``modma3`` and ``modma128``: ``uV``, ``nV``, ``V``, or how many volts one step is.
     absent_ok : bool
