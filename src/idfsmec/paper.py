@@ -34,7 +34,7 @@ from idfsmec.prediction.methods import (
     with_parts,
 )
 from idfsmec.progress import Listener
-from idfsmec.recordings import DATA_SETS, find_recordings
+from idfsmec.recordings import find_recordings
 from idfsmec.selection.defaults import GAMMAS, LAMS
 from idfsmec.table import FeatureTable
 
@@ -299,8 +299,8 @@ def _load_table(
 
     Recordings that cannot be used are left out; ``recordings.txt`` names them with the reason.
     """
-    if data_set not in DATA_SETS:
-        raise InputError(f"there is no data set {data_set!r}; choose from {', '.join(DATA_SETS)}")
+    if data_set not in DATASETS:
+        raise InputError(f"there is no data set {data_set!r}; choose from {', '.join(DATASETS)}")
     path = out / "table.parquet"
     if path.exists():
         return FeatureTable.read(path)

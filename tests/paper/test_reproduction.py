@@ -146,7 +146,7 @@ def test_the_command_goes_from_a_release_to_a_page_and_goes_on_from_there(tmp_pa
 
 
 def test_an_unknown_data_set_or_protocol_is_refused(tmp_path):
-    with pytest.raises(InputError, match="choose from modma3, modma128, pred-d003"):
+    with pytest.raises(InputError, match="choose from modma3, pred-d003, modma128"):
         reproduce("modma64", tmp_path, tmp_path / "out")
     with pytest.raises(InputError, match="choose from honest, paper"):
         reproduce("modma3", tmp_path, tmp_path / "out", protocol="best")
