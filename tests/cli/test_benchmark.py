@@ -238,3 +238,13 @@ def test_an_audit_says_its_verdict_and_writes_page_and_checklist(tmp_path):
     by_site = run("audit", table, "--out", tmp_path / "sites", "--folds", "site")
     assert by_site.exit_code == 2
     assert "use folds by subject" in by_site.stderr
+
+
+def test_few_electrodes_are_answered_in_a_sentence(table, tmp_path):
+    words = ["--folds", 3, "--resamples", 0, "--jobs", 1, "--experiment", "electrodes"]
+    done = run("benchmark", table, "--out", tmp_path / "out", *words, "--margin", 0.2)
+    assert done.exit_code == 0, done.output + done.stderr
+    text = " ".join(done.output.split())
+    assert "clinic: " in text
+    assert "electrodes" in text
+    assert Results.read(tmp_path / "out").protocol["experiments"]["electrodes"]["margin"] == 0.2

@@ -151,3 +151,19 @@ def test_a_table_without_sites_says_what_to_do(folder, model, tmp_path, option):
     assert "clinic.parquet: " in result.stderr
     assert "column 'site'" in result.stderr
     assert not (tmp_path / "m.skops").exists()
+
+
+def test_a_model_and_a_ranking_of_few_electrodes_use_the_same_ones(tmp_path):
+    table = make_cohort(n_channels=5).write(tmp_path / "clinic.parquet")
+    model = tmp_path / "model.skops"
+    done = run("train", table, "-o", model, "--electrodes", 2, "--repeats", 1)
+    assert done.exit_code == 0, done.output + done.stderr
+    assert "electrodes: E" in done.output
+    kept = set(load_model(model).channels)
+    ranking = tmp_path / "ranking.csv"
+    done = run("select", table, "-o", ranking, "--electrodes", 2)
+    assert done.exit_code == 0, done.output + done.stderr
+    assert set(pd.read_csv(ranking)["channel"]) == kept == {"E1", "E2"}
+    refused = run("select", table, "-o", tmp_path / "b.csv", "--electrodes", 9)
+    assert refused.exit_code == 2
+    assert "9 electrodes cannot be chosen: the table has 5" in refused.stderr

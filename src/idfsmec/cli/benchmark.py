@@ -25,6 +25,7 @@ AS_IN_THE_PAPER = {"folds": "sample", "missing_in": "selection", "tuning": "orac
     rates="Shares of channels to remove, such as 0,0.1,0.5. By default 0 to 0.5.",
     patterns=f"Which channels are removed together: {', '.join(options.PATTERNS)}.",
     k="Numbers of features, such as 10,20,50. By default 10 to 100.",
+    margin="AUC that fewer electrodes may lose and count as not inferior.",
     seed="Seed of folds, missing channels and halves of the participants.",
 )
 def benchmark(
@@ -41,6 +42,7 @@ def benchmark(
     protocol: ProtocolName = "honest",
     folds: Folds | None = None,
     harmonize: Harmonize = None,
+    margin: float = 0.03,
     repeats: int = 1,
     seed: int = 0,
     resamples: int = 100,
@@ -56,6 +58,7 @@ def benchmark(
         idfsmec benchmark table.parquet --out results --rates 0.1,0.3 --repeats 3
         idfsmec benchmark a.csv b.csv --methods "IDFS-MEC,ANOVA F" --k 10,50
         idfsmec benchmark table.parquet --experiment accuracy,imputation
+        idfsmec benchmark table.parquet --experiment electrodes --repeats 10
         idfsmec benchmark table.parquet --condition all
         idfsmec benchmark table.parquet --folds site --harmonize all
 
@@ -109,6 +112,8 @@ def benchmark(
                 evaluation.accuracy(named, out, imputer=imputer, **chosen, **how, **workers)
             elif name == "imputation":
                 evaluation.imputation(named, out, imputers=imputers, **chosen, **how, **workers)
+            elif name == "electrodes":
+                evaluation.electrodes(named, out, margin=margin, imputer=imputer, **how, **workers)
             elif name == "cost":
                 evaluation.cost(named, out, **chosen, **how)
             elif name != "audit":

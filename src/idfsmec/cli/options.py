@@ -25,7 +25,10 @@ else:  # Typer wants a single type
     Names, Folds, Harmonize, AnyPath, AnyPaths = str, str, str | None, Path, list[Path]
 #: As in :data:`idfsmec.missing.PATTERNS`, which takes a second to import.
 PATTERNS = ("random", "recording", "burst", "region", "uneven")
-EXPERIMENTS = ("accuracy", "imputation", "ablation", "sensitivity", "cost", "audit")
+EXPERIMENTS = (
+    *("accuracy", "imputation", "electrodes"),
+    *("ablation", "sensitivity", "cost", "audit"),
+)
 OnError = Literal["stop", "skip"]
 ProtocolName = Literal["honest", "paper"]
 
@@ -48,6 +51,7 @@ SHARED = {
     "harmonize": "Bring sites to one location and scale, as ComBat does, learned from all "
     "samples of training folds, or from those of one class, such as HC. Warns where site and "
     "diagnosis are confounded.",
+    "electrodes": "Number of electrodes to use: those with the largest channel weights.",
     "repeats": "Number of repeats with new fold assignments.",
     "resamples": "Number of random halves of the participants that measure the stability of the "
     "ranking: even, such as 100; 0: none.",

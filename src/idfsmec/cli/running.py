@@ -184,10 +184,13 @@ class RunningMeans:
 def print_results(results: Results) -> None:
     """Print means, verdicts, the folder and failures."""
     from idfsmec.audit import audits_of
+    from idfsmec.evaluation import electrode_curve
 
     for experiment in ("accuracy", "imputation", "ablation"):
         if len(results.chosen(experiment)):
             _print_means(results, experiment)
+    for name in results.chosen("electrodes")["table"].unique():
+        say(f"{name}: {electrode_curve(results, name).sentence}")
     audits = audits_of(results)
     for name in results.tables:
         print_verdict(name, audits[name].verdict if name in audits else {})

@@ -36,6 +36,8 @@ _SCHEMES = {
     ),
     output="Where to write the ranking, a CSV file.",
     k="Number of features to select. By default 20.",
+    electrodes="Number of electrodes to rank: those with the largest channel weights. Needs "
+    "tables.",
     lam="Weight of redundancy within a channel, >= 0.",
     gamma="How evenly channels are weighted, > 1.",
     tune="Choose lam, gamma and (without --k) the number of features by inner folds of "
@@ -48,6 +50,7 @@ def select(
     tables: AnyPaths,
     output: AnyPath = Path("ranking.csv"),
     k: int | None = None,
+    electrodes: int | None = None,
     lam: float = 1.0,
     gamma: float = 2.0,
     tune: bool = False,
@@ -62,6 +65,7 @@ def select(
 
         idfsmec select table.parquet -o ranking.csv --k 20
         idfsmec select table.csv --tune --resamples 100 --condition eyes-closed
+        idfsmec select table.parquet --electrodes 8
         idfsmec select a.summary b.summary our_table.parquet -o ranking.csv
         idfsmec select a.summary b.summary --harmonize all
         idfsmec select folder_of_parquet_files
@@ -89,16 +93,13 @@ def select(
     stability = table = None
     verdicts: list[dict[str, str]] = [{} for _ in given]
     if any(path.is_dir() or path.suffix.lower() == ".summary" for path in given):
-        if tune or resamples or condition:
-            option = "--tune" if tune else "--resamples" if resamples else "--condition"
-            raise InputError(
-                f"{option} needs the rows of participants: give tables, not summaries or folders."
-            )
+        _refuse_rows(tune=tune, resamples=resamples, condition=condition, electrodes=electrodes)
         if isinstance(harmonize, str):
             raise InputError(f"--harmonize {harmonize}: summaries can only be harmonized by all.")
         selector = _select_from_sums(given, settings, harmonize)
     else:
-        table, verdicts = _read(given, condition, harmonize)
+        _refuse_halves(electrodes, resamples)
+        table, verdicts = _read(given, condition, harmonize, electrodes)
         with warnings_as_lines(), options.naming(given[0]):
             selector = _tune(table, settings) if tune else _fit(table, settings)
             stability = _resample(table, selector, resamples) if resamples else None
@@ -119,15 +120,38 @@ def select(
     return features
 
 
+def _refuse_rows(**given: Any) -> None:
+    """Refuse options that summaries and folders cannot have."""
+    for name, value in given.items():
+        if value:
+            raise InputError(
+                f"--{name} needs the rows of participants: give tables, not summaries or folders."
+            )
+
+
+def _refuse_halves(electrodes: int | None, resamples: int) -> None:
+    """Refuse halves of participants who have chosen the electrodes together."""
+    if electrodes is not None and resamples:
+        raise InputError(
+            "--electrodes are chosen by all participants, and --resamples halves them: leave one "
+            "out. idfsmec benchmark --experiment electrodes says how often folds choose each "
+            "electrode."
+        )
+
+
 def _read(
-    given: Sequence[Path], condition: Names | None, harmonize: bool | str
+    given: Sequence[Path],
+    condition: Names | None,
+    harmonize: bool | str,
+    electrodes: int | None,
 ) -> tuple[FeatureTable, list[dict[str, str]]]:
-    """Read tables, put several together, and harmonize their sites on demand.
+    """Read tables, put several together, and harmonize sites and choose electrodes on demand.
 
     Also returns the verdicts that are kept with the tables.
     """
     from idfsmec.audit.verdict import kept_verdict
     from idfsmec.prediction.harmonizer import harmonize_table
+    from idfsmec.selection import choose_electrodes
     from idfsmec.table import FeatureTable
 
     with warnings_as_lines():
@@ -135,7 +159,10 @@ def _read(
         verdicts = [kept_verdict(*pair) for pair in zip(given, tables, strict=True)]
         table = tables[0] if len(tables) == 1 else FeatureTable.concat(tables)
         with options.naming(given[0]):
-            return harmonize_table(table, harmonize) if harmonize else table, verdicts
+            table = harmonize_table(table, harmonize) if harmonize else table
+            if electrodes is not None:
+                table = table.select_channels(choose_electrodes(table, electrodes))
+            return table, verdicts
 
 
 def _fit(table: FeatureTable, settings: dict[str, Any]) -> IDFSMEC:

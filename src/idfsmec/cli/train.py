@@ -30,6 +30,7 @@ def train(
     imputer: str | None = None,
     classifier: str | None = None,
     condition: Names | None = None,
+    electrodes: int | None = None,
     folds: Folds | None = None,
     harmonize: Harmonize = None,
     repeats: int = 3,
@@ -43,6 +44,7 @@ def train(
         idfsmec train table.parquet -o model.skops
         idfsmec train table.parquet -o model.skops --repeats 10 --jobs 2
         idfsmec train table.parquet -o model.skops --method IDFS-MEC --classifier ridge
+        idfsmec train table.parquet -o model.skops --electrodes 8
         idfsmec train table.parquet -o model.skops --folds site --harmonize all
 
     The model is IDFSMECClassifier, which accepts missing channels, or a method
@@ -85,6 +87,7 @@ def train(
         model = train_model(
             read,
             estimator,
+            electrodes=electrodes,
             harmonize=options.parse_harmonize(harmonize),
             n_repeats=repeats,
             n_jobs=n_jobs,
@@ -106,6 +109,8 @@ def train(
     red = "; acquisition does as well" if verdict["level"] == "red" else ""
     print_verdict(table, verdict)
     show_frame(f"Performance on participants held out{red}", pd.DataFrame(cells))
+    if electrodes is not None:
+        say("electrodes:", ", ".join(model.channels))
     say("model:", path)
     say("card:", f"{markdown}, {page}")
     return model

@@ -1,3 +1,4 @@
+from .electrode_count import ElectrodeCurve, electrode_curve, electrodes
 from .protocol import Protocol
 from .results import Results
 from .run import accuracy, by_condition, cost, imputation, resampling
@@ -6,6 +7,7 @@ from .training import TunedMethod, train_model
 
 __all__ = [
     "ChanceBand",
+    "ElectrodeCurve",
     "Protocol",
     "Results",
     "TunedMethod",
@@ -13,6 +15,8 @@ __all__ = [
     "by_condition",
     "chance_band",
     "cost",
+    "electrode_curve",
+    "electrodes",
     "imputation",
     "resampling",
     "train_model",

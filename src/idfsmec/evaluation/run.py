@@ -282,7 +282,7 @@ def resampling(
     halves = {"n_resamples": n_resamples, "seed": seed, "n_jobs": sharing}
     with opened(out, RESAMPLING, named, overwrite) as store:
         run = (store.get_meta("protocols") or {}).get("accuracy") or {}
-        tasks = _plan_tables(store, ranking, arrays, run.get("harmonize") or False, **halves)
+        tasks = plan_rankings(store, ranking, arrays, run.get("harmonize") or False, **halves)
         do_tasks(store, RESAMPLING, tasks, arrays, n_processes, progress, keep=True)
     return Results.read(out)
 
@@ -326,12 +326,12 @@ def run_experiment(
         ours = proposed_method(methods)
         if ours is not None and not ours.is_whole:
             # Here, also where a cluster has done the folds: sending the tables again takes longer.
-            tasks = _plan_tables(store, ours, arrays, protocol.harmonize)
+            tasks = plan_rankings(store, ours, arrays, protocol.harmonize)
             do_tasks(store, RANKING, tasks, arrays, n_processes, progress, keep=True)
     return Results.read(out)
 
 
-def _plan_tables(
+def plan_rankings(
     store: Store,
     method: Method,
     arrays: Mapping[str, TableArrays],

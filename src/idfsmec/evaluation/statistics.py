@@ -147,7 +147,7 @@ def _complete_blocks(scores: pd.DataFrame) -> Floats:
 
 
 def compare_folds(
-    scores: pd.DataFrame, reference: str, n_train: float, n_test: float, *, level: float = 0.95
+    scores: pd.DataFrame, reference: Any, n_train: float, n_test: float, *, level: float = 0.95
 ) -> pd.DataFrame:
     """Compare a reference with each of the others on the same folds, knowing that folds overlap.
 

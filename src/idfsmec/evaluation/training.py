@@ -38,11 +38,12 @@ from idfsmec.metrics import (
     wilson_interval,
 )
 from idfsmec.prediction import IDFSMECClassifier
-from idfsmec.prediction.harmonizer import harmonize_sites, learn_sites
+from idfsmec.prediction.harmonizer import harmonize_sites, harmonize_table, learn_sites
 from idfsmec.prediction.methods import Method, find_methods, with_parts
 from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
 from idfsmec.prediction.pipeline import FoldSamples, fit_with_groups
 from idfsmec.progress import Listener, Progress
+from idfsmec.selection import choose_electrodes
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import channel_codes, channel_columns
 
@@ -183,6 +184,7 @@ def train_model(
     table: FeatureTable,
     estimator: Any = None,
     *,
+    electrodes: int | None = None,
     folds: Folds = "subject",
     harmonize: bool | str = False,
     n_splits: int = 5,
@@ -199,6 +201,9 @@ def train_model(
     table : FeatureTable
     estimator : classifier, optional
         As in :func:`idfsmec.prediction.fit_model`.
+    electrodes : int, optional
+        Use so many electrodes only (:func:`idfsmec.selection.choose_electrodes`). Folds choose
+        them anew, each by its training subjects.
     folds : {"subject", "site"}, default="subject"
         Whether subjects are held out, or one site after the other.
     harmonize : bool or str, default=False
@@ -246,7 +251,8 @@ def train_model(
         n_splits = min(n_splits, max(most_splits(*given), 2))
         seeds = [derive_seed("model", seed, repeat) for repeat in range(n_repeats)]
         repeats = [make_folds(*given, folds, n_splits, number) for number in seeds]
-    model = fit_model(table, estimator, harmonize=harmonize)
+    used = _use_electrodes(table, electrodes, harmonize)
+    model = fit_model(used, estimator, harmonize=harmonize)
     tasks = [
         (repeat, fold, derive_seed("channels", seed, repeat))
         for repeat, splits in enumerate(repeats)
@@ -255,7 +261,8 @@ def train_model(
     if progress:
         progress(Progress("folds", 0, len(tasks)))
     probabilities = np.full((len(repeats), len(SHARES), len(table), len(model.classes)), np.nan)
-    work = partial(_predict_fold, table=table, estimator=estimator, harmonize=harmonize)
+    how = {"estimator": estimator, "electrodes": electrodes, "harmonize": harmonize}
+    work = partial(_predict_fold, table=table, **how)
     outcomes = run_tasks(work, tasks, n_jobs=count_jobs(n_jobs))
     for n_done, (position, values) in enumerate(outcomes, 1):
         repeat, (_, test), _ = tasks[position]
@@ -268,26 +275,44 @@ def train_model(
         "n_repeats": len(repeats),
         "seed": seed,
         **({"harmonize": harmonize} if harmonize else {}),
+        **({"electrodes": electrodes} if electrodes else {}),
     }
     held_out = _HeldOut.of(model, table, probabilities, by_site=folds == "site")
-    performance = {**_measure(held_out, seed, model.prior), **_use(model, table)}
+    performance = {**_measure(held_out, seed, model.prior), **_use(model, used)}
     kept = dict(audit or {})
     return replace(model, protocol=protocol, performance=performance, audit=kept)
 
 
+def _use_electrodes(
+    table: FeatureTable, electrodes: int | None, harmonize: bool | str
+) -> FeatureTable:
+    """Keep the electrodes that weigh most in a table, all of them for None."""
+    if electrodes is None:
+        return table
+    harmonized = harmonize_table(table, harmonize) if harmonize else table
+    return table.select_channels(choose_electrodes(harmonized, electrodes))
+
+
 def _predict_fold(
-    task: tuple[int, Fold, int], *, table: FeatureTable, estimator: Any, harmonize: bool | str
+    task: tuple[int, Fold, int],
+    *,
+    table: FeatureTable,
+    estimator: Any,
+    electrodes: int | None,
+    harmonize: bool | str,
 ) -> Floats:
     """Fit on one side of a fold, and predict the other with fewer and fewer channels."""
     _, (train, test), seed = task
     with warnings.catch_warnings():
         # What concerns all subjects was said when the whole table was fitted.
         warnings.simplefilter("ignore")
-        fitted, harmonizer = fit_estimator(estimator, table.take(train), harmonize=harmonize)
+        seen = rows_with_a_channel(_use_electrodes(table.take(train), electrodes, harmonize))
+        fitted, harmonizer = fit_estimator(estimator, seen, harmonize=harmonize)
         held_out = table.take(test)
+        held_out = replace(held_out, X=held_out.X[seen.X.columns])
         left = (_leave_channels(held_out, share, seed) for share in SHARES)
-        seen = (harmonize_sites(harmonizer, X, held_out.sites) for X in left)
-        return np.stack([fitted.predict_proba(X) for X in seen])
+        new = (harmonize_sites(harmonizer, X, held_out.sites) for X in left)
+        return np.stack([fitted.predict_proba(X) for X in new])
 
 
 def _leave_channels(table: FeatureTable, share: float, seed: int) -> pd.DataFrame:

@@ -139,14 +139,13 @@ class TableArrays:
         """Take away channels; ``observed`` is of shape (n_samples, n_channels)."""
         return replace(self, X=np.where(observed[:, self.channel_of], self.X, np.nan))
 
-    def spread_channels(self, count: int) -> tuple[TableArrays, Codes]:
-        """Keep so many channels, evenly over the table; also return their columns."""
-        last = len(self.channels) - 1
-        kept = [round(i * last / max(count - 1, 1)) for i in range(count)]
+    def take_channels(self, kept: Sequence[int]) -> tuple[TableArrays, Codes]:
+        """Keep some channels, in the order of the table; also return their columns."""
+        kept = sorted(kept)
         columns = np.flatnonzero(np.isin(self.channel_of, kept))
         smaller = replace(
             self,
-            digest=f"{self.digest}/{count}",
+            digest=f"{self.digest}/{kept}",
             X=np.ascontiguousarray(self.X[:, columns]),
             channel_of=np.searchsorted(kept, self.channel_of[columns]),
             feature_of=self.feature_of[columns],
@@ -155,6 +154,11 @@ class TableArrays:
             positions=None if self.positions is None else self.positions[kept],
         )
         return smaller, columns
+
+    def spread_channels(self, count: int) -> tuple[TableArrays, Codes]:
+        """Keep so many channels, evenly over the table; also return their columns."""
+        last = len(self.channels) - 1
+        return self.take_channels([round(i * last / max(count - 1, 1)) for i in range(count)])
 
 
 def harmonize_samples(harmonize: bool | str, *samples: TableArrays) -> list[TableArrays]:

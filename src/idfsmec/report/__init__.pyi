@@ -8,6 +8,7 @@ from .channels import (
     plot_selection_frequency,
 )
 from .comparison import plot_critical_difference, plot_paired_differences
+from .curves import plot_electrode_curve
 from .documents import add_to_derivative, write_audit_page, write_reporting_checklist
 from .page import summarise, write_report
 from .style import use_style
@@ -29,6 +30,7 @@ __all__ = [
     "plot_paired_differences",
     "plot_critical_difference",
     "plot_selection_frequency",
+    "plot_electrode_curve",
     "plot_calibration",
     "describe_protocol",
     "use_style",

@@ -187,6 +187,8 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
             how = f"with one of {protocol['n_splits']} sites left out at a time"
         if protocol.get("harmonize"):
             how += ", sites harmonized by the training participants"
+        if protocol.get("electrodes"):
+            how += f", {protocol['electrodes']} electrodes chosen by the training participants"
         seed = f"(seed {protocol['seed']}); a subject's probability is the mean over its epochs"
         facts.append(("protocol", f"the whole fit {how} {seed}"))
     return facts

@@ -85,7 +85,22 @@ def plot_channel_weights(
     A map is drawn by :func:`mne.viz.plot_topomap` for eight channels or more whose positions are
     known (channels without a position are named below it); otherwise horizontal bars.
     """
-    names, title = np.array(list(weights)), "Channel weights"
+    return draw_channels(
+        weights, "Channel weights", "weight (sums to 1)", positions, montage, note, ax
+    )
+
+
+def draw_channels(
+    weights: Mapping[str, float],
+    title: str,
+    label: str,
+    positions: Mapping[str, Sequence[float]] | None,
+    montage: str | None,
+    note: str,
+    ax: Axes | None,
+) -> Axes:
+    """Draw a value per channel on the scalp, or as bars where too few positions are known."""
+    names = np.array(list(weights))
     values = np.array([weights[name] for name in weights], dtype=float)
     directions = _directions(list(weights), positions, montage)
     located: NDArray[np.bool_] = np.asarray(np.isfinite(directions).all(axis=1))
@@ -96,7 +111,7 @@ def plot_channel_weights(
     flat = np.column_stack([radius * np.cos(around), radius * np.sin(around)])
     if _can_be_mapped(flat) and located.mean() >= 0.6:
         ax = style.make_axes(ax, 5.4, 4.9)
-        _draw_map(names[located], values[located], flat, ax)
+        _draw_map(names[located], values[located], flat, ax, label)
         if not located.all():
             note += f"\nno position known for: {', '.join(names[~located])}"
         style.set_titles(ax, title, note)
@@ -107,7 +122,7 @@ def plot_channel_weights(
     ax.set_xlim(0, (values.max() or 1) * 1.15)
     for row, value in enumerate(values[order]):
         style.annotate(ax, f"{value:.3f}", (value, row), (4, 0), va="center", color=style.INK)
-    ax.set_xlabel("weight (sums to 1)")
+    ax.set_xlabel(label)
     if len(names) > order.size:
         note += f"\nthe {order.size} largest of {len(names)}"
     return style.style_axes(ax, title, note, grid="x", rows=True)
@@ -141,7 +156,11 @@ def _can_be_mapped(flat: NDArray[np.float64]) -> bool:
 
 
 def _draw_map(
-    names: NDArray[np.str_], values: NDArray[np.float64], flat: NDArray[np.float64], ax: Axes
+    names: NDArray[np.str_],
+    values: NDArray[np.float64],
+    flat: NDArray[np.float64],
+    ax: Axes,
+    label: str,
 ) -> None:
     crowded = len(names) > 40
     darkest = float(values.max()) or 1.0
@@ -165,7 +184,7 @@ def _draw_map(
             fontweight="bold" if name in top and len(names) > 10 else "normal",
             color="#ffffff" if weight > 0.55 * darkest else "#1b1b1b",
         )  # fmt: skip
-    style.add_colorbar(ax, image, "weight (sums to 1)")
+    style.add_colorbar(ax, image, label)
 
 
 def weight_figures(table: TableResults) -> Iterator[PageFigure]:

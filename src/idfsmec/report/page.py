@@ -16,7 +16,7 @@ from idfsmec._files import check_writable
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
-from idfsmec.report import accuracy, channels, comparison, data, method, style
+from idfsmec.report import accuracy, channels, comparison, curves, data, method, style
 from idfsmec.report.data import TableResults
 from idfsmec.report.documents import summarise_audit
 from idfsmec.report.style import PageFigure
@@ -44,6 +44,7 @@ _KINDS: tuple[Callable[[TableResults], Iterator[PageFigure]], ...] = (
     comparison.difference_figures,
     accuracy.accuracy_by_k_figures,
     accuracy.imputation_figures,
+    curves.electrode_figures,
     method.ablation_figures,
     method.sensitivity_figures,
     method.cost_figures,
@@ -158,9 +159,9 @@ def summarise(results: Results) -> dict[str, Any]:
         ``method`` (the one the page is about), ``tables`` (one dict per table: ``facts``,
         ``findings``, ``comparisons``, ``sites`` (each site left out), ``missingness`` (channels
         whose missingness is associated with the label), ``audit``, ``effect`` (the effect size),
-        ``ablation``, ``cost``, ``ranking``, and ``sentences`` about each figure), ``ranks``,
-        ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not there is
-        None.
+        ``electrodes``, ``ablation``, ``cost``, ``ranking``, and ``sentences`` about each figure),
+        ``ranks``, ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not
+        there is None.
     """
     tables = [TableResults(results, name) for name in results.tables]
     return _summarise(results, tables, {table.name: table_figures(table) for table in tables})
@@ -211,6 +212,7 @@ def _summarise_table(
         "audit": summarise_audit(table),
         "effect": channels.EFFECT_SIZES.get(size or ""),
         "effect_column": size,
+        "electrodes": numbers.get("electrodes"),
         "ablation": numbers.get("ablation"),
         "cost": numbers.get("cost"),
         "sentences": sentences,

@@ -3,7 +3,7 @@ from .baselines.embedded import CDLSR, FSOR, GRMOR, RFS, GroupLasso
 from .baselines.filters import CMIM, MRMR, MRMSR, RRCT, ReliefF
 from .baselines.psnsga import PSNSGA
 from .effects import channel_frame, feature_effects, ranking_frame
-from .idfsmec import IDFSMEC
+from .idfsmec import IDFSMEC, choose_electrodes
 from .path import IDFSPath, idfs_path
 from .search import IDFSMECCV
 from .stability import Stability, StabilitySelector, selection_stability
@@ -29,6 +29,7 @@ __all__ = [
     "feature_effects",
     "ranking_frame",
     "channel_frame",
+    "choose_electrodes",
     "Stability",
     "selection_stability",
 ]

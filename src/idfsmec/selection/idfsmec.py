@@ -65,6 +65,7 @@ from idfsmec.solver.sums import (
     value_folds,
 )
 from idfsmec.solver.updates import channel_weights, total_objective
+from idfsmec.table import FeatureTable
 from idfsmec.table.columns import channel_codes, channel_columns, observed_channels
 
 Array = NDArray[np.float64]
@@ -791,3 +792,49 @@ class IDFSMEC(ChannelSelector):
                 for fold in range(len(fits.losses))
             ]
         )
+
+
+def order_electrodes(
+    X: ArrayLike, y: ArrayLike, channels: ArrayLike, groups: ArrayLike | None = None
+) -> NDArray:
+    """Return the channels of columns by their weight in :class:`IDFSMEC`, heaviest first."""
+    selector = IDFSMEC(channels).fit(X, y, groups=groups)
+    return np.asarray(
+        selector.channel_names_[np.argsort(-selector.channel_weights_, kind="stable")]
+    )
+
+
+def choose_electrodes(table: FeatureTable, n_electrodes: int) -> list[str]:
+    """Return the electrodes with the largest channel weights in :class:`IDFSMEC`.
+
+    Redundant electrodes are not taken out: in a trial of nine rules that lost AUC on tables that
+    no rule had been chosen on. To measure how well so few electrodes do, choose them inside
+    training folds, as :func:`idfsmec.evaluation.electrodes` does.
+
+    Parameters
+    ----------
+    table : FeatureTable
+    n_electrodes : int
+        At most as many as the table has.
+
+    Returns
+    -------
+    list of str
+        Heaviest first.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["HC", "MDD"], 40)
+    >>> X = pd.DataFrame(rng.normal(size=(80, 3)), columns=["F3__a", "Cz__a", "O1__a"])
+    >>> X["Cz__a"] += 2 * (y == "MDD")
+    >>> choose_electrodes(FeatureTable(X, y, np.arange(80) // 4), 1)
+    ['Cz']
+    """
+    if not 1 <= n_electrodes <= len(table.channels):
+        raise InputError(
+            f"{n_electrodes} electrodes cannot be chosen: the table has {len(table.channels)}",
+            argument="electrodes",
+        )
+    order = order_electrodes(table.X, table.y, table.column_channels, table.subjects)
+    return [str(name) for name in order[:n_electrodes]]
