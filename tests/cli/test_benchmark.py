@@ -43,8 +43,8 @@ def table(tmp_path):
 def test_results_are_written_and_means_printed_with_folds_chance_and_verdict(table, tmp_path):
     done, results = benchmark(table, tmp_path / "out", "--methods", "ANOVA F,random")
     text = " ".join(done.output.split())
-    assert "subject folds" in text
-    assert "clinic: 50.0 % by chance, and up to" in text
+    assert "subject-wise folds" in text
+    assert "clinic: chance level 50 %, 95 % band" in text
     assert "clinic: " in text.split("95 % band")[1]  # the verdict of the audit
     assert "accuracy: 4 of 4 to do" in done.stderr
     scores = pd.read_parquet(tmp_path / "out" / "results.parquet")
@@ -67,7 +67,7 @@ def test_sites_are_held_out_and_harmonized(tmp_path):
     done, results = benchmark(
         table, tmp_path / "out", *ALONE, "--folds", "site", "--harmonize", "all"
     )
-    assert "site folds" in " ".join(done.output.split())
+    assert "site-wise folds" in " ".join(done.output.split())
     assert results.protocol["harmonize"] is True
     assert sorted(results.scores["fold"].unique()) == [0, 1, 2, 3]
 
@@ -81,7 +81,7 @@ def test_options_reach_the_protocol(table, tmp_path):
         *("--patterns", "random,uneven", "--imputer", "neighbours", "--classifier", "ridge"),
     )
     assert set(results.scores["imputer"]) == {"neighbours"}
-    assert "best on test: optimistic" in " ".join(done.output.split())
+    assert "optimistic (best on test folds)" in " ".join(done.output.split())
     protocol = results.protocol
     assert (protocol["folds"], protocol["missing_in"], protocol["tuning"]) == (
         "sample",
@@ -113,8 +113,8 @@ def test_missing_channels_of_the_table_are_said(tmp_path):
     assert "table clinic: Missing channels are associated with the label" in done.stderr
     assert "E3: 12 of 12 HC, 0 of 12 MDD" in done.stderr
     text = " ".join(done.output.split())
-    assert "30 % taken out" in text
-    assert "of its channel samples are missing as recorded" in text
+    assert "by share of channels removed" in text
+    assert "of channel samples are missing as recorded" in text
 
 
 def test_two_tables_of_one_name_are_told_apart_by_their_folders(tmp_path):

@@ -45,7 +45,7 @@ def _bad(name, content, *said, file="table.csv", ending=REFUSED, **options):
 
 def _fine(name, content, *said, file="table.csv", **options):
     build = partial(_table, file, content, **options)
-    return Case(f"table: {name}", ACCEPTED, ("written to", *said), build)
+    return Case(f"table: {name}", ACCEPTED, ("ranking of", *said), build)
 
 
 def _cell(value, column="Cz__a", row=3):

@@ -95,7 +95,7 @@ def test_where_site_and_label_go_together_it_warns_and_the_page_does(tmp_path):
     with pytest.warns(UserWarning, match=r"confounded: .* % of the difference.*idfsmec audit"):
         accuracy(table, tmp_path, methods=["IDFS-MEC"], protocol=ALIKE, n_jobs=1)
     titles = [one["title"] for one in summarise(Results.read(tmp_path))["warnings"]]
-    assert "Site and label are confounded: table" in titles
+    assert "Site and diagnosis are confounded: table" in titles
 
 
 @pytest.fixture(scope="module")

@@ -418,12 +418,14 @@ class FeatureExtractor(TransformerMixin, CheckedEstimator):
     >>> import numpy as np
     >>> from sklearn.impute import SimpleImputer
     >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
     >>> from sklearn.svm import SVC
     >>> from idfsmec.features import FeatureExtractor
     >>> rng = np.random.default_rng(0)
     >>> epochs, y = rng.standard_normal((20, 3, 1000)), np.repeat([0, 1], 10)
     >>> epochs[y == 1] *= 3
-    >>> model = make_pipeline(FeatureExtractor(sfreq=250), SimpleImputer(), SVC())
+    >>> extractor = FeatureExtractor(sfreq=250)
+    >>> model = make_pipeline(extractor, StandardScaler(), SimpleImputer(), SVC())
     >>> model.fit(epochs, y).score(epochs, y)
     1.0
     """
