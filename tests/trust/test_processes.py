@@ -93,7 +93,7 @@ def test_a_signal_ends_a_run_like_ctrl_c_and_its_workers_with_it(small_table, tm
         process.send_signal(number)
         rest = process.communicate(timeout=60)[1]  # ends when all who hold the pipe have
     assert process.returncode == 128 + number
-    assert f"stopped by {name}; what is finished is kept" in rest
+    assert f"stopped by {name}; finished tasks are kept" in rest
     assert "Traceback" not in rest
     wait_until(lambda: not any(map(alive, workers)))
 
@@ -105,7 +105,7 @@ def test_ctrl_c_three_times_ends_as_cleanly_as_once(small_table, tmp_path):
             process.send_signal(signal.SIGINT)
         rest = process.communicate(timeout=60)[1]
     assert process.returncode == 130, rest
-    assert rest.count("stopped; what is finished is kept") == 1
+    assert rest.count("stopped; finished tasks are kept") == 1
     assert "Traceback" not in rest
 
 
