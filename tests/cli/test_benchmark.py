@@ -113,7 +113,7 @@ def test_missing_channels_of_the_table_are_said(tmp_path):
     assert "table clinic: Missing channels are associated with the label" in done.stderr
     assert "E3: 12 of 12 HC, 0 of 12 MDD" in done.stderr
     text = " ".join(done.output.split())
-    assert "by share of channels removed" in text
+    assert "by share of channels removed subject-wise folds table pattern method 30 %" in text
     assert "of channel samples are missing as recorded" in text
 
 
