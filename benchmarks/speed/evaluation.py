@@ -73,7 +73,7 @@ def make_table(n_channels: int, n_subjects: int, n_epochs: int) -> FeatureTable:
 
 def comparison(table: FeatureTable, methods: list[Method]) -> str:
     """Processor seconds of one task of each method, and of all of them."""
-    arrays, protocol = table_arrays({"table": table}, [])["table"], Protocol(rates=(0.3,))
+    arrays, protocol = table_arrays({"table": table})["table"], Protocol(rates=(0.3,))
     rows: list[list[str]] = []
     # The first method imputes for all.
     fresh, again = (one_task(arrays, METHODS["random"], protocol)[0] for _ in range(2))
@@ -96,7 +96,7 @@ def grid(table: FeatureTable) -> str:
     settings = settings_grid(lam=PAPER_LAMS, gamma=PAPER_GAMMAS)
     method = replace(METHODS["IDFS-MEC"], settings=settings)
     protocol = Protocol(rates=(0.3,), tuning="grid")
-    seconds, _ = one_task(table_arrays({"table": table}, [])["table"], method, protocol)
+    seconds, _ = one_task(table_arrays({"table": table})["table"], method, protocol)
     return f"{seconds:.1f} s a fold: {seconds * 10 / CORES:.0f} s for 10 folds on {CORES} cores"
 
 

@@ -75,4 +75,4 @@ def make_hospitals(n_sites=3, shift=0.0, labels=None, **options):
 
 def make_arrays(table=None, name="t"):
     """A table as tasks see it."""
-    return table_arrays({name: make_cohort() if table is None else table}, [])[name]
+    return table_arrays({name: make_cohort() if table is None else table})[name]

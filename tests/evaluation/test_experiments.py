@@ -98,15 +98,9 @@ def test_one_classifier_serves_all_methods(tmp_path):
         accuracy(make_cohort(), tmp_path, classifier="magic", **how)
 
 
-def test_splines_are_left_out_where_nobody_knows_the_positions_and_refused_if_asked_for(tmp_path):
-    results = imputation(
-        make_cohort(), tmp_path / "a", methods=["ANOVA F"], protocol=PROTOCOL, **HERE
-    )
-    assert set(results.scores["imputer"]) == set(IMPUTERS) - {"scalp"}
-    with pytest.raises(InputError, match=r"'scalp' needs to know where channels are.*E1, E2"):
-        accuracy(
-            make_cohort(), tmp_path / "b", methods=["ANOVA F"], imputer="scalp", protocol=PROTOCOL
-        )
+def test_all_imputers_are_compared_by_default(tmp_path):
+    results = imputation(make_cohort(), tmp_path, methods=["ANOVA F"], protocol=PROTOCOL, **HERE)
+    assert set(results.scores["imputer"]) == set(IMPUTERS)
 
 
 def test_one_filler_serves_all_methods(tmp_path):

@@ -90,5 +90,3 @@ def test_the_same_people_give_the_same_model(table):
 def test_what_cannot_be_kept_is_refused_before_the_work(table):
     with pytest.raises(InputError, match="there is no method 'none'"):
         TunedMethod("none").fit(table.X, table.y)
-    with pytest.raises(InputError, match="needs to know where channels are"):
-        TunedMethod("mRMR", imputer="scalp").fit(table.X, table.y)

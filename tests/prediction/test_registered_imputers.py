@@ -26,7 +26,7 @@ def test_observed_values_stay_and_missing_ones_come_from_training_alone(name, sa
     assert_allclose(imputer.transform(X[40:42]), filled[:2])  # one sample does not change another
 
 
-@pytest.mark.parametrize("name", ["neighbours", "factors", "scalp"])
+@pytest.mark.parametrize("name", ["neighbours", "factors"])
 def test_what_looks_at_other_channels_is_nearer_to_the_truth_than_the_mean(name, samples):
     X, whole, about = samples
     gone = np.isnan(X[40:])
@@ -41,5 +41,4 @@ def test_what_looks_at_other_channels_is_nearer_to_the_truth_than_the_mean(name,
 def test_names_stand_for_what_they_say():
     assert isinstance(IMPUTERS["neighbours"].build(), KNNImputer)
     assert isinstance(IMPUTERS["factors"].build(), ChannelImputer)
-    assert [name for name, one in IMPUTERS.items() if one.needs_positions] == ["scalp"]
     assert [name for name, one in IMPUTERS.items() if one.marks_missing] == ["indicators"]

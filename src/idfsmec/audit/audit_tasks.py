@@ -218,7 +218,7 @@ def _plan(
         make_folds(table.y, table.subjects, folds, sites=table.sites)
     if unknown := [part for part in parts or () if part not in PARTS]:
         raise InputError(f"there is no part {unknown[0]!r}; choose from {', '.join(PARTS)}")
-    arrays = table_arrays({name: table}, [scored.imputing])[name]
+    arrays = table_arrays({name: table})[name]
     variables, described = encode_variables(table, also), scored.describe()
     decided_by = {"kind": "audit 2", "described": described, "variables": variables.digest, **how}
     if folds == "site":

@@ -40,7 +40,7 @@ SHARED = {
     "dask": "Address of a Dask scheduler, such as tcp://10.0.0.1:8786, in place of --jobs.",
     "on_error": "Stop at a recording that fails, or skip it.",
     "methods": 'Names, such as "IDFS-MEC,mRMR,ANOVA F". By default all that are not slow.',
-    "imputer": "Imputer of missing channels: mean, neighbours, factors, scalp or indicators. By "
+    "imputer": "Imputer of missing channels: mean, neighbours, factors or indicators. By "
     "default that of each method.",
     "classifier": "Classifier of the selected features: svm, ridge, idfsmec or boosting. By "
     "default that of each method.",

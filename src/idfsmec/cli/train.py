@@ -76,8 +76,6 @@ def train(
         estimator = TunedMethod(method, imputer=imputer, classifier=classifier, folds=how["folds"])
         estimator.parts()
     read = take_condition(FeatureTable.read(Path(table)), condition, table)
-    if estimator is not None:
-        estimator.set_params(montage=read.info.get("montage"))
     verdict = kept_verdict(Path(table), read)
     if not verdict:
         with shown("audit") as progress, options.naming(table):

@@ -127,7 +127,7 @@ def electrodes(
         raise InputError(f"margin is {margin}; give an AUC from above 0 to below 0.5")
     check_tables(named, planned)
     (method,) = with_parts([METHODS.find("all features")], imputer, classifier)
-    arrays = table_arrays(named, [method.imputing])
+    arrays = table_arrays(named)
     tasks = [
         task
         for table in arrays.values()

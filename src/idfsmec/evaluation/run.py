@@ -162,16 +162,11 @@ def imputation(
 
     Parameters are those of :func:`accuracy`. By default the proposed method, the baseline that
     does best on training subjects alone at 30 % missing, and all features are compared with all
-    of ``IMPUTERS`` that are possible: splines on the scalp need to know where channels are. The
-    column ``imputer`` of the scores says which one it was.
+    of ``IMPUTERS``. The column ``imputer`` of the scores says which one it was.
     """
     named = name_tables(tables)
     planned = protocol_from(protocol, Protocol(rates=IMPUTATION_RATES))
     wanted = [IMPUTERS.find(imputer) for imputer in (IMPUTERS if imputers is None else imputers)]
-    if imputers is None and any(imputer.needs_positions for imputer in wanted):
-        arrays = table_arrays(named, [], positions=True).values()
-        placed = all(table.has_positions for table in arrays)
-        wanted = [imputer for imputer in wanted if placed or not imputer.needs_positions]
     compared = with_parts(find_methods(methods), None, classifier)
     if methods is None:
         where = how.get("n_jobs"), how.get("progress")
@@ -275,7 +270,7 @@ def resampling(
             argument="n_resamples",
         )
     named, n_processes, ranking = name_tables(tables), count_jobs(n_jobs), method_or_ours(method)
-    arrays = table_arrays(named, [ranking.imputing])
+    arrays = table_arrays(named)
     # Processes share the tables, or the halves of a single large one.
     size = sum(table.X.size for table in arrays.values()) * n_resamples
     sharing = n_processes if len(arrays) == 1 and size > _WORTH_PROCESSES else 1
@@ -316,8 +311,7 @@ def run_experiment(
     """
     named, n_processes = name_tables(tables), count_jobs(n_jobs)
     check_tables(named, protocol)
-    imputers = [method.imputing for method in methods if not method.is_whole]
-    arrays = table_arrays(named, imputers, positions="region" in protocol.patterns)
+    arrays = table_arrays(named, positions="region" in protocol.patterns)
     tasks = list(plan_folds(list(arrays.values()), methods, protocol, channel_counts))
     with opened(out, experiment, named, overwrite) as store:
         store.add_meta("protocols", {experiment: asdict(protocol)})
@@ -477,7 +471,7 @@ def best_baseline(
     selects = [m for m in methods if not (m.family == "proposed" or m.all_features or m.is_whole)]
     if len(selects) < 2:
         return selects[0] if selects else None
-    arrays = table_arrays(name_tables(tables), [method.imputing for method in selects])
+    arrays = table_arrays(name_tables(tables))
     work = [(name, method.resolve()) for name in arrays for method in selects]
     scores = np.full(len(work), np.nan)
     scoring = partial(_tuned_score, tables=arrays, protocol=protocol)
@@ -518,23 +512,13 @@ def name_tables(tables: Tables) -> dict[str, FeatureTable]:
 
 
 def table_arrays(
-    tables: Mapping[str, FeatureTable], imputers: Sequence[Imputer], positions: bool = False
+    tables: Mapping[str, FeatureTable], positions: bool = False
 ) -> dict[str, TableArrays]:
-    """Take tables apart; refuse those whose channels an imputer cannot find on the head."""
-    placed = [imputer for imputer in imputers if imputer.needs_positions]
-    arrays = {
-        name: TableArrays.of(name, table, positions or bool(placed), table_digest(table))
+    """Take tables apart; positions of channels are looked up only where they are needed."""
+    return {
+        name: TableArrays.of(name, table, positions, table_digest(table))
         for name, table in tables.items()
     }
-    for name, table in arrays.items():
-        if placed and not table.has_positions:
-            raise InputError(
-                f"table {name}: the imputer {placed[0].name!r} needs to know where channels are "
-                f"on the head, and none of {', '.join(table.channels[:3])} ... is known; name a "
-                "montage in the table, or choose another imputer",
-                argument="imputer",
-            )
-    return arrays
 
 
 def by_condition(

@@ -27,7 +27,6 @@ from idfsmec._validation import (
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Fold, Folds, Protocol, make_folds, most_splits
 from idfsmec.evaluation.results import judge_site
-from idfsmec.evaluation.run import table_arrays
 from idfsmec.evaluation.statistics import chance_band
 from idfsmec.evaluation.tasks import add_inner_folds, method_pipeline
 from idfsmec.metrics import (
@@ -41,7 +40,7 @@ from idfsmec.prediction import IDFSMECClassifier
 from idfsmec.prediction.harmonizer import harmonize_sites, harmonize_table, learn_sites
 from idfsmec.prediction.methods import Method, find_methods, with_parts
 from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
-from idfsmec.prediction.pipeline import FoldSamples, fit_with_groups
+from idfsmec.prediction.pipeline import FoldSamples, TableArrays, fit_with_groups
 from idfsmec.progress import Listener, Progress
 from idfsmec.selection import choose_electrodes
 from idfsmec.table import FeatureTable
@@ -66,8 +65,6 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
     method : str or Method, default="IDFS-MEC"
     imputer, classifier : str, optional
         In place of the method's own.
-    montage : str, optional
-        Where channels are, for imputers that ask.
     seed : int, default=0
         Of inner folds, and of methods with a chance of their own.
     folds : {"subject", "site"}, default="subject"
@@ -104,7 +101,6 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         "method": [str, Method],
         "imputer": [str, None],
         "classifier": [str, None],
-        "montage": [str, None],
         "seed": [integer(0)],
         "folds": [StrOptions({"subject", "site"})],
         "harmonize": ["boolean", str],
@@ -114,7 +110,6 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
     _: KW_ONLY
     imputer: str | None = None
     classifier: str | None = None
-    montage: str | None = None
     seed: int = 0
     folds: str = "subject"
     harmonize: bool | str = False
@@ -138,9 +133,8 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         method = self.parts()
         subjects = np.arange(len(X)) if groups is None else np.asarray(groups)
         where = None if sites is None else pd.Series(np.asarray(sites))
-        info = {} if self.montage is None else {"montage": self.montage}
         labels = pd.Series(np.asarray(y)), pd.Series(subjects)
-        table = FeatureTable(X.reset_index(drop=True), *labels, info, sites=where)
+        table = FeatureTable(X.reset_index(drop=True), *labels, sites=where)
         self.harmonizer_ = learn_sites(table, self.harmonize) if self.harmonize else None
         if method.is_whole:
             model: Any = method.build(random_state=self.seed)
@@ -155,7 +149,7 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
             self.classes_ = np.asarray(model.classes_)
             self.best_params_: dict[str, Any] = {}
             return self
-        arrays = table_arrays({"table": table}, [method.imputing])["table"]
+        arrays = TableArrays.of("table", table)
         self.classes_ = np.asarray(arrays.classes)
         protocol = Protocol().with_changes(folds=self.folds, harmonize=self.harmonize)
         with threadpool_limits(1):

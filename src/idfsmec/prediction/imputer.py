@@ -1,15 +1,14 @@
-"""Imputation of missing channels: by factors that all channels share, or by splines on the scalp.
+"""Imputation of missing channels by factors that all channels share.
 
 :class:`ChannelImputer` learns a factor model ``x = L z + noise`` of all channels together from
-incomplete samples. The classifier and the regressor stand on it. :class:`ScalpSplines` is the
-usual interpolation over the scalp, applied to features.
+incomplete samples. The classifier and the regressor stand on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,8 +40,6 @@ _CANDIDATES = (1, 2, 3, 5, 8, 12, 20)
 _N_FOLDS, _FOLDS_USED, _SAMPLES_USED = 5, 3, 2000
 # Two irrational steps spread samples and channels evenly over the folds.
 _STEPS = (0.7548776662466927, 0.5698402909980532)
-# Added to the diagonal of the system of splines.
-_REGULARIZATION = 1e-5
 
 
 class IncompleteTransformer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
@@ -354,79 +351,3 @@ def _leading_directions(values: Array, observed: Mask, n_factors: int) -> Array:
     signs = np.where(loadings[largest, np.arange(n_factors)] < 0, -1.0, 1.0)
     share = float(observed[:, observed.any(axis=0)].mean())
     return np.asarray(loadings * signs / np.sqrt(len(values) * max(share, 0.05)))
-
-
-@dataclass(eq=False, repr=False)
-class ScalpSplines(IncompleteTransformer):
-    """Impute missing channels from the others of the same sample by splines on a sphere.
-
-    The values of one feature over the electrodes are a map. As is usual for the signal of a bad
-    channel, the map is interpolated by spherical splines (F. Perrin et al., "Spherical splines for
-    scalp potential and current density mapping", 1989). Nothing is learned from other samples.
-
-    ``channels`` (rows of ``positions``) and ``features`` are those of each column, ``positions``
-    directions from the centre of the head. A channel without one (NaN) takes no part and is
-    imputed as 0, and so are samples without any channel, and all without ``positions``.
-    """
-
-    _parameter_constraints: ClassVar[Constraints] = {
-        "channels": ["array-like", None],
-        "features": ["array-like", None],
-        "positions": ["array-like", None],
-    }
-
-    channels: ArrayLike | None = None
-    features: ArrayLike | None = None
-    positions: ArrayLike | None = None
-
-    @checks_parameters
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Compute the splines between all electrodes."""
-        n_columns = self._check_samples(X, reset=True).shape[1]
-        self._maps: list[Indices] = []
-        if self.positions is None or self.channels is None:
-            return self
-        positions = np.asarray(self.positions, dtype=np.float64)
-        self._channels = np.asarray(self.channels)
-        features = np.zeros(n_columns) if self.features is None else np.asarray(self.features)
-        known = np.asarray(np.isfinite(positions).all(axis=1))
-        directions = np.where(known[:, None], positions, 0.0)
-        directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-12)
-        self._splines = spherical_splines(directions @ directions.T)
-        usable = known[self._channels]
-        self._maps = [np.flatnonzero((features == name) & usable) for name in np.unique(features)]
-        return self
-
-    def transform(self, X: ArrayLike) -> Array:
-        """Impute missing values; observed values stay as they are."""
-        check_is_fitted(self, "_maps")
-        imputed = self._check_samples(X).copy()
-        for columns in self._maps:
-            missing = np.isnan(imputed[:, columns])
-            patterns, pattern_of = np.unique(missing, axis=0, return_inverse=True)
-            for code, gone in enumerate(patterns):
-                if gone.any() and not gone.all():
-                    rows = np.flatnonzero(pattern_of.ravel() == code)
-                    values = imputed[np.ix_(rows, columns[~gone])]
-                    weights = self._weights(columns[gone], columns[~gone])
-                    imputed[np.ix_(rows, columns[gone])] = values @ weights.T
-        return np.nan_to_num(imputed, copy=False)
-
-    def _weights(self, missing: Indices, observed: Indices) -> Array:
-        """Weights (n_missing, n_observed) of the observed columns for each missing one."""
-        to, from_ = self._channels[missing], self._channels[observed]
-        size = observed.size
-        system = np.ones((size + 1, size + 1))
-        system[:size, :size] = self._splines[np.ix_(from_, from_)]
-        system[range(size), range(size)] += _REGULARIZATION
-        system[size, size] = 0.0
-        targets = np.column_stack([self._splines[np.ix_(to, from_)], np.ones(missing.size)])
-        # The system is symmetric: solving for the targets gives the weights of the values.
-        return np.linalg.lstsq(system, targets.T, rcond=None)[0][:size].T
-
-
-def spherical_splines(cosines: Array, stiffness: int = 4, n_terms: int = 50) -> Array:
-    """Sum the Legendre series of a spherical spline, for cosines of the angles between points."""
-    order = np.arange(1, n_terms + 1)
-    factors = (2 * order + 1) / (order * (order + 1)) ** stiffness / (4 * np.pi)
-    return np.polynomial.legendre.legval(np.clip(cosines, -1.0, 1.0), np.append(0.0, factors))

@@ -33,7 +33,7 @@ class Registry(dict[str, Entry]):
     Examples
     --------
     >>> list(IMPUTERS)
-    ['mean', 'neighbours', 'factors', 'scalp', 'indicators']
+    ['mean', 'neighbours', 'factors', 'indicators']
     """
 
     def __init__(self, kind: str) -> None:
@@ -98,11 +98,6 @@ class Imputer(Part):
     def identity(self) -> str:
         """Text that differs between imputers with different results."""
         return json.dumps(self.describe(), sort_keys=True)
-
-    @property
-    def needs_positions(self) -> bool:
-        """Whether it asks where on the head channels are."""
-        return "positions" in self.build().get_params()
 
     def describe(self) -> dict[str, Any]:
         """Return what determines its results, as JSON can hold it."""
@@ -382,8 +377,7 @@ def register_imputer(
     transformer : transformer, or a function without arguments that makes one
         Takes NaN and gives none, with as many columns. It is fitted on training samples alone, and
         sees features that have been standardised by their observed training values: their means
-        are 0. Parameters ``channels`` and ``features`` are set, where it has them, to the channel
-        and the feature of each column, and ``positions`` to the directions of the channels.
+        are 0. A parameter ``channels`` is set, where it has one, to the channel of each column.
     marks_missing : bool
         Whether the classifier also sees, for each channel it has a feature of, whether that is
         missing.
@@ -474,7 +468,6 @@ _nearest = lazily("sklearn.impute.KNNImputer", n_neighbors=10, keep_empty_featur
 register_imputer("mean", _mean)
 register_imputer("neighbours", _nearest)
 register_imputer("factors", lazily("idfsmec.prediction.ChannelImputer"))
-register_imputer("scalp", lazily("idfsmec.prediction.imputer.ScalpSplines"))
 register_imputer("indicators", _mean, marks_missing=True)
 
 

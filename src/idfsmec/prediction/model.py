@@ -59,7 +59,6 @@ TRUSTED_TYPES = (
     "idfsmec.prediction.harmonizer.SiteHarmonizer",
     "idfsmec.prediction.imputer.ChannelImputer",
     "idfsmec.prediction.imputer.FactorModel",
-    "idfsmec.prediction.imputer.ScalpSplines",
     "idfsmec.prediction.pipeline.FittedMethod",
     "idfsmec.prediction.pipeline.MissingMarks",
     "idfsmec.prediction.pipeline.Preparation",

@@ -52,7 +52,7 @@ from idfsmec.selection.search import (
 )
 from idfsmec.solver.scaling import FAR, Scaling
 from idfsmec.table import FeatureTable
-from idfsmec.table.columns import observed_channels, split_column
+from idfsmec.table.columns import observed_channels
 from idfsmec.table.positions import channel_positions
 
 Floats = NDArray[np.float64]
@@ -74,7 +74,6 @@ class TableArrays:
     subjects: Codes = field(repr=False)
     subject_names: NDArray[np.str_] = field(repr=False)  # they decide folds of channels
     channel_of: Codes = field(repr=False)
-    feature_of: Codes = field(repr=False)
     columns: tuple[str, ...] = field(repr=False)
     channels: tuple[str, ...] = field(repr=False)
     classes: tuple[Any, ...] = field(default=(0, 1), repr=False)
@@ -91,7 +90,6 @@ class TableArrays:
         classes, y = np.unique(table.y.to_numpy(), return_inverse=True)
         names = table.subjects.to_numpy().astype(str)
         order = {channel: code for code, channel in enumerate(table.channels)}
-        features = [split_column(str(column))[1] for column in table.X.columns]
         return cls(
             name=name,
             digest=digest,
@@ -100,7 +98,6 @@ class TableArrays:
             subjects=np.unique(names, return_inverse=True)[1].astype(np.intp),
             subject_names=names,
             channel_of=np.array([order[v] for v in table.column_channels], dtype=np.intp),
-            feature_of=np.unique(features, return_inverse=True)[1].astype(np.intp),
             columns=tuple(map(str, table.X.columns)),
             channels=tuple(map(str, table.channels)),
             classes=tuple(classes.tolist()),
@@ -112,11 +109,6 @@ class TableArrays:
     def n_classes(self) -> int:
         """Number of classes of the table."""
         return len(self.classes)
-
-    @property
-    def has_positions(self) -> bool:
-        """Whether it is known of some channels where on the head they are."""
-        return self.positions is not None and bool(np.isfinite(self.positions).any())
 
     @property
     def observed(self) -> NDArray[np.bool_]:
@@ -148,7 +140,6 @@ class TableArrays:
             digest=f"{self.digest}/{kept}",
             X=np.ascontiguousarray(self.X[:, columns]),
             channel_of=np.searchsorted(kept, self.channel_of[columns]),
-            feature_of=self.feature_of[columns],
             columns=tuple(self.columns[column] for column in columns),
             channels=tuple(self.channels[channel] for channel in kept),
             positions=None if self.positions is None else self.positions[kept],
@@ -194,8 +185,7 @@ class Preparation:
         X = scaling.apply(samples.X)
         if imputer is None:
             return cls(scaling), X
-        about = {"channels": samples.channel_of, "features": samples.feature_of}
-        transformer = imputer.build(**about, positions=samples.positions).fit(X)
+        transformer = imputer.build(channels=samples.channel_of).fit(X)
         return cls(scaling, transformer), np.asarray(transformer.transform(X))
 
     def apply(self, X: Floats) -> Floats:
