@@ -1,13 +1,12 @@
-"""Who wins where, in sentences and in the diagram of ranks."""
+"""Which method has the highest mean at which missing rate, in sentences."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from idfsmec.evaluation.statistics import compare_ranks
-from idfsmec.report import plot_critical_difference, summarise
+from idfsmec.report import summarise
 from idfsmec.report.text import SIGNIFICANT
-from tests.report.tidy import by_gid, fake_results, make_scores, texts, two_methods
+from tests.report.tidy import fake_results, make_scores, two_methods
 
 
 def comparisons(scores):
@@ -49,7 +48,6 @@ def test_one_method_has_nothing_to_be_compared_with():
     scores = make_scores({("IDFS-MEC", 0.0, 5): 0.7})
     summary = summarise(fake_results(scores))
     assert "Only IDFS-MEC was run" in summary["tables"][0]["comparisons"][0]["sentences"][0]
-    assert summary["ranks"] is None
 
 
 def test_results_without_a_proposed_method_say_so():
@@ -71,44 +69,9 @@ def test_a_users_own_proposed_method_is_what_the_sentences_are_about():
     assert summary["tables"][0]["findings"]["accuracy"]["mean"] == pytest.approx(0.8)
 
 
-def test_blocks_that_lack_a_method_are_left_out_of_ranks():
-    means = {(method, rate, 5): 0.7 for method in "abc" for rate in (0.0, 0.1, 0.3)}
-    del means["c", 0.3, 5]
-    assert summarise(fake_results(make_scores(means)))["ranks"]["n_blocks"] == 2
-
-
 def test_every_pattern_of_missing_channels_is_compared():
     scores = pd.concat([two_methods(0.8, 0.6), two_methods(0.6, 0.8, pattern="recording")])
     found = comparisons(scores)
     assert [one["pattern"] for one in found] == ["random", "recording"]
     assert "every missing rate" in found[0]["sentences"][0]
     assert "is behind mRMR" in found[1]["sentences"][1]
-
-
-class TestCriticalDifference:
-    scores = pd.DataFrame(
-        np.random.default_rng(0).random((12, 4)) + [0.9, 0.6, 0.3, 0.0],
-        columns=["IDFS-MEC", "mRMR", "CMIM", "random"],
-    )
-
-    def test_methods_are_written_with_their_mean_ranks(self):
-        comparison = compare_ranks(self.scores)
-        written = texts(plot_critical_difference(comparison))
-        for method, rank in zip(comparison.methods, comparison.mean_ranks, strict=True):
-            assert any(method in text and f"{rank:.2f}" in text for text in written)
-
-    def test_bars_join_exactly_the_groups(self):
-        comparison = compare_ranks(self.scores)
-        ranks = dict(zip(comparison.methods, comparison.mean_ranks, strict=True))
-        bars = by_gid(plot_critical_difference(comparison), "group")
-        drawn = [tuple(bar.get_xdata()) for bar in bars]
-        expected = [
-            (min(ranks[m] for m in group), max(ranks[m] for m in group))
-            for group in comparison.groups
-        ]
-        assert np.array(drawn) == pytest.approx(np.array(expected))
-
-    def test_the_critical_difference_is_drawn_to_scale(self):
-        comparison = compare_ranks(self.scores)
-        bar = by_gid(plot_critical_difference(comparison), "critical-difference")[0]
-        assert np.ptp(bar.get_xdata()) == pytest.approx(comparison.critical_difference)

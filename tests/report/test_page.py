@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 SECTIONS = ("channels", "heatmap", "effects", "selection-frequency-features",
             "selection-frequency-channels", "missing", "accuracy-by-rate", "differences",
             "accuracy-by-k", "imputation", "imputation-loss", "ablation", "sensitivity", "cost",
-            "convergence", "ranks")  # fmt: skip
+            "convergence")  # fmt: skip
 DRAWN = [section for section in SECTIONS if not section.startswith("imputation")]
 
 
@@ -142,7 +142,7 @@ def test_only_one_experiment_leaves_the_others_out(tmp_path):
     assert [event.done for event in events] == list(range(len(sections) + 1))
     assert events[-1].done == events[-1].total
     assert 'id="sensitivity"' in html
-    for section in ("comparison", "stability", "imputation-section", "ranks"):
+    for section in ("comparison", "stability", "imputation-section"):
         assert f'id="{section}"' not in html
 
 
@@ -159,7 +159,6 @@ def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path)
             assert (tmp_path / "figures" / f"accuracy-by-k-{table}-{pattern}.png").exists()
     assert "chance level 33" in html
     assert 'id="sensitivity' not in html
-    assert 'id="ranks"' in html  # two tables, two patterns, two rates
 
 
 def test_results_that_lack_pieces_still_make_a_page(results, tmp_path, monkeypatch):

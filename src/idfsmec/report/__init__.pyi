@@ -7,9 +7,9 @@ from .channels import (
     plot_score_heatmap,
     plot_selection_frequency,
 )
-from .comparison import plot_critical_difference, plot_paired_differences
+from .comparison import plot_paired_differences
 from .curves import plot_electrode_curve
-from .documents import add_to_derivative, write_audit_page, write_reporting_checklist
+from .documents import write_audit_page, write_reporting_checklist
 from .page import summarise, write_report
 from .style import use_style
 from .text import describe_protocol
@@ -19,7 +19,6 @@ __all__ = [
     "summarise",
     "write_audit_page",
     "write_reporting_checklist",
-    "add_to_derivative",
     "write_model_card",
     "write_subject_pages",
     "plot_channel_weights",
@@ -28,7 +27,6 @@ __all__ = [
     "plot_missing_map",
     "plot_accuracy_by_rate",
     "plot_paired_differences",
-    "plot_critical_difference",
     "plot_selection_frequency",
     "plot_electrode_curve",
     "plot_calibration",

@@ -1,4 +1,4 @@
-"""Compare methods: means per missing rate, paired differences, mean ranks, held-out sites."""
+"""Compare methods: means per missing rate, paired differences, held-out sites."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 
 from idfsmec.evaluation import Results
 from idfsmec.evaluation.results import site_scores
-from idfsmec.evaluation.statistics import RankComparison, compare_pairs, compare_ranks
 from idfsmec.metrics import CONFOUNDED, site_confounding
 from idfsmec.report import data, style
 from idfsmec.report.channels import fold_stability
@@ -21,7 +20,6 @@ from idfsmec.report.style import PageFigure
 from idfsmec.report.text import (
     SIGNIFICANT,
     capitalise,
-    describe_protocol,
     listing,
     metric_name,
     percent,
@@ -224,141 +222,6 @@ def _describe_differences(table: TableResults, rows: pd.DataFrame, main: str) ->
                 f"{capitalise(SIGNIFICANT)}: {main} is {word} {'; '.join(each)} missing."
             )
     return sentences
-
-
-def compare_ranks_of(results: Results) -> tuple[PageFigure | None, dict[str, Any] | None]:
-    """Return the figure of mean ranks over all tables and missing rates, and its numbers."""
-    rows, methods = results.scores[results.scores["experiment"] == "accuracy"], results.methods
-    wide, main = pd.DataFrame(), data.main_method(methods, methods)
-    if not rows.empty:
-        wide = data.task_scores(rows, data.shown_metric(results)).pivot_table(
-            index=["table", "pattern", "rate"], columns="method", values="value", aggfunc="mean"
-        )
-        wide = wide.dropna(axis=0)  # complete blocks only
-    if wide.shape[0] < 2 or wide.shape[1] < 3:
-        return None, None
-    ranked, tests = compare_ranks(wide), []
-    if main is not None and main in wide:
-        paired = compare_pairs(wide, main)
-        paired["method"] = [data.label_of(name, methods) for name in paired["method"]]
-        tests = plain_records(paired)
-    caption = (
-        "Methods ranked in every block (a table at a missing rate). Methods joined by a bar have "
-        "mean ranks closer than the critical difference (Nemenyi, 5 %)."
-    )
-    sentences = _describe_ranks(ranked, main, methods)
-    note = describe_protocol(data.experiment_protocol(results))
-    draw = partial(plot_critical_difference, ranked, methods=methods, note=note)
-    numbers = {
-        "methods": list(ranked.methods),
-        "mean_ranks": [float(rank) for rank in ranked.mean_ranks],
-        "critical_difference": ranked.critical_difference,
-        "p_value": ranked.p_value,
-        "n_blocks": ranked.n_blocks,
-        "sentences": sentences,
-        "tests": tests,
-    }
-    return PageFigure("ranks", draw, caption, sentences), numbers
-
-
-def _describe_ranks(ranked: RankComparison, main: str | None, methods: data.Methods) -> list[str]:
-    if main not in ranked.methods:
-        return []
-    position = ranked.methods.index(main)
-    rank = ranked.mean_ranks[position]
-    labels = np.array([data.label_of(name, methods) for name in ranked.methods])
-    better = labels[ranked.mean_ranks - rank <= -ranked.critical_difference]
-    worse = labels[ranked.mean_ranks - rank >= ranked.critical_difference]
-    sentences = [
-        f"{main} has rank {position + 1} of {len(labels)} (mean rank {rank:.2f} over "
-        f"{ranked.n_blocks} blocks)."
-    ]
-    for names, word in ((better, "better"), (worse, "worse")):
-        if names.size:
-            sentences.append(f"Significantly {word} ranks (Nemenyi, 5 %): {listing(names)}.")
-    if level := len(labels) - 1 - better.size - worse.size:
-        others = f"The ranks of the other {level} do not differ"
-        which = others if better.size or worse.size else "No ranks differ"
-        sentences.append(f"{which} significantly from its own.")
-    return sentences
-
-
-@style.literal_text
-def plot_critical_difference(
-    comparison: RankComparison,
-    *,
-    methods: data.Methods | None = None,
-    note: str = "",
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw mean ranks on a line; bars join methods that do not differ significantly.
-
-    Parameters
-    ----------
-    comparison : RankComparison
-        From :func:`idfsmec.evaluation.statistics.compare_ranks`.
-    methods, note, ax
-        As for :func:`plot_accuracy_by_rate`.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from idfsmec.evaluation.statistics import compare_ranks
-    >>> scores = pd.DataFrame({"A": [0.9, 0.8, 0.7], "B": [0.6, 0.7, 0.5], "C": [0.5, 0.6, 0.6]})
-    >>> ax = plot_critical_difference(compare_ranks(scores))
-    """
-    n_methods, n_bars = len(comparison.methods), len(comparison.groups)
-    depth = 0.35 + 0.28 * n_bars + 0.42 * ((n_methods + 1) // 2)
-    ax = style.make_axes(ax, 7.2, 1.7 + 0.52 * depth)
-    margin = 0.02 * (n_methods - 1)
-    ax.set_xlim(1 - margin, n_methods + margin)
-    ax.set_ylim(depth + 0.2, -1.15)
-    ax.axis("off")
-    _draw_rank_scale(ax, comparison)
-    ranks = dict(zip(comparison.methods, comparison.mean_ranks, strict=True))
-    for level, group in enumerate(comparison.groups):
-        ends = [min(ranks[name] for name in group), max(ranks[name] for name in group)]
-        ax.plot(ends, [0.3 + 0.28 * level] * 2, color=style.INK, linewidth=3.5, alpha=0.8,
-                gid="group", solid_capstyle="round")  # fmt: skip
-    known, n_left, top = data.known_methods(methods), (n_methods + 1) // 2, 0.5 + 0.28 * n_bars
-    looks = style.method_looks(data.sort_methods(comparison.methods, known), known)
-    for i, (name, rank) in enumerate(ranks.items()):
-        left, look = i < n_left, looks[name]
-        y = top + 0.42 * (i if left else n_methods - 1 - i)
-        edge = 1 - 2 * margin if left else n_methods + 2 * margin
-        ax.plot([rank, rank, edge], [0, y, y], color=look.color, clip_on=False,
-                linewidth=1.8 if look.main else 1)  # fmt: skip
-        text = f"{look.label}  {rank:.2f}" if left else f"{rank:.2f}  {look.label}"
-        style.annotate(
-            ax, text, (edge, y), (-4 if left else 4, 0), ha="right" if left else "left",
-            va="center", color=look.color, fontsize=9,
-            fontweight="bold" if look.main else "normal",
-        )  # fmt: skip
-    friedman = (
-        f"Friedman p = {comparison.p_value:.2g} over {comparison.n_blocks} blocks (table x rate); "
-        "bars join methods that do not differ significantly"
-    )
-    style.set_titles(ax, "Mean ranks", f"{note}\n{friedman}")
-    return ax
-
-
-def _draw_rank_scale(ax: Axes, comparison: RankComparison) -> None:
-    n_methods = len(comparison.methods)
-    ax.plot([1, n_methods], [0, 0], color=style.INK, linewidth=1)
-    for rank in range(1, n_methods + 1):
-        ax.plot([rank, rank], [0, -0.12], color=style.INK, linewidth=1)
-        best = "1 (best)" if n_methods < 10 else "best"
-        ax.text(rank, -0.2, f"{rank}" if rank > 1 else best, ha="center", va="bottom",
-                fontsize=8.5, color=style.MUTED)  # fmt: skip
-    reach = min(comparison.critical_difference, n_methods - 1)
-    ax.plot([1, 1 + reach], [-0.75, -0.75], color=style.MUTED, linewidth=1.6, marker="|",
-            gid="critical-difference")  # fmt: skip
-    text = f"critical difference {comparison.critical_difference:.2f}"
-    style.annotate(ax, text, (1 + reach, -0.75), (6, 0), va="center")
 
 
 def summarise_sites(table: TableResults) -> dict[str, Any] | None:

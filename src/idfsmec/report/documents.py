@@ -1,4 +1,4 @@
-"""Describe audits, and write what accompanies results: pages, a checklist, BIDS derivatives.
+"""Describe audits, and write what accompanies results: pages and a checklist.
 
 The items of the checklist follow three guidelines, in words of our own: TRIPOD+AI (prediction
 models; BMJ 2024, 385:e078378), REFORMS (science that uses machine learning; Science Advances 2024,
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from idfsmec._files import neutralise
 from idfsmec.audit import Audit, audits_of
 from idfsmec.audit.variables import say_variable
 from idfsmec.audit.verdict import (
@@ -28,9 +27,7 @@ from idfsmec.audit.verdict import (
     say_variables,
     say_verdict,
 )
-from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
-from idfsmec.features.derivative import DESCRIPTION, write_json, write_tsv
 from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate, task_scores
 from idfsmec.report.style import refuse_existing, render_page, write_text
 from idfsmec.report.text import describe_protocol, feature_label, listing, percent, plain_records
@@ -102,17 +99,6 @@ _FACTS = {
     "line_amplitude": ("line noise", " µV"),
     "upper_edge": ("upper edge", " Hz"),
     "quantisation": ("quantisation step", " µV"),
-}
-_RANKING = {
-    "rank": "1 is the best feature",
-    "channel": "Electrode",
-    "feature": "What was computed",
-    "score": "Channel weight times feature weight",
-    "channel_weight": "Weight of the channel; all sum to 1",
-    "feature_weight": "Weight of the feature within its channel",
-    "fold_frequency": "Share of folds that selected the feature",
-    "method": "Method that ranked",
-    "direction": "Group in which the feature is higher",
 }
 
 
@@ -338,42 +324,3 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
             f"subject, with 95 % CI over folds and the 95 % band of chance. *({T}, {R})*",
         ]
     return lines
-
-
-def add_to_derivative(folder: str | PathLike[str], results: Results, table: str) -> Path:
-    """Add the audit and the ranking of a table to the BIDS derivative that holds the table.
-
-    Parameters
-    ----------
-    folder : path-like
-        Where :func:`idfsmec.features.write_derivative` has written it.
-    results : Results
-    table : str
-        What the results call the table.
-
-    Returns
-    -------
-    Path
-        The folder, now with ``desc-idfsmec_audit.json``, ``desc-idfsmec_ranking.tsv`` and a
-        sidecar that describes its columns, as far as the results have them.
-
-    Raises
-    ------
-    InputError
-        There is no derivative in the folder.
-    """
-    root = Path(folder)
-    if not (root / DESCRIPTION).is_file():
-        raise InputError(f"{root}: has no {DESCRIPTION}; write the table there first.")
-    if audit := audits_of(results).get(table):
-        write_json(root / "desc-idfsmec_audit.json", audit.as_dict())
-    if len(results.ranking):
-        ranking = results.ranking[results.ranking["table"] == table].drop(columns="table")
-        if len(ranking):
-            write_tsv(root / "desc-idfsmec_ranking.tsv", neutralise(ranking))
-            described = {
-                str(name): {"Description": _RANKING.get(str(name), str(name).replace("_", " "))}
-                for name in ranking.columns
-            }
-            write_json(root / "desc-idfsmec_ranking.json", described)
-    return root

@@ -99,13 +99,11 @@ def write_report(
         )
     page = folder / PAGE
     style.refuse_existing(overwrite, page)
-    check_writable(page, folder / FIGURES / "ranks.svg")
+    check_writable(page, folder / FIGURES / "missing.svg")
     results = Results.read(folder)
     tables = [TableResults(results, name) for name in results.tables]
     figures = {table.name: table_figures(table) for table in tables}
-    rank_figure, ranks = comparison.compare_ranks_of(results)
-    summary = _summarise(results, tables, figures) | {"ranks": ranks}
-    figures[""] = [rank_figure] if rank_figure else []
+    summary = _summarise(results, tables, figures)
     drawn = _draw(figures, folder / FIGURES, progress)
     script = style.read_asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
@@ -160,7 +158,7 @@ def summarise(results: Results) -> dict[str, Any]:
         ``findings``, ``comparisons``, ``sites`` (each site left out), ``missingness`` (channels
         whose missingness is associated with the label), ``audit``, ``effect`` (the effect size),
         ``electrodes``, ``ablation``, ``cost``, ``ranking``, and ``sentences`` about each figure),
-        ``ranks``, ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not
+        ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not
         there is None.
     """
     tables = [TableResults(results, name) for name in results.tables]
@@ -183,7 +181,6 @@ def _summarise(
         "metric": metric_name(data.shown_metric(results)),
         "method": data.main_method(results.methods, results.methods),
         "tables": [_summarise_table(t, findings[t.name], figures[t.name]) for t in tables],
-        "ranks": comparison.compare_ranks_of(results)[1],
         "warnings": _warnings(results, tables, findings),
         "protocol": _protocol(results),
         "versions": list(environment.get("versions", {}).items()),
