@@ -210,15 +210,3 @@ def test_a_second_copy_is_not_called_resumed(study, output):
     code, said, _ = run(study, "-o", output)
     assert code == 0
     assert "resumed" not in said
-
-
-def test_a_derivative_is_written_beside_and_looked_at_first(study, output, tmp_path):
-    code, said, error = run(study, "-o", output, "--bids-derivative", tmp_path / "bids")
-    assert code == 0, error
-    assert "BIDS derivative" in said
-    assert (tmp_path / "bids" / "dataset_description.json").exists()
-    other = output.with_name("other.parquet")
-    code, _, error = run(study, "-o", other, "--bids-derivative", tmp_path / "bids")
-    assert code == 2
-    assert "--force" in error
-    assert not other.exists()

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     "logarithms in place of powers and variance; extended, which is log with Hjorth, Lempel-Ziv, "
     "permutation entropy and the aperiodic spectrum.",
     allow_duplicates="Accept a recording that is given for several participants.",
-    bids_derivative="Write the table as a BIDS derivative into this folder, too.",
 )
 def features(
     source: str | None = None,
@@ -50,7 +49,6 @@ def features(
     epoch: float | None = None,
     features: Names | None = None,
     allow_duplicates: bool = False,
-    bids_derivative: AnyPath | None = None,
     on_error: OnError = "stop",
     jobs: int = 1,
     dask: str | None = None,
@@ -73,7 +71,6 @@ def features(
     """
     from idfsmec._parallel import count_jobs
     from idfsmec.features.batch import check_output, extract_to_file
-    from idfsmec.features.derivative import check_derivative
     from idfsmec.recordings import check_duplicates, find_recordings
 
     settings = _settings(config, epoch, split_names(features))
@@ -85,8 +82,6 @@ def features(
             "Give a manifest, a BIDS folder or a data set. See `idfsmec features --help`."
         )
     output, n_jobs = check_output(output, overwrite=force), count_jobs(jobs)
-    if bids_derivative is not None:
-        check_derivative(bids_derivative, overwrite=force)
     if dask is not None:
         warn_of_open_cluster(dask)
         # Workers are in another folder; the name of a data set stays.
@@ -112,7 +107,7 @@ def features(
             overwrite=force,
             progress=progress,
         )
-    _print_extraction(extraction, output, bids_derivative)
+    _print_extraction(extraction, output)
     return extraction
 
 
@@ -131,18 +126,14 @@ def _settings(
     return settings
 
 
-def _print_extraction(extraction: Extraction, output: Path, derivative: AnyPath | None) -> None:
-    """Print what was computed and written; write the derivative, which was checked before."""
-    from idfsmec.features import write_derivative
+def _print_extraction(extraction: Extraction, output: Path) -> None:
+    """Print what was computed and written."""
     from idfsmec.table.files import reasons_path
 
     say(extraction.summary())
     say("written    ", output)
     if extraction.table.reasons is not None:
         say("           ", f"{reasons_path(output).name} (why each cell is empty)")
-    if derivative is not None:
-        write_derivative(extraction.table, derivative, overwrite=True)
-        say("           ", f"{derivative} (BIDS derivative)")
     if extraction.incomplete:
         print_error(
             f"{len(extraction.skipped)} recordings have no row in the table, because no epoch has "

@@ -1,5 +1,4 @@
 from .batch import Extraction, RecordingOutcome, extract_table, extract_to_file
-from .derivative import write_derivative
 from .extract import FeatureExtractor, RecordingFeatures, extract_features, extract_recording
 from .families import (
     DEFAULT_FEATURES,
@@ -14,7 +13,6 @@ from .settings import DEFAULT_BANDS, FeatureSettings
 __all__ = [
     "extract_table",
     "extract_to_file",
-    "write_derivative",
     "Extraction",
     "RecordingOutcome",
     "extract_features",
