@@ -121,13 +121,6 @@ def test_imputed_values_are_near_the_true_ones_and_the_deviation_says_how_near()
     assert np.std(off / imputer.uncertainty(X[300:])[gap]) == pytest.approx(1, abs=0.1)
 
 
-def test_the_number_of_factors_is_chosen_by_restoring_held_out_channels():
-    _, X, _ = make_samples(300, n_factors=3)
-    auto = ChannelImputer(CHANNELS, n_factors="auto").fit(X)
-    assert auto.n_factors_ == 3
-    assert_array_equal(auto.transform(X), ChannelImputer(CHANNELS, n_factors=3).fit_transform(X))
-
-
 def test_more_features_than_samples_changes_the_road_not_the_result():
     """Columns that nobody has make the table wide, and tell nothing."""
     _, X, _ = make_samples(40)
@@ -214,7 +207,6 @@ def test_never_more_factors_than_half_of_the_features_or_samples():
     _, X, _ = make_samples(30)
     assert ChannelImputer(CHANNELS, n_factors=50).fit(X).n_factors_ == 12
     assert ChannelImputer(CHANNELS, n_factors=50).fit(X[:8]).n_factors_ == 4
-    assert ChannelImputer(CHANNELS, n_factors="auto").fit(X[:4]).n_factors_ <= 2
 
 
 def test_channels_come_from_names_or_every_feature_is_one():

@@ -20,7 +20,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
 
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, TunedMethod, accuracy, train_model
@@ -269,36 +268,13 @@ def test_a_forest_of_trees_that_see_some_samples_ranks_like_one_that_sees_all():
     y = (np.arange(600) % 10 == 0).astype(int)  # few of one class
     X = rng.normal(size=(600, 30)) + y[:, None] * np.linspace(3.0, 0.0, 30)
     theirs = RandomForestClassifier(200, class_weight="balanced", random_state=0).fit(X, y)
-    wanted, cut = theirs.feature_importances_, {"random_state": 0, "max_samples": 100}
-    ours, fewer = ForestImportance(**cut), ForestImportance(**cut, n_further=0)
-    assert spearmanr(ours.fit(X, y).scores_, wanted)[0] > 0.9
+    ours = ForestImportance(random_state=0, max_samples=100).fit(X, y)
+    assert spearmanr(ours.scores_, theirs.feature_importances_)[0] > 0.9
     assert set(np.argsort(ours.ranking_)[:4]) <= set(range(8))
-    assert_allclose(ours.scores_.sum(), 200)  # one for each tree
-    assert_allclose(fewer.fit(X, y).scores_.sum(), 100)
-    everyone = ForestImportance(random_state=0).fit(X[::4], y[::4])
-    assert_allclose(everyone.scores_.sum(), 100)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_trees_of_the_forest_are_those_of_gini_on_balanced_draws(n_classes):
-    rng = np.random.default_rng(1)
-    y = np.minimum(rng.integers(0, 6, 90), n_classes - 1)
-    X = rng.normal(size=(90, 9)) + y[:, None] * np.linspace(1.0, 0.0, 9)
-    wanted, seeds = np.zeros(9), np.random.RandomState(0)
-    chances = 1 / np.bincount(y)[y] / n_classes
-    for seed in [seeds.randint(np.iinfo(np.int32).max) for _ in range(5)]:
-        rows = np.random.RandomState(seed).choice(90, 90, p=chances)
-        times = np.bincount(rows, minlength=90)
-        tree = DecisionTreeClassifier(max_features="sqrt", random_state=seed)
-        wanted += tree.fit(X, y, sample_weight=times).feature_importances_
-    found = ForestImportance(n_estimators=5, random_state=0).fit(X, y).scores_
-    assert_allclose(found, wanted, atol=0.05)  # rounding chooses among equally good splits
-
-
-def test_a_tree_of_one_sample_tells_nothing_and_huge_numbers_do_no_harm():
+def test_huge_numbers_do_a_forest_no_harm():
     X, y = np.random.default_rng(0).normal(size=(40, 6)), np.arange(40) % 2
-    nothing = ForestImportance(max_samples=1, n_estimators=5, random_state=0).fit(X, y)
-    assert (nothing.scores_ == 0).all()
     X[:, 4] = np.where(y == 1, 1e300, -1e300)
     assert ForestImportance(n_estimators=20, random_state=0).fit(X, y).ranking_[4] == 1
 

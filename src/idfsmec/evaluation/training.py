@@ -36,7 +36,6 @@ from idfsmec.metrics import (
     weighted_aucs,
     wilson_interval,
 )
-from idfsmec.prediction import IDFSMECClassifier
 from idfsmec.prediction.harmonizer import harmonize_sites, harmonize_table, learn_sites
 from idfsmec.prediction.methods import Method, find_methods, with_parts
 from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
@@ -233,8 +232,6 @@ def train_model(
     InputError
         There is one class only, or one with a single subject.
     """
-    if estimator is None:
-        estimator = TunedMethod(Method("IDFSMECClassifier", IDFSMECClassifier()))
     table = rows_with_a_channel(table)
     given = table.y, table.subjects
     if folds not in ("subject", "site"):

@@ -21,7 +21,6 @@ from idfsmec._parallel import one_blas_thread
 from idfsmec._validation import (
     CheckedEstimator,
     Constraints,
-    StrOptions,
     checks_parameters,
     integer,
     number,
@@ -32,14 +31,6 @@ from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns, obs
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
-
-# Numbers of factors that "auto" tries, in this order, until one is worse than the one before.
-_CANDIDATES = (1, 2, 3, 5, 8, 12, 20)
-# "auto" splits the observed channels of samples into five folds and holds out three of them, one
-# after the other, in at most so many samples.
-_N_FOLDS, _FOLDS_USED, _SAMPLES_USED = 5, 3, 2000
-# Two irrational steps spread samples and channels evenly over the folds.
-_STEPS = (0.7548776662466927, 0.5698402909980532)
 
 
 class IncompleteTransformer(OneToOneFeatureMixin, TransformerMixin, CheckedEstimator):
@@ -71,11 +62,9 @@ class ChannelImputer(IncompleteTransformer):
         Label per feature: features of a channel go missing together. By default the part of the
         column name before the last ``"__"``; if the columns have no such names, every feature is
         a channel of its own.
-    n_factors : int or "auto", default=5
+    n_factors : int, default=5
         Number of factors; never more than half of the samples or of the features that vary. 0
-        imputes the mean. ``"auto"`` takes the number out of 1, 2, 3, 5, 8, 12 and 20 that
-        restores held-out channels of samples best, and stops at the first that is worse than the
-        one before.
+        imputes the mean.
     ridge : float, default=1.0
         Penalty on the squared loadings: the larger, the closer to the mean are imputed values.
     min_noise : float, default=0.02
@@ -126,7 +115,7 @@ class ChannelImputer(IncompleteTransformer):
 
     _parameter_constraints: ClassVar[Constraints] = {
         "channels": ["array-like", None],
-        "n_factors": [integer(0), StrOptions({"auto"})],
+        "n_factors": [integer(0)],
         "ridge": [number(0, closed="left")],
         "min_noise": [number(0, 1)],
         "max_iter": [integer(1)],
@@ -134,7 +123,7 @@ class ChannelImputer(IncompleteTransformer):
 
     channels: ArrayLike | None = None
     _: KW_ONLY
-    n_factors: int | str = 5
+    n_factors: int = 5
     ridge: float = 1.0
     min_noise: float = 0.02
     max_iter: int = 25
@@ -165,39 +154,12 @@ class ChannelImputer(IncompleteTransformer):
         self._never_seen = np.isnan(checked).all(axis=0)
         values, observed = standardise_channels(checked, self._columns, self._scaling)
         with one_blas_thread():
-            auto = self.n_factors == "auto"
-            n_factors = self._choose(values, observed) if auto else int(self.n_factors)
-            self.model_ = self._learn(values, observed, n_factors)
+            how = self.n_factors, self.ridge, self.min_noise, self.max_iter
+            codes = channel_codes(self._columns)
+            self.model_ = FactorModel.learn(values, observed, codes, *how)
         self.n_factors_ = self.model_.loadings.shape[1]
         self.n_iter_ = int(self.max_iter)
         return self
-
-    def _learn(self, values: Array, observed: Mask, n_factors: int) -> FactorModel:
-        how = self.ridge, self.min_noise, self.max_iter
-        return FactorModel.learn(values, observed, channel_codes(self._columns), n_factors, *how)
-
-    def _choose(self, values: Array, observed: Mask) -> int:
-        """Choose the number of factors that restores channels held out of samples best."""
-        step = -(-len(values) // _SAMPLES_USED)
-        values, observed = values[::step], observed[::step]
-        channel = channel_codes(self._columns)
-        steps = [step * np.arange(n) for step, n in zip(_STEPS, observed.shape, strict=True)]
-        fold_of = (_N_FOLDS * (np.add.outer(*steps) % 1.0)).astype(np.intp)
-        best, smallest = 0, np.inf
-        for n_factors in _CANDIDATES:
-            loss = 0.0
-            for fold in range(_FOLDS_USED):
-                kept = observed & (fold_of != fold)
-                known = np.where(kept[:, channel], values, 0.0)
-                model = self._learn(known, kept, n_factors)
-                if model.loadings.shape[1] < n_factors:  # the table allows no more factors
-                    return best
-                errors = (values - model.impute(known, kept)) ** 2
-                loss += float(errors[(observed & ~kept)[:, channel]].sum())
-            if loss >= smallest:
-                break
-            best, smallest = n_factors, loss
-        return best
 
     def _standardise(self, X: ArrayLike) -> tuple[Array, Array, Mask]:
         """Give samples as they are, as the model takes them, and which channels they have."""

@@ -153,7 +153,7 @@ class ImputedLinear(ChannelEstimator):
     """Learn one penalised linear model of imputed samples; base of classifier and regressor."""
 
     _parameter_constraints: ClassVar[Constraints] = {
-        "n_factors": [integer(0), StrOptions({"auto"})],
+        "n_factors": [integer(0)],
         "alphas": [SequenceOf(number(0))],
         "cv": [integer(2)],
     }
@@ -162,7 +162,7 @@ class ImputedLinear(ChannelEstimator):
     _: KW_ONLY
     lam: float = 1.0
     gamma: float = 2.0
-    n_factors: int | str = 5
+    n_factors: int = 5
     # Penalties in units where a sample's squared norm is 1 on average.
     alphas: Sequence[float] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
     cv: int = 5
@@ -297,7 +297,7 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
     lam, gamma : float
         Of :class:`IDFSMEC`. If you expect the effect in few channels, try 0.01 and 1.1: less is
         taken for redundant then, and good channels are trusted more.
-    n_factors : int or "auto", default=5
+    n_factors : int, default=5
         Of :class:`ChannelImputer`.
     alphas : sequence of float, default=(0.01, 0.03, 0.1, 0.3, 1, 3, 10)
         Penalties of the candidates, where a sample's squared norm is 1 on average.
@@ -498,7 +498,7 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         How many features ``transform`` keeps. The prediction uses all, by their scores.
     lam, gamma : float
         Of :class:`IDFSMEC`.
-    n_factors : int or "auto", default=5
+    n_factors : int, default=5
         Of :class:`ChannelImputer`.
     alphas : sequence of float, default=(0.01, 0.03, 0.1, 0.3, 1, 3, 10)
         Penalties of the candidates, where a sample's squared norm is 1 on average.

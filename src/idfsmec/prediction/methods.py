@@ -517,6 +517,6 @@ _columns, _costs = "prediction.sanity.ColumnOrder", (1e-4, 1e-3, 1e-2, 1e-1)
 _add("all features", _columns, "sanity", all_features=True, costs=_costs)
 _add("random", "prediction.sanity.RandomOrder", "sanity")
 _add("ANOVA F", "prediction.sanity.AnovaF", "sanity")
-_fewer_trees = {"n_estimators": 30, "n_further": 0}
-_add("random forest", "prediction.sanity.ForestImportance", "sanity", inner=_fewer_trees)
+_forest = "prediction.sanity.ForestImportance"
+_add("random forest", _forest, "sanity", inner={"n_estimators": 30})
 _add("gradient boosting", _columns, "sanity", all_features=True, classifier="boosting")

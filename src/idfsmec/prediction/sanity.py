@@ -7,12 +7,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import config_context
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import RidgeClassifier
-from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
 
 from idfsmec._validation import Constraints, integer
 from idfsmec.selection.base import CompleteSelector
@@ -59,49 +56,28 @@ class AnovaF(CompleteSelector):
 class ForestImportance(CompleteSelector):
     """Order features by the impurity importance of a random forest.
 
-    Each tree sees ``max_samples`` drawn with replacement, as many of one class as of another on
-    average. Subjects have many samples that are alike: where these are more, ``n_further`` trees
-    that see a part rank as well as trees that see all, in a third of the time.
+    Each tree sees at most ``max_samples``: those of a subject are alike.
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
         "n_estimators": [integer(1)],
         "max_samples": [integer(1)],
-        "n_further": [integer(0)],
         "random_state": ["random_state"],
     }
 
-    n_estimators: int = 100
+    n_estimators: int = 200
     max_samples: int = 256
-    n_further: int = 100
     random_state: Any = None
 
     def _rank(self, X: Floats, y: Codes) -> None:
-        # Trees and draws are those of RandomForestClassifier(class_weight="balanced"), which takes
-        # as long around small trees as in them. What squares of indicators of classes lose by a
-        # split is what the Gini impurity loses, and a regression asks less about its target.
-        rng = check_random_state(self.random_state)
-        chances = np.cumsum(compute_sample_weight("balanced", y))
-        chances /= chances[-1]
-        n_drawn = min(y.size, self.max_samples)
-        n_trees = self.n_estimators + (self.n_further if n_drawn < y.size else 0)
-        far = np.finfo(np.float32).max
-        values = np.clip(X, -far, far).astype(np.float32)  # once, as trees take them
-        indicators = np.eye(y.max() + 1)[y][:, 1 if y.max() == 1 else 0 :]  # of two, one tells all
-        importance, tree = np.zeros(X.shape[1]), DecisionTreeRegressor(max_features="sqrt")
-        seeds = [rng.randint(np.iinfo(np.int32).max) for _ in range(n_trees)]
-        # Parameters and data are sound, and they are the same ones again and again.
-        with config_context(skip_parameter_validation=True, assume_finite=True):
-            tree.random_state = tree_rng = np.random.RandomState()
-            for seed in seeds:
-                tree_rng.seed(seed)  # making one for each tree takes a hundred times as long
-                drawn = chances.searchsorted(tree_rng.random_sample(n_drawn), side="right")
-                # A sample that was not drawn weighs nothing, and trees leave it out.
-                weights = np.bincount(drawn, minlength=y.size).astype(np.float64)
-                tree_rng.seed(seed)
-                tree.fit(values, indicators, sample_weight=weights, check_input=False)
-                importance += tree.feature_importances_
-        self._set_ranking(importance)
+        forest = RandomForestClassifier(
+            self.n_estimators,
+            max_samples=min(self.max_samples, y.size),
+            class_weight="balanced",
+            random_state=self.random_state,
+        )
+        far = 1e30  # trees take single precision
+        self._set_ranking(forest.fit(np.clip(X, -far, far), y).feature_importances_)
 
 
 class RidgeByCost(RidgeClassifier):
