@@ -152,7 +152,6 @@ def features_of_recordings(folder):
             "reasons": made.reasons,
         }
     made = api.extract_recording(raw)
-    found["line"] = {"line_freq": made.line_freq, "line_amplitude": made.line_amplitude}
     found["facts"] = {
         name: value for name, value in made.acquisition.items() if isinstance(value, int | float)
     }
@@ -170,12 +169,10 @@ def masks(folder):
     starts = np.arange(0, 40, 5.0)
     bads = api.observed_from_bads(raw, CAP, 8)
     annotated = api.observed_from_annotations(raw, CAP, starts, 5.0)
-    longer = api.observed_from_annotations(raw, CAP, starts, 5.0, min_share=0.3)
     return {
         "bads": bads.to_numpy().astype(int),
         "text": api.observed_from_bads("F3; O2", CAP, 1).to_numpy().astype(int),
         "annotations": annotated.to_numpy().astype(int),
-        "min_share": longer.to_numpy().astype(int),
         "combined": api.combine_observed(bads, annotated).to_numpy().astype(int),
     }
 
