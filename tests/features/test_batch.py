@@ -104,11 +104,6 @@ def test_the_names_that_files_give_to_channels_are_kept(tmp_path, raws):
     table = FeatureTable.read(output)
     assert len(table.channels) == 19
     assert {"T7", "T8", "Fp1"} <= set(table.channels)
-    assert table.info["names_in_files"] == {
-        "T7": ["EEG T3-LE", "T3"],
-        "T8": ["EEG T4-LE"],
-        "Fp1": ["EEG Fp1-LE", "FP1."],
-    }
 
 
 def test_two_jobs_give_the_bits_of_one(extraction, sound):

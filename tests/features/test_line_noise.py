@@ -35,8 +35,6 @@ def test_fifty_times_the_eeg_changes_no_column_by_one_percent(raw, frequency, sw
     plain, hummed = extract_recording(raw), extract_recording(humming(raw, frequency, swell))
     assert not hummed.X.isna().any(axis=None)
     assert hummed.reasons == {}
-    assert hummed.line_freq == pytest.approx(frequency, abs=2e-3)
-    assert hummed.line_amplitude > 50 * plain.line_amplitude > 0
     before, after = by_feature(plain.X), by_feature(hummed.X)
     for name, values in before.items():
         # The mean behind a high-pass is nothing: its measure is the signal.
@@ -55,10 +53,8 @@ def test_without_removal_the_columns_measure_the_line_noise(raw):
 def test_a_recording_without_line_noise_is_the_same_to_the_bit_with_and_without(raw):
     clean = raw.copy()
     clean.notch_filter([50, 100], notch_widths=4, verbose="error")
-    found = extract_recording(clean)
-    assert found.line_freq is None
-    assert found.line_amplitude == 0
-    assert found.X.equals(extract_features(clean, FeatureSettings(line_freq="off")))
+    found = extract_features(clean)
+    assert found.equals(extract_features(clean, FeatureSettings(line_freq="off")))
 
 
 def test_tables_made_before_its_removal_are_continued_without_it():

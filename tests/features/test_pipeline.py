@@ -94,13 +94,6 @@ def test_an_edf_file_of_mne_keeps_its_last_epoch(raw, tmp_path):
     np.testing.assert_allclose(last[powers], expected[powers], rtol=0.02)
 
 
-def test_empty_epochs_may_be_kept_as_rows_of_nan(raw):
-    raw.set_annotations(mne.Annotations([12.0], [1.0], ["BAD"]))
-    found = extract_recording(raw, FeatureSettings(detect=False, keep_empty=True))
-    assert found.X.index.tolist() == [0, 10, 20, 30]
-    assert found.X.loc[10.0].isna().all()
-
-
 def test_detection_finds_a_dead_and_a_humming_electrode(raw):
     time = raw.times
     raw._data[3] = 0.0

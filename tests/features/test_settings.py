@@ -26,7 +26,6 @@ OTHERS = FeatureSettings(
     detect=False,
     typical_amplitude=2e-5,
     limits={"pop": np.inf, "correlation": 0},
-    keep_empty=True,
 )
 
 

@@ -8,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 
+import mne
 import pandas as pd
 from typer.testing import CliRunner
 
@@ -169,14 +170,17 @@ def run(command, *words):
 
 def detect_missing(epochs, sfreq=None, *, ch_names=None, line_freq=None, remove="auto"):
     """``line_freq`` is what a header says, ``remove`` what is taken out before."""
-    how = {"line_freq": remove, "header_freq": line_freq}
-    return _detect_missing(epochs, sfreq, ch_names=ch_names, **how)
+    if line_freq is not None:
+        info = mne.create_info(ch_names, sfreq, "eeg")
+        info["line_freq"] = line_freq
+        epochs = mne.EpochsArray(epochs, info, verbose="error")
+    return _detect_missing(epochs, sfreq, ch_names=ch_names, line_freq=remove)
 
 
 def remove_line_noise(data, sfreq, line_freq="auto"):
     """Clean data, lines of every channel and the frequency."""
     clean, found = _remove_line_noise(data, sfreq, line_freq)
-    return clean, found.lines, found.frequency
+    return clean, found.lines, next((lines[0] for lines in found.lines if lines), None)
 
 
 def predict_subjects(model, table):

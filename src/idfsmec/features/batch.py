@@ -511,21 +511,39 @@ def _assemble(
         names = [join_column(spelling[channel], feature) for channel, feature in columns]
         frames.append(outcome.X.set_axis(names, axis=1))
     X = pd.concat(frames)
-    sizes = [outcome.n_rows for outcome in outcomes]
     names = _recording_names(recordings)
+    channels = list(dict.fromkeys(split_column(column)[0] for column in X.columns))
+    owners = np.repeat(np.arange(len(outcomes)), [outcome.n_rows for outcome in outcomes])
+    labels, subjects, sites = (
+        pd.Series([getattr(recording, about) or "" for recording in recordings])[owners]
+        for about in ("label", "subject", "site")
+    )
+    return FeatureTable(
+        X.reset_index(drop=True),
+        labels.reset_index(drop=True),
+        subjects.reset_index(drop=True),
+        _table_info(names, recordings, outcomes, settings),
+        sites=sites.reset_index(drop=True) if (sites != "").all() else None,
+        rows=_table_rows(names, recordings, outcomes),
+        reasons=_list_reasons(names, outcomes, spellings, channels),
+    )
+
+
+def _table_info(
+    names: Sequence[str],
+    recordings: Sequence[Recording],
+    outcomes: Sequence[RecordingOutcome],
+    settings: FeatureSettings,
+) -> dict[str, Any]:
+    """Describe how a table was made: settings, montage, and the facts of each recording."""
     montages = sorted({outcome.montage for outcome in outcomes} - {""})
-    names_in_files: dict[str, dict[str, None]] = {}
-    for outcome in outcomes:
-        for old, new in outcome.renamed.items():
-            names_in_files.setdefault(new, {})[old] = None
     # Read here and now: neither the table nor what an interrupted run keeps holds a date.
     months = months_since_first(
         [recorded_on(recording.files[0]) if recording.files else None for recording in recordings]
     )
-    info = {
+    return {
         **settings.as_dict(),
         "montage": montages[0] if len(montages) == 1 else montages or None,
-        "names_in_files": {new: list(old) for new, old in names_in_files.items()},
         "recordings": [
             {
                 RECORDING: name,
@@ -541,34 +559,29 @@ def _assemble(
             )
         ],
     }
+
+
+def _table_rows(
+    names: Sequence[str], recordings: Sequence[Recording], outcomes: Sequence[RecordingOutcome]
+) -> pd.DataFrame:
+    """Describe the rows of a table: recording, session, condition, details, epoch and onset."""
     known = {
         RECORDING: names,
         SESSION: [recording.session for recording in recordings],
         CONDITION: [recording.condition for recording in recordings],
     }
-    rows = pd.concat(
-        [pd.DataFrame(known, dtype=object), described([one.details for one in recordings])], axis=1
-    )
-    rows = rows.loc[np.repeat(rows.index, sizes)].reset_index(drop=True)
+    details = described([recording.details for recording in recordings])
+    by_recording = pd.concat([pd.DataFrame(known, dtype=object), details], axis=1)
+    rows = by_recording.loc[
+        np.repeat(by_recording.index, [outcome.n_rows for outcome in outcomes])
+    ].reset_index(drop=True)
     of_epochs: list[str | None] = []  # epochs that were cut before may have one each
     for outcome in outcomes:
         of_epochs += outcome.conditions or [None] * outcome.n_rows
-    rows[CONDITION] = rows[CONDITION].where(
-        rows[CONDITION].notna(), pd.Series(of_epochs, dtype=object)
-    )
+    rows[CONDITION] = rows[CONDITION].fillna(pd.Series(of_epochs, dtype=object))
     rows[EPOCH] = [epoch for outcome in outcomes for epoch in outcome.epochs]
-    rows[ONSET] = X.index.to_numpy()
-    sites = [recording.site or "" for recording in recordings]
-    channels = list(dict.fromkeys(split_column(column)[0] for column in X.columns))
-    return FeatureTable(
-        X.reset_index(drop=True),
-        pd.Series(np.repeat([recording.label for recording in recordings], sizes)),
-        pd.Series(np.repeat([recording.subject for recording in recordings], sizes)),
-        info,
-        sites=pd.Series(np.repeat(sites, sizes)) if all(sites) else None,
-        rows=rows,
-        reasons=_list_reasons(names, outcomes, spellings, channels),
-    )
+    rows[ONSET] = np.concatenate([outcome.X.index for outcome in outcomes])
+    return rows
 
 
 def _why_empty(outcome: RecordingOutcome) -> str:

@@ -120,17 +120,12 @@ class RecordingFeatures:
         Where channels are missing: reason to channel to the numbers of the epochs.
     montage, hint : str
         The montage's name, and the advice of the detection; empty if there is none.
-    renamed : dict
-        Channels that have another name in the file, from that name to the one used here.
     dropped : dict
         Channels of the file that are not used, with the reason.
     acquisition : dict
         How it was recorded, from the signal before any filter.
-    line_freq : float or None
-        Frequency in Hz of the line noise that was found and removed; None if there was none.
-    line_amplitude : float
-        Its root mean square in the middle channel, in microvolts (in the unit of an array that
-        came without one).
+    conditions : list of str
+        Names of the events of epochs that were cut before.
     """
 
     X: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
@@ -140,11 +135,8 @@ class RecordingFeatures:
     cells: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     montage: str = ""
     hint: str = ""
-    renamed: dict[str, str] = field(default_factory=dict)
     dropped: dict[str, str] = field(default_factory=dict)
     acquisition: dict[str, Any] = field(default_factory=dict)
-    line_freq: float | None = None
-    line_amplitude: float = 0.0
     conditions: list[str] = field(default_factory=list)
 
     @property
@@ -223,15 +215,13 @@ def extract_recording(
     by_channel, _ = compute_features(
         epochs, settings.rate(signals.sfreq), settings, missing=missing
     )
-    all_but_channels = (0, -1) if signals.grid is None else (-1,)
-    line_rms = np.sqrt(np.mean(line_noise.rms**2, axis=all_but_channels))
     values, columns, pairs = _lay_out(by_channel, missing, signals.names, settings)
     cells = {
         reason: dict(zip(signals.names, hits.T, strict=True)) for reason, hits in causes.items()
     }
     # Epochs that were cut before may have labels beside them: they keep their rows.
     in_memory = signals.grid is None and not isinstance(data, Recording)
-    keep = ~missing.all(axis=1) | settings.keep_empty | in_memory
+    keep = ~missing.all(axis=1) | in_memory
     index = pd.Index(signals.starts[keep], name="start")
     return RecordingFeatures(
         X=pd.DataFrame(values[keep], columns=columns, index=index),
@@ -242,11 +232,8 @@ def extract_recording(
         cells=_cells(cells | {"a side of the pair is missing": pairs}),
         montage=signals.channels.montage,
         hint=hint,
-        renamed=signals.channels.renamed,
         dropped=signals.channels.dropped,
         acquisition=facts,
-        line_freq=line_noise.frequency,
-        line_amplitude=float(np.median(line_rms)) * signals.scale,
     )
 
 
@@ -404,8 +391,8 @@ class FeatureExtractor(TransformerMixin, CheckedEstimator):
         comes with it, compares the epochs of one recording: do not mix recordings then, or set
         ``settings.detect`` to False.
     settings : FeatureSettings, optional
-        What to compute and how. ``epoch``, ``overlap`` and ``keep_empty`` have no meaning for
-        epochs that are cut already.
+        What to compute and how. ``epoch`` and ``overlap`` have no meaning for epochs that are
+        cut already.
 
     Attributes
     ----------

@@ -93,9 +93,6 @@ class FeatureSettings:
         Amplitude of ordinary EEG in volts, to which the limits of the detection are relative.
     limits : DetectionLimits or mapping of str to float
         Thresholds of the detection, or those of them that differ from the default.
-    keep_empty : bool
-        Whether epochs in which no channel is left become rows of NaN. By default they are left
-        out. Without meaning for what is cut already: there every epoch has its row.
 
     Examples
     --------
@@ -121,7 +118,6 @@ class FeatureSettings:
     detect: bool = True
     typical_amplitude: float = TYPICAL_AMPLITUDE
     limits: Any = field(default_factory=DetectionLimits)
-    keep_empty: bool = False
 
     def __post_init__(self) -> None:
         given = {key.name: getattr(self, key.name) for key in fields(self)}
@@ -374,7 +370,6 @@ _ALLOWED: dict[str, tuple[list[Any], str]] = {
     ),
     "detect": ([bool], "whether to detect missing channels: true or false"),
     "typical_amplitude": ([number(0)], "the amplitude of ordinary EEG: volts above 0"),
-    "keep_empty": ([bool], "whether to keep epochs without channels: true or false"),
     "bands": (
         [lambda bands: isinstance(bands, Mapping) and all(map(_is_pair, bands.values()))],
         "a table of bands: a name and two edges in Hz, alpha = [8.0, 13.0]",

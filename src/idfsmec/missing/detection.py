@@ -160,16 +160,6 @@ class Detection:
         often = 2 * self.missing.sum(axis=0) > len(self.missing)
         return [name for name, bad in zip(self.ch_names, often, strict=True) if bad]
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per hit, with columns ``epoch``, ``channel``, ``reason``."""
-        rows = [
-            (int(epoch), self.ch_names[channel], reason)
-            for reason, hits in self.reasons.items()
-            for epoch, channel in zip(*np.nonzero(hits), strict=True)
-        ]
-        frame = pd.DataFrame(rows, columns=["epoch", "channel", "reason"])
-        return frame.sort_values(["epoch", "channel"], kind="stable", ignore_index=True)
-
     def __str__(self) -> str:
         missing = self.missing
         n_epochs, n_channels = missing.shape
@@ -201,7 +191,6 @@ def detect_missing(
     positions: np.ndarray | None = None,
     typical_amplitude: float = TYPICAL_AMPLITUDE,
     line_freq: float | str | None = "auto",
-    header_freq: float | None = None,
     high_pass: float = 1.0,
     limits: DetectionLimits | None = None,
 ) -> Detection:
@@ -219,7 +208,8 @@ def detect_missing(
     ----------
     epochs : ndarray of shape (n_epochs, n_channels, n_times) or mne.BaseEpochs
         All epochs of one recording. Of an Epochs object, the EEG channels (also those in
-        ``info["bads"]``) are looked at, and ``sfreq``, ``ch_names`` and positions come with it.
+        ``info["bads"]``) are looked at; ``sfreq``, ``ch_names``, positions and the line
+        frequency come with it.
     sfreq : float
         Sampling rate in Hz.
     ch_names : sequence of str, optional
@@ -234,8 +224,6 @@ def detect_missing(
     line_freq : {"auto", "off"}, float or None
         The line noise to remove before the channels are judged: 50 or 60 Hz and harmonics where
         the spectrum shows them, a frequency in Hz, or none.
-    header_freq : float, optional
-        Line frequency in Hz that a header names; left out, 50 and 60 Hz are both looked at.
     high_pass : float
         Lower edge in Hz of the band-pass before the features; 0 if there is none.
     limits : DetectionLimits, optional
@@ -258,7 +246,9 @@ def detect_missing(
     """
     import mne
 
+    header_freq = None
     if isinstance(epochs, mne.BaseEpochs):
+        header_freq = epochs.info["line_freq"]
         picks = mne.pick_types(epochs.info, eeg=True, exclude=[])
         names = [epochs.ch_names[pick] for pick in picks]
         if positions is None and epochs.get_montage() is not None:

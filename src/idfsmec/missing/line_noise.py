@@ -46,14 +46,6 @@ class LineNoise:
     rms: Array  # of the shape of the data, with windows in place of samples
     centres: Array  # samples in the middle of the windows
 
-    @property
-    def frequency(self) -> float | None:
-        """Lowest frequency of the channel that has most of it; None if none was found."""
-        if not any(self.lines):
-            return None
-        others = tuple(axis for axis in range(self.rms.ndim) if axis != self.rms.ndim - 2)
-        return self.lines[int(np.mean(self.rms**2, axis=others).argmax())][0]
-
 
 def remove_line_noise(
     data: Array,

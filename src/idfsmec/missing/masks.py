@@ -76,12 +76,11 @@ def observed_from_annotations(
     ch_names: Sequence[str],
     starts: Sequence[float] | np.ndarray | None = None,
     duration: float | None = None,
-    *,
-    min_share: float = 0.0,
 ) -> pd.DataFrame:
     """Take stretches annotated as bad: descriptions that begin with ``BAD``, in any case.
 
-    An annotation with ``ch_names`` concerns those channels, one without concerns all.
+    An annotation with ``ch_names`` concerns those channels, one without concerns all. The least
+    overlap with an epoch is enough.
 
     Parameters
     ----------
@@ -95,9 +94,6 @@ def observed_from_annotations(
         Where each epoch begins, in seconds from the recording's first sample; not for Epochs.
     duration : float
         Length of an epoch in seconds; not for Epochs.
-    min_share : float
-        A channel is missing in an epoch if more than this share of the epoch is annotated (in
-        one piece or several). 0: the least overlap is enough.
 
     Returns
     -------
@@ -127,16 +123,15 @@ def observed_from_annotations(
         starts = np.asarray(starts, dtype=float) + float(annotations.first_time)
         marks = annotations.annotations
     first = np.asarray(starts, dtype=float)
-    marked = [mark for mark in marks if mark["description"].upper().startswith("BAD")]
     observed = _all_epochs((), ch_names, len(first))
-    for name in ch_names:
-        spans = [
-            (mark["onset"], mark["onset"] + mark["duration"])
-            for mark in marked
-            if not mark.get("ch_names") or name in mark["ch_names"]
-        ]
-        covered, touched = _coverage(spans, first, duration)
-        observed[name] = ~(touched if min_share == 0 else covered > min_share * duration)
+    for mark in marks:
+        if not mark["description"].upper().startswith("BAD"):
+            continue
+        # A mark without duration is a moment: it touches the epoch that holds it.
+        begin, end = mark["onset"], mark["onset"] + max(mark["duration"], 2 * _INSTANT)
+        touched = (begin < first + duration - _INSTANT) & (end > first + _INSTANT)
+        named = mark.get("ch_names")
+        observed.loc[touched, [name for name in ch_names if not named or name in named]] = False
     return observed
 
 
@@ -153,7 +148,6 @@ def observed_from_reject_log(
     ch_names: Sequence[str] | None = None,
     *,
     interpolated: bool = False,
-    whole_epochs: bool = False,
 ) -> pd.DataFrame:
     """Take autoreject's verdict per epoch and channel.
 
@@ -167,8 +161,6 @@ def observed_from_reject_log(
     interpolated : bool
         Whether interpolated channels count as observed. Their signal was made from their
         neighbours, so by default they do not.
-    whole_epochs : bool
-        Whether all channels are missing in the epochs that autoreject would drop.
 
     Returns
     -------
@@ -178,8 +170,7 @@ def observed_from_reject_log(
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> log = SimpleNamespace(ch_names=["Fp1", "Fp2"], labels=np.array([[0, 1.0], [2, 0]]),
-    ...                       bad_epochs=np.array([False, False]))
+    >>> log = SimpleNamespace(ch_names=["Fp1", "Fp2"], labels=np.array([[0, 1.0], [2, 0]]))
     >>> observed_from_reject_log(log)
          Fp1    Fp2
     0   True  False
@@ -187,8 +178,6 @@ def observed_from_reject_log(
     """
     labels = np.asarray(reject_log.labels, dtype=float)
     bad = (labels == 1) | ((labels == 2) & (not interpolated))
-    if whole_epochs:
-        bad |= np.asarray(reject_log.bad_epochs, dtype=bool)[:, None]
     observed = pd.DataFrame(~bad, columns=pd.Index(reject_log.ch_names))
     if ch_names is None:
         return observed
@@ -229,7 +218,7 @@ def combine_observed(*observed: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(joint, columns=pd.Index(channels))
 
 
-def mask_table(table: FeatureTable, observed: np.ndarray | pd.DataFrame) -> FeatureTable:
+def mask_table(table: FeatureTable, observed: pd.DataFrame) -> FeatureTable:
     """Set a table's features to NaN where their channel is not observed.
 
     What is missing in the table stays missing.
@@ -238,9 +227,8 @@ def mask_table(table: FeatureTable, observed: np.ndarray | pd.DataFrame) -> Feat
     ----------
     table : FeatureTable
         The features.
-    observed : DataFrame or ndarray of shape (n_samples, n_channels), bool
-        A DataFrame's columns are channels; channels of the table that it does not have are left
-        alone. An array's columns are ``table.channels``.
+    observed : DataFrame of shape (n_samples, n_channels), bool
+        Columns are channels; channels of the table that it does not have are left alone.
 
     Returns
     -------
@@ -257,19 +245,9 @@ def mask_table(table: FeatureTable, observed: np.ndarray | pd.DataFrame) -> Feat
     a              1.0        3.0
     b              2.0        NaN
     """
-    channels = table.channels
-    if not isinstance(observed, pd.DataFrame):
-        array = np.asarray(observed, dtype=bool)
-        if array.ndim != 2 or array.shape[1] != len(channels):
-            raise InputError(
-                f"observed has the shape {array.shape}; the table has {len(table)} samples and "
-                f"{len(channels)} channels"
-            )
-        observed = pd.DataFrame(array, columns=pd.Index(channels))
     if len(observed) != len(table):
         raise InputError(f"observed has {len(observed)} rows, the table {len(table)} samples")
-    unknown = [name for name in observed.columns if name not in set(channels)]
-    if unknown:
+    if unknown := [name for name in observed.columns if name not in table.channels]:
         raise InputError(f"the table has no channel {unknown[0]!r}")
     seen = observed.reindex(columns=table.column_channels, fill_value=True).to_numpy(bool)
     return replace(table, X=table.X.reset_index(drop=True).where(seen))
@@ -279,22 +257,3 @@ def _all_epochs(missing: Iterable[str], ch_names: Sequence[str], n_epochs: int) 
     """Return the mask of channels that are missing in the whole recording."""
     observed = ~np.isin(np.array(ch_names, dtype=object), list(missing))
     return pd.DataFrame(np.tile(observed, (n_epochs, 1)), columns=pd.Index(list(ch_names)))
-
-
-def _coverage(
-    spans: list[tuple[float, float]], starts: np.ndarray, duration: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Give the seconds of each epoch that spans cover, and whether any span touches it."""
-    covered = np.zeros(len(starts))
-    touched = np.zeros(len(starts), dtype=bool)
-    reached = -np.inf
-    for begin, end in sorted(spans):
-        # A mark without duration is a moment: it touches the epoch that holds it.
-        touched |= (begin < starts + duration - _INSTANT) & (
-            max(end, begin + 2 * _INSTANT) > starts + _INSTANT
-        )
-        fresh = max(begin, reached)  # what an earlier span covers is not counted twice
-        overlap = np.minimum(end, starts + duration) - np.maximum(fresh, starts)
-        covered += np.clip(overlap, 0.0, None)
-        reached = max(reached, end)
-    return covered, touched
