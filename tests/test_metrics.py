@@ -174,11 +174,6 @@ def test_wilsons_interval_is_that_of_scipy(n, data):
     assert wilson_interval(hits, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
-def test_a_level_lies_between_0_and_1():
-    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
-        wilson_interval(1, 2, level=95)
-
-
 class TestCorrectedInterval:
     def test_a_hand_computed_example_agrees(self):
         # mean 0.8, variance 0.00625, factor 1/5 + 1/4 = 0.45, t(0.975, 4) = 2.776445

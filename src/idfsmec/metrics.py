@@ -246,10 +246,8 @@ class MeanInterval:
     n: int
 
 
-def corrected_interval(
-    values: ArrayLike, n_train: float, n_test: float, *, level: float = 0.95
-) -> MeanInterval:
-    """Return the mean over folds and repeats, with an interval that knows the folds overlap.
+def corrected_interval(values: ArrayLike, n_train: float, n_test: float) -> MeanInterval:
+    """Return the mean over folds and repeats, with a 95 % CI that knows the folds overlap.
 
     Training sets of different folds share samples, so the plain variance of the mean is far too
     small. Nadeau and Bengio (Machine Learning 52, 2003) replace ``1 / J`` by ``1 / J + n_test /
@@ -259,7 +257,6 @@ def corrected_interval(
     scores = np.asarray(values, dtype=float)
     if scores.ndim != 1 or scores.size == 0 or not np.isfinite(scores).all():
         raise ValueError("values must be a list of at least one finite number.")
-    check_level(level)
     if not n_train > 0 or not n_test > 0:
         raise ValueError(
             f"n_train and n_test must be positive, got n_train={n_train}, n_test={n_test}."
@@ -268,24 +265,17 @@ def corrected_interval(
     if scores.size == 1:
         return MeanInterval(mean, np.nan, np.nan, np.nan, 1)
     error = float(np.sqrt((1 / scores.size + n_test / n_train) * scores.var(ddof=1)))
-    half = float(special.stdtrit(scores.size - 1, (1 + level) / 2)) * error
+    half = float(special.stdtrit(scores.size - 1, 0.975)) * error
     return MeanInterval(mean, mean - half, mean + half, error, scores.size)
 
 
-def wilson_interval(hits: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's interval of a share of n; hits may be a mean over repetitions."""
-    check_level(level)
-    z = float(special.ndtri((1 + level) / 2))
+def wilson_interval(hits: float, n: float) -> tuple[float, float]:
+    """Return Wilson's 95 % CI of a share of n; hits may be a mean over repetitions."""
+    z = float(special.ndtri(0.975))
     share, extra = hits / n, z**2 / n
     centre = (share + extra / 2) / (1 + extra)
     half = z * np.sqrt(share * (1 - share) / n + extra / (4 * n)) / (1 + extra)
     return max(float(centre - half), 0.0), min(float(centre + half), 1.0)
-
-
-def check_level(level: float, name: str = "level") -> None:
-    """Refuse what is no level of confidence or of a test."""
-    if not 0 < level < 1:
-        raise ValueError(f"{name} must lie between 0 and 1, got {level}.")
 
 
 def holm(p_values: ArrayLike) -> Floats:

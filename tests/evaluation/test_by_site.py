@@ -1,5 +1,7 @@
 """One hospital after the other held out: inner folds, chance, and a row for each hospital."""
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
@@ -61,7 +63,7 @@ def test_a_row_for_each_hospital_with_people_interval_and_chance(tmp_path):
     assert (found["low"] <= found["subject_accuracy"]).all()
     assert found.loc["Lund", "chance_high"] == pytest.approx(7 / 8)
     expected = chance_bands(table.y, table.subjects, folds=table.sites)["balanced_accuracy"]
-    assert results.protocol["chance"]["table"]["balanced_accuracy"] == expected.as_dict()
+    assert results.protocol["chance"]["table"]["balanced_accuracy"] == asdict(expected)
     again = accuracy(table, tmp_path, methods=["ANOVA F"], protocol=BY_SITE, n_jobs=1)
     assert again.tables["table"]["sites"][0] == {
         "site": "Bern",

@@ -28,7 +28,7 @@ def make_table(n_rows, n_channels, n_features):
 
 
 def first_tasks(arrays, methods, protocol=PROTOCOL):
-    planned = plan_folds([arrays], [METHODS[name] for name in methods], protocol)
+    planned = plan_folds(arrays, [METHODS[name] for name in methods], protocol)
     return [task for task in planned if task.coordinates["fold"] == 0]
 
 

@@ -27,7 +27,7 @@ sys.stdin.read()
 def units():
     arrays = make_arrays(make_cohort())
     protocol = Protocol(rates=[0.1], n_splits=4)
-    return list(plan_folds([arrays], find_methods(["random"]), protocol))
+    return list(plan_folds(arrays, find_methods(["random"]), protocol))
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def arrays():
 def key(table, method=None, fold=0, **changes):
     """Key of one unit of a plan."""
     protocol = PROTOCOL.with_changes(**changes)
-    return list(plan_folds([table], [method or Method("x", IDFSMEC())], protocol))[fold].key
+    return list(plan_folds(table, [method or Method("x", IDFSMEC())], protocol))[fold].key
 
 
 def test_a_key_changes_with_all_that_decides_the_result(arrays):
@@ -75,7 +75,7 @@ def test_without_gaps_all_patterns_share_a_unit(arrays):
 
 def test_units_that_share_a_fold_follow_each_other(arrays):
     protocol = Protocol(rates=[0.0, 0.3], n_splits=2)
-    units = list(plan_folds([arrays], find_methods(["random", "ANOVA F"]), protocol))
+    units = list(plan_folds(arrays, find_methods(["random", "ANOVA F"]), protocol))
     assert len(units) == 8
     assert [(u.coordinates["rate"], u.coordinates["fold"]) for u in units[:4]] == [
         (0.0, 0),
@@ -90,7 +90,7 @@ def test_an_error_becomes_part_of_the_outcome(arrays):
         def fit(self, X, y):
             raise RuntimeError("no luck today")
 
-    (unit, *_) = plan_folds([arrays], [Method("b", Broken())], Protocol(n_splits=2))
+    (unit, *_) = plan_folds(arrays, [Method("b", Broken())], Protocol(n_splits=2))
     outcome = run_task(unit, {"t": arrays})
     assert outcome.result is None
     assert "RuntimeError: no luck today" in outcome.error
@@ -102,6 +102,6 @@ def test_warnings_of_a_unit_are_kept_with_it():
     X[["E4__f1", "E4__f2", "E4__f3"]] = 1.0
     arrays = make_arrays(dataclasses.replace(table, X=X))
     protocol = Protocol(n_splits=2, ks=[2])
-    (unit, *_) = plan_folds([arrays], find_methods(["IDFS-MEC"]), protocol)
+    (unit, *_) = plan_folds(arrays, find_methods(["IDFS-MEC"]), protocol)
     notes = run_task(unit, {"t": arrays}).result.notes
     assert any("rank last: 3" in note for note in notes), notes

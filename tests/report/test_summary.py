@@ -4,7 +4,7 @@ import json
 import pandas as pd
 import pytest
 
-from idfsmec.evaluation.statistics import chance_bands, selection_matrix
+from idfsmec.evaluation.statistics import chance_bands
 from idfsmec.report import summarise
 from idfsmec.selection import selection_stability
 from tests.report.make_results import simulate
@@ -41,7 +41,7 @@ def test_the_headline_is_the_mean_of_what_was_chosen_at_the_lowest_rate(results)
     found = summarise(results)["tables"][0]["findings"]["accuracy"]
     assert found["mean"] == pytest.approx(own["balanced_accuracy"].mean())
     band = chance_bands(*(lambda t: (t.y, t.subjects))(simulate()))["balanced_accuracy"]
-    assert found["chance"] == pytest.approx(band.as_dict())
+    assert found["chance"] == pytest.approx(dataclasses.asdict(band))
 
 
 def test_agreement_of_folds_is_nogueiras_measure_of_the_selections(results):
@@ -50,7 +50,7 @@ def test_agreement_of_folds_is_nogueiras_measure_of_the_selections(results):
     picks = picks[(picks["method"] == "IDFS-MEC") & (picks["rate"] == 0)]
     picks = picks[picks["experiment"] == "accuracy"]
     columns = list(simulate().X.columns)
-    matrix = selection_matrix([list(r) for r in picks["ranking"]], columns, found["k"])
+    matrix = [[name in ranking[: found["k"]] for name in columns] for ranking in picks["ranking"]]
     assert found["value"] == pytest.approx(selection_stability(matrix).value)
 
 

@@ -9,7 +9,7 @@ electrodes of headsets are scored on the same folds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,28 +17,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from idfsmec._parallel import count_jobs
 from idfsmec._validation import derive_seed
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Protocol, protocol_from
-from idfsmec.evaluation.results import RANKING, Results
-from idfsmec.evaluation.run import (
-    Tables,
-    check_tables,
-    do_tasks,
-    method_or_ours,
-    name_tables,
-    opened,
-    plan_rankings,
-    table_arrays,
-)
+from idfsmec.evaluation.results import Results
+from idfsmec.evaluation.run import Tables, method_or_ours, run_experiment
 from idfsmec.evaluation.statistics import compare_folds
 from idfsmec.evaluation.store import TaskResult
-from idfsmec.evaluation.tasks import Task, add_inner_folds, load_fold, make_task, score_fold
+from idfsmec.evaluation.tasks import (
+    Task,
+    add_inner_folds,
+    count_folds,
+    load_fold,
+    make_task,
+    score_fold,
+)
 from idfsmec.metrics import corrected_interval
 from idfsmec.prediction.methods import METHODS, Classifier, Imputer, Method, with_parts
 from idfsmec.prediction.pipeline import FoldSamples, TableArrays, harmonize_samples
-from idfsmec.progress import Listener
 from idfsmec.selection.idfsmec import order_electrodes
 from idfsmec.table.columns import split_column
 from idfsmec.table.positions import standard_name
@@ -71,10 +67,7 @@ def electrodes(
     imputer: str | Imputer | None = None,
     classifier: str | Classifier | None = None,
     protocol: Protocol | Mapping[str, Any] | None = None,
-    n_jobs: int | None = None,
-    dask: Any = None,
-    progress: Listener | None = None,
-    overwrite: bool = False,
+    **how: Any,
 ) -> Results:
     """Measure how few electrodes do as well as all of them.
 
@@ -88,7 +81,7 @@ def electrodes(
         always compared.
     margin : float, default=0.03
         AUC that fewer electrodes may lose and still be called not inferior.
-    tables, out, imputer, classifier, protocol, n_jobs, dask, progress, overwrite
+    tables, out, imputer, classifier, protocol, **how
         As in :func:`accuracy`.
 
     Returns
@@ -113,9 +106,19 @@ def electrodes(
     >>> electrode_curve(results).smallest
     1
     """
-    named, n_processes, ours = name_tables(tables), count_jobs(n_jobs), method_or_ours(None)
+    planned = as_recorded(protocol)
+    if not 0 < margin < 0.5:
+        raise InputError(f"margin is {margin}; give an AUC from above 0 to below 0.5")
+    methods = with_parts([METHODS.find("all features")], imputer, classifier)
+    methods.append(method_or_ours(None))
+    plan, also = partial(_plan, counts=counts), {"margin": margin}
+    return run_experiment(EXPERIMENT, tables, out, methods, planned, plan=plan, also=also, **how)
+
+
+def as_recorded(protocol: Protocol | Mapping[str, Any] | None) -> Protocol:
+    """Return the protocol of an experiment on tables without simulated missing channels."""
     planned = protocol_from(protocol, Protocol())
-    planned = planned.with_changes(
+    return planned.with_changes(
         folds="site" if planned.folds == "site" else "subject",
         missing_in="everywhere",
         tuning="nested",
@@ -123,32 +126,16 @@ def electrodes(
         patterns=("random",),
         metric="subject_roc_auc",
     )
-    if not 0 < margin < 0.5:
-        raise InputError(f"margin is {margin}; give an AUC from above 0 to below 0.5")
-    check_tables(named, planned)
-    (method,) = with_parts([METHODS.find("all features")], imputer, classifier)
-    arrays = table_arrays(named)
-    tasks = [
-        task
-        for table in arrays.values()
-        for task in _plan(table, method, ours.name, planned, counts)
-    ]
-    with opened(out, EXPERIMENT, named, overwrite) as store:
-        store.add_meta("protocols", {EXPERIMENT: {**asdict(planned), "margin": margin}})
-        do_tasks(store, EXPERIMENT, tasks, arrays, n_processes, progress, dask)
-        tasks = plan_rankings(store, ours, arrays, planned.harmonize)
-        do_tasks(store, RANKING, tasks, arrays, n_processes, progress, keep=True)
-    return Results.read(out)
 
 
 def _plan(
     table: TableArrays,
-    method: Method,
-    ours: str,
+    methods: Sequence[Method],
     protocol: Protocol,
     counts: Sequence[int] | None,
 ) -> list[Task]:
-    """Plan each way of choosing electrodes on each fold."""
+    """Plan each way of choosing electrodes on each fold: the second method's, chance, headsets."""
+    method, ours = methods
     every = len(table.channels)
     for count in counts or ():
         if not 1 <= count <= every:
@@ -163,14 +150,11 @@ def _plan(
         for cap, wanted in caps.items()
         if all(name in names for name in wanted)
     }
-    n_folds = protocol.n_splits
-    if protocol.folds == "site" and table.sites is not None:
-        n_folds = np.unique(table.sites).size
     resolved, described, tasks = method.resolve(), method.describe(), []
     for seed in protocol.seeds:
-        for fold in range(n_folds):
+        for fold in range(count_folds(table, protocol)):
             where: dict[str, Any] = {"seed": seed, "fold": fold}
-            for choice in (ours, CHANCE, *fixed):
+            for choice in (ours.name, CHANCE, *fixed):
                 sets: dict[str, Any] = {"numbers": numbers, "fixed": fixed.get(choice)}
                 labelled = replace(resolved, name=choice)
                 tasks.append(

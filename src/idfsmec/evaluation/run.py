@@ -10,7 +10,7 @@ import platform
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -215,7 +215,7 @@ def cost(
         n_jobs=1,
         progress=progress,
         overwrite=overwrite,
-        channel_counts=counts,
+        plan=partial(plan_folds, channel_counts=counts),
     )
 
 
@@ -301,20 +301,21 @@ def run_experiment(
     dask: Any = None,
     progress: Listener | None = None,
     overwrite: bool = False,
-    channel_counts: Mapping[str, Sequence[int]] | None = None,
+    plan: Callable[[TableArrays, Sequence[Method], Protocol], Iterable[Task]] = plan_folds,
+    also: Mapping[str, Any] | None = None,
 ) -> Results:
-    """Run methods on the folds of tables, or what is left of it; return all results of the folder.
+    """Run the tasks that ``plan`` lists for each table, or what is left of them.
 
-    The tasks are kept together under the experiment's name. Each table is used with as many
-    channels as ``channel_counts`` has for it, by default with all. The proposed method then ranks
-    each whole table, with the setting picked most often.
+    The tasks are kept together under the experiment's name, with its protocol and what is
+    ``also`` told about it. The proposed method, where it is among ``methods``, then ranks each
+    whole table, with the setting picked most often. Returns all results of the folder.
     """
     named, n_processes = name_tables(tables), count_jobs(n_jobs)
     check_tables(named, protocol)
     arrays = table_arrays(named, positions="region" in protocol.patterns)
-    tasks = list(plan_folds(list(arrays.values()), methods, protocol, channel_counts))
+    tasks = [task for table in arrays.values() for task in plan(table, methods, protocol)]
     with opened(out, experiment, named, overwrite) as store:
-        store.add_meta("protocols", {experiment: asdict(protocol)})
+        store.add_meta("protocols", {experiment: {**asdict(protocol), **(also or {})}})
         _keep_methods(store, methods)
         do_tasks(store, experiment, tasks, arrays, n_processes, progress, dask)
         ours = proposed_method(methods)
@@ -604,10 +605,10 @@ def stored_table(name: str, table: FeatureTable, known: StoredTable | None) -> S
     if known is not None and known.digest == digest:
         return known
     given = table.y.to_numpy(), table.subjects.to_numpy()
-    chance: dict[str, Any] = {key: band.as_dict() for key, band in chance_bands(*given).items()}
+    chance: dict[str, Any] = {key: asdict(band) for key, band in chance_bands(*given).items()}
     if table.sites is not None and len(table.sites.unique()) > 1:
         bands = chance_bands(*given, folds=np.asarray(table.sites).astype(str))
-        chance["by_site"] = {key: band.as_dict() for key, band in bands.items()}
+        chance["by_site"] = {key: asdict(band) for key, band in bands.items()}
     columns = tuple(map(str, table.X.columns))
     return StoredTable(name, digest, columns, describe_table(table), chance)
 

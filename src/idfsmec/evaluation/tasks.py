@@ -111,8 +111,15 @@ def run_task(task: Task, tables: Mapping[str, TableArrays]) -> TaskOutcome:
 # One method on one fold.
 
 
+def count_folds(table: TableArrays, protocol: Protocol) -> int:
+    """Return the number of folds: that of the sites where folds are by site."""
+    if protocol.folds == "site" and table.sites is not None:
+        return int(np.unique(table.sites).size)
+    return protocol.n_splits
+
+
 def plan_folds(
-    tables: Sequence[TableArrays],
+    table: TableArrays,
     methods: Sequence[Method],
     protocol: Protocol,
     channel_counts: Mapping[str, Sequence[int]] | None = None,
@@ -124,29 +131,24 @@ def plan_folds(
     """
     described = [(method.resolve(), method.describe()) for method in methods]
     shared = protocol.per_task()
-    for table in tables:
-        n_folds = protocol.n_splits
-        if protocol.folds == "site" and table.sites is not None:
-            n_folds = np.unique(table.sites).size
-        counts = (channel_counts or {}).get(table.name, [len(table.channels)])
-        for count, seed, pattern, rate, fold, (method, description) in itertools.product(
-            counts, protocol.seeds, protocol.patterns, protocol.rates, range(n_folds), described
-        ):
-            where = {"pattern": pattern, "rate": rate, "seed": seed, "fold": fold}
-            yield make_task(
-                table,
-                method,
-                partial(
-                    _compute_fold, method=method, protocol=protocol, n_channels=count, **where
-                ),
-                {**where, "imputer": method.imputing.name, "n_channels": count},
-                protocol.metric,
-                kind="fold",
-                described=description,
-                protocol=shared,
-                n_channels=count,
-                **(where if rate else {**where, "pattern": None}),
-            )
+    counts = (channel_counts or {}).get(table.name, [len(table.channels)])
+    folds, grid = range(count_folds(table, protocol)), (protocol.patterns, protocol.rates)
+    for count, seed, pattern, rate, fold, (method, description) in itertools.product(
+        counts, protocol.seeds, *grid, folds, described
+    ):
+        where = {"pattern": pattern, "rate": rate, "seed": seed, "fold": fold}
+        yield make_task(
+            table,
+            method,
+            partial(_compute_fold, method=method, protocol=protocol, n_channels=count, **where),
+            {**where, "imputer": method.imputing.name, "n_channels": count},
+            protocol.metric,
+            kind="fold",
+            described=description,
+            protocol=shared,
+            n_channels=count,
+            **(where if rate else {**where, "pattern": None}),
+        )
 
 
 def _compute_fold(

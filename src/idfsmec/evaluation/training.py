@@ -462,7 +462,7 @@ def _calibration(held_out: _HeldOut) -> dict[str, Any]:
     n_bins = int(np.clip(given.size // _LEAST_IN_BIN, 1, _MOST_BINS))
     bins = []
     for rows in np.array_split(np.argsort(given, kind="stable"), n_bins):
-        low, high = wilson_interval(int(hit[rows].sum()), rows.size, LEVEL)
+        low, high = wilson_interval(int(hit[rows].sum()), rows.size)
         predicted, observed = float(given[rows].mean()), float(hit[rows].mean())
         limits = {"low": low, "high": high, "n": int(rows.size)}
         bins.append({"predicted": predicted, "observed": observed, **limits})

@@ -14,7 +14,6 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation.statistics import selection_matrix
 from idfsmec.missing.association import ALPHA
 from idfsmec.report import style
 from idfsmec.report.data import TableResults, lowest_rate
@@ -395,7 +394,7 @@ def fold_stability(table: TableResults, method: str) -> dict[str, Any] | None:
     channels, features = table.about["channels"], list(table.about["features"])
     names = join_columns(np.repeat(channels, len(features)), features * len(channels))
     names = list(dict.fromkeys([*names, *(name for ranking in rankings for name in ranking)]))
-    agreement = selection_stability(selection_matrix(rankings, names, k))
+    agreement = selection_stability([np.isin(names, ranking[:k]) for ranking in rankings])
     if np.isnan(agreement.value):
         return None
     fields = ("value", "low", "high", "n", "verdict")
