@@ -17,7 +17,7 @@ from idfsmec.audit import audit, audits_of, recording_variables
 from idfsmec.cli import app
 from idfsmec.evaluation import Protocol, Results, accuracy, train_model
 from idfsmec.evaluation.protocol import make_folds
-from idfsmec.evaluation.statistics import chance_bands, compare_folds, compare_pairs, compare_ranks
+from idfsmec.evaluation.statistics import chance_bands, compare_folds
 from idfsmec.features import FeatureSettings, extract_recording
 from idfsmec.features.extract import compute_features
 from idfsmec.metrics import corrected_interval, holm, score_decisions
@@ -94,8 +94,6 @@ __all__ = [
     "channel_frame",
     "combine_observed",
     "compare_folds",
-    "compare_pairs",
-    "compare_ranks",
     "compute_features",
     "corrected_interval",
     "detect_missing",
