@@ -40,7 +40,6 @@ from idfsmec.table import FeatureTable
 
 __all__ = ["ablation", "reproduce", "sensitivity"]
 
-SOURCE = "arXiv:2511.11651"
 #: The paper's data sets (MODMA 3 channels, PRED+CT d003, MODMA 128 channels): columns of tables.
 DATASETS = ("modma3", "pred-d003", "modma128")
 #: Seconds per selection (Table 2; MATLAB on a Ryzen 7 4800H).
@@ -64,12 +63,11 @@ ABLATION = {
     "no channel weights": (0.7185, 0.8831, 0.7050),
     "no indicator": (0.7457, 0.9148, 0.8450),
 }
-#: Accuracy of IDFS-MEC as a fraction, averaged likewise (Fig. 2, Table 1).
-ACCURACY = {"IDFS-MEC": ABLATION["IDFS-MEC"]}
-_TABLES = {
-    "cost": (COST_SECONDS, "seconds", "Table 2"),
-    "accuracy": (ACCURACY, "accuracy", "Fig. 2, mean over missing rates 10-50 %"),
-    "ablation": (ABLATION, "accuracy", "Table 1, mean over missing rates 10-50 %"),
+#: By experiment; accuracy is that of the whole method (Fig. 2).
+_PUBLISHED: dict[str, dict[str, tuple[float, ...]]] = {
+    "cost": COST_SECONDS,
+    "accuracy": {"IDFS-MEC": ABLATION["IDFS-MEC"]},
+    "ablation": ABLATION,
 }
 
 #: The method of the paper, as the registry calls it.
@@ -105,36 +103,12 @@ HONEST = Protocol(
 PROTOCOLS = {"honest": HONEST, "paper": PAPER}
 
 
-def published(experiment: str) -> pd.DataFrame:
-    """Return all published values of cost, accuracy or ablation, one per row, with their source.
-
-    Seconds, or accuracy as a fraction; the column ``unit`` says which.
-    """
-    if experiment not in _TABLES:
-        raise ValueError(
-            f"The paper has values for {', '.join(_TABLES)}; there are none for {experiment!r}."
-        )
-    values, unit, where = _TABLES[experiment]
-    rows = [
-        (method, data_set, value, unit, f"{SOURCE}, {where}")
-        for method, row in values.items()
-        for data_set, value in zip(DATASETS, row, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["method", "data_set", "value", "unit", "source"])
-
-
-def published_value(experiment: str, method: str, data_set: str | None) -> float:
-    """Return one published value, or NaN where the paper has none.
-
-    Method names are compared without case and punctuation, so ``PSNSGA`` finds ``PS-NSGA``.
-    """
-    values = published(experiment)
-    same = values["method"].map(_plain).eq(_plain(method)) & values["data_set"].eq(data_set or "")
-    return float(values.loc[same, "value"].iloc[0]) if same.any() else math.nan
-
-
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter.isalnum())
+def published(experiment: str, data_set: str | None) -> dict[str, float]:
+    """Return the paper's seconds (cost) or accuracies by method; none for other data sets."""
+    if data_set not in DATASETS:
+        return {}
+    column = DATASETS.index(data_set)
+    return {method: values[column] for method, values in _PUBLISHED[experiment].items()}
 
 
 def _ablated(
@@ -346,7 +320,8 @@ def _means_by_rate(results: Results, experiment: str) -> pd.DataFrame:
 
 def _published_beside(rows: pd.DataFrame, results: Results, experiment: str) -> list[float]:
     """Published values of the reproduced data set; NaN for other tables of the folder."""
+    values = published(experiment, results.data_set)
     return [
-        published_value(experiment, method, table if table == results.data_set else None)
+        values.get(method, math.nan) if table == results.data_set else math.nan
         for table, method in zip(rows["table"], rows["method"], strict=True)
     ]

@@ -31,7 +31,7 @@ from idfsmec.missing import detect_missing as _detect_missing
 from idfsmec.missing import missingness_association as missingness_association
 from idfsmec.missing import simulate_missing as simulate_missing
 from idfsmec.missing.line_noise import remove_line_noise as _remove_line_noise
-from idfsmec.paper import published_value
+from idfsmec.paper import published
 from idfsmec.paper import reproduce as _reproduce
 from idfsmec.prediction import (
     ChannelImputer,
@@ -109,7 +109,7 @@ __all__ = [
     "missingness_association",
     "observed_from_annotations",
     "observed_from_bads",
-    "published_value",
+    "published",
     "ranking_frame",
     "read_manifest",
     "recording_variables",

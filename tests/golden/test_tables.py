@@ -141,7 +141,7 @@ def acquisition(folder):
 @case("tables")
 def published(folder):
     return {
-        name: api.published_value("accuracy", "IDFS-MEC", name)
+        name: api.published("accuracy", name)["IDFS-MEC"]
         for name in ("modma3", "modma128", "pred-d003")
     }
 

@@ -12,7 +12,7 @@ from idfsmec import paper
 from idfsmec.cli import app
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol
-from idfsmec.paper import published_value, reproduce
+from idfsmec.paper import published, reproduce
 from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import Computed
 
@@ -74,7 +74,7 @@ def test_figure_2_has_the_published_mean_beside_ours(reproduced):
     data_set, results = reproduced
     figure = read(results, "fig2").set_index("method")
     assert set(figure.index) == set(METHODS)
-    expected = published_value("accuracy", "IDFS-MEC", data_set)
+    expected = published("accuracy", data_set)["IDFS-MEC"]
     assert figure["published mean"]["IDFS-MEC"] == expected
     assert np.isnan(figure["published mean"]["mRMR"])  # the paper gives a curve only
     ours = results.mean_scores("accuracy")[0.3].droplevel(["table", "pattern"])
@@ -93,7 +93,7 @@ def test_table_1_has_the_ablations_beside_the_published_means(reproduced):
     table = read(results, "table1").set_index("method")
     assert list(table.index) == ABLATIONS
     for name in ABLATIONS[:-1]:
-        expected = published_value("ablation", name, data_set)
+        expected = published("ablation", data_set)[name]
         assert table["published mean"][name] == expected > 0.5
     assert np.isnan(table["published mean"]["no correction"])  # ours, not the paper's
     assert (table["mean"] == table["30 % missing"]).all()
@@ -104,7 +104,7 @@ def test_table_2_has_seconds_beside_the_published_ones(reproduced):
     table = read(results, "table2").set_index("method")
     assert set(table["n_channels"]) == {CHANNELS[data_set]}
     for name in METHODS:
-        expected = published_value("cost", name, data_set)
+        expected = published("cost", data_set)[name]
         assert table["published seconds"][name] == expected > 0
     assert (table["seconds"] > 0).all()
 

@@ -137,8 +137,7 @@ class TableResults:
             return {}
         from idfsmec.paper import published  # imports all methods, which few reports need
 
-        values = published(experiment)
-        return dict(values[values["data_set"] == self.name].set_index("method")["value"])
+        return published(experiment, self.name)
 
 
 def task_scores(
