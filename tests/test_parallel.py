@@ -138,6 +138,12 @@ recordings = [Recording(f"s{n}", "HC", partial(wait, values, folder), f"file {n}
 extract_table(recordings, n_jobs=2)
 """
 
+AGAIN = """
+from idfsmec.features import extract_table
+from idfsmec.recordings import simulate_cohort
+extract_table(simulate_cohort(2, 3, duration=12, detached=0).recordings, n_jobs=2)
+"""
+
 
 def is_alive(process):
     try:
@@ -175,6 +181,8 @@ def test_nothing_of_a_killed_run_stays(recordings, tmp_path, end):
         assert values_in(shared)
         [folder] = shared.iterdir()
         assert oct(folder.stat().st_mode & 0o777) == "0o700"
+        subprocess.run([sys.executable, "-c", AGAIN], env=environment, check=True)
+        assert values_in(shared), "another run removed what a living one uses"
         if end == "everything":
             os.killpg(run.pid, signal.SIGKILL)
         else:
@@ -183,12 +191,7 @@ def test_nothing_of_a_killed_run_stays(recordings, tmp_path, end):
     wait_until(lambda: not any(is_alive(int(mark.name)) for mark in marks.iterdir()))
     if end == "everything":  # the next run removes what nobody could
         assert values_in(shared)
-        again = """
-from idfsmec.features import extract_table
-from idfsmec.recordings import simulate_cohort
-extract_table(simulate_cohort(2, 3, duration=12, detached=0).recordings, n_jobs=2)
-"""
-        subprocess.run([sys.executable, "-c", again], env=environment, check=True)
+        subprocess.run([sys.executable, "-c", AGAIN], env=environment, check=True)
         assert list(shared.iterdir()) == []
     wait_until(lambda: not values_in(shared))
 

@@ -6,7 +6,6 @@ import glob
 import hashlib
 import os
 import platform
-import shutil
 import sqlite3
 import uuid
 from collections.abc import Iterator
@@ -61,14 +60,11 @@ def beside(path: Path, process: int | str | None = None, unique: str | None = No
 
 
 def sweep(path: Path) -> None:
-    """Remove files and folders that a killed process of this machine left beside a file."""
+    """Remove files that a killed process of this machine left beside a file."""
     for left in path.parent.glob(beside(Path(glob.escape(path.name)), "*", "*").name):
         process = left.name.split("-")[1]
         if process.isdigit() and not _is_running(int(process)):
-            if left.is_dir():
-                shutil.rmtree(left, ignore_errors=True)
-            else:
-                left.unlink(missing_ok=True)
+            left.unlink(missing_ok=True)
 
 
 def _is_running(process: int) -> bool:

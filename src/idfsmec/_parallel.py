@@ -21,7 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,6 @@ import scipy.linalg  # noqa: F401  (the controller below limits only libraries t
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
-from idfsmec._files import beside, sweep
 from idfsmec._version import __version__
 from idfsmec.errors import ArgumentError, InputError, WorkerError
 
@@ -235,18 +234,39 @@ def _shared_folder() -> Path:
     """Make this process's folder for arrays that workers share, and remove those of dead ones.
 
     They hold participants' values: no other user may read them. joblib removes what it wrote when
-    this process ends, also by a kill; only if all its helpers were killed too something stays.
+    this process ends, also by a kill; only if all its helpers were killed too something stays,
+    for the next run to remove. A lock says that the process of a folder lives: its number would
+    say nothing to a container that shares the memory.
     """
     base, memory = Path(tempfile.gettempdir()), Path("/dev/shm")  # noqa: S108 - folders are ours
     if setting := os.environ.get("JOBLIB_TEMP_FOLDER"):
         base = Path(setting)
     elif os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**31:
         base = memory
-    sweep(base / "idfsmec-shared")
-    folder = beside(base / "idfsmec-shared")
-    folder.mkdir(mode=0o700)
+    folder = Path(tempfile.mkdtemp(prefix=".idfsmec-", dir=base))
+    if os.name == "posix":
+        for left in base.glob("idfsmec-shared-*"):
+            with suppress(OSError):  # its process lives, or it is of another user
+                lock = _lock_folder(left)
+                shutil.rmtree(left, ignore_errors=True)
+                os.close(lock)
+        _lock_folder(folder)
+        folder = folder.rename(base / f"idfsmec-shared-{folder.name[1:]}")  # locked at its birth
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+def _lock_folder(folder: Path) -> int:
+    """Lock a folder until this process ends, or fail if another one holds it."""
+    import fcntl  # not on Windows
+
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(number)
+        raise
+    return number
 
 
 @contextmanager
