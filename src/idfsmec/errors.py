@@ -66,8 +66,6 @@ class ExistingFileError(InputError):
 class DuplicateRecordingsError(InputError):
     """One recording is given for several subjects; the message names all copies."""
 
-    argument = "allow"
-
 
 class RecordingError(InputError):
     """A recording cannot be used; the message names its file."""

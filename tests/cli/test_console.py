@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console
 
 from idfsmec.cli import console
-from idfsmec.cli.running import RunningMeans, warn_of_open_cluster
+from idfsmec.cli.benchmark import RunningMeans
+from idfsmec.cli.options import check_cluster
 from idfsmec.progress import Progress
 
 EVIL, SHOWN = "Fp1\x1b[2J\x07\x9b31m", r"Fp1\x1b[2J\x07\x9b31m"
@@ -55,7 +56,7 @@ def test_a_warning_is_a_line_and_what_libraries_tell_programmers_is_not(capsys):
     ],
 )
 def test_a_scheduler_that_obeys_everybody_is_warned_of(address, open_to_all, capsys):
-    warn_of_open_cluster(address)
+    check_cluster(address)
     assert ("read the tables and run programs there" in capsys.readouterr().err) == open_to_all
 
 

@@ -67,7 +67,7 @@ def watched(tmp_path, program, *arguments):
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("demo")
-    command = ["demo", "--quick", "--jobs", "2", "--out", str(tmp_path / "out")]
+    command = ["demo", "--quick", "--out", str(tmp_path / "out")]
     ended, seen = watched(tmp_path, SMALL_DEMO, *command)
     assert ended.returncode == 0, ended.stderr
     return tmp_path / "out", seen, ended.stdout

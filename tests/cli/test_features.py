@@ -108,11 +108,7 @@ def test_one_recording_for_two_subjects_is_refused(study, output):
     code, _, said = run(study, "-o", output)
     assert code == 2
     assert "s99" in said
-    assert "give them one name; with --allow-duplicates they stay two" in said
-    code, _, said = run(study, "-o", output, "--allow-duplicates")
-    assert code == 0
-    assert "for different subjects or labels" in said
-    assert len(FeatureTable.read(output)) == 16
+    assert "If two subjects are one person, give them one name." in said
 
 
 def test_modma_goes_in_by_name_and_its_bad_recordings_are_found(tmp_path, output):

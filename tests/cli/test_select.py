@@ -39,10 +39,10 @@ def names_of(ranking):
 def test_the_ranking_is_that_of_the_selector(tmp_path):
     made = write_table(tmp_path / "t.parquet")
     words = ["select", tmp_path / "t.parquet", "-o", tmp_path / "r.csv", "--k", 3]
-    done = run(*words, "--lam", 0.5, "--gamma", 3)
+    done = run(*words)
     assert done.exit_code == 0, done.text
     ranking = pd.read_csv(tmp_path / "r.csv")
-    selector = IDFSMEC(n_features_to_select=3, lam=0.5, gamma=3)
+    selector = IDFSMEC(n_features_to_select=3)
     selector.fit(made.X, made.y, groups=made.subjects)
     assert names_of(ranking) == made.X.columns[np.argsort(selector.ranking_)].tolist()
     assert ranking["selected"].sum() == 3
@@ -75,11 +75,11 @@ def test_tuning_says_what_was_chosen(tmp_path):
 
 def test_halves_of_the_subjects_say_how_stable_each_feature_is(tmp_path):
     made = write_table(tmp_path / "t.parquet")
-    words = ["select", tmp_path / "t.parquet", "-o", tmp_path / "r.csv", "--lam", 0.1]
+    words = ["select", tmp_path / "t.parquet", "-o", tmp_path / "r.csv"]
     done = run(*words, "--resamples", 20)
     assert done.exit_code == 0, done.text
     ranking = pd.read_csv(tmp_path / "r.csv")
-    own = StabilitySelector(IDFSMEC(lam=0.1), n_resamples=20, random_state=0)
+    own = StabilitySelector(IDFSMEC(), n_resamples=20, random_state=0)
     own.fit(made.X, made.y, groups=made.subjects)
     expected = dict(zip(made.X.columns, own.frequencies_, strict=True))
     assert ranking["frequency"].tolist() == pytest.approx(
@@ -183,26 +183,17 @@ def test_a_table_of_ones_own_counts_beside_summaries_of_others(sites, tmp_path):
 
 def test_a_summary_is_described_and_its_ledger_stays_beside_it(sites, tmp_path):
     tables, summaries = sites
-    described = run("summarise", summaries[0], "--describe")
+    described = run("summarise", summaries[0])
     assert described.exit_code == 0
     assert "site0" in described.text
+    assert "Nothing else is in the file" in described.stdout
+    assert max(map(len, described.stdout.splitlines())) <= 80
     assert (summaries[0].parent / "idfsmec-ledger.json").exists()
     assert len((summaries[0].parents[1] / "study.key").read_bytes()) == 32
     words = ["summarise", tables[0], "-o", summaries[0], "--force"]
     other_key = run(*words, "--study-key", tmp_path / "other.key")
     assert other_key.exit_code == 2
     assert "idfsmec-ledger.json" in other_key.text
-
-
-def test_without_a_ledger_the_command_names_what_is_given_up(sites, tmp_path):
-    tables, _ = sites
-    words = ["summarise", tables[0], "-o", tmp_path / "s.summary", "--describe"]
-    done = run(*words, "--without-ledger")
-    assert done.exit_code == 0, done.text
-    assert "not compared with earlier ones" in done.stderr
-    assert "Nothing else is in the file" in done.stdout
-    assert not (tmp_path / "idfsmec-ledger.json").exists()
-    assert max(map(len, done.stdout.splitlines()[1:-1])) <= 80
 
 
 def test_what_a_site_may_release_is_chosen(sites, tmp_path):

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from idfsmec import FeatureTable
 from idfsmec.audit import audit, audits_of, recording_variables
 from idfsmec.cli import app
-from idfsmec.evaluation import Protocol, Results, accuracy, train_model
+from idfsmec.evaluation import Protocol, Results, TunedMethod, accuracy, train_model
 from idfsmec.evaluation.protocol import make_folds
 from idfsmec.evaluation.statistics import chance_bands, compare_folds
 from idfsmec.features import FeatureSettings, extract_recording
@@ -87,6 +87,7 @@ __all__ = [
     "Results",
     "SiteHarmonizer",
     "StabilitySelector",
+    "TunedMethod",
     "accuracy",
     "audit",
     "audits_of",

@@ -99,6 +99,13 @@ def select(folder, *words):
     return api.read_csv(out)
 
 
+def select_in_python(folder, **settings):
+    """What the command has no option for."""
+    source = api.FeatureTable.read(cohort(folder))
+    selector = api.IDFSMEC(source.column_channels, n_features_to_select=6, **settings)
+    return api.ranking_frame(selector.fit(source.X, source.y, groups=source.subjects))
+
+
 def ranked(frame, *more):
     best = frame["channel"] + "__" + frame["feature"]
     numbers = {name: frame[name].head(20) for name in ("score", "channel_weight", *more)}
@@ -124,7 +131,7 @@ def select_ranking(folder):
         "default": ranked(select(folder)),
         "halves": ranked(select(folder, "--resamples", 10), "frequency", "stable"),
         "tuned": ranked(select(folder, "--tune")),
-        "other": ranked(select(folder, "--lam", 0.1, "--gamma", 4)),
+        "other": ranked(select_in_python(folder, lam=0.1, gamma=4)),
         "harmonized": ranked(select(folder, "--harmonize")),
     }
 
@@ -242,12 +249,16 @@ def benchmark_with_options(folder):
 
 @case("commands", **LOOSE)
 def benchmark_as_in_the_paper(folder):
-    out = folder / "paper"
-    words = ("--methods", "ANOVA F,RRCT", "--rates", 0.3, "--k", 5, "--classifier", "ridge")
-    few = ("--n-splits", 3, "--jobs", 1, "--quiet", "--resamples", 0, "--no-audit")
-    more = ("--protocol", "paper", "--seed", 2)
-    run("benchmark", cohort(folder), "--out", out, *words, *few, *more)
-    results = api.Results.read(out)
+    protocol = {"rates": [0.3], "ks": [5], "n_splits": 3, "seeds": [2]}
+    protocol |= {"folds": "sample", "missing_in": "selection", "tuning": "oracle"}
+    results = api.accuracy(
+        {"cohort": api.FeatureTable.read(cohort(folder))},
+        folder / "paper",
+        methods=["ANOVA F", "RRCT"],
+        classifier="ridge",
+        protocol=protocol,
+        n_jobs=1,
+    )
     return {
         "scores": scores_of(results, ["ANOVA F", "RRCT"]),
         "features": first_features(results, ["ANOVA F", "RRCT"]),
@@ -313,8 +324,10 @@ def predictions(folder):
 @case("commands", **LOOSE)
 def train_another_method(folder):
     model = folder / "ridge.skops"
-    words = ("--method", "ANOVA F", "--classifier", "ridge", "--filler", "mean", "--harmonize")
-    run("train", cohort(folder), "-o", model, *words, "--n-splits", 2, "--seeds", 1)
+    method = api.TunedMethod("ANOVA F", classifier="ridge", imputer="mean")
+    source = api.FeatureTable.read(cohort(folder))
+    made = api.train_model(source, method, harmonize=True, n_splits=2, n_repeats=1)
+    api.save_model(made, model)
     new = table(make_table(6, seed=11), folder / "again.csv")
     run("predict", model, new, "-o", folder / "ridge.csv")
     frame = api.read_csv(folder / "ridge.csv", "predictions")
@@ -397,7 +410,7 @@ def demonstrated(folder):
         8, 20.0, (0.3,), 2, (5,), ("IDFS-MEC", "ANOVA F"), n_channels=19, n_resamples=10
     )
     try:
-        run("demo", "--quick", "--jobs", 1, "--out", folder / "demo")
+        run("demo", "--quick", "--out", folder / "demo")
     finally:
         from_before()
     return folder / "demo"

@@ -39,7 +39,6 @@ _OPTIONS = {
     "n_features_to_select": "--k",
     "n_splits": "--folds",
     "n_repeats": "--repeats",
-    "allow": "--allow-duplicates",
     "absent_ok": "--on-error skip",
 }
 #: How scikit-learn says that a parameter is wrong.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import remark, say, show_frame, shown
+from idfsmec.cli.benchmark import stop_cleanly
+from idfsmec.cli.console import COLOURS, remark, say, show_frame, shown
 from idfsmec.cli.options import AnyPath, Folds, Names
-from idfsmec.cli.running import COLOURS, check_folder, stop_cleanly, take_condition
 
 if TYPE_CHECKING:
     from idfsmec.audit import Audit
@@ -45,7 +45,7 @@ def audit(
     them with the EEG in the same folds. Writes audit.html, audit.json and
     reporting.md (a reporting checklist) into OUT, and the verdict beside the
     table (TABLE.audit.json), where select and train find it. A second run
-    computes only what is missing. Seeds are fixed: there is no --seed.
+    computes only what is missing.
     """
     from idfsmec.audit import add_audit, audits_of
     from idfsmec.audit.variables import read_columns
@@ -54,9 +54,9 @@ def audit(
 
     path, out = Path(table), Path(out)
     splits = options.parse_folds(folds)
-    check_folder(out, force)
+    options.check_folder(out, force)
     name = path.name.split(".")[0]
-    read = take_condition(read_columns(path), condition, path)
+    read = options.take_condition(read_columns(path), condition, path)
     tables = {name: read}
     with stop_cleanly(out), shown("audit") as progress, options.naming(path):
         results = add_audit(

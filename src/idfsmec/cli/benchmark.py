@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from idfsmec.cli import options, running
+from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import shown, warnings_as_lines
-from idfsmec.cli.options import AnyPath, AnyPaths, Folds, Harmonize, Names, ProtocolName
+from idfsmec.cli.console import (
+    print_verdict,
+    remark,
+    say,
+    show_frame,
+    shown,
+    warnings_as_lines,
+)
+from idfsmec.cli.options import AnyPath, AnyPaths, Folds, Harmonize, Names
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
     from idfsmec.evaluation import Results
-
-#: What the paper seems to have done; see :data:`idfsmec.paper.PAPER`.
-AS_IN_THE_PAPER = {"folds": "sample", "missing_in": "selection", "tuning": "oracle"}
+    from idfsmec.table import FeatureTable
 
 
 @command(
     tables=options.argument("TABLE", "Feature tables: Parquet or CSV."),
     experiment=f"Experiments, separated by commas: {', '.join(options.EXPERIMENTS)}.",
-    condition="Conditions, separated by commas, or all: each is a table of its own.",
+    condition=options.CONDITION,
     rates="Shares of channels to remove, such as 0,0.1,0.5. By default 0 to 0.5.",
     patterns=f"Which channels are removed together: {', '.join(options.PATTERNS)}.",
     k="Numbers of features, such as 10,20,50. By default 10 to 100.",
-    margin="AUC that fewer electrodes may lose and count as not inferior.",
-    seed="Seed of folds, missing channels and halves of the participants.",
 )
 def benchmark(
     tables: AnyPaths,
@@ -39,12 +47,9 @@ def benchmark(
     rates: Names | None = None,
     patterns: Names | None = None,
     k: Names | None = None,
-    protocol: ProtocolName = "honest",
     folds: Folds | None = None,
     harmonize: Harmonize = None,
-    margin: float = 0.03,
     repeats: int = 1,
-    seed: int = 0,
     resamples: int = 100,
     jobs: int = -1,
     dask: str | None = None,
@@ -59,7 +64,6 @@ def benchmark(
         idfsmec benchmark a.csv b.csv --methods "IDFS-MEC,ANOVA F" --k 10,50
         idfsmec benchmark table.parquet --experiment accuracy,imputation
         idfsmec benchmark table.parquet --experiment electrodes --repeats 10
-        idfsmec benchmark table.parquet --condition all
         idfsmec benchmark table.parquet --folds site --harmonize all
 
     Finished tasks are kept in OUT/store.sqlite. Give the same command to resume
@@ -70,63 +74,194 @@ def benchmark(
     from idfsmec._parallel import count_jobs
 
     out, n_jobs = Path(out), count_jobs(jobs)
-    running.check_folder(out, force)
-    options.check_numbers(repeats=repeats, resamples=resamples, seed=seed)
-    paper.find_protocol(protocol)
+    options.check_folder(out, force)
+    options.check_numbers(repeats=repeats, resamples=resamples)
     experiments = options.split_names(experiment) or []
     if unknown := [name for name in experiments if name not in options.EXPERIMENTS]:
         raise InputError(
             f"--experiment {unknown[0]}: choose from {', '.join(options.EXPERIMENTS)}"
         )
     changes = {
-        "seeds": range(seed, seed + repeats),
+        "seeds": range(repeats),
         "rates": options.split_names(rates),
         "patterns": options.split_names(patterns),
         "ks": options.split_names(k),
         "harmonize": options.parse_harmonize(harmonize) or None,
-        **(AS_IN_THE_PAPER if protocol == "paper" else {}),
         **options.parse_folds(folds),
     }
-    named = running.read_tables(options.paths(tables))
-    if conditions := options.split_names(condition):
-        named = evaluation.by_condition(named, None if conditions == ["all"] else conditions)
-    for name, table in named.items():
-        running.warn_of_pooling(table, name)
-    running.warn_of_missingness(named)
-    running.warn_of_open_cluster(dask)
+    protocol = {key: value for key, value in changes.items() if value is not None}
+    named = {
+        name: options.take_condition(table, condition, name)
+        for name, table in read_tables(options.paths(tables)).items()
+    }
+    warn_of_missingness(named)
+    options.check_cluster(dask)
     chosen: dict[str, Any] = {"methods": options.split_names(methods)}
-    with (
-        running.stop_cleanly(out),
-        warnings_as_lines(),
-        shown(digest=running.RunningMeans()) as progress,
-    ):
-        how: dict[str, Any] = {
-            "protocol": {key: value for key, value in changes.items() if value is not None},
-            "progress": progress,
-            "overwrite": force,
-        }
-        workers: dict[str, Any] = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
-        imputers = None if imputer is None else [imputer]
+    workers: dict[str, Any] = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
+    imputers = None if imputer is None else [imputer]
+    runs: dict[str, Any] = {
+        "accuracy": partial(evaluation.accuracy, imputer=imputer, **chosen, **workers),
+        "imputation": partial(evaluation.imputation, imputers=imputers, **chosen, **workers),
+        "electrodes": partial(evaluation.electrodes, imputer=imputer, **workers),
+        "ablation": partial(paper.ablation, imputer=imputer, **workers),
+        "sensitivity": partial(paper.sensitivity, imputer=imputer, **workers),
+        "cost": partial(evaluation.cost, **chosen),
+    }
+    with stop_cleanly(out), warnings_as_lines(), shown(digest=RunningMeans()) as progress:
         for name in experiments:
-            if name == "accuracy":
-                evaluation.accuracy(named, out, imputer=imputer, **chosen, **how, **workers)
-            elif name == "imputation":
-                evaluation.imputation(named, out, imputers=imputers, **chosen, **how, **workers)
-            elif name == "electrodes":
-                evaluation.electrodes(named, out, margin=margin, imputer=imputer, **how, **workers)
-            elif name == "cost":
-                evaluation.cost(named, out, **chosen, **how)
-            elif name != "audit":
-                run = paper.ablation if name == "ablation" else paper.sensitivity
-                run(named, out, imputer=imputer, **how, **workers)
-    results = running.resample_and_audit(
-        out,
-        named,
-        resamples=resamples,
-        audit="audit" in experiments,
-        seed=seed,
-        n_jobs=n_jobs,
-        force=force,
+            if name in runs:  # the audit comes last
+                runs[name](named, out, protocol=protocol, progress=progress, overwrite=force)
+    audit = "audit" in experiments
+    results = resample_and_audit(
+        out, named, resamples=resamples, audit=audit, n_jobs=n_jobs, force=force
     )
-    running.print_results(results)
+    print_results(results)
     return results
+
+
+def read_tables(paths: Sequence[Path]) -> dict[str, FeatureTable]:
+    """Read tables and name them by their files; of equal names, by their folders too."""
+    from idfsmec.table import FeatureTable
+
+    tables: dict[str, FeatureTable] = {}
+    resolved = [path.resolve() for path in paths]
+    for number, path in enumerate(paths):
+        if resolved[number] in resolved[:number]:
+            raise InputError(f"{path} is given twice; give each table once")
+        name = path.name.split(".")[0]
+        if name in tables:
+            name = f"{resolved[number].parent.name}/{name}"
+        if name in tables:
+            raise InputError(f"{path}: two tables have the name {name}; rename one of the files")
+        tables[name] = FeatureTable.read(path)
+    return tables
+
+
+def warn_of_missingness(tables: dict[str, FeatureTable]) -> None:
+    """Warn of tables in which the presence of a channel is associated with the diagnosis."""
+    from idfsmec.missing.association import association_warning, missingness_association
+
+    for name, table in tables.items():
+        if text := association_warning(missingness_association(table)):
+            remark(f"table {name}: {text}", "yellow")
+
+
+@contextmanager
+def stop_cleanly(out: Path) -> Iterator[None]:
+    """Name at Ctrl-C the folder that keeps finished tasks."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        error.args = (
+            f"{error or 'stopped'}; finished tasks are kept in {out}. Give the same command to "
+            "resume.",
+        )
+        raise
+
+
+def resample_and_audit(
+    out: Path,
+    tables: dict[str, FeatureTable],
+    *,
+    resamples: int,
+    audit: bool,
+    n_jobs: int,
+    force: bool,
+) -> Results:
+    """Add the stability of the ranking and the audit to results."""
+    from idfsmec.audit import add_audit
+    from idfsmec.evaluation import Results, resampling
+    from idfsmec.report import write_reporting_checklist
+
+    with stop_cleanly(out), shown() as progress:
+        how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
+        if resamples:
+            resampling(tables, out, n_resamples=resamples, overwrite=force, **how)
+        if audit:
+            add_audit(tables, out, overwrite=force, **how)
+    results = Results.read(out)
+    if audit:
+        write_reporting_checklist(out / "reporting.md", results, tables, overwrite=True)
+    return results
+
+
+class RunningMeans:
+    """Mean score per method over the tasks that have ended, and how many failed."""
+
+    def __init__(self) -> None:
+        self._n_failed = 0
+        self._scores: dict[str, list[float]] = defaultdict(list)
+
+    def update(self, item: Any) -> str | None:
+        """Add a task: its chosen row, or the mean of all rows where none is chosen."""
+        if not isinstance(item, tuple):
+            return None  # a recording, of which a table was made first
+        task, outcome = item
+        if outcome.result is None:
+            self._n_failed += 1
+            where = ", ".join(f"{key} {value}" for key, value in task.coordinates.items())
+            return f"failed: {where}: {(outcome.error or '').strip().splitlines()[-1]}"
+        if task.metric:
+            rows = [row for row in outcome.result.rows if row["chosen"]] or outcome.result.rows
+            values = [row[task.metric] for row in rows if math.isfinite(row[task.metric])]
+            if values:
+                self._scores[task.method.name].append(math.fsum(values) / len(values))
+        return None
+
+    def sentence(self) -> str:
+        """Return failures and means so far, the highest first."""
+        means = {name: math.fsum(values) / len(values) for name, values in self._scores.items()}
+        ordered = sorted(means.items(), key=lambda item: -item[1])
+        parts = [f"{self._n_failed} failed"] if self._n_failed else []
+        if ordered:
+            scores = ", ".join(f"{name} {100 * mean:.0f}" for name, mean in ordered)
+            parts += [f"mean so far in %: {scores}"]
+        return "; ".join(parts)
+
+
+def print_results(results: Results) -> None:
+    """Print means, verdicts, the folder and failures."""
+    from idfsmec.audit import audits_of
+    from idfsmec.evaluation import electrode_curve
+
+    for experiment in ("accuracy", "imputation", "ablation"):
+        if len(results.chosen(experiment)):
+            _print_means(results, experiment)
+    for name in results.chosen("electrodes")["table"].unique():
+        say(f"{name}: {electrode_curve(results, name).sentence}")
+    audits = audits_of(results)
+    for name in results.tables:
+        print_verdict(name, audits[name].verdict if name in audits else {})
+    say("results:", results.folder)
+    if n_failed := len(results.failures):
+        first = results.failures.iloc[0]
+        remark(
+            f"{n_failed} tasks failed, first {first['method']} on {first['table']}: "
+            f"{first['traceback'].strip().splitlines()[-1]}. Tracebacks are in "
+            f"{results.folder / 'store.sqlite'}; give the same command to repeat these tasks.",
+            "red",
+        )
+
+
+def _print_means(results: Results, experiment: str) -> None:
+    from idfsmec.report.text import format_range, format_score, metric_name
+
+    protocol = results.protocol["experiments"][experiment]
+    metric = protocol["metric"]
+    means = results.mean_scores(metric, experiment)
+    shares = {name: table.get("share_missing") for name, table in results.tables.items()}
+    note = ", optimistic (best on test folds)" if protocol["tuning"] == "oracle" else ""
+    cells = means.map(lambda value: format_score(metric, value, 1))
+    cells.columns = [f"{100 * rate:g} %" for rate in means.columns]
+    say(f"{experiment}: {metric_name(metric)} by share of channels removed")
+    show_frame(f"{protocol['folds']}-wise folds{note}", cells.reset_index())
+    for table, share in shares.items():
+        if share:
+            say(f"{table}: {100 * share:.1f} % of channel samples are missing as recorded.")
+    for table, bands in results.protocol["chance"].items():
+        if metric in bands:
+            chance, band = bands[metric]["chance"], bands[metric]
+            say(
+                f"{table}: chance level {format_score(metric, chance)}, 95 % band "
+                f"{format_range(metric, band['low'], band['high'])}."
+            )

@@ -23,10 +23,14 @@ from rich.text import Text
 from idfsmec.progress import collect_warnings, warning_texts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
     from idfsmec.progress import Listener, Progress
 
+#: Colours of an audit's verdict.
+COLOURS = {"red": "bold red", "amber": "bold yellow", "green": "bold green", "grey": "bold"}
 #: Global options of the call that is running.
 state = SimpleNamespace(debug=False, quiet=False)
 #: Characters of a line where there is no terminal.
@@ -117,6 +121,15 @@ def show_frame(title: str, frame: pd.DataFrame) -> None:
     for row in frame.itertuples(index=False):
         table.add_row(*map(plain, row))
     console.print(table, "")
+
+
+def print_verdict(name: object, verdict: Mapping[str, str]) -> None:
+    """Print the verdict of a table's audit with its reason, or that there was none."""
+    from idfsmec.audit.verdict import NOT_AUDITED
+
+    verdict = verdict or NOT_AUDITED
+    text = f"{name}: {verdict['title']}. {verdict['verdict']}"
+    say(text, style=COLOURS[verdict["level"]])
 
 
 def remark(text: str, style: str = "") -> None:

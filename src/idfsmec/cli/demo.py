@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idfsmec.cli.app import command
+from idfsmec.cli.benchmark import RunningMeans, resample_and_audit, stop_cleanly
 from idfsmec.cli.console import say, shown
-from idfsmec.cli.options import AnyPath
-from idfsmec.cli.running import RunningMeans, check_folder, resample_and_audit, stop_cleanly
+from idfsmec.cli.options import AnyPath, check_folder
 from idfsmec.errors import ExistingFileError
 
 if TYPE_CHECKING:
@@ -33,28 +33,13 @@ class Size:
 
 # Strong for depression research (Cohen's d), so that a small cohort shows the point.
 EFFECT = 2.0
-FULL = Size(
-    n_subjects=40,
-    seconds=60.0,
-    rates=(0.1, 0.3, 0.5),
-    n_splits=5,
-    ks=(5, 10, 20, 50, 100),
-    methods=("IDFS-MEC", "mRMR", "ReliefF", "RFS", "ANOVA F", "all features", "random"),
-)
-QUICK = Size(
-    n_subjects=16,
-    seconds=40.0,
-    rates=(0.1, 0.5),
-    n_splits=4,
-    ks=(5, 20, 50),
-    methods=("IDFS-MEC", "mRMR", "ANOVA F", "random"),
-)
+BASELINES = ("mRMR", "ReliefF", "RFS", "ANOVA F", "all features", "random")
+FULL = Size(40, 60.0, (0.1, 0.3, 0.5), 5, (5, 10, 20, 50, 100), ("IDFS-MEC", *BASELINES))
+QUICK = Size(16, 40.0, (0.1, 0.5), 4, (5, 20, 50), ("IDFS-MEC", "mRMR", "ANOVA F", "random"))
 
 
 @command(quick="Use a smaller cohort; takes about half a minute.")
-def demo(
-    out: AnyPath = Path("idfsmec-demo"), quick: bool = False, jobs: int = -1, force: bool = False
-) -> Path:
+def demo(out: AnyPath = Path("idfsmec-demo"), quick: bool = False, force: bool = False) -> Path:
     """Simulate a cohort, find detached electrodes, compare methods and write a report.
 
     For example::
@@ -62,14 +47,13 @@ def demo(
         idfsmec demo
         idfsmec demo --quick --out demo
 
-    The cohort is always the same: there is no --seed.
+    The cohort is always the same.
     """
-    from idfsmec._parallel import count_jobs
     from idfsmec.features import extract_table
     from idfsmec.recordings import simulate_cohort
     from idfsmec.report import write_report
 
-    out, n_jobs = Path(out), count_jobs(jobs)
+    out = Path(out)
     check_folder(out, force)
     if (out / "report.html").exists() and not force:
         raise ExistingFileError(out / "report.html")
@@ -88,7 +72,7 @@ def demo(
         f"{', '.join(cohort.informative_channels)}."
     )
     with shown("2. features") as progress:
-        table = extract_table(cohort.recordings, n_jobs=n_jobs, progress=progress).table
+        table = extract_table(cohort.recordings, n_jobs=-1, progress=progress).table
     missing = 1.0 - table.observed.to_numpy().mean()
     say(
         f"2. {len(table.X)} epochs x {table.X.shape[1]} features. {missing:.1%} of the channel "
@@ -96,7 +80,7 @@ def demo(
     )
     table.write(out / "cohort.parquet")
     _rank(table, cohort)
-    _compare(table, out, size, n_jobs, force)
+    _compare(table, out, size, force)
     with shown("5. report", describe=str) as progress:
         page = write_report(out, overwrite=True, progress=progress)
     say("5. Open in a browser:", page.resolve())
@@ -105,19 +89,19 @@ def demo(
 
 def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
     from idfsmec.report.text import column_label
-    from idfsmec.selection import IDFSMEC, ranking_frame
+    from idfsmec.selection import IDFSMEC
 
-    selector = IDFSMEC(table.column_channels, n_features_to_select=20).fit(table.X, table.y)
-    best = ranking_frame(selector).head(20)
-    hits = set(cohort.informative_features) & set(best["channel"] + "__" + best["feature"])
-    leading = ", ".join(map(column_label, (best["channel"] + "__" + best["feature"])[:3]))
+    selector = IDFSMEC(table.column_channels).fit(table.X, table.y, groups=table.subjects)
+    best = table.X.columns[selector.ranking_.argsort()[:20]]
+    hits = set(cohort.informative_features) & set(best)
     say(
-        f"3. First features: {leading}. Of the first 20, {len(hits)} are among the "
-        f"{len(cohort.informative_features)} of {table.X.shape[1]} with a simulated difference."
+        f"3. First features: {', '.join(map(column_label, best[:3]))}. Of the first 20, "
+        f"{len(hits)} are among the {len(cohort.informative_features)} of {table.X.shape[1]} "
+        "with a simulated difference."
     )
 
 
-def _compare(table: FeatureTable, out: Path, size: Size, n_jobs: int, force: bool) -> None:
+def _compare(table: FeatureTable, out: Path, size: Size, force: bool) -> None:
     from idfsmec.audit import audits_of
     from idfsmec.evaluation import accuracy
 
@@ -132,14 +116,12 @@ def _compare(table: FeatureTable, out: Path, size: Size, n_jobs: int, force: boo
             out,
             methods=size.methods,
             protocol={"rates": size.rates, "n_splits": size.n_splits, "ks": size.ks},
-            n_jobs=n_jobs,
             progress=progress,
             overwrite=force,
         )
     if len(results.failures):
         raise RuntimeError(results.failures.iloc[0]["traceback"].strip().splitlines()[-1])
     results = resample_and_audit(
-        out, tables, resamples=size.n_resamples, audit=True, seed=0, n_jobs=n_jobs, force=force
+        out, tables, resamples=size.n_resamples, audit=True, n_jobs=-1, force=force
     )
-    verdict = audits_of(results)["cohort"].summary().splitlines()[0]
-    say(f"Audit: {verdict}")
+    say(f"Audit: {audits_of(results)['cohort'].summary().splitlines()[0]}")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli.app import command
 from idfsmec.cli.console import print_error, say, shown, warnings_as_lines
-from idfsmec.cli.options import AnyPath, Names, OnError, argument, split_names
-from idfsmec.cli.running import warn_of_open_cluster
+from idfsmec.cli.options import AnyPath, Names, OnError, argument, check_cluster, split_names
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     features="Names of features, separated by commas, or a set: paper (default); log, with "
     "logarithms in place of powers and variance; extended, which is log with Hjorth, Lempel-Ziv, "
     "permutation entropy and the aperiodic spectrum.",
-    allow_duplicates="Accept a recording that is given for several participants.",
 )
 def features(
     source: str | None = None,
@@ -48,7 +46,6 @@ def features(
     condition: list[str] | None = None,
     epoch: float | None = None,
     features: Names | None = None,
-    allow_duplicates: bool = False,
     on_error: OnError = "stop",
     jobs: int = 1,
     dask: str | None = None,
@@ -67,7 +64,7 @@ def features(
 
     Bands, filters, line noise, reference, channels and the thresholds of the
     detection are settings of the --config file. Give the same command to resume
-    after a stop. Nothing is random: there is no --seed.
+    after a stop.
     """
     from idfsmec._parallel import count_jobs
     from idfsmec.features.batch import check_output, extract_to_file
@@ -83,7 +80,7 @@ def features(
         )
     output, n_jobs = check_output(output, overwrite=force), count_jobs(jobs)
     if dask is not None:
-        warn_of_open_cluster(dask)
+        check_cluster(dask)
         # Workers are in another folder; the name of a data set stays.
         source = str(Path(source).absolute()) if Path(source).exists() else source
         data = data and Path(data).absolute()
@@ -95,7 +92,7 @@ def features(
             condition=condition,
             absent_ok=on_error == "skip",
         )
-        recordings = check_duplicates(recordings, allow=allow_duplicates)
+        recordings = check_duplicates(recordings)
     with shown("recordings", describe=lambda outcome: Path(outcome.source).name) as progress:
         extraction = extract_to_file(
             recordings,

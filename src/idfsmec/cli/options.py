@@ -1,4 +1,4 @@
-"""Options: help and completion of those that commands share, and what their text means.
+"""Options: help and completion of those that commands share, what they mean, and their checks.
 
 From Python a list does as well as a text with commas, and a text as well as a path.
 """
@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
+from idfsmec.cli.console import remark
 from idfsmec.errors import ExistingFileError, InputError
 
 if TYPE_CHECKING:
+    from idfsmec.table import FeatureTable
+
     Names = str | Sequence[str] | Sequence[float]
     Folds = str | int
     Harmonize = str | bool | None
@@ -167,14 +170,12 @@ def parse_harmonize(harmonize: str | bool | None) -> bool | str:
     return harmonize in ("all", True) or harmonize or False
 
 
-def check_numbers(*, repeats: int = 1, resamples: int = 0, seed: int = 0) -> None:
-    """Refuse to draw no folds, halves without a pair, and seeds that NumPy does not take."""
+def check_numbers(*, repeats: int = 1, resamples: int = 0) -> None:
+    """Refuse to draw no folds, and halves without a pair."""
     if repeats < 1:
         raise InputError(f"--repeats {repeats}: give at least 1")
     if resamples < 0 or resamples % 2:
         raise InputError(f"--resamples {resamples}: give an even number, such as 100, or 0")
-    if not 0 <= seed <= 2**32 - repeats:
-        raise InputError(f"--seed {seed}: give a whole number from 0 to {2**32 - repeats}")
 
 
 def check_output(path: AnyPath, ending: str, force: bool) -> Path:
@@ -190,6 +191,50 @@ def check_output(path: AnyPath, ending: str, force: bool) -> Path:
     if path.exists() and not force:
         raise ExistingFileError(path)
     return path
+
+
+def check_folder(out: Path, force: bool) -> None:
+    """Refuse a folder that cannot be written, or with files that no benchmark has written."""
+    from idfsmec._files import check_writable
+
+    check_writable(out)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; give a folder with --out")
+    check_writable(out / "store.sqlite", out / "figures")
+    if force or (out / "store.sqlite").exists():
+        return
+    for name in ("results.csv", "results.parquet", "ranking.csv", "selections.parquet"):
+        if (out / name).exists():
+            raise InputError(
+                f"{out / name} exists and is not from a benchmark; give another folder with "
+                "--out, or --force to replace it"
+            )
+
+
+def check_cluster(address: str | None) -> None:
+    """Warn of a scheduler without encryption, unless it is on this machine."""
+    host = (address or "").removeprefix("tcp://")
+    if host and not host.startswith(("tls://", "localhost", "127.", "[::1]", "inproc://")):
+        remark(
+            f"warning: {address} has neither encryption nor authentication: whoever reaches it "
+            "can read the tables and run programs there. Use tls:// outside of a trusted network",
+            "yellow",
+        )
+
+
+def take_condition(table: FeatureTable, condition: Any, name: object) -> FeatureTable:
+    """Keep the samples of conditions; say so where several are pooled without being asked for."""
+    if wanted := split_names(condition):
+        with naming(str(name)):
+            return table.select_conditions(wanted)
+    if len(table.conditions) > 1:
+        remark(
+            f"{name}: samples of several conditions are taken together "
+            f"({', '.join(table.conditions)}); --condition {table.conditions[0]} takes those of "
+            "one",
+            "yellow",
+        )
+    return table
 
 
 @contextmanager

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import remark, say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import (
+    print_verdict,
+    remark,
+    say,
+    show_frame,
+    shown,
+    warnings_as_lines,
+)
 from idfsmec.cli.options import AnyPath, AnyPaths, OnError
-from idfsmec.cli.running import print_verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,8 +55,7 @@ def predict(
     Features are computed with the settings of the model. Missing channels are
     imputed, and channels that the model does not have are ignored. Participants
     far from the training data get a warning. For many recordings make a table
-    first: idfsmec features has --jobs. Nothing is random: there is no --seed. For
-    research; not a medical device.
+    first: idfsmec features has --jobs. For research; not a medical device.
     """
     import pandas as pd
 

@@ -18,8 +18,7 @@ def report(folder: AnyPath = Path("results"), force: bool = False) -> Path:
         idfsmec report results
         idfsmec report results --force
 
-    The page is one file and needs no network. Nothing is random and drawing
-    takes seconds: there is neither --seed nor --jobs.
+    The page is one file and needs no network.
     """
     # Matplotlib and MNE take a second to import: only who wants a report waits for them.
     with shown("figures", describe=str) as progress:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from idfsmec.cli import options, running
+from idfsmec.cli import options
 from idfsmec.cli.app import command
+from idfsmec.cli.benchmark import RunningMeans, print_results, stop_cleanly
 from idfsmec.cli.console import say, shown
 from idfsmec.cli.options import AnyPath, Names, ProtocolName
 
@@ -31,7 +32,6 @@ def reproduce(
     methods: Names | None = None,
     repeats: int = 1,
     jobs: int = -1,
-    dask: str | None = None,
     force: bool = False,
 ) -> Results:
     """Reproduce the figures and tables of the paper on your copy of its data.
@@ -43,8 +43,8 @@ def reproduce(
 
     Writes the feature table, all results, report.html, figures/, and fig2.csv,
     fig3.csv, table1.csv and table2.csv with published and measured values. Give
-    the same command to resume after a stop. Seeds count from 0: there is no
-    --seed; idfsmec.paper.reproduce takes any protocol.
+    the same command to resume after a stop. idfsmec.paper.reproduce takes any
+    protocol, and a Dask cluster.
     """
     from idfsmec import paper
     from idfsmec._parallel import count_jobs
@@ -53,10 +53,9 @@ def reproduce(
     options.check_numbers(repeats=repeats)
     chosen = paper.find_protocol(protocol).with_changes(seeds=range(repeats))
     out = Path(out or (data_set if protocol == "honest" else f"{data_set}-{protocol}"))
-    running.check_folder(out, force)
-    running.warn_of_open_cluster(dask)
-    with running.stop_cleanly(out):
-        with shown(digest=running.RunningMeans()) as progress:
+    options.check_folder(out, force)
+    with stop_cleanly(out):
+        with shown(digest=RunningMeans()) as progress:
             results = paper.reproduce(
                 data_set,
                 data,
@@ -65,12 +64,11 @@ def reproduce(
                 methods=options.split_names(methods),
                 n_resamples=100,
                 n_jobs=count_jobs(jobs),
-                dask=dask,
                 progress=progress,
                 overwrite=force,
             )
         with shown("figures", describe=str) as progress:
             page = write_report(out, overwrite=True, progress=progress)
     say("report:", page)
-    running.print_results(results)
+    print_results(results)
     return results

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import print_verdict, say, show_frame, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, AnyPaths, Harmonize, Names
-from idfsmec.cli.running import print_verdict, take_condition
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,8 +37,6 @@ _SCHEMES = {
     k="Number of features to select. By default 20.",
     electrodes="Number of electrodes to rank: those with the largest channel weights. Needs "
     "tables.",
-    lam="Weight of redundancy within a channel, >= 0.",
-    gamma="How evenly channels are weighted, > 1.",
     tune="Choose lam, gamma and (without --k) the number of features by inner folds of "
     "participants. Needs tables.",
     condition=options.CONDITION,
@@ -51,8 +48,6 @@ def select(
     output: AnyPath = Path("ranking.csv"),
     k: int | None = None,
     electrodes: int | None = None,
-    lam: float = 1.0,
-    gamma: float = 2.0,
     tune: bool = False,
     condition: Names | None = None,
     harmonize: Harmonize = None,
@@ -72,8 +67,8 @@ def select(
 
     Folders of Parquet files are read twice, a few rows at a time. Feature weights
     from summaries and folders equal those of one table with all rows, unless a
-    site suppressed sums. Halves have a fixed seed and one process: there is
-    neither --seed nor --jobs.
+    site suppressed sums. Other values of lam and gamma than 1 and 2 are
+    parameters of idfsmec.IDFSMEC.
     """
     from idfsmec.selection import channel_frame, ranking_frame
 
@@ -88,8 +83,7 @@ def select(
             "train harmonize inside their folds."
         )
     harmonize = options.parse_harmonize(harmonize)
-    settings: dict[str, Any] = {"lam": lam, "gamma": gamma}
-    settings |= {} if k is None else {"n_features_to_select": k}
+    settings: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
     stability = table = None
     verdicts: list[dict[str, str]] = [{} for _ in given]
     if any(path.is_dir() or path.suffix.lower() == ".summary" for path in given):
@@ -155,7 +149,9 @@ def _read(
     from idfsmec.table import FeatureTable
 
     with warnings_as_lines():
-        tables = [take_condition(FeatureTable.read(path), condition, path) for path in given]
+        tables = [
+            options.take_condition(FeatureTable.read(path), condition, path) for path in given
+        ]
         verdicts = [kept_verdict(*pair) for pair in zip(given, tables, strict=True)]
         table = tables[0] if len(tables) == 1 else FeatureTable.concat(tables)
         with options.naming(given[0]):

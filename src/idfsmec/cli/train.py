@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import say, show_frame, shown, warnings_as_lines
+from idfsmec.cli.console import print_verdict, say, show_frame, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, Folds, Harmonize, Names
-from idfsmec.cli.running import print_verdict, take_condition
-from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
     from idfsmec.prediction import Model
@@ -27,8 +25,6 @@ def train(
     table: AnyPath,
     output: AnyPath = Path("model.skops"),
     method: str | None = None,
-    imputer: str | None = None,
-    classifier: str | None = None,
     condition: Names | None = None,
     electrodes: int | None = None,
     folds: Folds | None = None,
@@ -43,58 +39,66 @@ def train(
 
         idfsmec train table.parquet -o model.skops
         idfsmec train table.parquet -o model.skops --repeats 10 --jobs 2
-        idfsmec train table.parquet -o model.skops --method IDFS-MEC --classifier ridge
+        idfsmec train table.parquet -o model.skops --method mRMR
         idfsmec train table.parquet -o model.skops --electrodes 8
         idfsmec train table.parquet -o model.skops --folds site --harmonize all
 
     The model is IDFSMECClassifier, which accepts missing channels, or a method
     by its name. The model card, model.md and model.html, is written beside the
     file. Both have the verdict of idfsmec audit, which is run unless it was kept
-    beside the table. By default 5 folds with a fixed seed: there is no --seed. For research;
-    not a medical device.
+    beside the table. By default 5 folds. For research; not a medical device.
     """
-    import pandas as pd
-
     from idfsmec._parallel import count_jobs
     from idfsmec.audit import audit
     from idfsmec.audit.verdict import kept_verdict
-    from idfsmec.evaluation import TunedMethod, train_model
+    from idfsmec.evaluation import train_model
     from idfsmec.prediction import save_model
+    from idfsmec.prediction.methods import find_methods
     from idfsmec.report.cards import card_paths, write_model_card
-    from idfsmec.report.text import format_range, format_score, metric_name
     from idfsmec.table import FeatureTable
 
     path = options.check_output(output, ".skops", force)
     for card in card_paths(path):
         options.check_output(card, card.suffix, force)
     options.check_numbers(repeats=repeats)
-    if method is None and (imputer or classifier):
-        raise InputError("--imputer and --classifier are parts of a method: give --method, too.")
-    how: dict[str, Any] = {"folds": "subject", **options.parse_folds(folds)}
-    n_jobs, estimator = count_jobs(jobs), None
     if method is not None:
-        estimator = TunedMethod(method, imputer=imputer, classifier=classifier, folds=how["folds"])
-        estimator.parts()
-    read = take_condition(FeatureTable.read(Path(table)), condition, table)
+        find_methods([method])  # before the audit, which takes a while
+    splits, n_jobs = options.parse_folds(folds), count_jobs(jobs)
+    read = options.take_condition(FeatureTable.read(Path(table)), condition, table)
     verdict = kept_verdict(Path(table), read)
     if not verdict:
+        by = splits.get("folds", "subject")
         with shown("audit") as progress, options.naming(table):
-            how_audited = {"parts": ["eeg"], "folds": how["folds"], "n_jobs": n_jobs}
-            verdict = audit(read, progress=progress, **how_audited).verdict
+            audited = audit(read, parts=["eeg"], folds=by, n_jobs=n_jobs, progress=progress)
+        verdict = audited.verdict
     with warnings_as_lines(), shown("folds") as progress, options.naming(table):
         model = train_model(
             read,
-            estimator,
+            method,
             electrodes=electrodes,
             harmonize=options.parse_harmonize(harmonize),
             n_repeats=repeats,
             n_jobs=n_jobs,
             audit=verdict,
             progress=progress,
-            **how,
+            **splits,
         )
     save_model(model, path, overwrite=force)
     markdown, page = write_model_card(model, path, overwrite=force)
+    print_verdict(table, verdict)
+    _print_performance(model)
+    if electrodes is not None:
+        say("electrodes:", ", ".join(model.channels))
+    say("model:", path)
+    say("card:", f"{markdown}, {page}")
+    return model
+
+
+def _print_performance(model: Model) -> None:
+    import pandas as pd
+
+    from idfsmec.report.text import format_range, format_score, metric_name
+
     cells = [
         {
             "score": metric_name(name),
@@ -104,11 +108,5 @@ def train(
         }
         for name, metric in model.performance["metrics"].items()
     ]
-    red = "; acquisition does as well" if verdict["level"] == "red" else ""
-    print_verdict(table, verdict)
+    red = "; acquisition does as well" if model.audit["level"] == "red" else ""
     show_frame(f"Performance on participants held out{red}", pd.DataFrame(cells))
-    if electrodes is not None:
-        say("electrodes:", ", ".join(model.channels))
-    say("model:", path)
-    say("card:", f"{markdown}, {page}")
-    return model

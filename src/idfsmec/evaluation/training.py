@@ -192,8 +192,9 @@ def train_model(
     Parameters
     ----------
     table : FeatureTable
-    estimator : classifier, optional
-        As in :func:`idfsmec.prediction.fit_model`.
+    estimator : str or classifier, optional
+        The name of a method of the registry, which is tuned (:class:`TunedMethod`), or a
+        classifier, as in :func:`idfsmec.prediction.fit_model`.
     electrodes : int, optional
         Use so many electrodes only (:func:`idfsmec.selection.choose_electrodes`). Folds choose
         them anew, each by its training subjects.
@@ -232,6 +233,8 @@ def train_model(
     InputError
         There is one class only, or one with a single subject.
     """
+    if isinstance(estimator, str):
+        estimator = TunedMethod(estimator, folds=folds)
     table = rows_with_a_channel(table)
     given = table.y, table.subjects
     if folds not in ("subject", "site"):

@@ -645,8 +645,8 @@ def check_duplicates(recordings: Sequence[Recording], allow: bool = False) -> li
     if shared and not allow:
         raise DuplicateRecordingsError(
             f"The same recording is given for different subjects or labels: {_listed(shared)}. "
-            "Remove all but one of each. If two subjects are one person, give them one name; with "
-            "allow=True they stay two, and one recording stands on both sides of a fold."
+            "Remove all but one of each, or one recording stands on both sides of a fold. If two "
+            "subjects are one person, give them one name."
         )
     if shared:
         warnings.warn(
