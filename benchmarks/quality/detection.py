@@ -92,7 +92,7 @@ def judge(cohort: SimulatedCohort) -> Counter:
         counts["never off"] += int(never.sum())
         counts["never off, prep"] += int(by_prep[never].sum())
         counts["never off, ours"] += int((missing.mean(axis=0) > 0.5)[never].sum())
-    counts["recordings"] = len(cohort)
+    counts["recordings"] = len(cohort.recordings)
     return counts
 
 

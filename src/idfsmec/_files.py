@@ -80,6 +80,13 @@ def _is_running(process: int) -> bool:
     return True
 
 
+def refuse_special(*paths: Path) -> None:
+    """Refuse pipes, devices and sockets: opening one may wait for ever, or never end."""
+    for path in paths:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise InputError(f"{path}: is a pipe or a device, not a file. Take it away.")
+
+
 def check_writable(*paths: Path) -> None:
     """Refuse, before any work is done, what could not be written when it is done.
 

@@ -179,7 +179,7 @@ def test_pipes_and_devices_are_skipped_and_never_waited_for(study, output):
     study.write_text(study.read_text() + "\n".join(lines) + "\n")
     code, _, error = run(study, "-o", output)
     assert code == 2
-    assert "pipe.edf is a pipe or a device" in error
+    assert "pipe.edf: is a pipe or a device" in error
     code, said, error = run(study, "-o", output, "--on-error", "skip")
     assert code == 0, error
     for name in names:

@@ -23,15 +23,15 @@ def test_without_one_everybody_has_the_usual_amplifier():
 
 def both(confound):
     """The second person as recorded by the usual and by the other amplifier."""
-    shared = {"confound_share": 1.0, **SMALL}
-    usual = simulate_cohort(2, 19, **shared).recordings[1].load()
-    other = simulate_cohort(2, 19, confound=confound, **shared).recordings[1].load()
-    return usual, other
+    usual = simulate_cohort(2, 19, **SMALL).recordings[1].load()
+    other = simulate_cohort(2, 19, confound=confound, **SMALL)
+    assert other.amplifiers["amplifier"].tolist() == ["usual", "other"]
+    return usual, other.recordings[1].load()
 
 
 def test_controls_and_brains_stay_as_they_are():
     usual = simulate_cohort(2, 19, **SMALL).recordings[0].load().get_data()
-    other = simulate_cohort(2, 19, confound={"noise": 3.0}, confound_share=1.0, **SMALL)
+    other = simulate_cohort(2, 19, confound={"noise": 3.0}, **SMALL)
     assert (other.recordings[0].load().get_data() == usual).all()
 
 
@@ -65,8 +65,3 @@ def test_channels_that_were_not_recorded():
 def test_impossible_amplifiers_are_refused(confound):
     with pytest.raises(InputError, match="confound"):
         simulate_cohort(2, 3, confound=confound, **SMALL)
-
-
-def test_a_share_is_a_share():
-    with pytest.raises(InputError, match="confound_share"):
-        simulate_cohort(2, 3, confound_share=2.0, **SMALL)

@@ -28,9 +28,8 @@ def test_the_same_bytes_under_another_name_are_found(record):
     assert find_duplicates([one, two]) == []
 
 
-def test_files_that_differ_in_size_or_at_an_end_are_not_read_through(record, monkeypatch):
-    big = bytes(100_000)
-    contents = [b"x", b"xx", b"1" + big, b"2" + big, big + b"1", big + b"2", b""]
+def test_files_that_differ_in_size_are_not_read(record, monkeypatch):
+    contents = [b"x", b"xx", bytes(100_000), b""]
     recordings = [record(str(n), {f"{n}.edf": content}) for n, content in enumerate(contents)]
 
     def refuse(path):

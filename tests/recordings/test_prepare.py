@@ -28,7 +28,7 @@ def test_the_callers_raw_stays_as_it_is(make_raw, identified, tmp_path, preload)
     raw.save(tmp_path / "s1_raw.fif", verbose="ERROR")
     raw = mne.io.read_raw(tmp_path / "s1_raw.fif", preload=preload, verbose="ERROR")
     before = raw.copy()
-    prepare_raw(raw, bads=["Cz"], montage="standard_1020")
+    prepare_raw(raw, bads=["Cz"])
     assert mne.utils.object_diff(raw.info, before.info) == ""
     assert mne.utils.object_diff(raw.annotations, before.annotations) == ""
     assert raw.preload == preload

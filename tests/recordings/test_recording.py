@@ -7,7 +7,7 @@ import pytest
 
 from idfsmec.errors import RecordingError
 from idfsmec.recordings import Recording
-from idfsmec.recordings.recording import files_of, load_raw
+from idfsmec.recordings.recording import file_recording, files_of
 from tests.corpus.sound import write_raw
 
 
@@ -58,7 +58,7 @@ def test_a_file_under_the_other_name_is_said_to_be_what_it_is(tmp_path, make_raw
     write_raw(make_raw(), tmp_path / f"right.{real}")
     wrong = (tmp_path / f"right.{real}").rename(tmp_path / f"wrong.{called}")
     with pytest.raises(RecordingError, match=rf"this is {real.upper()}.*Name it \.{real}"):
-        load_raw(wrong)
+        file_recording(wrong, "s", "HC").load()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -83,4 +83,4 @@ def test_a_pipe_is_refused_wherever_it_lies(tmp_path, make_raw, place):
     os.mkfifo(tmp_path / place)
     assert tmp_path / place not in files_of(path)
     with pytest.raises(RecordingError, match="is a pipe or a device, not a file"):
-        load_raw(path)
+        file_recording(path, "s", "HC").load()

@@ -62,10 +62,6 @@ def spectra(clean):
         (64, mne.channels.make_standard_montage("biosemi64").ch_names),
         (128, [f"E{i}" for i in range(1, 129)]),
         ("easycap-M1", mne.channels.make_standard_montage("easycap-M1").ch_names),
-        (
-            mne.channels.make_standard_montage("biosemi32"),
-            mne.channels.make_standard_montage("biosemi32").ch_names,
-        ),
     ],
 )
 def test_recordings_have_the_electrodes_asked_for_with_their_places(n_channels, names):
@@ -81,7 +77,6 @@ def test_recordings_have_the_electrodes_asked_for_with_their_places(n_channels, 
 
 def test_labels_subjects_and_sources_are_those_of_a_study():
     cohort = simulate_cohort(5, 3, duration=2, random_state=0)
-    assert len(cohort) == 5
     assert [r.label for r in cohort.recordings] == ["control", "depressed"] * 2 + ["control"]
     assert len({r.subject for r in cohort.recordings}) == 5
 

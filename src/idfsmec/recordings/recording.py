@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cache, partial
 from glob import escape
-from os import SEEK_END
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from idfsmec._files import refuse_special
 from idfsmec.errors import DuplicateRecordingsError, InputError, RecordingError
 from idfsmec.recordings._matlab import DamagedMatError, check_elements
 from idfsmec.table.columns import fold, refuse_alike
@@ -50,7 +50,6 @@ _LEAST_PAUSE = 0.001
 # changes when both are renamed, while the signal stays the same.
 _SIGNAL_ENDINGS = (".eeg", ".fdt")
 _SIDECAR_ENDINGS = (".tsv", ".json")
-_GLANCE = 8192  # bytes
 _DAYS_OF_A_MONTH = 365.25 / 12
 
 
@@ -154,11 +153,6 @@ def _partners(path: Path) -> list[Path]:
     return []
 
 
-def is_special(path: Path) -> bool:
-    """Tell whether there is something that is neither a file nor a folder."""
-    return path.exists() and not (path.is_file() or path.is_dir())
-
-
 def read_with_mne(path: Path) -> mne.io.BaseRaw | mne.BaseEpochs:
     """Open a file by its ending; epochs are FIF files named so, and ``.set`` files of trials."""
     import mne
@@ -198,25 +192,23 @@ def file_recording(
 
     ``read`` must be picklable, so that worker processes can load.
     """
-    load = partial(load_raw, path, read, bads=about.get("bads", ()))
+    load = partial(_load_raw, path, read, about.get("bads", ()))
     return Recording(subject, label, load, str(path), **{"files": files_of(path), **about})
 
 
-def load_raw(
-    path: Path,
-    read: Callable[[Path], Any] = read_with_mne,
-    *,
-    bads: tuple[str, ...] = (),
-) -> Any:
+def _load_raw(path: Path, read: Callable[[Path], Any], bads: tuple[str, ...]) -> Any:
     """Read and prepare a recording; what goes wrong is a RecordingError that names the file."""
     if not path.exists():
         raise RecordingError(f"{path}: there is no such file.")
     try:
-        _check_regular(path)
+        # Also what lies beside under its name, what a header names, and what is in a folder.
+        inside = path.rglob("*") if path.is_dir() else _partners(path) if path.is_file() else ()
+        refuse_special(path, *path.parent.glob(f"{escape(path.stem)}.*"), *inside)
         _check_whole(path)
         return prepare_raw(read(path), bads=bads, source=str(path))
     except InputError as error:
-        raise RecordingError(str(error)) from error
+        named = str(error).startswith(str(path))
+        raise RecordingError(str(error) if named else f"{path}: {error}") from error
     except Exception as error:
         # Readers of binary files raise anything on a damaged one, down to struct.error.
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -226,27 +218,11 @@ def load_raw(
         ) from error
 
 
-def _check_regular(path: Path) -> None:
-    """Refuse pipes, devices and sockets, as the recording or beside it under its name.
-
-    Opening one may wait for ever, or never come to an end. What a header names is looked at
-    too; in a format that is a folder, all that is in it.
-    """
-    suspects = [path, *path.parent.glob(f"{escape(path.stem)}.*")]
-    suspects += path.rglob("*") if path.is_dir() else _partners(path) if path.is_file() else ()
-    for suspect in suspects:
-        if is_special(suspect):
-            raise InputError(
-                f"{path}: {suspect.name} is a pipe or a device, not a file. Give a recording "
-                "that lies on a disk."
-            )
-
-
 def _check_whole(path: Path) -> None:
     """Refuse an EDF or BDF file that lost its end, and a damaged ``.set`` or FIF file.
 
     MNE reads what is left of an EDF file as if it were all; a cut recording would count as a
-    short one, and nobody would know. Other damage would end the process, or never end.
+    short one, unnoticed. Other damage would end the process, or never end.
     """
     ending = path.suffix.lower()
     if not path.is_file():
@@ -353,8 +329,8 @@ def _check_records(path: Path) -> None:
     record = width * sum(header.samples)
     if record > 0 and not header.seconds > 0:
         raise InputError(
-            f"{path}: the header says that data records last {header.seconds:g} s, so that nobody "
-            "knows the sampling rate. Repair the header with the program that wrote it."
+            f"{path}: the header says that data records last {header.seconds:g} s, which gives "
+            "no sampling rate. Repair the header with the program that wrote it."
         )
     if header.n_records > 0 and record > 0:
         there = max(path.stat().st_size - header.n_bytes, 0) // record
@@ -391,8 +367,7 @@ def check_signals(raw: mne.io.BaseRaw) -> None:
     """Refuse an EEGLAB recording whose ``.fdt`` file cannot be its own, whole or not."""
     expected = 4 * len(raw.ch_names) * raw.n_times
     for path in (Path(name) for name in raw.filenames if name):
-        if is_special(path):
-            raise InputError(f"{path}: is a pipe or a device, not a file.")
+        refuse_special(path)
         if path.suffix.lower() == ".fdt" and path.stat().st_size != expected:
             raise InputError(
                 f"{path.with_suffix('.set')}: {path.name} has {path.stat().st_size} bytes instead "
@@ -445,7 +420,6 @@ def prepare_raw(
     raw: mne.io.BaseRaw,
     *,
     bads: Iterable[str] = (),
-    montage: str | None = None,
     source: str = "recording",
 ) -> mne.io.BaseRaw:
     """Make a recording ready for features: every loader ends with this.
@@ -461,8 +435,6 @@ def prepare_raw(
         Stays as it is.
     bads : iterable of str
         Bad channels, by their name in the file or by their standard name.
-    montage : str, optional
-        A montage built into MNE. By default the one that fits the names.
     source : str
         What error messages call the recording.
 
@@ -504,7 +476,7 @@ def prepare_raw(
     raw.set_channel_types(types, on_unit_change="ignore", verbose="ERROR")
     raw.rename_channels(plan.renamed, verbose="ERROR")
     raw.info["bads"] = _resolve_bads(marked, plan, source)
-    montage = montage or choose_montage(raw.ch_names)
+    montage = choose_montage(raw.ch_names)
     if montage is not None:
         # Template positions replace those in the file, so that the channels of all recordings of
         # a study lie in one and the same head. Where no template knows the names, they stay.
@@ -582,11 +554,15 @@ def hash_file(path: Path) -> str:
 def find_duplicates(recordings: Iterable[Recording]) -> list[list[Recording]]:
     """Group recordings that hold the same signal, byte for byte; groups of two or more.
 
-    Sizes are compared first, then the first and last bytes, and only what is still alike is
-    read through. Parts cut from one file (``Recording.variant``) are different recordings.
+    Only files of the same size are read. Parts cut from one file (``Recording.variant``) are
+    different recordings.
     """
+
+    def size(path: Path) -> int:
+        return path.stat().st_size
+
     groups = [[recording for recording in recordings if recording.files]]
-    for look in (_size, _ends, cache(hash_file)):
+    for look in (size, cache(hash_file)):
         finer: dict[Hashable, list[Recording]] = defaultdict(list)
         for number, group in enumerate(groups):
             for recording in group:
@@ -594,17 +570,6 @@ def find_duplicates(recordings: Iterable[Recording]) -> list[list[Recording]]:
                 finer[number, recording.variant, looks].append(recording)
         groups = [group for group in finer.values() if len(group) > 1]
     return groups
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size
-
-
-def _ends(path: Path) -> tuple[bytes, bytes]:
-    with path.open("rb") as file:
-        head = file.read(_GLANCE)
-        file.seek(-min(_GLANCE, _size(path)), SEEK_END)
-        return head, file.read()
 
 
 def _signal_files(recording: Recording) -> tuple[Path, ...]:
@@ -683,7 +648,7 @@ def _listed(groups: Sequence[Sequence[Recording]], between: str = " and ") -> st
 
 def read_text(path: Path) -> str:
     """Read a text file in UTF-8 or UTF-16, with or without a byte order mark."""
-    _refuse_special(path)
+    refuse_special(path)
     content = path.read_bytes()
     utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
@@ -697,12 +662,6 @@ def read_text(path: Path) -> str:
     if "\n" not in text:
         text = text.replace("\r", "\n")  # as Macintosh programs ended lines, and some still do
     return text
-
-
-def _refuse_special(path: Path) -> None:
-    """Refuse a pipe or a device, which may never end."""
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path}: is not a file.")
 
 
 def read_tsv(path: Path, needed: Collection[str] = ()) -> list[dict[str, str]]:
@@ -730,10 +689,10 @@ def read_sheet(path: Path, needed: Collection[str], sheet: str | int = 0) -> lis
     """
     import pandas as pd
 
-    _refuse_special(path)
+    refuse_special(path)
     try:
         with warnings.catch_warnings():
-            # openpyxl warns about formatting it does not keep, which nobody needs here.
+            # openpyxl warns about formatting it does not keep.
             warnings.filterwarnings("ignore", category=UserWarning, module="openpyxl")
             frame = pd.read_excel(path, sheet_name=sheet, dtype=str, keep_default_na=False)
     except Exception as error:

@@ -8,9 +8,8 @@ Voltages are in microvolt until the Raw is made.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
 
 import mne
 import numpy as np
@@ -27,7 +26,6 @@ from idfsmec.table.positions import angles_between, channel_positions, standard_
 
 Array = np.ndarray
 Rng = np.random.Generator
-Channels: TypeAlias = "int | str | mne.channels.DigMontage"
 
 #: Number of channels -> montage, and the channels picked from it (None: all).
 _CAPS: dict[int, tuple[str, str | None]] = {
@@ -75,6 +73,7 @@ _KNEE = 0.7  # Hz: the 1/f background levels off below
 #: What a detached electrode records: next to nothing; slow drift; line noise; unrelated noise.
 DETACHMENT_KINDS = ("flat", "drift", "line", "noise")
 _LABELS = ("control", "depressed")
+_CONFOUND_SHARE = 0.9  # of the depressed with the other amplifier, of controls with the usual one
 #: The usual amplifier; see ``confound`` of :func:`simulate_cohort` for what these are.
 _USUAL = {"line": 1.0, "noise": 1.0, "gain": 1.0, "lowpass": 0.0, "channels": 0.0, "step": 0.0}
 
@@ -108,10 +107,7 @@ class SimulatedCohort:
     informative_features: list[str]
     informative_channels: list[str]
     detachments: pd.DataFrame
-    amplifiers: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-    def __len__(self) -> int:
-        return len(self.recordings)
+    amplifiers: pd.DataFrame
 
     def raws(self) -> Iterator[mne.io.BaseRaw]:
         """Make one Raw after the other, in the order of ``recordings``."""
@@ -120,7 +116,7 @@ class SimulatedCohort:
 
 def simulate_cohort(
     n_subjects: int = 40,
-    n_channels: Channels = 19,
+    n_channels: int | str = 19,
     *,
     sfreq: float = 250.0,
     duration: float = 120.0,
@@ -129,7 +125,6 @@ def simulate_cohort(
     detachment_kinds: Sequence[str] = ("flat", "drift", "line"),
     artifacts: bool = True,
     confound: Mapping[str, float] | None = None,
-    confound_share: float = 0.9,
     random_state: RandomState = None,
 ) -> SimulatedCohort:
     """Simulate resting EEG of two groups, with a known difference and detached electrodes.
@@ -144,9 +139,9 @@ def simulate_cohort(
     ----------
     n_subjects : int
         Every other one is depressed, beginning with a control.
-    n_channels : {3, 19, 64, 128}, str or DigMontage
+    n_channels : {3, 19, 64, 128} or str
         3: Fp1, Fpz, Fp2. 19: the 10-20 system. 64: ``biosemi64``. 128: ``GSN-HydroCel-128``.
-        Or all channels of a montage, given by name or as an object.
+        Or all channels of a montage built into MNE, by its name.
     sfreq, duration : float
         Sampling rate in Hz (more than 100, to hold line noise of 50 Hz) and length of each
         recording in seconds.
@@ -161,13 +156,11 @@ def simulate_cohort(
     artifacts : bool
         Whether there are blinks, eye movements and muscle.
     confound : mapping of str to float, optional
-        A second amplifier, which most of the depressed were recorded with: ``line`` and
-        ``noise`` (factors on line noise and sensor noise), ``gain`` (factor on everything),
-        ``lowpass`` (Hz), ``channels`` (how many of the last ones it lacks), ``step`` (microvolts
-        that its converter resolves). A difference of recordings that is none of brains, for an
-        audit to find.
-    confound_share : float
-        Share of the depressed recorded with it, and of controls that were not.
+        A second amplifier, which nine in ten of the depressed and one in ten of the controls
+        were recorded with: ``line`` and ``noise`` (factors on line noise and sensor noise),
+        ``gain`` (factor on everything), ``lowpass`` (Hz), ``channels`` (how many of the last
+        ones it lacks), ``step`` (microvolts that its converter resolves). A difference of
+        recordings that is none of brains, for an audit to find.
     random_state : int, Generator, RandomState or None
         Subject ``i`` of a seed is the same whatever ``n_subjects`` is.
 
@@ -195,32 +188,10 @@ def simulate_cohort(
     """
     scalp = _make_scalp(n_channels)
     n_sensors = len(scalp.ch_names)
-    unknown = [kind for kind in detachment_kinds if kind not in DETACHMENT_KINDS]
-    if unknown or not detachment_kinds:
-        raise InputError(
-            f"detachment_kinds has {unknown or 'nothing'}; choose from {list(DETACHMENT_KINDS)}"
-        )
-    line = f"which cannot hold line noise of {_LINE_FREQ} Hz; give more than {2 * _LINE_FREQ} Hz"
-    for possible, reason in (
-        (n_subjects >= 1, f"n_subjects is {n_subjects}; give at least 1"),
-        (sfreq > 2 * _LINE_FREQ, f"sfreq is {sfreq} Hz, {line}"),
-        (duration >= 2, f"duration is {duration} s; give at least 2 s"),
-        (0 <= detached <= 1, f"detached is {detached}; it is a probability, from 0 to 1"),
-        (0 <= confound_share <= 1, f"confound_share is {confound_share}; give 0 to 1"),
-    ):
-        if not possible:
-            raise InputError(reason)
+    _check_arguments(n_subjects, sfreq, duration, detached, detachment_kinds)
     other = {**_USUAL, **_check_confound(confound or {}, sfreq, n_sensors)}
     root = int(as_generator(random_state).integers(2**63))
-    effects = pd.DataFrame(
-        [
-            (scalp.ch_names[channel], band, sign * effect_size)
-            for site, band, sign in _FOCI
-            for channel in scalp.near(site)
-            if effect_size
-        ],
-        columns=["channel", "band", "effect"],
-    ).drop_duplicates(["channel", "band"], ignore_index=True)
+    effects = _plant_effects(scalp, effect_size)
     shift = np.zeros((len(BANDS), n_sensors))
     for channel, band, effect in effects.to_numpy():
         shift[list(BANDS).index(band), scalp.ch_names.index(channel)] = effect
@@ -229,7 +200,7 @@ def simulate_cohort(
         name, depressed = f"sim{index + 1:03d}", bool(index % 2)
         contacts, mix = (np.random.default_rng((root, index, stream)) for stream in (1, 2))
         lost = _draw_detachments(contacts, n_sensors, duration, detached, detachment_kinds)
-        typical = mix.uniform() < confound_share
+        typical = mix.uniform() < _CONFOUND_SHARE
         amplifier = other if typical == depressed else _USUAL
         load = partial(
             _simulate,
@@ -259,6 +230,25 @@ def simulate_cohort(
     )
 
 
+def _check_arguments(
+    n_subjects: int, sfreq: float, duration: float, detached: float, kinds: Sequence[str]
+) -> None:
+    line = f"which cannot hold line noise of {_LINE_FREQ} Hz; give more than {2 * _LINE_FREQ} Hz"
+    unknown = [kind for kind in kinds if kind not in DETACHMENT_KINDS]
+    for possible, reason in (
+        (n_subjects >= 1, f"n_subjects is {n_subjects}; give at least 1"),
+        (sfreq > 2 * _LINE_FREQ, f"sfreq is {sfreq} Hz, {line}"),
+        (duration >= 2, f"duration is {duration} s; give at least 2 s"),
+        (0 <= detached <= 1, f"detached is {detached}; it is a probability, from 0 to 1"),
+        (
+            len(kinds) and not unknown,
+            f"detachment_kinds has {unknown or 'nothing'}; choose from {list(DETACHMENT_KINDS)}",
+        ),
+    ):
+        if not possible:
+            raise InputError(reason)
+
+
 def _check_confound(
     confound: Mapping[str, float], sfreq: float, n_channels: int
 ) -> Mapping[str, float]:
@@ -276,8 +266,20 @@ def _check_confound(
     return confound
 
 
+def _plant_effects(scalp: _Scalp, effect_size: float) -> pd.DataFrame:
+    """List where the groups differ: channel, band and signed effect."""
+    planted = [
+        (scalp.ch_names[channel], band, sign * effect_size)
+        for site, band, sign in _FOCI
+        for channel in scalp.near(site)
+        if effect_size
+    ]
+    effects = pd.DataFrame(planted, columns=["channel", "band", "effect"])
+    return effects.drop_duplicates(["channel", "band"], ignore_index=True)
+
+
 def _simulate(
-    channels: Channels,
+    channels: int | str,
     *,
     seed: tuple[int, int],
     shift: Array,
@@ -349,26 +351,16 @@ class _Scalp:
         return root / np.linalg.norm(root, axis=1, keepdims=True)
 
 
-def _make_scalp(channels: Channels) -> _Scalp:
-    picks = None
-    if isinstance(channels, mne.channels.DigMontage):
-        montage = channels
-    elif isinstance(channels, str):
-        montage = standard_montage(channels)
-    elif channels in _CAPS:
-        name, picks = _CAPS[channels]
-        montage = standard_montage(name)
-    else:
+def _make_scalp(channels: int | str) -> _Scalp:
+    if not isinstance(channels, str) and channels not in _CAPS:
         raise InputError(
-            f"n_channels is {channels!r}; give one of {', '.join(map(str, _CAPS))}, the name of "
-            "an MNE montage, or a montage"
+            f"n_channels is {channels!r}; give one of {', '.join(map(str, _CAPS))}, or the name "
+            "of an MNE montage"
         )
+    name, picks = (channels, None) if isinstance(channels, str) else _CAPS[channels]
+    montage = standard_montage(name)
     names = tuple(montage.ch_names if picks is None else picks.split())
-    positions = channel_positions(names, montage)
-    lost = [names[index] for index in np.flatnonzero(np.isnan(positions).any(axis=1))]
-    if lost or not names:
-        raise InputError(f"the montage has no position for {', '.join(lost) or 'any channel'}")
-    return _Scalp(names, positions, montage)
+    return _Scalp(names, channel_positions(names, montage), montage)
 
 
 def _draw_brain(

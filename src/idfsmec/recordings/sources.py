@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
+from importlib.util import find_spec
 from inspect import signature
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from idfsmec._files import refuse_special
 from idfsmec.errors import ArgumentError, InputError, RecordingError
 from idfsmec.recordings.datasets.modma import read_modma3, read_modma128
 from idfsmec.recordings.datasets.mumtaz import read_mumtaz
@@ -31,7 +33,6 @@ from idfsmec.recordings.recording import (
     file_recording,
     files_of,
     is_missing,
-    is_special,
     read_text,
     read_tsv,
 )
@@ -140,7 +141,7 @@ def find_recordings(
 def _of_conditions(
     recordings: list[Recording], wanted: Sequence[str], name: str
 ) -> list[Recording]:
-    """Keep the recordings of some conditions, and refuse one that nobody was recorded in."""
+    """Keep the recordings of some conditions, and refuse one that no recording has."""
     if not wanted:
         return recordings
     # A condition is found as a whole, and by the parts that BIDS has.
@@ -160,7 +161,7 @@ def _of_conditions(
 
 
 def _refuse_others(given: dict[str, str], allowed: set[str], what: str) -> None:
-    """Refuse options that would be ignored: a mistake that nobody would notice."""
+    """Refuse options that would be ignored: a mistake that goes unnoticed."""
     for option, value in given.items():
         if option not in allowed:
             raise ArgumentError(
@@ -315,17 +316,15 @@ def _find_file(manifest: Path, where: str, name: str, absent_ok: bool) -> Path:
         if not file.exists() and "\\" in name:  # a manifest written on Windows
             file = manifest.parent / name.replace("\\", "/")
         exists = file.exists()
-    except (OSError, RuntimeError, ValueError) as error:  # too long, or ~nobody
+    except (OSError, RuntimeError, ValueError) as error:  # too long, or no such user
         reason = getattr(error, "strerror", None) or str(error)
         short = name if len(name) <= 60 else name[:60] + "..."
         raise InputError(f"{where}: {short!r} is no path ({reason}).") from error
-    if absent_ok or (exists and not is_special(file)):
-        return file
-    if exists:
-        reason = f"{file} is a pipe or a device, not a file."
-    else:
-        reason = f"there is no {file}. Paths are relative to the folder of the manifest."
-    raise RecordingError(f"{where}: {reason}")
+    if not (exists or absent_ok):
+        raise RecordingError(
+            f"{where}: there is no {file}. Paths are relative to the folder of the manifest."
+        )
+    return file
 
 
 # --- BIDS ---------------------------------------------------------------------------------
@@ -370,12 +369,10 @@ def read_bids(
         read_bids("ds003478", label="BDI", task="Rest",
                   rule=lambda line: "high" if float(line["BDI"]) >= 13 else "low")
     """
-    try:
-        import mne_bids  # noqa: F401 - only to see whether it is there
-    except ImportError as error:
+    if find_spec("mne_bids") is None:
         raise InputError(
             "Reading BIDS needs mne-bids, which is not installed: pip install 'idfsmec[bids]'."
-        ) from error
+        )
     root = Path(root)
     table = root / "participants.tsv"
     participants = _read_participants(table)
@@ -390,58 +387,68 @@ def read_bids(
         entities = dict(re.findall(r"([a-z]+)-([a-zA-Z0-9]+)_", path.name))
         if task is not None and entities.get("task", "").casefold() != task.casefold():
             continue
-        subject = entities["sub"]
-        line = participants.get(f"sub-{subject}")
-        if line is None:
-            raise InputError(f"{table}: there is no line for sub-{subject}, of {path}. Add one.")
-        value = _apply_rule(rule, line, column, table)
+        subject = f"sub-{entities['sub']}"
+        if subject not in participants:
+            raise InputError(f"{table}: there is no line for {subject}, of {path}. Add one.")
+        value = _apply_rule(rule, participants[subject], column, table)
         if value is None:
             unlabelled.add(subject)
             continue
-        known = {name: "" if is_missing(cell) else cell for name, cell in line.items()}
-        # The list of channels beside a recording says which are bad.
-        channels = path.with_name(re.sub(r"_eeg\.[a-z]+$", "_channels.tsv", path.name, flags=re.I))
-        condition = "_".join(f"{k}-{entities[k]}" for k in ("task", "acq", "run") if k in entities)
-        recordings.append(
-            file_recording(
-                path,
-                subject,
-                value,
-                partial(_read_with_sidecars, root=root),
-                session=entities.get("ses"),
-                condition=condition or None,
-                files=(*files_of(path), *([channels] if channels.is_file() else [])),
-                site=known.get(site_column) or None,
-                details=details_of(known, used),
-            )
-        )
-    sites = {recording.site for recording in recordings}
-    if None in sites and len(sites) > 1:
-        warnings.warn(
-            f"{table}: the column of sites is left out, because it has no value for everybody.",
-            stacklevel=2,
-        )
-        recordings = [replace(recording, site=None) for recording in recordings]
-    check_spelling(recordings, str(table))
+        line = participants[subject].items()
+        known = {name: "" if is_missing(cell) else cell for name, cell in line}
+        site, details = known.get(site_column) or None, details_of(known, used)
+        recordings.append(_bids_recording(root, path, entities, value, site, details))
     if not recordings:
         of_task = "" if task is None else f" of task {task!r}"
         raise InputError(f"{root}: no EEG recording{of_task} with a label in column {column!r}.")
     if unlabelled:
-        names = ", ".join(f"sub-{subject}" for subject in sorted(unlabelled))
         warnings.warn(
-            f"{table}: left out for want of a label in column {column!r}: {names}.", stacklevel=2
+            f"{table}: left out for want of a label in column {column!r}: "
+            f"{', '.join(sorted(unlabelled))}.",
+            stacklevel=2,
         )
+    sites = {recording.site for recording in recordings}
+    if None in sites and len(sites) > 1:
+        warnings.warn(
+            f"{table}: the column of sites is left out, because some participants have none.",
+            stacklevel=2,
+        )
+        recordings = [replace(recording, site=None) for recording in recordings]
+    check_spelling(recordings, str(table))
     return recordings
+
+
+def _bids_recording(
+    root: Path,
+    path: Path,
+    entities: Mapping[str, str],
+    label: str,
+    site: str | None,
+    details: Mapping[str, str],
+) -> Recording:
+    # The list of channels beside a recording says which are bad.
+    channels = path.with_name(re.sub(r"_eeg\.[a-z]+$", "_channels.tsv", path.name, flags=re.I))
+    condition = "_".join(f"{k}-{entities[k]}" for k in ("task", "acq", "run") if k in entities)
+    return file_recording(
+        path,
+        entities["sub"],
+        label,
+        partial(_read_with_sidecars, root=root),
+        session=entities.get("ses"),
+        condition=condition or None,
+        files=(*files_of(path), *([channels] if channels.is_file() else [])),
+        site=site,
+        details=details,
+    )
 
 
 def _read_participants(path: Path) -> dict[str, dict[str, str]]:
     """Read participants.tsv as lines by participant."""
-    if is_special(path):
-        raise InputError(f"{path}: is a pipe or a device, not a file. Put the file in its place.")
+    refuse_special(path)
     if not path.is_file():
         raise InputError(
             f"{path}: there is no such file. Give the root folder of a BIDS tree, in which "
-            "participants.tsv names everybody."
+            "participants.tsv names all participants."
         )
     rows = read_tsv(path)
     if not rows or "participant_id" not in rows[0]:
@@ -508,9 +515,8 @@ def _read_with_sidecars(path: Path, root: Path) -> mne.io.BaseRaw:
 
     # In these folders mne-bids looks for sidecar files.
     for folder in path.parents:
-        for beside in folder.iterdir() if folder.is_relative_to(root) else ():
-            if is_special(beside):
-                raise InputError(f"{beside}: is a pipe or a device, not a file. Take it away.")
+        if folder.is_relative_to(root):
+            refuse_special(*folder.iterdir())
     where = mne_bids.get_bids_path_from_fname(path, verbose="ERROR")
     where.update(root=root)
     with warnings.catch_warnings():

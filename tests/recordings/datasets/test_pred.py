@@ -161,17 +161,12 @@ def test_the_rules_mean_the_same_in_both_releases(release):
 
 @pytest.mark.parametrize("rule", LABEL_RULES)
 def test_nobody_without_a_score_gets_a_label(openneuro, rule):
-    assert "544" not in {r.subject for r in read_pred_d003(openneuro, labels=rule, exclude=())}
+    assert "544" not in {r.subject for r in read_pred_d003(openneuro, labels=rule)}
 
 
 def test_an_unknown_rule_is_refused_with_those_there_are(tmp_path):
     with pytest.raises(InputError, match=r"'bdi9'.*bdi13, bdi-above-13, .*scid"):
         read_pred_d003(tmp_path, labels="bdi9")
-
-
-def test_subjects_can_be_left_out(release):
-    subjects = {r.subject for r in read_pred_d003(release, exclude=["507", "510"])}
-    assert subjects == {"508", "509", "511", "512", "513"}
 
 
 # --- signals --------------------------------------------------------------------------
@@ -234,11 +229,8 @@ def test_recordings_can_be_sent_to_worker_processes(release):
     assert pickle.loads(pickle.dumps(recording)) == recording
 
 
-def test_the_second_run_is_read_when_asked_for(openneuro):
+def test_only_the_first_run_is_read(openneuro):
     assert {r.session for r in read_pred_d003(openneuro)} == {"run-1"}
-    both = read_pred_d003(openneuro, runs=(1, 2))
-    assert [r.session for r in both if r.subject == "507"] == ["run-1", "run-2"]
-    assert [r.session for r in both if r.subject == "508"] == ["run-1"]
 
 
 @pytest.mark.parametrize("inside", ["", "Depression Rest", "Depression Rest/Matlab Files"])
@@ -274,11 +266,6 @@ def test_a_recording_of_somebody_unknown_is_refused(pred_ct, openneuro):
     table.write_text(table.read_text().replace("BDI", "XXX"))
     with pytest.raises(InputError, match="'BDI' is missing"):
         read_pred_d003(openneuro)
-
-
-def test_a_run_that_is_not_there_is_refused(pred_ct):
-    with pytest.raises(InputError, match="no recording of run 2"):
-        read_pred_d003(pred_ct, runs=[2])
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Public data sets as they were released: MODMA and PRED+CT d003."""
+"""Public data sets as they were released: a module each."""

@@ -11,7 +11,8 @@ import warnings
 from os import PathLike
 from pathlib import Path
 
-from idfsmec.errors import ArgumentError, InputError
+from idfsmec.errors import InputError
+from idfsmec.recordings.datasets._release import check_choice, find_files
 from idfsmec.recordings.recording import Recording, file_recording, find_duplicates
 
 CONDITIONS = ("EC", "EO", "TASK")
@@ -42,22 +43,14 @@ def read_mumtaz(root: str | PathLike[str], *, condition: str | None = None) -> l
         With the labels ``"HC"`` and ``"MDD"``, from the names of the files, and the condition.
     """
     root = Path(root)
-    if not root.is_dir():
-        raise InputError(f"{root}: there is no such folder.")
-    if condition is not None and condition.upper() not in CONDITIONS:
-        raise ArgumentError(
-            f"condition={condition!r}: mumtaz has {', '.join(CONDITIONS)}.", argument="condition"
-        )
+    check_choice("condition", condition, CONDITIONS)
     recordings = []
-    for path in root.rglob("*"):
-        match = _RELEASED.fullmatch(path.name) or _BIDS.fullmatch(path.name)
-        if match is None or not path.is_file():
-            continue
+    for path, match in find_files(root, _RELEASED, _BIDS):
         group, number, kind = match[1].upper(), int(match[2]), match[3]
         kind = _TASKS.get(kind.lower(), kind.upper())
         if kind not in CONDITIONS:
             raise InputError(f"{path}: its task is none of {', '.join(_TASKS)}.")
-        if condition is None or kind == condition.upper():
+        if condition is None or kind == condition:
             subject = f"{group}S{number}"
             recording = file_recording(path, subject, _GROUPS[group], condition=kind)
             recordings.append((group, number, kind, path.name, recording))

@@ -8,8 +8,7 @@ files by PRED+CT, and as a BIDS tree by OpenNeuro (ds003478, CC0).
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
@@ -18,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from idfsmec.errors import ArgumentError, InputError
+from idfsmec.errors import InputError
 from idfsmec.recordings._matlab import load_mat
+from idfsmec.recordings.datasets._release import check_choice, find_files, warn_of_left_out
 from idfsmec.recordings.recording import (
     Recording,
     details_of,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _SHEET = "Data_4_Import_REST.xlsx"
 DEPRESSED, CONTROL = "depressed", "control"
+_LEFT = "544"  # left out: the authors never used this subject, whose score was unstable
 
 # A block is a minute of triggers, one every half second (1-6) and every two seconds (11-16).
 CONDITIONS: dict[str, frozenset[float]] = {
@@ -53,7 +54,7 @@ _OUTCOMES = {
 }
 _ABOVE_13 = np.nextafter(13.0, 14.0)
 #: By rule: depressed from this BDI on, or by these outcomes of the interview; control below this
-#: BDI, where interviews count only without one: nobody with a low score was interviewed.
+#: BDI, where interviews count only without one: low scores were never interviewed.
 LABEL_RULES: dict[str, tuple[float, tuple[int, ...], float]] = {
     "bdi13": (13.0, (), 13.0),
     "bdi-above-13": (_ABOVE_13, (), _ABOVE_13),
@@ -86,8 +87,6 @@ def read_pred_d003(
     *,
     labels: str = "bdi13",
     condition: str | None = None,
-    runs: Collection[int] = (1,),
-    exclude: Collection[str] = ("544",),
 ) -> list[Recording]:
     """Name the recordings of PRED+CT d003 (64 channels, 500 Hz, 122 subjects).
 
@@ -107,49 +106,36 @@ def read_pred_d003(
         - ``"scid-lifetime"``: current or past depression, against the same
     condition : {"eyes-open", "eyes-closed"}, optional
         Keep only the minutes with eyes open or closed, joined. By default all is kept.
-    runs : collection of int
-        The first run came right after the electrodes were put on, the second an hour later.
-        The PRED+CT release has only the first.
-    exclude : collection of str
-        Subjects to leave out. The authors never used 544, whose score was unstable; some
-        papers also leave out 571 and 572.
 
     Returns
     -------
     list of Recording
+        Of the first run, right after the electrodes were put on; only ds003478 has a second, an
+        hour later (:func:`read_bids`). Without subject 544, whose score was unstable and whom the
+        authors never used.
     """
     root = Path(root)
-    if condition is not None and condition not in CONDITIONS:
-        raise ArgumentError(
-            f"condition={condition!r}: use one of {', '.join(CONDITIONS)}, or None.",
-            argument="condition",
-        )
-    if labels not in LABEL_RULES:
-        raise ArgumentError(
-            f"labels={labels!r}: use one of {', '.join(LABEL_RULES)}.", argument="labels"
-        )
-    if not root.is_dir():
-        raise InputError(f"{root}: there is no such folder.")
+    check_choice("condition", condition, CONDITIONS)
+    check_choice("labels", labels, LABEL_RULES)
     is_bids = (root / "participants.tsv").is_file()
     table, subjects, files = _find_bids(root) if is_bids else _find_matlab(root)
-    left_out = {str(number) for number in exclude}
-    present = set(left_out)
+    absent = {subject.number for subject in subjects.values() if subject.label(labels)} - {_LEFT}
     recordings = []
-    for path, key, run in files:
+    for path, key in files:
         if key not in subjects:
             raise InputError(f"{path}: subject {key} is not in {table}. Add a line for it there.")
         subject = subjects[key]
-        present.add(subject.number)
         label = subject.label(labels)
-        if label is None or subject.number in left_out or run not in runs:
+        if label is None or subject.number == _LEFT:
             continue
+        absent.discard(subject.number)
         recordings.append(
             file_recording(
                 path,
                 subject.number,
                 label,
                 partial(_read, condition=condition),
-                session=f"run-{run}",
+                session="run-1",
                 condition=condition,
                 variant=condition or "",
                 details=subject.details,
@@ -157,36 +143,23 @@ def read_pred_d003(
         )
     if not recordings:
         raise InputError(
-            f"{root}: no recording of run {', '.join(map(str, runs))} has a label by the rule "
-            f"{labels!r}. Look at the table of subjects (participants.tsv or {_SHEET})."
+            f"{root}: no recording has a label by the rule {labels!r}. Look at the table of "
+            f"subjects ({table.name})."
         )
-    labelled = [subject.number for subject in subjects.values() if subject.label(labels)]
-    absent = [number for number in labelled if number not in present]
-    if absent:
-        rest = f" and {len(absent) - 10} more" if len(absent) > 10 else ""
-        warnings.warn(
-            f"{root}: there is no recording of these subjects, who have a label by the rule "
-            f"{labels!r}: {', '.join(absent[:10])}{rest}.",
-            stacklevel=2,
-        )
+    warn_of_left_out(root, {"without a recording": absent} if absent else {})
     return recordings
 
 
-# The table of subjects, those by key; file, key and run of all recordings.
-_Release = tuple[Path, dict[str, _Participant], list[tuple[Path, str, int]]]
+# The table of subjects, those by key; file and key of all recordings.
+_Release = tuple[Path, dict[str, _Participant], list[tuple[Path, str]]]
 
 
 def _find_bids(root: Path) -> _Release:
     table = root / "participants.tsv"
     columns = ("participant_id", "Original_ID", "BDI", "SCID")
     subjects = _participants(read_tsv(table, columns), columns, table)
-    named = re.compile(r"(sub-[0-9]+)_task-Rest_run-0*([0-9]+)_eeg\.set", re.IGNORECASE)
-    # An annexed file that was never fetched is a link to nothing: as absent as if it were not.
-    recordings = [
-        (path, match[1].lower(), int(match[2]))
-        for path in sorted(root.glob("sub-*/eeg/*_eeg.set"))
-        if path.exists() and (match := named.fullmatch(path.name))
-    ]
+    named = re.compile(r"(sub-[0-9]+)_task-Rest_run-0*1_eeg\.set", re.IGNORECASE)
+    recordings = [(path, match[1].lower()) for path, match in find_files(root, named)]
     if not recordings:
         raise InputError(
             f"{root}: participants.tsv lists {len(subjects)} subjects, but the recordings are not "
@@ -197,20 +170,19 @@ def _find_bids(root: Path) -> _Release:
 
 
 def _find_matlab(root: Path) -> _Release:
-    files = sorted(root.rglob("*_Depression_REST.mat"))
+    files = find_files(root, re.compile(r"([0-9]+)_Depression_REST\.mat"))
     if not files:
         raise InputError(
             f"{root}: neither ds003478 (no participants.tsv) nor the PRED+CT release (no "
             "<number>_Depression_REST.mat). Give the folder of one of them."
         )
-    places = [folder / _SHEET for folder in (root, *files[0].parents[:3])]
+    places = [folder / _SHEET for folder in (root, *files[0][0].parents[:3])]
     sheets = [path for path in places if path.is_file()] or sorted(root.rglob(_SHEET))
     if not sheets:
         raise InputError(f"{root}: the table of subjects, {_SHEET}, is missing. Put it there.")
     rows = read_sheet(sheets[0], ("id", "mdd", "bdi"), "Depression Rest")
     subjects = _participants(rows, ("id", "id", "bdi", "mdd"), sheets[0])
-    keys = {path: path.stem.removesuffix("_Depression_REST") for path in files}
-    return sheets[0], subjects, [(path, key, 1) for path, key in keys.items() if key.isdecimal()]
+    return sheets[0], subjects, [(path, match[1]) for path, match in files]
 
 
 def _participants(
