@@ -81,7 +81,7 @@ def test_rule_and_condition_reach_the_reader_of_pred(tmp_path):
 
 
 def test_a_source_that_is_nothing_is_refused_with_the_choices(tmp_path):
-    with pytest.raises(InputError, match=r"no such manifest.*modma3, modma128, mumtaz, pred-d003"):
+    with pytest.raises(InputError, match=r"no such manifest.*modma3, .*tdbrain, ds005356"):
         find_recordings(tmp_path / "nothing.csv")
 
 

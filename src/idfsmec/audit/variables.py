@@ -52,7 +52,7 @@ _SIGNAL = {
 #: illness itself, such as the score of a questionnaire.
 _STUDY = {
     *("site", "session", "condition", "device", "amplifier", "cap", "montage", "laboratory"),
-    *("lab", "centre", "center", "run", "technician", "operator", "year"),
+    *("lab", "centre", "center", "run", "technician", "operator", "year", "batch"),
 }
 _SUBJECT = {"age", "sex", "gender", "handedness", "hand", "education"}
 _OF_ROWS = {"recording", "epoch", "onset"}

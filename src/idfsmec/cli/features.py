@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     source=argument(
         "MANIFEST.csv|BIDS_ROOT|DATA_SET",
         "A CSV file with the columns path, subject, label (optional: session, condition, bads); "
-        "the root folder of a BIDS tree; or modma3, modma128, mumtaz, pred-d003 with --data.",
+        "the root folder of a BIDS tree; or modma3, modma128, mumtaz, "
+        "pred-d003, tdbrain, ds005356 with --data.",
         "source",
     ),
     output="Table to write: .parquet, .csv or .csv.gz.",
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
     write_config="Write all settings with their descriptions to this TOML file, and exit.",
     data="Folder with your copy of a data set that is given by name.",
     labels="pred-d003: rule for the labels (bdi13, bdi-above-13, bdi-extremes, scid, "
-    "scid-lifetime). BIDS: column of participants.tsv.",
+    "scid-lifetime). tdbrain: indication or formal_status. BIDS: column of participants.tsv.",
     condition="Keep recordings of a condition, repeatable: of the manifest's column, of BIDS "
-    "(task-rest, acq-EC, run-1), of pred-d003 (eyes-open, eyes-closed), of mumtaz (EC, EO, TASK).",
+    "(task-rest, acq-EC, run-1), of pred-d003 (eyes-open, eyes-closed), of mumtaz (EC, EO, TASK), "
+    "of tdbrain (restEC, restEO, oddball).",
     epoch="Length of an epoch in seconds. By default 10.",
     features="Names of features, separated by commas, or a set: paper (default); log, with "
     "logarithms in place of powers and variance; extended, which is log with Hjorth, Lempel-Ziv, "

@@ -1,6 +1,8 @@
+from .datasets.ds005356 import read_ds005356
 from .datasets.modma import read_modma3, read_modma128
 from .datasets.mumtaz import read_mumtaz
 from .datasets.pred import read_pred_d003
+from .datasets.tdbrain import read_tdbrain
 from .recording import (
     Recording,
     channel_plan,
@@ -21,10 +23,12 @@ __all__ = [
     "find_recordings",
     "prepare_raw",
     "read_bids",
+    "read_ds005356",
     "read_manifest",
     "read_modma3",
     "read_modma128",
     "read_mumtaz",
     "read_pred_d003",
+    "read_tdbrain",
     "simulate_cohort",
 ]

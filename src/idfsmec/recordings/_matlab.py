@@ -93,7 +93,7 @@ def _elements(body: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
 
 
 def _check_variable(body: memoryview, order: str, depth: int = 1) -> None:
-    """Refuse a variable with fewer elements, or less room, than its flags and sizes ask for."""
+    """Check the elements of one variable, structures and cells to their depth."""
     if depth > _DEEPEST:
         raise DamagedMatError(f"variables are nested deeper than {_DEEPEST}")
     plain, n_inside = [], 0  # elements in front of the first variable inside, and those variables
@@ -105,8 +105,12 @@ def _check_variable(body: memoryview, order: str, depth: int = 1) -> None:
             raise DamagedMatError(f"an element is of kind {kind}")
         elif not n_inside:
             plain.append(element)
-    if not len(body):
-        return
+    if len(body):
+        _check_sizes(plain, len(body), order)
+
+
+def _check_sizes(plain: list[memoryview], n_bytes: int, order: str) -> None:
+    """Refuse a variable with fewer elements, or less room, than its flags and sizes ask for."""
     if len(plain) < 2 or len(plain[0]) != 8:
         raise DamagedMatError("a variable has no flags")
     flags = struct.unpack(f"{order}I", plain[0][:4])[0]
@@ -119,5 +123,5 @@ def _check_variable(body: memoryview, order: str, depth: int = 1) -> None:
         raise DamagedMatError(f"a variable has {len(plain)} elements instead of {least}")
     if kind in _CONTAINERS:
         sizes = struct.unpack(f"{order}{len(plain[1]) // 4}i", plain[1])
-        if math.prod(sizes) > max(len(body) // 8, _HARMLESS):
+        if math.prod(sizes) > max(n_bytes // 8, _HARMLESS):
             raise DamagedMatError("a variable has more cells than it has room for")

@@ -134,7 +134,7 @@ def _partners(path: Path) -> list[Path]:
     """Name the files that may belong to a recording, whether they are there or not.
 
     BrainVision headers and EEGLAB ``.set`` files keep the signal in another file, and long FIF
-    recordings go on in ``-1.fif``.
+    recordings go on in ``-1.fif``, in BIDS in ``_split-02_meg.fif``.
     """
     suffix = path.suffix.lower()
     if suffix in (".vhdr", ".ahdr"):
@@ -149,7 +149,9 @@ def _partners(path: Path) -> list[Path]:
     if suffix == ".set":
         return [path.with_suffix(ending) for ending in (".fdt", ".FDT", ".dat")]
     if suffix == ".fif":
-        return sorted(path.parent.glob(f"{escape(path.stem)}-[0-9]*.fif"))
+        of_bids = escape(path.name).replace("_split-01_", "_split-[0-9]*_")
+        parts = [*path.parent.glob(of_bids), *path.parent.glob(f"{escape(path.stem)}-[0-9]*.fif")]
+        return sorted(part for part in parts if part.name != path.name)
     return []
 
 

@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING
 
 from idfsmec._files import refuse_special
 from idfsmec.errors import ArgumentError, InputError, RecordingError
+from idfsmec.recordings.datasets.ds005356 import read_ds005356
 from idfsmec.recordings.datasets.modma import read_modma3, read_modma128
 from idfsmec.recordings.datasets.mumtaz import read_mumtaz
 from idfsmec.recordings.datasets.pred import read_pred_d003
+from idfsmec.recordings.datasets.tdbrain import read_tdbrain
 from idfsmec.recordings.recording import (
     Recording,
     check_signals,
@@ -46,6 +48,8 @@ DATA_SETS: dict[str, Callable[..., list[Recording]]] = {
     "modma128": read_modma128,
     "mumtaz": read_mumtaz,
     "pred-d003": read_pred_d003,
+    "tdbrain": read_tdbrain,
+    "ds005356": read_ds005356,
 }
 """Data sets known by name, and what reads a user's copy of them.
 
@@ -76,20 +80,22 @@ def find_recordings(
     Parameters
     ----------
     source : path-like or str
-        A manifest (a CSV file), the root folder of a BIDS tree, or the name of a data set:
-        ``modma3``, ``modma128``, ``mumtaz``, ``pred-d003``.
+        A manifest (a CSV file), the root folder of a BIDS tree, or the name of a data set
+        (:data:`DATA_SETS`): ``modma3``, ``modma128``, ``mumtaz``, ``pred-d003``, ``tdbrain``,
+        ``ds005356``.
     data : path-like, optional
         The folder with your copy of a data set that is given by name.
     labels : str, optional
-        For ``pred-d003`` the rule that makes labels, such as ``bdi13``; for a BIDS tree the
-        column of ``participants.tsv``.
+        For ``pred-d003`` the rule that makes labels, such as ``bdi13``; for ``tdbrain`` the
+        column ``indication`` or ``formal_status``; for a BIDS tree the column of
+        ``participants.tsv``.
     task : str, optional
         Keep one task of a BIDS tree.
     condition : str or sequence of str, optional
         Keep the recordings of some conditions: names of the manifest's column; of a BIDS tree
         such as ``acq-EC``, ``run-1`` or all together, ``task-rest_acq-EC_run-1``; of
         ``pred-d003`` ``eyes-open`` and ``eyes-closed``, of which each becomes a recording; of
-        ``mumtaz`` ``EC``, ``EO`` and ``TASK``.
+        ``mumtaz`` ``EC``, ``EO`` and ``TASK``; of ``tdbrain`` ``restEC``, ``restEO``, ``oddball``.
     unit : str, optional
         Of ``modma3`` and ``modma128``: ``uV``, ``nV``, ``V``, or how many volts one step is.
     absent_ok : bool
