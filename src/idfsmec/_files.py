@@ -11,10 +11,12 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from idfsmec.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # What Excel, LibreOffice and Google Sheets take for the beginning of a formula, also full-width.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -184,6 +186,8 @@ def neutralise(frame: pd.DataFrame) -> pd.DataFrame:
     Names of channels and subjects come from files that others wrote. Numbers stay as
     they are; so does text that begins with anything else.
     """
+    import pandas as pd
+
     safe = frame.copy()
     for position, dtype in enumerate(safe.dtypes):
         if not pd.api.types.is_numeric_dtype(dtype):  # booleans are
