@@ -53,10 +53,10 @@ demo: $(VENV)/.installed-user
 # one another. Compiling numba's functions takes longer than running them on small files.
 PYTEST := OMP_NUM_THREADS=1 NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-test: $(VENV)/.installed-peers
+test: $(VENV)/.installed-dev
 	$(PYTEST) -m "not long"
 
-test-fast: $(VENV)/.installed-peers
+test-fast: $(VENV)/.installed-dev
 	$(PYTEST) -m "not slow and not long"
 
 test-long: $(VENV)/.installed-peers
@@ -67,7 +67,7 @@ LOWEST := $(VENV)-lowest
 $(LOWEST)/.installed: pyproject.toml | $(BIN)/python
 	$(INSTALL) uv
 	$(PYTHON) -m venv --clear $(LOWEST)
-	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[dev,peers]'
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[dev]'
 	@touch $@
 
 test-lowest: $(LOWEST)/.installed
@@ -75,10 +75,10 @@ test-lowest: $(LOWEST)/.installed
 
 # Without the known-good versions, and with what others are about to release.
 test-prerelease: | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --pre --editable '.[dev,peers]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --pre --editable '.[dev]'
 	$(PYTEST) -m "not long"
 
-coverage: $(VENV)/.installed-peers
+coverage: $(VENV)/.installed-dev
 	$(PYTEST) -m "not long" --cov --cov-report=term-missing:skip-covered --cov-fail-under=95
 
 lint: $(VENV)/.installed-dev
@@ -116,7 +116,7 @@ docs: $(VENV)/.installed-docs
 links: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -b linkcheck docs docs/_build/links
 
-package: $(VENV)/.installed-peers
+package: $(VENV)/.installed-dev
 	$(INSTALL) build
 	$(BIN)/python .ci/package.py
 

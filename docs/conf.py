@@ -1,5 +1,7 @@
 """Sphinx configuration."""
 
+import os
+
 from idfsmec import __version__
 
 project = "idfsmec"
@@ -26,6 +28,19 @@ sphinx_gallery_conf = {
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 autosummary_generate = True
+# Links into the documentation of other packages. Their inventories come from the network, which a
+# build on this machine does not need: names stay plain text in it.
+if os.environ.get("READTHEDOCS"):
+    extensions.append("sphinx.ext.intersphinx")
+intersphinx_mapping = {
+    "joblib": ("https://joblib.readthedocs.io/en/stable", None),
+    "mne": ("https://mne.tools/stable", None),
+    "numpy": ("https://numpy.org/doc/stable", None),
+    "pandas": ("https://pandas.pydata.org/docs", None),
+    "python": ("https://docs.python.org/3", None),
+    "scipy": ("https://docs.scipy.org/doc/scipy", None),
+    "sklearn": ("https://scikit-learn.org/stable", None),
+}
 numpydoc_show_class_members = False
 exclude_patterns = ["_build", "examples"]
 # scikit-learn's inherited docstrings refer to labels of its own documentation.

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from celer import GroupLasso as CelerGroupLasso
 from sklearn.datasets import load_breast_cancer, make_classification
 
 from idfsmec.selection import GroupLasso
 
 pytestmark = pytest.mark.long
+
+CelerGroupLasso = pytest.importorskip("celer", reason="celer has no wheel for 3.14").GroupLasso
 
 
 @pytest.mark.parametrize("alpha", [0.02, 0.3])
