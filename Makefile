@@ -50,8 +50,9 @@ demo: $(VENV)/.installed-user
 	$(BIN)/idfsmec demo
 
 # One worker per core, so one thread per worker: threads of several workers would only wait for
-# one another. Compiling numba's functions takes longer than running them on small files.
-PYTEST := OMP_NUM_THREADS=1 NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+# one another. Compiling numba's functions takes longer than running them on small files. Processes
+# that tests start read compiled modules instead of compiling them again.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 test: $(VENV)/.installed-dev
 	$(PYTEST) -m "not long"

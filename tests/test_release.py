@@ -63,7 +63,9 @@ CONDA_NAMES = {"mne": "mne-base", "matplotlib": "matplotlib-base", "lazy-loader"
 
 
 def test_conda_installs_the_dependencies_of_the_project():
-    pairs = [re.fullmatch(r"([\w-]+)(>=[\d.]+)", line).groups() for line in PROJECT["dependencies"]]
+    pairs = [
+        re.fullmatch(r"([\w-]+)(>=[\d.]+)", line).groups() for line in PROJECT["dependencies"]
+    ]
     wanted = {f"{CONDA_NAMES.get(name, name)} {bound}" for name, bound in pairs}
     recipe = yaml.safe_load(read("recipe/recipe.yaml"))
     run = set(recipe["requirements"]["run"]) - {"python >=${{ python_min }}"}
