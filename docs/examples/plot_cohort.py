@@ -46,7 +46,7 @@ ranking_frame(selector)[["rank", "channel", "feature", "score", "direction", "he
 # Channel weights on the scalp, and the scores of all features. Features of a channel that repeat each other
 # are not both selected.
 fig, ax = plt.subplots(figsize=(5, 4.5))
-plot_channel_weights(dict(channel_frame(selector)[["channel", "weight"]].to_numpy()), ax=ax)
+plot_channel_weights(selector, ax=ax)
 plt.show()
 
 fig, ax = plt.subplots(figsize=(7, 5))

@@ -35,42 +35,26 @@ def test_every_imputer_has_its_line(scores):
         assert imputer in texts(ax)
 
 
-def test_points_lost_are_paired_by_fold_from_the_lowest_to_the_highest_rate(scores):
-    worse = scores.assign(balanced_accuracy=0.1, chosen=False, k=9)  # tuning did not choose it
-    both = pd.concat([scores, worse], ignore_index=True)
-    ax = draw(fake_results(both), "imputation-loss")
-    for method in ("IDFS-MEC", "mRMR"):
-        for imputer, lost in LOST.items():
-            (dot,) = by_gid(ax, f"loss-{method}-{imputer}")
-            assert dot.get_xdata() == pytest.approx([lost])
-    ends = [bar.get_segments()[0][:, 0] for bar in ax.collections]
-    assert ends[0] == pytest.approx([LOST["mean"], LOST["mean"]])
-
-
-def test_without_scores_at_both_rates_no_loss_is_shown(scores):
+def test_without_scores_at_both_rates_no_loss_is_stated(scores):
     parts = scores[(scores["rate"] == 0) == (scores["imputer"] == "mean")]
-    sections = summarise(fake_results(parts))["tables"][0]["sentences"]
-    assert "imputation" in sections
-    assert "imputation-loss" not in sections
+    sentences = summarise(fake_results(parts))["tables"][0]["sentences"]["imputation"]
+    assert not any("Points lost" in text for text in sentences["mRMR"])
 
 
 def test_sentences_name_what_each_imputer_loses(scores):
-    (table,) = summarise(fake_results(scores))["tables"]
+    worse = scores.assign(balanced_accuracy=0.1, chosen=False, k=9)  # tuning did not choose it
+    both = pd.concat([scores, worse], ignore_index=True)
+    (table,) = summarise(fake_results(both))["tables"]
     assert table["sentences"]["imputation"]["mRMR"] == [
         "At 70\xa0% missing factors is highest (79.0\xa0%); lower (significant at 5 % after "
-        "Holm's correction): mean (−11.0 points)."
-    ]
-    assert table["sentences"]["imputation-loss"][""] == [
-        "IDFS-MEC loses, by imputer: factors 1.0 and mean 12.0 points.",
-        "mRMR loses, by imputer: factors 1.0 and mean 12.0 points.",
+        "Holm's correction): mean (−11.0 points).",
+        "Points lost from 0\xa0% to 70\xa0% missing: factors 1.0 and mean 12.0.",
     ]
 
 
-def test_the_page_has_a_figure_for_each_method_and_one_for_the_losses(
-    scores, tmp_path, monkeypatch
-):
+def test_the_page_has_a_figure_for_each_method(scores, tmp_path, monkeypatch):
     monkeypatch.setattr("idfsmec.evaluation.Results.read", lambda _: fake_results(scores))
     html = write_report(tmp_path).read_text("utf-8")
-    for slug in ("imputation-idfs-mec", "imputation-mrmr", "imputation-loss"):
+    for slug in ("imputation-idfs-mec", "imputation-mrmr"):
         assert f'id="{slug}"' in html
         assert (tmp_path / "figures" / f"{slug}.png").exists()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 SECTIONS = ("channels", "heatmap", "effects", "selection-frequency-features",
             "selection-frequency-channels", "missing", "accuracy-by-rate", "differences",
-            "accuracy-by-k", "imputation", "imputation-loss", "ablation", "sensitivity", "cost",
+            "accuracy-by-k", "imputation", "ablation", "sensitivity", "cost",
             "convergence")  # fmt: skip
 DRAWN = [section for section in SECTIONS if not section.startswith("imputation")]
 
@@ -79,7 +79,7 @@ def test_figures_on_the_page_follow_its_colours(page):
 
 def test_protocol_versions_and_command_are_there(page, results):
     html = page.read_text("utf-8")
-    assert "subject-wise: a subject is in training or in test" in html
+    assert "<dt>Evaluation</dt><dd>subject-wise folds · nested tuning" in html
     for package, version in results.environment["versions"].items():
         assert f"{package} {version}" in html
     assert "<h3>Run it again</h3>" in html

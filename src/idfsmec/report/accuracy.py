@@ -1,25 +1,37 @@
-"""Draw and describe accuracy by missing rate, number of selected features, and imputer."""
+"""Draw and describe accuracy by missing rate, number of features, imputer and electrodes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator
 
+from idfsmec.evaluation import Results, electrode_curve
 from idfsmec.report import data, style
+from idfsmec.report.channels import draw_channels
+from idfsmec.report.curves import draw_curves
 from idfsmec.report.data import TableResults
-from idfsmec.report.style import PageFigure
-from idfsmec.report.text import SIGNIFICANT, listing, metric_name, percent, points
+from idfsmec.report.style import MethodLook, PageFigure
+from idfsmec.report.text import (
+    SIGNIFICANT,
+    describe_protocol,
+    listing,
+    metric_name,
+    percent,
+    plain_records,
+    points,
+)
 
 _TEST = "(5 %, Holm's correction)"
+_RATE = "share of channels removed, in addition to those the table lacks"
 #: So many comparison methods are drawn with CI: more would hide each other.
 _BEST = 2
-Looks = Mapping[str, style.MethodLook]
+#: Electrodes are mapped for this number of them, where no smallest number is known.
+_MAPPED = 4
 
 
 @style.literal_text
@@ -60,11 +72,12 @@ def plot_accuracy_by_rate(
     """
     curves = data.intervals(data.task_scores(scores, metric), ["method", "rate"])
     looks = _curve_looks(curves, data.known_methods(methods))
-    ax = _draw_curves(curves, "rate", looks, metric, chance, ax)
+    ax = draw_curves(curves, "rate", looks, chance=chance, ax=ax)
+    ax.set(xlabel=_RATE, ylabel=metric_name(metric))
     return style.style_axes(ax, "Accuracy by missing rate", note + _explain(looks))
 
 
-def _curve_looks(curves: pd.DataFrame, methods: data.Methods) -> dict[str, style.MethodLook]:
+def _curve_looks(curves: pd.DataFrame, methods: data.Methods) -> dict[str, MethodLook]:
     """Give methods their looks; all but the best of many others are quiet."""
     looks = style.method_looks(data.sort_methods(curves["method"], methods), methods)
     means = curves.groupby("method", sort=False)["mean"].mean()
@@ -76,58 +89,11 @@ def _curve_looks(curves: pd.DataFrame, methods: data.Methods) -> dict[str, style
     return looks
 
 
-def _explain(looks: Looks) -> str:
+def _explain(looks: Mapping[str, MethodLook]) -> str:
     """Explain which methods have CI, where not all have."""
     n_quiet = sum(look.quiet for look in looks.values())
     text = f"\n95 % CI: proposed method, best {_BEST} of the others, sanity checks; thin: means of"
     return f"{text} the other {n_quiet} methods" if n_quiet else ""
-
-
-def _draw_curves(
-    curves: pd.DataFrame, x: str, looks: Looks, metric: str, chance: Mapping[str, Any] | None,
-    ax: Axes | None = None, dodge: float = 0.07,
-) -> Axes:  # fmt: skip
-    """Draw a line per method with its CI, the chance band, and names at the lines' ends."""
-    ax = style.make_axes(ax)
-    ticks = np.unique(curves[x])
-    step = np.diff(ticks).min() if ticks.size > 1 else 1.0
-    barred = curves[[not looks[name].quiet for name in curves["method"]]]
-    bars = barred[["low", "high"]].to_numpy(dtype=float)
-    limits = style.score_limits(curves["mean"].to_numpy(dtype=float), bars, chance)
-    ax.set_ylim(limits)
-    ax.set_ylabel(metric_name(metric))
-    style.show_percent(ax.yaxis)
-    if chance:
-        style.draw_chance(ax, chance)
-    # Lines with bars are moved a little, so that bars do not hide each other.
-    moved = [name for name, look in looks.items() if not look.main and not look.quiet]
-    width = dodge * step * min(1.0, 6 / max(len(moved), 1))
-    ends = {}
-    for name, look in looks.items():
-        shift = (moved.index(name) - (len(moved) - 1) / 2) * width if name in moved else 0.0
-        curve = curves[curves["method"] == name].sort_values(x)
-        at = curve[x].to_numpy(dtype=float) + shift
-        mean, low, high = curve[["mean", "low", "high"]].to_numpy(dtype=float).T
-        if look.main:
-            ax.fill_between(at, low, high, color=look.color, alpha=0.14, linewidth=0, zorder=1.5)
-        elif not look.quiet:
-            ax.vlines(at, low, high, color=look.color, alpha=0.35, linewidth=1, zorder=2)
-        size, alpha = (6, 1.0) if look.main else (2.5, 0.4) if look.quiet else (4, 0.9)
-        ax.plot(
-            at, mean, color=look.color, linestyle=look.linestyle, linewidth=look.linewidth,
-            marker=look.marker, markersize=size, markeredgewidth=0, alpha=alpha,
-            zorder=look.zorder, gid=f"line-{name}",
-        )  # fmt: skip
-        ends[name] = (float(at[-1]), float(np.clip(mean[-1], *limits)))
-    style.label_ends(ax, ends, looks)
-    if x == "rate":
-        ax.set_xlabel("share of channels removed, in addition to those the table lacks")
-        style.show_percent(ax.xaxis)
-    else:
-        ax.set_xlabel("selected features")
-        ticks = ticks[:: max(1, len(ticks) // 10)]
-    ax.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
-    return ax
 
 
 def accuracy_by_rate_figures(table: TableResults) -> Iterator[PageFigure]:
@@ -138,9 +104,13 @@ def accuracy_by_rate_figures(table: TableResults) -> Iterator[PageFigure]:
     )
     for pattern, rows, note in table.by_pattern():
         draw = partial(
-            plot_accuracy_by_rate, rows, methods=table.methods, metric=table.metric,
-            chance=table.chance(), note=note,
-        )  # fmt: skip
+            plot_accuracy_by_rate,
+            rows,
+            methods=table.methods,
+            metric=table.metric,
+            chance=table.chance(),
+            note=note,
+        )
         sentences = _describe_by_rate(table, rows)
         yield PageFigure("accuracy-by-rate", draw, caption, sentences, pattern)
 
@@ -148,12 +118,12 @@ def accuracy_by_rate_figures(table: TableResults) -> Iterator[PageFigure]:
 def _describe_by_rate(table: TableResults, rows: pd.DataFrame) -> list[str]:
     """Compare with chance and the sanity checks, and state what missing channels cost."""
     main, tasks = table.main, data.task_scores(rows, table.metric)
-    own = tasks[tasks["method"] == main]
-    if own.empty:
+    scores = tasks[tasks["method"] == main]
+    if scores.empty:
         return []
     sentences = []
     if (chance := table.chance()) is not None:
-        means = own.groupby("rate")["value"].mean()
+        means = scores.groupby("rate")["value"].mean()
         above, within = (
             listing([percent(rate) for rate in means.index[where]], 10)
             for where in (means > chance["high"], means <= chance["high"])
@@ -162,38 +132,26 @@ def _describe_by_rate(table: TableResults, rows: pd.DataFrame) -> list[str]:
         if not above or not within:
             where = f"{'every' if above else 'no'} missing rate"
         sentences.append(f"{main} is above the chance band at {where}.")
-    if checks := _sanity_checks(table, tasks["method"]):
-        paired = data.differences(tasks[tasks["method"].isin([main, *checks])], "method", main)
-        labels = [
-            f"{table.label(row['method'])} ({points(row['difference'])})"
-            for row in paired.to_dict("records")
-        ]
-        words = ("higher than", "not significantly different from", "lower than")
-        if groups := _group_by_test(paired, labels, words):
-            sentences.append(f"Over all rates, in points, it is {groups} {_TEST}.")
-    return [*sentences, *_describe_loss(own)]
-
-
-def _sanity_checks(table: TableResults, names: pd.Series) -> list[str]:
-    return [name for name in names.unique() if data.family_of(name, table.methods) == "sanity"]
-
-
-def _group_by_test(
-    paired: pd.DataFrame, labels: Sequence[str], words: Sequence[str], unit: str = ""
-) -> str:
-    """List labels by whether the difference is significantly above 0, neither, or below."""
+    families = tasks["method"].map(lambda name: data.family_of(name, table.methods))
+    paired = data.differences(tasks[(tasks["method"] == main) | (families == "sanity")], main)
     sign = np.sign(paired["difference"]) * paired["significant"]
-    return "; ".join(
-        f"{word} {listing(np.array(labels)[sign == side], 20)}{unit}"
-        for word, side in zip(words, (1, 0, -1), strict=True)
+    labels = paired["method"].map(table.label) + " (" + paired["difference"].map(points) + ")"
+    words = {1: "higher than", 0: "not significantly different from", -1: "lower than"}
+    groups = [
+        f"{word} {listing(labels[sign == side], 20)}"
+        for side, word in words.items()
         if (sign == side).any()
-    )
+    ]
+    if groups:
+        sentences.append(f"Over all rates, in points, it is {'; '.join(groups)} {_TEST}.")
+    return [*sentences, *_describe_loss(scores)]
 
 
-def _describe_loss(own: pd.DataFrame) -> list[str]:
+def _describe_loss(scores: pd.DataFrame) -> list[str]:
     """State the points lost from the lowest to the highest missing rate."""
-    low_rate, high_rate = own["rate"].min(), own["rate"].max()
-    paired = data.differences(own[own["rate"].isin([low_rate, high_rate])], "rate", low_rate)
+    low_rate, high_rate = scores["rate"].min(), scores["rate"].max()
+    ends = scores[scores["rate"].isin([low_rate, high_rate])]
+    paired = data.differences(ends, low_rate, "rate")
     if paired.empty:
         return []
     lost, low, high = 100 * paired[["difference", "low", "high"]].iloc[0].astype(float)
@@ -233,80 +191,50 @@ def _draw_by_k(table: TableResults, tasks: pd.DataFrame, note: str) -> Axes:
     spread = curves[level].drop(columns="k").merge(ks, how="cross")
     curves = pd.concat([curves[~level], spread], ignore_index=True)
     looks = _curve_looks(curves, table.methods)
-    ax = _draw_curves(curves, "k", looks, table.metric, table.chance(), dodge=0.1)
+    ax = draw_curves(curves, "k", looks, chance=table.chance())
+    ax.set(xlabel="selected features", ylabel=metric_name(table.metric))
     return style.style_axes(ax, "Accuracy by number of selected features", note + _explain(looks))
 
 
 def _describe_by_k(table: TableResults, tasks: pd.DataFrame) -> list[str]:
-    """State how many features are needed, and where selecting them matters."""
-    own = tasks[tasks["method"] == table.main]
-    if own["k"].nunique() < 2:
+    """State how many features are needed."""
+    scores = tasks[tasks["method"] == table.main]
+    if scores["k"].nunique() < 2:
         return []
-    means = own.groupby("k")["value"].mean()
+    means = scores.groupby("k")["value"].mean()
     best = int(str(means.idxmax()))
-    paired = data.differences(own, "k", best)
+    paired = data.differences(scores, best, "k")
     worse = paired.loc[paired["significant"] & (paired["difference"] > 0), "k"]
     text = f"lower with {listing(sorted(map(int, worse)), 12)} ({SIGNIFICANT})"
     if worse.empty:
         span = 100 * (means.max() - means.min())
         text = f"no difference to other numbers is {SIGNIFICANT}; all lie within {span:.1f} points"
     first = f"The mean of {table.main} is highest with {best} features"
-    sentences = [f"{first} ({percent(means[best], 1)}); {text}."]
-    counts = tasks.groupby("method")["k"].transform("nunique")
-    if checks := _sanity_checks(table, tasks.loc[counts > 1, "method"]):
-        # Random selection finds the good features too, if enough are kept.
-        values = tasks[tasks["method"].isin(checks)].groupby("method")["value"].mean()
-        lowest = values.idxmin()
-        compared = tasks[tasks["method"].isin([table.main, lowest])].groupby("k")
-        paired = pd.concat(
-            data.differences(here, "method", table.main).assign(k=k)
-            for k, here in compared
-            if table.main in set(here["method"])
-        )
-        paired = data.add_significance(paired)
-        words = ("higher with", "not significantly different with", "lower with")
-        if groups := _group_by_test(paired, [str(k) for k in paired["k"]], words, " features"):
-            name = table.label(lowest)
-            sentences.append(f"Compared with {name}, the lowest baseline, it is {groups} {_TEST}.")
-    return sentences
+    return [f"{first} ({percent(means[best], 1)}); {text}."]
 
 
 def imputation_figures(table: TableResults) -> Iterator[PageFigure]:
-    """Accuracy against the missing rate by imputer, per method, and the points each loses."""
+    """Accuracy against the missing rate by imputer, per method."""
     rows = table.rows("imputation")
     if rows.empty:
         return
     tasks = data.task_scores(rows, table.metric, by=["imputer"], chosen=True)
-    names = data.sort_methods(rows["method"], table.methods)
     caption = (
-        "Mean over folds with 95 % CI, one line for each imputer applied before the classifier."
+        "Mean over folds with 95 % CI, one line for each imputer applied before the classifier. "
+        "A good imputer loses little where much is missing."
     )
-    for name in names:
-        own = tasks[tasks["method"] == name]
-        draw, sentences = partial(_draw_imputers, table, name, own), [_describe_imputers(own)]
+    for name in data.sort_methods(rows["method"], table.methods):
+        by_imputer = tasks[tasks["method"] == name]
+        draw = partial(_draw_imputers, table, name, by_imputer)
+        sentences = [_describe_imputers(by_imputer), *_describe_losses(by_imputer)]
         yield PageFigure("imputation", draw, caption, sentences, name)
-    losses = _imputation_losses(tasks, names)
-    if losses.empty:
-        return
-    caption = (
-        "Score at the lowest missing rate minus that at the highest, paired by fold. An imputer "
-        "that replaces missing channels well loses little."
-    )
-    sentences = []
-    for method, own in losses.groupby("method", sort=False):
-        each = [
-            f"{row['imputer']} {100 * row['difference']:.1f}".replace("-", "−")
-            for row in own.sort_values("difference", kind="stable").to_dict("records")
-        ]
-        sentences.append(f"{table.label(method)} loses, by imputer: {listing(each, 12)} points.")
-    draw = partial(_draw_losses, table, losses, rows)
-    yield PageFigure("imputation-loss", draw, caption, sentences)
 
 
 def _draw_imputers(table: TableResults, method: str, tasks: pd.DataFrame) -> Axes:
-    curves = data.intervals(tasks, ["imputer", "rate"]).rename(columns={"imputer": "method"})
-    looks = style.plain_looks(curves["method"])
-    ax = _draw_curves(curves, "rate", looks, table.metric, table.chance(), dodge=0.05)
+    curves = data.intervals(tasks, ["imputer", "rate"])
+    looks = style.plain_looks(curves["imputer"])
+    ax = draw_curves(curves, "rate", looks, line="imputer", chance=table.chance())
+    ax.set(xlabel=_RATE, ylabel=metric_name(table.metric))
     title = f"{table.label(method)}: accuracy by imputer"
     return style.style_axes(ax, title, table.note("imputation"))
 
@@ -316,7 +244,7 @@ def _describe_imputers(tasks: pd.DataFrame) -> str:
     here = tasks[tasks["rate"] == tasks["rate"].max()]
     means = here.groupby("imputer")["value"].mean()
     best = str(means.idxmax())
-    paired = data.differences(here, "imputer", best)
+    paired = data.differences(here, best, "imputer")
     each = [
         f"{row['imputer']} ({points(-row['difference'])} points)"
         for row in paired[paired["significant"] & (paired["difference"] > 0)].to_dict("records")
@@ -328,35 +256,96 @@ def _describe_imputers(tasks: pd.DataFrame) -> str:
     return f"At {rate} missing {best} is highest ({score}); {others}."
 
 
-def _imputation_losses(tasks: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """Subtract the score at the highest missing rate from that at the lowest, by fold."""
+def _describe_losses(tasks: pd.DataFrame) -> list[str]:
+    """State the points that each imputer loses, the least first."""
     low, high = tasks["rate"].min(), tasks["rate"].max()
-    tasks = tasks[tasks["rate"].isin([low, high])]
-    losses = [
-        data.differences(own, "rate", low).assign(method=method, imputer=str(imputer))
-        for method in methods
-        for imputer, own in tasks[tasks["method"] == method].groupby("imputer", sort=False)
-        if low in set(own["rate"])
-    ]
-    return pd.concat(losses, ignore_index=True) if losses else pd.DataFrame()
+    means = tasks.pivot_table(index="imputer", columns="rate", values="value")
+    losses = (100 * (means[low] - means[high])).dropna().sort_values(kind="stable")
+    each = [f"{imputer} {lost:.1f}".replace("-", "−") for imputer, lost in losses.items()]
+    if low == high or not each:
+        return []
+    return [f"Points lost from {percent(low)} to {percent(high)} missing: {listing(each, 12)}."]
 
 
-def _draw_losses(table: TableResults, losses: pd.DataFrame, rows: pd.DataFrame) -> Axes:
-    looks = style.plain_looks(rows["imputer"].astype(str))
-    ax = style.make_axes(None, 7.2, 1.9 + 0.24 * len(losses))
-    # Methods stand a little apart from each other.
-    heights = np.arange(len(losses)) + 0.6 * pd.factorize(losses["method"])[0]
-    for y, row in zip(heights, losses.to_dict("records"), strict=True):
-        estimate, color = (row["difference"], row["low"], row["high"]), looks[row["imputer"]].color
-        gid = f"loss-{row['method']}-{row['imputer']}"
-        style.draw_estimate(ax, y, estimate, color, filled=row["significant"], gid=gid)
-    ax.axvline(0, color=style.INK, linewidth=1)
-    names = zip(losses["method"], losses["imputer"], strict=True)
-    ax.set_yticks(heights, [f"{table.label(method)}, {imputer}" for method, imputer in names])
-    ax.set_ylim(heights.max(initial=0) + 0.6, -0.6)
-    style.show_points(ax.xaxis)
-    low, high = percent(rows["rate"].min()), percent(rows["rate"].max())
-    ax.set_xlabel(f"points of {metric_name(table.metric)} lost from {low} to {high} missing")
-    title = "Points lost to missing channels, by imputer"
-    note = f"{table.note('imputation')}\nfilled dot: {SIGNIFICANT}"
-    return style.style_axes(ax, title, note, grid="x", rows=True)
+@style.literal_text
+def plot_electrode_curve(
+    results: Results, *, table: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw AUC per participant against the number of electrodes.
+
+    Parameters
+    ----------
+    results : Results
+        With the experiment :func:`idfsmec.evaluation.electrodes`.
+    table : str, optional
+        By default the first one.
+    ax : Axes, optional
+        By default a new figure.
+
+    Returns
+    -------
+    Axes
+        Electrodes by channel weights with their 95 % CI, random sets, headsets as diamonds. The
+        dashed line lies the margin below the AUC of all electrodes.
+    """
+    summary = electrode_curve(results, table)
+    curve, ax = summary.curve, style.make_axes(ax)
+    counts = curve.groupby("choice", sort=False)["n_electrodes"].nunique()
+    weighted = str(counts.drop("random", errors="ignore").idxmax())
+    looks = {
+        weighted: MethodLook("by channel weights", style.EMPHASIS, "o", main=True, linewidth=2.4),
+        "random": MethodLook("random", style.SANITY, "s", (0, (4, 2)), 1.1),
+    }
+    looks = {name: look for name, look in looks.items() if name in counts}
+    chance = {"chance": 0.5, "low": 0.5, "high": 0.5}
+    lines = curve[curve["choice"].isin(list(looks))]
+    draw_curves(
+        lines,
+        "n_electrodes",
+        looks,
+        line="choice",
+        chance=chance,
+        log="x",
+        written="{:.2f}".format,
+        ax=ax,
+    )
+    every = lines[lines["choice"] == weighted].sort_values("n_electrodes")["mean"].iloc[-1]
+    least = float(every) - summary.margin
+    ax.axhline(least, color=style.MUTED, linewidth=1, linestyle="--")
+    text = f"all electrodes − {summary.margin:g}"
+    style.annotate(ax, text, (0, least), (4, -10), ("axes fraction", "data"))
+    headsets = curve[~curve["choice"].isin(list(looks))].to_dict("records")
+    for level, row in enumerate(headsets):
+        point = float(row["n_electrodes"]), float(row["mean"])
+        ax.plot(*point, "D", color=style.FILTER, markersize=5, gid=f"cap-{row['choice']}")
+        # Headsets may share a number of electrodes: their names stand on different lines.
+        style.annotate(ax, row["choice"], point, (0, -13 - 11 * level), ha="center", fontsize=7.5)
+    ax.set(xlabel="electrodes", ylabel="AUC per participant")
+    note = describe_protocol(data.experiment_protocol(results, "electrodes"))
+    return style.style_axes(ax, "How few electrodes?", note)
+
+
+def electrode_figures(table: TableResults) -> Iterator[PageFigure]:
+    """AUC against the number of electrodes, and how often each electrode is chosen."""
+    if table.all_rows("electrodes").empty:
+        return
+    summary = electrode_curve(table.results, table.name)
+    caption = (
+        "Electrodes are chosen in each training fold by channel weights; all their features are "
+        "used. Diamonds: headsets whose electrodes the table has. Dotted: chance."
+    )
+    draw = partial(plot_electrode_curve, table.results, table=table.name)
+    numbers = plain_records(summary.curve)
+    yield PageFigure("electrodes", draw, caption, [summary.sentence], numbers=numbers)
+    wanted = summary.smallest or _MAPPED
+    number = min(summary.chosen.columns.astype(int), key=lambda count: abs(count - wanted))
+    shares = summary.chosen[number].sort_values(ascending=False, kind="stable")
+    title = f"Chosen among the first {number}"
+    note = table.note("electrodes")
+    draw = partial(draw_channels, shares, title, "share of folds", note=note, **table.layout)
+    each = [f"{name} ({percent(share)})" for name, share in shares[shares > 0].items()]
+    sentence = f"Among the first {number} electrodes: {listing(each, 8)} of folds."
+    if np.isclose(shares.iloc[:number], 1.0).all():
+        sentence = f"All folds chose {listing(shares.index[:number], 20)}."
+    caption = "Share of training folds that chose an electrode."
+    yield PageFigure("electrodes-chosen", draw, caption, [sentence])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mne
 import numpy as np
@@ -31,6 +31,9 @@ from idfsmec.selection.stability import selection_stability
 from idfsmec.table.columns import join_columns, split_column
 from idfsmec.table.positions import channel_positions
 
+if TYPE_CHECKING:
+    from idfsmec.selection import IDFSMEC
+
 #: Fewer electrodes than this make no map; so many weights, and so many features are drawn.
 _FEWEST_FOR_A_MAP, _MOST_BARS, _MOST_FEATURES = 8, 24, 20
 #: Below so many equal shares the largest weight is not worth a headline.
@@ -54,7 +57,7 @@ def nearly_even(weights: pd.Series) -> bool:
 
 @style.literal_text
 def plot_channel_weights(
-    weights: Mapping[str, float],
+    weights: Mapping[str, float] | pd.Series | IDFSMEC,
     *,
     positions: Mapping[str, Sequence[float]] | None = None,
     montage: str | None = None,
@@ -65,8 +68,8 @@ def plot_channel_weights(
 
     Parameters
     ----------
-    weights : mapping of str to float
-        Channel name -> weight.
+    weights : mapping of str to float, Series, or fitted IDFSMEC
+        Weight of each channel.
     positions : mapping of str to (x, y, z), optional
         Positions of the electrodes in the head frame; by default by ``montage``.
     montage : str, optional
@@ -84,24 +87,32 @@ def plot_channel_weights(
     A map is drawn by :func:`mne.viz.plot_topomap` for eight channels or more whose positions are
     known (channels without a position are named below it); otherwise horizontal bars.
     """
+    if not isinstance(weights, Mapping | pd.Series):
+        weights = pd.Series(weights.channel_weights_, weights.channel_names_)
     return draw_channels(
-        weights, "Channel weights", "weight (sums to 1)", positions, montage, note, ax
+        pd.Series(weights, dtype=float),
+        "Channel weights",
+        "weight (sums to 1)",
+        positions=positions,
+        montage=montage,
+        note=note,
+        ax=ax,
     )
 
 
 def draw_channels(
-    weights: Mapping[str, float],
+    shares: pd.Series,
     title: str,
     label: str,
-    positions: Mapping[str, Sequence[float]] | None,
-    montage: str | None,
-    note: str,
-    ax: Axes | None,
+    *,
+    positions: Mapping[str, Sequence[float]] | None = None,
+    montage: str | None = None,
+    note: str = "",
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw a value per channel on the scalp, or as bars where too few positions are known."""
-    names = np.array(list(weights))
-    values = np.array([weights[name] for name in weights], dtype=float)
-    directions = _directions(list(weights), positions, montage)
+    names, values = shares.index.to_numpy(dtype=str), shares.to_numpy(dtype=float)
+    directions = _directions(names.tolist(), positions, montage)
     located: NDArray[np.bool_] = np.asarray(np.isfinite(directions).all(axis=1))
     # The angle from the vertex becomes the distance from the middle; the ear-to-ear line (90
     # degrees) lies on the circle of MNE's head.
@@ -110,7 +121,7 @@ def draw_channels(
     flat = np.column_stack([radius * np.cos(around), radius * np.sin(around)])
     if _can_be_mapped(flat) and located.mean() >= 0.6:
         ax = style.make_axes(ax, 5.4, 4.9)
-        _draw_map(names[located], values[located], flat, ax, label)
+        _draw_map(ax, names[located], values[located], flat, label)
         if not located.all():
             note += f"\nno position known for: {', '.join(names[~located])}"
         style.set_titles(ax, title, note)
@@ -155,34 +166,49 @@ def _can_be_mapped(flat: NDArray[np.float64]) -> bool:
 
 
 def _draw_map(
+    ax: Axes,
     names: NDArray[np.str_],
     values: NDArray[np.float64],
     flat: NDArray[np.float64],
-    ax: Axes,
     label: str,
 ) -> None:
     crowded = len(names) > 40
     darkest = float(values.max()) or 1.0
     top = set(names[np.argsort(-values, kind="stable")[: 10 if crowded else 5]])
     image, _ = mne.viz.plot_topomap(
-        values, flat, axes=ax, show=False, cmap=style.SEQUENTIAL, vlim=(0.0, darkest),
-        contours=0, sensors=False, sphere=(0, 0, 0, 0.095), extrapolate="head",
-    )  # fmt: skip
+        values,
+        flat,
+        axes=ax,
+        show=False,
+        cmap=style.SEQUENTIAL,
+        vlim=(0.0, darkest),
+        contours=0,
+        sensors=False,
+        sphere=(0, 0, 0, 0.095),
+        extrapolate="head",
+    )
     for line in ax.lines:
         line.set(color=style.MUTED, linewidth=1.2)
-    ax.scatter(flat[:, 0], flat[:, 1], s=9 if crowded else 16, color=style.INK, linewidth=0.6,
-               edgecolor=style.PAPER, zorder=6)  # fmt: skip
-    for name, weight, (x, y) in zip(names, values, flat, strict=True):
+    size = 3 if crowded else 4
+    ax.plot(*flat.T, "o", color=style.INK, markersize=size, zorder=6)
+    for name, value, (x, y) in zip(names, values, flat, strict=True):
         if crowded and name not in top:
             continue
         # Outer electrodes are named towards the middle, where the map is below the letters.
         radius = float(np.hypot(x, y))
         offset = (-11 * x / radius, -9 * y / radius) if radius > 0.07 else (0, 6.5)
         style.annotate(
-            ax, name, (x, y), offset, ha="center", va="center", fontsize=7.5, zorder=7,
+            ax,
+            name,
+            (x, y),
+            offset,
+            ha="center",
+            va="center",
+            fontsize=7.5,
             fontweight="bold" if name in top and len(names) > 10 else "normal",
-            color="#ffffff" if weight > 0.55 * darkest else "#1b1b1b",
-        )  # fmt: skip
+            color="#ffffff" if value > 0.55 * darkest else "#1b1b1b",
+            zorder=7,
+        )
     style.add_colorbar(ax, image, label)
 
 
@@ -191,12 +217,8 @@ def weight_figures(table: TableResults) -> Iterator[PageFigure]:
     weights = channel_weights(table)
     if weights.empty:
         return
-    montage = table.about.get("montage")
-    draw = partial(
-        plot_channel_weights, {str(c): float(w) for c, w in weights.items()},
-        positions=table.about.get("positions"), note=table.whole_table_note(),
-        montage=montage if isinstance(montage, str) else None,
-    )  # fmt: skip
+    note = table.whole_table_note()
+    draw = partial(plot_channel_weights, weights, note=note, **table.layout)
     sentences = []
     if nearly_even(weights):
         sentences = [
@@ -236,7 +258,14 @@ def plot_score_heatmap(ranking: pd.DataFrame, *, note: str = "", ax: Axes | None
     n_rows, n_columns = wide.shape
     ax = style.make_axes(ax, float(np.clip(3.2 + 0.28 * n_columns, 6.2, 10)), 1.9 + 0.24 * n_rows)
     values = wide.to_numpy(dtype=float)
-    image = style.draw_cells(ax, values, 0, np.nanmax(values) or 1.0, lines=n_columns <= 40)
+    image = ax.pcolormesh(
+        np.ma.masked_invalid(values),
+        cmap=style.SEQUENTIAL,
+        vmin=0,
+        vmax=np.nanmax(values) or 1.0,
+        edgecolors=style.PAPER,
+        linewidth=0.8 if n_columns <= 40 else 0,
+    )
     ax.invert_yaxis()
     ax.set_yticks(np.arange(n_rows) + 0.5, [feature_label(str(name)) for name in wide.index])
     _name_columns(ax, wide.columns, 0.5)
@@ -329,8 +358,9 @@ def plot_effects(
         effect = [row[f"{size}{end}"] for end in ("", "_low", "_high")]
         if not np.isfinite(effect[0]):
             continue
-        color, filled = style.EMPHASIS if effect[0] >= 0 else style.FILTER, row["excludes_zero"]
-        style.draw_estimate(ax, y, effect, color, filled=filled, gid=f"effect-{y}")
+        color = style.EMPHASIS if effect[0] >= 0 else style.FILTER
+        filled, gid = row["excludes_zero"], f"effect-{y}"
+        style.draw_estimate(ax, y, effect, color, filled, markersize=5.5, gid=gid)
         if np.isfinite(row.get("auc", np.nan)):
             text = f"{row['auc']:.2f}  ({row['auc_low']:.2f} to {row['auc_high']:.2f})"
             style.annotate(ax, text, (1.02, y), units=("axes fraction", "data"), va="center")
@@ -358,8 +388,8 @@ def effect_figures(table: TableResults) -> Iterator[PageFigure]:
     leading = ranking.head(_MOST_FEATURES)
     clear = leading[leading["excludes_zero"]]
     sentences = [
-        f"{capitalise(str(direction))}: {listing(row_labels(own), 6)}."
-        for direction, own in clear.groupby("direction", sort=False)
+        f"{capitalise(str(direction))}: {listing(row_labels(rows), 6)}."
+        for direction, rows in clear.groupby("direction", sort=False)
     ]
     if len(clear) < len(leading):
         sentences.append(
@@ -427,8 +457,7 @@ def summarise_resampling(table: TableResults) -> dict[str, Any] | None:
     )
     stable = features[features >= least].sort_values(ascending=False, kind="stable").index
     channels = channels.drop(table.dead, errors="ignore")
-    fields = ("n_resamples", "n_picked", "threshold", "max_false", "expected_false",
-              "assumption", "stability")  # fmt: skip
+    fields = ("n_resamples", "n_picked", "threshold", "max_false", "stability")
     return {name: halves[name] for name in fields} | {
         "reason": None,
         "n_features": int(features.size),
@@ -509,9 +538,13 @@ def frequency_figures(table: TableResults) -> Iterator[PageFigure]:
         ("channels", halves["channel_frequency"], None, float(np.mean(channel_chance))),
     ):
         draw = partial(
-            plot_selection_frequency, shares, threshold=threshold, chance=chance, note=note,
+            plot_selection_frequency,
+            shares,
+            threshold=threshold,
+            chance=chance,
+            note=note,
             title=f"Selection frequency of {name}",
-        )  # fmt: skip
+        )
         sentences, largest = [], max(shares, key=shares.get, default=None)
         if largest is not None:
             text = f"{column_label(largest)}, on {percent(shares[largest])} of the halves"
@@ -624,7 +657,7 @@ def plot_missing_map(shares: pd.DataFrame, *, note: str = "", ax: Axes | None = 
     rates.tick_params(labelbottom=False, bottom=False, labelsize=8)
     rates.spines["left"].set_visible(False)
     rates.yaxis.set_major_locator(MaxNLocator(2))
-    style.show_percent(rates.yaxis)
+    rates.yaxis.set_major_formatter(lambda v, _: percent(v))
     rates.set_ylim(0, max(float(by_channel.max()) * 1.15, 0.01))
     rates.set_ylabel("rate", color=style.MUTED, size=8.5)
     style.add_colorbar(ax, image, "share of samples missing")

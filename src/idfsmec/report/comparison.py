@@ -108,7 +108,7 @@ def _rates(leads: Sequence[dict[str, Any]]) -> str:
 def _paired_differences(scores: pd.DataFrame, reference: str | None, metric: str) -> pd.DataFrame:
     """Subtract each method from the reference at every rate, with Holm's correction for all."""
     paired = [
-        data.differences(here, "method", reference).assign(rate=float(str(rate)))
+        data.differences(here, reference).assign(rate=float(str(rate)))
         for rate, here in data.task_scores(scores, metric).groupby("rate", sort=True)
         if reference in set(here["method"])
     ]
@@ -159,10 +159,15 @@ def plot_paired_differences(
         i = rates.index(row["rate"])
         y = others.index(row["method"]) + (0.72 * (i / last - 0.5) if last else 0)
         style.draw_estimate(
-            ax, y, (row["difference"], row["low"], row["high"]), looks[row["method"]].color,
-            size=4.2, filled=row["significant"], alpha=1 - 0.6 * (last - i) / max(last, 1),
+            ax,
+            y,
+            (row["difference"], row["low"], row["high"]),
+            looks[row["method"]].color,
+            row["significant"],
+            markersize=4.2,
+            alpha=1 - 0.6 * (last - i) / max(last, 1),
             gid=f"difference-{row['method']}-{row['rate']:g}",
-        )  # fmt: skip
+        )
     ax.axvline(0, color=style.INK, linewidth=1)
     for line in range(1, len(others)):
         ax.axhline(line - 0.5, color=style.MUTED, linewidth=0.4, alpha=0.4)
@@ -174,7 +179,7 @@ def plot_paired_differences(
     inner = np.clip(bars[np.isfinite(bars)], -reach, reach)
     marks = np.concatenate([values, inner, [-0.02, 0.02]])
     ax.set_xlim(marks.min() - 0.01, marks.max() + 0.01)
-    style.show_points(ax.xaxis)
+    ax.xaxis.set_major_formatter(lambda v, _: points(v, 0) if v else "0")
     ax.set_xlabel(f"difference in {metric_name(metric)}, points")
     order = ", ".join(percent(rate) for rate in rates)
     note += f"\nwithin a row from top (pale) to bottom: {order} missing\nfilled dot: "
@@ -196,9 +201,13 @@ def difference_figures(table: TableResults) -> Iterator[PageFigure]:
     caption = "Differences paired by fold, with 95 % CI corrected for overlapping training sets."
     for pattern, rows, note in table.by_pattern():
         draw = partial(
-            plot_paired_differences, rows, reference=main, methods=table.methods,
-            metric=table.metric, note=note,
-        )  # fmt: skip
+            plot_paired_differences,
+            rows,
+            reference=main,
+            methods=table.methods,
+            metric=table.metric,
+            note=note,
+        )
         sentences = _describe_differences(table, rows, main)
         yield PageFigure("differences", draw, caption, sentences, pattern)
 

@@ -1,114 +1,146 @@
-"""Draw and describe AUC by the number of electrodes."""
+"""Draw curves: a line with its CI for each method, imputer or setting, named at its end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
+from numpy.typing import NDArray
 
-from idfsmec.evaluation import ElectrodeCurve, Results, electrode_curve
 from idfsmec.report import style
-from idfsmec.report.channels import draw_channels
-from idfsmec.report.data import TableResults, experiment_protocol
-from idfsmec.report.style import PageFigure
-from idfsmec.report.text import describe_protocol, listing, percent, plain_records
+from idfsmec.report.style import MethodLook
+from idfsmec.report.text import percent
 
-#: Electrodes are mapped for this number of them, where no smallest number is known.
-_MAPPED = 4
-_AUC = "AUC per participant"
+#: So many values of x are named at most.
+_MOST_TICKS = 12
 
 
-@style.literal_text
-def plot_electrode_curve(
-    results: Results, *, table: str | None = None, ax: Axes | None = None
+def draw_curves(
+    curves: pd.DataFrame,
+    x: str,
+    looks: Mapping[str, MethodLook],
+    *,
+    line: str = "method",
+    chance: Mapping[str, Any] | None = None,
+    log: str = "",
+    written: Callable[[float], str] = percent,
+    ax: Axes | None = None,
 ) -> Axes:
-    """Draw AUC per participant against the number of electrodes.
+    """Draw ``mean`` against a column, with a CI from ``low`` to ``high``.
 
-    Parameters
-    ----------
-    results : Results
-        With the experiment :func:`idfsmec.evaluation.electrodes`.
-    table : str, optional
-        By default the first one.
-    ax : Axes, optional
-        By default a new figure.
-
-    Returns
-    -------
-    Axes
-        Electrodes by channel weights with their 95 % CI, random sets, headsets as diamonds. The
-        dashed line lies the margin below the AUC of all electrodes.
+    ``line`` is the column that names the lines, ``looks`` says how each is drawn. ``log`` has the
+    names of logarithmic axes. ``written`` formats values.
     """
-    summary = electrode_curve(results, table)
-    curve, ax = summary.curve, style.make_axes(ax)
-    choices = list(dict.fromkeys(curve["choice"]))
-    sizes = curve.groupby("choice")["n_electrodes"].nunique()
-    ours = str(sizes.drop("random", errors="ignore").idxmax())
-    own = curve[curve["choice"] == ours]
-    at, mean, low, high = own[["n_electrodes", "mean", "low", "high"]].to_numpy(dtype=float).T
-    ax.fill_between(at, low, np.minimum(high, 1), color=style.EMPHASIS, alpha=0.14, linewidth=0)
-    ax.plot(at, mean, "o-", color=style.EMPHASIS, linewidth=2.4, markersize=5, gid="line-weights",
-            label="by channel weights (95 % CI)")  # fmt: skip
-    ax.axhline(mean[-1] - summary.margin, color=style.MUTED, linewidth=1, linestyle="--")
-    style.annotate(ax, f"all electrodes − {summary.margin:g}", (0, mean[-1] - summary.margin),
-                   (4, -10), ("axes fraction", "data"))  # fmt: skip
-    ax.axhline(0.5, color=style.MUTED, linewidth=1, linestyle=":")
-    for level, choice in enumerate(choices):
-        rows = curve[curve["choice"] == choice]
-        if choice == "random":
-            ax.plot(rows["n_electrodes"], rows["mean"], "s--", color=style.SANITY, linewidth=1.1,
-                    markersize=3.5, gid="line-random", label="random electrodes")  # fmt: skip
-        elif choice != ours:
-            point = float(rows["n_electrodes"].iloc[0]), float(rows["mean"].iloc[0])
-            ax.plot(*point, "D", color=style.FILTER, markersize=5, gid=f"cap-{choice}")
-            # Headsets may share a number of electrodes: their names stand on different lines.
-            style.annotate(ax, choice, point, (0, -13 - 11 * level), ha="center", fontsize=7.5)
-    ax.set_xscale("log", base=2)
-    ax.xaxis.set_major_locator(FixedLocator(at.tolist()))
+    ax = style.make_axes(ax)
+    ticks = np.unique(curves[x].to_numpy(dtype=float))
+    ax.set_ylim(_limits(curves, line, looks, chance, "y" in log))
+    if "x" in log:
+        ax.set_xscale("log")
+    if "y" in log:
+        ax.set_yscale("log", subs=[])
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
+    if chance:
+        _draw_chance(ax, chance)
+    # Lines with bars are moved a little, so that bars do not hide each other.
+    forth, back = (np.log, np.exp) if "x" in log else (np.array, np.array)
+    step = np.diff(forth(ticks)).min() if ticks.size > 1 else 1.0
+    margin = max(0.5 * step, 0.05 * np.ptp(forth(ticks)))
+    ax.set_xlim(*back(forth(ticks[[0, -1]]) + [-margin, margin]))
+    moved = [name for name, look in looks.items() if not look.main and not look.quiet]
+    width = 0.4 * step / max(len(moved), 6)
+    ends = {}
+    for name, look in looks.items():
+        shift = (moved.index(name) - (len(moved) - 1) / 2) * width if name in moved else 0.0
+        curve = curves[curves[line] == name].sort_values(x)
+        at = back(forth(curve[x].to_numpy(dtype=float)) + shift)
+        mean, low, high = curve[["mean", "low", "high"]].to_numpy(dtype=float).T
+        if look.main and at.size > 1:
+            ax.fill_between(at, low, high, color=look.color, alpha=0.14, linewidth=0, zorder=1.5)
+        elif not look.quiet:
+            ax.vlines(at, low, high, color=look.color, alpha=0.35, linewidth=1, zorder=2)
+        ax.plot(
+            at,
+            mean,
+            color=look.color,
+            linestyle=look.linestyle,
+            linewidth=look.linewidth,
+            marker=look.marker,
+            markersize=6 if look.main else 2.5 if look.quiet else 4,
+            markeredgewidth=0,
+            alpha=0.4 if look.quiet else 1.0,
+            zorder=look.zorder,
+            gid=f"line-{name}",
+        )
+        ends[name] = (float(at[-1]), float(np.clip(mean[-1], *ax.get_ylim())))
+    shown = ticks[:: -(-ticks.size // _MOST_TICKS)]
+    ax.xaxis.set_major_locator(FixedLocator(shown.tolist()))
+    ax.xaxis.set_major_formatter(lambda v, _: percent(v) if x == "rate" else f"{v:g}")
+    ax.yaxis.set_major_formatter(lambda v, _: written(v))
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xticklabels([f"{number:g}" for number in at])
-    bars = own[["low", "high"]].to_numpy(dtype=float)
-    chance = {"chance": 0.5, "high": 0.5}
-    ax.set_ylim(style.score_limits(curve["mean"].to_numpy(dtype=float), bars, chance))
-    ax.set_xlabel("electrodes")
-    ax.set_ylabel(_AUC)
-    style.add_legend(ax)
-    note = describe_protocol(experiment_protocol(results, "electrodes"))
-    return style.style_axes(ax, "How few electrodes?", note)
+    _label_ends(ax, ends, looks)
+    return ax
 
 
-def electrode_figures(table: TableResults) -> Iterator[PageFigure]:
-    """AUC against the number of electrodes, and how often each electrode is chosen."""
-    if table.all_rows("electrodes").empty:
-        return
-    summary = electrode_curve(table.results, table.name)
-    caption = (
-        "Electrodes are chosen in each training fold by channel weights; all their features are "
-        "used. Diamonds: headsets whose electrodes the table has. Dotted: chance."
-    )
-    draw = partial(plot_electrode_curve, table.results, table=table.name)
-    numbers = plain_records(summary.curve)
-    yield PageFigure("electrodes", draw, caption, [summary.sentence], numbers=numbers)
-    yield _chosen_figure(table, summary)
+def _limits(
+    curves: pd.DataFrame,
+    line: str,
+    looks: Mapping[str, MethodLook],
+    chance: Mapping[str, Any] | None,
+    log: bool,
+) -> tuple[float, float]:
+    """Return limits that show all means and chance; very wide CI run out of the axes."""
+    means = curves["mean"].to_numpy(dtype=float)
+    barred = curves[[not looks[name].quiet for name in curves[line]]]
+    bars = barred[["low", "high"]].to_numpy(dtype=float)
+    if log:
+        return float(np.nanmin(bars) / 2), float(np.nanmax(bars) * 2)
+    middle, reach = (means.min() + means.max()) / 2, np.ptp(means) / 2 + 0.1
+    within = bars[np.isfinite(bars) & (np.abs(bars - middle) < reach)]
+    marks = [means.min(), means.max(), *within.flat]
+    if chance:
+        marks += [chance["chance"] - 0.03, chance["high"]]
+    return max(min(marks) - 0.03, -0.02), min(max(marks) + 0.03, 1.02)
 
 
-def _chosen_figure(table: TableResults, summary: ElectrodeCurve) -> PageFigure:
-    counts = [int(count) for count in summary.chosen.columns]
-    wanted = summary.smallest or _MAPPED
-    number = min(counts, key=lambda count: abs(count - wanted))
-    shares = summary.chosen[number].sort_values(ascending=False, kind="stable")
-    montage = table.about.get("montage")
-    draw = partial(
-        draw_channels, {str(name): float(share) for name, share in shares.items()},
-        f"Chosen among the first {number}", "share of folds", table.about.get("positions"),
-        montage if isinstance(montage, str) else None, table.note("electrodes"), None,
-    )  # fmt: skip
-    each = [f"{name} ({percent(share)})" for name, share in shares[shares > 0].items()]
-    sentence = f"Among the first {number} electrodes: {listing(each, 8)} of folds."
-    if np.isclose(shares.iloc[:number], 1.0).all():
-        sentence = f"All folds chose {listing(shares.index[:number], 20)}."
-    caption = "Share of training folds that chose an electrode."
-    return PageFigure("electrodes-chosen", draw, caption, [sentence])
+def _draw_chance(ax: Axes, chance: Mapping[str, Any]) -> None:
+    """Shade the 95 % band of chance, where there is one; its level is a dotted line."""
+    low, high = chance["low"], chance["high"]
+    ax.axhspan(low, high, color=style.BAND, alpha=0.38, linewidth=0, zorder=0.5, gid="chance")
+    ax.axhline(chance["chance"], color=style.MUTED, linewidth=1, linestyle=":", zorder=0.6)
+    text = "chance (95 %)" if low < high else "chance"
+    at = (0, max(low, ax.get_ylim()[0]))
+    style.annotate(ax, text, at, (5, 3), ("axes fraction", "data"), va="bottom", fontsize=8)
+
+
+def _label_ends(
+    ax: Axes, ends: Mapping[str, tuple[float, float]], looks: Mapping[str, MethodLook]
+) -> None:
+    """Name each line beside its last point, instead of in a legend; limits must be final."""
+    axes_of_data = ax.transData - ax.transAxes
+    starts, heights = axes_of_data.transform(list(ends.values())).T
+    n_points = ax.get_position().height * style.figure_of(ax).get_size_inches()[1] * 72
+    spread = _spread(heights, gap=11.5 / max(n_points, 1))
+    for name, start, height, at in zip(ends, starts, heights, spread, strict=True):
+        look = looks[name]
+        middle = height if abs(height - at) < 0.01 else (height + at) / 2
+        leader = [start + 0.01, 1.015, 1.035], [height, middle, at]
+        where: dict[str, Any] = {"transform": ax.transAxes, "color": look.color}
+        ax.plot(*leader, linewidth=0.6, alpha=0.7, clip_on=False, gid="leader", **where)
+        size, weight = (9, "bold") if look.main else (8 if look.quiet else 8.5, "normal")
+        ax.text(1.045, at, look.label, va="center", fontsize=size, fontweight=weight, **where)
+
+
+def _spread(heights: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
+    """Move labels apart as little as possible, keeping their order, within [0, 1]."""
+    from scipy.optimize import isotonic_regression  # only figures with lines need it
+
+    order = np.argsort(heights, kind="stable")
+    steps = gap * np.arange(heights.size)
+    most = max(1 - gap * (heights.size - 1), 0.0)
+    spread = np.empty(heights.size)
+    spread[order] = np.clip(isotonic_regression(heights[order] - steps).x, 0, most) + steps
+    return spread

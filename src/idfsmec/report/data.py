@@ -62,10 +62,10 @@ def sort_methods(names: Iterable[object], methods: Methods) -> list[str]:
 
 def experiment_protocol(results: Results, experiment: str = "accuracy") -> dict[str, Any]:
     """Return the protocol of an experiment: its own where it was recorded, else the main one."""
-    own = (results.protocol.get("experiments") or {}).get(experiment, {})
-    merged = {**results.protocol, **own}
-    if own.get("seeds"):
-        merged["n_repeats"] = len(own["seeds"])
+    recorded = (results.protocol.get("experiments") or {}).get(experiment, {})
+    merged = {**results.protocol, **recorded}
+    if recorded.get("seeds"):
+        merged["n_repeats"] = len(recorded["seeds"])
     return merged
 
 
@@ -88,6 +88,13 @@ class TableResults:
         by_class = self.about.get("missing_by_class") or []
         #: Channels observed in one group or none, which cannot separate groups.
         self.dead = [str(row["channel"]) for row in by_class if row["dead"]]
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        """Where the electrodes are, as figures take it: ``positions`` and ``montage``."""
+        montage = self.about.get("montage")
+        named = montage if isinstance(montage, str) else None
+        return {"positions": self.about.get("positions"), "montage": named}
 
     def label(self, method: object) -> str:
         """Return what figures and sentences call a method."""
@@ -171,7 +178,7 @@ def intervals(tasks: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*by, "mean", "low", "high", "n"])
 
 
-def differences(tasks: pd.DataFrame, column: str, reference: Any) -> pd.DataFrame:
+def differences(tasks: pd.DataFrame, reference: Any, column: str = "method") -> pd.DataFrame:
     """Subtract each other value of a column from the reference's, paired by fold, with 95 % CI.
 
     Returns what :func:`idfsmec.evaluation.statistics.compare_folds` does, with the column under

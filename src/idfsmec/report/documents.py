@@ -53,44 +53,46 @@ _CLAIMS = {
 
 T, R, C = "TRIPOD+AI", "REFORMS", "COBIDAS-MEEG"
 
-#: What only the authors know, by section: which guideline asks, and what.
-_QUESTIONS: dict[str, list[tuple[str, str]]] = {
+#: What only the authors know, by section, and which guideline asks.
+_QUESTIONS: dict[str, list[str]] = {
     "Aim": [
-        (f"{T}, {R}", "What is predicted, for whom, at which moment, and to what use? Is it a new "
-         "model, or a test of an old one?"),
-        (R, "About which population is the claim, and why do these participants represent it?"),
+        "What is predicted, for whom, at which moment, and to what use? Is it a new model, or a "
+        f"test of an old one? *({T}, {R})*",
+        "About which population is the claim, and why do these participants represent it? "
+        f"*({R})*",
     ],
     "Participants": [
-        (f"{T}, {C}", "Where, when and how were participants recruited? Who was asked and did not "
-         "take part, and who was excluded, why?"),
-        (f"{T}, {R}", "How was the diagnosis made, by whom, and did they know the EEG?"),
-        (T, "Were patients treated, and were controls matched? On what?"),
-        (T, "Was the number of participants planned? How?"),
-        (C, "Which ethics committee approved it, and what did participants consent to?"),
+        "Where, when and how were participants recruited? Who was asked and did not take part, "
+        f"and who was excluded, why? *({T}, {C})*",
+        f"How was the diagnosis made, by whom, and did they know the EEG? *({T}, {R})*",
+        f"Were patients treated, and were controls matched? On what? *({T})*",
+        f"Was the number of participants planned? How? *({T})*",
+        f"Which ethics committee approved it, and what did participants consent to? *({C})*",
     ],
     "Recording": [
-        (C, "Which amplifier, cap and electrodes? Was it the same device, room and staff for all "
-         "groups?"),
-        (C, "Which reference and ground, which filters in the hardware, which impedances?"),
-        (C, "What did participants do: eyes open or closed, how long, at what time of the day?"),
+        "Which amplifier, cap and electrodes? Was it the same device, room and staff for all "
+        f"groups? *({C})*",
+        f"Which reference and ground, which filters in the hardware, which impedances? *({C})*",
+        "What did participants do: eyes open or closed, how long, at what time of the day? "
+        f"*({C})*",
     ],
     "Analysis": [
-        (f"{T}, {R}", "What was decided before the data were seen, and what after? Is there a "
-         "registered protocol?"),
-        (R, "Was anything (bad channels, epochs, features) chosen by looking at labels or at "
-         "participants who were later held out?"),
-        (T, "Does the model do equally well for women and men, for young and old?"),
+        "What was decided before the data were seen, and what after? Is there a registered "
+        f"protocol? *({T}, {R})*",
+        "Was anything (bad channels, epochs, features) chosen by looking at labels or at "
+        f"participants who were later held out? *({R})*",
+        f"Does the model do equally well for women and men, for young and old? *({T})*",
     ],
     "Sharing": [
-        (f"{T}, {R}, {C}", "Where are the data, the code and the model, and who may use them?"),
-        (T, "Who paid, and who has an interest in the outcome?"),
-        (T, "Were patients or the public involved?"),
+        f"Where are the data, the code and the model, and who may use them? *({T}, {R}, {C})*",
+        f"Who paid, and who has an interest in the outcome? *({T})*",
+        f"Were patients or the public involved? *({T})*",
     ],
     "Interpretation": [
-        (f"{T}, {R}", "To whom does the result not apply? What would have to be true for it to "
-         "hold in another clinic?"),
+        "To whom does the result not apply? What would have to be true for it to hold in another "
+        f"clinic? *({T}, {R})*",
     ],
-}  # fmt: skip
+}
 #: Acquisition facts of recordings, with their units.
 _FACTS = {
     "sfreq": ("sampling rate", " Hz"),
@@ -250,7 +252,7 @@ def write_reporting_checklist(
     for section, questions in _QUESTIONS.items():
         lines += ["", f"## {section}", ""]
         lines += [f"- {line}" for line in answers[section]]
-        lines += [f"- [ ] {question} *({source})*" for source, question in questions]
+        lines += [f"- [ ] {question}" for question in questions]
     return write_text(checklist, "\n".join(lines) + "\n")
 
 

@@ -16,7 +16,7 @@ from idfsmec._files import check_writable
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Results
 from idfsmec.progress import Listener, Progress
-from idfsmec.report import accuracy, channels, comparison, curves, data, method, style
+from idfsmec.report import accuracy, channels, comparison, data, method, style
 from idfsmec.report.data import TableResults
 from idfsmec.report.documents import summarise_audit
 from idfsmec.report.style import PageFigure
@@ -44,21 +44,12 @@ _KINDS: tuple[Callable[[TableResults], Iterator[PageFigure]], ...] = (
     comparison.difference_figures,
     accuracy.accuracy_by_k_figures,
     accuracy.imputation_figures,
-    curves.electrode_figures,
+    accuracy.electrode_figures,
     method.ablation_figures,
     method.sensitivity_figures,
     method.cost_figures,
     method.convergence_figures,
 )
-_PROTOCOL_LINES = {
-    "folds": ("Folds", {"subject": "subject-wise: a subject is in training or in test, never both",
-                        "sample": "sample-wise: a subject is in training and in test",
-                        "site": "site-wise: one site is left out at a time, and is the test"}),
-    "tuning": ("Settings", {"nested": "nested: chosen by inner folds of the training data",
-                            "oracle": "optimistic: best on the test folds"}),
-    "missing_in": ("Missing channels", {"everywhere": "in training and test samples alike",
-                                  "selection": "only in what the selector uses"}),
-}  # fmt: skip
 _HARMONIZED = (
     "harmonized in location and scale (ComBat), learned from the training samples{only} of each "
     "fold; a site that is left out is harmonized by its own samples, without their labels"
@@ -100,10 +91,7 @@ def write_report(
     page = folder / PAGE
     style.refuse_existing(overwrite, page)
     check_writable(page, folder / FIGURES / "missing.svg")
-    results = Results.read(folder)
-    tables = [TableResults(results, name) for name in results.tables]
-    figures = {table.name: table_figures(table) for table in tables}
-    summary = _summarise(results, tables, figures)
+    summary, figures = _summarise(Results.read(folder))
     drawn = _draw(figures, folder / FIGURES, progress)
     script = style.read_asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
@@ -118,16 +106,16 @@ def _draw(
 ) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """Draw all figures into a folder; return them by section and table, for the template."""
     folder.mkdir(parents=True, exist_ok=True)
-    tables = [name for name in figures if name]
-    slugs = dict(zip(tables, unique_slugs(tables), strict=True)) if len(tables) > 1 else {}
-    each = [(table, figure) for table, own in figures.items() for figure in own]
+    names = unique_slugs(list(figures)) if len(figures) > 1 else [""]
+    slugs = dict(zip(figures, names, strict=True))
+    each = [(table, figure) for table, several in figures.items() for figure in several]
     drawn: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for done, (table, figure) in enumerate(each):
         if progress:
             item = ", ".join(filter(None, (figure.section, table)))
             progress(Progress("figures", done, len(each), item))
         variant = slugify(figure.variant) if figure.variant else ""
-        slug = "-".join(filter(None, (figure.section, slugs.get(table, ""), variant)))
+        slug = "-".join(filter(None, (figure.section, slugs[table], variant)))
         ax = figure.plot()
         label = f"{ax.get_title(loc='left')}. {figure.caption}"
         svg = style.save_figure(ax, label, folder / slug, slug)
@@ -136,11 +124,6 @@ def _draw(
     if progress:
         progress(Progress("figures", len(each), len(each)))
     return drawn
-
-
-def table_figures(table: TableResults) -> list[PageFigure]:
-    """Return all figures of a table, not yet drawn."""
-    return [figure for kind in _KINDS for figure in kind(table)]
 
 
 def summarise(results: Results) -> dict[str, Any]:
@@ -158,16 +141,21 @@ def summarise(results: Results) -> dict[str, Any]:
         ``findings``, ``comparisons``, ``sites`` (each site left out), ``missingness`` (channels
         whose missingness is associated with the label), ``audit``, ``effect`` (the effect size),
         ``electrodes``, ``ablation``, ``cost``, ``ranking``, and ``sentences`` about each figure),
-        ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not
-        there is None.
+        ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not there is
+        None.
     """
+    return _summarise(results)[0]
+
+
+def table_figures(table: TableResults) -> list[PageFigure]:
+    """Return all figures of a table, not yet drawn."""
+    return [figure for kind in _KINDS for figure in kind(table)]
+
+
+def _summarise(results: Results) -> tuple[dict[str, Any], dict[str, list[PageFigure]]]:
+    """Return the summary of results, and the figures of each table."""
     tables = [TableResults(results, name) for name in results.tables]
-    return _summarise(results, tables, {table.name: table_figures(table) for table in tables})
-
-
-def _summarise(
-    results: Results, tables: Sequence[TableResults], figures: Mapping[str, Sequence[PageFigure]]
-) -> dict[str, Any]:
+    figures = {table.name: table_figures(table) for table in tables}
     findings = {table.name: _findings(table) for table in tables}
     environment = results.environment
     machine: Mapping[str, Any] = environment.get("machine", {})
@@ -175,7 +163,7 @@ def _summarise(
         f"{stamp[:16].replace('T', ' ')} UTC" if stamp else None
         for stamp in (environment.get("start"), environment.get("end"))
     )
-    return {
+    summary = {
         "title": f"EEG features and channels: {listing(findings, most=3)}",
         "note": describe_protocol(data.experiment_protocol(results)),
         "metric": metric_name(data.shown_metric(results)),
@@ -189,6 +177,7 @@ def _summarise(
         "ended": ended,
         "command": environment.get("command") or None,
     }
+    return summary, figures
 
 
 def _summarise_table(
@@ -383,14 +372,7 @@ def _chance_warnings(scores: Mapping[str, dict[str, Any] | None]) -> Iterator[tu
 
 def _protocol(results: Results) -> list[tuple[str, str]]:
     protocol = data.experiment_protocol(results)
-    lines = [
-        (title, texts.get(protocol[key], str(protocol[key])))
-        for key, (title, texts) in _PROTOCOL_LINES.items()
-        if protocol.get(key)
-    ]
-    if protocol.get("n_splits") and protocol.get("folds") != "site":
-        repeats = protocol.get("n_repeats") or 1
-        lines.append(("Outer folds", f"{protocol['n_splits']}, repeated {repeats} x"))
+    lines = [("Evaluation", describe_protocol(protocol))]
     if harmonize := protocol.get("harmonize"):
         only = f" ({harmonize} only)" if isinstance(harmonize, str) else ""
         lines.append(("Sites", _HARMONIZED.format(only=only)))

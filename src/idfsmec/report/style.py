@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ContextDecorator
 from dataclasses import dataclass
 from importlib.resources import files
@@ -19,13 +19,11 @@ import numpy as np
 from cycler import cycler
 from markupsafe import escape
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import Formatter, FuncFormatter, MaxNLocator
-from numpy.typing import NDArray
+from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 from idfsmec import __version__
@@ -165,10 +163,20 @@ def make_axes(ax: Axes | None, width: float = 7.2, height: float = 4.2) -> Axes:
     return plt.figure(figsize=(width, height), layout=layout).add_subplot()
 
 
+def figure_of(ax: Axes) -> Figure:
+    """Return the figure of axes, also of axes within others."""
+    return cast(Figure, ax.get_figure(root=True))
+
+
 def style_axes(
-    ax: Axes, title: str, note: str = "", *, grid: Literal["x", "y"] | None = "y",
-    rows: bool = False, frame: bool = True,
-) -> Axes:  # fmt: skip
+    ax: Axes,
+    title: str,
+    note: str = "",
+    *,
+    grid: Literal["x", "y"] | None = "y",
+    rows: bool = False,
+    frame: bool = True,
+) -> Axes:
     """Set title, note, quiet spines and grid; ``rows``: the y axis names things."""
     ax.set_facecolor("none")
     for side, spine in ax.spines.items():
@@ -191,8 +199,7 @@ def set_titles(ax: Axes, title: str, note: str) -> None:
 
     Long lines are broken: the layout would take their width from the axes.
     """
-    figure = cast(Figure, ax.get_figure(root=True))
-    most = int(_NOTE_CHARACTERS * figure.get_figwidth())
+    most = int(_NOTE_CHARACTERS * figure_of(ax).get_figwidth())
     note = "\n".join("\n".join(wrap(line, most)) for line in note.strip().splitlines())
     lines = note.count("\n") + 1 if note else 0
     ax.set_title(
@@ -203,9 +210,13 @@ def set_titles(ax: Axes, title: str, note: str) -> None:
 
 
 def annotate(
-    ax: Axes, text: str, xy: tuple[float, float], offset: tuple[float, float] = (0, 0),
-    units: Any = "data", **options: Any,
-) -> None:  # fmt: skip
+    ax: Axes,
+    text: str,
+    xy: tuple[float, float],
+    offset: tuple[float, float] = (0, 0),
+    units: Any = "data",
+    **options: Any,
+) -> None:
     """Write small quiet text at a point, moved by an offset in points."""
     quiet: dict[str, Any] = {"color": MUTED, "fontsize": 8.5, "annotation_clip": False}
     ax.annotate(text, xy, offset, xycoords=units, textcoords="offset points", **(quiet | options))
@@ -217,26 +228,14 @@ def name_sides(ax: Axes, left: str, right: str) -> None:
     annotate(ax, f"{right} →", (1, 0), (0, -22), "axes fraction", ha="right", va="top")
 
 
-def show_percent(axis: Axis) -> None:
-    """Write the ticks of an axis as per cent."""
-    axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
-
-
-def show_points(axis: Axis) -> None:
-    """Write the ticks of an axis as percentage points."""
-    axis.set_major_locator(MaxNLocator(7))
-    axis.set_major_formatter(FuncFormatter(lambda v, _: points(v, 0) if v else "0"))
-
-
 def draw_estimate(
-    ax: Axes, y: float, estimate: Sequence[float], color: str, *, filled: bool, gid: str,
-    size: float = 5.5, alpha: float = 1.0,
-) -> None:  # fmt: skip
-    """Draw a value as a dot and its CI as a bar; the dot is filled where the CI excludes 0."""
+    ax: Axes, y: float, estimate: Sequence[float], color: str, filled: bool, **options: Any
+) -> None:
+    """Draw a value as a filled or open dot, and its CI as a bar."""
     value, low, high = estimate
-    ax.hlines(y, low, high, color=color, linewidth=1.5, alpha=0.65 * alpha)
-    ax.plot(value, y, "o", markersize=size, markeredgecolor=color, alpha=alpha, gid=gid,
-            markerfacecolor=color if filled else PAPER)  # fmt: skip
+    ax.hlines(y, low, high, color=color, linewidth=1.5, alpha=0.65 * options.get("alpha", 1.0))
+    inside = color if filled else PAPER
+    ax.plot(value, y, "o", markeredgecolor=color, markerfacecolor=inside, **options)
 
 
 def draw_bars(ax: Axes, names: Sequence[str], values: Any, colors: Any) -> None:
@@ -246,100 +245,14 @@ def draw_bars(ax: Axes, names: Sequence[str], values: Any, colors: Any) -> None:
     ax.invert_yaxis()
 
 
-def draw_cells(
-    ax: Axes, values: NDArray[np.float64], low: float, high: float, lines: bool = True
-) -> Any:
-    """Draw a matrix as coloured cells; NaN stays blank."""
-    return ax.pcolormesh(
-        np.ma.masked_invalid(values), cmap=SEQUENTIAL, vmin=low, vmax=high, edgecolors=PAPER,
-        linewidth=0.8 if lines else 0,
-    )  # fmt: skip
-
-
-def draw_chance(ax: Axes, chance: Mapping[str, Any], along: Literal["x", "y"] = "y") -> None:
-    """Shade the 95 % band of chance along the axis of the score, its level a dotted line."""
-    upright = along == "x"
-    (ax.axvspan if upright else ax.axhspan)(
-        chance["low"], chance["high"], color=BAND, alpha=0.38, linewidth=0, zorder=0.5,
-        gid="chance",
-    )  # fmt: skip
-    (ax.axvline if upright else ax.axhline)(
-        chance["chance"], color=MUTED, linewidth=1, linestyle=":", zorder=0.6
-    )
-    where: dict[str, Any] = {"va": "bottom", "fontsize": 8}
-    if upright:
-        units = ("data", "axes fraction")
-        annotate(ax, "chance (95 %)", (chance["high"], 0), (-4, 4), units, ha="right", **where)
-    else:
-        height = max(chance["low"], ax.get_ylim()[0])
-        annotate(ax, "chance (95 %)", (0, height), (5, 3), ("axes fraction", "data"), **where)
-
-
-def score_limits(
-    means: NDArray[np.float64], bars: NDArray[np.float64], chance: Mapping[str, Any] | None
-) -> tuple[float, float]:
-    """Return limits that show all means and chance; very wide CI run out of the axes."""
-    marks = [means.min(), means.max()]
-    middle, reach = (means.min() + means.max()) / 2, np.ptp(means) / 2 + 0.1
-    within = bars[np.isfinite(bars) & (np.abs(bars - middle) < reach)]
-    marks += [within.min(), within.max()] if within.size else []
-    if chance:
-        marks += [chance["chance"] - 0.03, chance["high"]]
-    return max(min(marks) - 0.03, -0.02), min(max(marks) + 0.03, 1.02)
-
-
-def add_legend(ax: Axes) -> None:
-    """Put a legend above the axes, at the right."""
-    ax.legend(frameon=False, fontsize=8.5, labelcolor=MUTED, loc="lower right",
-              bbox_to_anchor=(1, 1), borderaxespad=0.2)  # fmt: skip
-
-
-def add_colorbar(ax: Axes, image: Any, label: str, formatter: Formatter | None = None) -> None:
+def add_colorbar(ax: Axes, image: Any, label: str) -> None:
     """Add a slim colour bar that belongs to the axes."""
-    figure = cast(Figure, ax.get_figure(root=True))
-    bar = figure.colorbar(
-        image, ax=ax, shrink=0.6, aspect=24, pad=0.02, ticks=MaxNLocator(4), format=formatter
-    )
+    ticks = MaxNLocator(4)
+    bar = figure_of(ax).colorbar(image, ax=ax, shrink=0.6, aspect=24, pad=0.02, ticks=ticks)
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=MUTED, labelsize=8, length=2, color=BAND)
     bar.set_label(label, color=MUTED, size=8.5)
     bar.ax.set_facecolor(FAINT)
-
-
-def label_ends(
-    ax: Axes, ends: Mapping[str, tuple[float, float]], looks: Mapping[str, MethodLook]
-) -> None:
-    """Name each line beside its last point, instead of in a legend; limits must be final."""
-    low, high = ax.get_ylim()
-    heights = (np.array([end[1] for end in ends.values()]) - low) / (high - low)
-    figure = cast(Figure, ax.get_figure(root=True))
-    n_points = ax.get_position().height * figure.get_size_inches()[1] * 72
-    placed = _spread(heights, gap=11.5 / max(n_points, 1))
-    axes_of_data = ax.transData - ax.transAxes
-    for (name, end), at, height in zip(ends.items(), placed, heights, strict=True):
-        look, start = looks[name], axes_of_data.transform(end)[0]
-        middle = height if abs(height - at) < 0.01 else (height + at) / 2
-        ax.plot(
-            [start + 0.01, 1.015, 1.035], [height, middle, at], transform=ax.transAxes,
-            color=look.color, linewidth=0.6, alpha=0.7, clip_on=False, gid="leader",
-        )  # fmt: skip
-        ax.text(
-            1.045, at, look.label, transform=ax.transAxes, color=look.color, va="center",
-            fontsize=9 if look.main else 8 if look.quiet else 8.5,
-            fontweight="bold" if look.main else "normal", alpha=0.75 if look.quiet else 1,
-        )  # fmt: skip
-
-
-def _spread(heights: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
-    """Move labels apart as little as possible, keeping their order, within [0, 1]."""
-    from scipy.optimize import isotonic_regression  # only figures with lines need it
-
-    order = np.argsort(heights, kind="stable")
-    steps = gap * np.arange(heights.size)
-    most = max(1 - gap * (heights.size - 1), 0.0)
-    spread = np.empty(heights.size)
-    spread[order] = np.clip(isotonic_regression(heights[order] - steps).x, 0, most) + steps
-    return spread
 
 
 @dataclass(frozen=True)
@@ -364,7 +277,7 @@ def save_figure(ax: Axes, label: str, path: Path | None, salt: str) -> str:
     In the files letters are outlines, which any program shows alike; on the page they are text
     and colours follow the page's theme. ``salt`` makes identifiers differ from other figures'.
     """
-    figure = cast(Figure, ax.get_figure(root=True))
+    figure = figure_of(ax)
     figure.draw_without_rendering()  # finds the layout, which is the same for all formats
     options: Any = {"format": "svg", "metadata": {"Date": None}}
     settings: Any = {"figure.autolayout": False, "figure.constrained_layout.use": False}
