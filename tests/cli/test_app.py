@@ -170,7 +170,10 @@ CALLS = [
     ("features modma4 -o x.csv --data .", "not with 'modma4'"),
     ("features nofile.csv -o x.csv --labels bdi13", "--labels bdi13: has no meaning for a man"),
     ("features nofile.csv -o x.xlsx", "x.xlsx: a feature table ends in .parquet"),
-    ("benchmark t.csv", "table t: 10 folds by subject are not possible"),
+    (
+        "benchmark t.csv --folds 3",
+        "table t: 3 folds by subject are not possible: the smallest class has 2 subjects; give 2",
+    ),
     ("benchmark t.csv --folds site", "table t: folds by site need sites"),
     ("benchmark t.csv ./t.csv", "t.csv is given twice"),
     ("audit t.csv --also bdi", "t.csv: |bdi"),
@@ -185,6 +188,22 @@ CALLS = [
     ("predict junk.skops t.csv -o ranking.csv", "ranking.csv: exists already|--force"),
     ("benchmark t.csv --folds 2 --out own", "own/results.csv exists and is not from"),
     ("demo --out demo", "demo/report.html: exists already|--force"),
+]
+
+
+#: Output = input, by its name, another spelling of it, a symbolic or a hard link.
+REPLACED = [
+    "select t.csv -o t.csv",
+    "select t.csv -o own/../t.csv",
+    "select t.csv -o soft.csv",
+    "select t.csv nolabel.csv -o hard.csv",
+    "predict junk.skops t.csv -o soft.csv",
+    "predict t.csv nolabel.csv -o t.csv",
+    "features t.csv -o ./t.csv",
+    "features t.csv --config settings.toml --write-config settings.toml",
+    "train t.csv -o soft.skops",
+    "benchmark own/results.csv --out own",
+    "audit own/results.csv --out own",
 ]
 
 
@@ -207,6 +226,19 @@ def test_one_line_says_what_is_wrong_and_nothing_changes(here, call, line):
     assert len(result.stderr.strip().splitlines()) == 1
     for name, text in FILES.items():
         assert (here / name).read_text() == text
+
+
+@pytest.mark.parametrize("call", REPLACED)
+def test_an_input_is_not_replaced_even_with_force(here, call):
+    for name in ("soft.csv", "soft.skops"):
+        (here / name).symlink_to("t.csv")
+    (here / "hard.csv").hardlink_to("t.csv")
+    (here / "settings.toml").write_text("epoch = 4")
+    result = run(*call.split(), "--force")
+    assert result.exit_code == 2
+    assert "is an input, and would be replaced; give another name" in result.stderr
+    assert (here / "t.csv").read_text() == FILES["t.csv"]
+    assert (here / "settings.toml").read_text() == "epoch = 4"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
@@ -19,13 +20,18 @@ from idfsmec.progress import Progress
 EVIL, SHOWN = "Fp1\x1b[2J\x07\x9b31m", r"Fp1\x1b[2J\x07\x9b31m"
 
 
-def test_results_fit_80_columns_and_paths_stay_whole(capsys):
+def test_results_and_errors_fit_80_columns_and_paths_stay_whole(capsys, monkeypatch):
     path = "/a/folder with spaces/" + 12 * "long/" + "ranking.csv"
     console.say("Stability of the selection on halves of the participants. " * 3)
     console.say("ranking:", path)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines[:-1])) <= 80
     assert lines[-1] == f"ranking: {path}"
+    monkeypatch.setattr(console.error_console, "width", 80)
+    console.print_error(f"{12 * 'long/'}ranking.csv: exists already; " + 20 * "choose another ")
+    lines = capsys.readouterr().err.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].endswith("long/ranking.csv:")
 
 
 def test_names_cannot_steer_the_terminal(capsys):
@@ -85,6 +91,18 @@ def test_a_reader_that_leaves_early_or_is_not_there_costs_nothing(tmp_path, stre
     finally:
         os.close(writing)
     assert out.exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is a device of Linux")
+@pytest.mark.parametrize("word", ["--help", "--version", "select --help"])
+def test_help_into_a_full_disk_ends_in_one_line(word):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "idfsmec", *word.split()]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, env=environment, check=False, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
 
 
 # --- progress -----------------------------------------------------------------------------

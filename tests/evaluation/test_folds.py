@@ -59,7 +59,7 @@ def test_a_seed_gives_its_own_folds_and_gives_them_again():
 def test_too_many_folds_are_refused_with_the_number_that_is_possible():
     subjects = np.repeat(np.arange(6), 5)
     assert most_splits(subjects % 2, subjects) == 3
-    with pytest.raises(InputError, match="smallest class has 3 subjects, so n_splits can be 2 to"):
+    with pytest.raises(InputError, match="smallest class has 3 subjects; give 2 to"):
         make_folds(subjects % 2, subjects, n_splits=10)
 
 

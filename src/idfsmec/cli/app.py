@@ -25,7 +25,7 @@ from typer.core import TyperGroup
 
 import idfsmec
 from idfsmec.cli import options
-from idfsmec.cli.console import print_error, print_plainly, state
+from idfsmec.cli.console import console, print_error, print_plainly, state
 from idfsmec.errors import InputError
 
 #: What Typer raises for bad usage; where it lives differs between versions of Typer.
@@ -106,8 +106,12 @@ class CommandGroup(TyperGroup):
         except typer.Abort:
             print_error("stopped")
             raise SystemExit(130) from None
+        except OSError as error:  # the help goes into a full disk
+            _print_exception(error)
+            raise SystemExit(1) from None
         finally:
             state.debug = state.quiet = False
+            console.file.flush()
 
 
 app = typer.Typer(
@@ -181,8 +185,8 @@ def _help(text: str) -> str:
 def _print_exception(error: Exception) -> None:
     if state.debug:
         traceback.print_exception(error)
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        text = f"{error.filename}: {error.strerror}"  # the number of the error helps no user
+    if isinstance(error, OSError) and error.strerror:  # the number of the error helps no user
+        text = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
     else:
         text = in_options(error)
     print_error(" ".join(text.split()) or type(error).__name__)

@@ -54,7 +54,7 @@ def audit(
 
     path, out = Path(table), Path(out)
     splits = options.parse_folds(folds)
-    options.check_folder(out, force)
+    options.check_folder(out, force, [path])
     name = path.name.split(".")[0]
     read = options.take_condition(read_columns(path), condition, path)
     tables = {name: read}

@@ -73,8 +73,8 @@ def benchmark(
     from idfsmec import evaluation, paper
     from idfsmec._parallel import count_jobs
 
-    out, n_jobs = Path(out), count_jobs(jobs)
-    options.check_folder(out, force)
+    out, n_jobs, given = Path(out), count_jobs(jobs), options.paths(tables)
+    options.check_folder(out, force, given)
     options.check_numbers(repeats=repeats, resamples=resamples)
     experiments = options.split_names(experiment) or []
     if unknown := [name for name in experiments if name not in options.EXPERIMENTS]:
@@ -92,7 +92,7 @@ def benchmark(
     protocol = {key: value for key, value in changes.items() if value is not None}
     named = {
         name: options.take_condition(table, condition, name)
-        for name, table in read_tables(options.paths(tables)).items()
+        for name, table in read_tables(given).items()
     }
     warn_of_missingness(named)
     options.check_cluster(dask)

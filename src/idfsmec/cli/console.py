@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from textwrap import fill, shorten
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -100,12 +101,14 @@ def plain(text: Any, style: str = "") -> Text:
 
 def say(text: str, path: object = "", *, style: str = "") -> None:
     """Print a result, broken between words; a path at its end stays whole, on one line."""
-    lines = [
-        line if len(line) <= console.width else fill(line, console.width, break_long_words=False)
-        for line in text.splitlines()
-    ]
-    whole = " ".join(filter(None, ["\n".join(lines), str(path)]))
+    whole = " ".join(filter(None, [_wrap(text, console.width), str(path)]))
     console.print(plain(whole, style), soft_wrap=True)
+
+
+def _wrap(text: str, width: int) -> str:
+    """Break lines between words."""
+    wrap = partial(fill, width=width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(wrap(line) if len(line) > width else line for line in text.splitlines())
 
 
 def show_frame(title: str, frame: pd.DataFrame) -> None:
@@ -133,12 +136,12 @@ def print_verdict(name: object, verdict: Mapping[str, str]) -> None:
 
 
 def remark(text: str, style: str = "") -> None:
-    """Print one line beside the results."""
-    error_console.print(plain(text, style), soft_wrap=True)
+    """Print a text beside the results, broken between words."""
+    error_console.print(plain(_wrap(text, error_console.width), style), soft_wrap=True)
 
 
 def print_error(text: str) -> None:
-    """Print one line that says what went wrong."""
+    """Print what went wrong, in one sentence."""
     try:
         remark(f"error: {text}", "red")
     except MemoryError:

@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from idfsmec.cli import options
 from idfsmec.cli.app import command
 from idfsmec.cli.console import print_error, say, shown, warnings_as_lines
-from idfsmec.cli.options import AnyPath, Names, OnError, argument, check_cluster, split_names
+from idfsmec.cli.options import AnyPath, Names, OnError
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    source=argument(
+    source=options.argument(
         "MANIFEST.csv|BIDS_ROOT|DATA_SET",
         "A CSV file with the columns path, subject, label (optional: session, condition, bads); "
         "the root folder of a BIDS tree; or modma3, modma128, mumtaz, "
@@ -72,8 +73,10 @@ def features(
     from idfsmec.features.batch import check_output, extract_to_file
     from idfsmec.recordings import check_duplicates, find_recordings
 
-    settings = _settings(config, epoch, split_names(features))
+    settings = _settings(config, epoch, options.split_names(features))
+    inputs = [Path(path) for path in (source, config) if path is not None]
     if write_config is not None:
+        options.refuse_inputs(Path(write_config), inputs)
         say("settings:", settings.to_toml(write_config, overwrite=force))
         return None
     if source is None:
@@ -81,8 +84,9 @@ def features(
             "Give a manifest, a BIDS folder or a data set. See `idfsmec features --help`."
         )
     output, n_jobs = check_output(output, overwrite=force), count_jobs(jobs)
+    options.refuse_inputs(output, inputs)
     if dask is not None:
-        check_cluster(dask)
+        options.check_cluster(dask)
         # Workers are in another folder; the name of a data set stays.
         source = str(Path(source).absolute()) if Path(source).exists() else source
         data = data and Path(data).absolute()

@@ -178,7 +178,7 @@ def check_numbers(*, repeats: int = 1, resamples: int = 0) -> None:
         raise InputError(f"--resamples {resamples}: give an even number, such as 100, or 0")
 
 
-def check_output(path: AnyPath, ending: str, force: bool) -> Path:
+def check_output(path: AnyPath, ending: str, force: bool, inputs: Sequence[Path] = ()) -> Path:
     """Refuse, before the work is done, a file that could not or should not be written after it."""
     from idfsmec._files import check_writable
 
@@ -190,10 +190,18 @@ def check_output(path: AnyPath, ending: str, force: bool) -> Path:
         raise InputError(f"{path}: give a name that ends in {ending}.")
     if path.exists() and not force:
         raise ExistingFileError(path)
+    refuse_inputs(path, inputs)
     return path
 
 
-def check_folder(out: Path, force: bool) -> None:
+def refuse_inputs(path: Path, inputs: Sequence[Path]) -> None:
+    """Refuse to replace what is read, also by a link or another spelling of its path."""
+    for given in inputs:
+        if path.exists() and given.exists() and path.samefile(given):
+            raise InputError(f"{path} is an input, and would be replaced; give another name.")
+
+
+def check_folder(out: Path, force: bool, inputs: Sequence[Path] = ()) -> None:
     """Refuse a folder that cannot be written, or with files that no benchmark has written."""
     from idfsmec._files import check_writable
 
@@ -201,10 +209,10 @@ def check_folder(out: Path, force: bool) -> None:
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; give a folder with --out")
     check_writable(out / "store.sqlite", out / "figures")
-    if force or (out / "store.sqlite").exists():
-        return
+    known = force or (out / "store.sqlite").exists()
     for name in ("results.csv", "results.parquet", "ranking.csv", "selections.parquet"):
-        if (out / name).exists():
+        refuse_inputs(out / name, inputs)
+        if (out / name).exists() and not known:
             raise InputError(
                 f"{out / name} exists and is not from a benchmark; give another folder with "
                 "--out, or --force to replace it"

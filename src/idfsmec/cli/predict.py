@@ -63,12 +63,13 @@ def predict(
     from idfsmec.prediction.model import Predictions, load_model
     from idfsmec.report import write_subject_pages
 
-    output = options.check_output(output, ".csv", force)
+    given = options.paths(sources)
+    output = options.check_output(output, ".csv", force, [Path(model), *given])
     if pages is not None:
         check_writable(Path(pages) / "index.html")
     with warnings_as_lines():
         loaded = load_model(model)
-        parts = list(_predict(loaded, options.paths(sources), on_error == "skip"))
+        parts = list(_predict(loaded, given, on_error == "skip"))
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     if pages is not None:
         whole = Predictions(tuple(s for part in parts for s in part.subjects), notes)

@@ -73,7 +73,7 @@ def select(
     from idfsmec.selection import channel_frame, ranking_frame
 
     given = options.paths(tables)
-    output = options.check_output(output, ".csv", force)
+    output = options.check_output(output, ".csv", force, given)
     options.check_numbers(resamples=resamples)
     if k is not None and k < 1:
         raise InputError(f"--k must be at least 1, got {k}.")

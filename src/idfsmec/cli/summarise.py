@@ -64,7 +64,7 @@ def summarise(
         return summary
     if min_subjects < FEWEST_SUBJECTS:
         raise InputError(f"--min-subjects {min_subjects}: give {FEWEST_SUBJECTS} or more.")
-    path = check_output(output, ".summary", force)
+    path = check_output(output, ".summary", force, [source])
     ledger = Ledger(path.parent / LEDGER)
     key_file = path.parent / "idfsmec-study.key" if study_key is None else Path(study_key)
     if not key_file.exists():

@@ -57,9 +57,9 @@ def train(
     from idfsmec.report.cards import card_paths, write_model_card
     from idfsmec.table import FeatureTable
 
-    path = options.check_output(output, ".skops", force)
+    path = options.check_output(output, ".skops", force, [Path(table)])
     for card in card_paths(path):
-        options.check_output(card, card.suffix, force)
+        options.check_output(card, card.suffix, force, [Path(table)])
     options.check_numbers(repeats=repeats)
     if method is not None:
         find_methods([method])  # before the audit, which takes a while

@@ -201,7 +201,7 @@ def make_folds(
     if not 2 <= n_splits <= most:
         raise InputError(
             f"{n_splits} folds by {folds} are not possible: the smallest class has {most} "
-            f"{folds}s, so n_splits can be 2 to {most}"
+            f"{folds}s; give 2 to {most}"
         )
     how = {"n_splits": n_splits, "shuffle": True, "random_state": random_state}
     names, first, member = np.unique(units, return_index=True, return_inverse=True)
