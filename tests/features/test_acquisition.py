@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from idfsmec.features import extract_recording, extract_table
-from idfsmec.recordings import simulate_cohort
+from idfsmec.recordings import Recording, prepare_raw, simulate_cohort
 
 SFREQ = 256.0
 
@@ -100,6 +100,49 @@ def test_missing_channels_are_shares_by_reason(noise):
     raw = recorded(noise)
     raw.info["bads"] = ["Cz"]
     assert extract_recording(raw).acquisition["gaps"]["marked bad"] == pytest.approx(1 / 3)
+
+
+def blinking(time, per_minute):
+    """Blinks of 120 microvolts that last a third of a second, and their number per minute."""
+    rng = np.random.default_rng(1)
+    spaces = rng.uniform(0.7, 1.3, int(per_minute * time[-1] / 60)) * 60 / per_minute
+    onsets = np.cumsum(spaces)
+    onsets = onsets[onsets < time[-1] - 1]
+    waves = [np.exp(-0.5 * ((time - onset) / 0.07) ** 2) for onset in onsets]
+    return 120 * np.sum(waves, axis=0), 60 * len(onsets) / (time[-1] + time[1])
+
+
+@pytest.mark.parametrize("per_minute", [6, 30])
+@pytest.mark.parametrize("eyes", ["VEOG", None], ids=["in the EOG", "in frontal channels"])
+def test_blinks_are_counted(noise, time, per_minute, eyes):
+    blinks, truth = blinking(time, per_minute)
+    noise = noise[0] + 0.5 * noise  # neighbours are alike
+    if eyes is None:
+        raw = recorded(noise + np.outer([1.0, 0.1, 0.0], blinks))
+    else:  # of the other sign, and with a channel of sideways movements beside it
+        raw = recorded(noise)
+        types = mne.create_info([eyes, "HEOG"], SFREQ, ["eog", "eog"])
+        pair = np.stack([noise[0] - 3 * blinks, noise[1]]) * 1e-6
+        raw.add_channels([mne.io.RawArray(pair, types, verbose="error")], force_update_info=True)
+    assert extract_recording(raw).acquisition["blinks"] == pytest.approx(truth)
+    prepared = Recording("s", "HC", lambda: prepare_raw(raw), "mine")
+    assert extract_recording(prepared).acquisition["blinks"] == pytest.approx(truth)
+    epochs = mne.make_fixed_length_epochs(raw, 10.0, preload=True, verbose="error")
+    assert extract_recording(epochs).acquisition["blinks"] == pytest.approx(truth, abs=4)
+
+
+def test_without_blinks_there_are_none_and_without_eyes_nothing_is_known(noise):
+    alike = noise[0] + 0.5 * noise
+    assert facts(alike)["blinks"] == 0
+    raw = recorded(alike, names=("Pz", "Cz", "O2"))
+    assert extract_recording(raw).acquisition["blinks"] is None
+
+
+def test_the_share_of_muscle_is_that_of_windows_with_bursts(noise):
+    assert facts(noise)["muscle_share"] == 0
+    tense = noise.copy()
+    tense[0, : noise.shape[1] // 5] *= 5
+    assert facts(tense)["muscle_share"] == pytest.approx(1 / 3 / 5)
 
 
 def test_epochs_and_the_recording_they_are_cut_from_agree(noise):

@@ -1,10 +1,20 @@
 """Epochs in files: what a laboratory has cleaned and cut comes in as it is."""
 
+from dataclasses import replace
+
+import autoreject
 import mne
 import numpy as np
+import pandas as pd
 import pytest
 
-from idfsmec.features import FeatureSettings, extract_recording, extract_table
+from idfsmec.errors import InputError
+from idfsmec.features import (
+    FeatureSettings,
+    extract_features,
+    extract_recording,
+    extract_table,
+)
 from idfsmec.recordings import read_manifest, simulate_cohort
 
 PLAIN = FeatureSettings(features=["variance", "ap"], detect=False)
@@ -83,3 +93,69 @@ def test_a_continuous_recording_says_how_it_was_filtered(raw):
     assert extract_recording(raw, PLAIN).acquisition["processing"] == (
         "continuous, filtered 1-45 Hz"
     )
+
+
+def test_a_numbered_event_that_mne_made_is_no_condition(raw, tmp_path):
+    epochs = mne.make_fixed_length_epochs(raw, 10, preload=True, verbose="error")
+    epochs.save(tmp_path / "s1-epo.fif", verbose="error")
+    table = extract_table(study(tmp_path, "s1-epo.fif"), PLAIN).table
+    assert "condition" not in table.rows or table.rows["condition"].isna().all()
+
+
+def test_metadata_gives_the_condition_and_columns_of_rows(raw, tmp_path):
+    about = pd.DataFrame({"Condition": ["rest", "task", "rest"], "load": [1, 2, 3]})
+    epochs = cut(raw, [3.0, 15.0, 28.0], metadata=about).drop([0], verbose="error")
+    epochs.save(tmp_path / "s1-epo.fif", verbose="error")
+    rows = extract_table(study(tmp_path, "s1-epo.fif"), PLAIN).table.rows
+    assert rows["condition"].tolist() == ["task", "rest"]
+    assert rows["load"].tolist() == [2, 3]
+    frame = extract_features(epochs, PLAIN)
+    assert frame.index.names == ["start", "load"]
+    assert frame.index.tolist() == [(15.0, 2), (28.0, 3)]
+
+
+def test_dropped_epochs_are_counted_and_leave_holes(raw, tmp_path):
+    epochs = cut(raw, [3.0, 15.0, 28.0, 44.0]).drop([1], verbose="error")
+    assert extract_features(epochs, PLAIN).index.tolist() == [3.0, 28.0, 44.0]
+    epochs.save(tmp_path / "s1-epo.fif", verbose="error")
+    table = extract_table(study(tmp_path, "s1-epo.fif"), PLAIN).table
+    assert table.rows["epoch"].tolist() == [0, 2, 3]
+    assert table.info["recordings"][0]["facts"]["dropped"] == 0.25
+    numbered = mne.EpochsArray(epochs.get_data(), epochs.info, verbose="error").drop([1])
+    assert extract_features(numbered, PLAIN).index.tolist() == [0, 20]
+
+
+def reject_log(bad_epochs, ch_names):
+    labels = np.zeros((4, 3))
+    labels[2, 0], labels[3, 1] = 1, 2  # rejected, interpolated
+    return autoreject.RejectLog(np.array(bad_epochs), labels, ch_names)
+
+
+@pytest.mark.parametrize("column", [False, True], ids=["beside the file", "in the manifest"])
+def test_the_log_of_autoreject_marks_channel_epochs(raw, tmp_path, column):
+    raw.rename_channels(lambda name: f"EEG {name}-LE")
+    epochs = cut(raw, [3.0, 15.0, 28.0, 44.0])
+    log = reject_log([False, True, False, False], epochs.ch_names)
+    epochs.drop(log.bad_epochs, verbose="error").save(tmp_path / "s1-epo.fif", verbose="error")
+    log.save(tmp_path / ("mine.npz" if column else "s1_reject-log.npz"))
+    (tmp_path / "study.csv").write_text(
+        f"path,subject,label{',reject_log' * column}\ns1-epo.fif,s1,HC{',mine.npz' * column}\n"
+    )
+    [recording] = read_manifest(tmp_path / "study.csv")
+    first, second, _ = (name.removeprefix("EEG ").removesuffix("-LE") for name in log.ch_names)
+    made = extract_recording(recording, PLAIN)
+    assert made.cells == {"rejected by autoreject": {first: [2]}}
+    made = extract_recording(recording, replace(PLAIN, interpolated="missing"))
+    assert made.cells == {"rejected by autoreject": {first: [2], second: [3]}}
+
+
+def test_a_log_of_other_epochs_and_one_with_objects_are_refused(raw, tmp_path):
+    cut(raw, [3.0, 15.0]).save(tmp_path / "s1-epo.fif", verbose="error")
+    log = tmp_path / "s1.npz"
+    reject_log([False] * 4, raw.ch_names).save(log)
+    [recording] = study(tmp_path, "s1-epo.fif")
+    with pytest.raises(InputError, match=r"s1\.npz: has 4 epochs, 0 of them bad.*has 2"):
+        extract_recording(recording, PLAIN)
+    np.savez(log, labels=np.array([None]), bad_epochs=[0], ch_names=["Cz"])
+    with pytest.raises(InputError, match=r"s1\.npz: cannot be read as a reject log"):
+        extract_recording(recording, PLAIN)

@@ -46,6 +46,9 @@ _SIGNAL = {
     "amplitude": "amplitude of the EEG",
     "drift": "drift",
     "muscle": "level of the muscle band",
+    "muscle_share": "share of windows with muscle activity",
+    "blinks": "blinks per minute",
+    "dropped": "share of epochs dropped before",
     "missing": "share of missing channels",
 }
 #: Columns of a manifest that are taken without asking, in small letters. All others may be the

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import signal, stats
 
 from idfsmec.features.signals import Signals
 from idfsmec.missing.line_noise import LINE_FREQUENCIES
+from idfsmec.table.positions import EYES, angles_between
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -24,6 +26,13 @@ Mask = NDArray[np.bool_]
 _WINDOW, _MOST_WINDOWS = 2.0, 60
 #: Hz: brain and body, the level that the upper edge is measured from, and muscle above the brain.
 _EEG, _LEVEL, _MUSCLE = (1.0, 45.0), (20.0, 30.0), (52.0, 98.0)
+#: Hz, and times a channel's median window: bursts of muscle, also behind a low-pass of 40 Hz.
+_BURST, _BURST_RELATIVE = (20.0, 40.0), 2.0
+_EYES_REACH = 40.0  # degrees from the eyes within which blinks are large
+_BLINK_BAND, _BLINK_VOLTS = (1.0, 10.0), (40e-6, 1e-3)
+_BLINK_WIDTH, _BLINK_APART = (0.05, 0.4), 0.3  # seconds
+#: Times the standard deviation of the signal, and share of the median blink.
+_BLINK_RELATIVE, _BLINK_SHARE = 4.0, 0.4
 #: The spectrum ends where it is so much weaker than at ``_LEVEL``; 1/f alone does not reach that.
 _EDGE = 0.01
 #: Samples of a channel among which the step of the converter is looked for.
@@ -37,10 +46,12 @@ def acquisition_facts(
 
     ``drift`` is the standard deviation of the means of windows, ``upper_edge`` where the spectrum
     ends, ``quantisation`` the step of the converter, ``amplitude`` and ``muscle`` are root mean
-    squares without line noise, ``gaps`` the share of channel epochs that are missing, by reason.
+    squares without line noise, ``muscle_share`` is the share of windows with a burst of muscle,
+    ``blinks`` are per minute, ``gaps`` the share of channel epochs that are missing, by reason.
     """
     windows = _windows(signals)
-    frequencies, power = _spectrum(windows, signals.sfreq)
+    frequencies, powers = _spectra(windows, signals.sfreq)
+    power = np.median(powers, axis=0)
     line_freq, line_amplitude = _line_noise(frequencies, power)
     n_times = signals.data.shape[-1] * (len(signals.data) if signals.grid is None else 1)
     drift = _median(windows.mean(axis=-1).std(axis=0)) if len(windows) > 1 else np.nan
@@ -56,6 +67,8 @@ def acquisition_facts(
         "amplitude": _number(_rms(frequencies, power, *_EEG), signals.scale),
         "drift": _number(drift, signals.scale),
         "muscle": _number(_rms(frequencies, power, *_MUSCLE), signals.scale),
+        "muscle_share": _number(_muscle_share(frequencies, powers)),
+        "blinks": _number(_blinks_per_minute(signals, causes)),
         "gaps": {reason: float(hits.mean()) for reason, hits in causes.items()},
         "format": file_format,
     }
@@ -74,14 +87,14 @@ def _windows(signals: Signals) -> Floats:
     return np.stack([data[:, i * size : (i + 1) * size] for i in index]).astype(np.float64)
 
 
-def _spectrum(windows: Floats, sfreq: float) -> tuple[Floats, Floats]:
-    """Compute the median power density over windows, (n_channels, n_frequencies)."""
+def _spectra(windows: Floats, sfreq: float) -> tuple[Floats, Floats]:
+    """Compute the power density of windows, (n_windows, n_channels, n_frequencies)."""
     size = windows.shape[-1]
     taper = np.hanning(size + 1)[:-1]
     centred = np.nan_to_num(windows - windows.mean(axis=-1, keepdims=True))
     power = np.abs(np.fft.rfft(centred * taper)) ** 2 * (2.0 / (sfreq * (taper**2).sum()))
     frequencies: Floats = np.fft.rfftfreq(size, 1.0 / sfreq).astype(np.float64)
-    return frequencies, np.median(power, axis=0)
+    return frequencies, power
 
 
 def _line_noise(frequencies: Floats, power: Floats) -> tuple[float | None, float]:
@@ -110,6 +123,51 @@ def _rms(frequencies: Floats, power: Floats, low: float, high: float) -> float:
     if inside.sum() * frequencies[1] < 5.0:
         return np.nan
     return _median(np.sqrt(power[:, inside].sum(axis=1) * frequencies[1]))
+
+
+def _muscle_share(frequencies: Floats, powers: Floats) -> float:
+    """Return the share of windows and channels with far more fast activity than usual."""
+    fast = powers[..., (frequencies >= _BURST[0]) & (frequencies < _BURST[1])].sum(axis=-1)
+    alive = fast[:, np.median(fast, axis=0) > 0]
+    return float(np.mean(alive > _BURST_RELATIVE**2 * np.median(alive, axis=0)))
+
+
+def _blinks_per_minute(signals: Signals, causes: Mapping[str, Mask]) -> float:
+    """Count blinks in channels of the eyes or, without such, in the EEG channels nearest to them.
+
+    Blinks are peaks of 1 to 10 Hz, as high and as long as blinks are; of channels of the eyes, in
+    the most skewed one, on the side to which it is skewed.
+    """
+    sfreq, eyes, in_volts = signals.sfreq, signals.eyes, signals.unit is not None
+    if eyes is None:
+        near = angles_between(signals.positions, EYES)[:, 0] < _EYES_REACH
+        for hits in causes.values():
+            near &= hits.mean(axis=0) <= 0.5
+        eyes = signals.data[..., near, :] * (signals.unit or 1.0)
+    if not eyes.shape[-2] or eyes.shape[-1] < sfreq or sfreq < 3 * _BLINK_BAND[1]:
+        return np.nan
+    pieces = np.nan_to_num(eyes.reshape(-1, *eyes.shape[-2:]))  # (n_pieces, n_channels, n_times)
+    band = signal.butter(2, _BLINK_BAND, "bandpass", fs=sfreq, output="sos")
+    pieces = signal.sosfiltfilt(band, pieces)
+    if signals.eyes is None:
+        waves = np.median(pieces, axis=1)
+    else:
+        skews = stats.skew(pieces.swapaxes(0, 1).reshape(pieces.shape[1], -1), axis=1)
+        channel = int(np.argmax(np.abs(skews)))
+        waves = pieces[:, channel] * np.sign(skews[channel])
+    lowest, highest = _BLINK_VOLTS if in_volts else (0.0, np.inf)
+    lowest = max(lowest, _BLINK_RELATIVE * stats.median_abs_deviation(waves, None, scale="normal"))
+    options = {
+        "height": (lowest, highest),
+        "prominence": lowest,
+        "distance": max(1.0, _BLINK_APART * sfreq),
+        "width": tuple(seconds * sfreq for seconds in _BLINK_WIDTH),
+    }
+    heights = [signal.find_peaks(wave, **options)[1]["peak_heights"] for wave in waves]
+    peaks = np.concatenate(heights)
+    # The swing back behind a blink is smaller than blinks are.
+    n_blinks = (peaks >= _BLINK_SHARE * np.median(peaks)).sum() if peaks.size else 0
+    return float(n_blinks / (waves.size / sfreq / 60))
 
 
 def _upper_edge(frequencies: Floats, power: Floats) -> float:

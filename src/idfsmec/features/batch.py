@@ -575,10 +575,18 @@ def _table_rows(
     rows = by_recording.loc[
         np.repeat(by_recording.index, [outcome.n_rows for outcome in outcomes])
     ].reset_index(drop=True)
-    of_epochs: list[str | None] = []  # epochs that were cut before may have one each
+    # Epochs that were cut before may have conditions and metadata of their own.
+    conditions: list[str | None] = []
+    metadata: list[dict[str, str]] = []
     for outcome in outcomes:
-        of_epochs += outcome.conditions or [None] * outcome.n_rows
-    rows[CONDITION] = rows[CONDITION].fillna(pd.Series(of_epochs, dtype=object))
+        conditions += outcome.conditions or [None] * outcome.n_rows
+        metadata += [
+            {name: "" if value is None else str(value) for name, value in of_epoch.items()}
+            for of_epoch in outcome.metadata or [{}] * outcome.n_rows
+        ]
+    rows[CONDITION] = rows[CONDITION].fillna(pd.Series(conditions, dtype=object))
+    of_epochs = described(metadata)
+    rows = rows.join(of_epochs[of_epochs.columns.difference(rows.columns, sort=False)])
     rows[EPOCH] = [epoch for outcome in outcomes for epoch in outcome.epochs]
     rows[ONSET] = np.concatenate([outcome.X.index for outcome in outcomes])
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -35,7 +36,6 @@ from idfsmec.missing.detection import find_reasons, unusable
 from idfsmec.missing.line_noise import LineNoise, remove_line_noise
 from idfsmec.recordings import Recording
 from idfsmec.table.columns import join_column, split_column
-from idfsmec.table.positions import channel_positions
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -125,7 +125,9 @@ class RecordingFeatures:
     acquisition : dict
         How it was recorded, from the signal before any filter.
     conditions : list of str
-        Names of the events of epochs that were cut before.
+        Of each row, of epochs that were cut before.
+    metadata : list of dict
+        The same for what else MNE's ``epochs.metadata`` has.
     """
 
     X: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
@@ -138,6 +140,7 @@ class RecordingFeatures:
     dropped: dict[str, str] = field(default_factory=dict)
     acquisition: dict[str, Any] = field(default_factory=dict)
     conditions: list[str] = field(default_factory=list)
+    metadata: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def n_rows(self) -> int:
@@ -207,6 +210,8 @@ def extract_recording(
     file_format = files[0].suffix.lower().lstrip(".") if files else ""
     facts = acquisition_facts(recorded, causes, file_format)
     facts["processing"] = describe_processing(recorded, settings)
+    if recorded.dropped is not None:
+        facts["dropped"] = recorded.dropped
     epochs, broken = prepare_epochs(signals, known, settings)
     causes["no finite, changing signal"] = broken & ~known
     missing = known | broken
@@ -223,13 +228,16 @@ def extract_recording(
     in_memory = signals.grid is None and not isinstance(data, Recording)
     keep = ~missing.all(axis=1) | in_memory
     index = pd.Index(signals.starts[keep], name="start")
+    numbers = np.arange(len(values)) if signals.numbers is None else signals.numbers
+    metadata = None if signals.metadata is None else signals.metadata[keep]
     return RecordingFeatures(
         X=pd.DataFrame(values[keep], columns=columns, index=index),
         channels=[*signals.names, *pairs],
         n_epochs=len(values),
-        epochs=np.flatnonzero(keep).tolist(),
+        epochs=numbers[keep].tolist(),
         conditions=np.array(signals.conditions)[keep].tolist() if signals.conditions else [],
-        cells=_cells(cells | {"a side of the pair is missing": pairs}),
+        metadata=[] if metadata is None else json.loads(metadata.to_json(orient="records")),
+        cells=_cells(cells | {"a side of the pair is missing": pairs}, numbers),
         montage=signals.channels.montage,
         hint=hint,
         dropped=signals.channels.dropped,
@@ -250,13 +258,12 @@ def _detect(
         last = np.maximum(np.searchsorted(centres, clean.grid.ends), first + 1)
         means = [squares[:, a:b].mean(axis=1) for a, b in zip(first, last, strict=True)]
         line = np.sqrt(np.array(means))
-    positions = clean.channels.positions
     return find_reasons(
         recorded.as_epochs(),
         clean.as_epochs(),
         line,
         clean.sfreq,
-        channel_positions(clean.names) if positions is None else positions,
+        clean.positions,
         typical_amplitude=settings.typical_amplitude / (clean.unit or 1.0),
         header_freq=clean.line_freq,
         high_pass=settings.band_pass[0] if settings.band_pass else 0.0,
@@ -296,10 +303,12 @@ def _lay_out(
     return np.hstack(blocks), columns, lacking
 
 
-def _cells(causes: dict[str, dict[str, Mask]]) -> dict[str, dict[str, list[int]]]:
+def _cells(
+    causes: dict[str, dict[str, Mask]], numbers: NDArray[np.intp]
+) -> dict[str, dict[str, list[int]]]:
     """Map reasons to channels to the epochs in which they are missing."""
     cells = {
-        reason: {name: np.flatnonzero(hit).tolist() for name, hit in hits.items() if hit.any()}
+        reason: {name: numbers[hit].tolist() for name, hit in hits.items() if hit.any()}
         for reason, hits in causes.items()
     }
     return {reason: hits for reason, hits in cells.items() if hits}
@@ -342,8 +351,9 @@ def extract_features(
     DataFrame of shape (n_epochs, n_channels * n_outputs)
         Columns ``<channel>__<feature>`` with standard names (``EEG T3-LE`` is ``T7``); NaN
         where a channel is missing in an epoch. The index holds the start of each epoch in
-        seconds (of epochs in memory: as if one followed the other). Epochs with
-        no channel left are left out, but of epochs that are cut already all are kept.
+        seconds, and behind it the columns of ``epochs.metadata``. Starts are those of the events,
+        counted as these are; of an array, one epoch follows the other. Epochs with no channel
+        left are left out, but of epochs that are cut already all are kept.
 
     See Also
     --------
@@ -370,7 +380,11 @@ def extract_features(
     >>> frame.columns[[0, 1, 18]].tolist()
     ['Fp1__mean', 'Fp1__variance', 'Fp2__mean']
     """
-    return extract_recording(data, settings, sfreq=sfreq, ch_names=ch_names, unit=unit).X
+    made = extract_recording(data, settings, sfreq=sfreq, ch_names=ch_names, unit=unit)
+    if not made.metadata:
+        return made.X
+    about = pd.DataFrame(made.metadata).set_index(made.X.index).reset_index()
+    return made.X.set_index(pd.MultiIndex.from_frame(about))
 
 
 class FeatureExtractor(TransformerMixin, CheckedEstimator):

@@ -36,6 +36,7 @@ _BEFORE: dict[str, Any] = {
     "line_freq": "off",
     "channels": "all",
     "reference": "keep",
+    "interpolated": "keep",
     "limits": {"pop": np.inf},
 }
 
@@ -87,6 +88,9 @@ class FeatureSettings:
     epoch, overlap : float
         Length of an epoch, and what consecutive ones have in common, in seconds. Without
         meaning for what is cut already.
+    interpolated : {"keep", "missing"}
+        Channel epochs that autoreject has interpolated, by its reject log: taken as they are, or
+        for missing. Those that it rejected without interpolation are missing in any case.
     detect : bool
         Whether to look for channels without EEG, see :func:`idfsmec.missing.detect_missing`.
     typical_amplitude : float
@@ -115,6 +119,7 @@ class FeatureSettings:
     reference: str = "keep"
     epoch: float = 10.0
     overlap: float = 0.0
+    interpolated: str = "keep"
     detect: bool = True
     typical_amplitude: float = TYPICAL_AMPLITUDE
     limits: Any = field(default_factory=DetectionLimits)
@@ -367,6 +372,10 @@ _ALLOWED: dict[str, tuple[list[Any], str]] = {
     "overlap": (
         [number(0, closed="left")],
         "the overlap of epochs: seconds, at least 0, less than an epoch",
+    ),
+    "interpolated": (
+        ["keep", "missing"],
+        'what becomes of channels that autoreject interpolated: "keep" or "missing"',
     ),
     "detect": ([bool], "whether to detect missing channels: true or false"),
     "typical_amplitude": ([number(0)], "the amplitude of ordinary EEG: volts above 0"),

@@ -7,8 +7,9 @@ what is missing in a stretch costs the epochs that it touches and nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,15 +19,21 @@ from scipy import signal
 
 from idfsmec.errors import InputError, RecordingError
 from idfsmec.features.settings import FeatureSettings
-from idfsmec.missing import observed_from_annotations, observed_from_bads
+from idfsmec.missing import (
+    observed_from_annotations,
+    observed_from_bads,
+    observed_from_reject_log,
+)
 from idfsmec.missing.detection import unusable
-from idfsmec.missing.masks import onsets_of
+from idfsmec.missing.masks import onsets_of, read_reject_log
 from idfsmec.recordings import Recording, channel_plan, prepare_raw
-from idfsmec.recordings.recording import find_boundaries
+from idfsmec.recordings.recording import eye_channels, find_boundaries
+from idfsmec.table.checks import CONDITION
 from idfsmec.table.positions import EXTRA_NAMES, channel_positions, plan_channels, standard_name
 
 if TYPE_CHECKING:
     import mne
+    import pandas as pd
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.floating]
@@ -126,13 +133,23 @@ class Signals:
     passed: tuple[float, float] = (0.0, np.inf)  # Hz that earlier filters have let pass
     line_freq: float | None = None
     n_recorded: int = 0  # all channels that came with these, EEG or not
+    eyes: Floats | None = None  # channels of the eyes, in the shape of ``data``
     onsets: Floats | None = None  # seconds, of epochs that know where they were cut
-    conditions: tuple[str, ...] = ()  # of epochs, by the names of their events
+    numbers: NDArray[np.intp] | None = None  # of epochs, with those that were dropped counted
+    dropped: float | None = None  # share of epochs that were dropped before
+    conditions: tuple[str, ...] = ()  # of epochs, from metadata or by the names of their events
+    metadata: pd.DataFrame | None = None  # of epochs, without the conditions
 
     @property
     def names(self) -> list[str]:
         """Standard names of the channels."""
         return self.channels.names
+
+    @property
+    def positions(self) -> Array:
+        """Directions of the channels, (n_channels, 3); NaN where unknown."""
+        known = self.channels.positions
+        return channel_positions(self.names) if known is None else known
 
     @property
     def scale(self) -> float:
@@ -168,10 +185,9 @@ def read_signals(
     import mne  # takes a while to load
 
     if isinstance(data, Recording):
-        return _from_mne(data.load(), settings, data.source)
+        return _from_mne(data.load(), settings, data.source, data.reject_log)
     if isinstance(data, mne.io.BaseRaw | mne.BaseEpochs):
-        # Epochs in memory may be cut from a piece of a recording: its beginning is not known.
-        return replace(_from_mne(data, settings, _UNNAMED), onsets=None)
+        return _from_mne(data, settings, _UNNAMED)
     return _from_array(data, settings, sfreq, ch_names, unit)
 
 
@@ -225,18 +241,19 @@ def _channels_of(measured: mne.io.BaseRaw | mne.BaseEpochs, source: str) -> Chan
 
 
 def _from_mne(
-    measured: mne.io.BaseRaw | mne.BaseEpochs, settings: FeatureSettings, source: str
+    measured: mne.io.BaseRaw | mne.BaseEpochs,
+    settings: FeatureSettings,
+    source: str,
+    reject_log: Path | None = None,
 ) -> Signals:
     import mne
 
-    info = measured.info
-    sfreq = float(info["sfreq"])
+    sfreq = float(measured.info["sfreq"])
     settings.check_rate(sfreq)
     channels = _choose_channels(_channels_of(measured, source), settings.channels, source)
     names = channels.file_names
     plan = channel_plan(measured)  # counts also the channels that a loader has left out
-    grid, passed, marked, onsets = None, (0.0, np.inf), {}, None
-    conditions: tuple[str, ...] = ()
+    grid, marked, of_epochs = None, {}, {}
     if isinstance(measured, mne.io.BaseRaw):
         data = _read(measured, names, source)
         grid = epoch_grid(data.shape[1], sfreq, settings)
@@ -248,10 +265,13 @@ def _from_mne(
             measured = measured.copy().load_data()
         data = _read(measured, names, source)
         annotated = observed_from_annotations(measured, names)
-        passed = float(info["highpass"] or 0.0), float(info["lowpass"] or np.inf)
-        onsets = _onsets(measured)
-        names_of = {code: name for name, code in measured.event_id.items()}
-        conditions = tuple(names_of.get(code, str(code)) for code in measured.events[:, 2])
+        of_epochs = _describe_epochs(measured)
+        if reject_log is not None:
+            log = read_reject_log(reject_log, measured)
+            log.ch_names = [plan.renamed.get(name, name) for name in log.ch_names]
+            kept = settings.interpolated == "keep"
+            observed = observed_from_reject_log(log, names, interpolated=kept)
+            marked["rejected by autoreject"] = ~observed.to_numpy(bool)
     bads = observed_from_bads(measured, names, len(annotated))
     return Signals(
         data,
@@ -259,24 +279,35 @@ def _from_mne(
         channels,
         grid,
         {"marked bad": ~bads.to_numpy(bool), "annotated BAD": ~annotated.to_numpy(bool), **marked},
-        passed=passed,
-        line_freq=info["line_freq"],
+        line_freq=measured.info["line_freq"],
         n_recorded=len(plan.renamed) + len(plan.dropped) or len(measured.ch_names),
-        onsets=onsets,
-        conditions=conditions,
+        eyes=_read_eyes(measured, source),
+        **of_epochs,
     )
 
 
-def _onsets(epochs: mne.BaseEpochs) -> Floats | None:
-    """Give the seconds at which epochs begin, from their events; None where these only count.
-
-    Events of epochs that were made of an array are numbered, and EEGLAB's lie on the axis of the
-    epochs one behind the other.
-    """
-    samples = epochs.events[:, 0]
-    if len(samples) > 1 and (np.diff(samples) == 1).all():
-        return None
-    return np.round(onsets_of(epochs), 6)
+def _describe_epochs(epochs: mne.BaseEpochs) -> dict[str, Any]:
+    """Collect what epochs know beside their signals, as fields of :class:`Signals`."""
+    info, samples = epochs.info, epochs.events[:, 0]
+    # Events of epochs that were made of an array only number them: then one follows the other.
+    counted = np.array_equal(samples, epochs.selection)
+    lasts = len(epochs.times) / float(info["sfreq"])
+    metadata, names = epochs.metadata, {code: name for name, code in epochs.event_id.items()}
+    conditions = tuple(names.get(code, str(code)) for code in epochs.events[:, 2])
+    if set(conditions) == {"1"}:  # what MNE calls events that it makes itself
+        conditions = ()
+    if metadata is not None:
+        for column in [name for name in metadata if str(name).casefold() == CONDITION]:
+            conditions = tuple(metadata[column].astype(str))
+            metadata = metadata.drop(columns=column)
+    return {
+        "passed": (float(info["highpass"] or 0.0), float(info["lowpass"] or np.inf)),
+        "onsets": epochs.selection * lasts if counted else np.round(onsets_of(epochs), 6),
+        "numbers": np.asarray(epochs.selection, dtype=np.intp),
+        "dropped": epochs.drop_log_stats(("IGNORED", "NO_DATA", "TOO_SHORT")) / 100,
+        "conditions": conditions,
+        "metadata": metadata,
+    }
 
 
 def _read(measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str], source: str) -> Array:
@@ -294,6 +325,14 @@ def _read(measured: mne.io.BaseRaw | mne.BaseEpochs, names: list[str], source: s
             f"{source}: its signals cannot be read ({reason}). Check that the file and those "
             "that belong to it are whole."
         ) from error
+
+
+def _read_eyes(measured: mne.io.BaseRaw | mne.BaseEpochs, source: str) -> Array | None:
+    """Read the channels of the eyes, of a prepared recording from where the loader keeps them."""
+    kept = (measured.info.get("temp") or {}).get("eyes", measured)
+    names = eye_channels(kept)
+    vertical = [name for name in names if "V" in name.upper()]
+    return _read(kept, vertical or names, source) if names else None
 
 
 def _without_padding(raw: mne.io.BaseRaw, epoch: float) -> mne.Annotations:

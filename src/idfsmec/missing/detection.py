@@ -14,7 +14,7 @@ from scipy import fft
 
 from idfsmec.errors import InputError
 from idfsmec.missing.line_noise import LINE_FREQUENCIES, remove_line_noise
-from idfsmec.table.positions import angles_between, channel_positions
+from idfsmec.table.positions import EYES, angles_between, channel_positions
 
 if TYPE_CHECKING:
     import mne
@@ -50,8 +50,7 @@ _NEIGHBOURS_LEAST = 2
 _RIDGE = 0.01
 # Amplitudes, in typical ones, of EEG in microvolts that was taken for volts.
 _MICROVOLTS = (5e4, 2e7)
-# Direction of the eyes (right, front, up), and degrees within which blinks are large.
-_EYES, _EYES_REACH = np.array([[0.0, 0.95, -0.31]]), 50.0
+_EYES_REACH = 50.0  # degrees within which blinks are large
 
 # Bands in Hz: what counts as EEG beside line noise, and where neighbours are compared. The second
 # ends below most of the muscle's power, so that a tense jaw does not look like a lost electrode.
@@ -434,7 +433,7 @@ def _pops(jumps: np.ndarray, positions: np.ndarray, nearest: np.ndarray, limit: 
     largest = jumps.max(axis=2)
     usual = np.median(jumps, axis=(0, 2)) if len(jumps) else 0.0
     # False where the position is unknown
-    far_from_eyes = angles_between(positions, _EYES)[:, 0] > _EYES_REACH
+    far_from_eyes = angles_between(positions, EYES)[:, 0] > _EYES_REACH
     times = np.where(far_from_eyes, _POP_RELATIVE, _POP_RELATIVE_EYES)
     pops = (largest > times * usual) & (largest > _POP_LEAST * limit)
     pops |= largest > limit

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -182,6 +185,30 @@ def observed_from_reject_log(
     if ch_names is None:
         return observed
     return observed.reindex(columns=list(ch_names), fill_value=True)
+
+
+def read_reject_log(path: Path, epochs: mne.BaseEpochs) -> Any:
+    """Read a reject log that autoreject has saved: its rows of the epochs that are left."""
+    try:
+        with np.load(path, allow_pickle=False) as saved:
+            names, bad, labels = (saved[key] for key in ("ch_names", "bad_epochs", "labels"))
+        if labels.shape != (len(bad), len(names)):
+            raise ValueError(f"its labels have the shape {labels.shape}")
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        raise InputError(
+            f"{path}: cannot be read as a reject log ({error}). Write it with autoreject's "
+            "RejectLog.save."
+        ) from error
+    # Rows count the epochs before any was dropped: by autoreject, or for other reasons too.
+    left = [labels, labels[~bad.astype(bool)]]
+    left += [labels[epochs.selection]] if len(labels) == len(epochs.drop_log) else []
+    for rows in left:
+        if len(rows) == len(epochs):
+            return SimpleNamespace(ch_names=names.tolist(), labels=rows)
+    raise InputError(
+        f"{path}: has {len(labels)} epochs, {int(bad.sum())} of them bad, and the recording has "
+        f"{len(epochs)}. Give the reject log that belongs to it."
+    )
 
 
 def combine_observed(*observed: pd.DataFrame) -> pd.DataFrame:

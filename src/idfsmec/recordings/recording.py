@@ -49,8 +49,9 @@ _LEAST_PAUSE = 0.001
 # Formats with a header of their own keep the signal here. The header names this file, so it
 # changes when both are renamed, while the signal stays the same.
 _SIGNAL_ENDINGS = (".eeg", ".fdt")
-_SIDECAR_ENDINGS = (".tsv", ".json")
+_SIDECAR_ENDINGS = (".tsv", ".json", ".npz")
 _DAYS_OF_A_MONTH = 365.25 / 12
+_EYES = re.compile(r"EOG|^[HV]EO[LRUD]?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ class Recording:
         out.
     site : str, optional
         The hospital.
+    reject_log : Path, optional
+        The reject log that autoreject has saved for these epochs.
     details : mapping of str to str
         What else the study knows about it, such as age and sex: one column of the table's
         ``rows`` each. Text; empty where it is not known.
@@ -108,6 +111,7 @@ class Recording:
     variant: str = ""
     site: str | None = None
     details: Mapping[str, str] = field(default_factory=dict, hash=False)
+    reject_log: Path | None = None
 
     def fingerprint(self) -> str | None:
         """Hash of all that decides the loaded signal: the key for a cache of its features.
@@ -195,7 +199,21 @@ def file_recording(
     ``read`` must be picklable, so that worker processes can load.
     """
     load = partial(_load_raw, path, read, about.get("bads", ()))
-    return Recording(subject, label, load, str(path), **{"files": files_of(path), **about})
+    files, log = about.pop("files", files_of(path)), about.pop("reject_log", None)
+    if log is None:
+        log = _reject_log_beside(path)
+    about["files"] = files if log is None else (*files, log)
+    return Recording(subject, label, load, str(path), reject_log=log, **about)
+
+
+def _reject_log_beside(path: Path) -> Path | None:
+    """Find autoreject's log of epochs beside them: of s01-epo.fif, s01-reject-log.npz."""
+    if path.suffix.lower() not in (".fif", ".set"):
+        return None
+    names = (path.stem, re.sub(r"[-_]epo$", "", path.stem, flags=re.IGNORECASE))
+    endings = ("", "-reject-log", "_reject-log", "_rejectlog", "_autoreject")
+    logs = [path.with_name(f"{name}{ending}.npz") for name in names for ending in endings]
+    return next((log for log in logs if log.is_file()), None)
 
 
 def _load_raw(path: Path, read: Callable[[Path], Any], bads: tuple[str, ...]) -> Any:
@@ -470,6 +488,8 @@ def prepare_raw(
             f"{source}: no EEG channel found. Its channels are: {names or 'none'}. "
             "Rename them to 10-20 names, or set their type to EEG."
         )
+    eyes = eye_channels(raw)
+    kept = raw.copy().pick(eyes, verbose="ERROR") if eyes else None
     raw = raw.copy()
     marked = [*raw.info["bads"], *bads]
     raw.info["bads"] = []
@@ -502,8 +522,19 @@ def prepare_raw(
     in_file = {new: old for old, new in earlier.renamed.items()}
     renamed = {in_file.get(old, old): new for old, new in plan.renamed.items()}
     dropped = {in_file.get(old, old): reason for old, reason in plan.dropped.items()}
-    raw.info["temp"] = {"idfsmec": ChannelPlan(renamed, earlier.dropped | dropped, montage)}
+    temporary = raw.info.get("temp") or {}
+    if kept is not None:  # blinks are counted in them
+        kept.info["subject_info"] = None
+        temporary = {"eyes": kept.set_meas_date(None)}
+    plan = ChannelPlan(renamed, earlier.dropped | dropped, montage)
+    raw.info["temp"] = {**temporary, "idfsmec": plan}
     return raw
+
+
+def eye_channels(raw: mne.io.BaseRaw) -> list[str]:
+    """Name the channels of the eyes, by type or by name."""
+    kinds = zip(raw.ch_names, raw.get_channel_types(), strict=True)
+    return [name for name, kind in kinds if kind == "eog" or _EYES.search(name)]
 
 
 def _resolve_bads(bads: list[str], plan: ChannelPlan, source: str) -> list[str]:

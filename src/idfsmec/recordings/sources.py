@@ -58,7 +58,7 @@ understands; one that is added here can be named like the others.
 """
 
 REQUIRED = ("path", "subject", "label")
-OPTIONAL = ("session", "condition", "bads", "site")
+OPTIONAL = ("session", "condition", "bads", "site", "reject_log")
 LABEL_COLUMNS = ("label", "group", "diagnosis", "dx")
 ENDINGS = (".edf", ".bdf", ".vhdr", ".set", ".fif")
 
@@ -185,9 +185,10 @@ def read_manifest(path: str | PathLike[str], *, absent_ok: bool = False) -> list
     ----------
     path : path-like
         A CSV file with the columns ``path``, ``subject`` and ``label``, and optionally
-        ``session``, ``condition``, ``bads`` (such as ``Fp1;F7``) and ``site``. Paths are
-        relative to the manifest. Commas, semicolons or tabs part the cells. Further columns,
-        such as age and sex, go into the recordings' ``details``, and so into the table.
+        ``session``, ``condition``, ``bads`` (such as ``Fp1;F7``), ``site`` and ``reject_log``
+        (autoreject's, of epochs). Paths are relative to the manifest. Commas, semicolons or tabs
+        part the cells. Further columns, such as age and sex, go into the recordings'
+        ``details``, and so into the table.
     absent_ok : bool
         Whether to keep a line whose file is not there; it then fails when it is loaded.
 
@@ -296,6 +297,7 @@ def _recording(manifest: Path, where: str, cells: dict[str, str], absent_ok: boo
         if not cells[name]:
             raise InputError(f"{where}, column {name!r}: the cell is empty; fill it in.")
     file = _find_file(manifest, f"{where}, column 'path'", cells["path"], absent_ok)
+    log = cells.get("reject_log") or None
     bads = tuple(bad.strip() for bad in cells.get("bads", "").split(";") if bad.strip())
     for bad in bads:
         if "," in bad:
@@ -312,6 +314,7 @@ def _recording(manifest: Path, where: str, cells: dict[str, str], absent_ok: boo
         condition=cells.get("condition") or None,
         bads=bads,
         site=cells.get("site") or None,
+        reject_log=log and _find_file(manifest, f"{where}, column 'reject_log'", log, absent_ok),
         details=details_of(cells, (*REQUIRED, *OPTIONAL)),
     )
 

@@ -21,6 +21,8 @@ OLD_NAMES = {"T3": "T7", "T4": "T8", "T5": "P7", "T6": "P8"}
 # Cerebellar sites of 64-channel caps: real EEG, but in no standard montage.
 EXTRA_NAMES = ("CB1", "CB2")
 EARS_AND_MASTOIDS = ("A1", "A2", "M1", "M2")
+#: Direction of the eyes: right, front, up.
+EYES = np.array([[0.0, 0.95, -0.31]])
 
 _PREFIX = re.compile(r"^EEG[\s:_.-]*(?=\D)", re.IGNORECASE)
 # One electrode against a common or far-away reference; "Fp1-F7" is a difference of two sites.
