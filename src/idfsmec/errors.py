@@ -7,6 +7,7 @@ command line does, can put their own word for it there.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from os import PathLike, fspath
 
 __all__ = [
@@ -90,3 +91,17 @@ class WorkerError(RuntimeError):
     """Work in other processes or on a cluster cannot go on: a task ends them, or they are gone."""
 
     argument = "n_jobs"
+
+
+def listing(names: Iterable[object], most: int = 5) -> str:
+    """Join names as in a sentence and count those beyond the first.
+
+    Examples
+    --------
+    >>> listing(["F3", "Fz", "F4"]), listing(["F3", "Fz", "F4"], most=2)
+    ('F3, Fz and F4', 'F3, Fz and 1 more')
+    """
+    items = [str(name) for name in names]
+    if len(items) > most:
+        items = [*items[:most], f"{len(items) - most} more"]
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

@@ -69,7 +69,7 @@ BOTH = {
             {"found": ["gaps: detected: flat"], **BOTH},
             "the amplifier or the body, not the brain",
         ),
-        ({"found": list("abcdef"), **BOTH}, "(a, b, c and 3 more)"),
+        ({"found": list("abcdef"), **BOTH}, "(a, b, c, d, e and 1 more)"),
     ],
 )
 def test_the_verdict(found, words):

@@ -6,7 +6,6 @@ import pytest
 
 from idfsmec.evaluation.statistics import chance_bands
 from idfsmec.report import summarise
-from idfsmec.selection import selection_stability
 from tests.report.make_results import simulate
 from tests.report.tidy import fake_results, make_scores, two_methods
 
@@ -42,16 +41,6 @@ def test_the_headline_is_the_mean_of_what_was_chosen_at_the_lowest_rate(results)
     assert found["mean"] == pytest.approx(own["balanced_accuracy"].mean())
     band = chance_bands(*(lambda t: (t.y, t.subjects))(simulate()))["balanced_accuracy"]
     assert found["chance"] == pytest.approx(dataclasses.asdict(band))
-
-
-def test_agreement_of_folds_is_nogueiras_measure_of_the_selections(results):
-    found = summarise(results)["tables"][0]["comparisons"][0]["rows"][0]["stability"]
-    picks = results.selections
-    picks = picks[(picks["method"] == "IDFS-MEC") & (picks["rate"] == 0)]
-    picks = picks[picks["experiment"] == "accuracy"]
-    columns = list(simulate().X.columns)
-    matrix = [[name in ranking[: found["k"]] for name in columns] for ranking in picks["ranking"]]
-    assert found["value"] == pytest.approx(selection_stability(matrix).value)
 
 
 def test_above_chance_means_above_the_band():

@@ -70,7 +70,6 @@ def audit(
     table: FeatureTable,
     *,
     also: Sequence[str] = (),
-    method: str | Method | None = None,
     n_splits: int = N_SPLITS,
     folds: Folds = "subject",
     seed: int = 0,
@@ -82,9 +81,9 @@ def audit(
 
     What is known of how each subject was recorded (acquisition facts, columns of the manifest,
     what the table itself shows) is tested against the diagnosis: each variable alone, and all
-    together by models with subjects held out, in the folds in which the EEG is scored. Then the
-    EEG is scored among subjects whose acquisition matches and with those variables regressed
-    out, and usual leaks are looked for.
+    together by models with subjects held out, in the folds in which the EEG is scored (IDFS-MEC,
+    untuned, first 20 features). Then the EEG is scored among subjects whose acquisition matches
+    and with those variables regressed out, and usual leaks are looked for.
 
     Parameters
     ----------
@@ -93,9 +92,6 @@ def audit(
     also : sequence of str
         Further columns beside the features to take as circumstances; see
         :func:`recording_variables`.
-    method : str or Method, optional
-        What the EEG's score comes from, untuned, with its first 20 features; by default
-        IDFS-MEC.
     n_splits : int, default=10
         Folds by subject; fewer where a class has fewer subjects.
     folds : {"subject", "site"}, default="subject"
@@ -132,7 +128,7 @@ def audit(
     ('red', ['line_amplitude', 'amplitude'])
     """
     how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
-    tasks, arrays = _plan("table", table, also, method, parts, **how)
+    tasks, arrays = _plan("table", table, also, parts, **how)
     report = progress or (lambda event: None)
     report(Progress(AUDIT, 0, len(tasks)))
     found, work = {}, partial(run_task, tables={"table": arrays})
@@ -152,7 +148,6 @@ def add_audit(
     out: str | Path,
     *,
     also: Sequence[str] = (),
-    method: str | Method | None = None,
     n_splits: int | None = None,
     folds: Folds | None = None,
     seed: int = 0,
@@ -168,7 +163,7 @@ def add_audit(
         As given to :func:`~idfsmec.evaluation.accuracy`.
     out : path
         The folder of its results.
-    also, method, seed, progress
+    also, seed, progress
         As in :func:`audit`.
     n_splits : int, optional
         By default as many as the accuracy of the folder was measured with, or 10.
@@ -188,7 +183,7 @@ def add_audit(
         n_splits = n_splits or int(run.get("n_splits", N_SPLITS))
         folds = folds or ("site" if run.get("folds") == "site" else "subject")
         how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
-        planned = {name: _plan(name, table, also, method, **how) for name, table in named.items()}
+        planned = {name: _plan(name, table, also, **how) for name, table in named.items()}
         arrays = {name: table for name, (_, table) in planned.items()}
         tasks = [task for tasks, _ in planned.values() for task in tasks]
         do_tasks(store, AUDIT, tasks, arrays, n_processes, progress, keep=True)
@@ -202,12 +197,11 @@ def _plan(
     name: str,
     table: FeatureTable,
     also: Sequence[str],
-    method: str | Method | None,
     parts: Sequence[str] | None = None,
     **how: Any,
 ) -> tuple[list[Task], TableArrays]:
     """Check what is asked for and list the tasks; the longest first, so that none waits for it."""
-    n_splits, folds, scored = how["n_splits"], how["folds"], method_or_ours(method)
+    n_splits, folds, scored = how["n_splits"], how["folds"], method_or_ours(None)
     if table.y.nunique() < 2:
         raise InputError(f"all samples have the label {table.y.iloc[0]!r}: nothing to audit")
     if n_splits < 2:
@@ -270,12 +264,12 @@ class _Parts:
 
     def tests(self) -> dict[str, Any]:
         """Tests of each variable, and of all together, corrected for their number."""
-        subjects, together = self.subjects, {}
-        alone = confounding.judge_alone(self.variables, subjects, seed=self.seed)
+        variables, subjects, together = self.variables, self.subjects, {}
+        alone = confounding.judge_alone(variables, subjects, seed=self.seed)
         if self.n_folds and alone:
-            given = self.variables.values, subjects, self.fold_of
-            together["p"] = confounding.judge_together(*given, seed=self.seed)
-            together |= confounding.score_together(*given)
+            together = confounding.judge_together(
+                variables.values, subjects, self.fold_of, seed=self.seed
+            )
         tests = [test for test in (*alone, together) if test]
         for test, p in zip(tests, holm([test["p"] for test in tests]).tolist(), strict=True):
             test["p_holm"] = p
@@ -286,11 +280,8 @@ class _Parts:
         variables, subjects, tests = self.variables, self.subjects, self.tests()
         y, n_classes = subjects.y, subjects.n_classes
         if tests["together"]:
-            data = variables.values, y, self.fold_of, n_classes
-            tests["together"] |= {
-                "logistic": confounding.logistic_decisions(*data).tolist(),
-                "boosting": confounding.boosting_decisions(*data).tolist(),
-            }
+            boosted = confounding.boosting_decisions(variables.values, y, self.fold_of, n_classes)
+            tests["together"]["boosting"] = boosted.tolist()
         suspects = variables.columns_of(find_suspects(tests))
         return tests | {
             "propensity": confounding.propensity(suspects, y, n_classes).tolist(),

@@ -157,11 +157,13 @@ def judge_together(
     *,
     n_permutations: int = N_PERMUTATIONS_TOGETHER,
     seed: int = 0,
-) -> float:
-    """Give the p-value of the logistic regression: how often permuted labels do as well.
+) -> dict[str, Any]:
+    """Score a logistic regression of all variables on subjects held out.
 
-    Labels are permuted within each fold, so that folds keep their shares of the classes, and
-    everything is fitted again.
+    Classes weigh alike, and columns are standardised by the subjects trained on. Returns its
+    ``p`` (how often permuted labels do as well), the interval ``low`` to ``high`` of its AUC, and
+    its decisions as ``logistic``. Labels are permuted within each fold, so that folds keep their
+    shares of the classes, and everything is fitted again.
     """
     cost = values.shape[0] * (values.shape[1] + 1) ** 2 * _STEPS * len(np.unique(fold_of))
     n_permutations = int(np.clip(_BUDGET / cost, min(199, n_permutations), n_permutations))
@@ -176,25 +178,10 @@ def judge_together(
         score_decisions(decided, y, everyone, wanted)["roc_auc"]
         for decided, y in zip(decisions, labels, strict=True)
     ]
-    return float(np.mean(np.array(aucs) >= aucs[0] - 1e-12))
-
-
-def logistic_decisions(values: Floats, y: Codes, fold_of: Codes, n_classes: int) -> Floats:
-    """Log odds of every class for subjects held out, of shape (n_subjects, n_classes).
-
-    Classes weigh alike. Columns are standardised by the subjects trained on.
-    """
-    return _held_out(values, y[None], fold_of, n_classes)[0]
-
-
-def score_together(values: Floats, subjects: Subjects, fold_of: Codes) -> dict[str, float]:
-    """Give the interval of the logistic regression's AUC."""
-    y = subjects.y
-    decisions = logistic_decisions(values, y, fold_of, subjects.n_classes)
-    auc = score_decisions(decisions, y, np.arange(y.size), ["roc_auc"])["roc_auc"]
-    few = int(np.bincount(y).min())
-    low, high = auc_interval(auc, few, y.size - few)
-    return {"low": low, "high": high}
+    few = int(np.bincount(subjects.y).min())
+    low, high = auc_interval(aucs[0], few, subjects.y.size - few)
+    p = float(np.mean(np.array(aucs) >= aucs[0] - 1e-12))
+    return {"p": p, "low": low, "high": high, "logistic": decisions[0].tolist()}
 
 
 def boosting_decisions(values: Floats, y: Codes, fold_of: Codes, n_classes: int) -> Floats:

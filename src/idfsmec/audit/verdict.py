@@ -14,7 +14,7 @@ import pandas as pd
 
 from idfsmec.audit.confounding import FEWEST, among_matched, auc_in_strata
 from idfsmec.audit.variables import Codes, Floats, kind_of, say_variable
-from idfsmec.errors import InputError
+from idfsmec.errors import InputError, listing
 from idfsmec.evaluation.results import write_json
 from idfsmec.evaluation.run import table_digest
 from idfsmec.metrics import auc_difference, auc_interval, score_decisions
@@ -38,10 +38,12 @@ NOT_AUDITED = {
     "title": "Not audited",
     "verdict": "Whether acquisition separates the groups as well as the EEG does was not tested.",
 }
-_MODELS = {
+#: What the models are called.
+MODELS = {
     "logistic": "logistic regression on all variables",
     "boosting": "gradient boosting on all variables",
     "leader": "the leading variable alone",
+    "eeg": "EEG (first 20 features, untuned)",
 }
 _MISTAKES = {
     "by_sample": "With sample-wise folds, which have participants on both sides",
@@ -318,7 +320,7 @@ def say_verdict(audit: Audit) -> str:
 def _verdict_sentences(audit: Audit) -> list[str]:
     """Return the reason of the verdict, and what follows from it."""
     suspects = [name for name in audit.variables["variable"] if name in audit.suspects]
-    groups, names = _listing(audit.classes), _listing([say_variable(name) for name in suspects])
+    groups, names = listing(audit.classes), listing([say_variable(name) for name in suspects])
     if audit.why == "few":
         return [
             f"There are {sum(audit.n_subjects)} participants "
@@ -348,7 +350,7 @@ def _verdict_sentences(audit: Audit) -> list[str]:
         return [sentence[0].upper() + sentence[1:]]
     n_models = len(audit.models.keys() - {"eeg"})
     corrected = ", corrected for choosing the best model" if n_models > 1 else ""
-    reached = f"Acquisition ({_MODELS[audit.best_model]}) separates {groups} with "
+    reached = f"Acquisition ({MODELS[audit.best_model]}) separates {groups} with "
     reached += _auc(acquisition, corrected)
     if eeg is None:
         return [f"{reached}."]
@@ -395,7 +397,7 @@ def say_variables(audit: Audit, most: int = 3) -> list[str]:
         each = "; ".join(_say_row(row, audit.classes) for row in rows[:most])
         lines.append(f"Associated with the diagnosis: {each}{more}.")
     if audit.unused:
-        names = _listing(audit.unused)
+        names = listing(audit.unused)
         lines.append(f"Not tested, because they may be part of the illness: {names}.")
     return lines
 
@@ -421,7 +423,7 @@ def say_left(audit: Audit) -> list[str]:
         ]
         lines.append(f"EEG within each {_STRATUM.get(name, name)}: {'; '.join(each)}.")
     if regressed:
-        names = _listing([say_variable(name) for name in regressed["variables"]])
+        names = listing([say_variable(name) for name in regressed["variables"]])
         lines.append(
             f"With {names} regressed out inside the folds the EEG has "
             f"{_against_chance(regressed)}."
@@ -438,7 +440,7 @@ def _say_matched(audit: Audit) -> str:
     if not matched["n_pairs"]:
         return f"{undecided}: no participant has a match in another group."
     counts = _counts(matched["n_subjects"], audit)
-    effective = _listing([f"{n:.1f}" for n in matched["n_effective"]])
+    effective = listing([f"{n:.1f}" for n in matched["n_effective"]])
     who = f"{counts}, effective numbers {effective}; {matched['n_pairs']} pairs"
     if not matched["estimable"]:
         return (
@@ -488,7 +490,7 @@ def say_leaks(audit: Audit) -> list[str]:
                 "Whether a participant has two names was not tested: there are too few samples."
             )
         elif twice["pairs"]:
-            pairs = _listing([f"{a} and {b}" for a, b, *_ in twice["pairs"]])
+            pairs = listing([f"{a} and {b}" for a, b, *_ in twice["pairs"]])
             lines[-1] = (
                 f"Samples of {pairs} are as close to each other as to their own. If they are the "
                 "same participant, give them one name."
@@ -496,7 +498,7 @@ def say_leaks(audit: Audit) -> list[str]:
     if repeated:
         lines.append("No row occurs twice.")
         if repeated["n_across"]:
-            pairs = _listing([f"{a} and {b}" for a, b in repeated["pairs"]])
+            pairs = listing([f"{a} and {b}" for a, b in repeated["pairs"]])
             lines[-1] = f"{repeated['n_across']} rows occur again under another name ({pairs})."
         elif repeated["n_repeated"]:
             lines[-1] = f"{repeated['n_repeated']} rows of the same participant occur twice."
@@ -504,7 +506,7 @@ def say_leaks(audit: Audit) -> list[str]:
 
 
 def _counts(counts: Sequence[int], audit: Audit) -> str:
-    return _listing([f"{n} {name}" for n, name in zip(counts, audit.classes, strict=True)])
+    return listing([f"{n} {name}" for n, name in zip(counts, audit.classes, strict=True)])
 
 
 def _auc(score: Mapping[str, Any], about: str = "") -> str:
@@ -514,10 +516,3 @@ def _auc(score: Mapping[str, Any], about: str = "") -> str:
 def _against_chance(score: Mapping[str, Any]) -> str:
     includes = score["low"] <= 0.5 <= score["high"]
     return f"{_auc(score)}; the CI {'includes' if includes else 'excludes'} 0.5"
-
-
-def _listing(names: Sequence[str], most: int = 4) -> str:
-    shown = list(names)
-    if len(shown) > most:
-        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
-    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)

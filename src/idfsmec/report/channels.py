@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from idfsmec.errors import InputError
 from idfsmec.missing.association import ALPHA
 from idfsmec.report import style
-from idfsmec.report.data import TableResults, lowest_rate
+from idfsmec.report.data import TableResults
 from idfsmec.report.style import PageFigure
 from idfsmec.report.text import (
     EXCLUDES_ZERO,
@@ -27,7 +27,6 @@ from idfsmec.report.text import (
     percent,
     row_labels,
 )
-from idfsmec.selection.stability import selection_stability
 from idfsmec.table.columns import join_columns, split_column
 from idfsmec.table.positions import channel_positions
 
@@ -405,43 +404,6 @@ def effect_figures(table: TableResults) -> Iterator[PageFigure]:
         "participant, with 95 % CI over participants."
     )
     yield PageFigure("effects", draw, caption, sentences)
-
-
-def fold_stability(table: TableResults, method: str) -> dict[str, Any] | None:
-    """Measure how a method's selections agree between folds at the lowest missing rate.
-
-    None where there is nothing to compare, as for methods that keep all features.
-    """
-    picks = table.results.selections
-    picks = picks[(picks["experiment"] == "accuracy") & (picks["table"] == table.name)]
-    picks = picks[picks["method"] == method]
-    if picks.empty:
-        return None
-    rankings = [list(ranking) for ranking in lowest_rate(picks)["ranking"]]
-    k = _typical_k(table, method, min(map(len, rankings)))
-    if k < 1:
-        return None
-    channels, features = table.about["channels"], list(table.about["features"])
-    names = join_columns(np.repeat(channels, len(features)), features * len(channels))
-    names = list(dict.fromkeys([*names, *(name for ranking in rankings for name in ranking)]))
-    agreement = selection_stability([np.isin(names, ranking[:k]) for ranking in rankings])
-    if np.isnan(agreement.value):
-        return None
-    fields = ("value", "low", "high", "n", "verdict")
-    return {name: getattr(agreement, name) for name in fields} | {"k": k}
-
-
-def _typical_k(table: TableResults, method: str, longest: int) -> int:
-    """Return the median of the numbers of features that tuning chose, where rankings reach it."""
-    rows, n_features = table.all_rows(), len(table.ranking)
-    rows = rows[rows["method"] == method]
-    if len(rows) and n_features and (rows["k"] >= n_features).all():
-        return 0  # it never selects
-    chosen = rows.loc[rows["chosen"].astype(bool), "k"]
-    ks = chosen if len(chosen) else rows["k"]
-    middle = int(ks.quantile(0.5, interpolation="nearest")) if len(ks) else longest
-    # Keeping all features does not choose any: then the better half is looked at.
-    return min(middle, longest, max(n_features // 2, 1) if n_features else middle)
 
 
 def summarise_resampling(table: TableResults) -> dict[str, Any] | None:

@@ -14,7 +14,6 @@ from idfsmec.evaluation import Results
 from idfsmec.evaluation.results import site_scores
 from idfsmec.metrics import CONFOUNDED, site_confounding
 from idfsmec.report import data, style
-from idfsmec.report.channels import fold_stability
 from idfsmec.report.data import TableResults
 from idfsmec.report.style import PageFigure
 from idfsmec.report.text import (
@@ -56,7 +55,6 @@ def _compare(table: TableResults, pattern: str, rows: pd.DataFrame) -> dict[str,
                 "main": name == table.main,
                 "cells": [cells.get((name, rate)) for rate in rates],
                 "mean": float(means.loc[means["method"] == name, "mean"].mean()),
-                "stability": fold_stability(table, name),
             }
             for name in names
         ],

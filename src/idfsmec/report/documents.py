@@ -19,6 +19,7 @@ from idfsmec.audit import Audit, audits_of
 from idfsmec.audit.variables import say_variable
 from idfsmec.audit.verdict import (
     ALPHA,
+    MODELS,
     TITLES,
     say_audit,
     say_folds,
@@ -38,12 +39,6 @@ _KINDS = {
     "signal": "device or body",
     "study": "study",
     "subject": "subject",
-}
-_MODELS = {
-    "logistic": "acquisition facts, all variables (logistic regression)",
-    "boosting": "acquisition facts, all variables (gradient boosting)",
-    "leader": "acquisition facts, leading variable alone",
-    "eeg": "EEG (first 20 features, untuned)",
 }
 _CLAIMS = {
     "subject": "correct: participants held out, features selected inside the folds",
@@ -152,7 +147,7 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
             *remaining,
         ],
         "sentences": [*say_variables(audit), *say_left(audit)],
-        "figures": [{"name": _MODELS[name], **score} for name, score in audit.models.items()],
+        "figures": [{"name": MODELS[name], **score} for name, score in audit.models.items()],
         "p_together": audit.p_together,
         "variables": [_variable(row, audit) for row in plain_records(audit.variables)],
         "leaks": say_leaks(audit),
@@ -184,7 +179,7 @@ def _variable(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
 
 def _about_acquisition(audit: Audit) -> str:
     """Name the model, and state whether chance explains it: the best of several is easily high."""
-    what = _MODELS.get(audit.best_model, "")
+    what = MODELS.get(audit.best_model, "")
     if len(audit.models.keys() - {"eeg"}) > 1:
         what += ", the best of these models (the CI accounts for that)"
     if audit.p_together is None or audit.best_model not in {"logistic", "boosting"}:

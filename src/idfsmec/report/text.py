@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from idfsmec.errors import InputError
+from idfsmec.errors import listing as listing
 from idfsmec.table.columns import split_column
 
 #: What differences are called that the corrected test decides, and estimates that only have a CI.
@@ -135,20 +136,6 @@ def seconds(value: float | None) -> str:
     if value < 0.1:
         return f"{1000 * value:.2g} ms"
     return f"{value:.3g} s" if value < 1000 else f"{value:,.0f} s".replace(",", " ")
-
-
-def listing(names: Iterable[object], most: int = 5) -> str:
-    """Join names as in a sentence and count those beyond the first.
-
-    Examples
-    --------
-    >>> listing(["F3", "Fz", "F4"]), listing(["F3", "Fz", "F4"], most=2)
-    ('F3, Fz and F4', 'F3, Fz and 1 more')
-    """
-    items = [str(name) for name in names]
-    if len(items) > most:
-        items = [*items[:most], f"{len(items) - most} more"]
-    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
 
 def capitalise(text: str) -> str:
