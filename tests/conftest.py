@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from idfsmec.cli.console import error_console
+from idfsmec.cli.console import console
 from idfsmec.recordings import simulate_cohort
 from tests.clusters import two_workers
 
 # Errors are broken at the width of the terminal, and tests look for whole sentences.
-error_console.width = 1000
+console("stderr").width = 1000
 # Whoever changes nothing sees the same examples again; how long one takes says how busy the
 # machine is. For new examples: pytest --hypothesis-profile=searching
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}

@@ -14,6 +14,7 @@ from idfsmec import cli
 from idfsmec.cli import app, options
 from idfsmec.errors import InputError
 from idfsmec.missing import PATTERNS
+from idfsmec.recordings import DATA_SETS
 
 runner = CliRunner()
 COMMANDS = {info.name: info.callback for info in app.registered_commands}
@@ -321,7 +322,11 @@ def tab(*words):
 )
 def test_the_tab_key_offers(words, offered):
     assert tab(*words.split()) == offered.split()
+
+
+def test_names_that_the_tab_key_has_without_an_import_are_those_of_the_registries():
     assert options.PATTERNS == PATTERNS
+    assert tuple(DATA_SETS) == options.DATA_SETS
 
 
 def test_completion_is_installed_where_the_shell_looks(tmp_path, monkeypatch):
@@ -346,7 +351,7 @@ for words in ("be", "benchmark t.csv --methods m", "benchmark t.csv --imputer m"
     asked = {"_IDFSMEC_COMPLETE": "complete_bash", "COMP_WORDS": f"idfsmec {words}",
              "COMP_CWORD": str(len(words.split()))}
     assert CliRunner().invoke(app, [], prog_name="idfsmec", env=asked).output.strip(), words
-heavy = {"sklearn", "scipy", "pandas", "pyarrow", "matplotlib", "joblib"}
+heavy = {"sklearn", "scipy", "pandas", "pyarrow", "matplotlib", "joblib", "mne"}
 print(sorted({name.partition(".")[0] for name in sys.modules} & heavy))
 """
 

@@ -27,7 +27,7 @@ def test_results_and_errors_fit_80_columns_and_paths_stay_whole(capsys, monkeypa
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines[:-1])) <= 80
     assert lines[-1] == f"ranking: {path}"
-    monkeypatch.setattr(console.error_console, "width", 80)
+    monkeypatch.setattr(console.console("stderr"), "width", 80)
     console.print_error(f"{12 * 'long/'}ranking.csv: exists already; " + 20 * "choose another ")
     lines = capsys.readouterr().err.splitlines()
     assert max(map(len, lines)) <= 80
@@ -136,7 +136,7 @@ def show(monkeypatch):
     def do(events, terminal=False, **options):
         written = io.StringIO()
         fake = Console(file=written, force_terminal=terminal, width=150)
-        monkeypatch.setattr(console, "error_console", fake)
+        monkeypatch.setattr(console, "console", lambda stream: fake)
         with console.shown(**options) as listener:
             for event in events:
                 listener(event)

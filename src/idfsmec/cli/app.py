@@ -25,7 +25,7 @@ from typer.core import TyperGroup
 
 import idfsmec
 from idfsmec.cli import options
-from idfsmec.cli.console import console, print_error, print_plainly, state
+from idfsmec.cli.console import flush_output, print_error, print_plainly, state
 from idfsmec.errors import InputError
 
 #: What Typer raises for bad usage; where it lives differs between versions of Typer.
@@ -111,7 +111,7 @@ class CommandGroup(TyperGroup):
             raise SystemExit(1) from None
         finally:
             state.debug = state.quiet = False
-            console.file.flush()
+            flush_output()
 
 
 app = typer.Typer(

@@ -13,13 +13,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from textwrap import fill, shorten
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
-from rich.text import Text
 
 from idfsmec.progress import collect_warnings, warning_texts
 
@@ -27,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pandas as pd
+    from rich.console import Console
+    from rich.text import Text
 
     from idfsmec.progress import Listener, Progress
 
@@ -84,8 +83,17 @@ class _Stream:
             return None
 
 
-console = Console(file=_Stream("stdout"))  # type: ignore[arg-type]
-error_console = Console(file=_Stream("stderr"), stderr=True)  # type: ignore[arg-type]
+@cache
+def console(stream: str = "stdout") -> Console:
+    """Return the console of a stream; rich is imported when something is printed."""
+    from rich.console import Console
+
+    return Console(file=_Stream(stream), stderr=stream == "stderr")  # type: ignore[arg-type]
+
+
+def flush_output() -> None:
+    """Write what is left of standard output; if that fails, it goes nowhere."""
+    _Stream("stdout").flush()
 
 
 def plain(text: Any, style: str = "") -> Text:
@@ -96,13 +104,15 @@ def plain(text: Any, style: str = "") -> Text:
     >>> print(plain("[b]Fp1\x1b[2J"))
     [b]Fp1\x1b[2J
     """
+    from rich.text import Text
+
     return Text(str(text).translate(_CONTROLS), style=style)
 
 
 def say(text: str, path: object = "", *, style: str = "") -> None:
     """Print a result, broken between words; a path at its end stays whole, on one line."""
-    whole = " ".join(filter(None, [_wrap(text, console.width), str(path)]))
-    console.print(plain(whole, style), soft_wrap=True)
+    whole = " ".join(filter(None, [_wrap(text, console().width), str(path)]))
+    console().print(plain(whole, style), soft_wrap=True)
 
 
 def _wrap(text: str, width: int) -> str:
@@ -123,7 +133,7 @@ def show_frame(title: str, frame: pd.DataFrame) -> None:
         table.add_column(plain(name), justify="right" if is_number else "left", overflow="fold")
     for row in frame.itertuples(index=False):
         table.add_row(*map(plain, row))
-    console.print(table, "")
+    console().print(table, "")
 
 
 def print_verdict(name: object, verdict: Mapping[str, str]) -> None:
@@ -137,7 +147,8 @@ def print_verdict(name: object, verdict: Mapping[str, str]) -> None:
 
 def remark(text: str, style: str = "") -> None:
     """Print a text beside the results, broken between words."""
-    error_console.print(plain(_wrap(text, error_console.width), style), soft_wrap=True)
+    errors = console("stderr")
+    errors.print(plain(_wrap(text, errors.width), style), soft_wrap=True)
 
 
 def print_error(text: str) -> None:
@@ -191,7 +202,7 @@ class _Display:
     def __init__(self, title: str, describe: Callable[[Any], str], digest: Any) -> None:
         self._title, self._describe, self._digest = title, describe, digest
         self._tasks: dict[str, SimpleNamespace] = {}
-        self._bars = _start_bars() if error_console.is_terminal else None
+        self._bars = _start_bars() if console("stderr").is_terminal else None
         # With bars only a digest has something to add in lines.
         self._writes_lines = self._bars is None or digest is not None
         if self._bars is not None and title:
@@ -254,7 +265,7 @@ def _start_bars() -> Any:
         progress.TextColumn("left"),
         progress.TimeRemainingColumn(),
         progress.TextColumn("{task.fields[last]}", markup=False),
-        console=error_console,
+        console=console("stderr"),
     )
     bars.start()
     return bars

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     AnyPaths = AnyPath | Sequence[AnyPath]
 else:  # Typer wants a single type
     Names, Folds, Harmonize, AnyPath, AnyPaths = str, str, str | None, Path, list[Path]
-#: As in :data:`idfsmec.missing.PATTERNS`, which takes a second to import.
+#: As in :mod:`idfsmec.recordings` and :mod:`idfsmec.missing`, which take a second to import.
+DATA_SETS = ("modma3", "modma128", "mumtaz", "pred-d003", "tdbrain", "ds005356")
 PATTERNS = ("random", "recording", "burst", "region", "uneven")
 EXPERIMENTS = (
     *("accuracy", "imputation", "electrodes"),
@@ -64,7 +65,7 @@ _SHORT = {"out": "-o", "output": "-o", "jobs": "-j"}
 #: What the Tab key offers: names, or the module and the registries that have them.
 _METHODS = ("idfsmec.prediction.methods", "METHODS")
 _CHOICES: dict[str, tuple[str, ...]] = {
-    "source": ("idfsmec.recordings", "DATA_SETS"),
+    "source": DATA_SETS,
     "labels": ("idfsmec.recordings.datasets.pred", "LABEL_RULES"),
     "features": ("idfsmec.features", "FEATURE_SETS", "FEATURES"),
     "methods": _METHODS,
