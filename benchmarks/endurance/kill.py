@@ -1,130 +1,289 @@
-"""Kill ``idfsmec features`` at random moments, resume it, and compare with an undisturbed run.
+"""Kill commands at random moments, run them again, and compare with an undisturbed run.
 
-``python -m benchmarks.endurance.kill [kills] [seed]`` prints one line per kill and a summary, and
-ends with 1 if any table differs by a bit.
+``python -m benchmarks.endurance.kill [--rounds 3] [--seed 0] [--minutes 0]`` kills ``features``,
+``benchmark`` and ``train`` with 1, 2 and 4 jobs: the process group, the parent alone (its workers
+must end), or one worker (the command must end well by itself). Commands on a Dask cluster lose a
+worker, or the scheduler. After each kill no process of the command may be alive and nothing may
+lie in shared memory; run again, the command must write what the undisturbed run wrote.
+``--minutes 60`` repeats rounds until an hour is over and prints the memory of finished runs.
+It prints one line per kill and ends with 1 if anything was lost or differs.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+import psutil
+
+from idfsmec.prediction import load_model
 from idfsmec.recordings import simulate_cohort
+from idfsmec.table import FeatureTable
 
-N_SUBJECTS = 8
 SOURCE_TREE = Path(__file__).parents[2] / "src"
+# Seconds that the workers of a killed parent may take to end.
+PATIENCE = 15.0
 
 
-def write_study(folder: Path, n_subjects: int = N_SUBJECTS, n_channels: int = 19) -> Path:
-    """Write a simulated study as FIF files with a manifest."""
+def write_inputs(folder: Path) -> tuple[Path, Path]:
+    """Write a manifest of simulated recordings and a table of features."""
     lines = ["path,subject,label"]
-    cohort = simulate_cohort(n_subjects, n_channels, duration=20, artifacts=False, random_state=0)
+    cohort = simulate_cohort(8, 19, duration=20, artifacts=False, random_state=0)
     for recording in cohort.recordings:
         name = f"{recording.subject}_raw.fif"
         recording.load().save(folder / name, verbose="error")
         lines.append(f"{name},{recording.subject},{recording.label}")
     manifest = folder / "study.csv"
     manifest.write_text("\n".join(lines) + "\n")
-    return manifest
+    rng = np.random.default_rng(0)
+    columns = [f"{channel}__{feature}" for channel in ("Cz", "Fp1", "O1") for feature in "abcd"]
+    X = pd.DataFrame(rng.normal(size=(120, 12)), columns=columns)
+    X["Cz__a"] += np.tile([0.0, 1.0], 60)
+    table = FeatureTable(X, ["HC", "MDD"] * 60, [f"s{i % 30}" for i in range(120)])
+    return manifest, table.write(folder / "table.parquet")
 
 
-def features_command(manifest: Path, output: Path) -> list[str]:
-    arguments = ["features", str(manifest), "-o", str(output), "--epoch", "5"]
-    return [sys.executable, "-m", "idfsmec", *arguments]
+@dataclass(frozen=True)
+class Command:
+    """A command, its output, and how to read what two runs must have in common."""
+
+    name: str
+    arguments: tuple[str, ...]
+    output: str
+    read: Callable[[Path], object]
+
+    def line(self, out: Path, *options: str) -> list[str]:
+        """Return the command line that writes into a folder."""
+        target = ["--out" if self.name == "benchmark" else "-o", str(out / self.output)]
+        return [sys.executable, "-m", "idfsmec", self.name, *self.arguments, *target, *options]
 
 
-def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start in a session of its own, so that a kill hits its workers, too."""
+def _read_results(folder: Path) -> object:
+    results = pd.read_csv(folder / "results.csv", dtype=str).drop(columns="seconds")
+    files = sorted(path.name for path in folder.iterdir())
+    exact = [(folder / name).read_bytes() for name in ("ranking.csv", "selections.parquet")]
+    return results.to_csv(), files, exact
+
+
+def _read_model(path: Path) -> object:
+    model = load_model(path)
+    return model.performance, model.estimator.coef_.tolist()
+
+
+def commands(manifest: Path, table: Path) -> list[Command]:
+    """Return the commands that are killed."""
+    methods = ("--methods", "IDFS-MEC,ANOVA F,mRMR", "--rates", "0.1,0.3", "--k", "3,6")
+    return [
+        Command("features", (str(manifest), "--epoch", "5"), "t.parquet", Path.read_bytes),
+        Command("benchmark", (str(table), *methods, "--folds", "3"), "results", _read_results),
+        Command("train", (str(table), "--folds", "3"), "model.skops", _read_model),
+    ]
+
+
+def start(line: list[str]) -> subprocess.Popen[bytes]:
+    """Start in a session of its own, so that a kill can hit its workers, too."""
+    path = os.pathsep.join([str(SOURCE_TREE), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
-        command,
-        env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
+        [*line, "--quiet"],
+        env=os.environ | {"PYTHONPATH": path},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
 
 
-def run(command: Sequence[str]) -> float:
-    """Run to the end; seconds taken."""
+def run(line: list[str]) -> float:
+    """Run to the end and return the seconds taken."""
     began = time.monotonic()
-    with start(command) as process:
-        _, said = process.communicate()
+    with start(line) as process:
+        _, message = process.communicate()
     if process.returncode:
-        raise RuntimeError(said.decode())
+        raise RuntimeError(message.decode())
     return time.monotonic() - began
 
 
-@dataclass(frozen=True)
-class Kill:
-    """What one kill left behind and what the next run made of it."""
-
-    parts_before: int
-    delay: float
-    killed: bool
-    parts: int
-    output_there: bool
-    strangers: int
-    same: bool
-
-
-def kill_once(
-    manifest: Path, output: Path, n_finished: int, delay: float, expected: bytes
-) -> Kill:
-    """Kill a run some time after so many recordings are finished; then resume it."""
-    parts = output.with_name(f".{output.name}.parts")
-    with start(features_command(manifest, output)) as process:
-        while process.poll() is None and len(list(parts.glob("*.npz"))) < n_finished:
-            time.sleep(0.005)
+def alive(session: int) -> list[psutil.Process]:
+    """Return the processes of a session that have not ended."""
+    processes = []
+    for process in psutil.process_iter():
         try:
-            process.wait(timeout=delay)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                processes.append(process)
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue
+    return processes
+
+
+def shared_files(pid: int) -> list[str]:
+    """Name what a process left in shared memory; joblib's semaphores hold no data."""
+    memory = Path("/dev/shm")  # noqa: S108, it is only read
+    folders = memory.glob(f".*-{pid}-*.idfsmec-shared")
+    return [str(path) for folder in folders for path in folder.rglob("*") if path.is_file()]
+
+
+def kill(process: subprocess.Popen[bytes], target: str, chance: random.Random) -> bool:
+    """Kill a part of a running command and wait for what must end; False if it had ended."""
+    workers = [p for p in alive(process.pid) if p.pid != process.pid]
+    if target == "worker":
+        # joblib's resource tracker is no worker; it has no children and loads no data.
+        workers = [p for p in workers if "loky.backend.popen" in " ".join(p.cmdline())]
+        if not workers:
+            return False
+        chance.choice(workers).kill()
         process.communicate()
-    killed = process.returncode == -signal.SIGKILL
-    there, n_parts = output.exists(), len(list(parts.glob("*.npz")))
-    if there and output.read_bytes() != expected:
-        return Kill(n_finished, delay, killed, n_parts, there, 0, same=False)
-    if killed and not there:
-        run(features_command(manifest, output))
-    same = output.read_bytes() == expected
-    strangers = len([path for path in output.parent.iterdir() if path != output])
-    output.unlink()
-    return Kill(n_finished, delay, killed, n_parts, there, strangers, same)
+        return True
+    if process.poll() is not None:
+        return False
+    if target == "group":
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.communicate()
+    return True
 
 
-def main(n_kills: int = 30, seed: int = 0) -> int:
+def left_alive(session: int) -> list[str]:
+    """Wait until no process of a session is alive; return those that stay."""
+    until = time.monotonic() + PATIENCE
+    while (processes := alive(session)) and time.monotonic() < until:
+        time.sleep(0.1)
+    return [" ".join(process.cmdline()) for process in processes]
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes], list[psutil.Process]]]:
+    """Start a Dask scheduler and two workers; give address, scheduler and workers."""
+    file = folder / "scheduler.json"
+    file.unlink(missing_ok=True)
+    dask = [sys.executable, "-m"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    scheduler = subprocess.Popen(
+        [*dask, "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+        + ["--no-dashboard", "--scheduler-file", str(file)],
+        **quiet,
+    )
+    workers = [
+        subprocess.Popen(
+            [*dask, "distributed.cli.dask_worker", "--scheduler-file", str(file)]
+            + ["--nthreads", "1", "--no-nanny", "--no-dashboard"],
+            env=os.environ | {"PYTHONPATH": str(SOURCE_TREE)},
+            **quiet,
+        )
+        for _ in range(2)
+    ]
+    try:
+        from distributed import Client
+
+        while not file.exists():
+            time.sleep(0.05)
+        with Client(scheduler_file=str(file), timeout="60s") as client:
+            client.wait_for_workers(2, timeout=60)
+            address = client.scheduler.address
+        yield address, scheduler, [psutil.Process(worker.pid) for worker in workers]
+    finally:
+        for process in (*workers, scheduler):
+            process.kill()
+            process.wait()
+
+
+def disturb(command: Command, out: Path, seconds: float, target: str, jobs: int, seed: str) -> str:
+    """Kill a command once; return what is wrong afterwards, or nothing."""
     chance = random.Random(seed)
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        (folder / "out").mkdir()
-        manifest = write_study(folder)
-        undisturbed = folder / "undisturbed.parquet"
-        seconds = run(features_command(manifest, undisturbed))
-        expected = undisturbed.read_bytes()
-        results = []
-        for number in range(n_kills):
-            # From the start of the program to the writing of the table.
-            n_finished = chance.randint(0, N_SUBJECTS)
-            delay = chance.uniform(0.0, 0.15 if n_finished else seconds / 2)
-            output = folder / "out" / "table.parquet"
-            result = kill_once(manifest, output, n_finished, delay, expected)
-            results.append(result)
-            print(number + 1, result, flush=True)
-    killed = sum(result.killed for result in results)
-    good = sum(result.same for result in results)
-    print(f"{killed} of {n_kills} runs killed ({seconds:.1f} s undisturbed); {good} identical;")
-    print(f"{sum(result.parts > 0 for result in results)} resumed from finished recordings;")
-    print(f"{sum(result.strangers for result in results)} files left behind.")
-    return int(good < n_kills)
+    process = start(command.line(out, "--jobs", str(jobs)))
+    time.sleep(chance.uniform(0.2, 1.0) * seconds)
+    if not kill(process, target, chance):
+        process.communicate()
+        return "ended before"
+    problems = []
+    if stayed := left_alive(process.pid):
+        problems.append(f"alive: {stayed}")
+    if target == "worker" and process.returncode:
+        problems.append(f"ended with {process.returncode} after a worker's death")
+    if target == "group":  # no process was left to clear it: the next run with workers does
+        run(command.line(out, "--jobs", "2", "--force"))
+    if remains := shared_files(process.pid):
+        problems.append(f"in shared memory: {remains}")
+    return "; ".join(problems)
+
+
+def disturb_cluster(command: Command, out: Path, seconds: float, target: str, seed: str) -> str:
+    """Kill a worker or the scheduler of the cluster that a command uses."""
+    chance = random.Random(seed)
+    with cluster(out) as (address, scheduler, workers):
+        process = start(command.line(out, "--dask", address))
+        time.sleep(chance.uniform(0.3, 1.0) * seconds)
+        if process.poll() is not None:
+            process.communicate()
+            return "ended before"
+        (scheduler if target == "scheduler" else workers[0]).kill()
+        _, message = process.communicate(timeout=300)
+    lines = message.decode().strip().splitlines()
+    if target == "worker" and process.returncode:
+        return f"ended with {process.returncode}: {lines[-1:]}"
+    return "a traceback" if "Traceback" in message.decode() else ""
+
+
+def trials(folder: Path, rounds: int, seed: int, minutes: float) -> int:
+    """Kill every command in every way; return the number of kills after which all was well."""
+    expected, seconds = {}, {}
+    cases = commands(*write_inputs(folder))
+    for command in cases:
+        undisturbed = folder / "undisturbed" / command.name
+        undisturbed.mkdir(parents=True)
+        seconds[command.name] = run(command.line(undisturbed))
+        expected[command.name] = command.read(undisturbed / command.output)
+    ways = [(t, j) for t in ("group", "parent", "worker") for j in (1, 2, 4)]
+    ways = [*(way for way in ways if way != ("worker", 1)), ("scheduler", 0), ("worker", 0)]
+    bad = kills = number = 0
+    until = time.monotonic() + 60 * minutes
+    while number < rounds or time.monotonic() < until:
+        for command in cases:
+            for target, jobs in ways:
+                if command.name == "train" and not jobs:
+                    continue  # train has no --dask
+                name, label = f"{number}-{command.name}-{target}-{jobs}", command.name
+                out = folder / "out" / name
+                out.mkdir(parents=True)
+                if jobs:
+                    wrong = disturb(command, out, seconds[label], target, jobs, f"{seed}-{name}")
+                else:
+                    wrong = disturb_cluster(command, out, seconds[label], target, f"{seed}-{name}")
+                kills += wrong != "ended before"
+                again = command.line(out, *(["--force"] if label != "benchmark" else []))
+                run(again)
+                if command.read(out / command.output) != expected[label]:
+                    wrong += " DIFFERS"
+                bad += wrong not in ("", "ended before")
+                print(f"{name}: {wrong or 'identical'}", flush=True)
+                shutil.rmtree(out)
+        number += 1
+        print(f"{kills} kills in {number} rounds; {bad} bad", flush=True)
+    return bad
+
+
+def main() -> int:
+    """Run all trials in a temporary folder."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=0.0)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        return int(trials(Path(folder), given.rounds, given.seed, given.minutes) > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:])))
+    sys.exit(main())
