@@ -201,6 +201,6 @@ def test_what_a_site_may_release_is_chosen(sites, tmp_path):
     words = ["summarise", tables[2], "-o", tmp_path / "s.summary", "--min-subjects", 5]
     done = run(*words, "--labels", "HC,MDD,BD")
     assert done.exit_code == 0, done.text
-    assert "BD: 0" in done.text
+    assert "0 BD" in done.text
     assert run(*words).exit_code == 2
     assert "--min-subjects 0: give 5 or more" in run(*words[:-1], 0, "--force").text

@@ -6,7 +6,7 @@ The rules, in the order in which they are applied:
    features that add up to the same over all channels are refused: sums over nearly the same
    subjects would differ by few of them.
 2. A site has 4, 2 or 1 folds: the most with which no channel is lost.
-3. A subject who holds more than ``max_share`` of a feature's sum of squares in a cell (about the
+3. A subject who holds more than 80 % of a feature's sum of squares in a cell (about the
    median of the class) is left out of the channel, and counted.
 4. A channel is released if every cell of every class that the site has holds at least
    ``min_subjects`` subjects and has products of full numerical rank, so that they span no
@@ -40,7 +40,8 @@ from idfsmec.federated.streaming import (
     subject_statistics,
     sum_pieces,
 )
-from idfsmec.federated.summary import SiteSums, Summary
+from idfsmec.federated.summary import Summary
+from idfsmec.solver.scaling import Scaling
 from idfsmec.solver.sums import Sums, join_sums, name_folds
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import SEPARATOR, channel_codes
@@ -68,7 +69,6 @@ def summarise(
     table: FeatureTable | str | PathLike[str],
     *,
     min_subjects: int = MIN_SUBJECTS,
-    max_share: float = MAX_SHARE,
     labels: Iterable[Any] = (),
     site: str = "",
     study_key: bytes = b"",
@@ -84,8 +84,6 @@ def summarise(
     min_subjects : int, default=10
         Cells (a class in a fold) of fewer subjects are not released. 1 releases everything, for
         a table that does not leave the site.
-    max_share : float, default=0.8
-        A subject who holds more of a feature's sum of squares is left out of the channel.
     labels : iterable, optional
         Of the whole study, where the table may lack some.
     site : str
@@ -109,14 +107,10 @@ def summarise(
     >>> X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["F3__alpha", "Cz__alpha"])
     >>> table = FeatureTable(X, ["HC", "MDD"] * 30, [f"s{i}" for i in range(60)])
     >>> summarise(table)
-    Summary(1 site; subjects HC: 30, MDD: 30; 2 channels, 0 suppressed)
+    Summary(30 HC, 30 MDD; 2 channels, 0 suppressed)
     """
     if min_subjects < 1:
         raise InputError(f"min_subjects={min_subjects}: give 1 or more.", argument="min_subjects")
-    if not 0 < max_share <= 1:
-        raise InputError(
-            f"max_share={max_share}: give a share above 0, at most 1.", argument="max_share"
-        )
     source = open_source(table)
     settings = source.settings()
     statistics = subject_statistics(source)
@@ -125,18 +119,17 @@ def summarise(
     reasons: dict[int, str] = {}
     if min_subjects > 1:
         _refuse_derived(channels)
-        _refuse_equal(statistics, source, subjects.columns)
-        _refuse_balanced(statistics, source, subjects.columns)
-        n_folds = subjects.most_folds(min_subjects)
-        subjects.leave_out_dominant(n_folds, max_share)
-        sums = subjects.sums(n_folds)
-        sums, n_folds, reasons = _suppress(sums, subjects, n_folds, min_subjects)
+        _refuse_equal(subjects)
+        _refuse_balanced(subjects)
+    n_folds = subjects.most_folds(min_subjects)
+    if min_subjects > 1:
+        subjects.leave_out_dominant(n_folds)
+        sums, n_folds, reasons = _suppress(subjects, n_folds, min_subjects)
     else:
-        n_folds = subjects.most_folds(min_subjects)
         sums = subjects.sums(n_folds)
     released = [v for v in range(len(channels)) if v not in reasons]
     classes = sorted({*statistics.labels, *_alike([*labels], statistics.labels)})
-    site_sums = replace(
+    summary = replace(
         _site_sums(source, subjects, sums, released, classes, min_subjects),
         settings=settings,
         site=site,
@@ -153,7 +146,7 @@ def summarise(
             {channels[v]: subjects.members(v, n_folds) for v in released},
             min_subjects,
         )
-    return Summary((site_sums,))
+    return summary
 
 
 def read_study_key(path: str | PathLike[str]) -> bytes:
@@ -210,8 +203,8 @@ class _Subjects:
             return 1
         return next(n for n in _FOLDS if not (enough[1] & ~enough[n]).any())
 
-    def leave_out_dominant(self, n_folds: int, max_share: float) -> None:
-        """Rule 3: leave out who holds more than the share of a feature's sum of squares."""
+    def leave_out_dominant(self, n_folds: int) -> None:
+        """Rule 3: leave out who holds most of a feature's sum of squares."""
         statistics = self.statistics
         for v, own in enumerate(self.columns):
             n = statistics.counts[:, v, None]
@@ -222,7 +215,7 @@ class _Subjects:
                     same_class = (statistics.codes == label) & self.have[:, v]
                     centre = np.median(mean[same_class], axis=0)
                     about = np.maximum(square - 2 * centre * mean + centre**2, 0.0)[members]
-                    self.left_out[members, v] = _dominant(about, max_share)
+                    self.left_out[members, v] = _dominant(about)
         self.have &= ~self.left_out
 
     def sums(self, n_folds: int) -> Sums:
@@ -233,23 +226,24 @@ class _Subjects:
         return sum_pieces(self.source, self.statistics, folds, n_folds=n_folds, counts=counts)
 
 
-def _dominant(about: Array, max_share: float) -> Mask:
+def _dominant(about: Array) -> Mask:
     """Subjects of a cell with more than the share of any feature, one after the other."""
     left = np.ones(len(about), dtype=bool)
     while left.sum() > 1:
         total = about[left].sum(axis=0)
         share = np.where(total > 0, about / np.where(total > 0, total, 1.0), 0.0).max(axis=1)
         top = int(np.argmax(np.where(left, share, -1.0)))
-        if share[top] <= max_share:
+        if share[top] <= MAX_SHARE:
             break
         left[top] = False
     return ~left
 
 
 def _suppress(
-    sums: Sums, subjects: _Subjects, n_folds: int, min_subjects: int
+    subjects: _Subjects, n_folds: int, min_subjects: int
 ) -> tuple[Sums, int, dict[int, str]]:
     """Rule 4: find channels to be suppressed; halve the folds as long as that saves some."""
+    sums = subjects.sums(n_folds)
     reasons = _reasons(sums, subjects.counts(n_folds), min_subjects)
     while n_folds > 1:
         # Folds f and f + n_folds / 2 go together.
@@ -301,18 +295,13 @@ def _refuse_derived(channels: Sequence[str]) -> None:
                 )
 
 
-def _refuse_equal(
-    statistics: SubjectStatistics, source: Source, columns: Sequence[Indices]
-) -> None:
+def _refuse_equal(subjects: _Subjects) -> None:
     """Rule 1: refuse columns of several channels that are equal, up to their units."""
-    channel = channel_codes(columns)
-    counts = statistics.counts[:, channel]
+    channel, names = channel_codes(subjects.columns), subjects.source.columns
+    counts, sum_x = subjects.statistics.counts[:, channel], subjects.statistics.sum_x
     there = (counts > 0).astype(float)
-    means = np.where(there > 0, statistics.sum_x / np.maximum(counts, 1.0), 0.0)
-    total = there.sum(axis=0)
-    means = np.where(there > 0, means - means.sum(axis=0) / np.maximum(total, 1.0), 0.0)
-    unit = np.abs(means).max(axis=0)
-    means /= np.where(unit > 0, unit, 1.0)
+    means = np.where(there > 0, sum_x / np.maximum(counts, 1.0), np.nan)
+    means = Scaling.learn(means).imputed(means)
     squares = means**2
     for first in range(0, channel.size, _BLOCK):
         own = slice(first, first + _BLOCK)
@@ -328,25 +317,24 @@ def _refuse_equal(
         if alike.any():
             i, j = np.argwhere(alike)[0]
             raise InputError(
-                f"Columns {source.columns[first + i]!r} and {source.columns[j]!r} are the same: "
+                f"Columns {names[first + i]!r} and {names[j]!r} are the same: "
                 "their sums would differ by the few subjects who lack one of the channels. Leave "
                 "one of them out of the table that is summarised."
             )
 
 
-def _refuse_balanced(
-    statistics: SubjectStatistics, source: Source, columns: Sequence[Indices]
-) -> None:
+def _refuse_balanced(subjects: _Subjects) -> None:
     """Rule 1: refuse features that add up to the same over channels, as re-referenced means."""
-    counts = statistics.counts[:, channel_codes(columns)]
-    names = np.array([column.rpartition(SEPARATOR)[2] for column in source.columns])
+    statistics = subjects.statistics
+    counts = statistics.counts[:, channel_codes(subjects.columns)]
+    names = np.array([column.rpartition(SEPARATOR)[2] for column in subjects.source.columns])
     for name in dict.fromkeys(names.tolist()):
         own = np.flatnonzero(names == name)
-        subjects = (counts[:, own] > 0).all(axis=1)
-        if own.size < 3 or subjects.sum() < 3:
+        complete = (counts[:, own] > 0).all(axis=1)
+        if own.size < 3 or complete.sum() < 3:
             continue
-        sums = statistics.sum_x[np.ix_(subjects, own)] * statistics.scale[own]
-        means = sums / counts[np.ix_(subjects, own)]
+        chosen = np.ix_(complete, own)
+        means = statistics.sum_x[chosen] / counts[chosen] * statistics.scale[own]
         if means.sum(axis=1).std() <= _BALANCED * np.sqrt(means.var(axis=0).sum()):
             raise InputError(
                 f"Feature {name!r} adds up to the same over all channels, as after an average "
@@ -362,7 +350,7 @@ def _site_sums(
     released: Sequence[int],
     labels: Sequence[Any],
     min_subjects: int,
-) -> SiteSums:
+) -> Summary:
     """Put together the sums of the released channels among the classes of the study."""
     classes = np.array([labels.index(label) for label in subjects.statistics.labels])
     n_folds = int(sums.folds.max()) + 1
@@ -393,7 +381,7 @@ def _site_sums(
             shift[own], scale[own] = block.shift[row], block.scale[row]
             within = _mean_squares(subjects, v, n_folds, shift[own], scale[own], min_subjects)
             squares[:, classes[:, None], own] = within
-    return SiteSums(
+    return Summary(
         tuple(source.columns[j] for j in kept),
         tuple(str(source.channels[j]) for j in kept),
         tuple(labels),
