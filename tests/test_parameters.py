@@ -88,7 +88,7 @@ def test_every_parameter_is_declared_and_refuses_what_is_no_value_at_all(estimat
         (MRMR(method="MIX"), "'method' parameter of MRMR must be a str among"),
         (MRMR(n_bins=1), "'n_bins' parameter of MRMR"),
         (CMIM(n_bins=256), r"'n_bins' parameter of CMIM must be .*\[2, 255\] or None. Got 256"),
-        (MRMSR(strategy="kmeans"), "'strategy' parameter of MRMSR"),
+        (MRMSR(n_bins=0), "'n_bins' parameter of MRMSR"),
         (PSNSGA(population_size=1), "'population_size' parameter of PSNSGA"),
         (PSNSGA(n_generations=-1), "'n_generations' parameter of PSNSGA"),
         *(

@@ -1,6 +1,7 @@
 """What all selectors share: from an order of features to scikit-learn's selector interface.
 
-Selectors are dataclasses: their fields are scikit-learn's parameters.
+Selectors are dataclasses: their fields are scikit-learn's parameters, and
+``_parameter_constraints`` says what these may be.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass, field
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,24 +27,19 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from idfsmec._validation import CheckedEstimator, Constraints, checks_parameters, fraction, integer
+from idfsmec._validation import (
+    N_JOBS,
+    CheckedEstimator,
+    Constraints,
+    checks_parameters,
+    fraction,
+    integer,
+    number,
+)
 from idfsmec.solver.scaling import Scaling
 
 #: How many features a selector keeps by default; all, if there are fewer.
 DEFAULT_COUNT = 20
-
-_Selector = TypeVar("_Selector")
-
-
-def parameter(*allowed: Any, default: Any, kw_only: bool = True) -> Any:
-    """Declare a parameter of a selector: what it may be, and its default."""
-    return field(default=default, kw_only=kw_only, metadata={"allowed": list(allowed)})
-
-
-@dataclass_transform(kw_only_default=True, field_specifiers=(parameter,))
-def estimator(selector: type[_Selector]) -> type[_Selector]:
-    """Make a dataclass of a selector, so that its fields become scikit-learn's parameters."""
-    return dataclass(kw_only=True, eq=False, repr=False)(selector)
 
 
 class RankingSelector(SelectorMixin, CheckedEstimator):
@@ -53,20 +49,19 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
     a parameter ``n_features_to_select``.
     """
 
+    # Of all parameters that selectors share; a subclass adds its own, or what it means by them.
     _parameter_constraints: ClassVar[Constraints] = {
-        "n_features_to_select": [integer(1), fraction()]
+        "n_features_to_select": [integer(1), fraction()],
+        "channels": ["array-like", None],
+        "standardize": ["boolean"],
+        "tol": [number(0)],
+        "max_iter": [integer(1)],
+        "random_state": ["random_state"],
+        "n_jobs": N_JOBS,
+        "progress": [callable, None],
     }
 
-    n_features_to_select: Any  # as declared above, or by a subclass that means more by it
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        declared = {
-            name: list(value.metadata["allowed"])
-            for name, value in vars(cls).items()
-            if isinstance(value, Field) and "allowed" in value.metadata
-        }
-        cls._parameter_constraints = vars(cls).get("_parameter_constraints", {}) | declared
-        super().__init_subclass__(**kwargs)
+    n_features_to_select: Any
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -107,11 +102,11 @@ class RankingSelector(SelectorMixin, CheckedEstimator):
         return self.support_
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class CompleteSelector(RankingSelector):
     """A selector that refuses NaN; a subclass ranks checked data (:meth:`_rank`)."""
 
-    n_features_to_select: int | float = parameter(integer(1), fraction(), default=20)
+    n_features_to_select: int | float = DEFAULT_COUNT
 
     @checks_parameters
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:

@@ -34,7 +34,6 @@ from idfsmec._validation import (
     StrOptions,
     check_parameters,
     checks_parameters,
-    fraction,
     groups_of,
     integer,
     number,
@@ -45,10 +44,9 @@ from idfsmec.federated.streaming import SumsInPieces, stream_sums
 from idfsmec.federated.study import study_of
 from idfsmec.missing.association import association_warning, missingness_by_class
 from idfsmec.selection.base import (
+    DEFAULT_COUNT,
     RankingSelector,
     encode_labels,
-    estimator,
-    parameter,
     ranks,
     refuse_infinite,
     training_samples,
@@ -421,11 +419,11 @@ class ChannelEstimator(CheckedEstimator):
         return weighing
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class ChannelSelector(ChannelEstimator, RankingSelector):
     """The parameters that :class:`IDFSMEC` and its search share."""
 
-    channels: ArrayLike | None = parameter("array-like", None, default=None, kw_only=False)
+    channels: ArrayLike | None = field(default=None, kw_only=False)
     channel_loss: str = "held-out"
     lam_scale: str = "samples"
     standardize: bool = True
@@ -444,7 +442,7 @@ def is_stored(X: Any) -> bool:
     return on_disk or (arrow is not None and isinstance(X, arrow.Dataset))
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class IDFSMEC(ChannelSelector):
     """Feature selection with missing channels (IDFS-MEC).
 
@@ -561,7 +559,7 @@ class IDFSMEC(ChannelSelector):
     array(['F3__alpha'], dtype=object)
     """
 
-    n_features_to_select: int | float = parameter(integer(1), fraction(), default=20)
+    n_features_to_select: int | float = DEFAULT_COUNT
     lam: float = 1.0
     gamma: float = 2.0
 

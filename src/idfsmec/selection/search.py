@@ -30,7 +30,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -44,6 +44,7 @@ from sklearn.utils import indexable
 
 from idfsmec._parallel import one_blas_thread
 from idfsmec._validation import (
+    Constraints,
     HasMethods,
     SequenceOf,
     StrOptions,
@@ -57,13 +58,7 @@ from idfsmec._validation import (
 from idfsmec.metrics import CRITERIA, METRICS, SVM_SLOPE, Scores, score_each
 from idfsmec.progress import Listener, Steps
 from idfsmec.selection import defaults
-from idfsmec.selection.base import (
-    count_features,
-    encode_labels,
-    estimator,
-    parameter,
-    rank_grid,
-)
+from idfsmec.selection.base import count_features, encode_labels, rank_grid
 from idfsmec.selection.idfsmec import GAMMA, IDFSMEC, LAM, ChannelSelector
 from idfsmec.solver.scaling import FAR, Scaling
 from idfsmec.table.columns import channel_codes, channel_columns
@@ -94,7 +89,7 @@ _OF_SELECTOR = (
 )
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class IDFSMECCV(ChannelSelector):
     """:class:`IDFSMEC` with ``lam``, ``gamma`` and the number of features chosen by inner folds.
 
@@ -163,17 +158,26 @@ missingness_, effects_
     (['gamma', 'lam', 'n_features_to_select'], True)
     """
 
-    lams: Sequence[float] = parameter(SequenceOf(LAM), default=defaults.LAMS)
-    gammas: Sequence[float] = parameter(SequenceOf(GAMMA), default=defaults.GAMMAS)
-    n_features_to_select: Sequence[int | float] = parameter(
-        SequenceOf(integer(1), fraction()), default=defaults.N_FEATURES
-    )
-    costs: Sequence[float] = parameter(SequenceOf(number(0)), default=defaults.SVM_COSTS)
-    cv: Any = parameter("cv_object", default=defaults.N_INNER_SPLITS)
-    imputer: BaseEstimator | None = parameter(HasMethods(["fit", "transform"]), None, default=None)
-    class_weight: str | None = parameter(StrOptions({"balanced"}), None, default="balanced")
-    scoring: str = parameter(StrOptions(set(CRITERIA)), default=defaults.CRITERION)
-    progress: Listener | None = parameter(callable, None, default=None)
+    _parameter_constraints: ClassVar[Constraints] = {
+        "lams": [SequenceOf(LAM)],
+        "gammas": [SequenceOf(GAMMA)],
+        "n_features_to_select": [SequenceOf(integer(1), fraction())],
+        "costs": [SequenceOf(number(0))],
+        "cv": ["cv_object"],
+        "imputer": [HasMethods(["fit", "transform"]), None],
+        "class_weight": [StrOptions({"balanced"}), None],
+        "scoring": [StrOptions(set(CRITERIA))],
+    }
+
+    lams: Sequence[float] = defaults.LAMS
+    gammas: Sequence[float] = defaults.GAMMAS
+    n_features_to_select: Sequence[int | float] = defaults.N_FEATURES
+    costs: Sequence[float] = defaults.SVM_COSTS
+    cv: Any = defaults.N_INNER_SPLITS
+    imputer: BaseEstimator | None = None
+    class_weight: str | None = "balanced"
+    scoring: str = defaults.CRITERION
+    progress: Listener | None = None
 
     @checks_parameters
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:

@@ -8,9 +8,9 @@ chance of selection is below ``q / p``, that of a random choice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -22,7 +22,7 @@ from sklearn.utils.validation import validate_data
 
 from idfsmec._parallel import run_tasks
 from idfsmec._validation import (
-    N_JOBS,
+    Constraints,
     HasMethods,
     StrOptions,
     checks_parameters,
@@ -35,8 +35,6 @@ from idfsmec.progress import Listener, Steps
 from idfsmec.selection.base import (
     RankingSelector,
     encode_labels,
-    estimator,
-    parameter,
     rank_grid,
     ranks,
     refuse_infinite,
@@ -48,14 +46,12 @@ from idfsmec.table.columns import channel_codes, channel_columns, observed_chann
 
 Indices = NDArray[np.intp]
 
-#: What may be assumed of selection frequencies in bounding false selections.
-ASSUMPTIONS = ("unimodal", "none")
 # Numbers that the moments of a batch of halves may take (256 MiB), and most halves of a batch: the
 # solver shares their channels among cores, and progress is told after each.
 _ELEMENTS, _TOGETHER = 2**25, 100
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class StabilitySelector(RankingSelector):
     """Keep the features that a selector picks again and again on random halves of the subjects.
 
@@ -142,20 +138,25 @@ class StabilitySelector(RankingSelector):
     (['Fz', 'Pz'], 1.0)
     """
 
-    estimator: BaseEstimator | None = parameter(
-        HasMethods(["fit", "set_params"]), None, default=None, kw_only=False
-    )
-    n_features_to_select: int | float | None = parameter(
-        integer(1), fraction(), None, default=None
-    )
-    n_resamples: int = parameter(integer(2), default=100)
-    threshold: float | None = parameter(number(0.5, 1, closed="right"), None, default=None)
-    max_false: float = parameter(number(0), default=1.0)
-    assumption: str = parameter(StrOptions(set(ASSUMPTIONS)), default="unimodal")
-    channels: ArrayLike | None = parameter("array-like", None, default=None)
-    random_state: int | np.random.RandomState | None = parameter("random_state", default=None)
-    n_jobs: int | None = parameter(*N_JOBS, default=None)
-    progress: Listener | None = parameter(callable, None, default=None)
+    _parameter_constraints: ClassVar[Constraints] = {
+        "estimator": [HasMethods(["fit", "set_params"]), None],
+        "n_features_to_select": [integer(1), fraction(), None],
+        "n_resamples": [integer(2)],
+        "threshold": [number(0.5, 1, closed="right"), None],
+        "max_false": [number(0)],
+        "assumption": [StrOptions({"unimodal", "none"})],
+    }
+
+    estimator: BaseEstimator | None = field(default=None, kw_only=False)
+    n_features_to_select: int | float | None = None
+    n_resamples: int = 100
+    threshold: float | None = None
+    max_false: float = 1.0
+    assumption: str = "unimodal"
+    channels: ArrayLike | None = None
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
+    progress: Listener | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -30,7 +30,7 @@ ALL = [
     CMIM(),
     MRMSR(),
     RRCT(),
-    PSNSGA(population_size=6, n_generations=2, n_divisions=3, random_state=0),
+    PSNSGA(population_size=6, n_generations=2, random_state=0),
     RFS(),
     FSOR(),
     GRMOR(),

@@ -9,6 +9,8 @@ group lasso whole channels vanish.
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -17,14 +19,8 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from idfsmec._validation import N_JOBS, integer, number
-from idfsmec.selection.base import (
-    CompleteSelector,
-    count_features,
-    estimator,
-    parameter,
-    regression_data,
-)
+from idfsmec._validation import Constraints, integer, number
+from idfsmec.selection.base import CompleteSelector, count_features, regression_data
 from idfsmec.solver.solve import Options, solve_channels
 from idfsmec.solver.sums import table_sums
 from idfsmec.table.columns import channel_columns
@@ -44,7 +40,7 @@ _RIDGE, _MIN_ITER, _CALM_ITER = 1e-7, 5, 3
 _EXACT = 1e-9
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class RFS(CompleteSelector):
     """Robust feature selection by joint l2,1-norm minimisation.
 
@@ -98,11 +94,17 @@ class RFS(CompleteSelector):
     array([1, 3])
     """
 
-    gamma: float = parameter(number(0), default=1.0)
-    center: bool = parameter("boolean", default=True)
-    standardize: bool = parameter("boolean", default=False)
-    tol: float = parameter(number(0, closed="left"), default=1e-6)
-    max_iter: int = parameter(integer(1), default=500)
+    _parameter_constraints: ClassVar[Constraints] = {
+        "gamma": [number(0)],
+        "center": ["boolean"],
+        "tol": [number(0, closed="left")],
+    }
+
+    gamma: float = 1.0
+    center: bool = True
+    standardize: bool = False
+    tol: float = 1e-6
+    max_iter: int = 500
 
     def _rank(self, X: Array, y: Indices) -> None:
         X, Y, constant = regression_data(X, y, center=self.center, scale=self.standardize)
@@ -189,7 +191,7 @@ def _solve_weighted(X: Array, Y: Array, gamma: float, q: Array, e: Array) -> Arr
     return (Y - fitted) * precision / gamma
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class FSOR(CompleteSelector):
     """Feature selection under orthogonal regression.
 
@@ -234,9 +236,9 @@ class FSOR(CompleteSelector):
     array([1, 3])
     """
 
-    standardize: bool = parameter("boolean", default=True)
-    tol: float = parameter(number(0), default=1e-4)
-    max_iter: int = parameter(integer(1), default=10_000)
+    standardize: bool = True
+    tol: float = 1e-4
+    max_iter: int = 10_000
 
     def _rank(self, X: Array, y: Indices) -> None:
         one_fold = np.zeros((1, y.size), dtype=np.intp)
@@ -260,7 +262,7 @@ class FSOR(CompleteSelector):
         self._set_ranking(self.feature_weights_, order)
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class GRMOR(FSOR):
     """Global redundancy minimisation in orthogonal regression.
 
@@ -295,10 +297,12 @@ kkt_residual_, n_iter_
     array([ 9, 11, 12])
     """
 
-    lam: float = parameter(number(0, closed="left"), default=1.0)
+    _parameter_constraints: ClassVar[Constraints] = {"lam": [number(0, closed="left")]}
+
+    lam: float = 1.0
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class CDLSR(CompleteSelector):
     """Top-k least-squares regression by coordinate descent.
 
@@ -356,11 +360,16 @@ class CDLSR(CompleteSelector):
     array([1, 3])
     """
 
-    n_restarts: int = parameter(integer(1), default=10)
-    tol: float = parameter(number(0, closed="left"), default=1e-4)
-    max_iter: int = parameter(integer(1), default=1000)
-    random_state: int | np.random.RandomState | None = parameter("random_state", default=None)
-    n_jobs: int | None = parameter(*N_JOBS, default=None)
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_restarts": [integer(1)],
+        "tol": [number(0, closed="left")],
+    }
+
+    n_restarts: int = 10
+    tol: float = 1e-4
+    max_iter: int = 1000
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
 
     def _rank(self, X: Array, y: Indices) -> None:
         Z, Y, constant = regression_data(X, y)
@@ -443,7 +452,7 @@ def _sweep(A: Array, B: Array, support: Indices, rows: Array) -> Indices:
     return support
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class GroupLasso(CompleteSelector):
     """Group lasso over channels.
 
@@ -497,10 +506,12 @@ class GroupLasso(CompleteSelector):
     array([0.  , 0.04])
     """
 
-    channels: ArrayLike | None = parameter("array-like", None, default=None, kw_only=False)
-    alpha: float = parameter(number(0), default=0.1)
-    tol: float = parameter(number(0), default=1e-4)
-    max_iter: int = parameter(integer(1), default=10_000)
+    _parameter_constraints: ClassVar[Constraints] = {"alpha": [number(0)]}
+
+    channels: ArrayLike | None = field(default=None, kw_only=False)
+    alpha: float = 0.1
+    tol: float = 1e-4
+    max_iter: int = 10_000
 
     def _rank(self, X: Array, y: Indices) -> None:
         names = getattr(self, "feature_names_in_", None)

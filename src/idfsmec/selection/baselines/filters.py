@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -19,18 +20,11 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from idfsmec._validation import N_JOBS, StrOptions, integer
-from idfsmec.selection.base import (
-    CompleteSelector,
-    constant_features,
-    count_features,
-    estimator,
-    parameter,
-)
+from idfsmec._validation import Constraints, StrOptions, integer
+from idfsmec.selection.base import CompleteSelector, constant_features, count_features
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
-Strategy = Literal["quantile", "uniform"]
 
 _DISTANCES_PER_CHUNK = 2**18
 # Distances closer than this are ties (rounding only).
@@ -48,7 +42,7 @@ _PERFECT = 1000.0
 _EXPLAINED = 1e-10
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class ReliefF(CompleteSelector):
     """ReliefF with all samples as probes.
 
@@ -92,8 +86,10 @@ class ReliefF(CompleteSelector):
     array([0.1399, 0.1226, 0.359 , 0.3754])
     """
 
-    n_neighbors: int = parameter(integer(1), default=10)
-    n_jobs: int | None = parameter(*N_JOBS, default=None)
+    _parameter_constraints: ClassVar[Constraints] = {"n_neighbors": [integer(1)]}
+
+    n_neighbors: int = 10
+    n_jobs: int | None = None
 
     def _rank(self, X: Array, y: Codes) -> None:
         constant = constant_features(X)
@@ -167,8 +163,8 @@ class _ForwardFilter(CompleteSelector):
         self._set_order(order.astype(np.intp))
 
 
-def discretize(X: Array, n_bins: int | None = 5, strategy: Strategy = "quantile") -> Codes:
-    """Cut every column into bins that hold equally many samples, or that have equal width.
+def discretize(X: Array, n_bins: int | None = 5) -> Codes:
+    """Cut every column into bins that hold equally many samples.
 
     A column with no more than ``n_bins`` different values keeps them as they are: its quantiles
     would coincide and hide rare values. Without ``n_bins`` every value is a bin.
@@ -177,12 +173,10 @@ def discretize(X: Array, n_bins: int | None = 5, strategy: Strategy = "quantile"
     inner = np.linspace(0, 1, (n_bins or 1) + 1)[1:-1]
     for column, bins in zip(X.T, codes.T, strict=True):
         values = np.unique(column)
-        if n_bins is None or (strategy == "quantile" and values.size <= n_bins):
+        if n_bins is None or values.size <= n_bins:
             bins[:] = np.searchsorted(values, column)
-        elif strategy == "quantile":
-            bins[:] = np.digitize(column, np.quantile(column, inner))
         else:
-            bins[:] = np.digitize(column, values[0] + inner * (values[-1] - values[0]))
+            bins[:] = np.digitize(column, np.quantile(column, inner))
     return codes
 
 
@@ -236,15 +230,16 @@ class DiscreteFeatures:
         return np.concatenate(entropies)
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class _InformationFilter(_ForwardFilter):
     """A forward filter by a term for each pair of a feature with those chosen before."""
 
-    n_bins: int | None = parameter(integer(2, 255), None, default=5)
-    strategy: Strategy = parameter(StrOptions({"quantile", "uniform"}), default="quantile")
+    _parameter_constraints: ClassVar[Constraints] = {"n_bins": [integer(2, 255), None]}
+
+    n_bins: int | None = 5
 
     def _rank(self, X: Array, y: Codes) -> None:
-        codes = discretize(X, self.n_bins, self.strategy)
+        codes = discretize(X, self.n_bins)
         features = DiscreteFeatures(codes, y)
         terms: list[Array] = []
 
@@ -264,7 +259,7 @@ class _InformationFilter(_ForwardFilter):
         """Value of every feature given its terms with those chosen; the highest is next."""
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class MRMR(_InformationFilter):
     """Minimum redundancy, maximum relevance.
 
@@ -281,9 +276,7 @@ class MRMR(_InformationFilter):
     method : {"MID", "MIQ"}, default="MID"
         Difference or quotient.
     n_bins : int or None, default=5
-        Bins per feature; None if X is discrete already.
-    strategy : {"quantile", "uniform"}, default="quantile"
-        Bins with equally many samples, or of equal width.
+        Bins per feature, with equally many samples each; None if X is discrete already.
 
     Attributes
     ----------
@@ -304,11 +297,13 @@ class MRMR(_InformationFilter):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> MRMR(n_features_to_select=3, strategy="uniform").fit(X, y).get_support(indices=True)
+    >>> MRMR(n_features_to_select=3).fit(X, y).get_support(indices=True)
     array([21, 23, 27])
     """
 
-    method: Literal["MID", "MIQ"] = parameter(StrOptions({"MID", "MIQ"}), default="MID")
+    _parameter_constraints: ClassVar[Constraints] = {"method": [StrOptions({"MID", "MIQ"})]}
+
+    method: Literal["MID", "MIQ"] = "MID"
 
     def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
         return features.shared_with(chosen)
@@ -320,7 +315,7 @@ class MRMR(_InformationFilter):
         return features.relevance / (np.maximum(redundancy, 0) + _NO_REDUNDANCY)
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class CMIM(_InformationFilter):
     """Conditional mutual information maximisation.
 
@@ -331,7 +326,7 @@ class CMIM(_InformationFilter):
     ----------
     variant : {"A", "B"}, default="A"
         "A" is Fleuret's criterion. "B" leaves I(f; y) out of the minimum, as some packages do.
-    n_features_to_select, n_bins, strategy
+    n_features_to_select, n_bins
         As in :class:`MRMR`.
 
     Attributes
@@ -358,7 +353,9 @@ class CMIM(_InformationFilter):
     array([ 0,  6, 12])
     """
 
-    variant: Literal["A", "B"] = parameter(StrOptions({"A", "B"}), default="A")
+    _parameter_constraints: ClassVar[Constraints] = {"variant": [StrOptions({"A", "B"})]}
+
+    variant: Literal["A", "B"] = "A"
 
     def _terms(self, features: DiscreteFeatures, chosen: int) -> Array:
         # I(f; y | s) by the chain rule.
@@ -379,7 +376,7 @@ class MRMSR(_InformationFilter):
 
     Parameters
     ----------
-    n_features_to_select, n_bins, strategy
+    n_features_to_select, n_bins
         As in :class:`MRMR`.
 
     Attributes

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -11,13 +13,8 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state, gen_batches
 
-from idfsmec._validation import N_JOBS, integer, number
-from idfsmec.selection.base import (
-    CompleteSelector,
-    constant_features,
-    estimator,
-    parameter,
-)
+from idfsmec._validation import Constraints, integer
+from idfsmec.selection.base import CompleteSelector, constant_features
 from idfsmec.selection.baselines.filters import DiscreteFeatures, discretize
 
 Array = NDArray[np.float64]
@@ -25,13 +22,16 @@ Masks = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 
 _N_FOLDS, _RETRIES = 10, 3
+# Divisions of the reference directions (406 directions), and the difference in error that decides
+# whatever the other objectives are.
+_DIVISIONS, _CLEAR = 27, 0.2
 _OR_CROSSOVER, _MUTATED_SHARE, _STEEPNESS = 0.1, 0.1, 5.0
 _DISTANCES_PER_CHUNK = 2**20
 # Squared distances and errors closer than this are ties, digits of overlaps beyond it rounding.
 _TIE, _DIGITS = 1e-12, 12
 
 
-@estimator
+@dataclass(eq=False, repr=False, kw_only=True)
 class PSNSGA(CompleteSelector):
     """Problem-specific non-dominated sorting genetic algorithm.
 
@@ -49,10 +49,6 @@ class PSNSGA(CompleteSelector):
         most 300.
     n_generations : int, default=70
         Generations.
-    n_divisions : int, default=27
-        Divisions of the reference directions; 27 gives 406 directions.
-    clear_margin : float, default=0.2
-        Difference in error that decides regardless of the other objectives.
     max_samples : int or None, default=None
         Of more samples, so many are drawn to evaluate subsets on, as many of each class as its
         share of all: time grows with their square. None: all.
@@ -93,13 +89,17 @@ class PSNSGA(CompleteSelector):
     True
     """
 
-    population_size: int | None = parameter(integer(2), None, default=None)
-    n_generations: int = parameter(integer(0), default=70)
-    n_divisions: int = parameter(integer(1), default=27)
-    clear_margin: float = parameter(number(0, closed="left"), default=0.2)
-    max_samples: int | None = parameter(integer(2), None, default=None)
-    random_state: int | np.random.RandomState | None = parameter("random_state", default=None)
-    n_jobs: int | None = parameter(*N_JOBS, default=None)
+    _parameter_constraints: ClassVar[Constraints] = {
+        "population_size": [integer(2), None],
+        "n_generations": [integer(0)],
+        "max_samples": [integer(2), None],
+    }
+
+    population_size: int | None = None
+    n_generations: int = 70
+    max_samples: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    n_jobs: int | None = None
 
     def _rank(self, X: Array, y: Indices) -> None:
         rng = check_random_state(self.random_state)
@@ -117,7 +117,7 @@ class PSNSGA(CompleteSelector):
         fitness = _SubsetFitness(scaled[drawn], y[drawn], folds, self.n_jobs)
         population, objectives = self._evolve(fitness, rng)
 
-        first = _fronts(objectives, self.clear_margin)[0]
+        first = _fronts(objectives)[0]
         self.front_, self.front_objectives_ = population[first], objectives[first]
         best = np.lexsort([self.front_objectives_[:, 1], self.front_objectives_[:, 0]])[0]
         self.subset_, self.subset_objectives_ = self.front_[best], self.front_objectives_[best]
@@ -128,24 +128,24 @@ class PSNSGA(CompleteSelector):
 
     def _evolve(self, fitness: _SubsetFitness, rng: np.random.RandomState) -> tuple[Masks, Array]:
         """Return the last population and its objectives."""
-        survivors = _survival(self.n_divisions, rng)
+        survivors = _survival(rng)
         size = self.population_size or max(20, min(round(fitness.n_features / 20), 300))
         population = rng.random_sample((size, fitness.n_features)) < 0.5
         objectives = fitness(population)
         for _ in range(self.n_generations):
-            last_front = objectives[_fronts(objectives, self.clear_margin)[-1]]
+            last_front = objectives[_fronts(objectives)[-1]]
             crossed = _cross(population, rng)
             children = np.array([_mutate(child, rng) for child in crossed])
             values = fitness(children)
             for _ in range(_RETRIES):  # a child that the last front beats is mutated anew
-                beaten = np.flatnonzero(_beats(last_front, values, self.clear_margin).any(axis=0))
+                beaten = np.flatnonzero(_beats(last_front, values).any(axis=0))
                 if not beaten.size:
                     break
                 children[beaten] = [_mutate(child, rng) for child in crossed[beaten]]
                 values[beaten] = fitness(children[beaten])
             everyone = np.concatenate([population, children])
             values = np.concatenate([objectives, values])
-            kept = survivors(values, _fronts(values, self.clear_margin), size)
+            kept = survivors(values, _fronts(values), size)
             population, objectives = everyone[kept], values[kept]
         return population, objectives
 
@@ -220,16 +220,16 @@ def _mutate(child: NDArray[np.bool_], rng: np.random.RandomState) -> NDArray[np.
     return mutated
 
 
-def _beats(first: Array, second: Array, margin: float) -> NDArray[np.bool_]:
+def _beats(first: Array, second: Array) -> NDArray[np.bool_]:
     """Whether each row of `first` is clearly better in error, or in no way worse and not equal."""
     left, right = first[:, None, :], second[None, :, :]
     pareto = (left <= right).all(axis=2) & (left < right).any(axis=2)
-    return pareto | (left[..., 0] + margin <= right[..., 0] + _TIE)
+    return pareto | (left[..., 0] + _CLEAR <= right[..., 0] + _TIE)
 
 
-def _fronts(objectives: Array, margin: float) -> list[Indices]:
+def _fronts(objectives: Array) -> list[Indices]:
     """Sort into fronts: members of a front are beaten only by members of earlier ones."""
-    dominance = _beats(objectives, objectives, margin)
+    dominance = _beats(objectives, objectives)
     np.fill_diagonal(dominance, False)
     left, fronts = np.arange(len(objectives)), []
     while left.size:
@@ -239,9 +239,7 @@ def _fronts(objectives: Array, margin: float) -> list[Indices]:
     return fronts
 
 
-def _survival(
-    n_divisions: int, rng: np.random.RandomState
-) -> Callable[[Array, list[Indices], int], Indices]:
+def _survival(rng: np.random.RandomState) -> Callable[[Array, list[Indices], int], Indices]:
     """Give NSGA-III's survival: from objectives, fronts and a number to those who survive."""
     try:
         from pymoo.algorithms.moo import nsga3
@@ -250,7 +248,7 @@ def _survival(
         raise ImportError(
             "PSNSGA needs pymoo, which is not installed: pip install 'idfsmec[wrapper]'."
         ) from error
-    directions = get_reference_directions("das-dennis", 3, n_partitions=n_divisions)
+    directions = get_reference_directions("das-dennis", 3, n_partitions=_DIVISIONS)
     scale = nsga3.HyperplaneNormalization(3)
 
     def survivors(objectives: Array, fronts: list[Indices], size: int) -> Indices:
