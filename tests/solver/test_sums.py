@@ -6,7 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from idfsmec.solver.sums import count_samples, join_sums, name_folds, table_sums, value_folds
+from idfsmec.solver.sums import (
+    count_samples,
+    hash_samples,
+    join_sums,
+    name_folds,
+    subject_folds,
+    table_sums,
+    value_folds,
+)
 
 from .problems import moments_of
 
@@ -212,11 +220,25 @@ def test_a_constant_feature_does_not_change_the_fold_of_any_sample():
     assert_array_equal(value_folds(constant, [np.arange(4)]), folds)
 
 
+def test_folds_by_subject_follow_from_the_values_of_the_subject_alone():
+    X, _, groups, _ = make(n=600, n_subjects=150)
+    folds = subject_folds(hash_samples(X, COLUMNS), groups, 2)
+    assert np.apply_along_axis(np.bincount, 1, folds, minlength=4).min() > 20
+    assert not np.array_equal(folds[0], folds[1])
+    order = np.random.default_rng(1).permutation(len(X))
+    noise = X[order] * (1 + 1e-15)  # rounding in another order
+    hashes = hash_samples(noise, [own[::-1] for own in COLUMNS[::-1]])
+    assert_array_equal(subject_folds(hashes, groups[order], 2), folds)
+    left = groups != 3
+    without = subject_folds(hash_samples(X[left], COLUMNS), groups[left], 2)
+    assert_array_equal(np.delete(without, 3, axis=1), np.delete(folds, 3, axis=1))
+
+
 def test_folds_by_names_need_the_key_that_made_them():
     names = [f"s{i}" for i in range(200)]
-    plain, keyed, other = (name_folds(names, key=key)[0] for key in (b"", b"a" * 32, b"b" * 32))
+    plain, keyed, other = (name_folds(names, key=key) for key in (b"", b"a" * 32, b"b" * 32))
     for folds in (plain, keyed, other):
         assert np.bincount(folds, minlength=4).min() > 30
     assert not np.array_equal(plain, keyed)
     assert not np.array_equal(other, keyed)
-    assert_array_equal(name_folds(names[::-1], key=b"a" * 32)[0], keyed[::-1])
+    assert_array_equal(name_folds(names[::-1], key=b"a" * 32), keyed[::-1])

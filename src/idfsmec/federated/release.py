@@ -114,7 +114,7 @@ def summarise(
     source = open_source(table)
     settings = source.settings()
     statistics = subject_statistics(source)
-    subjects = _Subjects(source, statistics, name_folds(statistics.names, key=study_key)[0])
+    subjects = _Subjects(source, statistics, name_folds(statistics.names, key=study_key))
     channels = list(dict.fromkeys(map(str, source.channels)))
     reasons: dict[int, str] = {}
     if min_subjects > 1:

@@ -25,13 +25,14 @@ from idfsmec.federated.study import Study, pooled
 from idfsmec.solver.scaling import Scaling, safe_scale
 from idfsmec.solver.sums import (
     N_FOLDS,
+    N_REPEATS,
     Sums,
     count_samples,
+    hash_samples,
     join_sums,
     n_repeats,
-    name_folds,
+    subject_folds,
     table_sums,
-    value_folds,
 )
 from idfsmec.table import FeatureTable
 from idfsmec.table.checks import SITE, clean_groups, part_header, warn_of_two_sites
@@ -240,7 +241,13 @@ class SubjectStatistics:
     shift: Array
     scale: Array
     digests: NDArray[np.uint64]  # of a channel's values, whatever the order of samples, (p, V)
+    hashes: NDArray[np.uint64]  # of all values, likewise, (p,)
     devices: dict[str, str]  # of each subject, where the table names it
+
+    def folds(self, repeats: int) -> Indices:
+        """Assign the rows to folds as rows in memory are, shape (n_repeats, p)."""
+        member = np.unique(self.names, return_inverse=True)[1]
+        return subject_folds(self.hashes, member, repeats)[:, member]
 
     def rows_of(self, piece: Piece) -> tuple[Indices, Indices]:
         """Return the row, and the class, of each sample of a piece."""
@@ -258,7 +265,7 @@ def subject_statistics(
     rows: dict[tuple[str, Any], int] = {}
     counts = np.zeros((0, len(columns) + 2))
     sums = np.zeros((2, 0, len(source.columns)))
-    digests = np.zeros((0, len(columns)), dtype=np.uint64)
+    digests, hashes = np.zeros((0, len(columns)), dtype=np.uint64), np.zeros(0, dtype=np.uint64)
     devices: dict[str, str] = {}
     for piece in source.pieces():
         if not len(piece.X):
@@ -271,10 +278,11 @@ def subject_statistics(
         member = np.array([rows.setdefault(key, len(rows)) for key in keys], dtype=np.intp)
         new = (0, len(rows) - len(counts))
         counts, digests = np.pad(counts, (new, (0, 0))), np.pad(digests, (new, (0, 0)))
-        sums = np.pad(sums, ((0, 0), new, (0, 0)))
+        sums, hashes = np.pad(sums, ((0, 0), new, (0, 0))), np.pad(hashes, new)
         if piece.devices is not None:
             devices |= dict(zip(names, piece.devices, strict=True))
         count_samples(piece.X, columns, member, counts)
+        np.add.at(hashes, member, hash_samples(piece.X, columns))
         values = (piece.X - units[0]) / units[1]
         for v, own in enumerate(columns):
             missing = np.isnan(values[:, own]).any(axis=1)
@@ -290,7 +298,7 @@ def subject_statistics(
     codes = np.array([labels.index(label) for _, label in rows], dtype=np.intp)
     names = np.array([name for name, _ in rows], dtype=object).astype(str)
     moments = (counts, sums[0], sums[1], units[0], units[1])
-    return SubjectStatistics(labels, names, codes, *moments, digests, devices)
+    return SubjectStatistics(labels, names, codes, *moments, digests, hashes, devices)
 
 
 def sum_pieces(
@@ -334,7 +342,7 @@ def stream_sums(table: Any, channels: Sequence[Any] | None = None) -> Study:
             f"{statistics.labels[0]!r}."
         )
     repeats = n_repeats(float(statistics.counts[:, -2].sum()) * len(source.columns))
-    return _study_of_rows(source, statistics, name_folds(statistics.names, n_repeats=repeats))
+    return _study_of_rows(source, statistics, statistics.folds(repeats))
 
 
 def _study_of_rows(source: Source, statistics: SubjectStatistics, folds: Indices) -> Study:
@@ -365,7 +373,6 @@ class SumsInPieces:
         self._columns = tuple(columns)
         self._channels = tuple(names[v] for v in channel_codes(channel_columns))
         self._subjects: set[str] = set()
-        self._scaling: Scaling | None = None
         self._units: tuple[Array, Array] | None = None
         self._n_samples = 0
         self._study: Study | None = None
@@ -382,18 +389,14 @@ class SumsInPieces:
         source = Source(self._columns, self._channels, partial(iter, [piece]))
         statistics = subject_statistics(source, self._units)
         self._units = (statistics.shift, statistics.scale)
-        if subjects is None:
-            self._scaling = self._scaling or Scaling.learn(X)
-            folds = value_folds(X, source.channel_columns, n_repeats=2, scaling=self._scaling)
-        else:
+        if subjects is not None:
             if again := self._subjects & set(statistics.names.tolist()):
                 raise ValueError(
                     f"Samples of subject {min(again)!r} came in an earlier call: partial_fit "
                     "takes all samples of a subject at once."
                 )
             self._subjects |= set(statistics.names.tolist())
-            folds = name_folds(statistics.names, n_repeats=2)
-        part = _study_of_rows(source, statistics, folds)
+        part = _study_of_rows(source, statistics, statistics.folds(N_REPEATS))
         parts = [part] if self._study is None else [self._study, part]
         self._study = pooled(parts, tuple(sorted({label for p in parts for label in p.labels})))
         self._n_samples += len(X)

@@ -57,8 +57,9 @@ from idfsmec.solver.sums import (
     Moments,
     Split,
     Sums,
+    hash_samples,
     n_repeats,
-    name_folds,
+    subject_folds,
     table_sums,
     value_folds,
 )
@@ -153,12 +154,12 @@ class ChannelTable:
         return channel_codes(self.columns)
 
     @cached_property
-    def _subjects(self) -> tuple[Indices, Indices] | None:
-        """The fold of every sample by repeat, and the number of its subject; None without."""
+    def _subjects(self) -> tuple[NDArray[np.uint64], Indices] | None:
+        """The hash of every sample, and the number of its subject; None without groups."""
         if self.groups is None:
             return None
-        names, member = np.unique(self.groups.astype(str), return_inverse=True)
-        return name_folds(names, n_repeats=2)[:, member], member
+        member = np.unique(self.groups.astype(str), return_inverse=True)[1]
+        return hash_samples(self.X, self.columns), member
 
     def sums(self, rows: Indices | None = None) -> Sums:
         """Sum up samples, all by default."""
@@ -175,7 +176,8 @@ class ChannelTable:
             folds = value_folds(X, self.columns, n_repeats=repeats, sample_weight=weights)
             groups = None
         else:
-            folds, groups = self._subjects[0][:repeats, rows], self._subjects[1][rows]
+            hashes, groups = (part[rows] for part in self._subjects)
+            folds = subject_folds(hashes, groups, repeats)[:, groups]
         numeric = self.classes.size == 0
         codes = np.zeros(rows.size, dtype=np.intp) if numeric else target
         return table_sums(
@@ -694,7 +696,7 @@ class IDFSMEC(ChannelSelector):
             Class labels; a piece may lack some. There is no ranking before two were seen.
         groups : array-like of shape (n_samples,), optional
             Subject of every sample; by default what an index of X named ``subject`` says. With
-            neither, each sample counts once.
+            neither, each sample is a subject.
 
         Returns
         -------

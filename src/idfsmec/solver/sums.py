@@ -43,7 +43,9 @@ expected squared error of predictions clipped to [0, 1]. Errors are averaged ove
 samples without groups) within each class, and classes by their shares among all.
 
 **Folds.** Without a site's own assignment there are two repeats of four folds: with groups by a
-hash of the subject's name, without by the sample's values. Neither depends on the order of rows.
+hash of all values of the subject, without by the sample's values. Neither depends on the order of
+rows or on names, and with groups no subject's fold depends on the other subjects. A site that
+releases sums assigns subjects by their names and the key of the study.
 
 **What a site releases** (:mod:`idfsmec.federated`) are N, S and P of its cells, with one repeat.
 """
@@ -51,12 +53,12 @@ hash of the subject's name, without by the sample's values. Neither depends on t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from idfsmec.solver.scaling import Scaling, is_constant, safe_scale
 
@@ -451,22 +453,45 @@ def n_repeats(n_values: float) -> int:
     return N_REPEATS if n_values <= _LARGE_TABLE else 1
 
 
-def name_folds(names: ArrayLike, n_repeats: int = 1, key: bytes = b"") -> Indices:
-    """Assign subjects to :data:`N_FOLDS` folds by a hash of their names.
+def name_folds(names: Iterable[object], key: bytes = b"") -> Indices:
+    """Assign subjects to :data:`N_FOLDS` folds by a hash of their names: eight bytes, modulo 4.
 
-    Without a key the fold is eight bytes of the SHA-256 of the name, modulo 4: other bytes for
-    every repeat, of which there are at most 4. With one it is a keyed BLAKE2 hash, which nobody
-    without the key can compute from a list of names.
+    Without a key the hash is SHA-256. With one it is a keyed BLAKE2 hash, which nobody without the
+    key can compute from a list of names.
     """
-    subjects, member = np.unique(np.asarray(names).astype(str), return_inverse=True)
     digests = [
         hashlib.blake2b(name.encode(), key=key, digest_size=32).digest()
         if key
         else hashlib.sha256(name.encode()).digest()
-        for name in subjects.tolist()
+        for name in map(str, names)
     ]
-    numbers = np.frombuffer(b"".join(digests), dtype=">u8").reshape(-1, 4)
-    return (numbers[:, :n_repeats].T % np.uint64(N_FOLDS)).astype(np.intp)[:, member]
+    return np.array([int.from_bytes(digest[:8], "big") % N_FOLDS for digest in digests])
+
+
+def hash_samples(X: Array, columns: Sequence[Indices]) -> NDArray[np.uint64]:
+    """Return a hash of the values of every sample, in any order of features and channels.
+
+    Values count to six digits: rounding must not move a subject. Missing channels do not count.
+    """
+    hashes = np.zeros(len(X), dtype=np.uint64)
+    for own in columns:
+        values = np.add(X[:, _as_slice(own)], 0.0, order="C")  # -0 becomes 0
+        # The upper half of the bits, rounded: sign, exponent and 20 bits of the fraction.
+        bits = (values.view(np.uint64) + np.uint64(2**31)) >> np.uint64(32)
+        hashes += bits.sum(axis=1) * _observed(values[None])[0]
+    return _mixed(hashes, 0)
+
+
+def subject_folds(hashes: NDArray[np.uint64], member: Indices, n_repeats: int) -> Indices:
+    """Assign subjects to folds by the hashes of their samples, shape (n_repeats, n_subjects)."""
+    totals = np.zeros(int(member.max()) + 1, dtype=np.uint64)
+    np.add.at(totals, member, hashes)
+    return _hash_folds(totals, n_repeats)
+
+
+def _hash_folds(hashes: NDArray[np.uint64], n_repeats: int) -> Indices:
+    folds = [_mixed(hashes, repeat) % np.uint64(N_FOLDS) for repeat in range(n_repeats)]
+    return np.stack(folds).astype(np.intp)
 
 
 # Bends the sum over a sample's features, so that it is not 0 where these cancel out.
@@ -481,13 +506,12 @@ def value_folds(
     n_repeats: int = 1,
     *,
     sample_weight: Array | None = None,
-    scaling: Scaling | None = None,
 ) -> Indices:
     """Assign samples to :data:`N_FOLDS` folds by their values, where their subjects are not known.
 
     A sample that is there twice is one of weight two: both are in the same fold. The fold depends
     neither on the order of samples, features and channels, nor on their units, nor on what a
-    channel holds where it counts as missing. Units are those of X unless a scaling is given.
+    channel holds where it counts as missing.
     """
     numbers = np.zeros(len(X))
     for own in columns:
@@ -496,19 +520,15 @@ def value_folds(
         if not observed.any():
             continue
         values = values[observed]
-        if scaling is None:
-            weights = np.ones(len(values)) if sample_weight is None else sample_weight[observed]
-            mean = weights @ values / weights.sum()
-            values -= mean
-            values /= _weighted_scaling(mean, values, weights).unit
-        else:
-            values = (values - scaling.mean[own]) / scaling.unit[own]
+        weights = np.ones(len(values)) if sample_weight is None else sample_weight[observed]
+        mean = weights @ values / weights.sum()
+        values -= mean
+        values /= _weighted_scaling(mean, values, weights).unit
         squares = np.einsum("ij,ij->i", values, values)
         numbers[observed] += values @ np.ones(own.size) + _BEND * squares
     numbers = np.nan_to_num(numbers)
     grains = np.round(np.clip(numbers, -1e12, 1e12) / _GRAIN).astype(np.int64).view(np.uint64)
-    folds = [_mixed(grains, repeat) % np.uint64(N_FOLDS) for repeat in range(n_repeats)]
-    return np.stack(folds).astype(np.intp)
+    return _hash_folds(grains, n_repeats)
 
 
 def _weighted_scaling(mean: Array, centred: Array, weights: Array) -> Scaling:

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from idfsmec import IDFSMEC, StabilitySelector, idfs_path
 from idfsmec.selection.idfsmec import ChannelTable
 from idfsmec.solver.solve import clipped_error
-from idfsmec.solver.sums import name_folds
+from idfsmec.solver.sums import hash_samples, subject_folds
 
 pytestmark = pytest.mark.filterwarnings("ignore:Missing channels are associated with the label")
 
@@ -56,7 +56,9 @@ def test_the_loss_is_that_of_regressions_on_the_subjects_of_other_folds():
     X[np.random.default_rng(0).random(y.size) < 0.4, :6] = np.nan
     selector = IDFSMEC(channels, tol=1e-2).fit(X, y, subjects)
     shares = np.bincount(np.unique(subjects) >= N_CONTROLS) / 54
-    folds = name_folds(subjects, n_repeats=2)
+    member = np.unique(subjects, return_inverse=True)[1]
+    columns = [np.flatnonzero(channels == channel) for channel in range(3)]
+    folds = subject_folds(hash_samples(X, columns), member, 2)[:, member]
     for channel in range(3):
         own = channels == channel
         total, count = np.zeros(2), np.zeros(2)
@@ -172,3 +174,22 @@ def test_both_scales_of_lam_agree_at_a_thousand_samples():
     X[:, 0] += y
     here, there = (IDFSMEC(lam=50.0, lam_scale=one).fit(X, y) for one in ("samples", "paper"))
     assert_array_equal(here.scores_, there.scores_)
+
+
+def test_renaming_subjects_changes_nothing():
+    X, y, channels, subjects = noise_cohort(8, 1, n_channels=3)
+    wanted = IDFSMEC(channels).fit(X, y, subjects)
+    names = np.array([f"P{n}" for n in np.random.default_rng(0).permutation(subjects.max() + 1)])
+    found = IDFSMEC(channels).fit(X, y, names[subjects])
+    np.testing.assert_allclose(found.scores_, wanted.scores_, atol=1e-12)
+
+
+@pytest.mark.parametrize("channels", [[0] * 8, range(8)], ids=["one channel", "eight"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_subject_with_a_thousand_epochs_does_not_hide_the_informative_feature(seed, channels):
+    rng = np.random.default_rng(seed)
+    subjects = np.append(np.zeros(1000, dtype=int), np.arange(1, 40))
+    y = subjects % 2
+    X = rng.normal(size=(40, 8))[subjects] + 0.5 * rng.normal(size=(subjects.size, 8))
+    X[:, 3] += 2 * y
+    assert IDFSMEC(channels).fit(X, y, subjects).ranking_[3] == 1
