@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     condition="Keep recordings of a condition, repeatable: of the manifest's column, of BIDS "
     "(task-rest, acq-EC, run-1), of pred-d003 (eyes-open, eyes-closed), of mumtaz (EC, EO, TASK), "
     "of tdbrain (restEC, restEO, oddball).",
+    processing="BIDS derivatives: which files to read, by their proc- or desc-. By default clean.",
     epoch="Length of an epoch in seconds. By default 10.",
     features="Names of features, separated by commas, or a set: paper (default); log, with "
     "logarithms in place of powers and variance; extended, which is log with Hjorth, Lempel-Ziv, "
@@ -47,6 +48,7 @@ def features(
     data: AnyPath | None = None,
     labels: str | None = None,
     condition: list[str] | None = None,
+    processing: str | None = None,
     epoch: float | None = None,
     features: Names | None = None,
     on_error: OnError = "stop",
@@ -96,6 +98,7 @@ def features(
             data=data,
             labels=labels,
             condition=condition,
+            processing=processing,
             absent_ok=on_error == "skip",
         )
         recordings = check_duplicates(recordings)

@@ -54,6 +54,7 @@ from idfsmec.table.columns import join_column, same_name, split_column
 from idfsmec.table.files import file_format, files_beside
 
 _MOST_NAMED = 10
+_BIDS_CONDITION = ("task-", "acq-", "run-")
 _NOTHING_LEFT = "no epoch has any channel left"
 # Warnings and limits of threads belong to a process: one recording at a time in each.
 _ONE_AT_A_TIME = threading.Lock()
@@ -568,7 +569,7 @@ def _table_rows(
     known = {
         RECORDING: names,
         SESSION: [recording.session for recording in recordings],
-        CONDITION: [recording.condition for recording in recordings],
+        CONDITION: None,
     }
     details = described([recording.details for recording in recordings])
     by_recording = pd.concat([pd.DataFrame(known, dtype=object), details], axis=1)
@@ -578,13 +579,17 @@ def _table_rows(
     # Epochs that were cut before may have conditions and metadata of their own.
     conditions: list[str | None] = []
     metadata: list[dict[str, str]] = []
-    for outcome in outcomes:
-        conditions += outcome.conditions or [None] * outcome.n_rows
+    for recording, outcome in zip(recordings, outcomes, strict=True):
+        given = recording.condition
+        if outcome.conditions and (given is None or given.startswith(_BIDS_CONDITION)):
+            conditions += ["_".join(filter(None, (given, own))) for own in outcome.conditions]
+        else:
+            conditions += [given] * outcome.n_rows
         metadata += [
             {name: "" if value is None else str(value) for name, value in of_epoch.items()}
             for of_epoch in outcome.metadata or [{}] * outcome.n_rows
         ]
-    rows[CONDITION] = rows[CONDITION].fillna(pd.Series(conditions, dtype=object))
+    rows[CONDITION] = pd.Series(conditions, dtype=object)
     of_epochs = described(metadata)
     rows = rows.join(of_epochs[of_epochs.columns.difference(rows.columns, sort=False)])
     rows[EPOCH] = [epoch for outcome in outcomes for epoch in outcome.epochs]

@@ -27,7 +27,12 @@ from idfsmec.missing import (
 from idfsmec.missing.detection import unusable
 from idfsmec.missing.masks import onsets_of, read_reject_log
 from idfsmec.recordings import Recording, channel_plan, prepare_raw
-from idfsmec.recordings.recording import eye_channels, find_boundaries
+from idfsmec.recordings.recording import (
+    OTHER_CONDITION,
+    epoch_conditions,
+    eye_channels,
+    find_boundaries,
+)
 from idfsmec.table.checks import CONDITION
 from idfsmec.table.positions import EXTRA_NAMES, channel_positions, plan_channels, standard_name
 
@@ -292,20 +297,16 @@ def _describe_epochs(epochs: mne.BaseEpochs) -> dict[str, Any]:
     # Events of epochs that were made of an array only number them: then one follows the other.
     counted = np.array_equal(samples, epochs.selection)
     lasts = len(epochs.times) / float(info["sfreq"])
-    metadata, names = epochs.metadata, {code: name for name, code in epochs.event_id.items()}
-    conditions = tuple(names.get(code, str(code)) for code in epochs.events[:, 2])
-    if set(conditions) == {"1"}:  # what MNE calls events that it makes itself
-        conditions = ()
+    metadata = epochs.metadata
     if metadata is not None:
-        for column in [name for name in metadata if str(name).casefold() == CONDITION]:
-            conditions = tuple(metadata[column].astype(str))
-            metadata = metadata.drop(columns=column)
+        metadata = metadata[[name for name in metadata if str(name).casefold() != CONDITION]]
+    not_counted = ("IGNORED", "NO_DATA", "TOO_SHORT", OTHER_CONDITION)
     return {
         "passed": (float(info["highpass"] or 0.0), float(info["lowpass"] or np.inf)),
         "onsets": epochs.selection * lasts if counted else np.round(onsets_of(epochs), 6),
         "numbers": np.asarray(epochs.selection, dtype=np.intp),
-        "dropped": epochs.drop_log_stats(("IGNORED", "NO_DATA", "TOO_SHORT")) / 100,
-        "conditions": conditions,
+        "dropped": epochs.drop_log_stats(not_counted) / 100,
+        "conditions": tuple(epoch_conditions(epochs)),
         "metadata": metadata,
     }
 

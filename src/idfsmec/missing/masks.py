@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from idfsmec.errors import InputError
+from idfsmec.recordings.recording import OTHER_CONDITION
 from idfsmec.table import FeatureTable
 
 if TYPE_CHECKING:
@@ -199,11 +200,13 @@ def read_reject_log(path: Path, epochs: mne.BaseEpochs) -> Any:
             f"{path}: cannot be read as a reject log ({error}). Write it with autoreject's "
             "RejectLog.save."
         ) from error
-    # Rows count the epochs before any was dropped: by autoreject, or for other reasons too.
-    left = [labels, labels[~bad.astype(bool)]]
-    left += [labels[epochs.selection]] if len(labels) == len(epochs.drop_log) else []
-    for rows in left:
-        if len(rows) == len(epochs):
+    # Rows are the epochs that autoreject saw, some of which may be dropped now.
+    good = labels[~bad.astype(bool)]
+    for rows, later in ((labels, ("AUTOREJECT", "USER")), (good, ()), (labels, ())):
+        reasons = {*later, OTHER_CONDITION}
+        seen = [i for i, dropped in enumerate(epochs.drop_log) if reasons.issuperset(dropped)]
+        if len(rows) == len(seen):
+            rows = rows[np.searchsorted(seen, epochs.selection)]
             return SimpleNamespace(ch_names=names.tolist(), labels=rows)
     raise InputError(
         f"{path}: has {len(labels)} epochs, {int(bad.sum())} of them bad, and the recording has "

@@ -51,6 +51,8 @@ _LEAST_PAUSE = 0.001
 _SIGNAL_ENDINGS = (".eeg", ".fdt")
 _SIDECAR_ENDINGS = (".tsv", ".json", ".npz")
 _DAYS_OF_A_MONTH = 365.25 / 12
+#: Reason in a ``drop_log`` of epochs that are left out because of their condition.
+OTHER_CONDITION = "OTHER CONDITION"
 _EYES = re.compile(r"EOG|^[HV]EO[LRUD]?$", re.IGNORECASE)
 
 
@@ -163,7 +165,7 @@ def read_with_mne(path: Path) -> mne.io.BaseRaw | mne.BaseEpochs:
     """Open a file by its ending; epochs are FIF files named so, and ``.set`` files of trials."""
     import mne
 
-    if re.search(r"[-_]epo\.fif$", path.name, flags=re.IGNORECASE):
+    if path.suffix.lower() == ".fif" and holds_epochs(path):
         return mne.read_epochs(path, verbose="ERROR")
     if path.suffix.lower() == ".txt" and _is_modma(path):
         raise InputError(
@@ -179,6 +181,23 @@ def read_with_mne(path: Path) -> mne.io.BaseRaw | mne.BaseEpochs:
         raise
     check_signals(raw)
     return raw
+
+
+def holds_epochs(path: Path) -> bool:
+    """Tell by its name whether a file may hold epochs; of ``.set`` files some do."""
+    return re.search(r"([-_]epo\.fif|\.set)$", path.name, flags=re.IGNORECASE) is not None
+
+
+def epoch_conditions(epochs: mne.BaseEpochs) -> list[str]:
+    """Name the condition of each epoch: by its metadata, else by its event; none if unnamed."""
+    if getattr(epochs, "metadata", None) is not None:
+        for column in epochs.metadata:
+            if str(column).casefold() == "condition":
+                return epochs.metadata[column].astype(str).tolist()
+    names = {code: name for name, code in getattr(epochs, "event_id", {}).items()}
+    if set(names.values()) <= {"1"}:  # what MNE calls events that it makes itself
+        return []
+    return [names.get(code, str(code)) for code in epochs.events[:, 2]]
 
 
 def _is_modma(path: Path) -> bool:
@@ -208,7 +227,7 @@ def file_recording(
 
 def _reject_log_beside(path: Path) -> Path | None:
     """Find autoreject's log of epochs beside them: of s01-epo.fif, s01-reject-log.npz."""
-    if path.suffix.lower() not in (".fif", ".set"):
+    if not holds_epochs(path):
         return None
     names = (path.stem, re.sub(r"[-_]epo$", "", path.stem, flags=re.IGNORECASE))
     endings = ("", "-reject-log", "_reject-log", "_rejectlog", "_autoreject")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from importlib.util import find_spec
 from inspect import signature
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from idfsmec._files import refuse_special
 from idfsmec.errors import ArgumentError, InputError, RecordingError
@@ -28,15 +29,19 @@ from idfsmec.recordings.datasets.mumtaz import read_mumtaz
 from idfsmec.recordings.datasets.pred import read_pred_d003
 from idfsmec.recordings.datasets.tdbrain import read_tdbrain
 from idfsmec.recordings.recording import (
+    OTHER_CONDITION,
     Recording,
     check_signals,
     check_spelling,
     details_of,
+    epoch_conditions,
     file_recording,
     files_of,
+    holds_epochs,
     is_missing,
     read_text,
     read_tsv,
+    read_with_mne,
 )
 from idfsmec.table.columns import same_name
 
@@ -72,6 +77,7 @@ def find_recordings(
     labels: str | None = None,
     task: str | None = None,
     condition: str | Sequence[str] | None = None,
+    processing: str | None = None,
     unit: str | None = None,
     absent_ok: bool = False,
 ) -> list[Recording]:
@@ -80,9 +86,9 @@ def find_recordings(
     Parameters
     ----------
     source : path-like or str
-        A manifest (a CSV file), the root folder of a BIDS tree, or the name of a data set
-        (:data:`DATA_SETS`): ``modma3``, ``modma128``, ``mumtaz``, ``pred-d003``, ``tdbrain``,
-        ``ds005356``.
+        A manifest (a CSV file), the root folder of a BIDS tree or derivative, or the name of a
+        data set (:data:`DATA_SETS`): ``modma3``, ``modma128``, ``mumtaz``, ``pred-d003``,
+        ``tdbrain``, ``ds005356``.
     data : path-like, optional
         The folder with your copy of a data set that is given by name.
     labels : str, optional
@@ -96,6 +102,9 @@ def find_recordings(
         such as ``acq-EC``, ``run-1`` or all together, ``task-rest_acq-EC_run-1``; of
         ``pred-d003`` ``eyes-open`` and ``eyes-closed``, of which each becomes a recording; of
         ``mumtaz`` ``EC``, ``EO`` and ``TASK``; of ``tdbrain`` ``restEC``, ``restEO``, ``oddball``.
+        A name that no recording has keeps the epochs of that name, in files of epochs.
+    processing : str, optional
+        Which files of a BIDS derivative to read, such as ``filt``; see :func:`read_bids`.
     unit : str, optional
         Of ``modma3`` and ``modma128``: ``uV``, ``nV``, ``V``, or how many volts one step is.
     absent_ok : bool
@@ -113,7 +122,7 @@ def find_recordings(
     name = fspath(source)
     path = Path(name)
     wanted = [condition] if isinstance(condition, str) else list(condition or ())
-    named = {"labels": labels, "task": task, "unit": unit}
+    named = {"labels": labels, "task": task, "processing": processing, "unit": unit}
     options = {option: value for option, value in named.items() if value is not None}
     given = options | ({"condition": ", ".join(wanted)} if wanted else {})
     if name in DATA_SETS:
@@ -133,8 +142,9 @@ def find_recordings(
             argument="data",
         )
     if path.is_dir():
-        _refuse_others(given, {"labels", "task", "condition"}, "a BIDS tree")
-        return _of_conditions(read_bids(path, label=labels, task=task), wanted, name)
+        _refuse_others(given, {"labels", "task", "condition", "processing"}, "a BIDS tree")
+        recordings = read_bids(path, label=labels, task=task, processing=processing)
+        return _of_conditions(recordings, wanted, name)
     if path.is_file():
         _refuse_others(given, {"condition"}, "a manifest")
         return _of_conditions(read_manifest(path, absent_ok=absent_ok), wanted, name)
@@ -147,7 +157,7 @@ def find_recordings(
 def _of_conditions(
     recordings: list[Recording], wanted: Sequence[str], name: str
 ) -> list[Recording]:
-    """Keep the recordings of some conditions, and refuse one that no recording has."""
+    """Keep the recordings of some conditions, and the epochs of those that no recording has."""
     if not wanted:
         return recordings
     # A condition is found as a whole, and by the parts that BIDS has.
@@ -155,15 +165,47 @@ def _of_conditions(
     for condition in (recording.condition or "" for recording in recordings):
         parts = [part for part in condition.split("_") if "-" in part]
         spellings.append({same_name(part) for part in (*parts, condition) if part})
-    for condition in wanted:
-        if not any(same_name(condition) in names for names in spellings):
+    of_files = {same_name(condition) for condition in wanted} & set().union(*spellings)
+    of_epochs = tuple(name for name in wanted if same_name(name) not in of_files)
+    kept = [
+        recording
+        for recording, names in zip(recordings, spellings, strict=True)
+        if not of_files or of_files & names
+    ]
+    for condition in of_epochs:
+        if not any(holds_epochs(Path(recording.source)) for recording in kept):
             there = dict.fromkeys(rec.condition for rec in recordings if rec.condition)
             raise ArgumentError(
                 f"condition={condition!r}: {name} has {', '.join(there) or 'no conditions'}.",
                 argument="condition",
             )
-    kept = {same_name(condition) for condition in wanted}
-    return [rec for rec, names in zip(recordings, spellings, strict=True) if kept & names]
+    if not of_epochs:
+        return kept
+    return [
+        replace(
+            recording,
+            load=partial(_load_epochs, recording, of_epochs),
+            variant=f"{recording.variant} epochs of {', '.join(of_epochs)}".strip(),
+        )
+        for recording in kept
+    ]
+
+
+def _load_epochs(recording: Recording, wanted: Sequence[str]) -> mne.BaseEpochs:
+    """Load the epochs of some conditions; names of events may be parts, parted by ``/``."""
+    epochs = recording.load()
+    conditions = epoch_conditions(epochs)
+    asked = {same_name(name) for name in wanted}
+    others = [
+        asked.isdisjoint(map(same_name, (condition, *condition.split("/"))))
+        for condition in conditions
+    ]
+    if all(others):
+        raise RecordingError(
+            f"{recording.source}: has no epochs of the condition {', '.join(wanted)}; it has "
+            f"{', '.join(dict.fromkeys(conditions)) or 'none with a condition'}."
+        )
+    return epochs.drop(others, reason=OTHER_CONDITION, verbose="ERROR")
 
 
 def _refuse_others(given: dict[str, str], allowed: set[str], what: str) -> None:
@@ -345,8 +387,9 @@ def read_bids(
     label: str | None = None,
     rule: LabelRule | None = None,
     task: str | None = None,
+    processing: str | None = None,
 ) -> list[Recording]:
-    """Name the EEG recordings of a BIDS tree, without loading them.
+    """Name the EEG recordings of a BIDS tree or derivative, without loading them.
 
     Needs mne-bids (``pip install 'idfsmec[bids]'``), which reads types and bad channels from
     ``channels.tsv`` along with the signal.
@@ -354,7 +397,8 @@ def read_bids(
     Parameters
     ----------
     root : path-like
-        The folder of ``participants.tsv``.
+        The folder of ``participants.tsv``; or a derivative, such as
+        ``derivatives/mne-bids-pipeline``, whose participants may be listed in the tree around it.
     label : str, optional
         The column of ``participants.tsv`` with the labels. By default the first of ``label``,
         ``group``, ``diagnosis`` and ``dx`` that is there.
@@ -364,6 +408,10 @@ def read_bids(
         label. Who is not in the mapping, or gets None, is left out.
     task : str, optional
         Keep only the recordings of one task, such as ``"rest"``.
+    processing : str, optional
+        Which files of a derivative to read, by their ``proc-`` or ``desc-``. By default
+        ``"clean"``, or the only one there is. Of each recording epochs (``_epo``) come first, the
+        continuous signal (``_raw``, ``_eeg``) where there are none.
 
     Returns
     -------
@@ -383,7 +431,7 @@ def read_bids(
             "Reading BIDS needs mne-bids, which is not installed: pip install 'idfsmec[bids]'."
         )
     root = Path(root)
-    table = root / "participants.tsv"
+    files, table, read = _read_tree(root, processing)
     participants = _read_participants(table)
     columns = list(next(iter(participants.values())))
     column = _label_column(table, columns, label)
@@ -391,9 +439,8 @@ def read_bids(
     used = ("participant_id", column if rule is None else "", site_column)
     recordings: list[Recording] = []
     unlabelled: set[str] = set()
-    for path in _find_files(root):
-        # sub-01_ses-a_task-rest_eeg.edf -> {'sub': '01', 'ses': 'a', 'task': 'rest'}
-        entities = dict(re.findall(r"([a-z]+)-([a-zA-Z0-9]+)_", path.name))
+    for path in files():
+        entities = _entities(path)
         if task is not None and entities.get("task", "").casefold() != task.casefold():
             continue
         subject = f"sub-{entities['sub']}"
@@ -406,7 +453,7 @@ def read_bids(
         line = participants[subject].items()
         known = {name: "" if is_missing(cell) else cell for name, cell in line}
         site, details = known.get(site_column) or None, details_of(known, used)
-        recordings.append(_bids_recording(root, path, entities, value, site, details))
+        recordings.append(_bids_recording(path, read, value, site, details))
     if not recordings:
         of_task = "" if task is None else f" of task {task!r}"
         raise InputError(f"{root}: no EEG recording{of_task} with a label in column {column!r}.")
@@ -427,14 +474,19 @@ def read_bids(
     return recordings
 
 
+def _entities(path: Path) -> dict[str, str]:
+    """Read sub-01_ses-a_task-rest_eeg.edf as ``{'sub': '01', 'ses': 'a', 'task': 'rest'}``."""
+    return dict(re.findall(r"([a-z]+)-([a-zA-Z0-9]+)_", path.name))
+
+
 def _bids_recording(
-    root: Path,
     path: Path,
-    entities: Mapping[str, str],
+    read: Callable[[Path], Any],
     label: str,
     site: str | None,
     details: Mapping[str, str],
 ) -> Recording:
+    entities = _entities(path)
     # The list of channels beside a recording says which are bad.
     channels = path.with_name(re.sub(r"_eeg\.[a-z]+$", "_channels.tsv", path.name, flags=re.I))
     condition = "_".join(f"{k}-{entities[k]}" for k in ("task", "acq", "run") if k in entities)
@@ -442,7 +494,7 @@ def _bids_recording(
         path,
         entities["sub"],
         label,
-        partial(_read_with_sidecars, root=root),
+        read,
         session=entities.get("ses"),
         condition=condition or None,
         files=(*files_of(path), *([channels] if channels.is_file() else [])),
@@ -516,6 +568,69 @@ def _find_files(root: Path) -> list[Path]:
             f"{root}: no EEG recording (sub-*/[ses-*/]eeg/*_eeg with {', '.join(ENDINGS)})."
         )
     return sorted(files)
+
+
+def _read_tree(
+    root: Path, processing: str | None
+) -> tuple[Callable[[], list[Path]], Path, Callable[[Path], Any]]:
+    """Say what finds the files of a tree, where its participants are, and what reads a file."""
+    table = root / "participants.tsv"
+    if _is_derivative(root):
+        # Most derivatives list nobody: the tree around them does.
+        tables = [folder / table.name for folder in (root, *root.absolute().parents)]
+        table = next((path for path in tables if path.is_file()), table)
+        return partial(_derivative_files, root, processing), table, read_with_mne
+    if processing is not None:
+        raise ArgumentError(
+            f"processing={processing!r}: {root} is no BIDS derivative; leave it out.",
+            argument="processing",
+        )
+    return partial(_find_files, root), table, partial(_read_with_sidecars, root=root)
+
+
+def _is_derivative(root: Path) -> bool:
+    """Tell a derivative by its place, by its description or, in want of both, by epochs in it."""
+    if root.absolute().parent.name == "derivatives":
+        return True
+    description = root / "dataset_description.json"
+    try:
+        about = json.loads(read_text(description)) if description.is_file() else {}
+    except ValueError:
+        about = {}
+    kind = about.get("DatasetType") if isinstance(about, dict) else None
+    return kind == "derivative" or any(root.glob("sub-*/**/eeg/*_epo.fif"))
+
+
+def _derivative_files(root: Path, processing: str | None) -> list[Path]:
+    """Choose the files of one step of processing: epochs, else the continuous signal."""
+    files: dict[str, list[Path]] = {}
+    for path in sorted(root.glob("sub-*/**/eeg/sub-*")):
+        entities = _entities(path)
+        is_signal = re.search(r"_(epo|raw|eeg)$", path.stem) and path.suffix.lower() in ENDINGS
+        # What follows the first part of a file that was split is read along with it.
+        if is_signal and int(entities.get("split", 1)) == 1:
+            step = entities.get("proc") or entities.get("desc") or ""
+            files.setdefault(step, []).append(path)
+    if not files:
+        raise InputError(f"{root}: no recording (sub-*/[ses-*/]eeg/*_epo, *_raw or *_eeg).")
+    if processing is None:
+        processing = "clean" if len(files) > 1 else next(iter(files))
+    if processing not in files:
+        raise ArgumentError(
+            f"{root}: has no files of the processing {processing!r}; choose from "
+            f"{', '.join(filter(None, files))} with processing=...",
+            argument="processing",
+        )
+    # Epochs of all runs of a recording are in one file.
+    recordings: dict[tuple[str | None, ...], list[Path]] = {}
+    for path in files[processing]:
+        key = tuple(_entities(path).get(name) for name in ("sub", "ses", "task", "acq"))
+        recordings.setdefault(key, []).append(path)
+    return [
+        path
+        for paths in recordings.values()
+        for path in [path for path in paths if path.stem.endswith("_epo")] or paths
+    ]
 
 
 def _read_with_sidecars(path: Path, root: Path) -> mne.io.BaseRaw:
