@@ -72,6 +72,8 @@ def benchmark(
     """
     from idfsmec import evaluation, paper
     from idfsmec._parallel import count_jobs
+    from idfsmec.audit import add_audit
+    from idfsmec.report import write_reporting_checklist
 
     out, n_jobs, given = Path(out), count_jobs(jobs), options.paths(tables)
     options.check_folder(out, force, given)
@@ -111,10 +113,14 @@ def benchmark(
         for name in experiments:
             if name in runs:  # the audit comes last
                 runs[name](named, out, protocol=protocol, progress=progress, overwrite=force)
-    audit = "audit" in experiments
-    results = resample_and_audit(
-        out, named, resamples=resamples, audit=audit, n_jobs=n_jobs, force=force
-    )
+    with stop_cleanly(out), shown() as progress:
+        how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "overwrite": force}
+        if resamples:
+            evaluation.resampling(named, out, n_resamples=resamples, **how)
+        if "audit" in experiments:
+            audited = add_audit(named, out, **how)
+            write_reporting_checklist(out / "reporting.md", audited, named, overwrite=True)
+    results = evaluation.Results.read(out)
     print_results(results)
     return results
 
@@ -157,32 +163,6 @@ def stop_cleanly(out: Path) -> Iterator[None]:
             "resume.",
         )
         raise
-
-
-def resample_and_audit(
-    out: Path,
-    tables: dict[str, FeatureTable],
-    *,
-    resamples: int,
-    audit: bool,
-    n_jobs: int,
-    force: bool,
-) -> Results:
-    """Add the stability of the ranking and the audit to results."""
-    from idfsmec.audit import add_audit
-    from idfsmec.evaluation import Results, resampling
-    from idfsmec.report import write_reporting_checklist
-
-    with stop_cleanly(out), shown() as progress:
-        how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
-        if resamples:
-            resampling(tables, out, n_resamples=resamples, overwrite=force, **how)
-        if audit:
-            add_audit(tables, out, overwrite=force, **how)
-    results = Results.read(out)
-    if audit:
-        write_reporting_checklist(out / "reporting.md", results, tables, overwrite=True)
-    return results
 
 
 class RunningMeans:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from idfsmec.cli.app import command
-from idfsmec.cli.benchmark import RunningMeans, resample_and_audit, stop_cleanly
+from idfsmec.cli.benchmark import benchmark
 from idfsmec.cli.console import say, shown
 from idfsmec.cli.options import AnyPath, check_folder
 from idfsmec.errors import ExistingFileError
@@ -78,9 +78,24 @@ def demo(out: AnyPath = Path("idfsmec-demo"), quick: bool = False, force: bool =
         f"2. {len(table.X)} epochs x {table.X.shape[1]} features. {missing:.1%} of the channel "
         f"epochs are missing ({len(cohort.detachments)} electrodes were detached)."
     )
-    table.write(out / "cohort.parquet")
+    path = table.write(out / "cohort.parquet")
     _rank(table, cohort)
-    _compare(table, out, size, force)
+    say(
+        f"4. {len(size.methods)} methods, {len(size.rates)} missing rates, {size.n_splits} "
+        "subject-wise folds, nested tuning."
+    )
+    results = benchmark(
+        path,
+        out,
+        methods=size.methods,
+        rates=size.rates,
+        k=size.ks,
+        folds=size.n_splits,
+        resamples=size.n_resamples,
+        force=force,
+    )
+    if len(results.failures):
+        raise RuntimeError(results.failures.iloc[0]["traceback"].strip().splitlines()[-1])
     with shown("5. report", describe=str) as progress:
         page = write_report(out, overwrite=True, progress=progress)
     say("5. Open in a browser:", page.resolve())
@@ -99,29 +114,3 @@ def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
         f"{len(hits)} are among the {len(cohort.informative_features)} of {table.X.shape[1]} "
         "with a simulated difference."
     )
-
-
-def _compare(table: FeatureTable, out: Path, size: Size, force: bool) -> None:
-    from idfsmec.audit import audits_of
-    from idfsmec.evaluation import accuracy
-
-    say(
-        f"4. {len(size.methods)} methods, {len(size.rates)} missing rates, {size.n_splits} "
-        "subject-wise folds, nested tuning."
-    )
-    tables = {"cohort": table}
-    with stop_cleanly(out), shown(digest=RunningMeans()) as progress:
-        results = accuracy(
-            tables,
-            out,
-            methods=size.methods,
-            protocol={"rates": size.rates, "n_splits": size.n_splits, "ks": size.ks},
-            progress=progress,
-            overwrite=force,
-        )
-    if len(results.failures):
-        raise RuntimeError(results.failures.iloc[0]["traceback"].strip().splitlines()[-1])
-    results = resample_and_audit(
-        out, tables, resamples=size.n_resamples, audit=True, n_jobs=-1, force=force
-    )
-    say(f"Audit: {audits_of(results)['cohort'].summary().splitlines()[0]}")

@@ -75,24 +75,15 @@ def select(
     given = options.paths(tables)
     output = options.check_output(output, ".csv", force, given)
     options.check_numbers(resamples=resamples)
-    if k is not None and k < 1:
-        raise InputError(f"--k must be at least 1, got {k}.")
-    if harmonize and tune:
-        raise InputError(
-            "--tune holds subjects out, and --harmonize learns from all: idfsmec benchmark and "
-            "train harmonize inside their folds."
-        )
     harmonize = options.parse_harmonize(harmonize)
+    needs_rows = {"tune": tune, "resamples": resamples, "condition": condition}
+    _check_options(given, k, harmonize, needs_rows | {"electrodes": electrodes})
     settings: dict[str, Any] = {} if k is None else {"n_features_to_select": k}
     stability = table = None
     verdicts: list[dict[str, str]] = [{} for _ in given]
-    if any(path.is_dir() or path.suffix.lower() == ".summary" for path in given):
-        _refuse_rows(tune=tune, resamples=resamples, condition=condition, electrodes=electrodes)
-        if isinstance(harmonize, str):
-            raise InputError(f"--harmonize {harmonize}: summaries can only be harmonized by all.")
-        selector = _select_from_sums(given, settings, harmonize)
+    if _has_sums(given):
+        selector = _select_from_sums(given, settings, bool(harmonize))
     else:
-        _refuse_halves(electrodes, resamples)
         table, verdicts = _read(given, condition, harmonize, electrodes)
         with warnings_as_lines(), options.naming(given[0]):
             selector = _tune(table, settings) if tune else _fit(table, settings)
@@ -114,23 +105,37 @@ def select(
     return features
 
 
-def _refuse_rows(**given: Any) -> None:
-    """Refuse options that summaries and folders cannot have."""
-    for name, value in given.items():
-        if value:
-            raise InputError(
-                f"--{name} needs the rows of participants: give tables, not summaries or folders."
-            )
+def _has_sums(given: Sequence[Path]) -> bool:
+    """Return whether sites are summed up: there is a summary, or a folder of files."""
+    return any(path.is_dir() or path.suffix.lower() == ".summary" for path in given)
 
 
-def _refuse_halves(electrodes: int | None, resamples: int) -> None:
-    """Refuse halves of participants who have chosen the electrodes together."""
-    if electrodes is not None and resamples:
+def _check_options(
+    given: Sequence[Path], k: int | None, harmonize: bool | str, needs_rows: dict[str, Any]
+) -> None:
+    """Refuse options that do not go with each other or with what is given."""
+    if k is not None and k < 1:
+        raise InputError(f"--k must be at least 1, got {k}.")
+    if needs_rows["electrodes"] is not None and needs_rows["resamples"]:
         raise InputError(
             "--electrodes are chosen by all participants, and --resamples halves them: leave one "
             "out. idfsmec benchmark --experiment electrodes says how often folds choose each "
             "electrode."
         )
+    if harmonize and needs_rows["tune"]:
+        raise InputError(
+            "--tune holds subjects out, and --harmonize learns from all: idfsmec benchmark and "
+            "train harmonize inside their folds."
+        )
+    if not _has_sums(given):
+        return
+    for name, value in needs_rows.items():
+        if value:
+            raise InputError(
+                f"--{name} needs the rows of participants: give tables, not summaries or folders."
+            )
+    if isinstance(harmonize, str):
+        raise InputError(f"--harmonize {harmonize}: summaries can only be harmonized by all.")
 
 
 def _read(
