@@ -36,15 +36,10 @@ GLOBAL = {"--debug": "debug", "--quiet": "quiet", "-q": "quiet"}
 _OPTIONS = {
     "overwrite": "--force",
     "n_jobs": "--jobs",
-    "n_features_to_select": "--k",
     "n_splits": "--folds",
     "n_repeats": "--repeats",
     "absent_ok": "--on-error skip",
 }
-#: How scikit-learn says that a parameter is wrong.
-_PARAMETER = re.compile(
-    r"The '(\w+)' parameter of \w+ must be (.+?) Got (.+) instead\.", re.DOTALL
-)
 #: How the system's loader, threads and Arrow say that there is no memory left.
 _WITHOUT_MEMORY = ("failed to map segment", "Cannot allocate memory", "can't start new thread")
 #: Seconds after which a process that was asked to end, and has not begun to, is ended.
@@ -221,24 +216,17 @@ def in_options(error: BaseException) -> str:
     'table.csv: exists already; choose another name, or replace it with --force.'
     >>> in_options(ArgumentError("imputer='no': give one of mean, factors.", argument="imputer"))
     '--imputer no: give one of mean, factors.'
-    >>> in_options(ValueError("The 'lam' parameter of IDFSMEC must be a float. Got -1 instead."))
-    '--lam -1: give a float.'
     """
-
-    def option(name: str) -> str:
-        return _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    argument = getattr(error, "argument", None)
+    if not argument:
+        return str(error)
+    option = _OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
 
     def spell(match: re.Match[str]) -> str:
         value = match[1].strip("'\"")
-        return option(argument) if value == "True" else f"{option(argument)} {value}"
+        return option if value == "True" else f"{option} {value}"
 
-    message = str(error)
-    argument = getattr(error, "argument", None) or ""
-    if match := _PARAMETER.match(message):
-        return f"{option(match[1])} {match[3]}: give {match[2]}"
-    if not argument:
-        return message
-    return re.sub(rf"\b{argument}=('[^']*'|\"[^\"]*\"|[-+\w./~]*\w)", spell, message)
+    return re.sub(rf"\b{argument}=('[^']*'|\"[^\"]*\"|[-+\w./~]*\w)", spell, str(error))
 
 
 class Stopped(KeyboardInterrupt):

@@ -89,21 +89,19 @@ def _print_audit(audit: Audit) -> None:
 
     verdict, *rest = audit.summary().splitlines()
     say(verdict, style=COLOURS[audit.level])
-    rows = audit.variables.head(N_SHOWN).to_dict("records")
-    if rows:
-        cells = [
-            {
-                "variable": say_variable(row["variable"])
-                + (f" ({row['level']})" if row["level"] else ""),
-                "direction": f"{'↑' if row['higher'] else '↓'} {audit.classes[row['class']]}",
-                "AUC [95 % CI]": f"{row['auc']:.2f} [{row['low']:.2f}, {row['high']:.2f}]",
-                "p": f"{row['p']:.2g}",
-                "p (Holm)": f"{row['p_holm']:.2g}",
-            }
-            for row in rows
-        ]
-        show_frame(
-            "Acquisition facts, each alone (one value per participant)", pd.DataFrame(cells)
-        )
+    cells = [
+        {
+            "variable": say_variable(row["variable"])
+            + (f" ({row['level']})" if row["level"] else ""),
+            "direction": f"{'↑' if row['higher'] else '↓'} {audit.classes[row['class']]}",
+            "AUC [95 % CI]": f"{row['auc']:.2f} [{row['low']:.2f}, {row['high']:.2f}]",
+            "p": f"{row['p']:.2g}",
+            "p (Holm)": f"{row['p_holm']:.2g}",
+        }
+        for row in audit.variables.head(N_SHOWN).to_dict("records")
+    ]
+    if cells:
+        title = "Acquisition facts, each alone (one value per participant)"
+        show_frame(title, pd.DataFrame(cells))
     for line in rest:
         say(line)

@@ -124,9 +124,12 @@ def _settings(
     from idfsmec.features import FEATURE_SETS, FeatureSettings
 
     settings = FeatureSettings() if config is None else FeatureSettings.from_toml(config)
-    is_set = names is not None and len(names) == 1 and names[0] in FEATURE_SETS
-    changes = {"epoch": epoch, "features": names[0] if is_set else names}
-    return replace(settings, **{key: new for key, new in changes.items() if new is not None})
+    if epoch is not None:
+        settings = replace(settings, epoch=epoch)
+    if names is not None:
+        is_set = len(names) == 1 and names[0] in FEATURE_SETS
+        settings = replace(settings, features=names[0] if is_set else names)
+    return settings
 
 
 def _print_extraction(extraction: Extraction, output: Path) -> None:

@@ -248,13 +248,9 @@ def take_condition(table: FeatureTable, condition: Any, name: object) -> Feature
 
 @contextmanager
 def naming(name: AnyPath) -> Iterator[None]:
-    """Name the file in what is wrong with its content; a bad option is no fault of the file."""
-    from idfsmec._validation import InvalidParameterError
-
+    """Name the file in what is wrong with its content."""
     try:
         yield
-    except InvalidParameterError as error:
-        raise InputError(str(error)) from error
     except ValueError as error:
         raise InputError(f"{name}: {error}", argument=getattr(error, "argument", None)) from error
 
