@@ -82,11 +82,32 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def refuse_special(*paths: Path) -> None:
-    """Refuse pipes, devices and sockets: opening one may wait for ever, or never end."""
+def check_readable(*paths: Path) -> None:
+    """Refuse pipes, devices and sockets, which may never end, and names that are not UTF-8."""
     for path in paths:
+        _check_name(path)
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise InputError(f"{path}: is a pipe or a device, not a file. Take it away.")
+
+
+def _check_name(path: Path) -> None:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{path}: the name is not in UTF-8: rename it.") from None
+
+
+def refuse_oversized(what: str, n_values: int) -> None:
+    """Refuse, before it is read, what declares more numbers than this machine can hold."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError):
+        return  # Windows has no sysconf
+    if 8 * n_values > memory:
+        raise InputError(
+            f"{what}: needs {8e-9 * n_values:,.1f} GB of memory, and this machine has "
+            f"{1e-9 * memory:,.1f} GB. Check that the file is not damaged, or split it."
+        )
 
 
 def check_writable(*paths: Path) -> None:
@@ -95,6 +116,7 @@ def check_writable(*paths: Path) -> None:
     Tries it with an empty file in the folder, or in the nearest one above that is there.
     """
     for path in paths:
+        _check_name(path)
         if not path.name:
             continue
         folder = path.absolute().parent

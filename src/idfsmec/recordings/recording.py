@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from idfsmec._files import refuse_special
+from idfsmec._files import check_readable, refuse_oversized
 from idfsmec.errors import DuplicateRecordingsError, InputError, RecordingError
 from idfsmec.recordings._matlab import DamagedMatError, check_elements
 from idfsmec.table.columns import fold, refuse_alike
@@ -242,7 +242,15 @@ def _load_raw(path: Path, read: Callable[[Path], Any], bads: tuple[str, ...]) ->
     try:
         # Also what lies beside under its name, what a header names, and what is in a folder.
         inside = path.rglob("*") if path.is_dir() else _partners(path) if path.is_file() else ()
-        refuse_special(path, *path.parent.glob(f"{escape(path.stem)}.*"), *inside)
+        parts = list(inside)
+        check_readable(path, *path.parent.glob(f"{escape(path.stem)}.*"), *parts)
+        for part in parts:
+            # The file itself may be a link to elsewhere, as DataLad has them.
+            if not part.parent.resolve().is_relative_to(path.parent.resolve()):
+                raise InputError(
+                    f"{path}: names {part} as part of the recording, which lies outside its "
+                    "folder. Put the files into one folder, and correct the header."
+                )
         _check_whole(path)
         return prepare_raw(read(path), bads=bads, source=str(path))
     except InputError as error:
@@ -289,6 +297,7 @@ class _EdfHeader(NamedTuple):
     seconds: float
     labels: list[bytes]
     samples: list[int]
+    has_range: list[bool]  # whether the physical minimum and maximum differ
 
 
 def _read_edf_header(path: Path) -> _EdfHeader:
@@ -298,7 +307,7 @@ def _read_edf_header(path: Path) -> _EdfHeader:
         n_signals = int(head[252:256])
         # Of each signal: label, transducer, units, ranges, filters, samples per record.
         signals = file.read(max(256 * n_signals, 0))
-    counts = signals[216 * n_signals :]
+    lows, highs, counts = (signals[at * n_signals :] for at in (104, 112, 216))
     return _EdfHeader(
         head[192:197],
         int(head[184:192]),
@@ -306,6 +315,7 @@ def _read_edf_header(path: Path) -> _EdfHeader:
         float(head[244:252]),
         [signals[16 * i : 16 * i + 16] for i in range(n_signals)],
         [int(counts[8 * i : 8 * i + 8]) for i in range(n_signals)],
+        [lows[8 * i : 8 * i + 8] != highs[8 * i : 8 * i + 8] for i in range(n_signals)],
     )
 
 
@@ -403,10 +413,21 @@ def _check_tags(path: Path) -> None:
 
 
 def check_signals(raw: mne.io.BaseRaw) -> None:
-    """Refuse an EEGLAB recording whose ``.fdt`` file cannot be its own, whole or not."""
-    expected = 4 * len(raw.ch_names) * raw.n_times
+    """Refuse signals that no machine holds, and an ``.fdt`` file that cannot be the header's.
+
+    Channels of EDF files whose physical minimum is the maximum are in no unit: they become bad.
+    """
+    hours = raw.n_times / raw.info["sfreq"] / 3600
+    n_values = len(raw.ch_names) * raw.n_times
+    refuse_oversized(f"{len(raw.ch_names)} channels of {hours:,.1f} hours", n_values)
+    expected = 4 * n_values
     for path in (Path(name) for name in raw.filenames if name):
-        refuse_special(path)
+        check_readable(path)
+        if path.suffix.lower() in _BYTES_PER_SAMPLE:
+            header = _read_edf_header(path)
+            labels = zip(header.labels, header.has_range, strict=True)
+            without = {label.decode("latin-1").strip() for label, known in labels if not known}
+            raw.info["bads"] += [name for name in raw.ch_names if name in without]
         if path.suffix.lower() == ".fdt" and path.stat().st_size != expected:
             raise InputError(
                 f"{path.with_suffix('.set')}: {path.name} has {path.stat().st_size} bytes instead "
@@ -700,7 +721,7 @@ def _listed(groups: Sequence[Sequence[Recording]], between: str = " and ") -> st
 
 def read_text(path: Path) -> str:
     """Read a text file in UTF-8 or UTF-16, with or without a byte order mark."""
-    refuse_special(path)
+    check_readable(path)
     content = path.read_bytes()
     utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
@@ -717,21 +738,23 @@ def read_text(path: Path) -> str:
 
 
 def read_tsv(path: Path, needed: Collection[str] = ()) -> list[dict[str, str]]:
-    """Read a table parted by tabs, as BIDS has it: one mapping from column to cell per line.
-
-    Cells that a line lacks are empty, those it has too many are left out.
-    """
-    reader = csv.DictReader(io.StringIO(read_text(path)), delimiter="\t", restval="")
+    """Read a table parted by tabs, as BIDS has it: one mapping from column to cell per line."""
+    reader = csv.reader(io.StringIO(read_text(path)), delimiter="\t")
+    rows: list[dict[str, str]] = []
+    header: list[str] = []
     try:
-        rows = list(reader)
+        for cells in filter(None, reader):
+            header = header or [cell.strip() for cell in cells]
+            if len(cells) != len(header):
+                raise InputError(
+                    f"{path}, line {reader.line_num}: has {len(cells)} cells, and the header has "
+                    f"{len(header)} columns. Part cells by single tabs, also where one is empty."
+                )
+            rows.append({n: cell.strip() for n, cell in zip(header, cells, strict=True) if n})
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: {error}.") from error
-    clean = [
-        {name.strip(): cell.strip() for name, cell in row.items() if isinstance(name, str)}
-        for row in rows
-    ]
-    _need_columns(clean[0] if clean else (), needed, path)
-    return clean
+    _need_columns(header, needed, path)
+    return rows[1:]
 
 
 def read_sheet(path: Path, needed: Collection[str], sheet: str | int = 0) -> list[dict[str, str]]:
@@ -741,7 +764,7 @@ def read_sheet(path: Path, needed: Collection[str], sheet: str | int = 0) -> lis
     """
     import pandas as pd
 
-    refuse_special(path)
+    check_readable(path)
     try:
         with warnings.catch_warnings():
             # openpyxl warns about formatting it does not keep.

@@ -21,7 +21,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from idfsmec._files import refuse_special
+from idfsmec._files import check_readable
 from idfsmec.errors import ArgumentError, InputError, RecordingError
 from idfsmec.recordings.datasets.ds005356 import read_ds005356
 from idfsmec.recordings.datasets.modma import read_modma3, read_modma128
@@ -505,7 +505,7 @@ def _bids_recording(
 
 def _read_participants(path: Path) -> dict[str, dict[str, str]]:
     """Read participants.tsv as lines by participant."""
-    refuse_special(path)
+    check_readable(path)
     if not path.is_file():
         raise InputError(
             f"{path}: there is no such file. Give the root folder of a BIDS tree, in which "
@@ -640,7 +640,7 @@ def _read_with_sidecars(path: Path, root: Path) -> mne.io.BaseRaw:
     # In these folders mne-bids looks for sidecar files.
     for folder in path.parents:
         if folder.is_relative_to(root):
-            refuse_special(*folder.iterdir())
+            check_readable(*folder.iterdir())
     where = mne_bids.get_bids_path_from_fname(path, verbose="ERROR")
     where.update(root=root)
     with warnings.catch_warnings():

@@ -289,7 +289,9 @@ class Fits:
         counts: Counter[tuple[int, str]] = Counter()
         for fold, unusable in enumerate(self.channels.unusable):
             if len(unusable) == names.size:
-                why = "; ".join(f"{names[v]} ({reason})" for v, reason in sorted(unusable.items()))
+                listed = [f"{names[v]} ({reason})" for v, reason in sorted(unusable.items())]
+                more = [f"and {len(listed) - 20} more"] if len(listed) > 20 else []
+                why = "; ".join([*listed[:20], *more])
                 raise ValueError(f"No channel carries information: {why}.")
             untested = np.flatnonzero(self.usable(fold) & np.isinf(self.losses[fold, 0]))
             counts.update([*unusable.items(), *((int(v), _UNTESTED) for v in untested)])

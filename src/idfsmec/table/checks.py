@@ -55,7 +55,7 @@ def clean_columns(columns: list[Any]) -> list[str]:
             also = "" if clean[name] == column else f", as {clean[name]!r} and as {column!r}"
             raise InputError(f"Column {name!r} is there more than once{also}: rename or drop one.")
         clean[name] = column
-    refuse_alike(channels, "channel")
+    refuse_alike(list(channels), "channel")
     return list(clean)
 
 

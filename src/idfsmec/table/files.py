@@ -17,7 +17,7 @@ import warnings
 import zlib
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from idfsmec._files import replacing
+from idfsmec._files import check_readable, refuse_oversized, replacing
 from idfsmec.errors import InputError
 from idfsmec.table.checks import (
     CHANNEL,
@@ -113,6 +113,7 @@ def read_table(path: Path) -> tuple[pd.DataFrame, dict[str, Any], pd.DataFrame |
 
     The file was written by :func:`write_table`, or made by hand.
     """
+    check_readable(path)
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
     frame, metadata = _read_parquet(path) if file_format(path) == "parquet" else _read_csv(path)
@@ -152,13 +153,17 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             schema = file.schema_arrow
             metadata = _parse_metadata((schema.metadata or {}).get(METADATA_KEY))
+            refuse_oversized(
+                f"its {file.metadata.num_rows:,} rows of {len(schema)} columns",
+                file.metadata.num_rows * len(schema),
+            )
             # Without threads: where none can be started, Arrow waits for them for ever.
             arrow = file.read(use_threads=False)
             index = (schema.pandas_metadata or {}).get("index_columns", [])
             named = (*GROUPS, SITE, *KNOWN)  # what the index of pandas tells about rows stays
             dropped = [name for name in index if isinstance(name, str) and name not in named]
             kept = [name for name in schema.names if name not in dropped]
-            part_header(kept)
+            check_schema(schema, kept)
             frame = arrow.to_pandas(ignore_metadata=True, use_threads=False)
     except InputError:
         raise
@@ -169,6 +174,17 @@ def _read_parquet(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"not a readable Parquet file ({reason}).") from error
     return frame[kept], metadata
+
+
+def check_schema(schema: pa.Schema, names: list[str]) -> None:
+    """Refuse the columns of a Parquet file that no table can have."""
+    part_header(names)
+    for column in schema:
+        if pa.types.is_nested(column.type):
+            raise InputError(
+                f"Column {column.name!r} holds lists or structures ({column.type}): a cell is one "
+                "number or text; give each part a column of its own."
+            )
 
 
 # --- reasons ------------------------------------------------------------------------------
@@ -210,10 +226,11 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     metadata = _parse_metadata(sidecar.read_bytes() if sidecar.is_file() else None)
     kinds = metadata.get("dtypes", {})
     try:
-        separator, decimal, named = _sniff(path)
+        layout = _sniff(path)
+        named = layout.columns
         rows, features = part_header(named)
         about = [*GROUPS, *(name for name in (SITE,) if name in named), *rows]
-        frame = _parse(path, separator, decimal, about, features, not metadata)
+        frame = _parse(path, layout, about, features, not metadata)
     except _UNREADABLE as error:
         raise InputError(f"not a readable CSV file ({error}).") from error
     frame.index = pd.RangeIndex(2, len(frame) + 2, name=LINE)
@@ -222,10 +239,23 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     return pd.concat(columns, axis=1), metadata
 
 
-def _sniff(path: Path) -> tuple[str, str, list[str]]:
-    """Find out a CSV file's separator, decimal sign and columns."""
+class _Layout(NamedTuple):
+    """How a CSV file is written: its encoding, signs and columns, and bytes that hold a line."""
+
+    encoding: str
+    separator: str
+    decimal: str
+    columns: list[str]
+    block_size: int
+
+
+def _sniff(path: Path) -> _Layout:
+    """Find out how a CSV file is written."""
     opened = gzip.open if _is_gzipped(path) else open
-    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+    with opened(path, "rb") as file:
+        marked = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+    encoding = "utf-16" if marked else "utf-8-sig"
+    with opened(path, "rt", encoding=encoding, newline="") as file:
         head = file.readline()
         file.seek(0)
         separator = max(",;\t", key=head.count)
@@ -238,11 +268,13 @@ def _sniff(path: Path) -> tuple[str, str, list[str]]:
                     decimal = match[1]
                     break
     # R's write.csv and pandas' to_csv put row names into a first column without a name.
-    return separator, decimal, columns[1:] if columns and columns[0] == "" else columns
+    columns = columns[1:] if columns and columns[0] == "" else columns
+    # A line of numbers is longer than the header, but not by this factor.
+    return _Layout(encoding, separator, decimal, columns, max(1 << 20, 64 * len(head)))
 
 
 def _parse(
-    path: Path, separator: str, decimal: str, about: list[str], features: list[str], by_hand: bool
+    path: Path, layout: _Layout, about: list[str], features: list[str], by_hand: bool
 ) -> pd.DataFrame:
     """Parse a CSV file strictly: a line with too few or too many cells is refused.
 
@@ -257,14 +289,17 @@ def _parse(
             null_values=_NULLS,
             strings_can_be_null=by_hand,
             quoted_strings_can_be_null=False,
-            decimal_point=decimal,
+            decimal_point=layout.decimal,
             include_columns=[*about, *features],
         )
-        layout = pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+        reading = pa_csv.ReadOptions(
+            encoding="utf8" if layout.encoding == "utf-8-sig" else layout.encoding,
+            block_size=layout.block_size,
+        )
+        signs = pa_csv.ParseOptions(delimiter=layout.separator, newlines_in_values=True)
         packing = "gzip" if _is_gzipped(path) else None
         with pa.input_stream(str(path), compression=packing) as stream:
-            arrow = pa_csv.read_csv(stream, parse_options=layout, convert_options=options)
-            return arrow.to_pandas()
+            return pa_csv.read_csv(stream, reading, signs, options).to_pandas()
 
     try:
         return parse(pa.float64())
@@ -272,7 +307,7 @@ def _parse(
         text = parse(pa.string())  # say which cell it is, if it is a cell
         for column in features:
             cells = text[column].where(~text[column].isin(_NULLS)).dropna()
-            numbers = pd.to_numeric(cells.str.replace(decimal, "."), errors="coerce")
+            numbers = pd.to_numeric(cells.str.replace(layout.decimal, "."), errors="coerce")
             for row in cells.index[numbers.isna()].tolist():
                 raise InputError(
                     f"Column {column!r} holds {cells[row]!r} in line {row + 2}, which is no "
