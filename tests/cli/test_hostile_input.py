@@ -48,11 +48,11 @@ def little_memory(monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 @pytest.mark.parametrize("command", ["select", "summarise"])
 def test_a_pipe_inside_a_folder_of_tables_is_named(tmp_path, frame, command):
-    (tmp_path / "fo").mkdir()
-    frame.to_parquet(tmp_path / "fo" / "a.parquet")
-    os.mkfifo(tmp_path / "fo" / "b.parquet")
+    (tmp_path / "tables").mkdir()
+    frame.to_parquet(tmp_path / "tables" / "a.parquet")
+    os.mkfifo(tmp_path / "tables" / "b.parquet")
     output = tmp_path / ("ranking.csv" if command == "select" else "site.summary")
-    text = refused(command, tmp_path / "fo", "-o", output)
+    text = refused(command, tmp_path / "tables", "-o", output)
     assert "b.parquet: is a pipe or a device" in text
 
 
@@ -108,10 +108,10 @@ def test_a_table_larger_than_memory_is_refused_before_it_is_read(tmp_path, frame
 
 
 def test_a_folder_that_takes_minutes_says_so_before_it_is_read(tmp_path, frame, monkeypatch):
-    (tmp_path / "fo").mkdir()
-    frame.to_parquet(tmp_path / "fo" / "a.parquet")
+    (tmp_path / "tables").mkdir()
+    frame.to_parquet(tmp_path / "tables" / "a.parquet")
     monkeypatch.setattr("idfsmec.federated.streaming._SECONDS_PER_VALUE", 1.0)
-    code, text = run("select", tmp_path / "fo", "-o", tmp_path / "r.csv")
+    code, text = run("select", tmp_path / "tables", "-o", tmp_path / "r.csv")
     assert code == 0, text
     assert "declares 40 rows of 6 columns; reading them takes about 4 minutes" in text
 
