@@ -79,7 +79,7 @@ def test_a_dataset_may_have_labels_in_the_names_of_folders_and_rows_filtered(sto
 
 def test_a_fit_on_the_disk_forgets_the_samples_of_before(stored):
     table, folder = stored
-    selector = IDFSMEC().fit(table.X, table.y)
+    selector = IDFSMEC().partial_fit(table.X, table.y)
     assert_same_ranking(selector.fit(folder), in_memory(table))
     assert "auc" not in selector.effects_
     assert "auc" in selector.fit(table.X, table.y, groups=table.subjects).effects_
@@ -210,3 +210,25 @@ def test_a_dask_dataframe_is_ranked_as_its_table_in_memory(stored):
     rows.insert(0, "subject", table.subjects.to_numpy())
     frame = dataframe.from_pandas(rows, npartitions=3)
     assert_same_ranking(IDFSMEC().fit(frame), in_memory(table))
+
+
+def test_pieces_with_whole_subjects_are_ranked_as_one_table():
+    table = cohort(60)
+    number = table.subjects.str[1:].astype(int).to_numpy()
+    pieces = [table.take(number % 5 == part) for part in range(5)]
+    selector = IDFSMEC()
+    for piece in pieces:
+        selector.partial_fit(piece.X, piece.y, groups=piece.subjects)
+    assert_same_ranking(selector, in_memory(table))
+    wanted = IDFSMEC().fit(table.X, table.y, groups=table.subjects)
+    pd.testing.assert_frame_equal(selector.missingness_, wanted.missingness_, check_dtype=False)
+    with pytest.raises(ValueError, match="came in an earlier call"):
+        selector.partial_fit(pieces[0].X, pieces[0].y, groups=pieces[0].subjects)
+
+
+def test_pieces_of_samples_without_subjects_count_each_sample():
+    table = cohort(60, epochs=1)
+    selector, order = IDFSMEC(), np.random.default_rng(0).permutation(60)
+    selector.partial_fit(table.X.iloc[order], table.y.iloc[order])
+    assert_same_ranking(selector, IDFSMEC().fit(table.X.iloc[order], table.y.iloc[order]))
+    assert not hasattr(IDFSMEC().partial_fit(table.X[:1], table.y[:1]), "ranking_")

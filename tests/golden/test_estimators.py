@@ -156,6 +156,17 @@ def idfsmec_variants_by_subject(folder):
     }
 
 
+@case("grouped", **DEFAULT_TOL)
+def samples_in_pieces(folder):
+    """Of subjects whose samples come whole, as partial_fit sees them."""
+    made = make_table()
+    X, selector = made["X"], api.IDFSMEC()
+    for rows in np.array_split(np.arange(len(X)), 3):
+        given = X.iloc[rows], made["y"][rows]
+        quiet(selector.partial_fit, *given, groups=made["subjects"][rows])
+    return {"ranking": names(selector, X), "scores": selector.scores_}
+
+
 @case("grouped")
 def idfsmec_sample_weight_by_subject(folder):
     made = make_table()

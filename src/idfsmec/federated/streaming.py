@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from idfsmec._files import check_readable
 from idfsmec._parallel import one_blas_thread
 from idfsmec.errors import InputError
-from idfsmec.federated.study import Study
+from idfsmec.federated.study import Study, pooled
 from idfsmec.solver.scaling import Scaling, safe_scale
 from idfsmec.solver.sums import (
     N_FOLDS,
+    N_REPEATS,
     Sums,
     count_samples,
     hash_samples,
@@ -273,7 +274,9 @@ class SubjectStatistics:
         return key.get_indexer(wanted).astype(np.intp), codes.astype(np.intp)
 
 
-def subject_statistics(source: Source) -> SubjectStatistics:
+def subject_statistics(
+    source: Source, units: tuple[Array, Array] | None = None
+) -> SubjectStatistics:
     """Read a table once and return what is known of each subject."""
     columns = source.channel_columns
     rows: dict[tuple[str, Any], int] = {}
@@ -281,7 +284,6 @@ def subject_statistics(source: Source) -> SubjectStatistics:
     sums = np.zeros((2, 0, len(source.columns)))
     digests, hashes = np.zeros((0, len(columns)), dtype=np.uint64), np.zeros(0, dtype=np.uint64)
     devices: dict[str, str] = {}
-    units: tuple[Array, Array] | None = None
     for piece in source.pieces():
         if not len(piece.X):
             continue
@@ -357,6 +359,11 @@ def stream_sums(table: Any, channels: Sequence[Any] | None = None) -> Study:
             f"{statistics.labels[0]!r}."
         )
     repeats = n_repeats(float(statistics.counts[:, -2].sum()) * len(source.columns))
+    return _study_of_rows(source, statistics, statistics.folds(repeats))
+
+
+def _study_of_rows(source: Source, statistics: SubjectStatistics, folds: Indices) -> Study:
+    """Put together sums over rows and what is known of their subjects."""
     by_feature = statistics.counts[:, channel_codes(source.channel_columns)]
     means = statistics.sum_x / np.maximum(by_feature, 1.0)
     mostly = 2 * statistics.counts[:, :-2] >= statistics.counts[:, -2:-1]
@@ -366,8 +373,55 @@ def stream_sums(table: Any, channels: Sequence[Any] | None = None) -> Study:
         source.columns,
         source.channels,
         tuple(statistics.labels),
-        sum_pieces(source, statistics, statistics.folds(repeats)),
+        sum_pieces(source, statistics, folds),
         (by_class @ mostly).T,
         by_class.sum(axis=1),
         np.stack(effects, axis=1),
     )
+
+
+class SumsInPieces:
+    """Sums over samples that are given piece by piece, with all samples of a subject in one."""
+
+    def __init__(
+        self, channel_names: NDArray, channel_columns: list[Indices], columns: Sequence[str]
+    ) -> None:
+        names = channel_names.tolist()
+        self._columns = tuple(columns)
+        self._channels = tuple(names[v] for v in channel_codes(channel_columns))
+        self._subjects: set[str] = set()
+        self._units: tuple[Array, Array] | None = None
+        self._n_samples = 0
+        self._study: Study | None = None
+
+    @property
+    def labels(self) -> NDArray:
+        """Classes seen so far."""
+        return np.array(() if self._study is None else self._study.labels)
+
+    def add(self, X: Array, labels: ArrayLike, subjects: NDArray | None) -> None:
+        """Add samples; a subject that came before is refused."""
+        names = np.arange(len(X)) if subjects is None else np.asarray(subjects)
+        piece = Piece(X, np.asarray(labels), names.astype(str))
+        source = Source(self._columns, self._channels, partial(iter, [piece]))
+        statistics = subject_statistics(source, self._units)
+        self._units = (statistics.shift, statistics.scale)
+        if subjects is not None:
+            if again := self._subjects & set(statistics.names.tolist()):
+                raise ValueError(
+                    f"Samples of subject {min(again)!r} came in an earlier call: partial_fit "
+                    "takes all samples of a subject at once."
+                )
+            self._subjects |= set(statistics.names.tolist())
+        part = _study_of_rows(source, statistics, statistics.folds(N_REPEATS))
+        parts = [part] if self._study is None else [self._study, part]
+        self._study = pooled(parts, tuple(sorted({label for p in parts for label in p.labels})))
+        self._n_samples += len(X)
+
+    def study(self) -> Study:
+        """Return the sums over all pieces."""
+        if self._study is None:
+            raise InputError("There are no samples.")
+        repeats = n_repeats(float(self._n_samples) * len(self._columns))
+        sums = self._study.sums
+        return replace(self._study, sums=replace(sums, folds=sums.folds[:repeats]))

@@ -23,7 +23,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_X_y
+from sklearn.utils import Tags, check_X_y, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, validate_data
 
 from idfsmec._parallel import one_blas_thread
@@ -39,7 +40,7 @@ from idfsmec._validation import (
 )
 from idfsmec.errors import InputError
 from idfsmec.federated import Study, Summary
-from idfsmec.federated.streaming import stream_sums
+from idfsmec.federated.streaming import SumsInPieces, stream_sums
 from idfsmec.federated.study import study_of
 from idfsmec.missing.association import association_warning, missingness_by_class
 from idfsmec.selection.base import (
@@ -175,7 +176,7 @@ class ChannelTable:
             folds = value_folds(X, self.columns, n_repeats=repeats, sample_weight=weights)
             groups = None
         else:
-            hashes, groups = self._subjects[0][rows], self._subjects[1][rows]
+            hashes, groups = (part[rows] for part in self._subjects)
             folds = subject_folds(hashes, groups, repeats)[:, groups]
         numeric = self.classes.size == 0
         codes = np.zeros(rows.size, dtype=np.intp) if numeric else target
@@ -597,6 +598,7 @@ class IDFSMEC(ChannelSelector):
         -------
         self : IDFSMEC
         """
+        self.__dict__.pop("_pieces", None)
         if is_stored(X):
             if any(given is not None for given in (y, groups, sample_weight)):
                 raise InputError(
@@ -681,7 +683,42 @@ class IDFSMEC(ChannelSelector):
         self._fit_study(study_of(list(summaries), harmonize=harmonize))
         return self
 
-    def _fit_study(self, study: Study) -> None:
+    @checks_parameters
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Add samples to those of earlier calls, and rank from the sums over all of them.
+
+        Samples are summed up and forgotten. A subject's samples must all come in one call, because
+        each subject counts once. The ranking is that of :meth:`fit` on all pieces.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN where a channel is missing.
+        y : array-like of shape (n_samples,)
+            Class labels; a piece may lack some. There is no ranking before two were seen.
+        groups : array-like of shape (n_samples,), optional
+            Subject of every sample; by default what an index of X named ``subject`` says. With
+            neither, each sample is a subject.
+
+        Returns
+        -------
+        self : IDFSMEC
+        """
+        first = not hasattr(self, "_pieces")
+        subjects = groups_of(X, groups)
+        checked, labels = self._check_samples(X, y, 1, reset=first)
+        labels = column_or_1d(labels)
+        check_classification_targets(labels)
+        names = getattr(self, "feature_names_in_", None)
+        known = [f"x{j}" for j in range(checked.shape[1])] if names is None else list(names)
+        if first:
+            self._pieces = SumsInPieces(*channel_columns(self.channels, len(known), names), known)
+        self._pieces.add(checked, labels, subjects)
+        if self._pieces.labels.size > 1:
+            self._fit_study(self._pieces.study(), named=names is not None)
+        return self
+
+    def _fit_study(self, study: Study, *, named: bool = True) -> None:
         """Rank from sums."""
         table = ChannelTable(
             X=np.empty((0, len(study.columns))),
@@ -696,11 +733,12 @@ class IDFSMEC(ChannelSelector):
             fits = _corrected(fits, study)
         self._keep(fits, study.missingness(), stacklevel=5)
         self.n_features_in_ = len(study.columns)
-        self.feature_names_in_ = np.array(study.columns, dtype=object)
+        if named:
+            self.feature_names_in_ = np.array(study.columns, dtype=object)
         self.classes_, self.channel_names_, self.study_ = table.classes, table.channel_names, study
         self.__dict__.pop("_samples", None)
         self.__dict__["effects_"] = effects_of_sums(
-            list(study.effects), study.labels, study.columns
+            list(study.effects), study.labels, [str(column) for column in study.columns]
         )
 
     @cached_property
