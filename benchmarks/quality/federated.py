@@ -101,7 +101,8 @@ def membership(n_seeds: int = 20) -> float:
     scores, inside = [], []
     for seed in range(n_seeds):
         (table, other), _ = cohort(2, 60, seed)
-        site: Summary = summarise(table)
+        summary: Summary = summarise(table)
+        (site,) = summary.sites
         for source, member in ((table, 1), (other, 0)):
             means = source.X.groupby(source.subjects.to_numpy()).mean()
             labels = source.y.groupby(source.subjects.to_numpy()).first()

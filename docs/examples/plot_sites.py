@@ -63,4 +63,5 @@ print("\n".join(selector.study_.contributions()))
 
 # %%
 # The second site withdraws.
-IDFSMEC(n_features_to_select=5).fit_summaries(summaries[::2]).get_feature_names_out()
+remaining = summaries[0] + summaries[1] + summaries[2] - summaries[1]
+IDFSMEC(n_features_to_select=5).fit_summaries([remaining]).get_feature_names_out()

@@ -196,11 +196,22 @@ def test_a_summary_is_described_and_its_ledger_stays_beside_it(sites, tmp_path):
     assert "idfsmec-ledger.json" in other_key.text
 
 
+def test_without_a_ledger_the_command_names_what_is_given_up(sites, tmp_path):
+    tables, _ = sites
+    words = ["summarise", tables[0], "-o", tmp_path / "s.summary", "--describe"]
+    done = run(*words, "--without-ledger")
+    assert done.exit_code == 0, done.text
+    assert "not compared with earlier ones" in done.stderr
+    assert "Nothing else is in the file" in done.stdout
+    assert not (tmp_path / "idfsmec-ledger.json").exists()
+    assert max(map(len, done.stdout.splitlines()[1:-1])) <= 80
+
+
 def test_what_a_site_may_release_is_chosen(sites, tmp_path):
     tables, _ = sites
     words = ["summarise", tables[2], "-o", tmp_path / "s.summary", "--min-subjects", 5]
     done = run(*words, "--labels", "HC,MDD,BD")
     assert done.exit_code == 0, done.text
-    assert "0 BD" in done.text
+    assert "BD: 0" in done.text
     assert run(*words).exit_code == 2
     assert "--min-subjects 0: give 5 or more" in run(*words[:-1], 0, "--force").text

@@ -49,7 +49,7 @@ def directions(products):
 def test_products_span_no_subject_and_cells_are_disjoint(n, epochs, n_features, identical, seed):
     """Spans of cells intersect in subjects only if they are proper subspaces."""
     table = site_table(n, epochs, n_features, identical, seed)
-    site = summarise(table)
+    (site,) = summarise(table).sites
     subjects = means_of(table)
     for channel, own, P in zip(site.channels, site.channel_columns, site.sum_xx, strict=True):
         n_cells = site.count[site.channels.index(channel)]
@@ -72,7 +72,7 @@ def test_products_span_no_subject_and_cells_are_disjoint(n, epochs, n_features, 
 def test_no_combination_of_cells_is_over_few_subjects(seed):
     """Sums with coefficients -1, 0 and 1 over all released cells of a class."""
     table = site_table(300, 3, 18, False, seed)
-    site = summarise(table)
+    (site,) = summarise(table).sites
     counts = site.count.reshape(len(site.channels), -1)
     for row in counts:
         for signs in itertools.product((-1, 0, 1), repeat=row.size):
@@ -85,7 +85,7 @@ def test_an_extreme_value_does_not_show():
     for size in (300.0, 1e4, 1e8):
         X = table.X.copy()
         X.loc[(table.subjects == "s011").to_numpy(), "Cz__f3"] = size
-        site = summarise(FeatureTable(X, table.y, table.subjects))
+        (site,) = summarise(FeatureTable(X, table.y, table.subjects)).sites
         at = site.channels.index("Cz")
         own = site.channel_columns[at]
         j = [site.columns[c] for c in own].index("Cz__f3")
@@ -99,10 +99,10 @@ def test_squares_do_not_show_the_only_subject_with_several_epochs():
     table = cohort(60, epochs=1, missing=0.0)
     more = table.take((table.subjects == "s003").to_numpy())
     more = FeatureTable(more.X + 0.7, more.y, more.subjects)
-    site = summarise(FeatureTable.concat([table, more]))
+    (site,) = summarise(FeatureTable.concat([table, more])).sites
     assert np.isnan(site.sum_mean_squares).all()
     several = cohort(60, epochs=6, missing=0.0)
-    site = summarise(several)
+    (site,) = summarise(several).sites
     assert np.isfinite(site.sum_mean_squares).all()
 
 
@@ -110,11 +110,11 @@ def test_centring_constants_do_not_contain_who_is_suppressed():
     table = cohort(60, missing=0.0)
     X = table.X.copy()
     X.loc[(table.subjects == "s007").to_numpy(), "Cz__beta"] = 1e6
-    with_extreme = summarise(FeatureTable(X, table.y, table.subjects))
+    with_extreme = summarise(FeatureTable(X, table.y, table.subjects)).sites[0]
     without = X.copy()
     lacks = (table.subjects == "s007").to_numpy()
     without.loc[lacks, [c for c in X if c.startswith("Cz__")]] = np.nan
-    plain = summarise(FeatureTable(without, table.y, table.subjects))
+    plain = summarise(FeatureTable(without, table.y, table.subjects)).sites[0]
     np.testing.assert_allclose(with_extreme.shift, plain.shift, atol=1e-9)
 
 
@@ -135,7 +135,7 @@ def without(table, *names):
 def test_the_same_table_can_be_released_again(tmp_path):
     table = cohort(120)
     first = release(table, tmp_path)
-    assert release(table, tmp_path).digest == first.digest
+    assert release(table, tmp_path).sites[0].digest == first.sites[0].digest
 
 
 def test_a_subject_who_joins_cannot_be_told_from_two_releases(tmp_path):
@@ -176,7 +176,7 @@ def test_many_new_subjects_may_be_released(tmp_path):
     old = cohort(120, missing=0.0)
     new = cohort(400, missing=0.0, seed=5, prefix="t")
     release(old, tmp_path)
-    assert release(FeatureTable.concat([old, new]), tmp_path).channels
+    assert release(FeatureTable.concat([old, new]), tmp_path).sites[0].channels
 
 
 def test_the_ledger_holds_no_names_and_is_not_lost_silently(tmp_path):

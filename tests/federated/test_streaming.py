@@ -172,7 +172,7 @@ def test_a_name_at_two_sites_is_one_subject_and_named(tmp_path):
         assert FeatureTable.read(file).subjects.nunique() == 40
     for source in (table, file, tmp_path, ds.dataset(file)):
         with pytest.warns(UserWarning, match=said):
-            assert summarise(source, min_subjects=1).subjects.sum() == 40
+            assert summarise(source, min_subjects=1).sites[0].subjects.sum() == 40
     with pytest.warns(UserWarning, match=said):
         found = IDFSMEC().fit(file)
     assert_same_ranking(found, in_memory(table))

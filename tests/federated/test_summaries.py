@@ -31,7 +31,8 @@ def open_summaries(tables):
 
 
 def changed(summary, **changes):
-    return dataclasses.replace(summary, **changes)
+    (site,) = summary.sites
+    return Summary((dataclasses.replace(site, **changes),))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -45,8 +46,8 @@ def test_feature_weights_are_those_of_the_pooled_rows(seed):
 def test_what_is_released_by_large_sites_is_enough_for_the_weights_of_the_pooled_rows():
     tables = sites((300, 240), missing=0.1)
     released = [summarise(table) for table in tables]
-    assert not any(summary.suppressed for summary in released)
-    assert all(summary.n_folds == 4 for summary in released)
+    assert not any(site.suppressed for summary in released for site in summary.sites)
+    assert all(summary.sites[0].n_folds == 4 for summary in released)
     found, wanted = IDFSMEC().fit_summaries(released), pooled(tables)
     np.testing.assert_allclose(found.feature_weights_, wanted.feature_weights_, atol=1e-9)
     np.testing.assert_allclose(found.channel_weights_, wanted.channel_weights_, atol=0.03)
@@ -102,10 +103,19 @@ def test_sites_may_lack_a_class():
         IDFSMEC().fit_summaries(released[1:])
 
 
-def test_the_same_release_given_twice_is_refused():
-    release = summarise(cohort())
+def test_summaries_are_added_and_taken_away():
+    first, second = (summarise(table) for table in sites((60, 70)))
+    both = first + second
+    assert len(both.sites) == 2
+    assert (both - first).sites == second.sites
+    with pytest.raises(InputError, match="was added"):
+        first - second
+    with pytest.raises(InputError, match="Nothing would be left"):
+        first - first
+    with pytest.raises(InputError, match="twice"):
+        both + first
     with pytest.raises(InputError, match="same release"):
-        study_of([release, release])
+        study_of([first, first])
 
 
 @pytest.mark.parametrize(
@@ -152,7 +162,7 @@ def test_what_does_not_belong_together_is_refused():
 
 def test_cells_have_enough_subjects_and_full_rank():
     for n, seed in ((40, 0), (90, 1), (200, 2)):
-        site = summarise(cohort(n, seed=seed, missing=0.3))
+        (site,) = summarise(cohort(n, seed=seed, missing=0.3)).sites
         assert (site.count[site.count > 0] >= 10).all() or not site.channels
         for channel in site.sum_xx:
             assert (np.linalg.eigvalsh(channel.reshape(-1, 4, 4))[:, 0] > 0).all()
@@ -161,15 +171,15 @@ def test_cells_have_enough_subjects_and_full_rank():
 
 def test_too_few_subjects_for_the_features_suppress_a_channel():
     features = [f"f{j}" for j in range(14)]
-    site = summarise(cohort(24, epochs=1, missing=0, features=features))
+    (site,) = summarise(cohort(24, epochs=1, missing=0, features=features)).sites
     assert not site.channels
     assert "full rank" in site.suppressed["F3"]
 
 
 def test_the_smallest_site_that_releases_anything_has_ten_subjects_of_each_class():
-    site = summarise(cohort(20, epochs=12, missing=0, seed=3))
+    (site,) = summarise(cohort(20, epochs=12, missing=0, seed=3)).sites
     assert site.channels == ["F3", "Cz", "O2"]
-    site = summarise(cohort(19, epochs=12, missing=0, seed=3))
+    (site,) = summarise(cohort(19, epochs=12, missing=0, seed=3)).sites
     assert site.channels == []
 
 
@@ -177,7 +187,7 @@ def test_who_holds_most_of_a_sum_is_left_out_of_the_channel_and_counted():
     table = cohort(60, missing=0.0)
     X = table.X.copy()
     X.loc[(table.subjects == "s007").to_numpy(), "Cz__beta"] = 1e4
-    site = summarise(FeatureTable(X, table.y, table.subjects))
+    (site,) = summarise(FeatureTable(X, table.y, table.subjects)).sites
     assert site.left_out == {"Cz": 1}
     assert site.count.sum(axis=(1, 2)).tolist() == [60, 59, 60]
     assert np.abs(site.shift).max() < 100
@@ -202,8 +212,8 @@ def test_columns_that_follow_from_other_channels_are_refused():
 def test_folds_need_the_key_of_the_study():
     table = cohort(200, missing=0.0)
     plain, keyed = summarise(table), summarise(table, study_key=b"k" * 32)
-    assert plain.digest != keyed.digest
-    assert keyed.digest == summarise(table, study_key=b"k" * 32).digest
+    assert plain.sites[0].digest != keyed.sites[0].digest
+    assert keyed.sites[0].digest == summarise(table, study_key=b"k" * 32).sites[0].digest
 
 
 def test_a_study_key_is_made_once_and_read_again(tmp_path):
@@ -227,18 +237,18 @@ def test_acquisition_facts_are_counted_where_enough_subjects_share_them(tmp_path
         for i, name in enumerate(table.subjects)
     ]
     described = FeatureTable(table.X, table.y, table.subjects, {"recordings": recordings})
-    rows = summarise(described).acquisition
+    rows = summarise(described).sites[0].acquisition
     assert {(row["fact"], row["value"], row["count"]) for row in rows} == {("format", "edf", 40)}
     recordings = recordings[:76]
     described = FeatureTable(table.X, table.y, table.subjects, {"recordings": recordings})
-    rows = summarise(described).acquisition
+    rows = summarise(described).sites[0].acquisition
     assert {row["value"] for row in rows} == {"19", "20", "edf"}
     stored = described.write(tmp_path / "table.parquet")
-    assert summarise(stored).acquisition == rows
+    assert summarise(stored).sites[0].acquisition == rows
     about = pd.DataFrame({"device": np.where(np.arange(80) < 50, "BrainAmp", "HydroCel")})
     named = FeatureTable(table.X, table.y, table.subjects, rows=about)
     for source in (named, named.write(tmp_path / "named.parquet")):
-        rows = summarise(source).acquisition
+        rows = summarise(source).sites[0].acquisition
         assert {(row["value"], row["count"]) for row in rows} == {
             ("BrainAmp", 25),
             ("HydroCel", 15),
@@ -246,8 +256,9 @@ def test_acquisition_facts_are_counted_where_enough_subjects_share_them(tmp_path
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(InputError, match="min_subjects"):
-        summarise(cohort(), min_subjects=0)
+    for bad in ({"min_subjects": 0},):
+        with pytest.raises(InputError, match=next(iter(bad))):
+            summarise(cohort(), **bad)
 
 
 # --- files --------------------------------------------------------------------------------------
@@ -257,7 +268,7 @@ def test_a_file_holds_all_of_it_and_says_so(tmp_path):
     summary = summarise(cohort(90, missing=0.3), site="Oslo")
     path = summary.write(tmp_path / "oslo.summary")
     again = Summary.read(path)
-    assert again.digest == summary.digest
+    assert again.sites[0].digest == summary.sites[0].digest
     text = again.describe()
     assert "Summary of Oslo" in text
     assert "No cell has fewer than 10 subjects" in text
@@ -265,6 +276,8 @@ def test_a_file_holds_all_of_it_and_says_so(tmp_path):
         assert name in text
     with pytest.raises(InputError, match="at least 5"):
         summarise(cohort(90), min_subjects=4).write(path)
+    with pytest.raises(InputError, match="one site"):
+        (summary + summarise(cohort(90, seed=4))).write(path)
 
 
 def test_files_that_are_damaged_old_or_new_are_refused(tmp_path):
@@ -328,7 +341,8 @@ def impossible(site):
 
 def test_sums_that_no_subjects_can_have_are_refused(tmp_path):
     good = summarise(cohort(90, missing=0.0))
-    cases = list(impossible(good))
+    (site,) = good.sites
+    cases = list(impossible(site))
     assert len(cases) >= 25
     for _, changes in cases:
         bad = changed(good, **changes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from idfsmec.cli.app import command
-from idfsmec.cli.console import say, shown, warnings_as_lines
+from idfsmec.cli.console import remark, say, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, Names, argument, check_output, split_names
 from idfsmec.errors import InputError
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     site="Name of the site; it is released.",
     study_key="File with the secret of the study, the same at all sites, that assigns "
     "participants to folds. Created if missing. By default idfsmec-study.key beside the output.",
+    without_ledger="Do not compare with earlier releases, and keep no record of this one.",
+    describe="Print all of the summary in one table.",
 )
 def summarise(
     table: AnyPath,
@@ -36,6 +38,8 @@ def summarise(
     labels: Names | None = None,
     site: str = "",
     study_key: AnyPath | None = None,
+    without_ledger: bool = False,
+    describe: bool = False,
     force: bool = False,
 ) -> Summary:
     """Sum up a table, so that sites can rank together and share no rows.
@@ -43,7 +47,7 @@ def summarise(
     For example::
 
         idfsmec summarise table.parquet -o lund.summary --site Lund --study-key study.key
-        idfsmec summarise lund.summary
+        idfsmec summarise lund.summary --describe
         idfsmec select lund.summary bern.summary -o ranking.csv
 
     A summary holds counts, sums and products by channel, class and fold: no
@@ -65,7 +69,13 @@ def summarise(
     if min_subjects < FEWEST_SUBJECTS:
         raise InputError(f"--min-subjects {min_subjects}: give {FEWEST_SUBJECTS} or more.")
     path = check_output(output, ".summary", force, [source])
-    ledger = Ledger(path.parent / LEDGER)
+    ledger = None if without_ledger else Ledger(path.parent / LEDGER)
+    if ledger is None:
+        remark(
+            "warning: without a ledger this release is not compared with earlier ones. If two "
+            "releases differ by one participant, the values of that participant follow from them.",
+            "yellow",
+        )
     key_file = path.parent / "idfsmec-study.key" if study_key is None else Path(study_key)
     if not key_file.exists():
         say("Created the study key. Send it to the other sites in private:", key_file)
@@ -79,7 +89,10 @@ def summarise(
             study_key=key,
             ledger=ledger,
         )
-    ledger.write()  # before the summary: what is released is always on record
+    if ledger is not None:
+        ledger.write()  # before the summary: what is released is always on record
     summary.write(path)
+    if describe:
+        say(summary.describe())
     say(f"{summary}:", path)
     return summary

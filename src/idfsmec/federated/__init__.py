@@ -8,6 +8,6 @@ summary files, :mod:`study` puts the summaries of several sites together.
 from idfsmec.federated.ledger import Ledger
 from idfsmec.federated.release import read_study_key, summarise
 from idfsmec.federated.study import Study
-from idfsmec.federated.summary import Summary
+from idfsmec.federated.summary import SiteSums, Summary
 
-__all__ = ["Ledger", "Study", "Summary", "read_study_key", "summarise"]
+__all__ = ["Ledger", "SiteSums", "Study", "Summary", "read_study_key", "summarise"]

@@ -40,7 +40,7 @@ from idfsmec.federated.streaming import (
     subject_statistics,
     sum_pieces,
 )
-from idfsmec.federated.summary import Summary
+from idfsmec.federated.summary import SiteSums, Summary
 from idfsmec.solver.scaling import Scaling
 from idfsmec.solver.sums import Sums, join_sums, name_folds
 from idfsmec.table import FeatureTable
@@ -107,7 +107,7 @@ def summarise(
     >>> X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["F3__alpha", "Cz__alpha"])
     >>> table = FeatureTable(X, ["HC", "MDD"] * 30, [f"s{i}" for i in range(60)])
     >>> summarise(table)
-    Summary(30 HC, 30 MDD; 2 channels, 0 suppressed)
+    Summary(1 site; subjects HC: 30, MDD: 30; 2 channels, 0 suppressed)
     """
     if min_subjects < 1:
         raise InputError(f"min_subjects={min_subjects}: give 1 or more.", argument="min_subjects")
@@ -129,7 +129,7 @@ def summarise(
         sums = subjects.sums(n_folds)
     released = [v for v in range(len(channels)) if v not in reasons]
     classes = sorted({*statistics.labels, *_alike([*labels], statistics.labels)})
-    summary = replace(
+    site_sums = replace(
         _site_sums(source, subjects, sums, released, classes, min_subjects),
         settings=settings,
         site=site,
@@ -146,7 +146,7 @@ def summarise(
             {channels[v]: subjects.members(v, n_folds) for v in released},
             min_subjects,
         )
-    return summary
+    return Summary((site_sums,))
 
 
 def read_study_key(path: str | PathLike[str]) -> bytes:
@@ -350,7 +350,7 @@ def _site_sums(
     released: Sequence[int],
     labels: Sequence[Any],
     min_subjects: int,
-) -> Summary:
+) -> SiteSums:
     """Put together the sums of the released channels among the classes of the study."""
     classes = np.array([labels.index(label) for label in subjects.statistics.labels])
     n_folds = int(sums.folds.max()) + 1
@@ -381,7 +381,7 @@ def _site_sums(
             shift[own], scale[own] = block.shift[row], block.scale[row]
             within = _mean_squares(subjects, v, n_folds, shift[own], scale[own], min_subjects)
             squares[:, classes[:, None], own] = within
-    return Summary(
+    return SiteSums(
         tuple(source.columns[j] for j in kept),
         tuple(str(source.channels[j]) for j in kept),
         tuple(labels),

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
-from idfsmec.federated.summary import Summary, by_class, check_site
+from idfsmec.federated.summary import SiteSums, Summary, by_class, check_site
 from idfsmec.metrics import describe_confounding, site_confounding
 from idfsmec.missing.association import missingness_from_counts
 from idfsmec.solver.scaling import site_maps
@@ -47,7 +47,7 @@ class Study:
     # squares of these, (c, 3, D)
     effects: Array
     scheme: str = "repeated folds"  # what judges channels: "folds", "sites" or, of rows, this
-    sites: tuple[Summary, ...] = ()
+    sites: tuple[SiteSums, ...] = ()
     corrected: tuple[str, ...] = ()  # channels that the scheme cannot judge
 
     @property
@@ -91,8 +91,8 @@ def study_of(
     """
     if not summaries:
         raise InputError("There are no summaries to put together.")
-    sites = list(summaries)
-    if names is None:
+    sites = [site for summary in summaries for site in summary.sites]
+    if names is None or len(names) != len(sites):
         names = [site.site or f"summary {i}" for i, site in enumerate(sites, 1)]
     for site, name in zip(sites, names, strict=True):
         check_site(site, name)
@@ -149,7 +149,7 @@ def pooled(parts: Sequence[Study], labels: tuple[Any, ...]) -> Study:
     return Study(*whole, have, subjects, effects)
 
 
-def _check_together(sites: Sequence[Summary], names: Sequence[str]) -> None:
+def _check_together(sites: Sequence[SiteSums], names: Sequence[str]) -> None:
     """Refuse what does not belong together, and say why."""
     digests: dict[str, str] = {}
     features_of: dict[str, tuple[set[str], str]] = {}
@@ -183,7 +183,7 @@ def _check_together(sites: Sequence[Summary], names: Sequence[str]) -> None:
                 )
 
 
-def _all_columns(sites: Sequence[Summary]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _all_columns(sites: Sequence[SiteSums]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns of all sites, those of a channel side by side."""
     channel_of: dict[str, str] = {}
     for site in sites:
@@ -195,7 +195,7 @@ def _all_columns(sites: Sequence[Summary]) -> tuple[tuple[str, ...], tuple[str, 
 
 
 def _study_of_site(
-    site: Summary,
+    site: SiteSums,
     where: NDArray[np.intp],
     folds: NDArray[np.intp],
     columns: tuple[str, ...],
@@ -256,8 +256,8 @@ def _not_judged(sums: Sums, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _harmonized(
-    sites: Sequence[Summary], places: Sequence[NDArray[np.intp]], n_columns: int, counts: Array
-) -> list[Summary]:
+    sites: Sequence[SiteSums], places: Sequence[NDArray[np.intp]], n_columns: int, counts: Array
+) -> list[SiteSums]:
     """Bring the sums of every site to one location and scale, as ComBat does."""
     if len(sites) < 2:
         raise InputError(

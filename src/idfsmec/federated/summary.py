@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,22 +42,8 @@ _ROUNDING = 1e-8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Summary:
-    """What a site releases in place of its rows: sums by fold (F) and class (c).
-
-    Made by :func:`idfsmec.summarise`; :meth:`idfsmec.IDFSMEC.fit_summaries` ranks from those of
-    several sites. There are V channels with D features in all.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from idfsmec import FeatureTable, summarise
-    >>> rng = np.random.default_rng(0)
-    >>> X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["F3__alpha", "Cz__alpha"])
-    >>> table = FeatureTable(X, ["HC", "MDD"] * 30, [f"s{i}" for i in range(60)])
-    >>> summarise(table)
-    Summary(30 HC, 30 MDD; 2 channels, 0 suppressed)
-    """
+class SiteSums:
+    """The sums of one site by fold (F) and class (c), over V channels with D features in all."""
 
     columns: tuple[str, ...]  # the features that are released
     column_channels: tuple[str, ...]  # and their channels
@@ -75,20 +62,22 @@ class Summary:
     acquisition: Sequence[Mapping[str, Any]] = ()  # fact, value, label and count of subjects
     min_subjects: int = 1
 
-    def __repr__(self) -> str:
-        subjects = by_class(self.subjects.sum(axis=0), self.labels)
-        released = f"{len(self.channels)} channels, {len(self.suppressed)} suppressed"
-        return f"Summary({subjects}; {released})"
+    @cached_property
+    def _channel_columns(self) -> tuple[list[str], list[NDArray[np.intp]]]:
+        if not self.columns:
+            return [], []
+        names, columns = channel_columns(list(self.column_channels), len(self.columns), None)
+        return names.tolist(), columns
 
     @property
     def channels(self) -> list[str]:
         """Names of the released channels, in order of first appearance."""
-        return list(dict.fromkeys(self.column_channels))
+        return self._channel_columns[0]
 
-    @cached_property
+    @property
     def channel_columns(self) -> list[NDArray[np.intp]]:
         """The columns of each released channel."""
-        return _columns_of(self.column_channels)
+        return self._channel_columns[1]
 
     @property
     def n_folds(self) -> int:
@@ -100,19 +89,74 @@ class Summary:
         """SHA-256 of all of it."""
         return _checksum(_about(self), _packed(self))
 
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Summary:
+    """What one or several sites release in place of their rows.
+
+    Made by :func:`idfsmec.summarise`; :meth:`idfsmec.IDFSMEC.fit_summaries` ranks from them. ``+``
+    puts the sites of two summaries together, ``-`` takes those of one away again.
+
+    Attributes
+    ----------
+    sites : tuple of SiteSums
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from idfsmec import FeatureTable, summarise
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["F3__alpha", "Cz__alpha"])
+    >>> table = FeatureTable(X, ["HC", "MDD"] * 30, [f"s{i}" for i in range(60)])
+    >>> summarise(table)
+    Summary(1 site; subjects HC: 30, MDD: 30; 2 channels, 0 suppressed)
+    """
+
+    sites: tuple[SiteSums, ...]
+
+    def __repr__(self) -> str:
+        totals: Counter[Any] = Counter()
+        for site in self.sites:
+            totals.update(dict(zip(site.labels, site.subjects.sum(axis=0).tolist(), strict=True)))
+        subjects = ", ".join(f"{label}: {n}" for label, n in totals.items())
+        channels = {channel for site in self.sites for channel in site.channels}
+        suppressed = sum(len(site.suppressed) for site in self.sites)
+        return (
+            f"Summary({len(self.sites)} site{'s' * (len(self.sites) > 1)}; subjects {subjects}; "
+            f"{len(channels)} channels, {suppressed} suppressed)"
+        )
+
+    def __add__(self, other: Summary) -> Summary:
+        digests = {site.digest for site in self.sites}
+        if any(site.digest in digests for site in other.sites):
+            raise InputError("The same release was given twice: it would count twice.")
+        return Summary((*self.sites, *other.sites))
+
+    def __sub__(self, other: Summary) -> Summary:
+        gone = {site.digest for site in other.sites}
+        left = tuple(site for site in self.sites if site.digest not in gone)
+        if len(left) != len(self.sites) - len(other.sites):
+            raise InputError("Only a summary that was added can be taken away again.")
+        if not left:
+            raise InputError("Nothing would be left.")
+        return Summary(left)
+
     def write(self, path: str | PathLike[str]) -> Path:
-        """Write the sums to a file, NumPy's ``.npz`` without pickle.
+        """Write the sums of one site to a file, NumPy's ``.npz`` without pickle.
 
         Returns
         -------
         Path
         """
-        if self.min_subjects < FEWEST_SUBJECTS:
+        if len(self.sites) != 1:
+            raise InputError("A summary file holds the sums of one site.")
+        (site,) = self.sites
+        if site.min_subjects < FEWEST_SUBJECTS:
             raise InputError(
-                f"min_subjects={self.min_subjects}: sums over so few subjects are not written; "
+                f"min_subjects={site.min_subjects}: sums over so few subjects are not written; "
                 f"give at least {FEWEST_SUBJECTS}."
             )
-        arrays, about = _packed(self), _about(self)
+        arrays, about = _packed(site), _about(site)
         texts = {"about": about, "checksum": _checksum(about, arrays)}
         contents: dict[str, Any] = arrays | {
             name: np.frombuffer(text.encode(), dtype=np.uint8) for name, text in texts.items()
@@ -124,24 +168,20 @@ class Summary:
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Summary:
         """Read and check what :meth:`write` wrote; a damaged or impossible file is refused."""
-        return _read(Path(path))
+        return cls((_read(Path(path)),))
 
     def describe(self) -> str:
         """Say in one table all that is in it."""
-        return _describe(self)
+        return "\n\n".join(_describe(site) for site in self.sites)
 
 
-def _columns_of(channels: Sequence[str]) -> list[NDArray[np.intp]]:
-    return channel_columns(list(channels), len(channels), None)[1]
-
-
-def _about(site: Summary) -> str:
+def _about(site: SiteSums) -> str:
     head = {"format": "idfsmec summary", "format_version": FORMAT_VERSION, "idfsmec": __version__}
     facts = {name: getattr(site, name) for name in (*_TEXTS, *_FACTS)}
     return json.dumps(head | facts, sort_keys=True)
 
 
-def _packed(site: Summary) -> dict[str, NDArray]:
+def _packed(site: SiteSums) -> dict[str, NDArray]:
     """The arrays as they are written: products of each pair of features once."""
     halves = [part[(..., *np.triu_indices(part.shape[-1]))] for part in site.sum_xx]
     empty = np.zeros((*site.subjects.shape, 0))
@@ -159,7 +199,7 @@ def _checksum(about: str, arrays: Mapping[str, NDArray]) -> str:
     return digest.hexdigest()
 
 
-def _read(path: Path) -> Summary:
+def _read(path: Path) -> SiteSums:
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
     try:
@@ -195,11 +235,12 @@ def _read(path: Path) -> Summary:
     return site
 
 
-def _unpacked(about: Mapping[str, Any], arrays: dict[str, NDArray]) -> Summary:
+def _unpacked(about: Mapping[str, Any], arrays: dict[str, NDArray]) -> SiteSums:
     columns, channels, labels = (tuple(about[name]) for name in _TEXTS)
+    groups = channel_columns(list(channels), len(columns), None)[1] if columns else []
     halves = arrays.pop("sum_xx")
     sum_xx, first = [], 0
-    for group in _columns_of(channels):
+    for group in groups:
         above, beside = np.triu_indices(group.size)
         last = first + above.size
         products = np.zeros((*arrays["subjects"].shape, group.size, group.size))
@@ -209,7 +250,7 @@ def _unpacked(about: Mapping[str, Any], arrays: dict[str, NDArray]) -> Summary:
         first = last
     if first != halves.shape[-1]:
         raise ValueError("products of other columns")
-    return Summary(
+    return SiteSums(
         columns,
         channels,
         labels,
@@ -224,14 +265,14 @@ def _unpacked(about: Mapping[str, Any], arrays: dict[str, NDArray]) -> Summary:
     )
 
 
-def check_site(site: Summary, name: str) -> None:
+def check_site(site: SiteSums, name: str) -> None:
     """Refuse sums that no subjects can have, in one line that names the file."""
     for impossible, problem in _problems(site):
         if impossible:
             raise InputError(f"{name}: an impossible summary: {problem}.")
 
 
-def _problems(site: Summary) -> Iterator[tuple[Any, str]]:
+def _problems(site: SiteSums) -> Iterator[tuple[Any, str]]:
     """Conditions, of which later ones rely on earlier ones, and what is wrong if they hold."""
     folds, classes = site.subjects.shape if site.subjects.ndim == 2 else (0, 0)
     d, v, cells = len(site.columns), len(site.channels), (folds, classes)
@@ -276,7 +317,7 @@ def by_class(numbers: NDArray, labels: Sequence[Any]) -> str:
     return ", ".join(f"{n} {label}" for n, label in zip(numbers, labels, strict=True))
 
 
-def _describe(site: Summary) -> str:
+def _describe(site: SiteSums) -> str:
     """One table that says all of it."""
     lines = [
         f"Summary of {site.site or 'a site without a name'}: sums over "

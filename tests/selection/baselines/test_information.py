@@ -70,9 +70,8 @@ def test_chooses_the_reference_order(selector, expected, reference):
 
 
 def test_mid_chooses_the_published_order_on_breast_cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    bins = np.minimum(5 * (X - X.min(axis=0)) // np.ptp(X, axis=0), 4)  # of equal width
-    selector = MRMR(n_features_to_select=10, n_bins=None).fit(bins, y)
+    selector = MRMR(n_features_to_select=10, strategy="uniform")
+    selector.fit(*load_breast_cancer(return_X_y=True))
     assert [f + 1 for f in order(selector, 10)] == [28, 24, 22, 8, 27, 21, 29, 4, 7, 25]
 
 
@@ -201,6 +200,11 @@ def test_quantile_bins_are_those_of_numpy():
     X, _ = load_breast_cancer(return_X_y=True)
     # Columns with repeated quantiles but many values are cut as numpy says, too.
     np.testing.assert_array_equal(discretize(X), quantile_codes(X))
+
+
+def test_uniform_bins_have_equal_width():
+    X = np.array([[0.0], [0.19], [0.21], [0.5], [0.99], [1.0]])
+    assert discretize(X, strategy="uniform").ravel().tolist() == [0, 0, 1, 2, 4, 4]
 
 
 def test_a_rare_value_of_a_two_valued_column_keeps_its_own_code():

@@ -163,8 +163,8 @@ class _ForwardFilter(CompleteSelector):
         self._set_order(order.astype(np.intp))
 
 
-def discretize(X: Array, n_bins: int | None = 5) -> Codes:
-    """Cut every column into bins that hold equally many samples.
+def discretize(X: Array, n_bins: int | None = 5, strategy: str = "quantile") -> Codes:
+    """Cut every column into bins that hold equally many samples, or that have equal width.
 
     A column with no more than ``n_bins`` different values keeps them as they are: its quantiles
     would coincide and hide rare values. Without ``n_bins`` every value is a bin.
@@ -173,10 +173,12 @@ def discretize(X: Array, n_bins: int | None = 5) -> Codes:
     inner = np.linspace(0, 1, (n_bins or 1) + 1)[1:-1]
     for column, bins in zip(X.T, codes.T, strict=True):
         values = np.unique(column)
-        if n_bins is None or values.size <= n_bins:
+        if n_bins is None or (strategy == "quantile" and values.size <= n_bins):
             bins[:] = np.searchsorted(values, column)
-        else:
+        elif strategy == "quantile":
             bins[:] = np.digitize(column, np.quantile(column, inner))
+        else:
+            bins[:] = np.digitize(column, values[0] + inner * (values[-1] - values[0]))
     return codes
 
 
@@ -234,12 +236,16 @@ class DiscreteFeatures:
 class _InformationFilter(_ForwardFilter):
     """A forward filter by a term for each pair of a feature with those chosen before."""
 
-    _parameter_constraints: ClassVar[Constraints] = {"n_bins": [integer(2, 255), None]}
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_bins": [integer(2, 255), None],
+        "strategy": [StrOptions({"quantile", "uniform"})],
+    }
 
     n_bins: int | None = 5
+    strategy: Literal["quantile", "uniform"] = "quantile"
 
     def _rank(self, X: Array, y: Codes) -> None:
-        codes = discretize(X, self.n_bins)
+        codes = discretize(X, self.n_bins, self.strategy)
         features = DiscreteFeatures(codes, y)
         terms: list[Array] = []
 
@@ -276,7 +282,9 @@ class MRMR(_InformationFilter):
     method : {"MID", "MIQ"}, default="MID"
         Difference or quotient.
     n_bins : int or None, default=5
-        Bins per feature, with equally many samples each; None if X is discrete already.
+        Bins per feature; None if X is discrete already.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        Bins with equally many samples, or of equal width.
 
     Attributes
     ----------
@@ -297,7 +305,7 @@ class MRMR(_InformationFilter):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> MRMR(n_features_to_select=3).fit(X, y).get_support(indices=True)
+    >>> MRMR(n_features_to_select=3, strategy="uniform").fit(X, y).get_support(indices=True)
     array([21, 23, 27])
     """
 
@@ -326,7 +334,7 @@ class CMIM(_InformationFilter):
     ----------
     variant : {"A", "B"}, default="A"
         "A" is Fleuret's criterion. "B" leaves I(f; y) out of the minimum, as some packages do.
-    n_features_to_select, n_bins
+    n_features_to_select, n_bins, strategy
         As in :class:`MRMR`.
 
     Attributes
@@ -376,7 +384,7 @@ class MRMSR(_InformationFilter):
 
     Parameters
     ----------
-    n_features_to_select, n_bins
+    n_features_to_select, n_bins, strategy
         As in :class:`MRMR`.
 
     Attributes
