@@ -176,7 +176,7 @@ class ChannelTable:
             folds = value_folds(X, self.columns, n_repeats=repeats, sample_weight=weights)
             groups = None
         else:
-            hashes, groups = (part[rows] for part in self._subjects)
+            hashes, groups = self._subjects[0][rows], self._subjects[1][rows]
             folds = subject_folds(hashes, groups, repeats)[:, groups]
         numeric = self.classes.size == 0
         codes = np.zeros(rows.size, dtype=np.intp) if numeric else target
