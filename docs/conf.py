@@ -53,3 +53,5 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
 }
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]

@@ -19,26 +19,24 @@ if TYPE_CHECKING:
 @command(
     source=options.argument(
         "MANIFEST.csv|BIDS_ROOT|DATA_SET",
-        "A CSV file with the columns path, subject, label (optional: session, condition, bads); "
-        "the root folder of a BIDS tree; or modma3, modma128, mumtaz, "
-        "pred-d003, tdbrain, ds005356 with --data.",
+        "A CSV file with the columns path, subject, label; the root folder of a BIDS tree; or "
+        f"{', '.join(options.DATA_SETS)} with --data.",
         "source",
     ),
     output="Table to write: .parquet, .csv or .csv.gz.",
-    config="TOML file with settings of the signal pipeline, of features and of the detection of "
-    "missing channels. Options on the command line override it.",
+    config="TOML file with settings of signal processing, features and detection. Options "
+    "override it.",
     write_config="Write all settings with their descriptions to this TOML file, and exit.",
-    data="Folder with your copy of a data set that is given by name.",
+    data="Folder with your copy of a data set.",
     labels="pred-d003: rule for the labels (bdi13, bdi-above-13, bdi-extremes, scid, "
     "scid-lifetime). tdbrain: indication or formal_status. BIDS: column of participants.tsv.",
-    condition="Keep recordings of a condition, repeatable: of the manifest's column, of BIDS "
-    "(task-rest, acq-EC, run-1), of pred-d003 (eyes-open, eyes-closed), of mumtaz (EC, EO, TASK), "
-    "of tdbrain (restEC, restEO, oddball).",
+    condition="Keep recordings of these conditions, separated by commas: of the manifest, of BIDS "
+    "(task-rest, acq-EC, run-1), pred-d003 (eyes-open, eyes-closed), mumtaz (EC, EO, TASK), "
+    "tdbrain (restEC, restEO, oddball).",
     processing="BIDS derivatives: which files to read, by their proc- or desc-. By default clean.",
     epoch="Length of an epoch in seconds. By default 10.",
     features="Names of features, separated by commas, or a set: paper (default); log, with "
-    "logarithms in place of powers and variance; extended, which is log with Hjorth, Lempel-Ziv, "
-    "permutation entropy and the aperiodic spectrum.",
+    "logarithms of powers and variance; extended, which is log and four more.",
 )
 def features(
     source: str | None = None,
@@ -47,7 +45,7 @@ def features(
     write_config: AnyPath | None = None,
     data: AnyPath | None = None,
     labels: str | None = None,
-    condition: list[str] | None = None,
+    condition: Names | None = None,
     processing: str | None = None,
     epoch: float | None = None,
     features: Names | None = None,
@@ -97,7 +95,7 @@ def features(
             str(source),
             data=data,
             labels=labels,
-            condition=condition,
+            condition=options.split_names(condition),
             processing=processing,
             absent_ok=on_error == "skip",
         )

@@ -40,25 +40,21 @@ ProtocolName = Literal["honest", "paper"]
 SHARED = {
     "out": "Folder for the results.",
     "force": "Replace existing files.",
-    "jobs": "Number of processes; -1: all cores, -2: all but one. Results do not depend on it.",
-    "dask": "Address of a Dask scheduler, such as tcp://10.0.0.1:8786, in place of --jobs.",
+    "jobs": "Number of processes; -1: all cores. Results do not depend on it.",
+    "dask": "Address of a Dask scheduler, in place of --jobs.",
     "on_error": "Stop at a recording that fails, or skip it.",
     "methods": 'Names, such as "IDFS-MEC,mRMR,ANOVA F". By default all that are not slow.',
-    "imputer": "Imputer of missing channels: mean, neighbours, factors or indicators. By "
-    "default that of each method.",
-    "classifier": "Classifier of the selected features: svm, ridge, idfsmec or boosting. By "
-    "default that of each method.",
+    "imputer": "Imputer of all methods: mean, neighbours, factors or indicators.",
+    "classifier": "Classifier of all methods: svm, ridge, idfsmec or boosting.",
     "protocol": "honest: subject-wise folds, missing channels in all samples, nested tuning. "
     "paper: sample-wise folds, missing channels for the selector only, best setting on the test "
     "folds.",
     "folds": "Number of subject-wise folds; or site: leave out one site at a time.",
-    "harmonize": "Bring sites to one location and scale, as ComBat does, learned from all "
-    "samples of training folds, or from those of one class, such as HC. Warns where site and "
-    "diagnosis are confounded.",
+    "harmonize": "Bring sites to one location and scale, as ComBat does, learned in training "
+    "folds from all samples, or from one class, such as HC.",
     "electrodes": "Number of electrodes to use: those with the largest channel weights.",
     "repeats": "Number of repeats with new fold assignments.",
-    "resamples": "Number of random halves of the participants that measure the stability of the "
-    "ranking: even, such as 100; 0: none.",
+    "resamples": "Random halves of the participants that measure stability: even, such as 100.",
 }
 _METAVARS = {"folds": "NUMBER|site", "harmonize": "all|CLASS"}
 _SHORT = {"out": "-o", "output": "-o", "jobs": "-j"}
@@ -128,7 +124,7 @@ def argument(metavar: str, text: str, name: str = "") -> Any:
     )
 
 
-CONDITION = "Take the samples of a condition, or of several, with commas. Without it, all of them."
+CONDITION = "Take the samples of these conditions together, separated by commas. By default all."
 TABLE = argument("TABLE", "Feature table: .parquet, .csv or .csv.gz.")
 
 
