@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import wraps
 from hashlib import sha256
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn import get_config
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods as HasMethods
 from sklearn.utils._param_validation import (
     Interval,
@@ -101,9 +104,35 @@ class CheckedEstimator(BaseEstimator):
 
 
 def checks_parameters(fit: _Fit) -> _Fit:
-    """Check the estimator's parameters before this method runs."""
-    # Estimators within the estimator check theirs too: a user may have given them.
-    return cast(_Fit, _fit_context(prefer_skip_nested_validation=False)(fit))
+    """Check the estimator's parameters before this method runs; take a table in place of X.
+
+    A FeatureTable stands for its samples, their labels (unless y is given), their subjects (the
+    index of its X) and, for a method that takes them, their sites.
+    """
+    takes_sites = "sites" in signature(fit).parameters
+
+    @wraps(fit)
+    def checked(estimator: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        if not get_config()["skip_parameter_validation"]:
+            estimator._validate_params()  # noqa: SLF001  scikit-learn's own check
+        if is_table(X):
+            if not args:
+                kwargs["y"] = samples_of(X, kwargs.get("y"))[1]
+            if takes_sites and X.sites is not None:
+                kwargs.setdefault("sites", X.sites)
+        return fit(estimator, samples_of(X)[0], *args, **kwargs)
+
+    return cast(_Fit, checked)
+
+
+def is_table(X: Any) -> bool:
+    """Whether it is a FeatureTable, a class of a higher layer."""
+    return hasattr(X, "column_channels")
+
+
+def samples_of(X: Any, y: ArrayLike | None = None) -> tuple[Any, Any]:
+    """Return samples and labels; those of a FeatureTable, unless other labels are given."""
+    return (X.X, X.y if y is None else y) if is_table(X) else (X, y)
 
 
 def check_parameters(owner: str, constraints: Constraints, values: Mapping[str, Any]) -> None:
@@ -130,14 +159,13 @@ _warned: set[str] = set()
 
 
 def warn_without_groups(owner: str, stacklevel: int = 3) -> None:
-    """Warn, once for every kind of estimator (``owner``), that inner folds may split subjects."""
+    """Warn, once for every kind of estimator (``owner``), that every row counts as a subject."""
     if owner in _warned:
         return
     _warned.add(owner)
     warnings.warn(
-        f"{owner} got no groups: if several samples come from one subject, inner folds split the "
-        "subject and what they choose is optimistic. Give groups, or an index named "
-        f'"{SUBJECT}"; groups=range(n_samples) says that every sample is a subject.',
+        f"{owner} got no groups: every row counts as a participant. Give a FeatureTable, groups, "
+        f'or an index of X named "{SUBJECT}".',
         UserWarning,
         stacklevel=stacklevel,
     )

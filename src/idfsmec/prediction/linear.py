@@ -171,25 +171,25 @@ class ImputedLinear(ChannelEstimator):
     device: str | None = None
 
     @checks_parameters
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
         """Learn to impute and to predict.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : FeatureTable or array-like of shape (n_samples, n_features)
             NaN where a channel is missing.
-        y : array-like of shape (n_samples,)
-            Class labels, or for a regressor the score.
+        y : array-like of shape (n_samples,), optional
+            Class labels, or for a regressor the score; by default the labels of the table.
         groups : array-like of shape (n_samples,), optional
-            Subject of every sample; inner folds keep subjects together. By default an index of X
-            named "subject"; with neither, every sample is a subject of its own, and a warning
-            says once that subjects may be split.
+            Subject of every sample; inner folds keep subjects together. By default those of the
+            table, or an index of X named "subject"; with neither, every sample is a subject of
+            its own, and a warning says so once.
 
         Returns
         -------
         self : object
         """
-        table = self._table(X, y, groups)
+        table = self.check_table(X, y, groups)
         if table.groups is None:
             warn_without_groups(type(self).__name__, stacklevel=4)
         names = np.arange(len(table.X)) if table.groups is None else table.groups
@@ -545,7 +545,7 @@ class IDFSMECRegressor(RegressorMixin, ImputedLinear, RankingSelector):
         self._coef *= self._target_std
         self.coef_ = self._coef[:, 0] / self._view.scaling.unit
 
-    def _table(
+    def check_table(
         self, X: ArrayLike, y: Any, groups: Any = None, sample_weight: Any = None
     ) -> ChannelTable:
         """Check the input; standardise the score; learn the channels."""

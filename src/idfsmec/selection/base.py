@@ -109,15 +109,15 @@ class CompleteSelector(RankingSelector):
     n_features_to_select: int | float = DEFAULT_COUNT
 
     @checks_parameters
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Rank the features.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : FeatureTable or array-like of shape (n_samples, n_features)
             Complete data; NaN is refused.
-        y : array-like of shape (n_samples,)
-            Class labels.
+        y : array-like of shape (n_samples,), optional
+            Class labels; by default those of the table.
 
         Returns
         -------

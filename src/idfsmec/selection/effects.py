@@ -16,7 +16,7 @@ from scipy.stats import rankdata
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from idfsmec._validation import RandomState, as_generator
+from idfsmec._validation import RandomState, as_generator, groups_of, samples_of
 from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns
 
 Array = NDArray[np.float64]
@@ -31,8 +31,8 @@ _Z = 1.959963984540054
 
 
 def feature_effects(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: Any,
+    y: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     *,
     names: Sequence[str] | None = None,
@@ -44,13 +44,14 @@ def feature_effects(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
+    X : FeatureTable or array-like of shape (n_samples, n_features)
         NaN where a channel is missing.
-    y : array-like of shape (n_samples,)
-        Class labels, or a score.
+    y : array-like of shape (n_samples,), optional
+        Class labels, or a score; by default the labels of the table.
     groups : array-like of shape (n_samples,), optional
-        Subject of every sample; by default every sample is a subject. A subject with samples of
-        several classes counts in each.
+        Subject of every sample; by default those of the table, or an index of X named
+        ``subject``. With neither every sample is a subject. A subject with samples of several
+        classes counts in each.
     names : sequence of str, optional
         Of the features; by default the columns of X.
     numeric : bool, default=False
@@ -82,11 +83,13 @@ def feature_effects(
          feature     direction  hedges_g   auc
     0  F3__alpha  higher in HC     -0.67  0.33
     """
+    X, y = samples_of(X, y)
+    groups = groups_of(X, groups)
     if names is None:
         names = [str(name) for name in getattr(X, "columns", range(np.shape(X)[1]))]
     values = np.asarray(X, dtype=np.float64)
     target = np.asarray(y)
-    who = np.arange(len(target)) if groups is None else np.asarray(groups)
+    who = np.arange(len(target)) if groups is None else groups
     rng = as_generator(random_state)
     classes, codes = (np.empty(0), 0) if numeric else np.unique(target, return_inverse=True)
     unit = np.unique(who, return_inverse=True)[1] * max(classes.size, 1) + codes

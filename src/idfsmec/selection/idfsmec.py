@@ -22,10 +22,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_X_y, column_or_1d
+from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _get_feature_names, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from idfsmec._parallel import one_blas_thread
 from idfsmec._validation import (
@@ -37,6 +38,7 @@ from idfsmec._validation import (
     groups_of,
     integer,
     number,
+    warn_without_groups,
 )
 from idfsmec.errors import InputError
 from idfsmec.federated import Study, Summary
@@ -321,27 +323,6 @@ class Fits:
             )
 
 
-def check_table(
-    owner: str,
-    X: ArrayLike,
-    y: ArrayLike | None,
-    channels: ArrayLike | None,
-    groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    **settings: Any,
-) -> ChannelTable:
-    """Check samples with class labels."""
-    how: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
-    checked, labels = check_X_y(X, y, ensure_min_samples=2, estimator=owner, **how)
-    names, weights = _get_feature_names(X), None
-    refuse_infinite(owner, checked, np.arange(checked.shape[1]) if names is None else names)
-    if sample_weight is not None:
-        how = {"dtype": np.float64, "ensure_non_negative": True}
-        weights = _check_sample_weight(sample_weight, checked, **how)
-    settings |= {"weights": weights, "groups": groups_of(X, groups)}
-    return ChannelTable.from_samples(checked, labels, channels, names, **settings)
-
-
 def _corrected(fits: Fits, study: Study) -> Fits:
     """Judge channels that no split judges by their loss on the training subjects, corrected."""
     if fits.held_out_loss is None:
@@ -396,7 +377,7 @@ class ChannelEstimator(CheckedEstimator):
         """How channels are posed, solved and weighed."""
         return {name: value for name, value in self.get_params(False).items() if name in OPTIONS}
 
-    def _table(
+    def check_table(
         self,
         X: ArrayLike,
         y: ArrayLike | None,
@@ -404,9 +385,13 @@ class ChannelEstimator(CheckedEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> ChannelTable:
         """Check the input; learn classes and channels."""
-        about = self.channels, groups, sample_weight
-        table = check_table(type(self).__name__, X, y, *about, **self._options())
-        validate_data(self, X, y, skip_check_array=True)  # learns the names of features
+        checked, labels = self._check_samples(X, y)
+        names, settings = getattr(self, "feature_names_in_", None), self._options()
+        if sample_weight is not None:
+            how: Any = {"dtype": np.float64, "ensure_non_negative": True}
+            settings["weights"] = _check_sample_weight(sample_weight, checked, **how)
+        settings["groups"] = groups_of(X, groups)
+        table = ChannelTable.from_samples(checked, labels, self.channels, names, **settings)
         self.classes_, self.channel_names_ = table.classes, table.channel_names
         return table
 
@@ -579,18 +564,18 @@ class IDFSMEC(ChannelSelector):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features), path, pyarrow or Dask data set
+        X : FeatureTable, array-like of shape (n_samples, n_features), path or data set
             NaN where a channel is missing. A channel some of whose features are NaN at a sample
             counts as missing there. The path of a table, or of a folder of Parquet files, a
             ``pyarrow.dataset.Dataset`` or a ``dask.dataframe.DataFrame`` stands for the table,
             with labels and subjects. It is read twice, a few rows at a time, so it may be larger
             than the memory; ``effects_`` then have neither bootstrap intervals nor AUC.
-        y : array-like of shape (n_samples,)
-            Class labels.
+        y : array-like of shape (n_samples,), optional
+            Class labels; by default those of the table.
         groups : array-like of shape (n_samples,), optional
-            Subject of every sample; by default what an index of X named ``subject`` says. Each
-            subject counts once, however many samples there are. With neither, each sample counts
-            once, as in the paper.
+            Subject of every sample; by default those of the table, or an index of X named
+            ``subject``. Each subject counts once, however many samples there are. With neither,
+            each sample counts once, as in the paper, and a warning says so once.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights of the samples, which multiply those by subject.
 
@@ -609,7 +594,9 @@ class IDFSMEC(ChannelSelector):
             channels = None if self.channels is None else np.asarray(self.channels).tolist()
             self._fit_study(stream_sums(X, channels))
             return self
-        table = self._table(X, y, groups, sample_weight)
+        table = self.check_table(X, y, groups, sample_weight)
+        if table.groups is None:
+            warn_without_groups(type(self).__name__, stacklevel=4)
         labels = table.classes[table.target]
         observed = observed_channels(table.X, table.columns)
         self._keep(
@@ -779,7 +766,7 @@ class IDFSMEC(ChannelSelector):
         name, default = type(self).__name__, self.get_params(deep=False)
         for setting in settings:
             check_parameters(name, self._parameter_constraints, {**default, **setting})
-        table = check_table(name, X, y, self.channels, groups, **self._options())
+        table = clone(self).check_table(X, y, groups)
         for kept in training_samples(table.target.size, held_out):
             # The regression has a column per class: without one of them it is another problem.
             if np.unique(table.target[kept]).size < table.n_classes:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from idfsmec._validation import SequenceOf, check_parameters
+from idfsmec._validation import SequenceOf, check_parameters, samples_of
 from idfsmec.selection.defaults import GAMMAS, LAMS
-from idfsmec.selection.idfsmec import GAMMA, LAM, OPTIONS, check_table
+from idfsmec.selection.idfsmec import GAMMA, IDFSMEC, LAM, OPTIONS
 
 Array = NDArray[np.float64]
 
@@ -49,8 +49,8 @@ class IDFSPath:
 
 
 def idfs_path(
-    X: ArrayLike,
-    y: ArrayLike,
+    X: Any,
+    y: ArrayLike | None = None,
     *,
     channels: ArrayLike | None = None,
     lams: Sequence[float] = LAMS,
@@ -67,13 +67,10 @@ def idfs_path(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        NaN where a channel is missing.
-    y : array-like of shape (n_samples,)
+    X, y, groups, sample_weight
+        As of :meth:`IDFSMEC.fit`.
     channels : array-like of shape (n_features,), optional
     lams, gammas : sequence of float
-    groups, sample_weight : array-like of shape (n_samples,), optional
-        As of :meth:`IDFSMEC.fit`.
     **options
         ``channel_loss``, ``lam_scale``, ``standardize``, ``missing_correction``,
         ``channel_weighting``, ``missing_indicator``, ``tol``, ``max_iter``, ``device`` of
@@ -94,7 +91,7 @@ def idfs_path(
     check_parameters(
         "idfs_path", {**_GRID, **OPTIONS}, {"lams": lams, "gammas": gammas, **options}
     )
-    table = check_table("idfs_path", X, y, channels, groups, sample_weight, **options)
+    table = IDFSMEC(channels, **options).check_table(*samples_of(X, y), groups, sample_weight)
     fits = table.solve(lams)
     fits.warn(stacklevel=3)
     grid = [[fits.weigh(gamma, lam=row) for gamma in gammas] for row in range(len(lams))]

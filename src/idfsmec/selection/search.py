@@ -27,6 +27,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -180,18 +181,14 @@ missingness_, effects_
     progress: Listener | None = None
 
     @checks_parameters
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
         """Choose parameters by inner folds, then fit on all samples.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            NaN where a channel is missing.
-        y : array-like of shape (n_samples,)
-        groups : array-like of shape (n_samples,), optional
-            Subjects: all samples of one are kept on one side of every inner fold. By default
-            what an index of X named ``subject`` says; with neither, a warning says once that
-            subjects may be split.
+        X, y, groups
+            As of :meth:`IDFSMEC.fit`, but no path. All samples of a subject are kept on one side
+            of every inner fold.
 
         Returns
         -------
@@ -225,7 +222,9 @@ missingness_, effects_
                 on_split=steps.done,
             )
         self._store(tuned, settings)
-        self.selector_ = selector.set_params(**self.best_params_).fit(X, y, groups)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".* got no groups")  # said above
+            self.selector_ = selector.set_params(**self.best_params_).fit(X, y, groups)
         for name in _OF_SELECTOR:
             setattr(self, name, getattr(self.selector_, name))
         steps.end()

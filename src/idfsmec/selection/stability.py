@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -30,6 +30,7 @@ from idfsmec._validation import (
     groups_of,
     integer,
     number,
+    warn_without_groups,
 )
 from idfsmec.progress import Listener, Steps
 from idfsmec.selection.base import (
@@ -164,18 +165,13 @@ class StabilitySelector(RankingSelector):
         return tags
 
     @checks_parameters
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Self:
         """Run the selector on random halves of the subjects.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            NaN where a channel is missing.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        groups : array-like of shape (n_samples,), optional
-            Subject of every sample; by default what an index of X named ``subject`` says. With
-            neither, every sample is a subject of its own.
+        X, y, groups
+            As of :meth:`IDFSMEC.fit`, but no path.
 
         Returns
         -------
@@ -188,6 +184,8 @@ class StabilitySelector(RankingSelector):
         refuse_infinite(type(self).__name__, checked, names)
         codes, self.classes_ = encode_labels(labels)
         given = groups_of(X, groups)
+        if given is None:
+            warn_without_groups(type(self).__name__, stacklevel=4)
         subjects = np.arange(codes.size) if given is None else given
         selector = self._selector(checked.shape[1])
         rng = check_random_state(self.random_state)
