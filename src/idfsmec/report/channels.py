@@ -306,18 +306,13 @@ def effect_size(ranking: pd.DataFrame) -> str | None:
 
 
 def add_directions(ranking: pd.DataFrame) -> pd.DataFrame:
-    """Add ``arrow`` and ``excludes_zero`` (of the CI) to effects; orient AUC to at least 0.5."""
+    """Add ``arrow`` and ``excludes_zero`` (of the CI) to effects."""
     size = effect_size(ranking)
     if size is None:
         return ranking
     value, low, high = (ranking[f"{size}{end}"] for end in ("", "_low", "_high"))
     arrows = np.where(value >= 0, "→", "←") if size != "eta_squared" else "↑"
-    ranking = ranking.assign(arrow=arrows, excludes_zero=(low > 0) | (high < 0))
-    if "auc" in ranking:
-        turned = ranking["auc"] < 0.5
-        other = 1 - ranking.loc[turned, ["auc", "auc_high", "auc_low"]].to_numpy()
-        ranking.loc[turned, ["auc", "auc_low", "auc_high"]] = other
-    return ranking
+    return ranking.assign(arrow=arrows, excludes_zero=(low > 0) | (high < 0))
 
 
 @style.literal_text

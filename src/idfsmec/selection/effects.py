@@ -66,8 +66,9 @@ def feature_effects(
         One row for every feature, in the order of the columns, with ``feature``,
         ``n_subjects`` (who have it) and:
 
-        - two classes: ``direction`` ("higher in MDD"), ``hedges_g`` and ``auc`` of the second
-          class against the first, each with ``_low`` and ``_high``, their 95 % intervals;
+        - two classes: ``direction`` ("higher in MDD"), ``hedges_g`` of the second class against
+          the first, and ``auc``, oriented to at least 0.5, each with ``_low`` and ``_high``, their
+          95 % intervals;
         - more classes: ``direction`` (where the mean is largest), ``eta_squared``;
         - a score: ``direction`` ("rises with the score"), ``spearman`` (its interval resamples
           the ranks as they are).
@@ -81,7 +82,7 @@ def feature_effects(
     >>> X = pd.DataFrame({"F3__alpha": rng.normal(size=60) - (y == "MDD")})
     >>> feature_effects(X, y)[["feature", "direction", "hedges_g", "auc"]].round(2)
          feature     direction  hedges_g   auc
-    0  F3__alpha  higher in HC     -0.67  0.33
+    0  F3__alpha  higher in HC     -0.67  0.67
     """
     X, y = samples_of(X, y)
     groups = groups_of(X, groups)
@@ -161,7 +162,9 @@ def _between(parts: list[Array], classes: NDArray, draws: list[Array]) -> dict[s
     direction = _direction(size, means, classes)
     sizes = {"direction": direction, name: size, f"{name}_low": low, f"{name}_high": high}
     if len(parts) == 2:
-        sizes |= dict(zip(("auc", "auc_low", "auc_high"), _auc(parts, draws), strict=True))
+        auc, low, high = _auc(parts, draws)
+        limits = np.where(auc < 0.5, (1 - auc, 1 - high, 1 - low), (auc, low, high))
+        sizes |= dict(zip(("auc", "auc_low", "auc_high"), limits, strict=True))
     return sizes
 
 
