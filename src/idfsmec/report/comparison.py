@@ -26,6 +26,9 @@ from idfsmec.report.text import (
     points,
 )
 
+#: Smaller differences than this are no difference.
+_EQUAL = 5e-4
+
 
 def compare_methods(table: TableResults) -> list[dict[str, Any]]:
     """Summarise for each pattern of missing channels the means per method and rate."""
@@ -72,35 +75,18 @@ def _describe_leads(
         return [f"{main} is not among the methods compared here."]
     if not leads:
         return [f"Only {main} was run; there is nothing to compare it with."]
-    equal = [lead for lead in leads if abs(lead["difference"]) < 5e-4]
-    ahead = [lead for lead in leads if lead not in equal and lead["difference"] > 0]
-    behind = [lead for lead in leads if lead not in equal and lead["difference"] < 0]
-    if ahead:
-        clear = _rates([lead for lead in ahead if lead["significant"]])
-        where = f"{_rates(ahead)} missing" if len(ahead) < len(leads) else "every missing rate"
-        how = f"{SIGNIFICANT} at {clear}" if clear else f"not {SIGNIFICANT}"
-        first = f"has the highest mean at {where} (difference to the next: {how})."
-    else:
-        several = f"any of the {len(leads)} missing rates"
-        where = several if len(leads) > 1 else "the one missing rate tried"
-        first = f"does not have the highest mean at {where}."
-    sentences = [f"{main} {first}"]
-    if equal:
-        sentences.append(f"It equals the best other method at {_rates(equal)} missing.")
-    for significant, words in ((True, SIGNIFICANT), (False, f"not {SIGNIFICANT}")):
-        each = [
-            f"{lead['method']} at {percent(lead['rate'])} missing "
-            f"(by {points(-lead['difference']).lstrip('+')} points)"
-            for lead in behind
-            if lead["significant"] == significant
-        ]
-        if each:
-            sentences.append(f"{main} is behind {listing(each, len(each))}; {words}.")
-    return sentences
-
-
-def _rates(leads: Sequence[dict[str, Any]]) -> str:
-    return listing([percent(lead["rate"]) for lead in leads], most=10)
+    first = [percent(lead["rate"]) for lead in leads if lead["difference"] > -_EQUAL]
+    where = f"{listing(first, 10)} missing" if first else "no missing rate"
+    if len(first) == len(leads):
+        where = "every missing rate"
+    higher = [
+        f"At {percent(lead['rate'])} missing {lead['method']} is higher by "
+        f"{points(-lead['difference']).lstrip('+')} points; "
+        f"{'' if lead['significant'] else 'not '}{SIGNIFICANT}."
+        for lead in leads
+        if lead["difference"] <= -_EQUAL
+    ]
+    return [f"{main} has the highest mean at {where}.", *higher]
 
 
 def _paired_differences(scores: pd.DataFrame, reference: str | None, metric: str) -> pd.DataFrame:

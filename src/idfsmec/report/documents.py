@@ -34,12 +34,6 @@ from idfsmec.report.style import refuse_existing, render_page, write_text
 from idfsmec.report.text import describe_protocol, feature_label, listing, percent, plain_records
 from idfsmec.table import FeatureTable
 
-_KINDS = {
-    "device": "device",
-    "signal": "device or body",
-    "study": "study",
-    "subject": "subject",
-}
 _CLAIMS = {
     "subject": "correct: participants held out, features selected inside the folds",
     "by_sample": "sample-wise folds: participants on both sides",
@@ -171,7 +165,7 @@ def _variable(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
     name = say_variable(row["variable"])
     return row | {
         "name": f"{name} ({row['level']})" if row["level"] else name,
-        "kind": _KINDS[row["kind"]],
+        "kind": "device or body" if row["kind"] == "signal" else row["kind"],
         "where": f"{words[not row['higher']]} {audit.classes[row['class']]}",
         "suspect": row["variable"] in audit.suspects,
     }

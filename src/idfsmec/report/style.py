@@ -19,12 +19,10 @@ import numpy as np
 from cycler import cycler
 from markupsafe import escape
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
-from PIL import Image
 
 from idfsmec import __version__
 from idfsmec._files import replacing
@@ -91,7 +89,6 @@ literal_text: ContextDecorator = cast(ContextDecorator, mpl.rc_context({"text.pa
 
 # Characters of a note that fit on an inch of a figure, beside the labels of its rows.
 _NOTE_CHARACTERS = 13
-_DPI = 300
 
 
 def use_style() -> None:
@@ -281,18 +278,14 @@ def save_figure(ax: Axes, label: str, path: Path | None, salt: str) -> str:
     figure.draw_without_rendering()  # finds the layout, which is the same for all formats
     options: Any = {"format": "svg", "metadata": {"Date": None}}
     settings: Any = {"figure.autolayout": False, "figure.constrained_layout.use": False}
-    text, dpi = io.StringIO(), figure.dpi
+    text = io.StringIO()
     with mpl.rc_context(settings | {"svg.hashsalt": salt}):
         figure.set_layout_engine(None)
         if path is not None:
+            quick = {"compress_level": 1}
             with replacing(path.with_suffix(".svg"), path.with_suffix(".png")) as (drawing, image):
                 figure.savefig(drawing, facecolor="white", **options)
-                figure.set(dpi=_DPI, facecolor="white")
-                canvas = FigureCanvasAgg(figure)
-                canvas.draw()
-                pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-                pixels.save(image, format="png", dpi=(_DPI, _DPI), compress_level=1)
-                figure.set_dpi(dpi)
+                figure.savefig(image, format="png", dpi=300, facecolor="white", pil_kwargs=quick)
         mpl.rcParams["svg.fonttype"] = "none"
         figure.savefig(text, transparent=True, **options)
     plt.close(figure)
