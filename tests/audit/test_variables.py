@@ -78,6 +78,13 @@ def test_a_subject_under_two_labels_counts_in_each():
     assert len(found) == 5
 
 
+def test_strata_are_by_the_channels_in_the_file_where_those_of_the_eeg_are_equal():
+    table = audited(4)
+    for number, recording in enumerate(table.info["recordings"]):
+        recording["facts"]["n_recorded"] = 20 + 2 * (number // 2)
+    assert encode_variables(table).strata == {"n_recorded": ["20", "20", "22", "22"]}
+
+
 def test_kinds_and_words():
     assert [kind_of(name) for name in ("n_channels", "drift", "age", "site")] == [
         "device",

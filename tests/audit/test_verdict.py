@@ -105,14 +105,14 @@ def test_the_verdict(found, words):
         (
             {
                 "strata": {
-                    "n_channels": [
+                    "n_recorded": [
                         {"level": "19", "n_subjects": [10, 9], **FIGURE},
                         {"level": "64", "n_subjects": [1, 9], "auc": None},
                     ]
                 }
             },
-            "EEG within each number of channels: 19 (10 HC and 9 MDD): AUC 0.80 (95 % CI 0.70 to "
-            "0.90); 64 (1 HC and 9 MDD): too few.",
+            "EEG within each number of channels in the file: 19 (10 HC and 9 MDD): AUC 0.80 (95 % "
+            "CI 0.70 to 0.90); 64 (1 HC and 9 MDD): too few.",
         ),
         (
             {"matched": MATCHED | {"estimable": False, "n_pairs": 0}},

@@ -234,6 +234,47 @@ def test_an_audit_says_its_verdict_and_writes_page_and_checklist(tmp_path):
     assert "use folds by subject" in by_site.stderr
 
 
+def test_an_audit_writes_what_is_documented_and_replaces_nothing_foreign(tmp_path):
+    table = audited(12).write(tmp_path / "study.parquet")
+    out = tmp_path / "audit"
+    words = ["audit", table, "--out", out, "--folds", 2, "--jobs", 1]
+    out.mkdir()
+    (out / "audit.json").write_text("{}")
+    refused = run(*words)
+    assert refused.exit_code == 2
+    assert "audit.json exists" in refused.stderr
+    assert (out / "audit.json").read_text() == "{}"
+    assert run(*words, "--force").exit_code == 0
+    written = {path.name for path in out.iterdir()}
+    assert written == {"audit.html", "audit.json", "reporting.md", "store.sqlite", "store.lock"}
+
+
+def test_an_audit_of_one_class_writes_nothing(tmp_path):
+    table = audited(12)
+    one_class = table.take((table.y == "HC").to_numpy()).write(tmp_path / "study.parquet")
+    refused = run("audit", one_class, "--out", tmp_path / "audit", "--jobs", 1)
+    assert refused.exit_code == 2
+    assert "all samples have the label" in refused.stderr
+    assert not (tmp_path / "audit").exists()
+
+
+def test_names_that_are_formulas_or_markup_stay_text_in_report_and_checklist(tmp_path):
+    clean = make_cohort()
+    X = clean.X.copy()
+    X.columns = X.columns.str.replace("E1__", r"$\frac{$__").str.replace("E2__", "<img src=x>__")
+    labels = clean.y.replace({"HC": r"$\frac{$", "MDD": "<b>MDD</b>"})
+    path = FeatureTable(X, labels, clean.subjects).write(tmp_path / "t.parquet")
+    benchmark(path, tmp_path / "out", "--resamples", 4)
+    done = run("report", tmp_path / "out")
+    assert done.exit_code == 0, done.output + done.stderr
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "<img" not in page
+    assert r"$\frac{$" in page
+    checklist = (tmp_path / "out" / "reporting.md").read_text("utf-8")
+    assert r"\<img src=x\>" in checklist
+    assert "<" not in checklist.replace(r"\<", "")
+
+
 def test_few_electrodes_are_answered_in_a_sentence(table, tmp_path):
     words = ["--folds", 3, "--resamples", 0, "--jobs", 1, "--experiment", "electrodes"]
     done = run("benchmark", table, "--out", tmp_path / "out", *words)

@@ -127,8 +127,12 @@ def audit(
     >>> found.level, found.suspects[:2]
     ('red', ['line_amplitude', 'amplitude'])
     """
+    if unknown := [part for part in parts or () if part not in PARTS]:
+        raise InputError(f"there is no part {unknown[0]!r}; choose from {', '.join(PARTS)}")
+    _check(table, n_splits, folds)
+    wanted = PARTS if parts is None else tuple(dict.fromkeys(["recording", *parts]))
     how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
-    tasks, arrays = _plan("table", table, also, parts, **how)
+    tasks, arrays = _plan("table", table, encode_variables(table, also), wanted, **how)
     report = progress or (lambda event: None)
     report(Progress(AUDIT, 0, len(tasks)))
     found, work = {}, partial(run_task, tables={"table": arrays})
@@ -178,12 +182,18 @@ def add_audit(
         :func:`audits_of` makes an :class:`Audit` of each table of them.
     """
     named, n_processes = name_tables(tables), count_jobs(n_jobs)
+    for table in named.values():  # before anything is written
+        _check(table, n_splits or N_SPLITS, folds or "subject")
+    variables = {name: encode_variables(table, also) for name, table in named.items()}
     with opened(out, AUDIT, named, overwrite) as store:
         run = (store.get_meta("protocols") or {}).get("accuracy", {})
         n_splits = n_splits or int(run.get("n_splits", N_SPLITS))
         folds = folds or ("site" if run.get("folds") == "site" else "subject")
         how: dict[str, Any] = {"n_splits": n_splits, "folds": folds, "seed": seed}
-        planned = {name: _plan(name, table, also, **how) for name, table in named.items()}
+        planned = {
+            name: _plan(name, table, variables[name], PARTS, **how)
+            for name, table in named.items()
+        }
         arrays = {name: table for name, (_, table) in planned.items()}
         tasks = [task for tasks, _ in planned.values() for task in tasks]
         do_tasks(store, AUDIT, tasks, arrays, n_processes, progress, keep=True)
@@ -193,15 +203,8 @@ def add_audit(
     return results
 
 
-def _plan(
-    name: str,
-    table: FeatureTable,
-    also: Sequence[str],
-    parts: Sequence[str] | None = None,
-    **how: Any,
-) -> tuple[list[Task], TableArrays]:
-    """Check what is asked for and list the tasks; the longest first, so that none waits for it."""
-    n_splits, folds, scored = how["n_splits"], how["folds"], method_or_ours(None)
+def _check(table: FeatureTable, n_splits: int, folds: Folds) -> None:
+    """Refuse a table or folds that cannot be audited."""
     if table.y.nunique() < 2:
         raise InputError(f"all samples have the label {table.y.iloc[0]!r}: nothing to audit")
     if n_splits < 2:
@@ -210,17 +213,20 @@ def _plan(
         raise InputError(f"folds is {folds!r}; choose 'subject' or 'site'", argument="folds")
     if folds == "site":
         make_folds(table.y, table.subjects, folds, sites=table.sites)
-    if unknown := [part for part in parts or () if part not in PARTS]:
-        raise InputError(f"there is no part {unknown[0]!r}; choose from {', '.join(PARTS)}")
-    arrays = table_arrays({name: table})[name]
-    variables, described = encode_variables(table, also), scored.describe()
-    decided_by = {"kind": "audit 2", "described": described, "variables": variables.digest, **how}
-    if folds == "site":
+
+
+def _plan(
+    name: str, table: FeatureTable, variables: Variables, parts: Sequence[str], **how: Any
+) -> tuple[list[Task], TableArrays]:
+    """List the tasks; the longest first, so that none waits for it."""
+    scored, arrays = method_or_ours(None), table_arrays({name: table})[name]
+    decided_by = {"kind": "audit 2", "described": scored.describe(), **how}
+    decided_by["variables"] = variables.digest
+    if how["folds"] == "site":
         del decided_by["n_splits"]  # their number is that of the sites
     how |= {"method": scored.resolve(), "variables": variables}
-    wanted = PARTS if parts is None else dict.fromkeys(["recording", *parts])
     tasks = []
-    for part in sorted(wanted, key=lambda part: part != "shuffled"):
+    for part in sorted(parts, key=lambda part: part != "shuffled"):
         compute = partial(_compute_part, part=part, **how)
         where = {"part": part}
         tasks.append(make_task(arrays, how["method"], compute, where, **where, **decided_by))

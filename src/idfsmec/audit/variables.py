@@ -65,7 +65,7 @@ _BY_RATIO = {"line_amplitude", "quantisation", "amplitude", "drift", "muscle", "
 _MOST_LEVELS = 12
 _REASON = "gaps: "
 #: What parts subjects into strata, of which the EEG's AUC is told within each.
-_STRATA, _MOST_STRATA = ("device", "amplifier", "cap", "n_channels"), 6
+_STRATA, _MOST_STRATA = ("device", "amplifier", "cap", "n_recorded"), 6
 
 
 @dataclass(frozen=True)

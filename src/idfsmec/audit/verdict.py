@@ -49,7 +49,6 @@ _MISTAKES = {
     "by_sample": "With sample-wise folds, which have participants on both sides",
     "before": "With features selected before splitting",
 }
-_STRATUM = {"n_channels": "number of channels"}
 _COLUMNS = ["variable", "kind", "level", "class", "higher", "auc", "low", "high", "p", "p_holm"]
 # Smaller differences of AUCs are not reported.
 _NEGLIGIBLE = 0.02
@@ -89,8 +88,9 @@ class Audit:
         The EEG's AUC among subjects with matching acquisition; see
         :func:`idfsmec.audit.confounding.among_matched`. Empty without suspects.
     strata : dict
-        The EEG's AUC within each device and number of channels, by variable: rows of ``level``,
-        ``n_subjects``, ``auc`` (None for too few), ``low``, ``high``. Empty without suspects.
+        The EEG's AUC within each device and number of recorded channels, by variable: rows of
+        ``level``, ``n_subjects``, ``auc`` (None for too few), ``low``, ``high``. Empty without
+        suspects.
     regressed : dict
         The EEG's AUC with the suspects regressed out; empty without suspects.
     leaks : dict
@@ -421,7 +421,7 @@ def say_left(audit: Audit) -> list[str]:
             + (_auc(row) if row["auc"] is not None else "too few")
             for row in rows
         ]
-        lines.append(f"EEG within each {_STRATUM.get(name, name)}: {'; '.join(each)}.")
+        lines.append(f"EEG within each {say_variable(name)}: {'; '.join(each)}.")
     if regressed:
         names = listing([say_variable(name) for name in regressed["variables"]])
         lines.append(

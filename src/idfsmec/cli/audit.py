@@ -44,8 +44,8 @@ def audit(
     channels, age, sex, site) are associated with the diagnosis, and compares
     them with the EEG in the same folds. Writes audit.html, audit.json and
     reporting.md (a reporting checklist) into OUT, and the verdict beside the
-    table (TABLE.audit.json), where select and train find it. A second run
-    computes only what is missing.
+    table (TABLE.audit.json), where select and train find it. OUT/store.sqlite
+    keeps finished parts: a second run computes only what is missing.
     """
     from idfsmec.audit import add_audit, audits_of
     from idfsmec.audit.variables import read_columns

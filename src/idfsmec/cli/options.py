@@ -199,7 +199,7 @@ def refuse_inputs(path: Path, inputs: Sequence[Path]) -> None:
 
 
 def check_folder(out: Path, force: bool, inputs: Sequence[Path] = ()) -> None:
-    """Refuse a folder that cannot be written, or with files that no benchmark has written."""
+    """Refuse a folder that cannot be written, or with files that we have not written."""
     from idfsmec._files import check_writable
 
     check_writable(out)
@@ -207,12 +207,13 @@ def check_folder(out: Path, force: bool, inputs: Sequence[Path] = ()) -> None:
         raise InputError(f"{out} is a file; give a folder with --out")
     check_writable(out / "store.sqlite", out / "figures")
     known = force or (out / "store.sqlite").exists()
-    for name in ("results.csv", "results.parquet", "ranking.csv", "selections.parquet"):
+    exported = ("results.csv", "results.parquet", "ranking.csv", "selections.parquet")
+    for name in (*exported, "audit.html", "audit.json", "reporting.md"):
         refuse_inputs(out / name, inputs)
         if (out / name).exists() and not known:
             raise InputError(
-                f"{out / name} exists and is not from a benchmark; give another folder with "
-                "--out, or --force to replace it"
+                f"{out / name} exists and is not from a benchmark or audit; give another folder "
+                "with --out, or --force to replace it"
             )
 
 

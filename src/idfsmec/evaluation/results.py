@@ -336,8 +336,10 @@ def judge_site(counts: Sequence[int], n_subjects: int, accuracy: float) -> dict[
 
 
 def write_files(results: Results) -> None:
-    """Write all files of a folder anew; nothing is computed."""
+    """Write all files of a folder anew; nothing is computed. An audit alone has its own."""
     folder = results.folder
+    if not results.protocol["experiments"] and not results.resampling:
+        return
     _replace(folder / "results.parquet", partial(results.scores.to_parquet, index=False))
     _replace(folder / "selections.parquet", partial(results.selections.to_parquet, index=False))
     _replace(folder / "results.csv", partial(neutralise(results.scores).to_csv, index=False))

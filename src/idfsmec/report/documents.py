@@ -31,7 +31,15 @@ from idfsmec.audit.verdict import (
 from idfsmec.evaluation import Results
 from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate, task_scores
 from idfsmec.report.style import refuse_existing, render_page, write_text
-from idfsmec.report.text import describe_protocol, feature_label, listing, percent, plain_records
+from idfsmec.report.text import (
+    describe_protocol,
+    escape_markdown,
+    feature_label,
+    listing,
+    metric_name,
+    percent,
+    plain_records,
+)
 from idfsmec.table import FeatureTable
 
 _CLAIMS = {
@@ -253,32 +261,33 @@ def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, 
         labels = ", ".join(f"{label} {n}" for label, n in about.get("labels", {}).items())
         audit = audits.get(name)
         by_class = f" ({_subjects(audit)})" if audit is not None and audit.n_subjects else ""
-        answers["Participants"].append(
-            f"**{name}**: {about['n_subjects']} participants{by_class}, {about['n_samples']} "
-            f"samples ({labels}). *({T}, {R}, {C})*"
+        participants = f"{about['n_subjects']} participants{by_class}"
+        participants += f", {about['n_samples']} samples ({labels})"
+        answers["Participants"].append(_answer(name, participants, f"{T}, {R}, {C}"))
+        recorded = (
+            f"{len(about['channels'])} channels ({listing(about['channels'], 6)}), montage "
+            f"{about.get('montage') or 'not recorded'}; {percent(about['share_missing'], 1)} of "
+            "channel samples missing"
         )
-        answers["Recording"].append(
-            f"**{name}**: {len(about['channels'])} channels ({listing(about['channels'], 6)}), "
-            f"montage {about.get('montage') or 'not recorded'}; "
-            f"{percent(about['share_missing'], 1)} of channel samples missing. "
-            f"*({C}, {T}: missing data)*"
-        )
+        answers["Recording"].append(_answer(name, recorded, f"{C}, {T}: missing data"))
         if name in tables and (facts := _acquisition_facts(tables[name])):
-            answers["Recording"].append(f"**{name}**, as recorded: {'; '.join(facts)}. *({C})*")
+            answers["Recording"].append(_answer(name, f"as recorded: {'; '.join(facts)}", C))
         if audit is not None:
-            verdict = f"**{name}**, audit: {TITLES[audit.level]}. *({R}: leakage, {C})*"
-            evidence = [f"**{name}**: {line}" for line in say_audit(audit)[1:]]
+            evidence = [_answer(name, line.rstrip("."), C) for line in say_audit(audit)[1:]]
+            verdict = _answer(name, f"audit: {TITLES[audit.level]}", f"{R}: leakage, {C}")
             answers["Interpretation"] += [verdict, *evidence]
     answers["Analysis"] = _analysis(results, tables)
-    packages = ", ".join(
-        f"{k} {v}" for k, v in (results.environment.get("versions") or {}).items()
-    )
-    software = f"Software: {packages or 'not recorded'}. *({R}: reproducibility, {T})*"
-    answers["Sharing"] = [software]
+    packages = (results.environment.get("versions") or {}).items()
+    versions = ", ".join(f"{name} {version}" for name, version in packages) or "not recorded"
+    answers["Sharing"] = [_answer("Software", versions, f"{R}: reproducibility, {T}")]
     if command := results.environment.get("command"):
-        run = f"Command: `{command}`; seeds {results.environment.get('seeds')}. *({R})*"
-        answers["Sharing"].append(run)
+        answers["Sharing"].append(_answer("Command", command, R))
     return answers
+
+
+def _answer(about: str, text: str, source: str) -> str:
+    """Write an answer as Markdown, with the guideline that asks."""
+    return f"**{escape_markdown(about)}**: {escape_markdown(text)}. *({source})*"
 
 
 def _acquisition_facts(table: FeatureTable) -> list[str]:
@@ -305,13 +314,18 @@ def _analysis(results: Results, tables: Mapping[str, FeatureTable]) -> list[str]
         ]
         names = listing(map(feature_label, table.features), 4)
         features = f"{len(table.features)} features per channel ({names})"
-        lines.append(f"**{name}**: {'; '.join([features, *steps])}. *({C}, {R}: preprocessing)*")
+        text = "; ".join([features, *steps])
+        lines.append(_answer(name, text, f"{C}, {R}: preprocessing"))
     protocol = experiment_protocol(results)
     if protocol.get("folds"):
-        lines += [
-            f"Evaluation: {describe_protocol(protocol)}; standardising, imputation and selection "
-            f"are learned inside training folds. *({T}, {R}: leakage)*",
-            f"Scores: {protocol.get('metric', 'balanced_accuracy')} and others, by sample and by "
-            f"subject, with 95 % CI over folds and the 95 % band of chance. *({T}, {R})*",
-        ]
+        folds = (
+            f"{describe_protocol(protocol)}; standardising, imputation and selection are learned "
+            "inside training folds"
+        )
+        scores = (
+            f"{metric_name(protocol.get('metric', 'balanced_accuracy'))} and others, by sample "
+            "and by participant, with 95 % CI over folds and the 95 % band of chance"
+        )
+        lines += [_answer("Evaluation", folds, f"{T}, {R}: leakage")]
+        lines += [_answer("Scores", scores, f"{T}, {R}")]
     return lines

@@ -143,6 +143,11 @@ def capitalise(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
+def escape_markdown(text: object) -> str:
+    """Escape what Markdown would read as markup: names come from files of others."""
+    return "".join(f"\\{c}" if c in r"\`*_{}[]<>#|!$~" else c for c in str(text))
+
+
 def feature_label(feature: str) -> str:
     """Return the long name of a feature; features of users' own keep their name.
 
