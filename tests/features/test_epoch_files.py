@@ -145,7 +145,7 @@ def test_the_log_of_autoreject_marks_channel_epochs(raw, tmp_path, column):
     first, second, _ = (name.removeprefix("EEG ").removesuffix("-LE") for name in log.ch_names)
     made = extract_recording(recording, PLAIN)
     assert made.cells == {"rejected by autoreject": {first: [2]}}
-    made = extract_recording(recording, replace(PLAIN, interpolated="missing"))
+    made = extract_recording(recording, replace(PLAIN, autoreject_interpolated="missing"))
     assert made.cells == {"rejected by autoreject": {first: [2], second: [3]}}
 
 

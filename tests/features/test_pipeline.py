@@ -150,3 +150,34 @@ def test_microvolts_that_were_read_as_volts_are_recognised(raw):
     recording = Recording("s1", "HC", raw.copy, "scaled")
     with pytest.raises(InputError, match=r"scaled: .*microvolts that were read as volts"):
         extract_table([recording])
+
+
+def test_bad_channels_are_interpolated_as_mne_does(raw):
+    settings = FeatureSettings(features=["variance", "ap"], detect=False, line_freq="off")
+    raw.info["bads"] = ["C3"]
+    marks = mne.Annotations([12.0], [1.0], ["BAD_loose"], ch_names=[["O1"]])
+    raw.set_annotations(marks)
+    made = extract_recording(raw, replace(settings, bad_channels="interpolate"))
+    assert not made.cells
+    assert not made.X.isna().any(axis=None)
+    assert made.acquisition["interpolated"] == pytest.approx((4 + 1) / (4 * 19))
+    assert made.acquisition["gaps"]["marked bad"] == pytest.approx(1 / 19)
+    by_mne = raw.copy().set_annotations(None).interpolate_bads(verbose="error")
+    expected = extract_recording(by_mne, settings).X
+    # The template's head is no sphere; ours are directions on one.
+    np.testing.assert_allclose(made.X["C3__variance"], expected["C3__variance"], rtol=0.15)
+    sound = [name for name in expected if not name.startswith(("C3_", "O1_"))]
+    assert made.X[sound].equals(extract_recording(raw, settings).X[sound])
+    alike = np.isclose(made.X["O1__variance"], expected["O1__variance"], rtol=0.02)
+    assert alike.tolist() == [True, False, True, True]
+
+
+def test_channels_without_a_position_and_epochs_with_few_good_ones_stay_missing(raw):
+    raw.rename_channels({"C3": "K1"})
+    raw.info["bads"] = ["K1", "C4"]
+    all_but_three = [name for name in raw.ch_names if name not in ("Fp1", "Fp2", "Fz")]
+    raw.set_annotations(mne.Annotations([2.0], [1.0], ["BAD"], ch_names=[all_but_three]))
+    settings = FeatureSettings(channels="all", detect=False, bad_channels="interpolate")
+    made = extract_recording(raw, settings)
+    assert made.X.filter(like="K1__").isna().all(axis=None)
+    assert made.X.filter(like="C4__").isna().any(axis=1).tolist() == [True, False, False, False]

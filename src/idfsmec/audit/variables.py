@@ -41,7 +41,11 @@ _DEVICE = {
     "n_samples": "number of samples",
     "n_recordings": "number of recordings",
 }
-_MONTHS = {"months": "months since the study's first recording"}
+_HEADER = {
+    "months": "months since the study's first recording",
+    "other_condition": "header that names another condition",
+    "shared_name": "header with a name of another participant's files",
+}
 _SIGNAL = {
     "amplitude": "amplitude of the EEG",
     "drift": "drift",
@@ -49,6 +53,7 @@ _SIGNAL = {
     "muscle_share": "share of windows with muscle activity",
     "blinks": "blinks per minute",
     "dropped": "share of epochs dropped before",
+    "interpolated": "share of interpolated channels",
     "missing": "share of missing channels",
 }
 #: Columns of a manifest that are taken without asking, in small letters. All others may be the
@@ -239,7 +244,7 @@ def say_variable(name: str) -> str:
     """Give the words for a variable."""
     if name.startswith(_REASON):
         return f"missing channels ({name.removeprefix(_REASON).removeprefix('detected: ')})"
-    return (_DEVICE | _SIGNAL | _MONTHS).get(name, name)
+    return (_DEVICE | _SIGNAL | _HEADER).get(name, name)
 
 
 def _is_taken(name: str, also: Sequence[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @command(
     source=options.argument(
         "MANIFEST.csv|BIDS_ROOT|DATA_SET",
-        "A CSV file with the columns path, subject, label; the root folder of a BIDS tree; or "
+        "A CSV file with the columns path, subject, label; a BIDS tree or derivative; or "
         f"{', '.join(options.DATA_SETS)} with --data.",
         "source",
     ),
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     "(task-rest, acq-EC, run-1), pred-d003 (eyes-open, eyes-closed), mumtaz (EC, EO, TASK), "
     "tdbrain (restEC, restEO, oddball).",
     processing="BIDS derivatives: which files to read, by their proc- or desc-. By default clean.",
+    bad_channels="Bad channels are missing, or interpolated from the others by spherical splines. "
+    "By default missing.",
     epoch="Length of an epoch in seconds. By default 10.",
     features="Names of features, separated by commas, or a set: paper (default); log, with "
     "logarithms of powers and variance; extended, which is log and four more.",
@@ -47,6 +49,7 @@ def features(
     labels: str | None = None,
     condition: Names | None = None,
     processing: str | None = None,
+    bad_channels: Literal["missing", "interpolate"] | None = None,
     epoch: float | None = None,
     features: Names | None = None,
     on_error: OnError = "stop",
@@ -73,7 +76,7 @@ def features(
     from idfsmec.features.batch import check_output, extract_to_file
     from idfsmec.recordings import check_duplicates, find_recordings
 
-    settings = _settings(config, epoch, options.split_names(features))
+    settings = _settings(config, epoch, bad_channels, options.split_names(features))
     inputs = [Path(path) for path in (source, config) if path is not None]
     if write_config is not None:
         options.refuse_inputs(Path(write_config), inputs)
@@ -116,7 +119,10 @@ def features(
 
 
 def _settings(
-    config: AnyPath | None, epoch: float | None, names: list[str] | None
+    config: AnyPath | None,
+    epoch: float | None,
+    bad_channels: str | None,
+    names: list[str] | None,
 ) -> FeatureSettings:
     """Return the settings of a file, or the defaults, with those that options change."""
     from idfsmec.features import FEATURE_SETS, FeatureSettings
@@ -124,6 +130,8 @@ def _settings(
     settings = FeatureSettings() if config is None else FeatureSettings.from_toml(config)
     if epoch is not None:
         settings = replace(settings, epoch=epoch)
+    if bad_channels is not None:
+        settings = replace(settings, bad_channels=bad_channels)
     if names is not None:
         is_set = len(names) == 1 and names[0] in FEATURE_SETS
         settings = replace(settings, features=names[0] if is_set else names)

@@ -38,7 +38,13 @@ from idfsmec.features.extract import RecordingFeatures, compute_features, extrac
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.progress import Listener, Progress, collect_warnings, warning_texts
 from idfsmec.recordings import Recording
-from idfsmec.recordings.recording import check_spelling, months_since_first, recorded_on
+from idfsmec.recordings.recording import (
+    Header,
+    check_spelling,
+    compare_headers,
+    months_since_first,
+    read_header,
+)
 from idfsmec.table import FeatureTable
 from idfsmec.table.checks import (
     CONDITION,
@@ -55,6 +61,10 @@ from idfsmec.table.files import file_format, files_beside
 
 _MOST_NAMED = 10
 _BIDS_CONDITION = ("task-", "acq-", "run-")
+_CONTRADICTIONS = {
+    "other_condition": "name another condition than the manifest",
+    "shared_name": "have a name that files of another subject have",
+}
 _NOTHING_LEFT = "no epoch has any channel left"
 # Warnings and limits of threads belong to a process: one recording at a time in each.
 _ONE_AT_A_TIME = threading.Lock()
@@ -119,7 +129,7 @@ class Extraction:
 
     def summary(self) -> str:
         """Say in a few lines what is in the table, what is missing and what was left out."""
-        return "\n".join([*self._about_table(), *self._about_missing(), *self._about_skipped()])
+        return "\n".join([*self._about_table(), *self._about_recordings()])
 
     def _about_table(self) -> list[str]:
         table = self.table
@@ -136,21 +146,19 @@ class Extraction:
         lines = [
             f"subjects    {table.subjects.nunique()}",
             f"labels      {labels}",
-            f"epochs      {len(table)}",
-            f"channels    {len(table.channels)}",
         ]
+        for label in n_subjects.index[n_subjects == 1]:
+            [subject] = table.subjects[table.y == label].unique()
+            lines.append(f"  class {label} has one subject only, {subject}")
+        lines += [f"epochs      {len(table)}", f"channels    {len(table.channels)}"]
         for reason, names in dropped.items():
             most = ", ".join(f"{name} ({n})" for name, n in names.most_common(_MOST_NAMED))
             lines.append(f"  not used, {reason}: {most}{_and_more(names)}")
         lines += [
             f"features    {len(table.features)} per channel",
             f"missing     {1 - table.observed.to_numpy().mean():.1%} of channel epochs",
+            *self._about_missing(),
         ]
-        for label in n_subjects.index[n_subjects == 1]:
-            [subject] = table.subjects[table.y == label].unique()
-            lines.append(f"  class {label} has one subject only, {subject}")
-        if resumed := sum(outcome.status == "resumed" for outcome in self.outcomes):
-            lines.append(f"resumed     {resumed} of {len(self.outcomes)} recordings were finished")
         return lines
 
     def _about_missing(self) -> list[str]:
@@ -172,8 +180,15 @@ class Extraction:
             lines.append(f"  {NOT_RECORDED}: {total} channel epochs ({named})")
         return lines
 
-    def _about_skipped(self) -> list[str]:
-        lines = []
+    def _about_recordings(self) -> list[str]:
+        """Count headers that contradict the manifest, and recordings that were left out."""
+        facts = [recording["facts"] for recording in self.table.info["recordings"]]
+        counts = {name: sum(fact.get(name, 0) for fact in facts) for name in _CONTRADICTIONS}
+        lines = [f"headers     {n} {_CONTRADICTIONS[name]}" for name, n in counts.items() if n]
+        if resumed := sum(outcome.status == "resumed" for outcome in self.outcomes):
+            lines.append(
+                f"resumed     {resumed} of {len(self.outcomes)} recordings were finished before"
+            )
         if partly := sum(o.n_epochs - o.n_rows for o in self.outcomes if o.n_rows):
             lines.append(f"left out    {partly} epochs in which no channel was left")
         skipped = [f"{o.source}: {o.error or _NOTHING_LEFT}" for o in self.skipped]
@@ -538,10 +553,13 @@ def _table_info(
 ) -> dict[str, Any]:
     """Describe how a table was made: settings, montage, and the facts of each recording."""
     montages = sorted({outcome.montage for outcome in outcomes} - {""})
-    # Read here and now: neither the table nor what an interrupted run keeps holds a date.
-    months = months_since_first(
-        [recorded_on(recording.files[0]) if recording.files else None for recording in recordings]
-    )
+    # Read here and now: neither the table nor what an interrupted run keeps holds names or dates.
+    headers = [
+        read_header(recording.files[0]) if recording.files else Header()
+        for recording in recordings
+    ]
+    months = months_since_first([header.day for header in headers])
+    compared = compare_headers(recordings, headers)
     return {
         **settings.as_dict(),
         "montage": montages[0] if len(montages) == 1 else montages or None,
@@ -553,10 +571,12 @@ def _table_info(
                 "session": recording.session,
                 "condition": recording.condition,
                 "rows": outcome.n_rows,
-                "facts": {**outcome.acquisition, **({} if month is None else {"months": month})},
+                "facts": outcome.acquisition
+                | ({} if month is None else {"months": month})
+                | contradictions,
             }
-            for name, recording, outcome, month in zip(
-                names, recordings, outcomes, months, strict=True
+            for name, recording, outcome, month, contradictions in zip(
+                names, recordings, outcomes, months, compared, strict=True
             )
         ],
     }

@@ -29,6 +29,7 @@ from idfsmec.features.settings import FeatureSettings
 from idfsmec.features.signals import (
     Signals,
     describe_processing,
+    interpolate,
     prepare_epochs,
     read_signals,
 )
@@ -174,8 +175,8 @@ def extract_recording(
     4. The signal is resampled and filtered. Stretches that belong to missing epochs only are
        bridged before, so that what a loose electrode records does not ring into the epochs in
        which it sat well.
-    5. It is cut into epochs, set against another reference if asked, and the features are
-       computed.
+    5. It is cut into epochs. If asked, bad channels are interpolated and the reference is
+       changed. The features are computed.
 
     Parameters
     ----------
@@ -214,7 +215,10 @@ def extract_recording(
         facts["dropped"] = recorded.dropped
     epochs, broken = prepare_epochs(signals, known, settings)
     causes["no finite, changing signal"] = broken & ~known
-    missing = known | broken
+    bad = missing = known | broken
+    if settings.bad_channels == "interpolate":
+        epochs, missing = interpolate(epochs, bad, signals.positions)
+        facts["interpolated"] = float(np.mean(bad & ~missing))
     if settings.reference == "average":
         epochs = _average_reference(epochs, missing)
     by_channel, _ = compute_features(
@@ -222,7 +226,8 @@ def extract_recording(
     )
     values, columns, pairs = _lay_out(by_channel, missing, signals.names, settings)
     cells = {
-        reason: dict(zip(signals.names, hits.T, strict=True)) for reason, hits in causes.items()
+        reason: dict(zip(signals.names, (hits & missing).T, strict=True))
+        for reason, hits in causes.items()
     }
     # Epochs that were cut before may have labels beside them: they keep their rows.
     in_memory = signals.grid is None and not isinstance(data, Recording)

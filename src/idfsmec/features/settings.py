@@ -36,7 +36,8 @@ _BEFORE: dict[str, Any] = {
     "line_freq": "off",
     "channels": "all",
     "reference": "keep",
-    "interpolated": "keep",
+    "autoreject_interpolated": "keep",
+    "bad_channels": "missing",
     "limits": {"pop": np.inf},
 }
 
@@ -88,9 +89,13 @@ class FeatureSettings:
     epoch, overlap : float
         Length of an epoch, and what consecutive ones have in common, in seconds. Without
         meaning for what is cut already.
-    interpolated : {"keep", "missing"}
+    bad_channels : {"missing", "interpolate"}
+        What becomes of bad channels, marked or detected: they are missing, or replaced, epoch by
+        epoch, by MNE's spherical splines through the good ones. Channels without a position, and
+        all where fewer than four good ones are left, are missing in any case.
+    autoreject_interpolated : {"keep", "missing"}
         Channel epochs that autoreject has interpolated, by its reject log: taken as they are, or
-        for missing. Those that it rejected without interpolation are missing in any case.
+        for bad. Those that it rejected without interpolation are bad in any case.
     detect : bool
         Whether to look for channels without EEG, see :func:`idfsmec.missing.detect_missing`.
     typical_amplitude : float
@@ -119,7 +124,8 @@ class FeatureSettings:
     reference: str = "keep"
     epoch: float = 10.0
     overlap: float = 0.0
-    interpolated: str = "keep"
+    bad_channels: str = "missing"
+    autoreject_interpolated: str = "keep"
     detect: bool = True
     typical_amplitude: float = TYPICAL_AMPLITUDE
     limits: Any = field(default_factory=DetectionLimits)
@@ -373,7 +379,11 @@ _ALLOWED: dict[str, tuple[list[Any], str]] = {
         [number(0, closed="left")],
         "the overlap of epochs: seconds, at least 0, less than an epoch",
     ),
-    "interpolated": (
+    "bad_channels": (
+        ["missing", "interpolate"],
+        'what becomes of bad channels: "missing" or "interpolate"',
+    ),
+    "autoreject_interpolated": (
         ["keep", "missing"],
         'what becomes of channels that autoreject interpolated: "keep" or "missing"',
     ),

@@ -50,6 +50,8 @@ _MICROVOLTS_PER_VOLT = 1e6
 _PADDING, _PADDING_SAMPLES = 0.01, 2
 # Seconds: times in files are rounded.
 _INSTANT = 1e-4
+# Channels that splines need at least, and the metres from the centre of a head to its electrodes.
+_LEAST_GOOD, _HEAD_RADIUS = 4, 0.095
 # Rows that are filtered at once: bounds the temporaries however many channels there are.
 _BLOCK_SAMPLES = 4_000_000
 
@@ -274,7 +276,7 @@ def _from_mne(
         if reject_log is not None:
             log = read_reject_log(reject_log, measured)
             log.ch_names = [plan.renamed.get(name, name) for name in log.ch_names]
-            kept = settings.interpolated == "keep"
+            kept = settings.autoreject_interpolated == "keep"
             observed = observed_from_reject_log(log, names, interpolated=kept)
             marked["rejected by autoreject"] = ~observed.to_numpy(bool)
     bads = observed_from_bads(measured, names, len(annotated))
@@ -427,6 +429,32 @@ def prepare_epochs(
     broken = unusable(np.array(lowest), np.array(highest))
     clean = _run_filters(data, sfreq, rate, (lower, upper))
     return cut_epochs(clean, grid.first, grid.length), broken
+
+
+def interpolate(epochs: Floats, missing: Mask, positions: Array) -> tuple[Floats, Mask]:
+    """Replace missing channels by MNE's spherical splines, epoch by epoch.
+
+    Also what is still missing: channels without a position, which give nothing to others either,
+    and epochs in which too few channels are left.
+    """
+    import mne
+
+    epochs, missing = np.array(epochs, dtype=np.float64), missing.copy()
+    placed = np.flatnonzero(np.isfinite(positions).all(axis=1))
+    names = [str(channel) for channel in placed]
+    on_head = dict(zip(names, _HEAD_RADIUS * positions[placed], strict=True))
+    info = mne.create_info(names, 1.0, "eeg")
+    info.set_montage(mne.channels.make_dig_montage(on_head, coord_frame="head"))
+    patterns, pattern_of = np.unique(missing[:, placed], axis=0, return_inverse=True)
+    for number, bad in enumerate(patterns):
+        if not bad.any() or (~bad).sum() < _LEAST_GOOD:
+            continue
+        cells = np.ix_(np.flatnonzero(pattern_of.ravel() == number), placed)
+        info["bads"] = [names[channel] for channel in np.flatnonzero(bad)]
+        alike = mne.EpochsArray(epochs[cells], info, verbose="ERROR")
+        alike.interpolate_bads(origin=(0.0, 0.0, 0.0), verbose="ERROR")
+        epochs[cells], missing[cells] = alike.get_data(copy=False), False
+    return epochs, missing
 
 
 def _edges(signals: Signals, settings: FeatureSettings) -> tuple[float | None, float | None]:

@@ -51,6 +51,9 @@ _LEAST_PAUSE = 0.001
 _SIGNAL_ENDINGS = (".eeg", ".fdt")
 _SIDECAR_ENDINGS = (".tsv", ".json", ".npz")
 _DAYS_OF_A_MONTH = 365.25 / 12
+# Words of a patient's field that stand for nobody, and words for the state of the eyes.
+_NOBODY = {"x", "anonymous", "anonymized", "anonymised", "anon", "unknown", "patient", "subject"}
+_EYE_STATES = {"close": "ec", "closed": "ec", "open": "eo"}
 #: Reason in a ``drop_log`` of epochs that are left out because of their condition.
 OTHER_CONDITION = "OTHER CONDITION"
 _EYES = re.compile(r"EOG|^[HV]EO[LRUD]?$", re.IGNORECASE)
@@ -319,27 +322,88 @@ def _read_edf_header(path: Path) -> _EdfHeader:
     )
 
 
-def recorded_on(path: Path) -> date | None:
-    """Read the day of a recording from its header; None where the header does not say it.
+class Header(NamedTuple):
+    """What a header says about who was recorded, and when: to be compared, never to be kept."""
 
-    EDF and BDF files are read without MNE. Files without a date in a header that can be read on
-    its own are not opened. 1 January 1985 stands for no date in EDF files.
+    day: date | None = None
+    person: str = ""
+    text: str = ""  # all that somebody may have typed
+
+
+def read_header(path: Path) -> Header:
+    """Read what a header says on its own; empty where it cannot be read.
+
+    EDF and BDF files are read without MNE; of others, FIF and BrainVision are opened. 1 January
+    1985 stands for no date in EDF files.
     """
     ending = path.suffix.lower()
     try:
         if ending in _BYTES_PER_SAMPLE:
             with path.open("rb") as file:
-                day, month, year = (int(part) for part in file.read(176)[168:].split(b"."))
-            found = date(year + (1900 if year >= 85 else 2000), month, day)
-            return None if found == date(1985, 1, 1) else found
+                head = file.read(176).decode("latin-1")
+            patient = head[8:88].split()
+            # EDF+ has code, sex, birthday and name; X stands for what is not told.
+            plus = len(patient) > 3 and re.fullmatch(r"X|\d\d-\w{3}-\d{4}", patient[2])
+            person = " ".join(patient[3:4] if plus else patient)
+            return Header(_edf_day(head[168:]), person, head[8:168])
         if ending in (".fif", ".vhdr"):
             import mne
 
-            measured = mne.io.read_raw(path, verbose="ERROR").info["meas_date"]
-            return None if measured is None else measured.date()
-    except Exception:  # readers raise anything; a date that cannot be read is not known
+            info = mne.io.read_raw(path, verbose="ERROR").info
+            measured, subject = info["meas_date"], info["subject_info"] or {}
+            names = [str(subject.get(key) or "") for key in ("first_name", "last_name")]
+            person = " ".join(names).strip() or str(subject.get("his_id") or "")
+            day = None if measured is None else measured.date()
+            return Header(day, person, f"{person} {info['description'] or ''}")
+    except Exception:  # readers raise anything; what cannot be read is not known
+        return Header()
+    return Header()
+
+
+def _edf_day(text: str) -> date | None:
+    try:
+        day, month, year = (int(part) for part in text.split("."))
+        found = date(year + (1900 if year >= 85 else 2000), month, day)
+    except ValueError:
         return None
-    return None
+    return None if found == date(1985, 1, 1) else found
+
+
+def compare_headers(
+    recordings: Sequence[Recording], headers: Sequence[Header]
+) -> list[dict[str, int]]:
+    """Say of each recording whether its header contradicts what the study says of it.
+
+    ``other_condition``: the header names a condition, and not the recording's. ``shared_name``:
+    files of another subject have the same name in their headers, one that stands for a person.
+    Where there is nothing to compare, there is no entry.
+    """
+    own = [_condition_words(recording.condition or "") for recording in recordings]
+    known = {"ec", "eo"}.union(*own)
+    subjects = {recording.subject for recording in recordings}
+    owners: dict[str, set[str]] = defaultdict(set)
+    persons = []
+    for recording, header in zip(recordings, headers, strict=True):
+        tokens = re.findall(r"\w+", header.person.casefold())
+        persons.append(" ".join(token for token in tokens if token not in _NOBODY))
+        owners[persons[-1]].add(recording.subject)
+    compared: list[dict[str, int]] = []
+    for words, header, person in zip(own, headers, persons, strict=True):
+        facts = {}
+        named = known & _condition_words(header.text)
+        if words and named:
+            facts["other_condition"] = int(not named & words)
+        # What most files have is the name of a programme or of nobody.
+        if person and (len(owners[person]) <= 2 or 2 * len(owners[person]) <= len(subjects)):
+            facts["shared_name"] = int(len(owners[person]) > 1)
+        compared.append(facts)
+    return compared
+
+
+def _condition_words(text: str) -> set[str]:
+    """Part a text into words, eyes closed and open written as EC and EO."""
+    plain = re.sub(r"[\W_]*eyes?[\W_]*(closed?|open)", r" \1 ", text.casefold())
+    return {_EYE_STATES.get(word, word) for word in re.findall(r"[^\W_]+", plain)}
 
 
 def months_since_first(days: Sequence[date | None]) -> list[int | None]:
