@@ -11,11 +11,11 @@ from tests.clusters import two_workers
 
 # Errors are broken at the width of the terminal, and tests look for whole sentences.
 console("stderr").width = 1000
-# Whoever changes nothing sees the same examples again; how long one takes says how busy the
-# machine is. For new examples: pytest --hypothesis-profile=searching
+# Whoever changes nothing sees the same few examples again; how long one takes says how busy the
+# machine is. For many new examples: pytest --hypothesis-profile=searching
 patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("searching", **patient)
-settings.register_profile("steady", derandomize=True, **patient)
+settings.register_profile("searching", max_examples=100, **patient)
+settings.register_profile("steady", derandomize=True, max_examples=20, **patient)
 settings.load_profile("steady")
 
 # Three formats, three sampling rates, three channel sets.

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import softmax
@@ -23,7 +23,6 @@ from idfsmec.metrics import (
 
 
 @given(n_classes=st.integers(2, 4), n=st.integers(12, 60), seed=st.integers(0, 10**6))
-@settings(max_examples=50)
 def test_scores_agree_with_scikit_learn(n_classes, n, seed):
     rng = np.random.default_rng(seed)
     y = np.concatenate([np.arange(n_classes), rng.integers(n_classes, size=n - n_classes)])
@@ -57,7 +56,6 @@ def test_auc_is_nan_where_a_class_is_absent():
 
 
 @given(n_classes=st.integers(2, 4), seed=st.integers(0, 10**6), slope=st.sampled_from([1.0, 2.0]))
-@settings(max_examples=30)
 def test_scores_by_the_mean_decision_of_a_person_agree_with_scikit_learn(n_classes, seed, slope):
     rng = np.random.default_rng(seed)
     y = np.concatenate([np.arange(n_classes), rng.integers(n_classes, size=20)])
@@ -96,7 +94,6 @@ def test_a_single_score_is_the_same_as_among_all(wanted):
 
 
 @given(n_classes=st.integers(2, 4), seed=st.integers(0, 10**6))
-@settings(max_examples=20)
 def test_many_decisions_are_scored_like_each_of_them(n_classes, seed):
     rng = np.random.default_rng(seed)
     y, subjects = rng.integers(0, n_classes, 30), rng.integers(5, 14, 30)
@@ -108,7 +105,6 @@ def test_many_decisions_are_scored_like_each_of_them(n_classes, seed):
 
 
 @given(st.integers(0, 10_000), st.integers(2, 3))
-@settings(max_examples=30)
 def test_aucs_from_values_and_from_ranks_are_those_of_scikit_learn(seed, n_classes):
     rng = np.random.default_rng(seed)
     y = np.r_[np.arange(n_classes), rng.integers(0, n_classes, 20)]
@@ -124,7 +120,6 @@ def test_aucs_from_values_and_from_ranks_are_those_of_scikit_learn(seed, n_class
 
 class TestAucInterval:
     @given(st.floats(0, 1), st.integers(1, 200), st.integers(1, 200))
-    @settings(max_examples=60)
     def test_it_holds_its_auc_and_turns_with_it(self, value, n_in, n_out):
         low, high = auc_interval(value, n_in, n_out)
         assert 0 <= low <= value <= high <= 1

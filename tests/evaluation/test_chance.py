@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -43,7 +43,6 @@ def by_counting(clusters, metric, level=0.95):
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "balanced_accuracy"])
-@settings(max_examples=40)
 @given(class_counts=counts)
 def test_the_band_agrees_with_counting_all_guesses(metric, class_counts):
     found = chance_band(class_counts, metric=metric)
@@ -53,7 +52,6 @@ def test_the_band_agrees_with_counting_all_guesses(metric, class_counts):
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "balanced_accuracy"])
-@settings(max_examples=40)
 @given(clusters=st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=3), min_size=2,
                          max_size=3))  # fmt: skip
 def test_samples_of_a_subject_are_guessed_alike(metric, clusters):

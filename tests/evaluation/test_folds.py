@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
@@ -12,7 +12,6 @@ from idfsmec.evaluation.protocol import make_folds, most_splits
     n_splits=st.integers(2, 4),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=30)
 def test_subject_folds_tear_no_subject_and_hold_out_every_sample_once(epochs, n_splits, seed):
     subjects = np.repeat(np.arange(len(epochs)), epochs)
     y = subjects % 2

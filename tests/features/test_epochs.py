@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import mne
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import signal
 
@@ -141,7 +141,6 @@ def test_each_channel_is_filtered_for_itself():
         np.testing.assert_array_equal(alone.missing[:, 0], together.missing[:, channel])
 
 
-@settings(max_examples=25)
 @given(
     holes=st.lists(
         st.tuples(st.integers(0, 3), st.integers(0, 4), st.sampled_from(["nan", "flat", "inf"])),
@@ -211,7 +210,6 @@ def test_of_the_band_pass_of_epochs_only_the_edge_that_is_left_is_run(passed, po
     np.testing.assert_allclose(clean.var(axis=-1), power, atol=0.01)
 
 
-@settings(max_examples=100)
 @given(
     sfreq=st.sampled_from([100.0, 128.0, 160.0, 250.0, 256.0, 499.9998, 500.0, 512.0, 1000.0]),
     n_times=st.integers(2000, 40_000),

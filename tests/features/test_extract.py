@@ -4,7 +4,6 @@ import mne
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
@@ -129,7 +128,6 @@ def test_an_array_without_what_is_needed_is_refused(array, arguments, message):
 NAME = st.text("aB_2 -", min_size=1, max_size=8)
 
 
-@hypothesis_settings(max_examples=50)
 @given(st.lists(NAME, min_size=1, max_size=4, unique=True), NAME)
 def test_a_column_gives_back_its_channel_and_feature_whatever_their_names(channels, output):
     epochs = np.random.default_rng(0).standard_normal((1, len(channels), 100))

@@ -114,7 +114,7 @@ def test_a_feature_that_is_not_registered_has_no_name_for_a_file(tmp_path):
 
 
 @hypothesis_settings(
-    max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 @given(
     names=st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=3),

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import fft, signal
@@ -111,7 +111,6 @@ def test_the_lower_edge_is_in_and_the_upper_edge_is_out():
     assert values[0] < gaussian_entropy(1e-20)
 
 
-@settings(max_examples=25)
 @given(
     cuts=st.lists(st.integers(3, 89), min_size=1, max_size=6, unique=True).map(sorted),
     seed=st.integers(0, 2**16),
@@ -222,7 +221,6 @@ def test_c0_of_white_noise():
         )
 
 
-@settings(max_examples=40)
 @given(
     epoch=arrays(np.float64, st.integers(16, 65), elements=st.floats(-100, 100)),
     ratio=st.sampled_from([1.0, 2.0, 5.0]),

@@ -3,7 +3,7 @@
 import mne
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import signal
 
@@ -57,7 +57,6 @@ def test_without_line_noise_nothing_changes(eeg):
     assert not found.rms.any()
 
 
-@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), seconds=st.sampled_from([1, 3, 10, 30]))
 def test_noise_is_hardly_ever_taken_for_line_noise(seed, seconds):
     noise = np.random.default_rng(seed).standard_normal((8, round(seconds * SFREQ)))

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
@@ -48,7 +48,6 @@ def cases(draw):
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@settings(max_examples=60)
 @given(case=cases())
 def test_the_rate_is_met_and_missing_stay_gaps(pattern, case):
     observed, rate, recordings, seed = case
@@ -69,7 +68,6 @@ def test_the_rate_is_met_and_missing_stay_gaps(pattern, case):
 
 
 @pytest.mark.parametrize("pattern", ["random", "uneven", "region"])
-@settings(max_examples=50)
 @given(case=cases())
 def test_no_more_samples_are_emptied_than_the_rate_demands(pattern, case):
     observed, rate, _, seed = case

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.impute import SimpleImputer
@@ -50,7 +50,6 @@ def centred(X):
 
 
 @given(seed=st.integers(0, 10**6), missing=st.sampled_from([0.0, 0.1, 0.4]))
-@settings(max_examples=25, deadline=None)
 def test_without_shrinkage_sites_have_one_mean_and_one_scale_from_observed_values(seed, missing):
     X = make_samples(seed, missing=missing)
     clean = SiteHarmonizer(empirical_bayes=False).fit_transform(X, sites=SITES)
@@ -67,7 +66,6 @@ def test_without_shrinkage_sites_have_one_mean_and_one_scale_from_observed_value
     missing=st.sampled_from([0.0, 0.3]),
     site=st.sampled_from(np.unique(SITES).tolist()),
 )
-@settings(max_examples=25, deadline=None)
 def test_a_shift_of_one_site_disappears(seed, shift, missing, site):
     X = make_samples(seed, missing=missing)
     plain = SiteHarmonizer().fit(X, sites=SITES)
@@ -79,7 +77,6 @@ def test_a_shift_of_one_site_disappears(seed, shift, missing, site):
 
 
 @given(seed=st.integers(0, 10**6), shift=st.floats(5, 50))
-@settings(max_examples=25, deadline=None)
 def test_a_shift_of_one_feature_at_one_site_disappears_up_to_shrinkage(seed, shift):
     X = np.random.default_rng(seed).normal(size=(SITES.size, 8))
     X[SITES == "Oslo", 3] += shift

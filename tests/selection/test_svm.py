@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
@@ -38,7 +38,6 @@ def problem(n, k, seed, effect=1.0):
     effect=st.sampled_from([0.0, 1.0, 20.0]),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=150)
 def test_the_gradient_vanishes(n, k, C, effect, seed):
     X, y = problem(n, k, seed, effect)
     w = weights_of(X, y, C, "balanced")
@@ -95,7 +94,6 @@ def test_class_codes_with_one_missing_and_three_classes_go_to_liblinear(codes):
     class_weight=st.sampled_from(["balanced", None]),
     seed=st.integers(0, 10**6),
 )
-@settings(max_examples=60)
 def test_sets_and_costs_asked_together_get_what_each_gets_alone(n, k, effect, class_weight, seed):
     X, y = problem(n, k, seed, effect)
     rng = np.random.default_rng(seed)

@@ -1,7 +1,7 @@
 """What sites do, from counts, means and squares alone."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -21,7 +21,6 @@ def moments(X, sites):
 
 
 @given(st.integers(0, 10_000), st.integers(2, 4), st.sampled_from([0.0, 0.3]))
-@settings(max_examples=25, deadline=None)
 def test_maps_do_what_the_harmonizer_does_to_samples(seed, n_sites, missing):
     rng = np.random.default_rng(seed)
     sites = rng.integers(0, n_sites, 60)

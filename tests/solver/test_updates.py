@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
@@ -22,7 +22,6 @@ from .problems import make_problems, random_point
 from .reference import simplex_qp
 
 
-@settings(max_examples=50)
 @given(arrays(float, (3, 6), elements=st.floats(-10, 10)))
 def test_projection_lands_on_the_simplex_and_is_the_nearest_point(points):
     projected = project_to_simplex(points)

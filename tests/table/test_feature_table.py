@@ -262,7 +262,7 @@ def tables(draw):
 
 @pytest.mark.parametrize("name", FORMATS)
 @settings(
-    max_examples=30,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

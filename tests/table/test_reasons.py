@@ -122,7 +122,7 @@ odd = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6).
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
 @given(name=odd, reason=odd)
 def test_any_name_and_reason_survives_the_file(tmp_path, name, reason):
     cell = pd.DataFrame([(name, 1, name, reason)], columns=COLUMNS)

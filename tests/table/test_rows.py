@@ -111,7 +111,7 @@ def frames(draw):
 
 @pytest.mark.parametrize("name", FORMATS)
 @settings(
-    max_examples=40,
+    max_examples=20,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(rows=frames())

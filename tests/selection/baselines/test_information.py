@@ -5,7 +5,7 @@ from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_wine, make_classification
 
@@ -155,7 +155,6 @@ def test_a_copy_of_a_chosen_feature_is_worth_nothing_to_cmim(reference):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.integers(2, 6))
-@settings(max_examples=30, deadline=None)
 def test_supervised_similarity_lies_within_0_and_1_and_is_1_with_a_copy(seed, n_classes, n_values):
     rng = np.random.default_rng(seed)
     y = np.append(np.arange(n_classes), rng.integers(0, n_classes, 30))
@@ -171,7 +170,6 @@ def test_supervised_similarity_lies_within_0_and_1_and_is_1_with_a_copy(seed, n_
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=20, deadline=None)
 def test_criteria_after_one_choice_equal_plain_counting(seed):
     rng = np.random.default_rng(seed)
     codes, y = rng.integers(0, 4, (25, 4)), rng.integers(0, 3, 25)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris, make_classification
 
@@ -49,7 +49,6 @@ def test_equals_the_definition(n_classes):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 8))
-@settings(max_examples=25)
 def test_equals_the_definition_for_coarse_values_with_many_ties(seed, k):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 4, (30, 5)).astype(float)
@@ -95,7 +94,6 @@ def test_a_class_of_one_sample_has_no_hits_and_does_no_harm():
     decimals=st.sampled_from([1, 4, 16]),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=30)
 def test_equals_the_definition_for_any_shape(n, n_features, k, decimals, seed):
     rng = np.random.default_rng(seed)
     X = rng.random((n, n_features)).round(decimals)

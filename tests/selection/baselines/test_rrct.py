@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, rankdata, spearmanr
 from sklearn.datasets import load_diabetes, make_classification
@@ -85,7 +85,6 @@ def test_refuses_a_target_without_variation():
 
 
 @given(decimals=st.sampled_from([0, 1, 8]), seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=20, deadline=None)
 def test_relevance_is_that_of_spearmans_correlation_with_and_without_ties(decimals, seed):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(30, 4)).round(decimals), rng.permutation(30) % 3

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
@@ -70,7 +70,6 @@ def test_informative_features_and_their_channels_rank_first():
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000))
 def test_values_of_missing_channels_have_no_influence(seed):
     X, y, channels = make_channels(n_samples=40, seed=seed % 7)
@@ -202,7 +201,6 @@ def test_permuting_samples_channels_or_features_permutes_the_result(incomplete):
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
 @given(st.lists(st.floats(-30, 30), min_size=20, max_size=20), st.integers(0, 1000))
 def test_rescaling_or_shifting_a_feature_changes_nothing(exponents, seed):
     X, y, channels = make_channels(n_samples=60)
