@@ -1,7 +1,6 @@
 """Every damaged product ends with exit code 0, 1 or 2 and one clear line."""
 
 import re
-import signal
 
 import pytest
 from typer.testing import CliRunner
@@ -16,21 +15,6 @@ pytestmark = pytest.mark.long
 OUTPUTS = {"features": "table.parquet", "select": "ranking.csv", "predict": "predictions.csv"}
 
 
-@pytest.fixture
-def patience():
-    """End a command that waits for ever, such as for a pipe."""
-
-    def give_up(*_):
-        raise TimeoutError("the command did not end")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(300)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
-
-
-@pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_damaged_product_is_named_in_one_line(case, tmp_path):
     folder = tmp_path / "input"

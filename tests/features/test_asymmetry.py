@@ -85,6 +85,6 @@ def test_select_benchmark_and_report_take_pairs_for_channels(table_file):
     run("select", table_file, "-o", out / "ranking.csv")
     assert ",F4-F3,alpha_asymmetry," in (out / "ranking.csv").read_text()
     command = ["--methods", "ANOVA F", "--folds", 2, "--rates", "0.2", "--k", "2,4", "--jobs", 1]
-    few = ["--experiment", "accuracy", "--resamples", 10]
+    few = ["--experiment", "accuracy", "--resamples", 4]
     run("benchmark", table_file, "--out", out / "results", *command, *few)
     run("report", out / "results")

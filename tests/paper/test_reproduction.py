@@ -44,11 +44,11 @@ def reproduction_of(tmp_path_factory):
     return run
 
 
-#: The largest takes as long as the others together.
-LONG = pytest.param("modma128", marks=pytest.mark.long)
+#: The small one goes all the way in every run of the tests.
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("modma128", "pred-d003")]
 
 
-@pytest.fixture(params=["modma3", LONG, "pred-d003"])
+@pytest.fixture(params=["modma3", *LONG])
 def reproduced(request, reproduction_of):
     return request.param, reproduction_of(request.param)
 
@@ -109,7 +109,7 @@ def test_table_2_has_seconds_beside_the_published_ones(reproduced):
     assert (table["seconds"] > 0).all()
 
 
-@pytest.mark.parametrize("data_set", [LONG, "pred-d003"])
+@pytest.mark.parametrize("data_set", LONG)
 def test_the_folder_becomes_a_report(data_set, reproduction_of):
     results = reproduction_of(data_set)
     made = CliRunner().invoke(app, ["report", str(results.folder)])

@@ -149,8 +149,8 @@ def test_only_one_experiment_leaves_the_others_out(tmp_path):
 def test_tables_of_many_and_of_three_channels_and_classes_share_a_page(tmp_path):
     small = simulate(("Fp1", "Fpz", "Fp2"), labels=("HC", "MDD", "BD"), n_subjects=27)
     folder = write_results(
-        tmp_path, {"A": simulate(seed=1), "B": small}, ("accuracy",), ("ANOVA F", "random"),
-        patterns=("random", "recording"),
+        tmp_path, {"A": simulate(seed=1), "B": small}, ("accuracy",), ("ANOVA F",),
+        patterns=("random", "recording"), n_splits=2, ks=(3, 6),
     )  # fmt: skip
     html = write_report(folder).read_text("utf-8")
     for table in ("a", "b"):

@@ -182,6 +182,7 @@ def test_names_and_birth_dates_do_not_reach_store_ranking_and_report(identified,
     out = tmp_path / "out"
     table, results = str(out / "table.parquet"), str(out / "results")
     few = ["--rates", "0.2", "--k", "2", "--folds", "2", "--jobs", "1", "--methods", "ANOVA F"]
+    few += ["--resamples", "4"]
     said = ""
     for command in (
         ["features", str(identified), "-o", table, *QUICK],

@@ -41,11 +41,19 @@ ALL = [
 each_method = pytest.mark.parametrize("method", ALL, ids=lambda method: type(method).__name__)
 
 
-# All checks for one method per base class; the methods differ in how they score features.
-@parametrize_with_checks(
-    [method for method in ALL if isinstance(method, ReliefF | MRMR | GRMOR | PSNSGA)]
-)
+# The methods differ in how they score features: one per base class stands for the others, which
+# have their turn in the long tests.
+FIRST = (ReliefF, MRMR)
+
+
+@parametrize_with_checks([method for method in ALL if isinstance(method, FIRST)])
 def test_keeps_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.long
+@parametrize_with_checks([method for method in ALL if not isinstance(method, FIRST)])
+def test_so_do_the_others(estimator, check):
     check(estimator)
 
 
