@@ -258,7 +258,7 @@ class FeatureSettings:
             content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise InputError(f"{path}: cannot be read ({error.strerror or error}).") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{path}: is not a TOML file ({error}).") from error
         for key in content:
             if key not in _ALLOWED:

@@ -237,6 +237,8 @@ def _read(path: Path) -> SiteSums:
 
 def _unpacked(about: Mapping[str, Any], arrays: dict[str, NDArray]) -> SiteSums:
     columns, channels, labels = (tuple(about[name]) for name in _TEXTS)
+    if any(array.dtype.kind not in "iuf" for array in arrays.values()):
+        raise TypeError("arrays of something else than numbers")
     groups = channel_columns(list(channels), len(columns), None)[1] if columns else []
     halves = arrays.pop("sum_xx")
     sum_xx, first = [], 0
