@@ -24,7 +24,7 @@ class Progress:
     item : object, optional
         What ended: a recording's outcome, a task and its result.
     plan : object, optional
-        What the work consists of, told when it begins.
+        What the work consists of, when it begins.
     """
 
     task: str

@@ -51,7 +51,7 @@ _FAR = 6.0
 
 @dataclass(frozen=True)
 class Subjects:
-    """Subjects within labels: somebody seen under two labels counts once within each.
+    """Subjects within labels: a subject with two labels counts once within each.
 
     ``member`` is the subject of each sample, ``y`` the class of each subject.
     """
@@ -120,7 +120,7 @@ def judge_alone(
     rows = []
     for code, p in enumerate((1 + beyond) / (n_permutations + 1)):
         columns = np.flatnonzero(variables.variable_of == code)
-        # With two classes both rows say the same; the one above one half is told.
+        # With two classes both rows say the same; the one above one half is kept.
         distance = observed[0][:, columns] - 0.5
         distance = np.abs(distance) if subjects.n_classes > 2 else distance
         k, best = np.unravel_index(np.argmax(distance), distance.shape)

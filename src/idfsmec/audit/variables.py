@@ -69,7 +69,7 @@ _BY_RATIO = {"line_amplitude", "quantisation", "amplitude", "drift", "muscle", "
 #: A text with more levels than this names subjects or files, not a circumstance.
 _MOST_LEVELS = 12
 _REASON = "gaps: "
-#: What parts subjects into strata, of which the EEG's AUC is told within each.
+#: What parts subjects into strata, within which the EEG's AUC is computed.
 _STRATA, _MOST_STRATA = ("device", "amplifier", "cap", "n_recorded"), 6
 
 

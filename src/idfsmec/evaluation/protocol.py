@@ -243,8 +243,8 @@ def _split_sites(labels: NDArray, groups: NDArray, sites: ArrayLike | None) -> l
             )
         if (alone := np.setdiff1d(labels, labels[~here])).size:
             raise InputError(
-                f"the class {alone[0]} was recorded at site {name} alone: without the site nobody "
-                "can learn it; leave the class out, or use folds by subject"
+                f"the class {alone[0]} was recorded at site {name} alone: without the site it "
+                "cannot be learned; leave the class out, or use folds by subject"
             )
         if (both := np.intersect1d(groups[here], groups[~here])).size:
             raise InputError(

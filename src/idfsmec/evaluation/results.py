@@ -304,7 +304,7 @@ def site_scores(results: Results, experiment: str = "accuracy") -> pd.DataFrame:
 
     One row for each table, pattern, rate, method, imputer and site, with means over repetitions:
     ``subject_accuracy`` has a 95 % interval over its subjects (Wilson: ``low``, ``high``), and the
-    band of guessing there is ``chance_low`` to ``chance_high``.
+    band of chance there is ``chance_low`` to ``chance_high``.
     """
     protocol = results.protocol.get("experiments", {}).get(experiment, {})
     rows: list[dict[Any, Any]] = []
@@ -323,7 +323,7 @@ def site_scores(results: Results, experiment: str = "accuracy") -> pd.DataFrame:
 
 
 def judge_site(counts: Sequence[int], n_subjects: int, accuracy: float) -> dict[str, Any]:
-    """Return the interval of an accuracy at one site, and what guessing gives there."""
+    """Return the interval of an accuracy at one site, and the band of chance there."""
     low, high = wilson_interval(accuracy * n_subjects, n_subjects)
     band = chance_band([n for n in counts if n])
     return {
@@ -357,6 +357,6 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def _replace(path: Path, write_to: Callable[[Path], Any]) -> None:
-    """Write beside and rename, so that nobody ever reads half a file."""
+    """Write beside and rename, so that no half file is ever read."""
     with replacing(path) as (beside,):
         write_to(beside)

@@ -306,8 +306,8 @@ def run_experiment(
 ) -> Results:
     """Run the tasks that ``plan`` lists for each table, or what is left of them.
 
-    The tasks are kept together under the experiment's name, with its protocol and what is
-    ``also`` told about it. The proposed method, where it is among ``methods``, then ranks each
+    The tasks are kept together under the experiment's name, with its protocol and
+    what ``also`` holds. The proposed method, where it is among ``methods``, then ranks each
     whole table, with the setting picked most often. Returns all results of the folder.
     """
     named, n_processes = name_tables(tables), count_jobs(n_jobs)
@@ -600,7 +600,7 @@ def check_tables(tables: Mapping[str, FeatureTable], protocol: Protocol) -> None
 
 
 def stored_table(name: str, table: FeatureTable, known: StoredTable | None) -> StoredTable:
-    """Describe a table for the store, unless the store has it; with what guessing reaches."""
+    """Describe a table for the store, unless the store has it; with its chance levels."""
     digest = table_digest(table)
     if known is not None and known.digest == digest:
         return known

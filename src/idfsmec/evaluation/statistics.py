@@ -41,16 +41,16 @@ def compare_folds(
 
 @dataclass(frozen=True, slots=True)
 class ChanceBand:
-    """Where a score lies that comes from guessing.
+    """Chance level of a score, and its band.
 
     Attributes
     ----------
     chance : float
-        Expected score of guessing.
+        Expected score by chance.
     low, high : float
-        Band that holds the score of a guess with at least the probability asked for.
+        Band that holds a score by chance with at least the probability asked for.
     n : int
-        Independent guesses behind it: samples, or subjects whose samples go together.
+        Independent predictions behind it: samples, or subjects whose samples go together.
     """
 
     chance: float
@@ -65,15 +65,15 @@ def chance_band(
     metric: str = "accuracy",
     level: float = 0.95,
 ) -> ChanceBand:
-    """Chance level and band for n independent guesses.
+    """Return chance level and band of n independent random predictions.
 
     Parameters
     ----------
     class_counts : mapping or sequence of int
         Test samples (or subjects) per class, all test folds together.
     metric : {"accuracy", "balanced_accuracy"}, default="accuracy"
-        For accuracy the guesser knows the larger class: every guess is right with its share. For
-        balanced accuracy it guesses all classes equally often.
+        For accuracy always the larger class is predicted, which is right with its share. For
+        balanced accuracy all classes are predicted equally often.
     level : float, default=0.95
         Probability that the band holds at least.
 
@@ -94,7 +94,7 @@ def chance_band(
 
     Examples
     --------
-    53 people: 55 % is nothing.
+    With 53 participants, 55 % is chance.
 
     >>> band = chance_band({"depressed": 24, "healthy": 29})
     >>> round(band.chance, 3), round(band.low, 3), round(band.high, 3)
@@ -112,23 +112,23 @@ def chance_bands(
 ) -> dict[str, ChanceBand]:
     """Return the bands of a table for four scores, under the names of their columns.
 
-    All samples of a subject are guessed alike, since a person's epochs resemble each other: the
+    All samples of a subject get one prediction, since a subject's epochs resemble each other: the
     widest and safest band for scores over samples. A subject has the label most of its samples
     have. Where folds are uneven, such as sites, ``folds`` says which one holds out each sample:
-    the score is then the mean over folds, and for accuracy the guesser knows the larger class of
-    each.
+    the score is then the mean over folds, and for accuracy the larger class of each is
+    predicted.
     """
     y, who = pd.Series(np.asarray(labels)).astype(str), pd.Series(np.asarray(subjects))
     fold = np.zeros(y.size, dtype=int) if folds is None else np.asarray(folds)
-    samples, people = [], []
+    samples, by_subject = [], []
     for name in np.unique(fold):
         cells = pd.crosstab(who[fold == name], y[fold == name])
-        # A subject seen under two labels (before and after treatment) is one guess within each.
+        # A subject with two labels (before and after treatment) is one prediction within each.
         samples.append({c: np.asarray(cells.loc[cells[c] > 0, c]) for c in cells.columns})
-        people.append(cells.idxmax(axis=1).value_counts().map(_singles).to_dict())
+        by_subject.append(cells.idxmax(axis=1).value_counts().map(_singles).to_dict())
     return {
         f"{unit}{metric}": _band(clusters, metric, 0.95)
-        for unit, clusters in (("", samples), ("subject_", people))
+        for unit, clusters in (("", samples), ("subject_", by_subject))
         for metric in _CHANCE_METRICS
     }
 
@@ -143,7 +143,7 @@ def _singles(n: int) -> NDArray[np.int_]:
 def _band(
     folds: Sequence[Mapping[Any, NDArray[np.int_]]], metric: str, level: float
 ) -> ChanceBand:
-    """Band of the mean over folds, which have by class the sizes of what is guessed alike."""
+    """Band of the mean over folds, which have by class the sizes of what gets one prediction."""
     if metric not in _CHANCE_METRICS:
         raise ValueError(f"metric must be one of {', '.join(_CHANCE_METRICS)}, got {metric!r}.")
     if not 0 < level < 1:
@@ -169,7 +169,7 @@ def _band(
 
 
 def _hits(cluster_sizes: NDArray[np.int_], chance: float) -> Floats:
-    """Distribution of the number of samples guessed right: shape (n_samples + 1,)."""
+    """Distribution of the number of samples predicted right: shape (n_samples + 1,)."""
     from scipy.stats import binom  # takes most of a second to import, which a report needs not
 
     unique, repeats = np.unique(cluster_sizes, return_counts=True)

@@ -221,12 +221,12 @@ def train_model(
     -------
     Model
         ``performance`` has, by subject: ``metrics`` (``roc_auc`` and ``balanced_accuracy``, each
-        the mean over repetitions, its interval over resampled subjects, and the band of guessing),
+        the mean over repetitions, its interval over resampled subjects, and the band of chance),
         ``calibration`` (out-of-fold probabilities against shares), ``by_share`` (AUC when so many
         of the channels are left to the subjects held out) and ``held_out`` (subjects without their
         names: ``left``, probabilities for each share of channels; ``true``, classes; ``prior``,
         how frequent classes are taken to be). With folds by site also ``by_site``: for each its
-        ``n_subjects``, ``accuracy`` by subject with an interval, and the band of guessing.
+        ``n_subjects``, ``accuracy`` by subject with an interval, and the band of chance.
 
     Raises
     ------
@@ -384,7 +384,7 @@ class _HeldOut:
         recalls = [counts[:, of] @ right[of] / counts[:, of].sum(axis=1) for of in masks]
         return np.asarray(np.mean(recalls, axis=0))
 
-    def guessed_auc(self, rng: np.random.Generator) -> Floats:
+    def permuted_auc(self, rng: np.random.Generator) -> Floats:
         """AUC when subjects exchange their labels, with those of their site: (n_resamples,)."""
         labels = np.tile(self.y, (_RESAMPLES, 1))
         where = np.zeros(self.y.size) if self.sites is None else self.sites
@@ -412,7 +412,7 @@ def _measure(held_out: _HeldOut, seed: int, prior: list[float]) -> dict[str, Any
         {"share": share, **with_interval(held_out.roc_auc, place)}
         for place, share in enumerate(SHARES)
     ]
-    low, high = _interval(held_out.guessed_auc(rng))
+    low, high = _interval(held_out.permuted_auc(rng))
     auc = with_interval(held_out.roc_auc)
     band = chance_band(np.bincount(y).tolist(), metric="balanced_accuracy", level=LEVEL)
     metrics = {

@@ -119,7 +119,7 @@ class Extraction:
 
     @property
     def incomplete(self) -> bool:
-        """Whether a recording has no row in the table that nobody asked to skip."""
+        """Whether a recording has no row in the table that was not to be skipped."""
         return self.on_error == "raise" and bool(self.skipped)
 
     @property

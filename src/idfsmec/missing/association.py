@@ -1,7 +1,7 @@
 """Test whether missing channels are associated with the label: counts by class, an exact test.
 
 A channel that most controls and hardly any patients have says more about amplifiers than about
-brains. Whoever reads a ranking must be told.
+brains. Readers of a ranking must know.
 """
 
 from __future__ import annotations

@@ -374,7 +374,7 @@ def _apply_rules(
     flat = (stats.window_sd < limits.flat).mean(axis=2) >= _FLAT_SHARE
     flat &= ~stats.broken & (limits.flat > 0)
     sound = ~stats.broken & ~flat
-    nobody = np.zeros_like(sound)
+    none = np.zeros_like(sound)
     large = (stats.amplitude > limits.amplitude) | (stats.drift > limits.drift)
     if len(large):
         usual = np.median(stats.drift, axis=0)
@@ -385,8 +385,8 @@ def _apply_rules(
         "flat": flat,
         "clipped": sound & (stats.at_extremes >= limits.clipped_share),
         "amplitude": sound & large,
-        "pop": nobody,
-        "line": sound & _has_line_noise(stats, stats.line, nobody, limits),
+        "pop": none,
+        "line": sound & _has_line_noise(stats, stats.line, none, limits),
     }
     left = ~np.any(list(reasons.values()), axis=0)
     n_left = left.any(axis=0).sum()

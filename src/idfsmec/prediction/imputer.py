@@ -263,7 +263,7 @@ class FactorModel:
             grams = grams.reshape(len(weights), n_factors, n_factors)[channel]
             # ... and of features and factors: each feature is a ridge regression on the factors.
             toward = values.T @ means
-            penalty = ridge * model.noise + 1e-9  # a channel nobody has must stay solvable
+            penalty = ridge * model.noise + 1e-9  # a channel that no sample has must stay solvable
             system = grams + penalty[:, None, None] * np.eye(n_factors)
             loadings = np.asarray(np.linalg.solve(system, toward[:, :, None])[:, :, 0], np.float64)
             left = squares - np.einsum("dq,dq->d", toward + penalty[:, None] * loadings, loadings)

@@ -362,7 +362,7 @@ class IDFSMECClassifier(ClassifierMixin, ImputedLinear):
     def _fit_table(self, table: ChannelTable, subjects: Indices) -> None:
         codes, n_classes = table.target, table.n_classes
         folds = self._inner_folds(table.X, codes, subjects)
-        # Somebody with samples of two classes counts as two subjects.
+        # A subject with samples of two classes counts as two subjects.
         pairs, subjects = np.unique(subjects * n_classes + codes, return_inverse=True)
         class_of = pairs % n_classes
         weights = compute_sample_weight(self.class_weight, self.classes_[codes])

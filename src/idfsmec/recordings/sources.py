@@ -576,7 +576,7 @@ def _read_tree(
     """Say what finds the files of a tree, where its participants are, and what reads a file."""
     table = root / "participants.tsv"
     if _is_derivative(root):
-        # Most derivatives list nobody: the tree around them does.
+        # Most derivatives list no participants: the tree around them does.
         tables = [folder / table.name for folder in (root, *root.absolute().parents)]
         table = next((path for path in tables if path.is_file()), table)
         return partial(_derivative_files, root, processing), table, read_with_mne

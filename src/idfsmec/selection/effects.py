@@ -95,8 +95,8 @@ def feature_effects(
     classes, codes = (np.empty(0), 0) if numeric else np.unique(target, return_inverse=True)
     unit = np.unique(who, return_inverse=True)[1] * max(classes.size, 1) + codes
     # A subject's score; or a class, the same for all samples of a unit.
-    told = pd.Series(target if numeric else codes).groupby(unit).mean().to_numpy()
-    rows = [np.arange(told.size)] if numeric else [told == k for k in range(classes.size)]
+    scores = pd.Series(target if numeric else codes).groupby(unit).mean().to_numpy()
+    rows = [np.arange(scores.size)] if numeric else [scores == k for k in range(classes.size)]
     means = pd.DataFrame(values).groupby(unit).mean().to_numpy()
     draws = [_draw(means[own].shape[0], n_resamples, rng) for own in rows]
     n_pairs = len(draws[0][0]) * len(draws[-1][0]) if classes.size == 2 else 1
@@ -104,7 +104,7 @@ def feature_effects(
     blocks = []
     for some in gen_batches(values.shape[1], width):
         if numeric:
-            sizes = _with_score(means[:, some], told, draws[0])
+            sizes = _with_score(means[:, some], scores, draws[0])
         else:
             sizes = _between([means[own, some] for own in rows], classes, draws)
         blocks.append(pd.DataFrame(sizes))

@@ -48,7 +48,7 @@ from idfsmec.table.columns import channel_codes, channel_columns, observed_chann
 Indices = NDArray[np.intp]
 
 # Numbers that the moments of a batch of halves may take (256 MiB), and most halves of a batch: the
-# solver shares their channels among cores, and progress is told after each.
+# solver shares their channels among cores, and progress is reported after each.
 _ELEMENTS, _TOGETHER = 2**25, 100
 
 

@@ -456,7 +456,7 @@ def n_repeats(n_values: float) -> int:
 def name_folds(names: Iterable[object], key: bytes = b"") -> Indices:
     """Assign subjects to :data:`N_FOLDS` folds by a hash of their names: eight bytes, modulo 4.
 
-    Without a key the hash is SHA-256. With one it is a keyed BLAKE2 hash, which nobody without the
+    Without a key the hash is SHA-256. With one it is a keyed BLAKE2 hash, which no one without the
     key can compute from a list of names.
     """
     digests = [

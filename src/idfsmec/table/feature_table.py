@@ -52,7 +52,7 @@ class FeatureTable:
         Columns are named ``<channel>__<feature>``; the last ``__`` parts the two. NaN means
         that the channel is missing in that sample. Kept as float64.
     y : Series of shape (n_samples,)
-        Labels: text, integers, booleans or numbers, without gaps.
+        Labels: text, integers, booleans or numbers, none missing.
     subjects : Series of shape (n_samples,)
         Who each sample comes from: the groups that folds must not tear apart.
     info : mapping, optional
@@ -207,7 +207,7 @@ class FeatureTable:
         Reading it back gives the very same table. A CSV file gets a companion
         ``<file name>.info.json`` with what CSV has no place for: ``info`` and dtypes. Reasons
         why channels are missing go into ``<file name>.reasons.tsv.gz``. The files are written
-        beside and renamed, so nobody ever sees half a table.
+        beside and renamed, so no half table is ever read.
 
         Returns
         -------

@@ -227,5 +227,5 @@ def _read_matrix(path: Path) -> tuple[np.ndarray, list[str], float]:
     signals = matrices[0].astype(np.float64)
     names = [f"E{number}" for number in range(1, 129)]
     if np.ptp(signals[128]) > 0:
-        names.append("Cz")  # somebody changed the reference: now Cz holds a signal
+        names.append("Cz")  # the reference was changed: now Cz holds a signal
     return signals[: len(names)], names, rate
