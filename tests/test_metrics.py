@@ -14,8 +14,10 @@ from idfsmec.metrics import (
     auc_from_ranks,
     auc_interval,
     corrected_interval,
+    diagnostic_scores,
     holm,
     majority,
+    net_benefit,
     score_decisions,
     score_each,
     wilson_interval,
@@ -239,3 +241,42 @@ class TestHolm:
     def test_refuses_what_is_no_probability(self):
         with pytest.raises(ValueError, match="between 0 and 1"):
             holm([0.5, np.nan])
+
+
+@given(counts=st.tuples(*[st.integers(0, 30)] * 4), prevalence=st.floats(0.01, 0.99))
+def test_diagnostic_scores_are_bayes_rule_and_lie_in_their_intervals(counts, prevalence):
+    hits, misses, alarms, rejections = counts
+    ill = np.repeat([True, True, False, False], counts)
+    flagged = np.repeat([True, False, True, False], counts)
+    scores = diagnostic_scores(ill, flagged, prevalence)
+    for score in scores.values():
+        assert 0 <= score["low"] <= score["mean"] + 1e-12
+        assert score["mean"] - 1e-12 <= score["high"] <= 1 + 1e-12
+    assert ("sensitivity" in scores) == (hits + misses > 0)
+    if {"PPV", "NPV"} <= set(scores):
+        right = prevalence * hits / (hits + misses)
+        wrong = (1 - prevalence) * alarms / (alarms + rejections)
+        assert scores["PPV"]["mean"] == pytest.approx(right / (right + wrong))
+        right = (1 - prevalence) * rejections / (alarms + rejections)
+        wrong = prevalence * misses / (hits + misses)
+        assert scores["NPV"]["mean"] == pytest.approx(right / (right + wrong))
+
+
+def test_intervals_of_predictive_values_hold_nineteen_times_in_twenty():
+    rng, inside = np.random.default_rng(0), {"PPV": [], "NPV": []}
+    ill = np.arange(70) < 30
+    for _ in range(2000):
+        flagged = rng.random(70) < np.where(ill, 0.8, 0.25)
+        scores = diagnostic_scores(ill, flagged, prevalence=0.2)
+        for name, true in (("PPV", 0.16 / 0.36), ("NPV", 0.6 / 0.64)):
+            inside[name].append(scores[name]["low"] <= true <= scores[name]["high"])
+    assert all(0.93 < np.mean(held) < 0.975 for held in inside.values())
+
+
+def test_net_benefit_weighs_false_positives_by_the_odds_of_the_threshold():
+    ill = np.arange(50) < 20
+    probability = np.where(np.arange(50) % 5 == 0, 0.3, np.where(ill, 0.9, 0.1))
+    value = net_benefit(ill, probability, 0.2, prevalence=0.4)
+    assert value["mean"] == pytest.approx(20 / 50 - 6 / 50 * 0.25)
+    assert value["all"] == pytest.approx(0.4 - 0.6 * 0.25)
+    assert value["low"] < value["mean"] < value["high"] + 1e-12

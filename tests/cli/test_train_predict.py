@@ -1,5 +1,8 @@
 """From a table to a model to a subject, by commands alone."""
 
+import time
+import zipfile
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -164,3 +167,43 @@ def test_a_model_and_a_ranking_of_few_electrodes_use_the_same_ones(tmp_path):
     refused = run("select", table, "-o", tmp_path / "b.csv", "--electrodes", 9)
     assert refused.exit_code == 2
     assert "9 electrodes cannot be chosen: the table has 5" in refused.stderr
+
+
+def test_participants_far_outside_get_no_probability_unless_allowed(model, newcomers, tmp_path):
+    table = FeatureTable.read(newcomers)
+    wild = FeatureTable(table.X.assign(E3__f1=1e300), table.y, table.subjects)
+    path, out = wild.write(tmp_path / "wild.csv"), tmp_path / "p.csv"
+    result = run("predict", model, path, "-o", out)
+    assert result.exit_code == 0, result.output
+    assert "no probability without --allow-unusual" in result.stderr.replace("\n", " ")
+    assert pd.read_csv(out)["probability"].isna().all()
+    result = run("predict", model, path, "-o", out, "--allow-unusual", "--force")
+    assert result.exit_code == 0, result.output
+    assert pd.read_csv(out)["probability"].notna().all()
+
+
+def test_train_refuses_a_clock_before_1980_and_a_prevalence_that_is_none(
+    folder, model, tmp_path, monkeypatch
+):
+    train = ["train", folder / "clinic.parquet", "-o", tmp_path / "m.skops"]
+    result = run(*train, "--prevalence", 10)
+    assert result.exit_code == 2
+    assert "prevalence is 10.0: give a share above 0 and below 1" in result.stderr
+    monkeypatch.setattr(time, "localtime", lambda *_: time.gmtime(0))
+    refused("m.skops: a model file cannot be dated 1970, before 1980", *train)
+
+
+def test_a_changed_model_is_refused_by_name(model, newcomers, tmp_path):
+    broken = tmp_path / "broken.skops"
+    broken.write_bytes(model.read_bytes())
+    with zipfile.ZipFile(broken, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("schema.json", "{}")
+    out = ["-o", tmp_path / "p.csv"]
+    refused("broken.skops: the model file has two entries", "predict", broken, newcomers, *out)
+
+
+def test_a_channel_that_lacks_a_feature_is_noted(model, newcomers, tmp_path):
+    table = FeatureTable.read(newcomers)
+    lacking = FeatureTable(table.X.drop(columns="E2__f2"), table.y, table.subjects)
+    result = run("predict", model, lacking.write(tmp_path / "less.csv"), "-o", tmp_path / "p.csv")
+    assert "their channels count as missing: E2__f2" in result.stderr.replace("\n", " ")

@@ -1,6 +1,7 @@
 """Models are measured on people they have not seen."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.impute import SimpleImputer
@@ -11,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from idfsmec.errors import InputError
 from idfsmec.evaluation import train_model
 from idfsmec.prediction import load_model, save_model
+from idfsmec.table import FeatureTable
 from tests.evaluation.cohorts import make_cohort
 
 QUICK = make_pipeline(SimpleImputer(), LogisticRegression())
@@ -66,7 +68,7 @@ def test_three_classes_and_few_people():
     table = make_cohort(n_subjects=9, n_classes=3)
     model = train_model(table, QUICK, n_repeats=1)
     assert model.protocol["n_splits"] == 3
-    assert model.performance["calibration"]["class"] is None
+    assert model.performance["calibration"]["class"] == ""
     assert len(model.performance["held_out"]["left"][0][0]) == 3
 
 
@@ -81,3 +83,31 @@ def test_one_person_in_a_class_is_refused():
     few = table.take(table.subjects.isin(["s00", "s01", "s02", "s04"]).to_numpy())
     with pytest.raises(InputError, match="one subject only"):
         train_model(few, DummyClassifier())
+
+
+def test_a_clinic_reads_sensitivity_predictive_values_and_groups():
+    table = make_cohort(n_subjects=40)
+    number = table.subjects.str[1:].astype(int).to_numpy()
+    rows = pd.DataFrame({"sex": np.where(number < 8, "f", "m"), "age": 20 + number})
+    known = FeatureTable(table.X, table.y, table.subjects, rows=rows)
+    performance = train_model(known, QUICK, n_repeats=1, prevalence=0.1).performance
+    clinical, held_out = performance["clinical"], performance["held_out"]
+    scores, true = clinical["scores"], np.array(held_out["true"])
+    predicted = np.array(held_out["calibrated"]).argmax(axis=1)
+    assert scores["sensitivity"]["mean"] == np.mean(predicted[true == 1] == 1)
+    assert scores["specificity"]["mean"] == np.mean(predicted[true == 0] == 0)
+    both = (scores["sensitivity"]["mean"] + scores["specificity"]["mean"]) / 2
+    assert performance["metrics"]["balanced_accuracy"]["mean"] == pytest.approx(both)
+    assert scores["PPV"]["mean"] < both < scores["NPV"]["mean"]
+    groups = [f"{group['by']} {group['group']}" for group in clinical["groups"]]
+    ages = ["age under 30", "age 30 to 44", "age 45 to 59"]
+    assert groups == ["sex f", "sex m", *ages]
+    assert clinical["groups"][0]["n_subjects"] == [4, 4]
+    best = max(clinical["decision_curve"], key=lambda row: row["mean"])
+    assert best["low"] <= best["mean"] <= best["high"]
+    assert best["mean"] > max(best["all"], 0)
+
+
+def test_a_prevalence_is_a_share():
+    with pytest.raises(InputError, match=r"prevalence is 1\.5: give a share"):
+        train_model(make_cohort(), QUICK, prevalence=1.5)

@@ -1,6 +1,9 @@
 """Model files: whole, readable again, and nothing in them is trusted that is not on the list."""
 
+import hashlib
+import io
 import json
+import time
 import zipfile
 from collections import Counter
 from dataclasses import replace
@@ -46,6 +49,25 @@ def rewrite(path, content):
 def change_about(path, **changes):
     content = members(path)
     about = json.loads(content["idfsmec.json"]) | changes
+    rewrite(path, content | {"idfsmec.json": json.dumps(about)})
+
+
+def saved(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def forge(path, content):
+    """Write members with a checksum that fits, as somebody who wants to be believed would."""
+    about = json.loads(content["idfsmec.json"])
+    about.pop("checksum")
+    digest = hashlib.sha256()
+    for name in sorted(set(content) - {"idfsmec.json"}):
+        digest.update(f"{name}\n".encode())
+        digest.update(hashlib.sha256(content[name]).digest())
+    digest.update(json.dumps(about, sort_keys=True).encode())
+    about["checksum"] = digest.hexdigest()
     rewrite(path, content | {"idfsmec.json": json.dumps(about)})
 
 
@@ -122,7 +144,7 @@ def test_types_that_are_not_listed_are_refused_by_name(monkeypatch, tmp_path, co
     path = tmp_path / "model.skops"
     own = f"{Bystander.__module__}.Bystander"
     with monkeypatch.context() as lenient:
-        lenient.setattr("idfsmec.prediction.model.TRUSTED_TYPES", (*TRUSTED_TYPES, own))
+        lenient.setattr("idfsmec.prediction.files.TRUSTED_TYPES", (*TRUSTED_TYPES, own))
         save_model(fit_model(cohort_table, Bystander()), path)
     with pytest.raises(InputError, match=r"model\.skops: refused, .*test_model\.Bystander"):
         load_model(path)
@@ -147,7 +169,7 @@ def test_a_file_of_another_version_is_refused(model_file):
     with pytest.raises(InputError, match=r"made by idfsmec 9\.2\.1, this is"):
         load_model(model_file)
     change_about(model_file, idfsmec=__version__, format=1)
-    with pytest.raises(InputError, match=r"format 1 and 3\)\. Train it again"):
+    with pytest.raises(InputError, match=r"format 1 and 4\)\. Train it again"):
         load_model(model_file)
 
 
@@ -249,3 +271,45 @@ def test_parts_that_do_not_fit_each_other_are_refused(small_model, tmp_path, cha
     path = save_model(replace(small_model, **changes), tmp_path / "model.skops")
     with pytest.raises(InputError, match=f"damaged .*{message}"):
         load_model(path)
+
+
+@pytest.mark.parametrize("part", ["estimator", "imputer"])
+def test_arrays_without_numbers_are_refused(small_model, tmp_path, part):
+    array = {"estimator": small_model.estimator._coef, "imputer": small_model.imputer.mean_}[part]
+    path = save_model(small_model, tmp_path / "model.skops")
+    content = members(path)
+    name = next(name for name in content if content[name] == saved(array))
+    forge(path, content | {name: saved(np.full_like(array, np.nan))})
+    with pytest.raises(InputError, match=r"model\.skops: the model file is damaged"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("entry", ["columns", "data", "performance", "created", "data: subjects"])
+def test_null_in_the_description_is_refused(model_file, entry):
+    content = members(model_file)
+    about = json.loads(content["idfsmec.json"])
+    name, _, key = entry.partition(": ")
+    about[name] = about[name] | {key: None} if key else None
+    forge(model_file, content | {"idfsmec.json": json.dumps(about)})
+    with pytest.raises(InputError, match=rf"model\.skops: the model file is damaged .*{name}"):
+        load_model(model_file)
+
+
+def test_doubled_entries_are_refused(model_file):
+    content = members(model_file)
+    about = json.loads(content["idfsmec.json"])
+    about["columns"][1] = about["columns"][0]
+    forge(model_file, content | {"idfsmec.json": json.dumps(about)})
+    with pytest.raises(InputError, match=r"model\.skops: .*columns has an entry twice"):
+        load_model(model_file)
+    rewrite(model_file, content)
+    with zipfile.ZipFile(model_file, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("idfsmec.json", content["idfsmec.json"])
+    with pytest.raises(InputError, match=r"model\.skops: .*two entries of one name"):
+        load_model(model_file)
+
+
+def test_a_clock_before_1980_is_named_before_the_work(monkeypatch, small_model, tmp_path):
+    monkeypatch.setattr(time, "localtime", lambda *_: time.gmtime(0))
+    with pytest.raises(InputError, match=r"m\.skops: .*dated 1970, before 1980; set the"):
+        save_model(small_model, tmp_path / "m.skops")

@@ -36,10 +36,10 @@ def test_a_card_says_how_good_it_is_and_against_what(model, tmp_path):
     assert f"| AUC | {auc['mean']:.2f} |" in markdown
     assert f"{auc['chance_high']:.2f} |" in markdown
     assert f'<p class="big">{auc["mean"]:.2f} <small>by participant' in page
-    for heading in ("Intended use", "Calibration", "Missing channels", "versions"):
+    for heading in ("Intended use", "Decision curve", "Calibration", "Missing channels"):
         assert heading in markdown
     assert re.search(r"SHA-256 [0-9a-f]{64}", markdown)
-    assert "Calibration of probabilities" in page
+    assert "<h2>Decision curve</h2>" in page
     assert "script" not in page.partition("</head>")[2]
 
 

@@ -21,7 +21,8 @@ from idfsmec.cli.options import AnyPath, AnyPaths, OnError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from idfsmec.prediction.model import Model, Predictions
+    from idfsmec.prediction import Model
+    from idfsmec.prediction.subjects import Predictions
 
 N_SHOWN = 20
 _TABLES = (".parquet", ".pq", ".csv", ".csv.gz")
@@ -36,12 +37,14 @@ _TABLES = (".parquet", ".pq", ".csv", ".csv.gz")
     ),
     output="Where to write the predictions, a CSV file.",
     pages="Folder for a page about each participant. By default none is written.",
+    allow_unusual="Give probabilities also for participants far outside the training data.",
 )
 def predict(
     model: AnyPath,
     sources: AnyPaths,
     output: AnyPath = Path("predictions.csv"),
     pages: AnyPath | None = None,
+    allow_unusual: bool = False,
     on_error: OnError = "stop",
     force: bool = False,
 ) -> pd.DataFrame:
@@ -54,13 +57,15 @@ def predict(
 
     Features are computed with the settings of the model. Missing channels are
     imputed, and channels that the model does not have are ignored. Participants
-    far from the training data get a warning. For many recordings make a table
-    first: idfsmec features has --jobs. For research; not a medical device.
+    unlike the training data get a warning, and no probability if they are far
+    outside. For many recordings make a table first: idfsmec features has --jobs.
+    For research; not a medical device.
     """
     import pandas as pd
 
     from idfsmec._files import check_writable
-    from idfsmec.prediction.model import Predictions, load_model
+    from idfsmec.prediction import load_model
+    from idfsmec.prediction.subjects import Predictions
     from idfsmec.report import write_subject_pages
 
     given = options.paths(sources)
@@ -69,7 +74,7 @@ def predict(
         check_writable(Path(pages) / "index.html")
     with warnings_as_lines():
         loaded = load_model(model)
-        parts = list(_predict(loaded, given, on_error == "skip"))
+        parts = list(_predict(loaded, given, on_error == "skip", allow_unusual))
     notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
     if pages is not None:
         whole = Predictions(tuple(s for part in parts for s in part.subjects), notes)
@@ -86,7 +91,9 @@ def predict(
     return frame
 
 
-def _predict(model: Model, sources: Sequence[Path], skip: bool) -> Iterator[Predictions]:
+def _predict(
+    model: Model, sources: Sequence[Path], skip: bool, allow_unusual: bool
+) -> Iterator[Predictions]:
     """Predict the subjects of each table, and of all recordings together."""
     from idfsmec.prediction import extract_subjects, predict_subjects
     from idfsmec.table import FeatureTable
@@ -101,12 +108,12 @@ def _predict(model: Model, sources: Sequence[Path], skip: bool) -> Iterator[Pred
         named.append((", ".join(map(str, files[:3])), extracted))
     for name, table in named:
         with options.naming(name):
-            yield predict_subjects(model, table)
+            yield predict_subjects(model, table, allow_unusual=allow_unusual)
 
 
 def _print_predictions(frame: pd.DataFrame) -> None:
     first = frame.head(N_SHOWN)
-    seen = first["epochs"] > 0
+    seen = first["predicted"].notna()
     cells = first[["subject"]].assign(
         predicted=first["predicted"].where(seen, ""),
         probability=first["probability"].map("{:.0%}".format).where(seen, ""),

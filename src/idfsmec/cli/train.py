@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     method="Method of the benchmark, such as IDFS-MEC or mRMR: imputer, selection and classifier, "
     "tuned by subject-wise folds. By default IDFSMECClassifier on all features.",
     condition=options.CONDITION,
+    prevalence="How frequent the second class is where the model is to be used, such as 0.1, for "
+    "predictive values and decision curve. By default as in the table.",
 )
 def train(
     table: AnyPath,
@@ -29,6 +31,7 @@ def train(
     electrodes: int | None = None,
     folds: Folds | None = None,
     harmonize: Harmonize = None,
+    prevalence: float | None = None,
     repeats: int = 3,
     jobs: int = 1,
     force: bool = False,
@@ -53,11 +56,13 @@ def train(
     from idfsmec.audit.verdict import kept_verdict
     from idfsmec.evaluation import train_model
     from idfsmec.prediction import save_model
+    from idfsmec.prediction.files import check_model_path
     from idfsmec.prediction.methods import find_methods
     from idfsmec.report.cards import card_paths, write_model_card
     from idfsmec.table import FeatureTable
 
     path = options.check_output(output, ".skops", force, [Path(table)])
+    check_model_path(path, overwrite=force)
     for card in card_paths(path):
         options.check_output(card, card.suffix, force, [Path(table)])
     options.check_numbers(repeats=repeats)
@@ -78,6 +83,7 @@ def train(
             electrodes=electrodes,
             harmonize=options.parse_harmonize(harmonize),
             n_repeats=repeats,
+            prevalence=prevalence,
             n_jobs=n_jobs,
             audit=verdict,
             progress=progress,

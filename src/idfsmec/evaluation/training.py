@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 from scipy.stats import rankdata
 from sklearn.base import ClassifierMixin
 from threadpoolctl import threadpool_limits
@@ -31,11 +32,14 @@ from idfsmec.evaluation.statistics import chance_band
 from idfsmec.evaluation.tasks import add_inner_folds, method_pipeline
 from idfsmec.metrics import (
     auc_from_ranks,
+    diagnostic_scores,
     draw_within_classes,
     majority,
+    net_benefit,
     weighted_aucs,
     wilson_interval,
 )
+from idfsmec.prediction.calibration import Calibration
 from idfsmec.prediction.harmonizer import harmonize_sites, harmonize_table, learn_sites
 from idfsmec.prediction.methods import Method, find_methods, with_parts
 from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
@@ -53,6 +57,10 @@ SHARES = (1.0, 0.75, 0.5, 0.25)
 LEVEL = 0.95
 _RESAMPLES = 1000
 _MOST_BINS, _LEAST_IN_BIN = 5, 5
+_AGES = (30, 45, 60)
+_AGE_GROUPS = ("under 30", "30 to 44", "45 to 59", "60 and over")
+# Probabilities from which on one may want to act.
+_THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 
 
 @dataclass(eq=False, repr=False)
@@ -184,6 +192,7 @@ def train_model(
     n_repeats: int = 3,
     seed: int = 0,
     n_jobs: int = 1,
+    prevalence: float | None = None,
     audit: Mapping[str, str] | None = None,
     progress: Listener | None = None,
 ) -> Model:
@@ -211,6 +220,9 @@ def train_model(
         Of folds, resampled subjects and channels taken away.
     n_jobs : int
         Folds that are worked on at the same time.
+    prevalence : float, optional
+        How frequent the second of two classes is where the model is to be used, for predictive
+        values and the decision curve; by default as in the table.
     audit : mapping, optional
         The verdict of an audit of the table, :attr:`idfsmec.audit.Audit.verdict`: the model keeps
         it, and its card and predictions repeat it.
@@ -222,17 +234,24 @@ def train_model(
     Model
         ``performance`` has, by subject: ``metrics`` (``roc_auc`` and ``balanced_accuracy``, each
         the mean over repetitions, its interval over resampled subjects, and the band of chance),
-        ``calibration`` (out-of-fold probabilities against shares), ``by_share`` (AUC when so many
-        of the channels are left to the subjects held out) and ``held_out`` (subjects without their
-        names: ``left``, probabilities for each share of channels; ``true``, classes; ``prior``,
-        how frequent classes are taken to be). With folds by site also ``by_site``: for each its
-        ``n_subjects``, ``accuracy`` by subject with an interval, and the band of chance.
+        ``calibration`` (probabilities against shares), ``clinical`` for two classes (sensitivity,
+        specificity and predictive values, also by sex, age group and site where ``rows`` know
+        them, and the decision curve), ``by_share`` (AUC when so many of the channels are left to
+        the subjects held out) and ``held_out`` (subjects without their names: ``left``,
+        probabilities for each share of channels; ``true``, classes; ``prior``, how frequent
+        classes are taken to be; ``calibrated``, as a prediction would be, by the other subjects).
+        With folds by site also ``by_site``: for each its ``n_subjects``, ``accuracy`` by subject
+        with an interval, and the band of chance.
 
     Raises
     ------
     InputError
-        There is one class only, or one with a single subject.
+        There is one class only, or one with a single subject; the prevalence is no share.
     """
+    if prevalence is not None and not 0 < prevalence < 1:
+        raise InputError(
+            f"prevalence is {prevalence}: give a share above 0 and below 1", argument="prevalence"
+        )
     if isinstance(estimator, str):
         estimator = TunedMethod(estimator, folds=folds)
     table = rows_with_a_channel(table)
@@ -272,7 +291,7 @@ def train_model(
         **({"electrodes": electrodes} if electrodes else {}),
     }
     held_out = _HeldOut.of(model, table, probabilities, by_site=folds == "site")
-    performance = {**_measure(held_out, seed, model.prior), **_use(model, used)}
+    performance = {**_measure(held_out, seed, prevalence), **_use(model, used)}
     kept = dict(audit or {})
     return replace(model, protocol=protocol, performance=performance, audit=kept)
 
@@ -349,9 +368,11 @@ class _HeldOut:
     """Probabilities of subjects when they were held out, means over the epochs of each."""
 
     classes: list[Any]
+    prior: list[float]  # how frequent the model takes classes to be
     y: Codes  # (n_subjects,)
     probabilities: Floats  # (n_repeats, n_shares, n_subjects, n_classes)
     sites: NDArray | None  # (n_subjects,), where one was held out after the other
+    groups: dict[str, NDArray]  # (n_subjects,) each: sex, age group and site, as far as known
 
     @classmethod
     def of(
@@ -366,12 +387,28 @@ class _HeldOut:
             means[:, :, subject] += probabilities[:, :, sample]
         means /= np.bincount(member)[:, None]
         sites = np.asarray(table.sites).astype(str)[first] if by_site else None
-        return cls(model.classes, true, means, sites)
+        groups = _groups(table.take(first))
+        return cls(model.classes, model.prior, true, means, sites, groups)
+
+    @cached_property
+    def kept(self) -> dict[str, Any]:
+        """What a model keeps of its held-out subjects, to calibrate predictions."""
+        return {
+            "true": self.y.tolist(),
+            "prior": self.prior,
+            "shares": list(SHARES),
+            "left": self.probabilities.mean(axis=0).round(6).tolist(),
+        }
+
+    @cached_property
+    def calibrated(self) -> Floats:
+        """Probabilities as predictions give them, each by the other subjects."""
+        return Calibration(self.kept).leave_one_out()
 
     @property
-    def right(self) -> Floats:
-        """In which share of the repetitions each subject was classified right."""
-        return np.asarray((self.probabilities[:, 0].argmax(axis=2) == self.y).mean(axis=0))
+    def right(self) -> NDArray[np.bool_]:
+        """Whether each subject would be predicted right."""
+        return np.asarray(self.calibrated.argmax(axis=1) == self.y)
 
     def roc_auc(self, counts: Floats, share: int = 0) -> Floats:
         """Mean over repetitions, for subjects counted so often: (n_resamples,)."""
@@ -379,7 +416,7 @@ class _HeldOut:
         return np.mean([weighted_aucs(values, self.y, counts) for values in repeats], axis=0)
 
     def balanced_accuracy(self, counts: Floats) -> Floats:
-        """The same for the mean recall."""
+        """Mean recall of the classes, for subjects counted so often: (n_resamples,)."""
         right, masks = self.right, [self.y == code for code in np.unique(self.y)]
         recalls = [counts[:, of] @ right[of] / counts[:, of].sum(axis=1) for of in masks]
         return np.asarray(np.mean(recalls, axis=0))
@@ -399,7 +436,19 @@ class _HeldOut:
         return np.asarray(np.mean(aucs, axis=0))
 
 
-def _measure(held_out: _HeldOut, seed: int, prior: list[float]) -> dict[str, Any]:
+def _groups(subjects: FeatureTable) -> dict[str, NDArray]:
+    """Return sex, age group and site of subjects, given a row of each; "" where not known."""
+    rows = pd.DataFrame() if subjects.rows is None else subjects.rows
+    known = {"sex": rows["sex"]} if "sex" in rows else {}
+    if "age" in rows:
+        ages = pd.to_numeric(rows["age"], errors="coerce")
+        known["age"] = pd.cut(ages, [0, *_AGES, np.inf], right=False, labels=_AGE_GROUPS)
+    if subjects.sites is not None:
+        known["site"] = subjects.sites
+    return {by: of.astype(object).where(of.notna(), "").to_numpy() for by, of in known.items()}
+
+
+def _measure(held_out: _HeldOut, seed: int, prevalence: float | None) -> dict[str, Any]:
     """Return all that a model's ``performance`` says of subjects held out."""
     y, rng = held_out.y, np.random.default_rng(derive_seed("people", seed))
     draws, once = draw_within_classes(y, _RESAMPLES, rng), np.ones((1, y.size))
@@ -424,18 +473,41 @@ def _measure(held_out: _HeldOut, seed: int, prior: list[float]) -> dict[str, Any
             "chance_high": band.high,
         },
     }
+    clinical = {"clinical": _clinical(held_out, prevalence)} if y.max() == 1 else {}
     return {
         "level": LEVEL,
         "metrics": metrics,
         "by_share": by_share,
         "calibration": _calibration(held_out),
+        **clinical,
         **({} if held_out.sites is None else {"by_site": _by_site(held_out, held_out.sites)}),
-        "held_out": {
-            "true": y.tolist(),
-            "prior": prior,
-            "shares": list(SHARES),
-            "left": held_out.probabilities.mean(axis=0).round(6).tolist(),
-        },
+        "held_out": {**held_out.kept, "calibrated": held_out.calibrated.round(6).tolist()},
+    }
+
+
+def _clinical(held_out: _HeldOut, prevalence: float | None) -> dict[str, Any]:
+    """Return what a clinic asks about predictions of the second of two classes."""
+    positive, probability = held_out.y == 1, held_out.calibrated[:, 1]
+    prevalence = float(positive.mean()) if prevalence is None else prevalence
+    groups = []
+    for by, names in held_out.groups.items():
+        known = sorted(set(names) - {""})
+        for name in _AGE_GROUPS if by == "age" else known:
+            if name not in known:
+                continue
+            here = names == name
+            counts = np.bincount(held_out.y[here], minlength=2).tolist()
+            scores = diagnostic_scores(positive[here], probability[here] > 0.5, prevalence)
+            groups.append({"by": by, "group": str(name), "n_subjects": counts, "scores": scores})
+    # Probabilities are meant for the model's prior; where the class is rarer, they are lower.
+    there = expit(logit(probability) + logit(prevalence) - logit(held_out.prior[1]))
+    curve = [net_benefit(positive, there, at, prevalence) for at in _THRESHOLDS]
+    return {
+        "class": str(held_out.classes[1]),
+        "prevalence": prevalence,
+        "scores": diagnostic_scores(positive, probability > 0.5, prevalence),
+        "groups": groups,
+        "decision_curve": curve,
     }
 
 
@@ -457,11 +529,9 @@ def _by_site(held_out: _HeldOut, sites: NDArray) -> list[dict[str, Any]]:
 
 def _calibration(held_out: _HeldOut) -> dict[str, Any]:
     """Of two classes the probability of the second; of more, that of the predicted one."""
-    mean = held_out.probabilities[:, 0].mean(axis=0)
-    if len(held_out.classes) == 2:
-        label, given, hit = str(held_out.classes[1]), mean[:, 1], held_out.y == 1
-    else:
-        label, given, hit = None, mean.max(axis=1), mean.argmax(axis=1) == held_out.y
+    label, given, hit = str(held_out.classes[1]), held_out.calibrated[:, 1], held_out.y == 1
+    if len(held_out.classes) > 2:
+        label, given, hit = "", held_out.calibrated.max(axis=1), held_out.right
     n_bins = int(np.clip(given.size // _LEAST_IN_BIN, 1, _MOST_BINS))
     bins = []
     for rows in np.array_split(np.argsort(given, kind="stable"), n_bins):

@@ -1,3 +1,4 @@
+from .files import TRUSTED_TYPES, load_model, save_model
 from .harmonizer import SiteHarmonizer
 from .imputer import ChannelImputer
 from .linear import IDFSMECClassifier, IDFSMECRegressor
@@ -10,15 +11,8 @@ from .methods import (
     register_imputer,
     register_method,
 )
-from .model import (
-    TRUSTED_TYPES,
-    Model,
-    extract_subjects,
-    fit_model,
-    load_model,
-    predict_subjects,
-    save_model,
-)
+from .model import Model, fit_model
+from .subjects import extract_subjects, predict_subjects
 
 __all__ = [
     "CLASSIFIERS",

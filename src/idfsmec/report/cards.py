@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from idfsmec._files import replacing
 from idfsmec.audit.verdict import NOT_AUDITED
 from idfsmec.prediction import Model, SiteHarmonizer
-from idfsmec.prediction.model import Predictions, SubjectPrediction, file_checksum
+from idfsmec.prediction.files import file_checksum
+from idfsmec.prediction.subjects import Predictions, SubjectPrediction
+from idfsmec.prediction.unusual import USUAL_SHARE
 from idfsmec.report import style
 from idfsmec.report.text import (
     capitalise,
@@ -31,13 +35,16 @@ USE = (
     "on a patient's treatment."
 )
 _CALIBRATION = (
-    "Each point is a group of participants with similar probabilities, from models fitted "
-    "without them; bars are 95 % CI. On the line, probabilities equal observed frequencies."
+    "Each point is a group of participants with similar probabilities, from models fitted and "
+    "calibrated without them; bars are 95 % CI. On the line, probabilities equal observed "
+    "frequencies."
 )
 #: How close probabilities count as similar.
 _SIMILAR = 0.1
 _MOST_VOTES = 8
-_AUC = "roc_auc"
+#: Groups with fewer participants of a class are pointed out.
+_FEW = 10
+_CLINICAL = ("sensitivity", "specificity", "PPV", "NPV")
 
 
 def card_paths(path: str | PathLike[str]) -> tuple[Path, Path]:
@@ -65,11 +72,12 @@ def write_model_card(
     markdown, page = card_paths(path)
     style.refuse_existing(overwrite, markdown, page)
     card = _describe_model(model, Path(path))
-    picture = None
-    if card["bins"]:
-        ax = plot_calibration(model.performance["calibration"])
-        picture = style.save_figure(ax, f"Calibration. {_CALIBRATION}", None, "calibration")
-    text = style.render_page("model.html", **card, picture=picture)
+    for table in card["tables"]:
+        table["picture"] = ""
+        if "plot" in table:
+            words = f"{table['title']}. {table['text']}"
+            table["picture"] = style.save_figure(table["plot"](), words, None, table["title"])
+    text = style.render_page("model.html", **card)
     with replacing(markdown, page) as (plain, html):
         plain.write_text(_markdown(card), encoding="utf-8")
         html.write_text(text, encoding="utf-8")
@@ -101,16 +109,31 @@ def plot_calibration(calibration: Mapping[str, Any], ax: Axes | None = None) -> 
         color=style.EMPHASIS, linewidth=1.6, elinewidth=1.0, gid="calibration",
     )  # fmt: skip
     label = calibration["class"]
-    what = f"probability of {label}" if label is not None else "probability of the predicted class"
+    what = f"probability of {label}" if label else "probability of the predicted class"
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=what, ylabel="share of participants")
     note = f"participants held out, Brier score {calibration['brier']:.3f}"
     return style.style_axes(ax, "Calibration", note)
 
 
+def _plot_decision_curve(clinical: Mapping[str, Any]) -> Axes:
+    """Draw the net benefit of acting on predictions, on all participants and on none."""
+    ax = style.make_axes(None, 4.6, 4.2)
+    rows = pd.DataFrame(clinical["decision_curve"])
+    at = rows["threshold"]
+    ax.fill_between(at, rows["low"], rows["high"], color=style.EMPHASIS, alpha=0.14, linewidth=0)
+    ax.plot(at, rows["mean"], color=style.EMPHASIS, linewidth=2, label="model (95 % CI)")
+    ax.plot(at, rows["all"], color=style.MUTED, linestyle="--", label="act on all")
+    ax.axhline(0, color=style.MUTED, linewidth=1, linestyle=":", label="act on none")
+    top = 1.1 * max(rows["high"].max(), 0.05)
+    ax.set(xlim=(0, 1), ylim=(-0.3 * top, top), ylabel="net benefit",
+           xlabel=f"probability of {clinical['class']} to act on")  # fmt: skip
+    ax.legend(frameon=False)
+    return style.style_axes(ax, "Decision curve", f"prevalence {percent(clinical['prevalence'])}")
+
+
 def _describe_model(model: Model, path: Path) -> dict[str, Any]:
     """Return the content of a card."""
     measured = model.performance
-    calibration = measured.get("calibration", {})
     metrics: Mapping[str, Any] = measured.get("metrics", {})
     what = f"{len(model.classes)} classes"
     if len(model.classes) == 2:
@@ -145,14 +168,117 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         ],
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
-        "calibration": _CALIBRATION,
-        "bins": calibration.get("bins", []),
-        "brier": calibration.get("brier"),
-        "shares": measured.get("by_share", []),
-        "sites": measured.get("by_site", []),
+        "tables": _tables(model) if metrics else [],
         "facts": [*_model_facts(model), ("file", f"{path.name}, SHA-256 {file_checksum(path)}")],
         "versions": list(model.versions.items()),
     }
+
+
+def _tables(model: Model) -> list[dict[str, Any]]:
+    """Return the tables of a card: title, text, names of columns, rows, and what draws them."""
+    measured = model.performance
+    tables = _clinical_tables(model) if "clinical" in measured else []
+    rows = [
+        [percent(group["predicted"]), _share(group, "observed"), group["n"]]
+        for group in measured["calibration"]["bins"]
+    ]
+    tables.append(
+        {
+            "title": "Calibration",
+            "text": f"{_CALIBRATION} Brier score {measured['calibration']['brier']:.3f}.",
+            "header": ("probability", "observed (95 % CI)", "participants"),
+            "rows": rows,
+            "plot": partial(plot_calibration, measured["calibration"]),
+        }
+    )
+    if sites := measured.get("by_site"):
+        tables.append(
+            {
+                "title": "Sites left out",
+                "text": "One site was left out at a time, so that training included none of its "
+                "participants.",
+                "header": ("site", "participants", "accuracy (95 % CI)", "chance (95 %)"),
+                "rows": [
+                    [
+                        site["site"],
+                        site["n_subjects"],
+                        _share(site, "accuracy"),
+                        f"{percent(site['chance_low'])} to {percent(site['chance_high'])}",
+                    ]
+                    for site in sites
+                ],
+            }
+        )
+    rows = [
+        [
+            percent(share["share"]),
+            f"{share['mean']:.2f} ({format_range('roc_auc', share['low'], share['high'])})",
+        ]
+        for share in measured["by_share"]
+    ]
+    tables.append(
+        {
+            "title": "Missing channels",
+            "text": "Only a random share of the channels of participants held out was kept"
+            f"{_red(model)}.",
+            "header": ("channels left", "AUC by participant (95 % CI)"),
+            "rows": rows,
+        }
+    )
+    return tables
+
+
+def _clinical_tables(model: Model) -> list[dict[str, Any]]:
+    """Return what a clinic asks of predictions, for all participants and for groups of them."""
+    clinical = model.performance["clinical"]
+    label, counts = clinical["class"], list(model.data["subjects"].values())
+    everyone = {"by": "all", "group": "", "n_subjects": counts, "scores": clinical["scores"]}
+    rows, few = [], []
+    for group in (everyone, *clinical["groups"]):
+        name = f"{group['by']} {group['group']}".strip()
+        if min(group["n_subjects"]) < _FEW:
+            few.append(name)
+        scores = [_share(group["scores"].get(score, {})) for score in _CLINICAL]
+        rows.append([name, " / ".join(map(str, group["n_subjects"])), *scores])
+    text = (
+        f"Predictions of {label}, calibrated on the other participants held out; with 95 % CI. "
+        f"Predictive values are for a prevalence of {percent(clinical['prevalence'])}"
+        f"{_red(model)}."
+    )
+    if few:
+        text += f" Fewer than {_FEW} participants of a class, do not rely on: {listing(few, 20)}."
+    curve = [
+        [
+            percent(at["threshold"]),
+            f"{at['mean']:.2f} ({at['low']:.2f} to {at['high']:.2f})",
+            f"{at['all']:.2f}",
+        ]
+        for at in clinical["decision_curve"][1::2]
+    ]
+    return [
+        {
+            "title": "Sensitivity, specificity, predictive values",
+            "text": text,
+            "header": ("participants", " / ".join(map(str, model.classes)), *_CLINICAL),
+            "rows": rows,
+        },
+        {
+            "title": "Decision curve",
+            "text": f"Net benefit of acting on participants from a probability of {label} on, "
+            "in true positives per participant; 95 % CI.",
+            "header": ("probability", "net benefit (95 % CI)", "acting on all"),
+            "rows": curve,
+            "plot": partial(_plot_decision_curve, clinical),
+        },
+    ]
+
+
+def _share(values: Mapping[str, float], name: str = "mean") -> str:
+    """Write a share with its interval, or a dash."""
+    if name not in values:
+        return percent(None)
+    low, high = (100 * values[end] for end in ("low", "high"))
+    return f"{percent(values[name])} ({low:.0f} to {high:.0f})".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _red(model: Model) -> str:
@@ -189,7 +315,7 @@ def _model_facts(model: Model) -> list[tuple[str, str]]:
             how += ", sites harmonized by the training participants"
         if protocol.get("electrodes"):
             how += f", {protocol['electrodes']} electrodes chosen by the training participants"
-        seed = f"(seed {protocol['seed']}); a subject's probability is the mean over its epochs"
+        seed = f"(seed {protocol['seed']}); a subject's probability is calibrated on the others"
         facts.append(("protocol", f"the whole fit {how} {seed}"))
     return facts
 
@@ -229,35 +355,9 @@ def _markdown(card: Mapping[str, Any]) -> str:
     header = ("by participant", "value", "95 % CI", "chance (95 %)")
     rows = [[m["name"], m["value"], m["ci"], m["chance"]] for m in card["metrics"]]
     lines += _table(header, rows) or ["It was not measured."]
-    header = ("probability", "observed", "95 % CI", "participants")
-    rows = [
-        [percent(b["predicted"]), percent(b["observed"]), _ci(b), b["n"]] for b in card["bins"]
-    ]
-    if rows:
-        lines += ["", "## Calibration", "", card["calibration"], "", *_table(header, rows)]
-        lines += ["", f"Brier score {card['brier']:.3f}."]
-    sites = [
-        [s["site"], s["n_subjects"], percent(s["accuracy"]), _ci(s), _chance(s)]
-        for s in card["sites"]
-    ]
-    shares = [
-        [
-            percent(s["share"]),
-            format_score(_AUC, s["mean"]),
-            format_range(_AUC, s["low"], s["high"]),
-        ]
-        for s in card["shares"]
-    ]
-    for title, names, rows in (
-        (
-            "Sites left out",
-            "site, participants, accuracy by participant, 95 % CI, chance (95 %)",
-            sites,
-        ),
-        ("Missing channels", "channels left, AUC by participant, 95 % CI", shares),
-    ):
-        if rows:
-            lines += ["", f"## {title}", "", *_table(names.split(", "), rows)]
+    for table in card["tables"]:
+        lines += ["", f"## {table['title']}", "", _escape(table["text"]), ""]
+        lines += _table([_escape(name) for name in table["header"]], table["rows"])
     for title in ("channels", "features"):
         if card[title]:
             text = listing([item["name"] for item in card[title]], most=10)
@@ -272,14 +372,6 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return a table of Markdown, a string per line; nothing without rows."""
     cells = [header, ["---"] * len(header), *([_escape(cell) for cell in row] for row in rows)]
     return [f"| {' | '.join(map(str, row))} |" for row in cells] if rows else []
-
-
-def _ci(values: Mapping[str, Any]) -> str:
-    return f"{percent(values['low'])} to {percent(values['high'])}"
-
-
-def _chance(values: Mapping[str, Any]) -> str:
-    return f"{percent(values['chance_low'])} to {percent(values['chance_high'])}"
 
 
 def _escape(text: object) -> str:
@@ -343,13 +435,16 @@ def _describe_subject(model: Model, prediction: SubjectPrediction) -> dict[str, 
     return {
         "brand": "idfsmec prediction",
         "title": prediction.subject,
-        "chips": [f"{len(prediction.epochs)} epochs", f"{share} of channels"],
+        "chips": [f"{prediction.n_epochs} epochs", f"{share} of channels"],
         "headline": headline,
         "audit": model.audit or NOT_AUDITED,
         "use": USE,
         "warnings": [f"{capitalise(warning)}." for warning in prediction.warnings],
         "prediction": prediction,
-        "measured": bool(metrics),
+        "prior": listing(
+            f"{percent(s)} {c}" for s, c in zip(model.prior, model.classes, strict=True)
+        ),
+        "usual": USUAL_SHARE,
         "low": prediction.low if np.isfinite(prediction.low) else None,
         "votes": _bars(dict(list(prediction.votes.items())[:_MOST_VOTES]), signed=True),
         "n_channels": len(model.channels),
@@ -364,7 +459,7 @@ def _describe_similar(model: Model, prediction: SubjectPrediction) -> str:
     if not held_out:
         return ""
     code = model.classes.index(prediction.predicted)
-    close = np.abs(np.array(held_out["left"])[0][:, code] - prediction.probability) <= _SIMILAR
+    close = np.abs(np.array(held_out["calibrated"])[:, code] - prediction.probability) <= _SIMILAR
     correct = int((np.array(held_out["true"])[close] == code).sum())
     if not close.any():
         return "Held out, none of the training participants had a probability close to this one."

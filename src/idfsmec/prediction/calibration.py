@@ -1,0 +1,91 @@
+"""Calibrate probabilities on held-out subjects, with confidence intervals.
+
+A line takes the log odds that a model gave held-out subjects to the odds that they were of the
+class. The probability of a new subject lies on that line, and its interval comes from the same
+fit, so that it holds the probability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit, ndtri
+
+Array = NDArray[np.float64]
+
+# Coverage of the intervals.
+_LEVEL = 0.95
+# Probabilities beyond are not distinguished.
+_LEAST_PROBABILITY = 0.005
+# Prior precision of shift 0 and slope 1.
+_PRIOR_PRECISION = np.array([0.25, 1.0])
+_NEWTON_STEPS = 8
+
+
+class Calibration:
+    """Lines of log odds on held-out subjects, as in ``performance["held_out"]`` of a model."""
+
+    def __init__(self, held_out: Mapping[str, Any]) -> None:
+        self._shares = np.array(held_out["shares"], dtype=np.float64)
+        self._given = _log_odds(np.array(held_out["left"], dtype=np.float64))
+        true = np.array(held_out["true"])
+        self._hits = np.eye(self._given.shape[2])[true]
+        # Probabilities are meant for classes that are as frequent as the model's prior.
+        self._totals = np.array(held_out["prior"], dtype=np.float64) * true.size
+
+    def apply(self, epochs: Array, share: float) -> tuple[Array, float, float]:
+        """Calibrate the mean over a subject's epochs, of shape (n_epochs, n_classes).
+
+        The subjects of the calibration had about the same share of the channels. Also return the
+        interval of the most probable class: how frequent it is among subjects like this one.
+        """
+        nearest, n_classes = int(np.abs(self._shares - share).argmin()), epochs.shape[1]
+        inputs = np.column_stack([np.ones(n_classes), _log_odds(epochs.mean(axis=0))])
+        everyone = np.ones((1, len(self._hits)))
+        fits = [self._fit(nearest, code, everyone) for code in range(n_classes)]
+        coefs, covariances = (np.concatenate(parts) for parts in zip(*fits, strict=True))
+        values = np.sum(inputs * coefs, axis=1)
+        best = int(values.argmax())
+        probabilities = expit(values)
+        variance = inputs[best] @ covariances[best] @ inputs[best]
+        # The mean over epochs varies, too; the slope of the log odds takes that to the line.
+        mean = np.clip(epochs[:, best].mean(), _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
+        of_mean = epochs[:, best].var() / len(epochs) / (mean * (1 - mean)) ** 2
+        half = ndtri((1 + _LEVEL) / 2) * np.sqrt(variance + coefs[best, 1] ** 2 * of_mean)
+        others = np.arange(n_classes) != best  # they share what is left; of two it is theirs
+        probabilities[others] *= (1 - probabilities[best]) / probabilities[others].sum()
+        low, high = expit([values[best] - half, values[best] + half])
+        return probabilities, float(low), float(high)
+
+    def leave_one_out(self) -> Array:
+        """Calibrate each held-out subject, with all channels, by the others: (n, n_classes)."""
+        without = 1 - np.eye(len(self._hits))
+        values = []
+        for code, given in enumerate(self._given[0].T):
+            coefs, _ = self._fit(0, code, without)
+            values.append(coefs[:, 0] + coefs[:, 1] * given)
+        probabilities = expit(np.stack(values, axis=1))
+        return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
+
+    def _fit(self, share: int, code: int, included: Array) -> tuple[Array, Array]:
+        """Fit a line for each choice of subjects (B, n): shift and slope (B, 2), covariance."""
+        weights = included * ((self._totals / np.maximum(included @ self._hits, 1)) @ self._hits.T)
+        given, hit = self._given[share][:, code], self._hits[:, code]
+        design = np.column_stack([np.ones(given.size), given])
+        products = (design[:, :, None] * design[:, None, :]).reshape(given.size, 4)
+        start = np.array([0.0, 1.0])
+        coefs = np.tile(start, (len(weights), 1))
+        for _ in range(_NEWTON_STEPS):
+            expected = expit(coefs @ design.T)
+            gradient = (weights * (hit - expected)) @ design - _PRIOR_PRECISION * (coefs - start)
+            curvature = (weights * expected * (1 - expected)) @ products
+            covariance = np.linalg.inv(curvature.reshape(-1, 2, 2) + np.diag(_PRIOR_PRECISION))
+            coefs = coefs + np.einsum("bij,bj->bi", covariance, gradient)
+        return coefs, covariance
+
+
+def _log_odds(probability: Array) -> Array:
+    return np.asarray(logit(np.clip(probability, _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)))

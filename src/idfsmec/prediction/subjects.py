@@ -1,0 +1,339 @@
+"""Predictions of a model for new subjects, with intervals and reasons for doubt."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from idfsmec.errors import InputError
+from idfsmec.features import extract_table
+from idfsmec.features.settings import FeatureSettings
+from idfsmec.prediction.calibration import Calibration
+from idfsmec.prediction.harmonizer import describe_new_sites, harmonize_sites
+from idfsmec.prediction.model import Model
+from idfsmec.prediction.unusual import FAR_OUTSIDE, USUAL_SHARE, find_other_unit, measure_distance
+from idfsmec.progress import Listener
+from idfsmec.recordings import Recording
+from idfsmec.recordings.recording import file_recording
+from idfsmec.table import FeatureTable
+from idfsmec.table.columns import channel_columns, join_column, observed_channels, split_column
+from idfsmec.table.positions import standard_name
+
+# A subject with a smaller share of the model's channels gets a warning.
+_LEAST_SHARE = 0.3
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class SubjectPrediction:
+    """Prediction of a model for one subject."""
+
+    subject: str
+    share_present: float = 0.0  # of the model's channels, over all epochs
+    n_epochs: int = 0  # that have a channel
+    # How unlike the training data it is, 1 is the end of what is usual; how many are nearer.
+    distance: float = np.nan
+    nearer: float = np.nan
+    warnings: tuple[str, ...] = ()  # reasons not to rely on it
+    predicted: Any = None  # the most probable class; None if no probability is given
+    # Of that class: calibrated on held-out subjects with as many channels, and its interval. The
+    # mean over epochs without interval if the model was not measured.
+    probability: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    probabilities: dict[Any, float] = field(default_factory=dict)  # of every class
+    # What each channel adds in favour of the predicted class, in log odds, the strongest first.
+    votes: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions of a model for several subjects."""
+
+    subjects: tuple[SubjectPrediction, ...]
+    notes: tuple[str, ...] = ()  # channels that the model does not know or by other names, sites
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per subject."""
+        classes = {label: None for subject in self.subjects for label in subject.probabilities}
+        rows = []
+        for made in self.subjects:
+            strongest = [f"{channel} {vote:+.2f}" for channel, vote in made.votes.items()]
+            rows.append(
+                {
+                    "subject": made.subject,
+                    "predicted": made.predicted,
+                    "probability": made.probability,
+                    "low": made.low,
+                    "high": made.high,
+                    **{f"probability of {k}": made.probabilities.get(k, np.nan) for k in classes},
+                    "epochs": made.n_epochs,
+                    "channels present": made.share_present,
+                    "strongest channels": ", ".join(strongest[:_MOST_NAMED]),
+                    "distance": made.distance,
+                    "training subjects nearer": made.nearer,
+                    "warnings": "; ".join(made.warnings),
+                }
+            )
+        return pd.DataFrame(rows)
+
+
+def predict_subjects(
+    model: Model, table: FeatureTable, *, allow_unusual: bool = False
+) -> Predictions:
+    """Predict the class of each subject of a table.
+
+    Columns are matched by name; channels may go by any spelling of their standard names. Channels
+    of the model that the table lacks are missing, and unknown ones are ignored. A model that
+    harmonizes brings sites it has not seen (a table without sites is one) to the others' location
+    and scale by their own samples, if at least ten come at once.
+
+    Parameters
+    ----------
+    model : Model
+    table : FeatureTable
+        Its labels are not used.
+    allow_unusual : bool, default=False
+        Give probabilities also for subjects far outside the training data, more than three times
+        as far as 99 % of the training subjects or with channels in another unit.
+
+    Returns
+    -------
+    Predictions
+        ``frame`` has a row per subject; ``subjects`` the same with the ``votes`` of all channels;
+        ``notes`` say what was done to channels and sites. ``low`` and ``high`` bound how frequent
+        the class is among subjects like this one, where the model was measured.
+
+    Raises
+    ------
+    InputError
+        The table has no channel of the model, or none of its features.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from idfsmec import FeatureTable
+    >>> from idfsmec.prediction import fit_model, predict_subjects
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["HC", "MDD"], 40)
+    >>> X = pd.DataFrame(rng.normal(size=(80, 2)), columns=["F3__a", "Pz__a"])
+    >>> X += 3 * (y == "MDD")[:, None]
+    >>> model = fit_model(FeatureTable(X, y, np.arange(80) // 4))
+    >>> other = pd.DataFrame({"EEG F3-LE__a": [3.1, 2.9]})
+    >>> other_cap = FeatureTable(other, ["?", "?"], ["new", "new"])
+    >>> predictions = predict_subjects(model, other_cap)
+    >>> predictions.subjects[0].predicted, predictions.subjects[0].share_present
+    ('MDD', 0.5)
+    """
+    X, notes = _match_columns(model, table)
+    if model.harmonizer is not None:
+        notes += describe_new_sites(model.harmonizer, table.sites, len(X))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the notes say it
+            X = harmonize_sites(model.harmonizer, X, table.sites)
+    codes, names = pd.factorize(table.subjects.to_numpy())
+    held_out = model.performance.get("held_out")
+    calibration = Calibration(held_out) if held_out else None
+    conditions = pd.Series([None] * len(X), dtype=object)
+    if table.rows is not None and "condition" in table.rows:
+        conditions = table.rows["condition"]
+    subjects = []
+    for code, name in enumerate(names):
+        doubt = _other_condition(model, conditions.to_numpy()[codes == code])
+        own = X[codes == code]
+        prediction = _predict_subject(model, str(name), own, calibration, allow_unusual)
+        doubts = (*prediction.warnings, *([doubt] if doubt else []))
+        subjects.append(replace(prediction, warnings=doubts))
+    if model.data.get("conditions") and conditions.isna().any():
+        notes.append(
+            f"the model was trained on {_some(model.data['conditions'])}; the condition of "
+            f"{int(conditions.isna().sum())} of {len(X)} samples is not known"
+        )
+    if not any(subject.n_epochs for subject in subjects):
+        raise InputError("No sample has a channel that the model knows with all its features.")
+    return Predictions(tuple(subjects), (*notes, *_other_settings(model, table)))
+
+
+def extract_subjects(
+    model: Model,
+    recordings: Iterable[str | PathLike[str] | Recording],
+    *,
+    n_jobs: int = 1,
+    on_error: str = "raise",
+    progress: Listener | None = None,
+) -> FeatureTable:
+    """Compute the features of recordings as those of the model's training data were.
+
+    Parameters
+    ----------
+    model : Model
+    recordings : iterable of path-like or Recording
+        Files that MNE opens. A file is a subject, named like the file without its ending.
+    n_jobs, on_error, progress
+        As in :func:`idfsmec.features.extract_table`; recordings without any row are warned of.
+
+    Returns
+    -------
+    FeatureTable
+        For :func:`predict_subjects`; files have the label ``"unknown"``.
+
+    Raises
+    ------
+    InputError
+        The table was made elsewhere, or has columns that no registered feature gives.
+    """
+    features = [split_column(column)[1] for column in model.columns]
+    settings = FeatureSettings.from_dict(model.settings, columns=features)
+    sources = [r if isinstance(r, Recording) else Path(r) for r in recordings]
+    stems = [source.stem for source in sources if isinstance(source, Path)]
+    opened = []
+    for source in sources:
+        if isinstance(source, Recording):
+            opened.append(source)
+            continue
+        if not source.exists():
+            raise InputError(f"{source}: there is no such file.")
+        name = source.stem if stems.count(source.stem) == 1 else str(source)
+        opened.append(file_recording(source, name, "unknown"))
+    made = extract_table(opened, settings, n_jobs=n_jobs, on_error=on_error, progress=progress)
+    for outcome in made.skipped:
+        why = outcome.error or "; ".join(["no channel with EEG in it", *outcome.notes])
+        message = f"{outcome.source}: there is no prediction for it: {why}"
+        warnings.warn(message, UserWarning, stacklevel=2)
+    return made.table
+
+
+def _match_columns(model: Model, table: FeatureTable) -> tuple[pd.DataFrame, list[str]]:
+    """Give the table's columns as the model takes them, and notes on what was done."""
+    renamed = _same_positions(model.channels, table.channels)
+    channels = {channel: renamed.get(channel, channel) for channel in table.channels}
+    unknown = [name for name, channel in channels.items() if channel not in model.channels]
+    if len(unknown) == len(channels):
+        raise InputError(
+            f"There is no common channel: the model has {_some(model.channels)}, "
+            f"the table {_some(table.channels)}."
+        )
+    split = [split_column(str(column)) for column in table.X.columns]
+    names = [join_column(channels[channel], feature) for channel, feature in split]
+    if not set(names) & set(model.columns):
+        features = dict.fromkeys(split_column(column)[1] for column in model.columns)
+        raise InputError(
+            f"There is no common feature: the model has {_some(features)}, the table "
+            f"{_some(table.features)}."
+        )
+    absent = [channel for channel in model.channels if channel not in channels.values()]
+    lacking = [column for column in model.columns if column not in names]
+    lacking = [column for column in lacking if split_column(column)[0] not in absent]
+    notes = {
+        "channels matched by their positions": [f"{a} is {b}" for a, b in renamed.items()],
+        "channels that the model does not know, ignored": unknown,
+        "channels of the model that are not there": absent,
+        "columns that are not there, so that their channels count as missing": lacking,
+    }
+    X = table.X.set_axis(names, axis=1).reindex(columns=list(model.columns))
+    return X, [f"{what}: {_some(which)}" for what, which in notes.items() if which]
+
+
+def _same_positions(wanted: Sequence[str], given: Sequence[str]) -> dict[str, str]:
+    """Given channels that the model has under another spelling, each position once."""
+    positions = {standard_name(name) or name.casefold(): name for name in wanted}
+    renamed, taken = {}, set(given)
+    for name in given:
+        same = positions.get(standard_name(name) or name.casefold())
+        if name not in wanted and same is not None and same not in taken:
+            renamed[name] = same
+            taken.add(same)
+    return renamed
+
+
+def _other_settings(model: Model, table: FeatureTable) -> list[str]:
+    """Note settings of the table that differ from the model's; those not stated are trusted."""
+    keys = ("sfreq", "band_pass", "epoch", "bands", "unit", "welch_window", "nsi_window")
+    differ = [
+        f"{key} {table.info[key]} instead of {model.settings[key]}"
+        for key in keys
+        if key in table.info and key in model.settings and table.info[key] != model.settings[key]
+    ]
+    if not differ:
+        return []
+    return [f"the table's features were computed otherwise than the model's: {'; '.join(differ)}"]
+
+
+def _other_condition(model: Model, conditions: Iterable[Any]) -> str:
+    """Name conditions of a subject's samples that the model was not trained on."""
+    trained = model.data.get("conditions") or []
+    others = sorted({str(name) for name in conditions if not pd.isna(name)} - set(trained))
+    if not (trained and others):
+        return ""
+    return f"the model was trained on {_some(trained)}, and this is {_some(others)}"
+
+
+def _some(names: Iterable[object]) -> str:
+    listed = [str(name) for name in names]
+    more = f" and {len(listed) - _MOST_NAMED} more" if len(listed) > _MOST_NAMED else ""
+    return ", ".join(listed[:_MOST_NAMED]) + more
+
+
+def _predict_subject(
+    model: Model, name: str, X: pd.DataFrame, calibration: Calibration | None, allow_unusual: bool
+) -> SubjectPrediction:
+    _, columns = channel_columns(None, len(model.columns), model.columns)
+    observed = observed_channels(X.to_numpy(dtype=np.float64), columns)
+    X = X.iloc[np.flatnonzero(observed.any(axis=1))]
+    if not len(X):
+        return SubjectPrediction(name, warnings=("no channel of the model is there",))
+    share, doubts = float(observed.mean()), []
+    distance = measure_distance(model.imputer, X, model.reference)
+    nearer = float((np.asarray(model.reference["distances"]) < distance).mean())
+    if distance > 1:
+        doubts.append(
+            f"unlike the training data: {distance:.1f} times as far from them as "
+            f"{USUAL_SHARE:.0%} of the training participants"
+        )
+    unit, channels = find_other_unit(model.imputer, X)
+    if unit:
+        doubts.append(f"{_some(channels)}: in {unit}, as it seems")
+    withheld = (unit or distance > FAR_OUTSIDE) and not allow_unusual
+    if withheld:
+        doubts.append("far outside the training data: no probability without --allow-unusual")
+    if share < _LEAST_SHARE:
+        doubts.append(f"only {share:.0%} of the model's channels are there")
+    subject = SubjectPrediction(name, share, len(X), distance, nearer, tuple(doubts))
+    if withheld:
+        return subject
+    with warnings.catch_warnings():
+        # Samples whose channels have no weight get the classes' shares.
+        warnings.simplefilter("ignore", UserWarning)
+        epochs = np.asarray(model.estimator.predict_proba(X))
+    probabilities, low, high = epochs.mean(axis=0), np.nan, np.nan
+    if calibration is not None:
+        probabilities, low, high = calibration.apply(epochs, share)
+    best = int(probabilities.argmax())
+    return replace(
+        subject,
+        predicted=model.classes[best],
+        probability=float(probabilities[best]),
+        low=low,
+        high=high,
+        probabilities=dict(zip(model.classes, probabilities.tolist(), strict=True)),
+        votes=_votes(model, X, best),
+    )
+
+
+def _votes(model: Model, X: pd.DataFrame, best: int) -> dict[str, float]:
+    if not hasattr(model.estimator, "channel_votes"):
+        return {}
+    votes = np.asarray(model.estimator.channel_votes(X))
+    of_class = votes[:, :, best] if votes.ndim == 3 else votes * (1.0 if best else -1.0)
+    counts = np.sum(~np.isnan(of_class), axis=0)
+    means = np.nansum(of_class, axis=0) / np.maximum(counts, 1)
+    order = np.argsort(-np.abs(means), kind="stable")
+    return {model.channels[i]: float(means[i]) for i in order if counts[i]}
