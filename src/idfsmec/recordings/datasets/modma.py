@@ -16,6 +16,7 @@ import numpy as np
 
 from idfsmec.errors import ArgumentError, InputError
 from idfsmec.recordings._matlab import load_mat
+from idfsmec.recordings.datasets._release import find_files
 from idfsmec.recordings.recording import Recording, details_of, file_recording, read_sheet
 
 if TYPE_CHECKING:
@@ -52,8 +53,7 @@ def read_modma3(
     list of Recording
         With channels Fp1, Fpz and Fp2 at 250 Hz, and the labels ``"MDD"`` and ``"HC"``.
     """
-    folder = "EEG_3channels_resting_lanzhou_2015"
-    return _find_recordings(Path(root), folder, "*_still.txt", unit, "V per count")
+    return _find_recordings(Path(root), "EEG_3channels_resting_lanzhou_2015", "_still.txt", unit)
 
 
 def read_modma128(root: str | PathLike[str], *, unit: str | float = "uV") -> list[Recording]:
@@ -74,28 +74,17 @@ def read_modma128(root: str | PathLike[str], *, unit: str | float = "uV") -> lis
         With channels E1 ... E128 at 250 Hz, placed by GSN-HydroCel-128. The reference Cz,
         all zero, is left out.
     """
-    folder = "EEG_128channels_resting_lanzhou_2015"
-    return _find_recordings(Path(root), folder, "*.mat", unit, "V")
+    return _find_recordings(Path(root), "EEG_128channels_resting_lanzhou_2015", ".mat", unit)
 
 
-def _find_recordings(
-    root: Path, folder: str, pattern: str, unit: str | float, per: str
-) -> list[Recording]:
+def _find_recordings(root: Path, name: str, ending: str, unit: str | float) -> list[Recording]:
     """Name the recordings in ``root`` or in its folder of the released name."""
-    if not root.is_dir():
-        raise InputError(f"{root}: there is no such folder.")
-    for parent in (root / folder, root):
-        # Archives made on a Mac carry "._" copies that hold no data.
-        files = [
-            path
-            for path in sorted(parent.glob(pattern))
-            if path.is_file() and not path.name.startswith(".")
-        ]
-        if files:
-            break
-    else:
+    folder = root / name if (root / name).is_dir() else root
+    # Archives made on a Mac carry "._" copies that hold no data.
+    files = [path for path, _ in find_files(folder, re.compile(rf"[^.].*{re.escape(ending)}"))]
+    if not files:
         raise InputError(
-            f"{root}: no recording {pattern} here or in {folder}. Give the folder of the release."
+            f"{root}: no recording *{ending} here or in {name}. Give the folder of the release."
         )
     try:
         volts = float(UNITS.get(unit, unit) if isinstance(unit, str) else unit)
@@ -106,8 +95,7 @@ def _find_recordings(
             f"unit={unit!r}: give one of {', '.join(UNITS)}, or the volts that one step is.",
             argument="unit",
         )
-    table, subjects = _read_subject_table(parent)
-    read, variant = partial(_read, volts=volts), f"{volts!r} {per}"
+    table, subjects = _read_subject_table(folder)
     recordings = []
     for path in files:
         subject = path.name[:8]  # the only part of a name that is regular
@@ -116,22 +104,21 @@ def _find_recordings(
                 f"{path}: the name does not begin with a subject number of eight digits, such as "
                 "02010002. Rename the file, or move it away if it is no recording."
             )
-        in_table, details = subjects.get(subject, (None, {}))
-        by_number = _GROUPS.get(subject[:4])
-        if in_table and by_number and in_table != by_number:
-            raise InputError(
-                f"{path}: subject {subject} is {in_table} in {table}, but {by_number} by its "
-                "number. Correct the table or the name of the file."
-            )
-        label = in_table or by_number
-        if label is None:
+        in_table, details = subjects.get(subject, ("", {}))
+        label = _GROUPS.get(subject[:4]) or in_table
+        if not label:
             raise InputError(
                 f"{path}: subject {subject} is not in the subject table, and its number does not "
                 "begin with 0201, 0202 or 0203."
             )
-        recordings.append(
-            file_recording(path, subject, label, read, variant=variant, details=details)
-        )
+        if in_table and in_table != label:
+            raise InputError(
+                f"{path}: subject {subject} is {in_table} in {table}, but {label} by its number. "
+                "Correct the table or the name of the file."
+            )
+        about = {"variant": f"{volts!r} V", "details": details}
+        read = partial(_read, volts=volts)
+        recordings.append(file_recording(path, subject, label, read, **about))
     return recordings
 
 
@@ -139,16 +126,12 @@ def _read_subject_table(
     folder: Path,
 ) -> tuple[Path | None, dict[str, tuple[str, dict[str, str]]]]:
     """Read label and details by subject from the table of a folder, where there is one."""
-    patterns = (
-        (folder, f"subjects_information_{folder.name}*.xlsx"),
-        (folder, "subjects_information_*.xlsx"),
-        (folder.parent, f"subjects_information_{folder.name}*.xlsx"),
-    )
-    tables = [path for parent, pattern in patterns for path in sorted(parent.glob(pattern))]
+    beside = f"subjects_information_{folder.name}*.xlsx"
+    tables = [*folder.glob("subjects_information_*.xlsx"), *folder.parent.glob(beside)]
     subjects: dict[str, tuple[str, dict[str, str]]] = {}
     if not tables:
         return None, subjects
-    path, columns = tables[0], ("subject id", "type")
+    path, columns = min(tables), ("subject id", "type")
     for row, cells in enumerate(read_sheet(path, columns)):
         number, kind = cells["subject id"], cells["type"].upper()
         if not number:
