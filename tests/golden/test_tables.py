@@ -1,6 +1,6 @@
 """Feature tables on disk, missingness by class, scores, statistics, folds."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -49,15 +49,16 @@ def files(folder):
 @case("tables")
 def parts_of_a_table(folder):
     table = table_of(make_table(6, 2, 4, 3))
-    fewer = table.select_channels(["F4", "Fp1"]).select_features(["c", "a"])
-    some = table.select_subjects(["s01", "s04"])
+    fewer = table.select_channels(["F4", "Fp1"])
+    fewer = replace(fewer, X=fewer.X[[name for name in fewer.X if name[-1] in "ca"]])
+    some = table.take(table.subjects.isin(["s01", "s04"]))
     return {
         "channels": table.channels,
         "features": table.features,
         "observed": table.observed.to_numpy().astype(int),
         "chosen columns": list(fewer.X.columns),
         "chosen subjects": some.subjects,
-        "joined": len(api.FeatureTable.concat([some, table.select_subjects(["s02"])])),
+        "joined": len(api.FeatureTable.concat([some, table.take(table.subjects == "s02")])),
         "frame": list(table.select_channels(["F3"]).take([0, 1]).X.columns),
         "text": repr(table),
     }

@@ -97,9 +97,9 @@ def test_the_label_column_can_be_named(tree):
     assert {r.label for r in read_bids(tree, label="age")} == {"30", "31"}
 
 
-def test_a_mapping_makes_labels_and_leaves_out_the_rest(tree):
+def test_a_rule_makes_labels_and_leaves_out_the_rest(tree):
     with pytest.warns(UserWarning, match="left out for want of a label in column 'group': sub-02"):
-        recordings = read_bids(tree, rule={"MDD": "depressed"})
+        recordings = read_bids(tree, rule=lambda line: {"MDD": "depressed"}.get(line["group"]))
     assert {(r.subject, r.label) for r in recordings} == {("01", "depressed")}
 
 

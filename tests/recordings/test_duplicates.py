@@ -54,12 +54,6 @@ def test_two_subjects_with_one_recording_are_refused_with_both_files(record):
         check_duplicates(pair)
 
 
-def test_allowed_duplicates_are_still_reported(record):
-    pair = [record("1", {"a.edf": b"signal"}), record("2", {"b.edf": b"signal"})]
-    with pytest.warns(UserWarning, match=r"a\.edf .*b\.edf"):
-        assert check_duplicates(pair, allow=True) == pair
-
-
 def test_one_subject_with_one_recording_twice_counts_once(record):
     first, again = record("1", {"a.edf": b"signal"}), record("1", {"b.edf": b"signal"})
     other = record("1", {"c.edf": b"another"})

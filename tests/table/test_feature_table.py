@@ -518,8 +518,7 @@ def test_channels_come_in_the_order_asked_for(table):
 
 
 def test_features_and_subjects_keep_their_order(table):
-    assert list(table.select_features(["ap_alpha"]).X) == ["Fp1__ap_alpha", "Cz__ap_alpha"]
-    chosen = table.select_subjects(["02030002", "02010002"])
+    chosen = table.take(table.subjects.isin(["02030002", "02010002"]))
     assert chosen.subjects.tolist() == ["02010002", "02010002", "02030002"]
     assert chosen.X.index.tolist() == chosen.subjects.tolist()
     assert chosen.y.index.equals(pd.RangeIndex(3))
@@ -536,17 +535,9 @@ def test_a_choice_that_leaves_nothing_is_refused(table):
             table.take(rows)
 
 
-@pytest.mark.parametrize(
-    ("method", "name", "words"),
-    [
-        ("select_channels", "FP1", "no channel 'FP1'"),
-        ("select_features", "ap_alfa", "Did you mean 'ap_alpha'"),
-        ("select_subjects", 2010002, "no subject 2010002. Did you mean '02010002'"),
-    ],
-)
-def test_unknown_names_are_refused_with_a_guess(table, method, name, words):
-    with pytest.raises(InputError, match=words):
-        getattr(table, method)([name])
+def test_unknown_channels_are_refused_with_a_guess(table):
+    with pytest.raises(InputError, match=r"no channel 'FP1'\. Did you mean 'Fp1'"):
+        table.select_channels(["FP1"])
 
 
 def test_one_name_instead_of_a_list_is_refused(table):

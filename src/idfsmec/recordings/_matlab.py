@@ -31,10 +31,6 @@ _DEEPEST = 64
 _HARMLESS = 1 << 20  # so many cells cost little, even of structures without fields
 
 
-class DamagedMatError(ValueError):
-    """The file does not follow the format; the message says where."""
-
-
 def load_mat(path: Path, **options: Any) -> dict[str, Any]:
     """Read a MATLAB file up to version 7."""
     from scipy.io import loadmat
@@ -67,10 +63,10 @@ def check_elements(path: Path) -> None:
             try:
                 unpacked = zlib.decompressobj().decompress(variable, 1 << 32)
             except zlib.error as error:
-                raise DamagedMatError(f"a compressed variable is damaged: {error}") from error
+                raise ValueError(f"a compressed variable is damaged: {error}") from error
             kind, variable = next(_elements(memoryview(unpacked), order), (0, variable))
         if kind != _MATRIX:
-            raise DamagedMatError(f"a variable is of kind {kind}")
+            raise ValueError(f"a variable is of kind {kind}")
         _check_variable(variable, order)
 
 
@@ -79,14 +75,14 @@ def _elements(body: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
     position = 0
     while position < len(body):
         if len(body) - position < 8:
-            raise DamagedMatError("it is cut short")
+            raise ValueError("it is cut short")
         kind, length = struct.unpack_from(f"{order}II", body, position)
         small = kind >> 16  # a small element has kind, length and content in its tag
         if small:
             kind, length = kind & 0xFFFF, min(small, 4)
         position += 4 if small else 8
         if position + length > len(body):
-            raise DamagedMatError("an element is longer than its variable, or cut short")
+            raise ValueError("an element is longer than its variable, or cut short")
         yield kind, body[position : position + length]
         # Plain elements end at multiples of 8.
         position += 4 if small else length + (-length % 8 if kind in _PLAIN else 0)
@@ -95,14 +91,14 @@ def _elements(body: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
 def _check_variable(body: memoryview, order: str, depth: int = 1) -> None:
     """Check the elements of one variable, structures and cells to their depth."""
     if depth > _DEEPEST:
-        raise DamagedMatError(f"variables are nested deeper than {_DEEPEST}")
+        raise ValueError(f"variables are nested deeper than {_DEEPEST}")
     plain, n_inside = [], 0  # elements in front of the first variable inside, and those variables
     for kind, element in _elements(body, order):
         if kind == _MATRIX:
             n_inside += 1
             _check_variable(element, order, depth + 1)
         elif kind not in _PLAIN:
-            raise DamagedMatError(f"an element is of kind {kind}")
+            raise ValueError(f"an element is of kind {kind}")
         elif not n_inside:
             plain.append(element)
     if len(body):
@@ -112,16 +108,16 @@ def _check_variable(body: memoryview, order: str, depth: int = 1) -> None:
 def _check_sizes(plain: list[memoryview], n_bytes: int, order: str) -> None:
     """Refuse a variable with fewer elements, or less room, than its flags and sizes ask for."""
     if len(plain) < 2 or len(plain[0]) != 8:
-        raise DamagedMatError("a variable has no flags")
+        raise ValueError("a variable has no flags")
     flags = struct.unpack(f"{order}I", plain[0][:4])[0]
     kind = flags & 0xFF
     # Two sizes at least: of text without any, scipy makes an array that is not there.
     if kind != _OPAQUE and (len(plain[1]) < 8 or len(plain[1]) % 4):
-        raise DamagedMatError("a variable has no sizes")
+        raise ValueError("a variable has no sizes")
     least = _LEAST.get(kind, 0) + (5 <= kind < 16 and bool(flags & _COMPLEX))
     if len(plain) < least:
-        raise DamagedMatError(f"a variable has {len(plain)} elements instead of {least}")
+        raise ValueError(f"a variable has {len(plain)} elements instead of {least}")
     if kind in _CONTAINERS:
         sizes = struct.unpack(f"{order}{len(plain[1]) // 4}i", plain[1])
         if math.prod(sizes) > max(n_bytes // 8, _HARMLESS):
-            raise DamagedMatError("a variable has more cells than it has room for")
+            raise ValueError("a variable has more cells than it has room for")

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from idfsmec._files import check_readable, refuse_oversized
 from idfsmec.errors import DuplicateRecordingsError, InputError, RecordingError
-from idfsmec.recordings._matlab import DamagedMatError, check_elements
+from idfsmec.recordings._matlab import check_elements
 from idfsmec.table.columns import fold, refuse_alike
 from idfsmec.table.positions import (
     ChannelPlan,
@@ -283,12 +283,7 @@ def _check_whole(path: Path) -> None:
         for part in files_of(path):
             _check_tags(part)
     elif ending == ".set":
-        try:
-            check_elements(path)
-        except DamagedMatError as error:
-            raise InputError(
-                f"{path}: the file is damaged ({error}). Copy it again from where it came."
-            ) from error
+        check_elements(path)
 
 
 class _EdfHeader(NamedTuple):
@@ -407,13 +402,7 @@ def _condition_words(text: str) -> set[str]:
 
 
 def months_since_first(days: Sequence[date | None]) -> list[int | None]:
-    """Return the rounded months since the earliest day; None where a day is not known.
-
-    Examples
-    --------
-    >>> months_since_first([date(2020, 5, 3), None, date(2019, 12, 30)])
-    [4, None, 0]
-    """
+    """Return the rounded months since the earliest day; None where a day is not known."""
     first = min((day for day in days if day is not None), default=None)
     return [
         None if day is None or first is None else round((day - first).days / _DAYS_OF_A_MONTH)
@@ -719,7 +708,7 @@ def _signal_files(recording: Recording) -> tuple[Path, ...]:
     return tuple(path for path in recording.files if path.suffix.lower() not in _SIDECAR_ENDINGS)
 
 
-def check_duplicates(recordings: Sequence[Recording], allow: bool = False) -> list[Recording]:
+def check_duplicates(recordings: Sequence[Recording]) -> list[Recording]:
     """Refuse recordings that two subjects share, and leave out repetitions of one subject.
 
     A recording that counts for two subjects ends up on both sides of a fold, and then any
@@ -728,8 +717,6 @@ def check_duplicates(recordings: Sequence[Recording], allow: bool = False) -> li
     Parameters
     ----------
     recordings : sequence of Recording
-    allow : bool
-        Whether to warn only, even where subjects differ.
 
     Returns
     -------
@@ -740,44 +727,38 @@ def check_duplicates(recordings: Sequence[Recording], allow: bool = False) -> li
     Raises
     ------
     DuplicateRecordingsError
-        If two subjects share a recording and that is not allowed.
+        If two subjects share a recording.
     """
     groups = find_duplicates(recordings)
     shared = [group for group in groups if len({(c.subject, c.label) for c in group}) > 1]
-    if shared and not allow:
-        raise DuplicateRecordingsError(
-            f"The same recording is given for different subjects or labels: {_listed(shared)}. "
-            "Remove all but one of each, or one recording stands on both sides of a fold. If two "
-            "subjects are one person, give them one name."
-        )
     if shared:
-        warnings.warn(
-            f"The same recording is given for different subjects or labels: {_listed(shared)}.",
-            stacklevel=2,
+        listed = "; ".join(_listed(group, " and ") for group in shared)
+        raise DuplicateRecordingsError(
+            f"The same recording is given for different subjects or labels: {listed}. Remove all "
+            "but one of each, or one recording stands on both sides of a fold. If two subjects "
+            "are one person, give them one name."
         )
-    number = {id(copy): index for index, group in enumerate(groups) for copy in group}
-    kept: dict[tuple[int, str, str], Recording] = {}
-    left_out = []
-    for recording in recordings:
-        signal = number.get(id(recording), -id(recording))
-        if (key := (signal, recording.subject, recording.label)) in kept:
-            left_out.append(recording)
-        else:
-            kept[key] = recording
-    if left_out:
+    return leave_out_copies(recordings, groups)
+
+
+def leave_out_copies(
+    recordings: Sequence[Recording], groups: Sequence[Sequence[Recording]]
+) -> list[Recording]:
+    """Keep the first recording of each group, and warn of the others."""
+    copies = [copy for group in groups for copy in group[1:]]
+    if copies:
         warnings.warn(
             "The same recording is given more than once and counts once; left out: "
-            f"{_listed([left_out], ', ')}.",
-            stacklevel=2,
+            f"{_listed(copies, ', ')}.",
+            stacklevel=3,
         )
-    return list(kept.values())
+    left_out = {id(copy) for copy in copies} - {id(group[0]) for group in groups}
+    distinct = {id(recording): recording for recording in recordings}
+    return [recording for key, recording in distinct.items() if key not in left_out]
 
 
-def _listed(groups: Sequence[Sequence[Recording]], between: str = " and ") -> str:
-    return "; ".join(
-        between.join(f"{copy.source} (subject {copy.subject})" for copy in group)
-        for group in groups
-    )
+def _listed(recordings: Sequence[Recording], between: str) -> str:
+    return between.join(f"{copy.source} (subject {copy.subject})" for copy in recordings)
 
 
 # --- tables of subjects -------------------------------------------------------------------
@@ -857,13 +838,7 @@ def is_missing(cell: str) -> bool:
 
 
 def details_of(row: Mapping[str, str], used: Collection[str]) -> dict[str, str]:
-    """Return what a table says about a subject besides the columns that are used otherwise.
-
-    Examples
-    --------
-    >>> details_of({"id": "507", "age": "19", "unnamed: 4": ""}, ["id"])
-    {'age': '19'}
-    """
+    """Return what a table says about a subject besides the columns that are used otherwise."""
     return {
         name: cell
         for name, cell in row.items()

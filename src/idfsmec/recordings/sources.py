@@ -67,7 +67,7 @@ OPTIONAL = ("session", "condition", "bads", "site", "reject_log")
 LABEL_COLUMNS = ("label", "group", "diagnosis", "dx")
 ENDINGS = (".edf", ".bdf", ".vhdr", ".set", ".fif")
 
-LabelRule = Mapping[str, str] | Callable[[Mapping[str, str]], str | None]
+LabelRule = Callable[[Mapping[str, str]], str | None]
 
 
 def find_recordings(
@@ -402,10 +402,9 @@ def read_bids(
     label : str, optional
         The column of ``participants.tsv`` with the labels. By default the first of ``label``,
         ``group``, ``diagnosis`` and ``dx`` that is there.
-    rule : mapping or callable, optional
-        Turns values of that column into labels: a mapping from value to label, or a function
-        that gets the participant's whole line (a mapping from column to text) and returns the
-        label. Who is not in the mapping, or gets None, is left out.
+    rule : callable, optional
+        Gets a participant's whole line (a mapping from column to text) and returns the label, or
+        None for who is left out.
     task : str, optional
         Keep only the recordings of one task, such as ``"rest"``.
     processing : str, optional
@@ -545,8 +544,6 @@ def _apply_rule(
         return None
     if rule is None:
         return value
-    if isinstance(rule, Mapping):
-        return rule.get(value)
     try:
         label = rule(line)
     except Exception as error:

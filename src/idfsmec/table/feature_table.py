@@ -31,7 +31,12 @@ from idfsmec.table.checks import (
     same_info,
     warn_of_two_sites,
 )
-from idfsmec.table.columns import feature_columns, split_column
+from idfsmec.table.columns import (
+    channel_columns,
+    feature_columns,
+    observed_channels,
+    split_column,
+)
 from idfsmec.table.files import read_table, write_table
 
 _LIST = "recordings"  # in ``info``: one mapping for each
@@ -137,10 +142,8 @@ class FeatureTable:
 
         A channel with some of its features missing in a sample counts as missing there.
         """
-        codes, channels = pd.factorize(np.array(self.column_channels, dtype=object))
-        present = self.X.notna().to_numpy()
-        seen = [present[:, codes == code].all(axis=1) for code in range(len(channels))]
-        return pd.DataFrame(np.column_stack(seen), columns=pd.Index(list(channels)))
+        _, columns = channel_columns(self.column_channels, self.X.shape[1], None)
+        return pd.DataFrame(observed_channels(self.X.to_numpy(), columns), columns=self.channels)
 
     @property
     def conditions(self) -> list[str]:
@@ -265,8 +268,8 @@ class FeatureTable:
         means = groups[list(self.X)].mean().reset_index(drop=True)
         return self._from_frame(pd.concat([first, means], axis=1), self.info)
 
-    def take(self, rows: Sequence[int] | Sequence[bool] | np.ndarray) -> FeatureTable:
-        """Keep some samples, given by their positions or by a mask."""
+    def take(self, rows: Sequence[int] | Sequence[bool] | np.ndarray | pd.Series) -> FeatureTable:
+        """Keep some samples, by position or mask, such as ``table.subjects.isin(["s01"])``."""
         chosen = np.asarray(rows)
         if chosen.size == 0:
             raise InputError("No samples are left.")
@@ -287,16 +290,6 @@ class FeatureTable:
         of = np.array(self.column_channels, dtype=object)
         order = np.concatenate([np.flatnonzero(of == channel) for channel in wanted])
         return replace(self, X=self.X.iloc[:, order])
-
-    def select_features(self, features: Iterable[str]) -> FeatureTable:
-        """Keep some kinds of features of every channel; columns stay in their order."""
-        wanted = _known_names(features, self.features, "feature")
-        return replace(self, X=self.X[[c for c in self.X if split_column(str(c))[1] in wanted]])
-
-    def select_subjects(self, subjects: Iterable[Any]) -> FeatureTable:
-        """Keep the samples of some subjects; rows stay in their order."""
-        wanted = _known_names(subjects, self.subjects, "subject")
-        return self.take(self.subjects.isin(wanted).to_numpy())
 
     def select_conditions(self, conditions: Iterable[str]) -> FeatureTable:
         """Keep the samples of some conditions, by ``rows["condition"]``; rows stay in order."""
@@ -388,20 +381,14 @@ def _recordings_left(info: Mapping[str, Any], about: pd.DataFrame) -> dict[str, 
     listed = _listed(info)
     if listed is None:
         return dict(info)
-    if RECORDING in about:
-        counts = about[RECORDING].value_counts()
-        kept = [
-            {**recording, "rows": int(counts[recording[RECORDING]])}
-            for recording in listed
-            if recording.get(RECORDING) in counts.index
-        ]
-    else:  # an old table: whose recordings are there is known, how much of them is not
-        left = {str(subject) for subject in about[SUBJECT].unique()}
-        kept = [
-            {key: value for key, value in recording.items() if key != "rows"}
-            for recording in listed
-            if str(recording.get(SUBJECT)) in left
-        ]
+    if RECORDING not in about:  # an old table does not say which recordings are left
+        return {key: value for key, value in info.items() if key != _LIST}
+    counts = about[RECORDING].value_counts()
+    kept = [
+        {**recording, "rows": int(counts[recording[RECORDING]])}
+        for recording in listed
+        if recording.get(RECORDING) in counts.index
+    ]
     return {**info, _LIST: kept}
 
 

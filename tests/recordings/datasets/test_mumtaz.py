@@ -49,7 +49,7 @@ def found(recordings):
 
 
 def test_names_give_subject_group_and_condition_and_copies_are_left_out_and_named(release):
-    with pytest.warns(UserWarning, match="same bytes") as caught:
+    with pytest.warns(UserWarning, match="counts once") as caught:
         recordings = read_mumtaz(release)
     assert found(recordings) == [
         ("HS1", "HC", "EC"),
@@ -65,7 +65,7 @@ def test_names_give_subject_group_and_condition_and_copies_are_left_out_and_name
 
 
 def test_conditions_can_be_chosen_by_the_name_of_the_data_set(release):
-    with pytest.warns(UserWarning, match=r"H S30 EC\.edf\.$"):
+    with pytest.warns(UserWarning, match=r"H S30 EC\.edf \(subject HS30\)\.$"):
         recordings = find_recordings("mumtaz", data=release, condition="EC")
     assert found(recordings) == [
         ("HS1", "HC", "EC"),
@@ -76,7 +76,7 @@ def test_conditions_can_be_chosen_by_the_name_of_the_data_set(release):
         read_mumtaz(release, condition="rest")
 
 
-@pytest.mark.filterwarnings("ignore:.*same bytes")
+@pytest.mark.filterwarnings("ignore:.*counts once")
 def test_features_are_of_the_nineteen_electrodes_and_the_facts_count_all_channels(release):
     recording = read_mumtaz(release, condition="EC")[0]
     raw = recording.load()

@@ -7,13 +7,17 @@ doi:10.6084/m9.figshare.4244171 (2016). CC BY 4.0; this function reads a user's 
 from __future__ import annotations
 
 import re
-import warnings
 from os import PathLike
 from pathlib import Path
 
 from idfsmec.errors import InputError
 from idfsmec.recordings.datasets._release import check_choice, find_files
-from idfsmec.recordings.recording import Recording, file_recording, find_duplicates
+from idfsmec.recordings.recording import (
+    Recording,
+    file_recording,
+    find_duplicates,
+    leave_out_copies,
+)
 
 CONDITIONS = ("EC", "EO", "TASK")
 _GROUPS = {"H": "HC", "MDD": "MDD"}
@@ -60,11 +64,4 @@ def read_mumtaz(root: str | PathLike[str], *, condition: str | None = None) -> l
             "'sub-HS1_task-eyesClosed_eeg.edf'. Give the folder of the release."
         )
     ordered = [recording for *_, recording in sorted(recordings, key=lambda entry: entry[:4])]
-    copies = [copy for group in find_duplicates(ordered) for copy in group[1:]]
-    if copies:
-        names = ", ".join(Path(copy.source).name for copy in copies)
-        warnings.warn(
-            f"{root}: left out, because an earlier file has the same bytes: {names}.", stacklevel=2
-        )
-    left_out = {id(copy) for copy in copies}
-    return [recording for recording in ordered if id(recording) not in left_out]
+    return leave_out_copies(ordered, find_duplicates(ordered))
