@@ -38,6 +38,7 @@ def warn_of_left_out(where: Path, reasons: Mapping[str, Collection[str]]) -> Non
     counts = []
     for reason, subjects in reasons.items():
         rest = f" and {len(subjects) - 5} more" if len(subjects) > 5 else ""
-        counts.append(f"{len(subjects)} {reason} ({', '.join(sorted(subjects)[:5])}{rest})")
+        names = ", ".join(sorted(subjects)[:5])
+        counts += [f"{len(subjects)} {reason} ({names}{rest})"] if subjects else []
     if counts:
         warnings.warn(f"{where}: subjects left out: {'; '.join(counts)}.", stacklevel=3)

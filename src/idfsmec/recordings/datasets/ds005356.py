@@ -69,11 +69,9 @@ def read_ds005356(root: str | PathLike[str]) -> list[Recording]:
         if label is None:
             unlabelled.add(subject)
             continue
-        details = details_of(line, ("ursi", "group"))
-        recordings.append(
-            file_recording(path, subject, label, _read, session=session, details=details)
-        )
-    warn_of_left_out(workbook, {"without a group": unlabelled} if unlabelled else {})
+        about = {"session": session, "details": details_of(line, ("ursi", "group"))}
+        recordings.append(file_recording(path, subject, label, _read, **about))
+    warn_of_left_out(workbook, {"without a group": unlabelled})
     if not recordings:
         raise InputError(f"{workbook}: tells the group (MDD or CTL) of no subject in {root}.")
     return recordings

@@ -181,24 +181,15 @@ def _read_text(path: Path) -> tuple[np.ndarray, list[str], float]:
 
 def _read_matrix(path: Path) -> tuple[np.ndarray, list[str], float]:
     """Read a MATLAB file with one matrix of 129 rows: E1 ... E128 and the reference."""
-    variables = load_mat(path)
-    # The one matrix with 129 rows; its name differs from file to file.
+    variables = {n: v for n, v in load_mat(path).items() if isinstance(v, np.ndarray)}
+    # The name of the matrix differs from file to file; impedances have a single column.
     matrices = [
-        value
-        for name, value in variables.items()
-        if isinstance(value, np.ndarray)
-        and value.dtype.kind in "iuf"
-        and value.ndim == 2
-        and value.shape[0] == 129
-        and value.shape[1] > 0
-        and not name.startswith(("Impedances", "samplingRate", "DIN"))
+        array
+        for array in variables.values()
+        if array.dtype.kind in "iuf" and array.ndim == 2 and len(array) == 129 < array.size
     ]
     if len(matrices) != 1:
-        shapes = ", ".join(
-            f"{name} {getattr(value, 'shape', ())}"
-            for name, value in variables.items()
-            if not name.startswith("__")
-        )
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in variables.items())
         raise InputError(
             f"{path}: needs exactly one matrix with 129 rows, has {len(matrices)}. "
             f"Variables: {shapes}."

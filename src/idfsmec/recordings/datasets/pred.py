@@ -44,14 +44,9 @@ CONDITIONS: dict[str, frozenset[float]] = {
 _LONGEST_PAUSE = 3.0
 _TRIGGER_STEP = 0.5
 
-CURRENT, PAST, WITHOUT, NO_INTERVIEW = 1, 2, 50, 99
-# The two releases write the outcome of the interview in their own ways.
-_OUTCOMES = {
-    "current mdd": CURRENT,
-    "past mdd": PAST,
-    "do not meet criterion for current or past mdd": WITHOUT,
-    "no interview": NO_INTERVIEW,
-}
+# Outcomes of the interview, of which the two releases write the number or the words.
+_CURRENT, _PAST, _NO_INTERVIEW = 1, 2, 99
+_OUTCOMES = {"current mdd": _CURRENT, "past mdd": _PAST, "no interview": _NO_INTERVIEW}
 _ABOVE_13 = np.nextafter(13.0, 14.0)
 #: By rule: depressed from this BDI on, or by these outcomes of the interview; control below this
 #: BDI, where interviews count only without one: low scores were never interviewed.
@@ -59,8 +54,8 @@ LABEL_RULES: dict[str, tuple[float, tuple[int, ...], float]] = {
     "bdi13": (13.0, (), 13.0),
     "bdi-above-13": (_ABOVE_13, (), _ABOVE_13),
     "bdi-extremes": (_ABOVE_13, (), 8.0),
-    "scid": (np.inf, (CURRENT,), 8.0),
-    "scid-lifetime": (np.inf, (CURRENT, PAST), 8.0),
+    "scid": (np.inf, (_CURRENT,), 8.0),
+    "scid-lifetime": (np.inf, (_CURRENT, _PAST), 8.0),
 }
 
 
@@ -70,7 +65,7 @@ class _Participant:
 
     number: str
     bdi: float
-    interview: float | None
+    interview: float  # an outcome; anything else is none of them
     details: Mapping[str, str] = field(repr=False)
 
     def label(self, rule: str) -> str | None:
@@ -78,15 +73,12 @@ class _Participant:
         depressed_from, outcomes, control_below = LABEL_RULES[rule]
         if self.bdi >= depressed_from or self.interview in outcomes:
             return DEPRESSED
-        counts = not outcomes or self.interview == NO_INTERVIEW
+        counts = not outcomes or self.interview == _NO_INTERVIEW
         return CONTROL if self.bdi < control_below and counts else None
 
 
 def read_pred_d003(
-    root: str | PathLike[str],
-    *,
-    labels: str = "bdi13",
-    condition: str | None = None,
+    root: str | PathLike[str], *, labels: str = "bdi13", condition: str | None = None
 ) -> list[Recording]:
     """Name the recordings of PRED+CT d003 (64 channels, 500 Hz, 122 subjects).
 
@@ -129,24 +121,17 @@ def read_pred_d003(
         if label is None or subject.number == _LEFT:
             continue
         absent.discard(subject.number)
+        about = {"condition": condition, "variant": condition or "", "details": subject.details}
+        read = partial(_read, condition=condition)
         recordings.append(
-            file_recording(
-                path,
-                subject.number,
-                label,
-                partial(_read, condition=condition),
-                session="run-1",
-                condition=condition,
-                variant=condition or "",
-                details=subject.details,
-            )
+            file_recording(path, subject.number, label, read, session="run-1", **about)
         )
     if not recordings:
         raise InputError(
             f"{root}: no recording has a label by the rule {labels!r}. Look at the table of "
             f"subjects ({table.name})."
         )
-    warn_of_left_out(root, {"without a recording": absent} if absent else {})
+    warn_of_left_out(root, {"without a recording": absent})
     return recordings
 
 
@@ -194,8 +179,7 @@ def _participants(
         key, number, bdi, interview = (row[column].removesuffix(".0") for column in columns)
         if not key:
             continue  # remarks below the table
-        code = _parse_number(interview)
-        outcome = code if code in _OUTCOMES.values() else _OUTCOMES.get(interview.casefold())
+        outcome = _OUTCOMES.get(interview.casefold(), _parse_number(interview))
         subject = _Participant(number, _parse_number(bdi), outcome, details_of(row, columns[:2]))
         first = subjects.setdefault(key.lower(), subject)
         if repr(first) != repr(subject):  # NaN equals NaN
