@@ -56,6 +56,7 @@ _NOBODY = {"x", "anonymous", "anonymized", "anonymised", "anon", "unknown", "pat
 _EYE_STATES = {"close": "ec", "closed": "ec", "open": "eo"}
 #: Reason in a ``drop_log`` of epochs that are left out because of their condition.
 OTHER_CONDITION = "OTHER CONDITION"
+_MODMA = re.compile(rb"\s*-?\d+[ \t]+-?\d+[ \t]+-?\d+\s*\n")  # a line of three whole numbers
 _EYES = re.compile(r"EOG|^[HV]EO[LRUD]?$", re.IGNORECASE)
 
 
@@ -170,7 +171,7 @@ def read_with_mne(path: Path) -> mne.io.BaseRaw | mne.BaseEpochs:
 
     if path.suffix.lower() == ".fif" and holds_epochs(path):
         return mne.read_epochs(path, verbose="ERROR")
-    if path.suffix.lower() == ".txt" and _is_modma(path):
+    if path.suffix.lower() == ".txt" and _MODMA.match(path.read_bytes()[:200]):
         raise InputError(
             f"{path}: this is a text file of MODMA with three channels, which tells neither rate "
             "nor unit. Name the data set and the folder of these files: idfsmec features modma3 "
@@ -203,18 +204,8 @@ def epoch_conditions(epochs: mne.BaseEpochs) -> list[str]:
     return [names.get(code, str(code)) for code in epochs.events[:, 2]]
 
 
-def _is_modma(path: Path) -> bool:
-    """Tell whether a text file begins with a line of three whole numbers, as those of MODMA do."""
-    with path.open("rb") as file:
-        return re.fullmatch(rb"\s*-?\d+[ \t]+-?\d+[ \t]+-?\d+\s*", file.readline(200)) is not None
-
-
 def file_recording(
-    path: Path,
-    subject: str,
-    label: str,
-    read: Callable[[Path], Any] = read_with_mne,
-    **about: Any,
+    path: Path, subject: str, label: str, read: Callable[[Path], Any] = read_with_mne, **about: Any
 ) -> Recording:
     """Name the recording in a file, which ``read`` opens; ``about`` has other fields of it.
 
@@ -530,10 +521,7 @@ def _boundaries_in_file(path: Path) -> list[float]:
 
 
 def prepare_raw(
-    raw: mne.io.BaseRaw,
-    *,
-    bads: Iterable[str] = (),
-    source: str = "recording",
+    raw: mne.io.BaseRaw, *, bads: Iterable[str] = (), source: str = "recording"
 ) -> mne.io.BaseRaw:
     """Make a recording ready for features: every loader ends with this.
 

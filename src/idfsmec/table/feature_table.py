@@ -31,12 +31,7 @@ from idfsmec.table.checks import (
     same_info,
     warn_of_two_sites,
 )
-from idfsmec.table.columns import (
-    channel_columns,
-    feature_columns,
-    observed_channels,
-    split_column,
-)
+from idfsmec.table.columns import channel_columns, feature_columns, observed_channels, split_column
 from idfsmec.table.files import read_table, write_table
 
 _LIST = "recordings"  # in ``info``: one mapping for each

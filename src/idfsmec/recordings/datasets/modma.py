@@ -122,9 +122,7 @@ def _find_recordings(root: Path, name: str, ending: str, unit: str | float) -> l
     return recordings
 
 
-def _read_subject_table(
-    folder: Path,
-) -> tuple[Path | None, dict[str, tuple[str, dict[str, str]]]]:
+def _read_subject_table(folder: Path) -> tuple[Path | None, dict[str, tuple[str, dict[str, str]]]]:
     """Read label and details by subject from the table of a folder, where there is one."""
     beside = f"subjects_information_{folder.name}*.xlsx"
     tables = [*folder.glob("subjects_information_*.xlsx"), *folder.parent.glob(beside)]
