@@ -248,7 +248,8 @@ class Fits:
     def weigh(self, gamma: float, *, fold: int = 0, lam: int = 0) -> Weighing:
         """Weigh channels and order features.
 
-        Features are ordered by score (channel weight times feature weight). Those with score zero
+        Features are ordered by score (channel weight times feature weight; with subjects, times
+        what the regression uses of it where a channel has few features). Those with score zero
         follow by what adding them alone to their channel's model would take off the loss,
         weighted by the channel; those that were left out come last. Ties stay in column order.
         """
@@ -256,7 +257,9 @@ class Fits:
         usable, channel = np.isfinite(losses), self.table.channel_of
         alpha = np.zeros(losses.size)
         alpha[usable] = channel_weights(losses[usable], gamma, weighting=self.table.weighting)
-        scores = alpha[channel] * self.channels.feature_weights[fold, lam]
+        by_subject = self.table.groups is not None
+        weights = self.channels.strengths if by_subject else self.channels.feature_weights
+        scores = alpha[channel] * weights[fold, lam]
         left_out = (gains < 0) | ~usable[channel]
         after_support = np.where(left_out, -1.0, alpha[channel] * gains)
         # lexsort takes its last key first and is stable.
@@ -492,7 +495,8 @@ class IDFSMEC(ChannelSelector):
     feature_weights_ : ndarray of shape (n_features,)
         theta; sums to 1 within each channel that carries something.
     scores_ : ndarray of shape (n_features,)
-        ``alpha * theta``.
+        ``alpha * theta``. With groups, in channels of fewer than six features,
+        ``alpha * |theta_j W_j|^(2/3)``: what the channel's regression uses of theta.
     ranking_ : ndarray of shape (n_features,)
         1 is best. By score; features with score 0 by what adding them alone to their channel's
         model would gain, weighted by alpha; then constant features and those of channels that
@@ -702,10 +706,11 @@ class IDFSMEC(ChannelSelector):
             self._pieces = SumsInPieces(*channel_columns(self.channels, len(known), names), known)
         self._pieces.add(checked, labels, subjects)
         if self._pieces.labels.size > 1:
-            self._fit_study(self._pieces.study(), named=names is not None)
+            by_subject = subjects is not None
+            self._fit_study(self._pieces.study(), named=names is not None, by_subject=by_subject)
         return self
 
-    def _fit_study(self, study: Study, *, named: bool = True) -> None:
+    def _fit_study(self, study: Study, *, named: bool = True, by_subject: bool = True) -> None:
         """Rank from sums."""
         table = ChannelTable(
             X=np.empty((0, len(study.columns))),
@@ -713,6 +718,7 @@ class IDFSMEC(ChannelSelector):
             classes=np.array(study.labels),
             channel_names=np.array(study.channels),
             columns=study.channel_columns,
+            groups=np.empty(0) if by_subject else None,
             settings=self._options(),
         )
         fits = table.solve_sums([self.lam], [study.sums])

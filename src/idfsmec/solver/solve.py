@@ -57,6 +57,8 @@ LONG = 400
 #: back. W's steps are longer to begin with: theirs is eased less.
 EASED_TO, EASED_BY, _BACK_BY = 0.3, 0.97, 2.0
 EASED_TO_FOR_W = 0.6
+# With fewer usable features theta may be larger than its channel's regression needs.
+_FEW_FEATURES = 6
 # Entries of A in problems solved side by side: enough to hide the interpreter, few enough for the
 # cache; on a device as many as its memory takes.
 _BLOCK, _BLOCK_ON_DEVICE = 2048 * 18**2, 65_536 * 18**2
@@ -261,6 +263,8 @@ class ChannelFits:
     """
 
     feature_weights: Array  # theta; zero for constant features and unusable channels, (F, L, D)
+    # theta, or what the regression uses of it in channels of few features, (F, L, D)
+    strengths: Array
     # What adding the feature alone to its channel's fitted model would take off the loss; -1 for
     # features that were left out; (F, L, D)
     gains: Array
@@ -284,6 +288,7 @@ class ChannelFits:
         by_channel = (n_tables, n_lams, n_channels)
         return cls(
             feature_weights=np.zeros(by_feature),
+            strengths=np.zeros(by_feature),
             gains=np.full(by_feature, -1.0),
             objectives=np.full(by_channel, np.inf),
             kkt_residuals=np.zeros(by_channel),
@@ -424,6 +429,18 @@ def feature_gains(problems: ChannelProblems, theta: Array, W: Array) -> Array:
     return (residual**2).sum(axis=1) / problems.diagonal
 
 
+def _strengths(theta: Array, W: Array) -> Array:
+    """Return theta, or in channels of few features what the regression uses of it.
+
+    Coefficients ``beta_j = theta_j W_j`` need weights of at least ``|beta_j|^(2/3)``, which sum up
+    to one where the constraint on theta is active: there both are the same. A few features often
+    need less, and what is left of theta falls on features that contribute nothing.
+    """
+    if theta.shape[1] >= _FEW_FEATURES:
+        return theta
+    return np.asarray((theta * np.linalg.norm(W, axis=1)) ** (2 / 3))
+
+
 def _store(
     fits: ChannelFits,
     posed: _Posed,
@@ -438,6 +455,7 @@ def _store(
     coefficients = solution.theta[:, None, :] * solution.W / posed.unit[which][:, None, :]
     where = (table[:, None], lam[:, None], posed.columns[which])
     fits.feature_weights[where] = solution.theta
+    fits.strengths[where] = _strengths(solution.theta, solution.W)
     fits.gains[where] = unit[:, None] * gains
     # Indices on both sides of the slice: problems first, then features, then classes.
     fits.coefficients[where[0], where[1], :, where[2]] = coefficients.swapaxes(1, 2)

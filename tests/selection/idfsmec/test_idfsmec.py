@@ -66,6 +66,16 @@ def test_informative_features_and_their_channels_rank_first():
     assert set(selector.channel_names_[np.argsort(-selector.channel_weights_)[:2]]) == {"E2", "E5"}
 
 
+@pytest.mark.parametrize("n_features", [2, 3, 4, 5])
+def test_with_subjects_the_right_one_of_few_features_comes_first(n_features):
+    rng = np.random.default_rng(n_features)
+    columns = [f"{channel}__{j}" for channel in "ABCD" for j in range(n_features)]
+    X, y = pd.DataFrame(rng.normal(size=(100, len(columns))), columns=columns), np.arange(100) % 2
+    X["B__1"] += y
+    selector = IDFSMEC().fit(X, y, groups=np.arange(100))
+    assert X.columns[selector.ranking_.argmin()] == "B__1"
+
+
 # --- missing channels -------------------------------------------------------------------------
 
 
