@@ -130,13 +130,11 @@ def read_tables(paths: Sequence[Path]) -> dict[str, FeatureTable]:
     from idfsmec.table import FeatureTable
 
     tables: dict[str, FeatureTable] = {}
-    resolved = [path.resolve() for path in paths]
     for number, path in enumerate(paths):
-        if resolved[number] in resolved[:number]:
+        if path.resolve() in (other.resolve() for other in paths[:number]):
             raise InputError(f"{path} is given twice; give each table once")
         name = path.name.split(".")[0]
-        if name in tables:
-            name = f"{resolved[number].parent.name}/{name}"
+        name = f"{path.resolve().parent.name}/{name}" if name in tables else name
         if name in tables:
             raise InputError(f"{path}: two tables have the name {name}; rename one of the files")
         tables[name] = FeatureTable.read(path)

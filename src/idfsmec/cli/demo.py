@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from idfsmec.cli.app import command
 from idfsmec.cli.benchmark import benchmark
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from idfsmec.table import FeatureTable
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     """How much a demo computes."""
 
     n_subjects: int
@@ -59,13 +57,8 @@ def demo(out: AnyPath = Path("idfsmec-demo"), quick: bool = False, force: bool =
         raise ExistingFileError(out / "report.html")
     size = QUICK if quick else FULL
     with shown("1. simulating"):
-        cohort = simulate_cohort(
-            size.n_subjects,
-            size.n_channels,
-            duration=size.seconds,
-            effect_size=EFFECT,
-            random_state=0,
-        )
+        how: dict[str, Any] = {"duration": size.seconds, "effect_size": EFFECT, "random_state": 0}
+        cohort = simulate_cohort(size.n_subjects, size.n_channels, **how)
     say(
         f"1. {size.n_subjects} simulated participants, {size.n_channels} channels, "
         f"{size.seconds:g} s each. The groups differ (Cohen's d = {EFFECT:g}) at "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
@@ -76,7 +76,8 @@ def features(
     from idfsmec.features.batch import check_output, extract_to_file
     from idfsmec.recordings import check_duplicates, find_recordings
 
-    settings = _settings(config, epoch, bad_channels, options.split_names(features))
+    names = options.split_names(features)
+    settings = _settings(config, names, epoch=epoch, bad_channels=bad_channels)
     inputs = [Path(path) for path in (source, config) if path is not None]
     if write_config is not None:
         options.refuse_inputs(Path(write_config), inputs)
@@ -118,24 +119,15 @@ def features(
     return extraction
 
 
-def _settings(
-    config: AnyPath | None,
-    epoch: float | None,
-    bad_channels: str | None,
-    names: list[str] | None,
-) -> FeatureSettings:
+def _settings(config: AnyPath | None, names: list[str] | None, **changes: Any) -> FeatureSettings:
     """Return the settings of a file, or the defaults, with those that options change."""
     from idfsmec.features import FEATURE_SETS, FeatureSettings
 
     settings = FeatureSettings() if config is None else FeatureSettings.from_toml(config)
-    if epoch is not None:
-        settings = replace(settings, epoch=epoch)
-    if bad_channels is not None:
-        settings = replace(settings, bad_channels=bad_channels)
     if names is not None:
         is_set = len(names) == 1 and names[0] in FEATURE_SETS
-        settings = replace(settings, features=names[0] if is_set else names)
-    return settings
+        changes["features"] = names[0] if is_set else names
+    return replace(settings, **{key: new for key, new in changes.items() if new is not None})
 
 
 def _print_extraction(extraction: Extraction, output: Path) -> None:
