@@ -1,4 +1,4 @@
-"""Write the tables of options in reference/commands.md from the commands themselves.
+"""Write the lists of options in reference/commands.md from the commands themselves.
 
 ``python docs/write_commands.py`` renews the page; tests/docs/test_commands.py fails while it is stale.
 """
@@ -16,19 +16,12 @@ PAGE = Path(__file__).parent / "reference" / "commands.md"
 MARK = "<!-- Written by docs/write_commands.py from here on; do not edit. -->\n"
 
 
-def cell(text):
-    """Return a text for a cell of a Markdown table."""
-    return " ".join(str(text).split()).replace("|", r"\|")
-
-
 def show_default(parameter, required):
-    """Return a default as one would type it; nothing for none, ``off`` for a flag."""
+    """Return a default as one would type it; nothing for none and for a flag."""
     if required:
-        return "required"
+        return " (required)"
     value = parameter.default
-    if value is None or value == "":
-        return ""
-    return "off" if value is False else f"`{cell(value)}`"
+    return "" if value in (None, "", False) else f" (`{value}`)"
 
 
 def section(name, command):
@@ -38,13 +31,12 @@ def section(name, command):
     examples = re.findall(r"^    (.+)$", doc, flags=re.MULTILINE)
     parameters = inspect.signature(getattr(cli, name)).parameters
     lines = [f"## {name}", "", purpose, "", "```console", *examples, "```", ""]
-    lines += ["| option | default | meaning |", "|---|---|---|"]
     for param in command.params:
         names = ", ".join(f"`{text}`" for text in param.opts)
         if not param.opts[0].startswith("-"):
-            names = f"`{cell(param.metavar or param.name.upper())}`"
+            names = f"`{param.metavar or param.name.upper()}`"
         default = show_default(parameters[param.name], param.required)
-        lines.append(f"| {names} | {default} | {cell(param.help)} |")
+        lines.append(f"- **{names}**{default}: {' '.join(param.help.split())}")
     return "\n".join(lines)
 
 

@@ -30,7 +30,7 @@ def test_the_page_of_commands_is_what_the_commands_say(writer):
 
 def test_a_page_that_lags_behind_is_noticed(writer):
     text = writer.PAGE.read_text("utf-8")
-    stale = text.replace("| `--force` | off |", "| `--force` | on |", 1)
+    stale = text.replace("- **`--force`**: Replace", "- **`--force`**: Keep", 1)
     assert stale != text
     assert writer.renewed(stale) == text
 
