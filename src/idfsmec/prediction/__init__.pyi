@@ -1,3 +1,4 @@
+from .embeddings import ChannelPCA
 from .files import TRUSTED_TYPES, load_model, save_model
 from .harmonizer import SiteHarmonizer
 from .imputer import ChannelImputer
@@ -19,6 +20,7 @@ __all__ = [
     "IMPUTERS",
     "METHODS",
     "ChannelImputer",
+    "ChannelPCA",
     "IDFSMECClassifier",
     "IDFSMECRegressor",
     "Method",

@@ -513,6 +513,9 @@ _add("FSOR", "selection.FSOR", "embedded")
 _add("GRMOR", "selection.GRMOR", "embedded", settings=settings_grid(lam=(1e-3, 1.0, 1e3)))
 _starts: dict[str, Any] = {"label": "CD-LSR (10 starts)", "depends_on_k": True}
 _add("CD-LSR", "selection.CDLSR", "embedded", {"random_state": 0}, **_starts)
+# Seconds a fit on 19 channels, a minute on 128.
+_alphas = settings_grid(alpha=(0.1, 0.3))
+_add("group lasso", "selection.GroupLasso", "embedded", settings=_alphas, slow=True)
 _columns, _costs = "prediction.sanity.ColumnOrder", (1e-4, 1e-3, 1e-2, 1e-1)
 _add("all features", _columns, "sanity", all_features=True, costs=_costs)
 _add("random", "prediction.sanity.RandomOrder", "sanity")

@@ -31,9 +31,8 @@ _DISTANCES_PER_CHUNK = 2**18
 _NEIGHBOUR_TIE = 1e-10
 # Criteria closer than this are ties (rounding only): the first column wins.
 _TIE, _TIE_DECIMALS = 1e-12, 12
-# Numbers in contingency tables, or samples of the features, that are counted together; indicators
-# of bins are kept up to so many numbers.
-_COUNTED_TOGETHER, _INDICATORS = 2**21, 2**24
+# Numbers in contingency tables, or samples of the features, that are counted together.
+_COUNTED_TOGETHER = 2**18
 # Keeps the quotient finite for a feature that shares nothing with those chosen.
 _NO_REDUNDANCY = 1e-9
 # Information of a perfect rank correlation, where the formula is infinite.
@@ -191,13 +190,6 @@ class DiscreteFeatures:
     def __init__(self, codes: Codes, y: Codes) -> None:
         self._codes = np.ascontiguousarray(codes.T)
         self._y = y
-        n_bins = int(codes.max()) + 1
-        # A product of indicators counts several times faster; exact in float32 up to 2^24.
-        self._indicators = None
-        if codes.size * n_bins <= _INDICATORS:
-            bins = np.arange(n_bins)[None, :, None]
-            indicators = (self._codes[:, None, :] == bins).astype(np.float32)
-            self._indicators = indicators.reshape(-1, y.size)
         counts = np.arange(y.size + 1)
         self._xlogx = counts * np.log(np.maximum(counts, 1))
         self.entropy = self._joint_entropy(np.zeros_like(y))
@@ -216,10 +208,6 @@ class DiscreteFeatures:
 
     def _joint_entropy(self, other: Codes) -> Array:
         """Give H(f, other) for all features f, from counts of their joint values."""
-        if self._indicators is not None:
-            joint = self._indicators @ np.eye(int(other.max()) + 1, dtype=np.float32)[other]
-            sums = self._xlogx[joint.astype(np.intp)].reshape(len(self._codes), -1).sum(axis=1)
-            return np.log(other.size) - sums / other.size
         width = (self._codes.max() + 1) * (other.max() + 1)
         step = max(1, _COUNTED_TOGETHER // max(int(width), other.size))
         entropies = []
