@@ -229,3 +229,10 @@ def test_a_task_without_a_chosen_row_counts_with_the_mean_of_all():
     means.update(ended(0.2, 0.4, chosen=False))
     means.update(ended(0.9, name="best"))
     assert "best 90, F 30" in means.sentence()
+
+
+def test_a_value_behind_its_name_stays_in_its_column(capsys):
+    console.say("labels      " + "control (20 subjects, 240 epochs), " * 3)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("labels      control")
+    assert second.startswith(12 * " ")

@@ -9,11 +9,12 @@ The library emits events (:mod:`idfsmec.progress`); a command hands it a listene
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import cache
 from textwrap import fill, shorten
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -116,9 +117,15 @@ def say(text: str, path: object = "", *, style: str = "") -> None:
 
 
 def _wrap(text: str, width: int) -> str:
-    """Break lines between words."""
-    wrap = partial(fill, width=width, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(wrap(line) if len(line) > width else line for line in text.splitlines())
+    """Break lines between words; a value behind its name and blanks stays in its column."""
+
+    def wrap(line: str) -> str:
+        column = re.match(r"\s*(?:\S+\s{2,})?", line)
+        indent = " " * (column.end() if column else 0)
+        how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+        return fill(line, width, subsequent_indent=indent, **how) if len(line) > width else line
+
+    return "\n".join(map(wrap, text.splitlines()))
 
 
 def show_frame(title: str, frame: pd.DataFrame) -> None:

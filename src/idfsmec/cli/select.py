@@ -279,8 +279,8 @@ def _print_stability(stability: StabilitySelector, n_features: int) -> None:
     say(
         f"Halves: {int(stability.selections_[0].sum())} of {n_features} features were selected on "
         f"each of {n_halves} random halves of the participants, whatever --k is. "
-        f"{int(stability.support_.sum())} features were selected on at least "
-        f"{100 * stability.threshold_:.0f} % of the halves and are called stable; at most "
+        f"Stable features, selected on at least {100 * stability.threshold_:.0f} % of the "
+        f"halves: {int(stability.support_.sum())}; at most "
         f"{stability.max_false:g} is expected by chance. Stability {agreement.value:.2f} "
         f"({agreement.verdict}); 1: the same selection on all halves, 0: chance."
     )
