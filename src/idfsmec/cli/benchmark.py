@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import (
-    print_verdict,
-    remark,
-    say,
-    show_frame,
-    shown,
-    warnings_as_lines,
-)
+from idfsmec.cli.console import print_verdict, remark, say, show_frame, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, AnyPaths, Folds, Harmonize, Names
 from idfsmec.errors import InputError
 

@@ -6,7 +6,7 @@ From Python a list does as well as a text with commas, and a text as well as a p
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -58,30 +58,21 @@ SHARED = {
 }
 _METAVARS = {"folds": "NUMBER|site", "harmonize": "all|CLASS"}
 _SHORT = {"out": "-o", "output": "-o", "jobs": "-j"}
-#: What the Tab key offers: names, or the module and the registries that have them.
-_METHODS = ("idfsmec.prediction.methods", "METHODS")
+#: What the Tab key offers: names, or registries, which are imported when it is pressed.
 _CHOICES: dict[str, tuple[str, ...]] = {
     "source": DATA_SETS,
-    "labels": ("idfsmec.recordings.datasets.pred", "LABEL_RULES"),
-    "features": ("idfsmec.features", "FEATURE_SETS", "FEATURES"),
-    "methods": _METHODS,
-    "method": _METHODS,
-    "imputer": ("idfsmec.prediction.methods", "IMPUTERS"),
-    "classifier": ("idfsmec.prediction.methods", "CLASSIFIERS"),
+    "labels": ("idfsmec.recordings.datasets.pred:LABEL_RULES",),
+    "features": ("idfsmec.features:FEATURE_SETS", "idfsmec.features:FEATURES"),
+    "methods": ("idfsmec.prediction.methods:METHODS",),
+    "method": ("idfsmec.prediction.methods:METHODS",),
+    "imputer": ("idfsmec.prediction.methods:IMPUTERS",),
+    "classifier": ("idfsmec.prediction.methods:CLASSIFIERS",),
     "condition": ("eyes-open", "eyes-closed"),
     "patterns": PATTERNS,
     "experiment": EXPERIMENTS,
     "folds": ("site",),
     "harmonize": ("all",),
 }
-
-
-def _choices(name: str) -> Iterable[str]:
-    """Return the names that an option may have; registries are imported when Tab is pressed."""
-    module, *registries = _CHOICES[name]
-    if not module.startswith("idfsmec."):
-        return _CHOICES[name]
-    return [key for each in registries for key in getattr(importlib.import_module(module), each)]
 
 
 def complete(name: str, incomplete: str) -> list[str]:
@@ -92,12 +83,13 @@ def complete(name: str, incomplete: str) -> list[str]:
     >>> complete("patterns", "burst,re"), complete("folds", "")
     (['burst,recording', 'burst,region'], ['site'])
     """
+    choices: list[str] = []
+    for choice in _CHOICES[name]:
+        module, _, registry = choice.partition(":")
+        choices += getattr(importlib.import_module(module), registry) if registry else [choice]
     before, comma, last = incomplete.rpartition(",")
-    return [
-        f"{before}{comma}{choice}"
-        for choice in _choices(name)
-        if choice.startswith(last) and choice not in before.split(",")
-    ]
+    fresh = [choice for choice in choices if choice not in before.split(",")]
+    return [f"{before}{comma}{choice}" for choice in fresh if choice.startswith(last)]
 
 
 def _completing(name: str, from_letters: int = 0) -> Callable[[str], list[str]] | None:

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING
 
 from idfsmec.cli import options
 from idfsmec.cli.app import command
-from idfsmec.cli.console import (
-    print_verdict,
-    remark,
-    say,
-    show_frame,
-    shown,
-    warnings_as_lines,
-)
+from idfsmec.cli.console import print_verdict, remark, say, show_frame, shown, warnings_as_lines
 from idfsmec.cli.options import AnyPath, AnyPaths, OnError
 
 if TYPE_CHECKING:

@@ -139,10 +139,7 @@ def _check_options(
 
 
 def _read(
-    given: Sequence[Path],
-    condition: Names | None,
-    harmonize: bool | str,
-    electrodes: int | None,
+    given: Sequence[Path], condition: Names | None, harmonize: bool | str, electrodes: int | None
 ) -> tuple[FeatureTable, list[dict[str, str]]]:
     """Read tables, put several together, and harmonize sites and choose electrodes on demand.
 
