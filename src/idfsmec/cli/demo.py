@@ -99,7 +99,7 @@ def _rank(table: FeatureTable, cohort: SimulatedCohort) -> None:
     from idfsmec.report.text import column_label
     from idfsmec.selection import IDFSMEC
 
-    selector = IDFSMEC(table.column_channels).fit(table.X, table.y, groups=table.subjects)
+    selector = IDFSMEC().fit(table)
     best = table.X.columns[selector.ranking_.argsort()[:20]]
     hits = set(cohort.informative_features) & set(best)
     say(

@@ -70,7 +70,7 @@ def select(
     site suppressed sums. Other values of lam and gamma than 1 and 2 are
     parameters of idfsmec.IDFSMEC.
     """
-    from idfsmec.selection import channel_frame, ranking_frame
+    from idfsmec.selection import IDFSMEC, channel_frame, ranking_frame
 
     given = options.paths(tables)
     output = options.check_output(output, ".csv", force, given)
@@ -86,7 +86,7 @@ def select(
     else:
         table, verdicts = _read(given, condition, harmonize, electrodes)
         with warnings_as_lines(), options.naming(given[0]):
-            selector = _tune(table, settings) if tune else _fit(table, settings)
+            selector = _tune(table, k) if tune else IDFSMEC(**settings).fit(table)
             stability = _resample(table, selector, resamples) if resamples else None
     features, channels = ranking_frame(selector), channel_frame(selector)
     dead = selector.missingness_.set_index("channel")["dead"]
@@ -163,24 +163,13 @@ def _read(
             return table, verdicts
 
 
-def _fit(table: FeatureTable, settings: dict[str, Any]) -> IDFSMEC:
-    from idfsmec.selection import IDFSMEC
-
-    selector = IDFSMEC(table.column_channels, **settings)
-    with shown("ranking"):
-        return selector.fit(table.X, table.y, groups=table.subjects)
-
-
-def _tune(table: FeatureTable, settings: dict[str, Any]) -> IDFSMEC:
+def _tune(table: FeatureTable, k: int | None) -> IDFSMEC:
     from idfsmec.prediction import ChannelImputer
     from idfsmec.selection import IDFSMECCV
 
-    search: dict[str, Any] = {"imputer": ChannelImputer()}
-    if "n_features_to_select" in settings:
-        search["n_features_to_select"] = [settings["n_features_to_select"]]
+    numbers: dict[str, Any] = {} if k is None else {"n_features_to_select": [k]}
     with shown("choosing lam, gamma and the number of features") as progress:
-        tuned = IDFSMECCV(table.column_channels, progress=progress, **search)
-        tuned.fit(table.X, table.y, groups=table.subjects)
+        tuned = IDFSMECCV(imputer=ChannelImputer(), progress=progress, **numbers).fit(table)
     best = ", ".join(f"{name} = {value}" for name, value in tuned.best_params_.items())
     say(
         f"Inner folds chose {best} (log loss by participant {-tuned.best_score_:.3f}; "
@@ -192,14 +181,10 @@ def _tune(table: FeatureTable, settings: dict[str, Any]) -> IDFSMEC:
 def _resample(table: FeatureTable, selector: IDFSMEC, resamples: int) -> StabilitySelector:
     from idfsmec.selection import IDFSMEC, StabilitySelector
 
+    base = IDFSMEC(lam=selector.lam, gamma=selector.gamma)
     with shown(f"{resamples} halves of the participants") as progress:
-        return StabilitySelector(
-            IDFSMEC(lam=selector.lam, gamma=selector.gamma),
-            channels=table.column_channels,
-            n_resamples=resamples,
-            random_state=0,
-            progress=progress,
-        ).fit(table.X, table.y, groups=table.subjects)
+        halves = StabilitySelector(base, n_resamples=resamples, random_state=0, progress=progress)
+        return halves.fit(table)
 
 
 def _select_from_sums(given: Sequence[Path], settings: dict[str, Any], harmonize: bool) -> IDFSMEC:
