@@ -34,16 +34,14 @@ def shuffled(table, seed):
 @pytest.mark.slow
 def test_with_labels_shuffled_by_subject_every_method_stays_at_chance(tmp_path):
     base = make_cohort(n_subjects=30, n_epochs=4, n_channels=4, subject_spread=2.0, effect=0.0)
-    tables = {f"shuffle {seed}": shuffled(base, seed) for seed in range(2)}
+    table = shuffled(base, seed=0)
     protocol = Protocol(rates=[0.2], n_splits=3, ks=[3, 6], svm_costs=[0.1], n_inner_splits=2)
-    results = accuracy(tables, tmp_path, methods=EVERYONE, protocol=protocol, n_jobs=1)
+    results = accuracy(table, tmp_path, methods=EVERYONE, protocol=protocol, n_jobs=1)
     assert len(results.failures) == 0
-    means = results.chosen().groupby(["method", "table"])["balanced_accuracy"].mean()
-    assert set(means.index.unique("method")) == {*NAMES, "PS-NSGA"}
+    means = results.chosen().groupby("method")["balanced_accuracy"].mean()
+    assert set(means.index) == {*NAMES, "PS-NSGA"}
     band = chance_band([15, 15], metric="balanced_accuracy", level=0.999)
     assert means.max() < band.high, means[means >= band.high]
-    # The average over shuffles is a guess of twice as many people.
-    assert means.groupby("method").mean().max() < 0.5 + (band.high - 0.5) / np.sqrt(2)
 
 
 @pytest.mark.slow

@@ -85,10 +85,11 @@ def test_gives_a_total_order_that_scores_agree_with(method, n_samples, n_feature
     check_total_order(clone(method).fit(X, y), n_features)
 
 
-# FSOR and GRMOR decompose matrices of that size: benchmarks/speed/methods.py runs them.
+# FSOR, GRMOR and the group lasso of one group decompose matrices of that size:
+# benchmarks/speed/methods.py runs them.
 @pytest.mark.parametrize(
     "method",
-    [method for method in ALL if not isinstance(method, FSOR | GRMOR)],
+    [method for method in ALL if not isinstance(method, FSOR | GRMOR | GroupLasso)],
     ids=lambda method: type(method).__name__,
 )
 def test_ranks_2304_features_of_few_samples(method):
