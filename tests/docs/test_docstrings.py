@@ -1,10 +1,12 @@
-"""Docstrings of public names say what the signatures say, in numpydoc's form."""
+"""Docstrings of public names say what the signatures say, in numpydoc's form, with examples."""
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 
 import pytest
+from sklearn.base import BaseEstimator
 
 import idfsmec
 
@@ -53,3 +55,41 @@ def complaints(name):
 
 def test_docstrings_agree_with_signatures():
     assert [line for name in public_names() for line in complaints(name)] == []
+
+
+def words_of_examples():
+    """Words of all code that runs: in docstrings, in pages and in the gallery."""
+    docs = PACKAGE.parents[1] / "docs"
+    pages = [path.read_text("utf-8") for path in docs.rglob("*.md")]
+    code = [
+        *(
+            line
+            for path in PACKAGE.rglob("*.py")
+            for line in PROMPT.findall(path.read_text("utf-8"))
+        ),
+        *(block for page in pages for block in SNIPPET.findall(page)),
+        *(path.read_text("utf-8") for path in (docs / "examples").glob("*.py")),
+    ]
+    return set(re.findall(r"\w+", "\n".join(code)))
+
+
+PROMPT = re.compile(r"^\s*(?:>>>|\.\.\.) (.*)$", re.MULTILINE)
+SNIPPET = re.compile(r"^```(?:python|pycon)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def test_every_public_function_and_estimator_has_an_example_that_runs():
+    shown = words_of_examples()
+    lacking = []
+    for module in MODULES:
+        imported = importlib.import_module(module)
+        for name in getattr(imported, "__all__", []):
+            public = getattr(imported, name)
+            # Classes that are no estimators come out of functions; data sets are not ours to ship.
+            estimator = inspect.isclass(public) and issubclass(public, BaseEstimator)
+            needs_data = getattr(public, "__module__", "").startswith(
+                "idfsmec.recordings.datasets"
+            )
+            if (inspect.isfunction(public) or estimator) and not needs_data and name not in shown:
+                lacking.append(f"{module}.{name}")
+    # It needs the paper's data; `idfsmec reproduce` is its example.
+    assert lacking == ["idfsmec.paper.reproduce"]

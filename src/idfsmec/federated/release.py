@@ -153,6 +153,14 @@ def read_study_key(path: str | PathLike[str]) -> bytes:
     """Read the secret of a study, or make one at first use.
 
     All sites of a study use the same file. Whoever has it can compute folds from names.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     made = read_study_key(f"{folder}/study.key")
+    ...     read_study_key(f"{folder}/study.key") == made
+    True
     """
     file = Path(path)
     if file.exists():
