@@ -237,7 +237,7 @@ def reproduce(
     out = Path(out)
     table = _load_table(data_set, data, out, n_jobs, progress)
     tables = {data_set: table}
-    with Store(out) as store:
+    with Store(out, overwrite=overwrite) as store:
         known = store.get_meta("data_set") or data_set
         if known != data_set:
             raise InputError(f"{out} holds a reproduction of {known}; choose another folder")

@@ -43,8 +43,7 @@ def test_the_outcome_is_that_of_the_stability_selector_with_the_setting_of_tunin
     assert Results.read(folder).resampling == results.resampling
 
 
-def test_processes_share_the_halves_of_one_table(tmp_path, monkeypatch):
-    monkeypatch.setattr("idfsmec.evaluation.run._WORTH_PROCESSES", 0)
+def test_processes_share_the_halves_of_one_table(tmp_path):
     found = [
         evaluation.resampling(make_cohort(), tmp_path / str(n), n_resamples=8, n_jobs=n).resampling
         for n in (1, 2)

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, example, given, reject, settings
 from hypothesis import strategies as st
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import by_condition
 from idfsmec.evaluation.run import table_digest
 from idfsmec.table import FeatureTable
 
@@ -229,14 +228,6 @@ def test_samples_of_some_conditions_are_kept(table):
         table.select_conditions(["opn"])
     with pytest.raises(InputError, match="no condition 'open'"):
         FeatureTable(table.X, table.y, table.subjects).select_conditions(["open"])
-
-
-def test_each_condition_becomes_a_table_of_its_own(table):
-    assert list(by_condition(table)) == ["NA", "closed", "open"]
-    chosen = by_condition({"clinic": table}, ["open"])
-    assert chosen["clinic open"].equals(table.take([0]))
-    with pytest.raises(InputError, match=r"table table: .*no column 'condition'"):
-        by_condition(FeatureTable(table.X, table.y, table.subjects))
 
 
 # --- made by hand -------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def benchmark(
         idfsmec benchmark table.parquet --out results --rates 0.1,0.3 --repeats 3
         idfsmec benchmark a.csv b.csv --methods "IDFS-MEC,ANOVA F" --k 10,50
         idfsmec benchmark table.parquet --experiment accuracy,imputation
-        idfsmec benchmark table.parquet --experiment electrodes --repeats 10
+        idfsmec benchmark table.parquet --experiment electrodes,participants --repeats 10
         idfsmec benchmark table.parquet --folds site --harmonize all
 
     Finished tasks are kept in OUT/store.sqlite. Give the same command to resume
@@ -98,6 +98,12 @@ def benchmark(
         "accuracy": partial(evaluation.accuracy, imputer=imputer, **chosen, **workers),
         "imputation": partial(evaluation.imputation, imputers=imputers, **chosen, **workers),
         "electrodes": partial(evaluation.electrodes, imputer=imputer, **workers),
+        "participants": partial(
+            evaluation.participants,
+            method=",".join(chosen["methods"] or ()) or None,  # one, or it is refused
+            imputer=imputer,
+            **workers,
+        ),
         "ablation": partial(paper.ablation, imputer=imputer, **workers),
         "sensitivity": partial(paper.sensitivity, imputer=imputer, **workers),
         "cost": partial(evaluation.cost, **chosen),
@@ -193,13 +199,17 @@ class RunningMeans:
 def print_results(results: Results) -> None:
     """Print means, verdicts, the folder and failures."""
     from idfsmec.audit import audits_of
-    from idfsmec.evaluation import electrode_curve
+    from idfsmec.evaluation import electrode_curve, participant_curve
 
     for experiment in ("accuracy", "imputation", "ablation"):
         if len(results.chosen(experiment)):
             _print_means(results, experiment)
-    for name in results.chosen("electrodes")["table"].unique():
-        say(f"{name}: {electrode_curve(results, name).sentence}")
+    for experiment, summarise in (
+        ("electrodes", electrode_curve),
+        ("participants", participant_curve),
+    ):
+        for name in results.chosen(experiment)["table"].unique():
+            say(f"{name}: {summarise(results, name).sentence}")
     audits = audits_of(results)
     for name in results.tables:
         print_verdict(name, audits[name].verdict if name in audits else {})

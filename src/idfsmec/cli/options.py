@@ -30,7 +30,7 @@ else:  # Typer wants a single type
 DATA_SETS = ("modma3", "modma128", "mumtaz", "pred-d003", "tdbrain", "ds005356")
 PATTERNS = ("random", "recording", "burst", "region", "uneven")
 EXPERIMENTS = (
-    *("accuracy", "imputation", "electrodes"),
+    *("accuracy", "imputation", "electrodes", "participants"),
     *("ablation", "sensitivity", "cost", "audit"),
 )
 OnError = Literal["stop", "skip"]

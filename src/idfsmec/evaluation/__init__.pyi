@@ -1,23 +1,32 @@
-from .electrode_count import ElectrodeCurve, electrode_curve, electrodes
 from .protocol import Protocol
 from .results import Results
-from .run import accuracy, by_condition, cost, imputation, resampling
+from .run import accuracy, cost, imputation, resampling
 from .statistics import ChanceBand, chance_band
+from .study_size import (
+    ElectrodeCurve,
+    ParticipantCurve,
+    electrode_curve,
+    electrodes,
+    participant_curve,
+    participants,
+)
 from .training import TunedMethod, train_model
 
 __all__ = [
     "ChanceBand",
     "ElectrodeCurve",
+    "ParticipantCurve",
     "Protocol",
     "Results",
     "TunedMethod",
     "accuracy",
-    "by_condition",
     "chance_band",
     "cost",
     "electrode_curve",
     "electrodes",
     "imputation",
+    "participant_curve",
+    "participants",
     "resampling",
     "train_model",
 ]

@@ -29,7 +29,7 @@ _SCORES = [
     *("imputer", "k", "params", "lam", "gamma", "chosen"),
     *("accuracy", "balanced_accuracy", "f1", "roc_auc"),
     *("subject_accuracy", "subject_balanced_accuracy", "subject_roc_auc"),
-    *("seconds", "n_train", "n_test", "n_channels"),
+    *("seconds", "n_train", "n_train_subjects", "n_test", "n_channels"),
 ]
 _SELECTIONS = [*KEYS, "imputer", "k", "ranking", "n_channels"]
 _RANKING = [
@@ -64,7 +64,8 @@ class Results:
         ``pattern``, ``rate``, ``seed``, ``fold``, ``method``, ``imputer`` (by name), ``k``,
         ``params`` (JSON), ``lam`` and ``gamma`` where the method has parameters of that name,
         ``chosen`` (the row that tuning picked in that fold), the scores, ``seconds`` of the
-        selection alone, ``n_train``, ``n_test``, ``n_channels``.
+        selection alone, ``n_train`` and ``n_test`` (samples), ``n_train_subjects``,
+        ``n_channels``.
     selections : DataFrame
         One row per task: its coordinates and ``ranking``, names of features, best first.
     protocol, environment, tables : dict
@@ -197,7 +198,7 @@ def _scores(planned: Sequence[Planned]) -> pd.DataFrame:
         values = [parameters(text).get(name) for text in scores["params"]]
         scores[name] = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce")
     numbers = [name for name in _SCORES if name not in {*KEYS, "imputer", "params", "chosen"}]
-    whole = ["k", "n_train", "n_test", "n_channels"]
+    whole = ["k", "n_train", "n_train_subjects", "n_test", "n_channels"]
     kinds = dict.fromkeys(numbers, "float64") | dict.fromkeys(whole, "int64") | {"chosen": "bool"}
     return scores.astype(kinds)
 

@@ -62,8 +62,6 @@ Tables = FeatureTable | Mapping[str, FeatureTable]
 CHANNEL_COUNTS = (3, 19, 64, 128)
 #: Missing rates at which imputers are compared, and at which the best baseline is found.
 IMPUTATION_RATES, BASELINE_RATE = (0.0, 0.1, 0.3, 0.5, 0.7), 0.3
-# Values in all halves of a table from which on ranking them takes longer than starting processes.
-_WORTH_PROCESSES = 2e7
 # Methods of a fold that a worker computes in a row: they share its imputed samples. A killed run
 # loses at most so many tasks of each worker.
 _METHODS_AT_ONCE = 5
@@ -271,9 +269,7 @@ def resampling(
         )
     named, n_processes, ranking = name_tables(tables), count_jobs(n_jobs), method_or_ours(method)
     arrays = table_arrays(named)
-    # Processes share the tables, or the halves of a single large one.
-    size = sum(table.X.size for table in arrays.values()) * n_resamples
-    sharing = n_processes if len(arrays) == 1 and size > _WORTH_PROCESSES else 1
+    sharing = n_processes if len(arrays) == 1 else 1  # tables are shared out, or halves of one
     halves = {"n_resamples": n_resamples, "seed": seed, "n_jobs": sharing}
     with opened(out, RESAMPLING, named, overwrite) as store:
         run = (store.get_meta("protocols") or {}).get("accuracy") or {}
@@ -348,7 +344,7 @@ def opened(
 ) -> Iterator[Store]:
     """Open a store for a run; what is done is exported in the end, also after Ctrl-C."""
     began = datetime.now(UTC)
-    with Store(out) as store:
+    with Store(out, overwrite=overwrite) as store:
         known = store.tables()
         described = [stored_table(name, table, known.get(name)) for name, table in tables.items()]
         store.add_tables(described, overwrite=overwrite)
@@ -520,45 +516,6 @@ def table_arrays(
         name: TableArrays.of(name, table, positions, table_digest(table))
         for name, table in tables.items()
     }
-
-
-def by_condition(
-    tables: Tables, conditions: Sequence[str] | None = None
-) -> dict[str, FeatureTable]:
-    """Make a table of each condition, so that one run compares methods in each of them.
-
-    Parameters
-    ----------
-    tables : FeatureTable or mapping of name to FeatureTable
-        With a column ``condition`` in ``rows``. Samples without a condition are left out.
-    conditions : sequence of str, optional
-        By default all that a table has.
-
-    Returns
-    -------
-    dict of str to FeatureTable
-        Named by table and condition; a single table that has no name, by condition.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> X, rows = pd.DataFrame({"Fz__a": [1.0, 2.0]}), pd.DataFrame({"condition": ["EO", "EC"]})
-    >>> list(by_condition(FeatureTable(X, ["HC", "MDD"], ["s", "t"], rows=rows)))
-    ['EC', 'EO']
-    """
-    parts: dict[str, FeatureTable] = {}
-    for name, table in name_tables(tables).items():
-        known = None if table.rows is None else table.rows.get("condition")
-        if known is None or known.isna().all():
-            raise InputError(f"table {name}: its rows have no column 'condition'")
-        wanted = sorted(known.dropna().unique()) if conditions is None else conditions
-        for condition in wanted:
-            key = condition if isinstance(tables, FeatureTable) else f"{name} {condition}"
-            try:
-                parts[key] = table.select_conditions([condition])
-            except InputError as error:
-                raise InputError(f"table {name}: {error}") from error
-    return parts
 
 
 def table_digest(table: FeatureTable) -> str:

@@ -45,7 +45,7 @@ from idfsmec.selection import StabilitySelector, feature_effects
 from idfsmec.selection.search import middle_cost
 
 #: Raise this when a change of the code changes results without a new package version.
-RESULTS_VERSION = 13
+RESULTS_VERSION = 14
 #: What a selector raises for data that cannot be ranked: a reason, not a failure of the run.
 UNFIT = (ValueError, ArithmeticError)
 
@@ -68,12 +68,10 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """What came of a task: a result, or the text of a traceback; and how long it took."""
+    """What came of a task: a result, or the text of a traceback."""
 
-    key: str
     result: TaskResult | None = None
     error: str | None = None
-    seconds: float = 0.0
 
 
 def make_task(
@@ -97,15 +95,13 @@ def run_task(task: Task, tables: Mapping[str, TableArrays]) -> TaskOutcome:
     BLAS and OpenMP have one thread here: workers do not fight for cores, and no last digit
     depends on how many there are.
     """
-    began = time.perf_counter()
     try:
         with threadpool_limits(1), collect_warnings() as caught:
             result = task.compute(tables[task.table])
-        result.notes = sorted({f"{note.category.__name__}: {note.message}" for note in caught})
-        return TaskOutcome(task.key, result, seconds=time.perf_counter() - began)
     except Exception:
-        seconds = time.perf_counter() - began
-        return TaskOutcome(task.key, error=traceback.format_exc(), seconds=seconds)
+        return TaskOutcome(error=traceback.format_exc())
+    result.notes = sorted({f"{note.category.__name__}: {note.message}" for note in caught})
+    return TaskOutcome(result)
 
 
 # One method on one fold.
@@ -275,6 +271,7 @@ def score_fold(method: Method, fold: FoldSamples, protocol: Protocol, seed: int)
                 **scores,
                 "order": result.rankings.index(ranking),
                 "n_train": fold.y_train.size,
+                "n_train_subjects": int(np.unique(fold.train.subjects).size),
                 "n_test": fold.y_test.size,
                 "n_channels": len(fold.train.channels),
             }

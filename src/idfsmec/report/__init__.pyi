@@ -1,4 +1,4 @@
-from .accuracy import plot_accuracy_by_rate, plot_electrode_curve
+from .accuracy import plot_accuracy_by_rate, plot_electrode_curve, plot_participant_curve
 from .cards import plot_calibration, write_model_card, write_subject_pages
 from .channels import (
     plot_channel_weights,
@@ -28,6 +28,7 @@ __all__ = [
     "plot_paired_differences",
     "plot_selection_frequency",
     "plot_electrode_curve",
+    "plot_participant_curve",
     "plot_calibration",
     "describe_protocol",
     "use_style",

@@ -1,4 +1,4 @@
-"""Draw and describe accuracy by missing rate, number of features, imputer and electrodes."""
+"""Draw and describe accuracy by missing rate, features, imputer, electrodes, participants."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from idfsmec.evaluation import Results, electrode_curve
+from idfsmec.evaluation import Results, electrode_curve, participant_curve
 from idfsmec.report import data, style
 from idfsmec.report.channels import draw_channels
 from idfsmec.report.curves import draw_curves
@@ -349,3 +349,60 @@ def electrode_figures(table: TableResults) -> Iterator[PageFigure]:
         sentence = f"All folds chose {listing(shares.index[:number], 20)}."
     caption = "Share of training folds that chose an electrode."
     yield PageFigure("electrodes-chosen", draw, caption, [sentence])
+
+
+@style.literal_text
+def plot_participant_curve(
+    results: Results, *, table: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw AUC per participant against the number of training participants.
+
+    Parameters
+    ----------
+    results : Results
+        With the experiment :func:`idfsmec.evaluation.participants`.
+    table : str, optional
+        By default the first one.
+    ax : Axes, optional
+        By default a new figure.
+
+    Returns
+    -------
+    Axes
+        The AUC with its 95 % CI, and the share of repeats whose AUC is significant.
+    """
+    curve = participant_curve(results, table).curve
+    shares = pd.DataFrame({"n_subjects": curve["n_subjects"], "mean": curve["significant"]})
+    looks = {
+        "AUC": MethodLook("AUC", style.EMPHASIS, "o", main=True, linewidth=2.4),
+        "share": MethodLook(
+            "share of repeats\nwith significant AUC", style.SANITY, "s", (0, (4, 2)), 1.1
+        ),
+    }
+    ax = draw_curves(
+        pd.concat([curve.assign(line="AUC"), shares.assign(line="share")]),
+        "n_subjects",
+        looks,
+        line="line",
+        chance={"chance": 0.5, "low": 0.5, "high": 0.5},
+        log="x",
+        written="{:.2f}".format,
+        ax=ax,
+    )
+    ax.set(xlabel="training participants", ylabel="AUC per participant; share of repeats")
+    note = describe_protocol(data.experiment_protocol(results, "participants"))
+    return style.style_axes(ax, "How many participants?", note)
+
+
+def participant_figures(table: TableResults) -> Iterator[PageFigure]:
+    """AUC against the number of training participants."""
+    if table.all_rows("participants").empty:
+        return
+    summary = participant_curve(table.results, table.name)
+    caption = (
+        "Subsets of the training participants, drawn in each fold; the participants held out are "
+        "the same for all numbers. Dotted: chance."
+    )
+    draw = partial(plot_participant_curve, table.results, table=table.name)
+    numbers = plain_records(summary.curve)
+    yield PageFigure("participants", draw, caption, [summary.sentence], numbers=numbers)

@@ -45,6 +45,7 @@ _KINDS: tuple[Callable[[TableResults], Iterator[PageFigure]], ...] = (
     accuracy.accuracy_by_k_figures,
     accuracy.imputation_figures,
     accuracy.electrode_figures,
+    accuracy.participant_figures,
     method.ablation_figures,
     method.sensitivity_figures,
     method.cost_figures,
@@ -140,7 +141,8 @@ def summarise(results: Results) -> dict[str, Any]:
         ``method`` (the one the page is about), ``tables`` (one dict per table: ``facts``,
         ``findings``, ``comparisons``, ``sites`` (each site left out), ``missingness`` (channels
         whose missingness is associated with the label), ``audit``, ``effect`` (the effect size),
-        ``electrodes``, ``ablation``, ``cost``, ``ranking``, and ``sentences`` about each figure),
+        ``electrodes``, ``participants``, ``ablation``, ``cost``, ``ranking``, and ``sentences``
+        about each figure),
         ``warnings``, ``protocol``, ``versions``, ``command`` and the like. What is not there is
         None.
     """
@@ -199,6 +201,7 @@ def _summarise_table(
         "effect": channels.EFFECT_SIZES.get(size or ""),
         "effect_column": size,
         "electrodes": numbers.get("electrodes"),
+        "participants": numbers.get("participants"),
         "ablation": numbers.get("ablation"),
         "cost": numbers.get("cost"),
         "sentences": sentences,

@@ -1,0 +1,601 @@
+"""How few electrodes, how many participants: AUC per subject against either number.
+
+Tables are taken as they were recorded, folds are by subject or by site.
+
+Electrodes: each training fold orders them by IDFS-MEC's channel weights. The table is cut down to
+the first 1, 2, 3, ... of them before anything is imputed, as a cap with so few electrodes would
+record it, and all their features go through the pipeline of a method. Random sets and the
+electrodes of headsets are scored on the same folds.
+
+Participants: subsets of the training subjects are drawn without replacement and in proportion to
+the classes; smaller subsets are part of larger ones. A method is tuned by inner folds of a subset
+and scored on the subjects held out, who are the same for all sizes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from idfsmec._validation import derive_seed
+from idfsmec.errors import InputError
+from idfsmec.evaluation.protocol import Protocol, make_folds, protocol_from
+from idfsmec.evaluation.results import Results
+from idfsmec.evaluation.run import Tables, method_or_ours, run_experiment
+from idfsmec.evaluation.store import TaskResult
+from idfsmec.evaluation.tasks import (
+    Task,
+    add_inner_folds,
+    count_folds,
+    load_fold,
+    make_task,
+    score_fold,
+)
+from idfsmec.metrics import Codes, MeanInterval, corrected_interval
+from idfsmec.prediction.methods import METHODS, Classifier, Imputer, Method, with_parts
+from idfsmec.prediction.pipeline import FoldSamples, TableArrays, harmonize_samples
+from idfsmec.selection.idfsmec import order_electrodes
+from idfsmec.table.columns import split_column
+from idfsmec.table.positions import standard_name
+
+ELECTRODES, PARTICIPANTS = "electrodes", "participants"
+#: Numbers of electrodes that are compared, as far as a table has more.
+COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+#: Numbers of training subjects that are compared, as far as folds have more.
+SIZES = (10, 15, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280)
+#: AUC that may be lost, or gained, and counts as no difference.
+MARGIN = 0.03
+#: Share of repeats with a significant AUC that makes a number of training subjects enough.
+POWER = 0.8
+#: Electrodes of headsets (board definitions of BrainFlow, manuals of the vendors).
+HEADSETS = {
+    "Muse 2 or S": "TP9 AF7 AF8 TP10",
+    "Emotiv EPOC X": "AF3 F7 F3 FC5 T7 P7 O1 O2 P8 T8 FC6 F4 F8 AF4",
+    "OpenBCI Cyton": "Fp1 Fp2 C3 C4 P7 P8 O1 O2",
+    "OpenBCI Cyton + Daisy": "Fp1 Fp2 C3 C4 P7 P8 O1 O2 F7 F8 F3 F4 T7 T8 P3 P4",
+    "g.tec Unicorn": "Fz C3 Cz C4 Pz PO7 Oz PO8",
+    "10-20 cap (DSI-24)": "Fp1 Fp2 F7 F3 Fz F4 F8 T7 C3 Cz C4 T8 P7 P3 Pz P4 P8 O1 O2",
+}
+#: How electrodes are chosen, beside headsets: the method whose channel weights order them, chance.
+CHANCE = "random"
+_DRAWS = 2  # random sets of each size in each fold
+
+
+def electrodes(
+    tables: Tables,
+    out: str | Path,
+    *,
+    counts: Sequence[int] | None = None,
+    margin: float = MARGIN,
+    imputer: str | Imputer | None = None,
+    classifier: str | Classifier | None = None,
+    protocol: Protocol | Mapping[str, Any] | None = None,
+    **how: Any,
+) -> Results:
+    """Measure how few electrodes do as well as all of them.
+
+    Tables are taken as they were recorded: no channel is removed from samples, so ``rates``,
+    ``patterns`` and ``tuning`` of the protocol do not apply. Folds are by subject, or by site.
+
+    Parameters
+    ----------
+    counts : sequence of int, optional
+        Numbers of electrodes; by default 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, ... All electrodes are
+        always compared.
+    margin : float, default=0.03
+        AUC that fewer electrodes may lose and still be called not inferior.
+    tables, out, imputer, classifier, protocol, **how
+        As in :func:`accuracy`.
+
+    Returns
+    -------
+    Results
+        The rows of ``scores`` with the experiment ``electrodes`` have the number of electrodes in
+        ``n_channels``, and in ``method`` how they were chosen: IDFS-MEC, random, or the name of a
+        headset. :func:`electrode_curve` summarises them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from idfsmec import FeatureTable
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1], 80)
+    >>> names = ["F3__a", "Cz__a", "O1__a"]
+    >>> X = pd.DataFrame(rng.normal(size=(160, 3)), columns=names)
+    >>> X["Cz__a"] += 3 * y
+    >>> table = FeatureTable(X, pd.Series(y), pd.Series(np.arange(160) // 4))
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     results = electrodes(table, out, protocol={"n_splits": 5}, n_jobs=1)
+    >>> electrode_curve(results).smallest
+    1
+    """
+    if not 0 < margin < 0.5:
+        raise InputError(f"margin is {margin}; give an AUC from above 0 to below 0.5")
+    methods = with_parts([METHODS.find("all features")], imputer, classifier)
+    methods.append(method_or_ours(None))
+    plan = partial(_plan_electrodes, counts=counts)
+    return _run(ELECTRODES, tables, out, methods, protocol, plan, also={"margin": margin}, **how)
+
+
+def _run(
+    experiment: str,
+    tables: Tables,
+    out: str | Path,
+    methods: Sequence[Method],
+    protocol: Protocol | Mapping[str, Any] | None,
+    plan: Callable[..., Iterable[Task]],
+    **how: Any,
+) -> Results:
+    """Run an experiment on tables without simulated missing channels."""
+    planned = protocol_from(protocol, Protocol())
+    planned = planned.with_changes(
+        folds="site" if planned.folds == "site" else "subject",
+        missing_in="everywhere",
+        tuning="nested",
+        rates=(0.0,),
+        patterns=("random",),
+        metric="subject_roc_auc",
+    )
+    return run_experiment(experiment, tables, out, methods, planned, plan=plan, **how)
+
+
+def _plan_electrodes(
+    table: TableArrays,
+    methods: Sequence[Method],
+    protocol: Protocol,
+    counts: Sequence[int] | None,
+) -> Iterator[Task]:
+    """Plan each way of choosing electrodes on each fold: the second method's, chance, headsets."""
+    method, ours = methods
+    every = len(table.channels)
+    for count in counts or ():
+        if not 1 <= count <= every:
+            raise InputError(
+                f"table {table.name} has {every} channels, not {count}", argument="counts"
+            )
+    numbers = sorted({*(c for c in counts or COUNTS if c < every), every})
+    names = {standard_name(name) or name: code for code, name in enumerate(table.channels)}
+    caps = {cap: text.split() for cap, text in HEADSETS.items()}
+    fixed = {
+        cap: [names[name] for name in wanted]
+        for cap, wanted in caps.items()
+        if all(name in names for name in wanted)
+    }
+    resolved, folds = method.resolve(), range(count_folds(table, protocol))
+    for seed, fold, choice in itertools.product(
+        protocol.seeds, folds, (ours.name, CHANCE, *fixed)
+    ):
+        described = method.describe() | {"choice": choice}
+        how = {"seed": seed, "fold": fold, "numbers": numbers, "fixed": fixed.get(choice)}
+        labelled = replace(resolved, name=choice)
+        yield _make_task(table, labelled, described, protocol, _compute_electrodes, **how)
+
+
+def _make_task(
+    table: TableArrays,
+    method: Method,
+    described: Mapping[str, Any],
+    protocol: Protocol,
+    compute: Callable[..., TaskResult],
+    **how: Any,
+) -> Task:
+    """Make a task on one fold of a table; ``how`` has its ``seed`` and ``fold`` and more."""
+    coordinates = {
+        "pattern": "random",
+        "rate": 0.0,
+        "seed": how["seed"],
+        "fold": how["fold"],
+        "imputer": method.imputing.name,
+        "n_channels": len(table.channels),
+    }
+    decided_by = {
+        "kind": compute.__name__,
+        "described": described,
+        "protocol": protocol.per_task(),
+    }
+    work = partial(compute, method=method, protocol=protocol, **how)
+    return make_task(table, method, work, coordinates, protocol.metric, **decided_by, **how)
+
+
+def _compute_electrodes(
+    table: TableArrays,
+    *,
+    method: Method,
+    protocol: Protocol,
+    numbers: Sequence[int],
+    fixed: Sequence[int] | None,
+    seed: int,
+    fold: int,
+) -> TaskResult:
+    """Score sets of electrodes on one fold, chosen by its training samples alone."""
+    whole = load_fold(table, protocol, "random", 0.0, seed, fold, with_inner=False)
+    if fixed is not None:
+        sets = [list(fixed)]
+    elif method.name == CHANCE:
+        rng = np.random.default_rng(derive_seed("electrodes", seed, fold))
+        orders = [rng.permutation(len(table.channels)).tolist() for _ in range(_DRAWS)]
+        sets = [order[:number] for number in numbers[:-1] for order in orders]
+    else:
+        (train,) = harmonize_samples(protocol.harmonize, whole.train)
+        order = order_electrodes(train.X, train.y, train.channel_of, train.subject_names)
+        sets = [order[:number].tolist() for number in numbers]
+    result = TaskResult()
+    for chosen in sets:
+        (train, columns), (test, _) = (
+            side.take_channels(chosen) for side in (whole.train, whole.test)
+        )
+        scored = _score(method, train, test, protocol, seed, fold)
+        # Columns in the order in which their electrodes were chosen.
+        by_choice = np.argsort([chosen.index(v) for v in table.channel_of[columns]], kind="stable")
+        result.rows += [row | {"order": len(result.rankings)} for row in scored.rows]
+        result.seconds += scored.seconds
+        result.rankings.append(columns[by_choice].tolist())
+    if fixed is None and method.name != CHANCE:  # all sets are the first ones of one order
+        result.rankings = result.rankings[-1:]
+        result.rows = [row | {"order": 0} for row in result.rows]
+    return result
+
+
+def _score(
+    method: Method,
+    train: TableArrays,
+    test: TableArrays,
+    protocol: Protocol,
+    seed: int,
+    fold: int,
+) -> TaskResult:
+    """Score a method that inner folds of the training samples have tuned."""
+    samples = FoldSamples(train, test, train, protocol.harmonize)
+    samples = add_inner_folds(samples, protocol, derive_seed("inner folds", seed, fold))
+    return score_fold(method, samples, protocol, derive_seed("method", seed, fold, method.name))
+
+
+@dataclass(frozen=True)
+class ElectrodeCurve:
+    """AUC per subject against the number of electrodes of one table.
+
+    Attributes
+    ----------
+    curve : DataFrame
+        A row for each ``choice`` (IDFS-MEC, random, headsets) and ``n_electrodes``: ``mean``,
+        ``low``, ``high`` of the AUC, and ``loss``, ``loss_low``, ``loss_high``: all electrodes
+        minus these, paired by fold; 95 % CI corrected for overlapping training sets.
+    chosen : DataFrame
+        Share of folds that chose an electrode (row) among the first ones (columns: numbers).
+    margin : float
+        AUC that fewer electrodes may lose and still be called not inferior.
+    smallest : int or None
+        Smallest number that is not inferior to all electrodes; None if no number is shown to be.
+    sentence : str
+        The answer in words.
+    """
+
+    curve: pd.DataFrame = field(repr=False)
+    chosen: pd.DataFrame = field(repr=False)
+    margin: float
+    smallest: int | None
+    sentence: str
+
+
+def electrode_curve(results: Results, table: str | None = None) -> ElectrodeCurve:
+    """Summarise how few electrodes do as well as all of them.
+
+    Numbers are tested from the largest to the smallest, and the first one whose CI of the loss
+    exceeds the margin ends the search. Testing in a fixed order needs no correction: the chance of
+    calling any number not inferior that is inferior stays at 2.5 %.
+
+    Parameters
+    ----------
+    results : Results
+        With the experiment :func:`electrodes`.
+    table : str, optional
+        By default the first one.
+
+    Returns
+    -------
+    ElectrodeCurve
+    """
+    rows = _rows_of(results, ELECTRODES, table)
+    ours = next(name for name in rows["method"] if name not in (CHANCE, *HEADSETS))
+    keys = ["method", "n_channels", "seed", "fold"]
+    folds = rows.groupby(keys, sort=False)["subject_roc_auc"].mean()
+    sizes = rows["n_train"].mean(), rows["n_test"].mean()
+    every = int(rows["n_channels"].max())
+    wide: dict[Any, pd.Series] = dict(folds.unstack(["method", "n_channels"]).items())
+    records = []
+    for (choice, number), aucs in wide.items():
+        ci = corrected_interval(aucs.dropna(), *sizes)
+        loss = corrected_interval((wide[ours, every] - aucs).dropna(), *sizes)
+        intervals = ci.mean, ci.low, ci.high, loss.mean, loss.low, loss.high
+        records.append([choice, int(number), *intervals])
+    columns = ["choice", "n_electrodes", "mean", "low", "high", "loss", "loss_low", "loss_high"]
+    curve = pd.DataFrame(records, columns=columns)
+    curve = curve.sort_values("n_electrodes", kind="stable", ignore_index=True)
+    own = curve[curve["choice"] == ours].set_index("n_electrodes")
+    margin = float(results.protocol["experiments"][ELECTRODES].get("margin", MARGIN))
+    smallest = None
+    fewer = own[own.index < every].sort_index(ascending=False)
+    for number, high in zip(fewer.index.tolist(), fewer["loss_high"], strict=True):
+        if not high <= margin:
+            break
+        smallest = int(number)
+    picks = results.selections
+    picks = picks[(picks["experiment"] == ELECTRODES) & (picks["table"] == rows["table"].iloc[0])]
+    picks = picks[picks["method"] == ours]
+    chosen = _count_chosen(picks["ranking"], own.index)
+    return ElectrodeCurve(curve, chosen, margin, smallest, _answer(own, margin, smallest))
+
+
+def _rows_of(results: Results, experiment: str, table: str | None) -> pd.DataFrame:
+    """Return the rows of a table, by default of the first one, that tuning chose."""
+    rows = results.chosen(experiment).dropna(subset=["subject_roc_auc"])
+    rows = rows[rows["table"] == (table or rows["table"].head(1).squeeze())]
+    if rows.empty:
+        raise InputError(
+            f"{results.folder} holds no results of the experiment {experiment}"
+            f"{'' if table is None else f' on the table {table!r}'}; run idfsmec benchmark with "
+            f"--experiment {experiment}"
+        )
+    return rows
+
+
+def _count_chosen(rankings: pd.Series, numbers: pd.Index) -> pd.DataFrame:
+    """Share of folds in which an electrode is among the first ones."""
+    orders = [list(dict.fromkeys(split_column(name)[0] for name in each)) for each in rankings]
+    shares = {
+        number: pd.Series([name for order in orders for name in order[:number]]).value_counts()
+        for number in numbers
+    }
+    frame = pd.DataFrame(shares).reindex(sorted({name for order in orders for name in order}))
+    frame = frame.fillna(0.0) / max(len(orders), 1)
+    return frame.sort_values(list(numbers), ascending=False, kind="stable")
+
+
+def _answer(own: pd.DataFrame, margin: float, smallest: int | None) -> str:
+    """Return the smallest number that is not inferior, or why there is none, as a sentence."""
+    rows: dict[Any, Any] = own.to_dict("index")
+    *fewer, every = rows
+    auc = _describe(rows[every])
+    if not rows[every]["low"] > 0.5:
+        return (
+            f"With all {every} electrodes the AUC is not above chance ({auc}), so the number of "
+            "electrodes cannot be decided."
+        )
+    if not fewer:
+        return f"The table has one electrode ({auc})."
+    number = smallest or fewer[-1]
+    difference, low, high = (_signed(-rows[number][f"loss{end}"]) for end in ("", "_high", "_low"))
+    compared = f"AUC minus that of all {difference}, 95 % CI {low} to {high}"
+    if smallest is not None:
+        return (
+            f"{smallest} of {every} electrodes are the smallest number that is not inferior to "
+            f"all of them by more than {margin:g} AUC ({compared}; all: {auc})."
+        )
+    if rows[number]["loss_low"] > margin:
+        return (
+            f"Fewer electrodes than all {every} are inferior by more than {margin:g} AUC "
+            f"({number} electrodes: {compared}; all: {auc})."
+        )
+    return (
+        "How few electrodes are enough cannot be decided with this many participants "
+        f"({number} electrodes: {compared}, where the margin is {margin:g}; all {every}: {auc})."
+    )
+
+
+def _describe(row: Mapping[Any, Any]) -> str:
+    return f"AUC {row['mean']:.2f}, 95 % CI {row['low']:.2f} to {min(row['high'], 1):.2f}"
+
+
+def _signed(difference: float) -> str:
+    return f"{difference:+.3f}".replace("-", "−").replace("−0.000", "0.000")
+
+
+def participants(
+    tables: Tables,
+    out: str | Path,
+    *,
+    sizes: Sequence[int] | None = None,
+    method: str | Method | None = None,
+    imputer: str | Imputer | None = None,
+    classifier: str | Classifier | None = None,
+    protocol: Protocol | Mapping[str, Any] | None = None,
+    **how: Any,
+) -> Results:
+    """Measure how the AUC depends on the number of training subjects.
+
+    Tables are taken as they were recorded: no channel is removed from samples, so ``rates``,
+    ``patterns`` and ``tuning`` of the protocol do not apply. Folds are by subject, or by site.
+    Each repeat (``seeds`` of the protocol) has its own folds and subsets.
+
+    Parameters
+    ----------
+    sizes : sequence of int, optional
+        Numbers of training subjects; by default 10, 15, 20, 30, 40, 60, ... The training subjects
+        of the smallest fold are always compared.
+    method : str or Method, optional
+        By default IDFS-MEC.
+    tables, out, imputer, classifier, protocol, **how
+        As in :func:`accuracy`.
+
+    Returns
+    -------
+    Results
+        The rows of ``scores`` with the experiment ``participants`` have the number of training
+        subjects in ``n_train_subjects``. :func:`participant_curve` summarises them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from idfsmec import FeatureTable
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1], 80)
+    >>> X = pd.DataFrame(rng.normal(size=(160, 2)), columns=["F3__a", "Cz__a"])
+    >>> X["Cz__a"] += 3 * y
+    >>> table = FeatureTable(X, pd.Series(y), pd.Series(np.arange(160) // 4))
+    >>> protocol = {"n_splits": 5, "svm_costs": [0.1]}
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     results = participants(table, out, sizes=[16], protocol=protocol, n_jobs=1)
+    >>> participant_curve(results).curve["n_subjects"].tolist()
+    [16, 32]
+    """
+    methods = with_parts([method_or_ours(method)], imputer, classifier)
+    plan = partial(_plan_participants, sizes=sizes)
+    return _run(PARTICIPANTS, tables, out, methods, protocol, plan, **how)
+
+
+def _plan_participants(
+    table: TableArrays,
+    methods: Sequence[Method],
+    protocol: Protocol,
+    sizes: Sequence[int] | None,
+) -> Iterator[Task]:
+    """Plan each number of training subjects on each fold."""
+    (method,) = methods
+    kind, classes = (protocol.folds, protocol.n_splits), []
+    for seed in protocol.seeds:
+        for train, _ in make_folds(table.y, table.subjects, *kind, seed, sites=table.sites):
+            labels = _subjects_of(table.take(train))[1]
+            classes.append(np.bincount(labels, minlength=table.n_classes))
+    every = int(min(counts.sum() for counts in classes))
+    # Three of the smallest class on average are at least two, which inner folds need.
+    fewest = int(np.ceil(max(3 * counts.sum() / counts.min() for counts in classes)))
+    numbers = sorted({*(sizes or (size for size in SIZES if fewest <= size < every)), every})
+    for size in [numbers[0], numbers[-1]]:
+        if not fewest <= size <= every or len(numbers) == 1:
+            raise InputError(
+                f"table {table.name}: {size} training subjects give no curve; it takes numbers "
+                f"from {fewest} to {every}, at least one below {every}",
+                argument="sizes",
+            )
+    resolved, folds = method.resolve(), range(count_folds(table, protocol))
+    for seed, fold, size in itertools.product(protocol.seeds, folds, numbers):
+        how = {"seed": seed, "fold": fold, "size": size}
+        described = method.describe()
+        yield _make_task(table, resolved, described, protocol, _compute_participants, **how)
+
+
+def _subjects_of(samples: TableArrays) -> tuple[Codes, Codes]:
+    """Return the subjects of samples, and the class of each."""
+    subjects, first = np.unique(samples.subjects, return_index=True)
+    return subjects, samples.y[first]
+
+
+def _compute_participants(
+    table: TableArrays, *, method: Method, protocol: Protocol, size: int, seed: int, fold: int
+) -> TaskResult:
+    """Score a method on one fold, learned from so many of its training subjects."""
+    whole = load_fold(table, protocol, "random", 0.0, seed, fold, with_inner=False)
+    subjects, labels = _subjects_of(whole.train)
+    rng = np.random.default_rng(derive_seed("participants", seed, fold))
+    # Within each class a random order, spread evenly over 0 to 1: the first ones of all classes
+    # together have their shares of each class, whatever their number.
+    place = np.empty(subjects.size)
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        place[members] = (rng.permutation(members.size) + 0.5) / members.size
+    drawn = subjects[np.argsort(place, kind="stable")[:size]]
+    train = whole.train.take(np.flatnonzero(np.isin(whole.train.subjects, drawn)))
+    return _score(method, train, whole.test, protocol, seed, fold)
+
+
+@dataclass(frozen=True)
+class ParticipantCurve:
+    """AUC per subject against the number of training subjects of one table.
+
+    Attributes
+    ----------
+    curve : DataFrame
+        A row for each number of training subjects (``n_subjects``): ``mean``, ``low``, ``high`` of
+        the AUC (95 % CI corrected for overlapping training sets), and ``significant``, the share
+        of repeats whose AUC is significant: the CI over its folds lies above 0.5.
+    n_repeats : int
+        Number of repeats.
+    half : int
+        Number of training subjects nearest to half of all.
+    rise : MeanInterval
+        AUC of all training subjects minus that of half of them, paired by fold, with its 95 % CI.
+    """
+
+    curve: pd.DataFrame = field(repr=False)
+    n_repeats: int
+    half: int
+    rise: MeanInterval
+
+    @property
+    def rises(self) -> bool | None:
+        """True if the CI of the rise lies above 0, False if it ends below 0.03, else None."""
+        return False if self.rise.high <= MARGIN else True if self.rise.low > 0 else None
+
+    @property
+    def enough(self) -> int | None:
+        """Smallest number from which on at least 80 % of the repeats are significant."""
+        few = self.curve["n_subjects"][self.curve["significant"] < POWER].max()
+        more = self.curve["n_subjects"][~(self.curve["n_subjects"] <= few)]
+        return int(more.min()) if len(more) else None
+
+    @property
+    def sentence(self) -> str:
+        """Return the answer in words."""
+        whole, rise = self.curve.to_dict("records")[-1], self.rise
+        every, auc = whole["n_subjects"], _describe(whole)
+        if not whole["low"] > 0.5:
+            return (
+                f"With {every} training participants the AUC is not above chance ({auc}), so the "
+                "number of participants cannot be judged."
+            )
+        answers = {
+            True: "The AUC still rises with the number of participants",
+            False: f"The AUC no longer rises by more than {MARGIN:g}",
+            None: "Whether the AUC still rises cannot be decided with this many participants",
+        }
+        share = f"at least {100 * POWER:.0f} % of {self.n_repeats} repeats"
+        power = f"No number of training participants has a significant AUC in {share}."
+        if self.enough is not None:
+            power = f"From {self.enough} training participants on it is significant in {share}."
+        return (
+            f"{answers[self.rises]} ({self.half} to {every} training participants: "
+            f"{_signed(rise.mean)}, 95 % CI {_signed(rise.low)} to {_signed(rise.high)}; {every}: "
+            f"{auc}). {power}"
+        )
+
+
+def participant_curve(results: Results, table: str | None = None) -> ParticipantCurve:
+    """Summarise how the AUC depends on the number of training subjects.
+
+    Whether it still rises is decided by one test: all training subjects against the size nearest
+    to half of them.
+
+    Parameters
+    ----------
+    results : Results
+        With the experiment :func:`participants`.
+    table : str, optional
+        By default the first one.
+
+    Returns
+    -------
+    ParticipantCurve
+    """
+    rows = _rows_of(results, PARTICIPANTS, table)
+    size = "n_train_subjects"
+    folds = rows.set_index(["seed", "fold"])["subject_roc_auc"]
+    wide = {n: folds[(rows[size] == n).to_numpy()] for n in sorted(set(rows[size].tolist()))}
+    every, records = max(wide), []
+    # Of all training subjects, for every size: smaller subsets overlap less, not more.
+    whole = rows[rows[size] == every]
+    sizes = whole["n_train"].mean(), whole["n_test"].mean()
+    for number, aucs in wide.items():
+        ci = corrected_interval(aucs, *sizes)
+        repeats = [corrected_interval(v, *sizes).low > 0.5 for _, v in aucs.groupby(level="seed")]
+        records.append([number, ci.mean, ci.low, ci.high, np.mean(repeats)])
+    curve = pd.DataFrame(records, columns=["n_subjects", "mean", "low", "high", "significant"])
+    half = min(wide, key=lambda number: abs(number - every / 2))
+    rise = corrected_interval((wide[every] - wide[half]).dropna(), *sizes)
+    return ParticipantCurve(curve, rows["seed"].nunique(), half, rise)
