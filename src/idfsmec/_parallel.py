@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import copy
+import errno
 import functools
 import itertools
 import os
@@ -46,6 +47,8 @@ _MOST_DEATHS = 3
 _WATCH = 1.0
 #: Arrays of so many bytes reach workers as memory maps of one copy.
 _SHARED_FROM = 100_000
+#: Where Linux keeps shared memory and semaphores.
+_MEMORY = Path("/dev/shm")  # noqa: S108 - folders there are ours
 _watched = threading.Event()
 
 
@@ -178,8 +181,14 @@ def _outcomes(
             max_nbytes=_SHARED_FROM,
             temp_folder=str(_shared_folder()),
         )
-    with _deaf_to_ctrl_c():
-        outcomes = pool(calls())
+    _check_descriptors(n_jobs)
+    try:
+        with _deaf_to_ctrl_c():
+            outcomes = pool(calls())
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        raise OSError(errno.ENOSPC, "no room for workers", str(_MEMORY)) from error
     try:
         for index, result in outcomes:
             del under_way[index]
@@ -188,6 +197,18 @@ def _outcomes(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of joblib, about tasks that it ends
             outcomes.close()
+
+
+@functools.cache
+def _check_descriptors(n_jobs: int) -> None:
+    """Fail here where descriptors are too few, not in a worker, which would print a traceback."""
+    opened: list[int] = []
+    try:
+        while len(opened) < 16 + 2 * n_jobs:  # joblib 1.6 needs 11 + 2 n_jobs
+            opened.append(os.open(os.devnull, os.O_RDWR))
+    finally:
+        for number in opened:
+            os.close(number)
 
 
 @contextmanager
@@ -238,11 +259,11 @@ def _shared_folder() -> Path:
     for the next run to remove. A lock says that the process of a folder lives: its number would
     say nothing to a container that shares the memory.
     """
-    base, memory = Path(tempfile.gettempdir()), Path("/dev/shm")  # noqa: S108 - folders are ours
+    base = Path(tempfile.gettempdir())
     if setting := os.environ.get("JOBLIB_TEMP_FOLDER"):
         base = Path(setting)
-    elif os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**31:
-        base = memory
+    elif os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 2**31:
+        base = _MEMORY
     folder = Path(tempfile.mkdtemp(prefix=".idfsmec-", dir=base))
     if os.name == "posix":
         for left in base.glob("idfsmec-shared-*"):

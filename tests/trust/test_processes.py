@@ -218,3 +218,54 @@ def test_a_command_that_may_open_few_files_works_or_says_so(study, tmp_path, job
         assert ended.returncode == 0, ended.stderr
     elif ended.returncode:
         assert ended.stderr.splitlines()[-1].startswith("error: too many open files")
+
+
+def run_benchmark(setup, table, out):
+    """Run a benchmark with two processes after some lines of Python."""
+    code = f"{setup}\nfrom idfsmec.cli import app\napp()"
+    options = ["--methods", "ANOVA F", "--rates", "0", "--folds", "2", "--resamples", "0"]
+    command = [sys.executable, "-c", code, "benchmark", str(table), "--out", str(out), *options]
+    more = ["--experiment", "accuracy", "--jobs", "2"]
+    return subprocess.run(
+        [*command, *more], capture_output=True, text=True, env=ENVIRONMENT, timeout=120
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("n_files", [20, 24, 28, 32])
+def test_two_processes_that_may_open_few_files_work_or_end_in_one_line(
+    small_table, tmp_path, n_files
+):
+    limit = f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, ({n_files},) * 2)"
+    ended = run_benchmark(limit, small_table, tmp_path / "out")
+    assert "Traceback" not in ended.stderr
+    if ended.returncode:
+        assert ended.stderr.splitlines()[-1].startswith("error: too many open files")
+
+
+@pytest.mark.long
+def test_closed_streams_keep_nothing_from_being_computed(small_table, tmp_path):
+    again = """
+import os, subprocess, sys
+if sys.stderr is not None:
+    command = ["sh", "-c", '"$0" "$@" <&- >&- 2>&-', *sys.orig_argv]
+    sys.exit(subprocess.run(command).returncode)
+"""
+    ended = run_benchmark(again, small_table, tmp_path / "out")
+    assert ended.returncode == 0
+    assert n_done(tmp_path / "out") > 0
+
+
+#: What joblib meets where /dev/shm has no room, already while its pool is made.
+FULL_MEMORY = """
+import joblib.externals.loky.backend.synchronize as semaphores
+def full(*args): raise OSError(28, "No space left on device")
+semaphores._SemLock = full
+"""
+
+
+@pytest.mark.long
+def test_shared_memory_without_room_is_named(small_table, tmp_path):
+    ended = run_benchmark(FULL_MEMORY, small_table, tmp_path / "out")
+    assert ended.returncode == 1
+    assert " /dev/shm" in ended.stderr.splitlines()[-1]

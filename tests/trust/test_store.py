@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 
 from idfsmec.cli import app
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Results
+from idfsmec.evaluation import Results, accuracy
 from idfsmec.evaluation.store import Store
+from idfsmec.table import FeatureTable
 from tests.trust.conftest import make_table
 
 pytestmark = pytest.mark.slow
@@ -37,10 +38,10 @@ with Store(sys.argv[1]) as store:
 """
 
 
-def benchmark(table, out):
+def benchmark(table, out, *more):
     command = ["benchmark", str(table), "--out", str(out), "--methods", "IDFS-MEC,ANOVA F"]
     options = ["--rates", "0.1", "--k", "2", "--folds", "2", "--jobs", "1", "--quiet"]
-    return CliRunner().invoke(app, [*command, *options])
+    return CliRunner().invoke(app, [*command, *options, *more])
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +156,72 @@ def test_a_damaged_store_is_named_and_left_as_it_is(small_table, tmp_path, damag
     assert result.exit_code == 2
     assert "store.sqlite" in result.stderr
     assert path.read_bytes() == before
+
+
+def test_a_changed_digit_is_found_named_and_only_its_task_computed_again(
+    finished, small_table, tmp_path
+):
+    out = tmp_path / "out"
+    shutil.copytree(finished, out)
+    whole, expected = (out / "store.sqlite").read_bytes(), Results.read(out).scores
+    before, after = whole.rsplit(b'"chosen":true', 1)
+    (out / "store.sqlite").write_bytes(before + b'"chosen":null' + after)
+    result = benchmark(small_table, out)
+    assert result.exit_code == 2
+    said = " ".join(result.stderr.split())
+    assert "store.sqlite is damaged: 1 of its rows" in said
+    assert "command again with --force" in said
+    result = CliRunner().invoke(app, ["report", str(out)])
+    assert result.exit_code == 2
+    assert benchmark(small_table, out, "--force").exit_code == 0
+    scores = Results.read(out).scores
+    assert_frame_equal(scores.drop(columns="seconds"), expected.drop(columns="seconds"))
+    assert (scores["seconds"] != expected["seconds"]).sum() == 1
+
+
+def test_flipped_bytes_are_found_or_change_nothing(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "out")
+    path, rng = tmp_path / "out" / "store.sqlite", np.random.default_rng(0)
+    whole, expected, named = path.read_bytes(), Results.read(finished), []
+    for _ in range(25):
+        damaged = bytearray(whole)
+        for place in rng.choice(len(whole), 5):
+            damaged[place] ^= int(rng.integers(1, 256))
+        path.write_bytes(damaged)
+        try:
+            results = Results.read(tmp_path / "out")
+        except InputError as error:
+            named.append("store.sqlite" in str(error))
+            continue
+        assert_frame_equal(results.scores, expected.scores)
+        assert_frame_equal(results.selections, expected.selections)
+        assert (results.protocol, results.tables) == (expected.protocol, expected.tables)
+    assert len(named) > 5
+    assert all(named)
+
+
+@pytest.mark.parametrize("name", ["store.sqlite", "store.lock"])
+def test_a_pipe_in_place_of_a_store_is_refused(small_table, tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    result = benchmark(small_table, tmp_path)
+    assert result.exit_code == 2
+    assert f"{name} is no file" in " ".join(result.stderr.split())
+
+
+def test_a_folder_deleted_during_a_run_ends_it_at_once(tmp_path):
+    out, events = tmp_path / "out", []
+
+    def delete(event):
+        events.append(event)
+        if event.done == 1:
+            shutil.rmtree(out)
+
+    table = FeatureTable.read(make_table(tmp_path / "small.parquet"))
+    protocol = {"rates": [0.1], "n_splits": 4, "ks": [2]}
+    with pytest.raises(OSError, match=r"store\.sqlite: deleted or moved during the run"):
+        accuracy(table, out, methods=["ANOVA F"], protocol=protocol, n_jobs=1, progress=delete)
+    assert [event.done for event in events] == [0, 1]
+    assert not out.exists()
 
 
 def test_an_idle_reader_does_not_keep_results_out_of_the_file(finished, tmp_path):

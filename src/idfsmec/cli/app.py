@@ -67,6 +67,7 @@ class CommandGroup(TyperGroup):
         """Run a command and return its exit code; print an error in one line."""
         try:
             spare_address_space()
+            open_streams()
             with stopping_on_signals(print_plainly):
                 outcome = super().invoke(ctx)
         except (typer.Exit, typer.Abort, UsageError):
@@ -303,6 +304,18 @@ def _ending_if_unheard(
         signal.set_wakeup_fd(before)
         os.close(inlet)
         listener.join(0 if heard.is_set() else None)
+
+
+def open_streams() -> None:
+    """Open the null device in place of standard streams that are closed.
+
+    Pipes and files would get their numbers otherwise, and workers do not start without them.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 def spare_address_space() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
+import os
 import sqlite3
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,26 +21,29 @@ from idfsmec.errors import InputError
 if TYPE_CHECKING:  # who reads results needs none of what computes them
     from idfsmec.evaluation.tasks import Task, TaskOutcome
 
-FORMAT = 3
-# In one transaction: a process killed in between must not leave a store without its format.
+FORMAT = 4
+_TABLES = ("meta", "tables", "done", "failed", "plan")
 _SCHEMA = """
-BEGIN IMMEDIATE;
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum TEXT NOT NULL);
 CREATE TABLE tables (
     name TEXT PRIMARY KEY, digest TEXT NOT NULL, columns TEXT NOT NULL, about TEXT NOT NULL,
-    chance TEXT NOT NULL);
+    chance TEXT NOT NULL, checksum TEXT NOT NULL);
 CREATE TABLE done (
     key TEXT PRIMARY KEY, task TEXT NOT NULL, rows TEXT NOT NULL, seconds TEXT NOT NULL,
-    rankings TEXT NOT NULL, notes TEXT NOT NULL, found TEXT NOT NULL, finished TEXT NOT NULL);
+    rankings TEXT NOT NULL, notes TEXT NOT NULL, found TEXT NOT NULL, finished TEXT NOT NULL,
+    checksum TEXT NOT NULL);
 CREATE TABLE failed (
     key TEXT PRIMARY KEY, task TEXT NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL,
-    finished TEXT NOT NULL);
+    finished TEXT NOT NULL, checksum TEXT NOT NULL);
 CREATE TABLE plan (
     experiment TEXT NOT NULL, position INTEGER NOT NULL, key TEXT NOT NULL, task TEXT NOT NULL,
-    table_name TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (experiment, position));
-INSERT INTO meta VALUES ('format', '3');
-COMMIT;
+    table_name TEXT NOT NULL, digest TEXT NOT NULL, checksum TEXT NOT NULL,
+    PRIMARY KEY (experiment, position));
 """
+
+
+def _checksum(values: Sequence[Any]) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -89,11 +95,19 @@ class Store:
     read_only : bool
         Readers may look while another process writes. There is one writer: a second one is
         refused, by a lock that ends with the process that holds it, however it ends.
+    overwrite : bool
+        Whether rows that were damaged after they were written are removed, to be computed again.
+        Otherwise the store is refused.
     """
 
-    def __init__(self, folder: str | Path, *, read_only: bool = False) -> None:
+    def __init__(
+        self, folder: str | Path, *, read_only: bool = False, overwrite: bool = False
+    ) -> None:
         self.path = Path(folder) / "store.sqlite"
         self._lock: sqlite3.Connection | None = None
+        for path in self.path.parent.glob("store.*"):
+            if not path.is_file():  # whoever opens a pipe waits for ever
+                raise InputError(f"{path} is no file; move it away or choose another folder")
         if read_only:
             if not self.path.exists():
                 raise InputError(
@@ -110,6 +124,8 @@ class Store:
         try:
             with naming_disk(self.path):
                 self._db = self._open(read_only)
+                self._file = self.path.stat()
+                self._check_rows(overwrite)
         except BaseException:
             self._release()
             raise
@@ -118,13 +134,19 @@ class Store:
         address = f"{self.path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         db = sqlite3.connect(address, uri=True, timeout=60, isolation_level=None)
         try:
+            db.text_factory = partial(str, encoding="utf-8", errors="replace")
             # All pages now, not after hours of work; milliseconds for a usual store.
-            (state,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            (state,) = db.execute("PRAGMA integrity_check(1)").fetchone()
             if state != "ok":
                 raise sqlite3.DatabaseError(f"it is damaged: {' '.join(state.split())}")
             made = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
             if not made and not read_only:
-                db.executescript(_SCHEMA)
+                # At once: a process killed in between must not leave a store without its format.
+                first = "format", str(FORMAT)
+                for statement in ("BEGIN IMMEDIATE", *_SCHEMA.split(";")):
+                    db.execute(statement)
+                db.execute("INSERT INTO meta VALUES (?, ?, ?)", [*first, _checksum(first)])
+                db.execute("COMMIT")
             found = db.execute("SELECT value FROM meta WHERE name='format'").fetchone()
             if not read_only and found is not None and found[0] == str(FORMAT):
                 db.execute("PRAGMA journal_mode=WAL")
@@ -146,6 +168,33 @@ class Store:
             )
         return db
 
+    def _check_rows(self, overwrite: bool) -> None:
+        """Refuse rows that are not as they were written, or remove them."""
+        damaged = [
+            (table, number)
+            for table in _TABLES
+            for number, *values, checksum in self._db.execute(
+                f"SELECT rowid, * FROM {table}"  # noqa: S608 - our names
+            )
+            if _checksum(values) != checksum
+        ]
+        if damaged and not overwrite:
+            self._db.close()
+            raise InputError(
+                f"{self.path} is damaged: {len(damaged)} of its rows are not as they were "
+                "written. Give the benchmark's command again with overwrite=True, which computes "
+                "them again and keeps all others",
+                argument="overwrite",
+            )
+        for table, number in damaged:
+            self._db.execute(f"DELETE FROM {table} WHERE rowid = ?", [number])  # noqa: S608
+
+    def _insert(self, table: str, *values: Any) -> None:
+        """Write a row with its checksum, in place of one of the same key."""
+        marks = ", ".join("?" * (len(values) + 1))
+        insert = f"INSERT OR REPLACE INTO {table} VALUES ({marks})"  # noqa: S608 - our names
+        self._db.execute(insert, [*values, _checksum(values)])
+
     def add_tables(self, tables: Collection[StoredTable], *, overwrite: bool = False) -> None:
         """Keep what the tables of a run are.
 
@@ -166,10 +215,7 @@ class Store:
                 self._db.execute("DELETE FROM plan WHERE table_name = ?", [name])
             for one in tables:
                 parts = (_pack(part) for part in (one.columns, one.about, one.chance))
-                self._db.execute(
-                    "INSERT OR REPLACE INTO tables VALUES (?, ?, ?, ?, ?)",
-                    [one.name, one.digest, *parts],
-                )
+                self._insert("tables", one.name, one.digest, *parts)
 
     def tables(self) -> dict[str, StoredTable]:
         """All tables by name."""
@@ -196,10 +242,8 @@ class Store:
                 (task.key, json.dumps(task.coordinates), task.table, task.digest) for task in tasks
             ]
             self._db.execute("DELETE FROM plan WHERE experiment = ?", [experiment])
-            self._db.executemany(
-                "INSERT INTO plan VALUES (?, ?, ?, ?, ?, ?)",
-                [(experiment, position, *row) for position, row in enumerate(rows)],
-            )
+            for position, row in enumerate(rows):
+                self._insert("plan", experiment, position, *row)
 
     def done_keys(self) -> set[str]:
         """Keys of all finished tasks."""
@@ -210,19 +254,13 @@ class Store:
         name, now = json.dumps(task.coordinates), datetime.now(UTC).isoformat()
         with self._transaction():
             if outcome.result is None:
-                self._db.execute(
-                    "INSERT INTO failed VALUES (?, ?, ?, 1, ?) ON CONFLICT (key) DO UPDATE "
-                    "SET error = excluded.error, finished = excluded.finished, "
-                    "attempts = attempts + 1",
-                    [task.key, name, outcome.error, now],
-                )
+                before = self._db.execute("SELECT attempts FROM failed WHERE key = ?", [task.key])
+                attempts = 1 + sum(number for (number,) in before)
+                self._insert("failed", task.key, name, outcome.error, attempts, now)
                 return
             result = outcome.result
             parts = (result.rows, result.seconds, result.rankings, result.notes, result.found)
-            self._db.execute(
-                "INSERT OR REPLACE INTO done VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [task.key, name, *map(_pack, parts), now],
-            )
+            self._insert("done", task.key, name, *map(_pack, parts), now)
             self._db.execute("DELETE FROM failed WHERE key = ?", [task.key])
 
     def planned(self) -> list[Planned]:
@@ -261,11 +299,16 @@ class Store:
     def set_meta(self, name: str, value: Any) -> None:
         """Keep something that is no task, such as the protocol."""
         with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [name, _pack(value)])
+            self._insert("meta", name, _pack(value))
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
         """All or nothing, also when the process dies in between."""
+        if not (self.path.exists() and os.path.samestat(self.path.stat(), self._file)):
+            raise OSError(
+                f"{self.path}: deleted or moved during the run, with all that was finished; give "
+                "the same command to begin anew"
+            )
         with naming_disk(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
