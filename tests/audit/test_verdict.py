@@ -47,7 +47,7 @@ BOTH = {
     [
         (
             {"level": "green"},
-            "None of 1 acquisition variables is significantly associated with HC",
+            "None of 1 acquisition variables is significantly associated with the diagnosis",
         ),
         ({"level": "grey", "why": "few"}, "There are 41 participants (20 HC and 21 MDD)."),
         ({"level": "grey", "why": "undescribed"}, "The table has no acquisition facts."),
@@ -58,7 +58,7 @@ BOTH = {
             "0.70 to 0.90).",
         ),
         ({"level": "amber", **BOTH}, "The EEG separates them better."),
-        (BOTH, "EEG minus acquisition: -0.10 to 0.10. The EEG is not shown to be better."),
+        (BOTH, "EEG minus acquisition: −0.10 to 0.10. The EEG is not shown to be better."),
         (BOTH, "may come from the amplifier, not the illness (sampling rate)."),
         (
             {**BOTH, "models": BOTH["models"] | {"logistic": FIGURE}},

@@ -49,12 +49,12 @@ def test_the_section_shows_recording_and_eeg_beside_each_other(folder):
     assert said["claims"][0]["name"].startswith("correct: participants held out")
 
 
-@pytest.mark.parametrize(("p", "words"), [(0.4, "not above chance"), (0.001, "above chance")])
+@pytest.mark.parametrize(("p", "words"), [(0.4, "Not above chance"), (0.001, "Above chance")])
 def test_the_score_of_acquisition_facts_is_compared_with_chance(folder, p, words):
     found = replace(audits_of(Results.read(folder))["cohort"], best_model="boosting", p_together=p)
     name, _, about = describe_audit(found)["tiles"][0]
     assert name == "Acquisition alone"
-    assert f"; {words} by permutation (p = {p}, Holm)" in about
+    assert f". {words} by permutation (p = {p}, Holm)." in about
 
 
 def test_names_of_labels_are_escaped(tmp_path):

@@ -87,7 +87,7 @@ def test_where_no_difference_is_significant_the_sentence_is_explicit():
     scores = make_scores(dict.fromkeys(MEANS, 0.6), n_folds=5)
     scores["balanced_accuracy"] += rng.normal(scale=0.05, size=len(scores))
     assert said(scores, "differences") == (
-        "None of the 4 differences is significant at 5 % after Holm's correction."
+        "Of 4 differences at single rates none is significant at 5 % after Holm's correction."
     )
 
 

@@ -132,8 +132,8 @@ def test_near_chance_the_headline_claims_nothing():
     even = ranking.assign(channel_weight=[0.52, 0.48])
     level = summarise(fake_results(two_methods(0.9, 0.5), protocol=protocol, ranking=even))
     assert level["tables"][0]["findings"]["headline"] == (
-        "The features that separate the groups best are a at F3 and a at O1. Channel weights are "
-        "nearly even."
+        "The features that separate the groups best: a at F3 and O1. Channel weights are nearly "
+        "even."
     )
 
 

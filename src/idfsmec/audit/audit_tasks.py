@@ -60,7 +60,7 @@ N_SHUFFLES = 3
 #: sample than from its own subject's: by this factor, in the median. On a public table of 59
 #: subjects the nearest two differ by 1.29, and most that were split in two by less than 1.1.
 RATIO = 1.15
-#: With fewer samples a subject's own neighbours cannot be told from others'.
+#: With fewer samples a subject's own neighbours cannot be distinguished from others'.
 FEWEST_SAMPLES = 8
 # Samples that are compared with each other at most: distances grow with their square.
 _MOST_SAMPLES = 3000
@@ -123,8 +123,8 @@ def audit(
     >>> cohort = simulate_cohort(
     ...     24, 3, duration=20, detached=0, confound={"gain": 3.0}, random_state=0
     ... )
-    >>> found = audit(extract_table(cohort.recordings).table, n_splits=4, parts=["eeg"])
-    >>> found.level, found.suspects[:2]
+    >>> result = audit(extract_table(cohort.recordings).table, n_splits=4, parts=["eeg"])
+    >>> result.level, result.suspects[:2]
     ('red', ['line_amplitude', 'amplitude'])
     """
     if unknown := [part for part in parts or () if part not in PARTS]:
@@ -135,16 +135,16 @@ def audit(
     tasks, arrays = _plan("table", table, encode_variables(table, also), wanted, **how)
     report = progress or (lambda event: None)
     report(Progress(AUDIT, 0, len(tasks)))
-    found, work = {}, partial(run_task, tables={"table": arrays})
+    by_part, work = {}, partial(run_task, tables={"table": arrays})
     outcomes = run_tasks(work, tasks, n_jobs=count_jobs(n_jobs))
     for n_done, (position, outcome) in enumerate(outcomes, 1):
         task = tasks[position]
         part = task.coordinates["part"]
         if outcome.result is None:
             raise RuntimeError(f"the part {part} of the audit failed: {outcome.error}")
-        found[part] = outcome.result.found
+        by_part[part] = outcome.result.found
         report(Progress(AUDIT, n_done, len(tasks), (task, outcome)))
-    return put_together(found)
+    return put_together(by_part)
 
 
 def add_audit(
@@ -351,11 +351,11 @@ class _Parts:
     def names(self) -> dict[str, Any]:
         """Subjects under two names, and rows that come twice."""
         names = np.unique(self.table.subject_names).tolist()
-        found = {"two_names": two_names(self.table), "repeated": repeated_rows(self.table)}
-        for look in found.values():
-            if "pairs" in look:
-                look["pairs"] = [[names[a], names[b], *rest] for a, b, *rest in look["pairs"]]
-        return found
+        checks = {"two_names": two_names(self.table), "repeated": repeated_rows(self.table)}
+        for check in checks.values():
+            if "pairs" in check:
+                check["pairs"] = [[names[a], names[b], *rest] for a, b, *rest in check["pairs"]]
+        return checks
 
     def _decide(
         self,
@@ -413,14 +413,14 @@ def two_names(table: TableArrays) -> dict[str, Any]:
 
     ``estimable`` says whether subjects have samples enough, ``own_share`` how many samples have
     their nearest neighbour in the same subject; ``pairs`` are codes of two subjects and how much
-    farther the other's nearest sample is than one's own, the surest first.
+    farther the other's nearest sample is than the subject's own, the nearest first.
     """
     codes, sizes = np.unique(table.subjects, return_counts=True)
     most = max(FEWEST_SAMPLES, _MOST_SAMPLES // codes.size)
     kept = []
     for code, size in zip(codes, sizes, strict=True):  # all samples, or as many, evenly
-        places = np.linspace(0, size - 1, min(size, most)).round().astype(np.intp)
-        kept.append(np.flatnonzero(table.subjects == code)[places])
+        even = np.linspace(0, size - 1, min(size, most)).round().astype(np.intp)
+        kept.append(np.flatnonzero(table.subjects == code)[even])
     starts = np.cumsum([0, *map(len, kept[:-1])])
     member = np.repeat(np.arange(codes.size), [len(rows) for rows in kept])
     enough = np.minimum(sizes, most) >= FEWEST_SAMPLES
@@ -430,9 +430,9 @@ def two_names(table: TableArrays) -> dict[str, Any]:
     distances = euclidean_distances(_whitened(np.nan_to_num(Scaling.learn(X).apply(X))))
     np.fill_diagonal(distances, np.inf)
     nearest = np.minimum.reduceat(distances, starts, axis=1)
-    own = nearest[np.arange(member.size), member]
+    within = nearest[np.arange(member.size), member]
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.nan_to_num(nearest / own[:, None], nan=1.0)
+        ratios = np.nan_to_num(nearest / within[:, None], nan=1.0)
     farther = np.stack([np.median(ratios[member == k], axis=0) for k in range(codes.size)])
     farther = np.maximum(farther, farther.T)
     farther[~np.outer(enough, enough) | np.eye(codes.size, dtype=bool)] = np.inf

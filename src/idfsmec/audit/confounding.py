@@ -45,7 +45,7 @@ FEWEST_IN_STRATUM = 3
 _BLOCK, _BUDGET = 2_000_000, 4e9
 # Penalty of the logistic regression on standardised columns, as scikit-learn's C = 1.
 _RIDGE, _STEPS = 1.0, 12
-# No value counts as more than so many standard deviations: one wild one would decide.
+# No value counts as more than so many standard deviations: a single wild value would decide.
 _FAR = 6.0
 
 
@@ -343,8 +343,8 @@ def residuals(
     patterns, pattern_of = np.unique(
         ~np.isnan(means) & known[:, None], axis=1, return_inverse=True
     )
-    for place, there in enumerate(patterns.T):
-        columns = np.flatnonzero(pattern_of.ravel() == place)
+    for pattern, there in enumerate(patterns.T):
+        columns = np.flatnonzero(pattern_of.ravel() == pattern)
         if there.sum() > 2 * Z.shape[1] + 2:
             slopes = _shrunk_slopes(Z[there], means[np.ix_(there, columns)])
             left[:, columns] -= (Z @ slopes)[subjects.member]

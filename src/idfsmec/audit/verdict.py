@@ -338,7 +338,7 @@ def _verdict_sentences(audit: Audit) -> list[str]:
     if audit.level == "green":
         return [
             f"None of {len(audit.variables)} acquisition variables is significantly associated "
-            f"with {groups}, alone or together.",
+            "with the diagnosis, alone or together.",
             "Facts that are not in the table were not tested.",
         ]
     eeg, acquisition = audit.models.get("eeg"), audit.models.get(audit.best_model)
@@ -357,9 +357,8 @@ def _verdict_sentences(audit: Audit) -> list[str]:
     sentences = [f"{reached}, the EEG with {_auc(eeg)}."]
     if audit.difference is not None:
         low, high = audit.difference["low"], audit.difference["high"]
-        sentences.append(
-            f"95 % CI of the difference, EEG minus acquisition: {low:.2f} to {high:.2f}."
-        )
+        ends = f"{low:.2f} to {high:.2f}".replace("-", "−")
+        sentences.append(f"95 % CI of the difference, EEG minus acquisition: {ends}.")
     if audit.level == "amber":
         return [*sentences, f"The EEG separates them better. Associated variables: {names}."]
     kinds = {kind_of(name) for name in audit.suspects}

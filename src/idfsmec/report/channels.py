@@ -24,6 +24,7 @@ from idfsmec.report.text import (
     column_label,
     feature_label,
     listing,
+    name_features,
     percent,
     row_labels,
 )
@@ -382,17 +383,16 @@ def effect_figures(table: TableResults) -> Iterator[PageFigure]:
     leading = ranking.head(_MOST_FEATURES)
     clear = leading[leading["excludes_zero"]]
     sentences = [
-        f"{capitalise(str(direction))}: {listing(row_labels(rows), 6)}."
+        f"{capitalise(str(direction))}: {name_features(rows)}."
         for direction, rows in clear.groupby("direction", sort=False)
     ]
     if len(clear) < len(leading):
         sentences.append(
-            f"For {len(leading) - len(clear)} of the first {len(leading)} the 95 % CI includes 0: "
-            "alone they separate the groups little, or not at all."
+            f"For {len(leading) - len(clear)} of the first {len(leading)} the 95 % CI includes 0."
         )
     # The first of many were chosen for being large: the winner's curse.
     sentences.append(
-        "Leading features were selected for their size: expect less in new participants."
+        "Leading features were selected for their size. Expect less in new participants."
     )
     caption = (
         "The first features of the ranking, each alone: how much the groups differ, one value per "
@@ -681,9 +681,7 @@ def missingness_warning(table: TableResults) -> list[tuple[str, str]]:
         return []
     each = [f"{row['channel']} (present in {row['has']})" for row in rows]
     text = (
-        f"{listing(each, 3)}: the presence of {'this channel' if len(rows) == 1 else 'these'} "
-        "alone predicts the group. Missingness that is associated with the diagnosis, such as "
-        "another cap for patients, is no finding about brains: check why, or leave the "
-        "channels out."
+        f"{listing(each, 3)}. Whether a channel is there predicts the group, which is no finding "
+        "about brains. Check why (another cap for patients?), or leave the channels out."
     )
     return [(f"Missing channels are associated with the diagnosis: {table.name}", text)]

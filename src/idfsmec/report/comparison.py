@@ -203,7 +203,7 @@ def _describe_differences(table: TableResults, rows: pd.DataFrame, main: str) ->
         return ["One fold gives no CI: no difference is significant."]
     significant, sentences = paired[paired["significant"]], []
     if significant.empty:
-        sentences.append(f"None of the {len(paired)} differences is {SIGNIFICANT}.")
+        sentences.append(f"Of {len(paired)} differences at single rates none is {SIGNIFICANT}.")
     for better, word in ((True, "higher than"), (False, "lower than")):
         these = significant[(significant["difference"] > 0) == better]
         each = [
@@ -233,9 +233,10 @@ def summarise_sites(table: TableResults) -> dict[str, Any] | None:
     if len(above) == n_sites:
         where = f"at each of the {n_sites}"
     sentences = [
-        "One site was left out at a time, so that training included none of its participants: "
+        "One site was left out at a time: training included none of its participants.",
         f"{table.label(method)} classifies {percent(values.min())} to {percent(values.max())} of "
-        f"a site's participants correctly; the 95 % CI is above the chance band {where}."
+        "a site's participants correctly.",
+        f"The 95 % CI is above the chance band {where}.",
     ]
     if data.experiment_protocol(table.results).get("tuning") == "nested":
         sentences.append(

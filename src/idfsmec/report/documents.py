@@ -32,6 +32,7 @@ from idfsmec.evaluation import Results
 from idfsmec.report.data import TableResults, experiment_protocol, lowest_rate, task_scores
 from idfsmec.report.style import refuse_existing, render_page, write_text
 from idfsmec.report.text import (
+    capitalise,
     describe_protocol,
     escape_markdown,
     feature_label,
@@ -134,7 +135,7 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
         remaining.append(("EEG, matched acquisition", matched if holds else None, about_matched))
     if audit.suspects and regressed:
         names = listing([say_variable(name) for name in regressed["variables"]], 3)
-        about = f"{names}: regressed out, as learned in training folds."
+        about = f"Regressed out inside the folds: {names}."
         remaining.append(("EEG, acquisition regressed out", regressed, about))
     return {
         "level": audit.level,
@@ -181,13 +182,14 @@ def _variable(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
 
 def _about_acquisition(audit: Audit) -> str:
     """Name the model, and state whether chance explains it: the best of several is easily high."""
-    what = MODELS.get(audit.best_model, "")
-    if len(audit.models.keys() - {"eeg"}) > 1:
-        what += ", the best of these models (the CI accounts for that)"
+    about = capitalise(MODELS.get(audit.best_model, ""))
+    n_models = len(audit.models.keys() - {"eeg"})
+    if n_models > 1:
+        about += f", the best of {n_models} models; the CI is corrected for this choice"
     if audit.p_together is None or audit.best_model not in {"logistic", "boosting"}:
-        return what
-    chance = "above chance" if audit.p_together < ALPHA else "not above chance"
-    return f"{what}; {chance} by permutation (p = {audit.p_together:.2g}, Holm)"
+        return f"{about}." if about else ""
+    chance = "Above chance" if audit.p_together < ALPHA else "Not above chance"
+    return f"{about}. {chance} by permutation (p = {audit.p_together:.2g}, Holm)."
 
 
 def write_audit_page(

@@ -24,9 +24,9 @@ from idfsmec.report.text import (
     describe_protocol,
     listing,
     metric_name,
+    name_features,
     percent,
     plain_records,
-    row_labels,
     slugify,
     unique_slugs,
 )
@@ -250,7 +250,7 @@ def _findings(table: TableResults) -> dict[str, Any]:
         "accuracy": score,
         "even": even,
         "resampling": halves,
-        "headline": _headline([] if even else top, row_labels(leading.head(3)), score, even),
+        "headline": _headline([] if even else top, name_features(leading.head(3)), score, even),
         "accuracy_text": _describe_accuracy(score),
         "stability_text": channels.describe_stability(halves),
     }
@@ -282,25 +282,22 @@ def _accuracy(table: TableResults) -> dict[str, Any] | None:
 
 def _headline(
     top: Sequence[Mapping[str, Any]],
-    features: Sequence[str],
+    features: str,
     score: Mapping[str, Any] | None,
     even: bool,
 ) -> str:
     if not features:
         return ""
     if score and score["above_chance"] is False:
-        return (
-            "Accuracy is not above chance. First in the ranking, without evidence: "
-            f"{listing(features)}."
-        )
+        return f"Accuracy is not above chance. First in the ranking, without evidence: {features}."
     if not top:
         also = " Channel weights are nearly even." if even else ""
-        return f"The features that separate the groups best are {listing(features)}.{also}"
+        return f"The features that separate the groups best: {features}.{also}"
     names = [channel["name"] for channel in top if channel["times_equal"] > 1][:5]
     first = f"The channel that separates the groups best is {top[0]['name']}"
     if len(names) > 1:
         first = f"The channels that separate the groups best are {listing(names)}"
-    return f"{first}; the leading features are {listing(features)}."
+    return f"{first}. Leading features: {features}."
 
 
 def _describe_accuracy(score: Mapping[str, Any] | None) -> str:

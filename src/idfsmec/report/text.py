@@ -177,6 +177,18 @@ def row_labels(ranking: pd.DataFrame) -> list[str]:
     return [f"{feature_label(str(feature))} at {channel}" for feature, channel in pairs]
 
 
+def name_features(ranking: pd.DataFrame) -> str:
+    """Name the features of a ranking, each with all its channels.
+
+    Examples
+    --------
+    >>> name_features(pd.DataFrame({"feature": ["c0", "c0"], "channel": ["F3", "F4"]}))
+    'C0 complexity at F3 and F4'
+    """
+    channels = ranking.groupby("feature", sort=False)["channel"]
+    return "; ".join(f"{feature_label(str(name))} at {listing(at, 8)}" for name, at in channels)
+
+
 def slugify(name: str) -> str:
     """Make a file name from any name, no longer than file systems allow."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower())[:100].strip("-") or "table"
