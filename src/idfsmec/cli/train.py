@@ -103,16 +103,9 @@ def train(
 def _print_performance(model: Model) -> None:
     import pandas as pd
 
-    from idfsmec.report.text import format_range, format_score, metric_name
+    from idfsmec.report.cards import metric_rows
 
-    cells = [
-        {
-            "score": metric_name(name),
-            "value": format_score(name, metric["mean"]),
-            "95 % CI": format_range(name, metric["low"], metric["high"]),
-            "chance (95 %)": format_range(name, metric["chance_low"], metric["chance_high"]),
-        }
-        for name, metric in model.performance["metrics"].items()
-    ]
+    names = {"name": "score", "value": "value", "ci": "95 % CI", "chance": "chance (95 %)"}
+    cells = pd.DataFrame(metric_rows(model))[list(names)].rename(columns=names)
     red = "; acquisition does as well" if model.audit["level"] == "red" else ""
-    show_frame(f"Performance on participants held out{red}", pd.DataFrame(cells))
+    show_frame(f"Performance on participants held out{red}", cells)

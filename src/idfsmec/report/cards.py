@@ -131,6 +131,20 @@ def _plot_decision_curve(clinical: Mapping[str, Any]) -> Axes:
     return style.style_axes(ax, "Decision curve", f"prevalence {percent(clinical['prevalence'])}")
 
 
+def metric_rows(model: Model) -> list[dict[str, Any]]:
+    """Return the scores of a model with their ``name``, and ``value``, ``ci``, ``chance`` as text."""
+    return [
+        values
+        | {
+            "name": metric_name(name),
+            "value": format_score(name, values["mean"]),
+            "ci": format_range(name, values["low"], values["high"]),
+            "chance": format_range(name, values["chance_low"], values["chance_high"]),
+        }
+        for name, values in model.performance.get("metrics", {}).items()
+    ]
+
+
 def _describe_model(model: Model, path: Path) -> dict[str, Any]:
     """Return the content of a card."""
     measured = model.performance
@@ -156,16 +170,7 @@ def _describe_model(model: Model, path: Path) -> dict[str, Any]:
         "headline": headline,
         "audit": model.audit or NOT_AUDITED,
         "use": USE,
-        "metrics": [
-            values
-            | {
-                "name": metric_name(name),
-                "value": format_score(name, values["mean"]),
-                "ci": format_range(name, values["low"], values["high"]),
-                "chance": format_range(name, values["chance_low"], values["chance_high"]),
-            }
-            for name, values in metrics.items()
-        ],
+        "metrics": metric_rows(model),
         "channels": _bars(measured.get("channels", {})),
         "features": [{"name": column_label(name)} for name in measured.get("features", {})],
         "tables": _tables(model) if metrics else [],
