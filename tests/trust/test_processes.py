@@ -123,10 +123,9 @@ def test_a_run_that_shall_survive_the_terminal_does(small_table, tmp_path):
 STUCK = """
 import ctypes
 from idfsmec.cli.app import stopping_on_signals
-from idfsmec.cli.console import print_plainly
 c, lock = ctypes.CDLL(None), ctypes.create_string_buffer(256)
 c.pthread_mutex_init(lock, None)
-with stopping_on_signals(print_plainly):
+with stopping_on_signals():
     c.pthread_mutex_lock(lock)
     print("stuck", flush=True)
     c.pthread_mutex_lock(lock)

@@ -68,7 +68,7 @@ class CommandGroup(TyperGroup):
         try:
             spare_address_space()
             open_streams()
-            with stopping_on_signals(print_plainly):
+            with stopping_on_signals():
                 outcome = super().invoke(ctx)
         except (typer.Exit, typer.Abort, UsageError):
             raise
@@ -240,12 +240,12 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def stopping_on_signals(print_last: Callable[[str], None] = lambda text: None) -> Iterator[None]:
+def stopping_on_signals() -> Iterator[None]:
     """Turn the first of SIGINT, SIGTERM and SIGHUP into :class:`Stopped`, and ignore others.
 
     So that cleaning up is not disturbed, however often Ctrl-C is pressed meanwhile. A signal that
     is ignored from outside (``nohup``) stays ignored. A process that is inside a library for
-    longer, where Python does not hear signals, is ended, after ``print_last`` got a line.
+    longer, where Python does not hear signals, is ended.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -266,7 +266,7 @@ def stopping_on_signals(print_last: Callable[[str], None] = lambda text: None) -
     for number in taken:
         signal.signal(number, stop)
     try:
-        with _ending_if_unheard(taken, heard, print_last):
+        with _ending_if_unheard(taken, heard):
             yield
     finally:
         for number in taken:
@@ -274,9 +274,7 @@ def stopping_on_signals(print_last: Callable[[str], None] = lambda text: None) -
 
 
 @contextmanager
-def _ending_if_unheard(
-    numbers: list[int], heard: threading.Event, print_last: Callable[[str], None]
-) -> Iterator[None]:
+def _ending_if_unheard(numbers: list[int], heard: threading.Event) -> Iterator[None]:
     """End this process if Python does not hear a signal: a thread of its own waits for them.
 
     The system's part of a signal writes the number into a pipe at once; Python's part comes when
@@ -291,7 +289,7 @@ def _ending_if_unheard(
     def listen() -> None:
         while number := int.from_bytes(os.read(outlet, 1), "big"):
             if number in numbers and not heard.wait(_PATIENCE):
-                print_last(str(Stopped(number)))
+                print_plainly(str(Stopped(number)))
                 os._exit(128 + number)
         os.close(outlet)
 

@@ -132,7 +132,7 @@ def _plot_decision_curve(clinical: Mapping[str, Any]) -> Axes:
 
 
 def metric_rows(model: Model) -> list[dict[str, Any]]:
-    """Return the scores of a model with their ``name``, and ``value``, ``ci``, ``chance`` as text."""
+    """Return the scores of a model: ``name``, and ``value``, ``ci``, ``chance`` as text."""
     return [
         values
         | {
