@@ -103,9 +103,10 @@ def refuse_oversized(what: str, n_values: int) -> None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError):
         return  # Windows has no sysconf
-    if 8 * n_values > memory:
+    needed = 3 * 8 * n_values  # as read, as checked or filtered, and one to work on
+    if needed > memory:
         raise InputError(
-            f"{what}: needs {8e-9 * n_values:,.1f} GB of memory, and this machine has "
+            f"{what}: needs about {1e-9 * needed:,.1f} GB of memory, and this machine has "
             f"{1e-9 * memory:,.1f} GB. Check that the file is not damaged, or split it."
         )
 

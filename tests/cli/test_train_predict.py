@@ -130,6 +130,12 @@ def test_recordings_of_several_formats(tmp_path, raws):
     assert pd.read_csv(tmp_path / "r.csv")["subject"].tolist() == ["s01"]
     absent = ("predict", tmp_path / "model.skops", "absent.edf", "-o", tmp_path / "q.csv")
     refused("absent.edf: there is no such file", *absent)
+    microvolts = raws["s02_raw.fif"].copy().load_data().apply_function(lambda signal: 1e6 * signal)
+    write(microvolts, tmp_path / "wrong_raw.fif")
+    wrong = ("predict", tmp_path / "model.skops", tmp_path / "wrong_raw.fif")
+    result = run(*wrong, "-o", tmp_path / "q.csv")
+    assert result.exit_code == 2
+    assert "microvolts that were read as volts" in result.stderr
 
 
 def test_sites_are_left_out_harmonized_and_known_to_the_model(tmp_path):
