@@ -61,7 +61,6 @@ def spectra(clean):
         (19, TEN_TWENTY),
         (64, mne.channels.make_standard_montage("biosemi64").ch_names),
         (128, [f"E{i}" for i in range(1, 129)]),
-        ("easycap-M1", mne.channels.make_standard_montage("easycap-M1").ch_names),
     ],
 )
 def test_recordings_have_the_electrodes_asked_for_with_their_places(n_channels, names):
@@ -289,7 +288,6 @@ def line_share(signal):
     ("arguments", "message"),
     [
         ({"n_channels": 20}, "3, 19, 64, 128"),
-        ({"n_channels": "biosemi65"}, "no montage named 'biosemi65'"),
         ({"n_subjects": 0}, "n_subjects"),
         ({"sfreq": 100}, "cannot hold line noise"),
         ({"duration": 0.5}, "at least 2 s"),

@@ -116,7 +116,7 @@ class SimulatedCohort:
 
 def simulate_cohort(
     n_subjects: int = 40,
-    n_channels: int | str = 19,
+    n_channels: int = 19,
     *,
     sfreq: float = 250.0,
     duration: float = 120.0,
@@ -139,9 +139,8 @@ def simulate_cohort(
     ----------
     n_subjects : int
         Every other one is depressed, beginning with a control.
-    n_channels : {3, 19, 64, 128} or str
+    n_channels : {3, 19, 64, 128}
         3: Fp1, Fpz, Fp2. 19: the 10-20 system. 64: ``biosemi64``. 128: ``GSN-HydroCel-128``.
-        Or all channels of a montage built into MNE, by its name.
     sfreq, duration : float
         Sampling rate in Hz (more than 100, to hold line noise of 50 Hz) and length of each
         recording in seconds.
@@ -279,7 +278,7 @@ def _plant_effects(scalp: _Scalp, effect_size: float) -> pd.DataFrame:
 
 
 def _simulate(
-    channels: int | str,
+    n_channels: int,
     *,
     seed: tuple[int, int],
     shift: Array,
@@ -290,7 +289,7 @@ def _simulate(
     amplifier: Mapping[str, float],
 ) -> mne.io.BaseRaw:
     """Make the Raw of a subject; ``shift`` is the group's effect, (n_bands, n_channels)."""
-    scalp = _make_scalp(channels)
+    scalp = _make_scalp(n_channels)
     # Each part has its own stream: leaving out artefacts leaves the brain as it is.
     children = np.random.SeedSequence(seed).spawn(5)
     subject, brain, dirt, hardware, contact = map(np.random.default_rng, children)
@@ -351,13 +350,10 @@ class _Scalp:
         return root / np.linalg.norm(root, axis=1, keepdims=True)
 
 
-def _make_scalp(channels: int | str) -> _Scalp:
-    if not isinstance(channels, str) and channels not in _CAPS:
-        raise InputError(
-            f"n_channels is {channels!r}; give one of {', '.join(map(str, _CAPS))}, or the name "
-            "of an MNE montage"
-        )
-    name, picks = (channels, None) if isinstance(channels, str) else _CAPS[channels]
+def _make_scalp(n_channels: int) -> _Scalp:
+    if n_channels not in _CAPS:
+        raise InputError(f"n_channels is {n_channels!r}; give one of {', '.join(map(str, _CAPS))}")
+    name, picks = _CAPS[n_channels]
     montage = standard_montage(name)
     names = tuple(montage.ch_names if picks is None else picks.split())
     return _Scalp(names, channel_positions(names, montage), montage)
