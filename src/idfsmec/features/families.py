@@ -297,27 +297,12 @@ class EpochSignal:
     def psd(self) -> Array:
         """Welch's power spectral density, in units squared per Hz, shape (..., n_frequencies).
 
-        Equal to ``scipy.signal.welch(data, sfreq, nperseg=...)`` with its defaults (periodic Hann
-        window, half overlap, each window's mean removed), at less than half the time.
+        By ``scipy.signal.welch`` with its defaults: periodic Hann window, half overlap, each
+        window's mean removed.
         """
-        from scipy import fft
-        from scipy.signal import get_window
+        from scipy.signal import welch
 
-        samples = self._welch_samples
-        hop = samples - samples // 2
-        taper = get_window("hann", samples)
-        windows = sliding_window_view(self.data, samples, axis=-1)[..., ::hop, :]
-        spectra = fft.rfft(windows * taper, overwrite_x=True)
-        # A constant under this taper has a spectrum in bins 0 and 1 only, of n/2 and -n/4. So the
-        # means are taken out there, and not from every sample.
-        means = windows.mean(axis=-1) * samples
-        spectra[..., 0] -= means / 2
-        spectra[..., 1] += means / 4
-        parts = spectra.view(np.float64)
-        squares = np.einsum("...wk,...wk->...k", parts, parts)
-        density = squares[..., ::2] + squares[..., 1::2]
-        density *= _sides(samples) / (self.sfreq * _dot(taper, taper) * windows.shape[-2])
-        return density
+        return welch(self.data, self.sfreq, nperseg=self._welch_samples)[1]
 
     def band_variance(self, band: str) -> Array:
         """Compute the population variance behind an ideal band-pass, shape (...).
