@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import signal, stats
 
-from idfsmec.features.signals import Signals
+from idfsmec.features.settings import FeatureSettings
+from idfsmec.features.signals import Signals, describe_processing
 from idfsmec.missing.line_noise import LINE_FREQUENCIES
 from idfsmec.table.positions import EYES, angles_between
 
@@ -40,7 +41,7 @@ _MOST_SAMPLES = 20_000
 
 
 def acquisition_facts(
-    signals: Signals, causes: Mapping[str, Mask], file_format: str
+    signals: Signals, causes: Mapping[str, Mask], file_format: str, settings: FeatureSettings
 ) -> dict[str, Any]:
     """Describe how a recording was made, from the signal as it was recorded; None where unknown.
 
@@ -71,6 +72,8 @@ def acquisition_facts(
         "blinks": _number(_blinks_per_minute(signals, causes)),
         "gaps": {reason: float(hits.mean()) for reason, hits in causes.items()},
         "format": file_format,
+        "processing": describe_processing(signals, settings),
+        **({} if signals.dropped is None else {"dropped": signals.dropped}),
     }
 
 

@@ -28,7 +28,6 @@ from idfsmec.features.families import EpochSignal
 from idfsmec.features.settings import FeatureSettings
 from idfsmec.features.signals import (
     Signals,
-    describe_processing,
     interpolate,
     prepare_epochs,
     read_signals,
@@ -201,18 +200,13 @@ def extract_recording(
         recorded.data, recorded.sfreq, settings.line_freq, header_freq=recorded.line_freq
     )
     signals = replace(recorded, data=clean)
-    causes, hint = dict(signals.marked), ""
-    if settings.detect and signals.unit is not None:  # the limits are in volts
-        detected, hint = _detect(recorded, signals, line_noise, settings)
-        causes |= {f"detected: {reason}": hits for reason, hits in detected.items()}
+    detected, hint = _detect(recorded, signals, line_noise, settings)
+    causes = signals.marked | {f"detected: {reason}": hits for reason, hits in detected.items()}
     shape = len(signals.starts), len(signals.names)
     known = np.any([np.zeros(shape, dtype=bool), *causes.values()], axis=0)
     files = data.files if isinstance(data, Recording) else ()
     file_format = files[0].suffix.lower().lstrip(".") if files else ""
-    facts = acquisition_facts(recorded, causes, file_format)
-    facts["processing"] = describe_processing(recorded, settings)
-    if recorded.dropped is not None:
-        facts["dropped"] = recorded.dropped
+    facts = acquisition_facts(recorded, causes, file_format, settings)
     epochs, broken = prepare_epochs(signals, known, settings)
     causes["no finite, changing signal"] = broken & ~known
     bad = missing = known | broken
@@ -224,25 +218,23 @@ def extract_recording(
     by_channel, _ = compute_features(
         epochs, settings.rate(signals.sfreq), settings, missing=missing
     )
-    values, columns, pairs = _lay_out(by_channel, missing, signals.names, settings)
-    cells = {
-        reason: dict(zip(signals.names, (hits & missing).T, strict=True))
-        for reason, hits in causes.items()
-    }
+    values, columns, pairs, one_side = _lay_out(by_channel, missing, signals.names, settings)
+    causes = {reason: hits & missing for reason, hits in causes.items()}
+    of_pairs = {"a side of the pair is missing": one_side}
     # Epochs that were cut before may have labels beside them: they keep their rows.
     in_memory = signals.grid is None and not isinstance(data, Recording)
     keep = ~missing.all(axis=1) | in_memory
     index = pd.Index(signals.starts[keep], name="start")
     numbers = np.arange(len(values)) if signals.numbers is None else signals.numbers
-    metadata = None if signals.metadata is None else signals.metadata[keep]
+    metadata = pd.DataFrame() if signals.metadata is None else signals.metadata[keep]
     return RecordingFeatures(
         X=pd.DataFrame(values[keep], columns=columns, index=index),
         channels=[*signals.names, *pairs],
         n_epochs=len(values),
         epochs=numbers[keep].tolist(),
         conditions=np.array(signals.conditions)[keep].tolist() if signals.conditions else [],
-        metadata=[] if metadata is None else json.loads(metadata.to_json(orient="records")),
-        cells=_cells(cells | {"a side of the pair is missing": pairs}, numbers),
+        metadata=json.loads(metadata.to_json(orient="records")),
+        cells=_cells(causes, signals.names, numbers) | _cells(of_pairs, pairs, numbers),
         montage=signals.channels.montage,
         hint=hint,
         dropped=signals.channels.dropped,
@@ -253,7 +245,9 @@ def extract_recording(
 def _detect(
     recorded: Signals, clean: Signals, line_noise: LineNoise, settings: FeatureSettings
 ) -> tuple[dict[str, Mask], str]:
-    """Find channels without EEG, as :func:`idfsmec.missing.detect_missing` does."""
+    """Find channels without EEG, as :func:`idfsmec.missing.detect_missing` does, if asked."""
+    if not settings.detect or clean.unit is None:  # the limits are in volts
+        return {}, ""
     squares = line_noise.rms**2
     if clean.grid is None:
         line = np.sqrt(squares.mean(axis=-1))
@@ -269,7 +263,7 @@ def _detect(
         line,
         clean.sfreq,
         clean.positions,
-        typical_amplitude=settings.typical_amplitude / (clean.unit or 1.0),
+        typical_amplitude=settings.typical_amplitude / clean.unit,
         header_freq=clean.line_freq,
         high_pass=settings.band_pass[0] if settings.band_pass else 0.0,
         limits=settings.limits,
@@ -285,10 +279,10 @@ def _average_reference(epochs: NDArray[np.floating], missing: Mask) -> NDArray[n
 
 def _lay_out(
     values: Array, missing: Mask, names: Sequence[str], settings: FeatureSettings
-) -> tuple[Array, list[str], dict[str, Mask]]:
+) -> tuple[Array, list[str], list[str], Mask]:
     """Lay channels side by side, and behind them pairs: right minus left, NaN if either is.
 
-    Also the names of the columns, and where each pair lacks a side.
+    Also the names of the columns and of the pairs, and where each pair lacks a side.
     """
     features = [(column, f.of_pairs) for f in settings.chosen for column in f.columns(settings)]
     of_pairs = np.array([paired for _, paired in features], dtype=bool)
@@ -304,19 +298,22 @@ def _lay_out(
         block.reshape(len(values), np.prod(block.shape[1:], dtype=int))
         for block in (values[..., ~of_pairs], differences)
     ]
-    lacking = {"-".join(pair): one_side[:, i] for i, pair in enumerate(pairs)}
-    return np.hstack(blocks), columns, lacking
+    return np.hstack(blocks), columns, ["-".join(pair) for pair in pairs], one_side
 
 
 def _cells(
-    causes: dict[str, dict[str, Mask]], numbers: NDArray[np.intp]
+    causes: dict[str, Mask], names: Sequence[str], numbers: NDArray[np.intp]
 ) -> dict[str, dict[str, list[int]]]:
     """Map reasons to channels to the epochs in which they are missing."""
-    cells = {
-        reason: {name: numbers[hit].tolist() for name, hit in hits.items() if hit.any()}
+    return {
+        reason: {
+            name: numbers[hit].tolist()
+            for name, hit in zip(names, hits.T, strict=True)
+            if hit.any()
+        }
         for reason, hits in causes.items()
+        if hits.any()
     }
-    return {reason: hits for reason, hits in cells.items() if hits}
 
 
 # --- entries for data in memory --------------------------------------------------------------
