@@ -85,11 +85,7 @@ def benchmark(
         **options.parse_folds(folds),
     }
     protocol = {key: value for key, value in changes.items() if value is not None}
-    named = {
-        name: options.take_condition(table, condition, name)
-        for name, table in read_tables(given).items()
-    }
-    warn_of_missingness(named)
+    named = read_tables(given, condition)
     options.check_cluster(dask)
     chosen: dict[str, Any] = {"methods": options.split_names(methods)}
     workers: dict[str, Any] = {"classifier": classifier, "n_jobs": n_jobs, "dask": dask}
@@ -124,8 +120,12 @@ def benchmark(
     return results
 
 
-def read_tables(paths: Sequence[Path]) -> dict[str, FeatureTable]:
-    """Read tables and name them by their files; of equal names, by their folders too."""
+def read_tables(paths: Sequence[Path], condition: Any) -> dict[str, FeatureTable]:
+    """Read tables and name them by their files; of equal names, by their folders too.
+
+    Warns where the presence of a channel is associated with the diagnosis.
+    """
+    from idfsmec.missing.association import association_warning, missingness_association
     from idfsmec.table import FeatureTable
 
     tables: dict[str, FeatureTable] = {}
@@ -136,17 +136,11 @@ def read_tables(paths: Sequence[Path]) -> dict[str, FeatureTable]:
         name = f"{path.resolve().parent.name}/{name}" if name in tables else name
         if name in tables:
             raise InputError(f"{path}: two tables have the name {name}; rename one of the files")
-        tables[name] = FeatureTable.read(path)
-    return tables
-
-
-def warn_of_missingness(tables: dict[str, FeatureTable]) -> None:
-    """Warn of tables in which the presence of a channel is associated with the diagnosis."""
-    from idfsmec.missing.association import association_warning, missingness_association
-
-    for name, table in tables.items():
+        table = options.take_condition(FeatureTable.read(path), condition, name)
         if text := association_warning(missingness_association(table)):
             remark(f"table {name}: {text}", "yellow")
+        tables[name] = table
+    return tables
 
 
 @contextmanager

@@ -6,7 +6,7 @@ From Python a list does as well as a text with commas, and a text as well as a p
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -92,28 +92,26 @@ def complete(name: str, incomplete: str) -> list[str]:
     return [f"{before}{comma}{choice}" for choice in fresh if choice.startswith(last)]
 
 
-def _completing(name: str, from_letters: int = 0) -> Callable[[str], list[str]] | None:
-    def names(incomplete: str) -> list[str]:
-        return complete(name, incomplete) if len(incomplete) >= from_letters else []
-
-    return names if name in _CHOICES else None
-
-
 def option(name: str, text: str = "") -> Any:
     """Return what Typer wants to know of an option."""
     return typer.Option(
         *filter(None, [f"--{name.replace('_', '-')}", _SHORT.get(name)]),
         metavar=_METAVARS.get(name),
         help=text or SHARED[name],
-        autocompletion=_completing(name),
+        autocompletion=(lambda incomplete: complete(name, incomplete))
+        if name in _CHOICES
+        else None,
     )
 
 
 def argument(metavar: str, text: str, name: str = "") -> Any:
     """Return what Typer wants to know of an argument; before a letter the shell offers files."""
-    return typer.Argument(
-        metavar=metavar, help=text, show_default=False, autocompletion=_completing(name, 1)
-    )
+
+    def names(incomplete: str) -> list[str]:
+        return complete(name, incomplete) if incomplete else []
+
+    shown = names if name in _CHOICES else None
+    return typer.Argument(metavar=metavar, help=text, show_default=False, autocompletion=shown)
 
 
 CONDITION = "Take the samples of these conditions together, separated by commas. By default all."
