@@ -128,18 +128,16 @@ def _print_version(value: bool) -> None:
         raise typer.Exit
 
 
+_VERSION = typer.Option(
+    "--version", help="Show the version.", callback=_print_version, is_eager=True
+)
+
+
 @app.callback()
 def main(
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error.")
-    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show an error's traceback.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Show the version and exit.", callback=_print_version, is_eager=True
-        ),
-    ] = False,
+    version: Annotated[bool, _VERSION] = False,
 ) -> None:
     """Describe the global options, which the group has taken already."""
 
@@ -277,8 +275,7 @@ def stopping_on_signals() -> Iterator[None]:
 def _ending_if_unheard(numbers: list[int], heard: threading.Event) -> Iterator[None]:
     """End this process if Python does not hear a signal: a thread of its own waits for them.
 
-    The system's part of a signal writes the number into a pipe at once; Python's part comes when
-    the library that the main thread is in returns.
+    The system writes a signal's number into a pipe at once; Python's handler comes later.
     """
     if os.name != "posix":
         yield
@@ -319,9 +316,7 @@ def open_streams() -> None:
 def spare_address_space() -> None:
     """Have libraries start no threads of their own where address space is short (``ulimit -v``).
 
-    OpenBLAS sends itself SIGINT when it cannot start its threads, and every one of them takes tens
-    of megabytes; with too little to import what is needed libraries end the process, or wait.
-    Comes before numpy is imported, or does nothing.
+    OpenBLAS sends itself SIGINT when it cannot start its threads. Comes before numpy is imported.
     """
     try:
         import resource  # not on Windows

@@ -183,37 +183,38 @@ def warnings_as_lines() -> Iterator[None]:
                 remark(f"warning: {text}", "yellow")
 
 
-@contextmanager
-def shown(
-    title: str = "", *, describe: Callable[[Any], str] = lambda item: "", digest: Any = None
-) -> Iterator[Listener | None]:
-    """Give a listener that draws what it hears until the block ends; None with ``--quiet``.
+class shown:  # noqa: N801 - a context, in small letters like contextlib.suppress
+    """Draw progress on standard error inside the block; gives a listener, None with ``--quiet``.
 
     Bars on a terminal, short lines elsewhere, under ``title`` or the name of each event.
     ``describe`` names what ended last, beside a bar. ``digest`` sums up: ``update(item)`` returns
     what deserves a line of its own, ``sentence()`` the state of all so far.
     """
-    if state.quiet:
-        yield None
-        return
-    display = _Display(title, describe, digest)
-    try:
-        yield display.update
-    finally:
-        display.end()
 
-
-class _Display:
-    """Progress of tasks on standard error."""
-
-    def __init__(self, title: str, describe: Callable[[Any], str], digest: Any) -> None:
+    def __init__(
+        self, title: str = "", *, describe: Callable[[Any], str] = lambda _: "", digest: Any = None
+    ) -> None:
         self._title, self._describe, self._digest = title, describe, digest
         self._tasks: dict[str, SimpleNamespace] = {}
-        self._bars = _start_bars() if console("stderr").is_terminal else None
+        self._bars: Any = None
+
+    def __enter__(self) -> Listener | None:
+        if state.quiet:
+            return None
+        if console("stderr").is_terminal:
+            self._bars = _start_bars()
+            if self._title:
+                self._task(self._title)
         # With bars only a digest has something to add in lines.
-        self._writes_lines = self._bars is None or digest is not None
-        if self._bars is not None and title:
-            self._task(title)
+        self._writes_lines = self._bars is None or self._digest is not None
+        return self.update
+
+    def __exit__(self, *_: object) -> None:
+        for name, task in self._tasks.items():
+            if self._writes_lines and task.event and task.event.done > task.done_printed:
+                self._report(name, task)
+        if self._bars is not None:
+            self._bars.stop()
 
     def update(self, event: Progress) -> None:
         """Draw an event: its bar, what is new, and now and then how far the work is."""
@@ -234,14 +235,6 @@ class _Display:
         waited, new = time.monotonic() - task.printed, event.done - task.done_printed
         if self._writes_lines and waited >= (often if 10 * new >= (event.total or 0) else seldom):
             self._report(name, task)
-
-    def end(self) -> None:
-        """Draw the last state."""
-        for name, task in self._tasks.items():
-            if self._writes_lines and task.event and task.event.done > task.done_printed:
-                self._report(name, task)
-        if self._bars is not None:
-            self._bars.stop()
 
     def _task(self, name: str) -> SimpleNamespace:
         if name not in self._tasks:
