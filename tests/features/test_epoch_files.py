@@ -81,7 +81,8 @@ def test_an_amplifier_s_wider_band_is_filtered(raw, tmp_path):
 
 
 def test_epochs_of_eeglab_come_in(raw, tmp_path):
-    epochs = cut(raw, [3.0, 15.0, 28.0])
+    eyes = mne.io.RawArray(raw.get_data()[:1], mne.create_info(["VEOG"], 250.0, "eog"))
+    epochs = cut(raw.add_channels([eyes], force_update_info=True), [3.0, 15.0, 28.0])
     mne.export.export_epochs(tmp_path / "s1.set", epochs, verbose="error")
     table = extract_table(study(tmp_path, "s1.set"), PLAIN).table
     assert table.rows["condition"].tolist() == ["open", "closed", "open"]

@@ -560,8 +560,6 @@ def prepare_raw(
     >>> channel_plan(ready).renamed
     {'EEG Fp1-LE': 'Fp1', 'EEG T3-LE': 'T7'}
     """
-    import mne
-
     plan = plan_channels(raw.ch_names, raw.get_channel_types())
     if not plan.renamed:
         names = ", ".join(f"{name} ({reason})" for name, reason in plan.dropped.items())
@@ -589,7 +587,25 @@ def prepare_raw(
             if channel["ch_name"] not in known:
                 channel["loc"][:] = float("nan")
         raw.set_montage(template, on_missing="ignore", verbose="ERROR")
-    # Remove whatever the header says about who was recorded, when and by whom.
+    _anonymise(raw)
+    # After a second preparation names are still those of the file.
+    earlier = channel_plan(raw)
+    in_file = {new: old for old, new in earlier.renamed.items()}
+    renamed = {in_file.get(old, old): new for old, new in plan.renamed.items()}
+    dropped = {in_file.get(old, old): reason for old, reason in plan.dropped.items()}
+    temporary = raw.info.get("temp") or {}
+    if kept is not None:  # blinks are counted in them
+        _anonymise(kept)
+        temporary = {"eyes": kept}
+    plan = ChannelPlan(renamed, earlier.dropped | dropped, montage)
+    raw.info["temp"] = {**temporary, "idfsmec": plan}
+    return raw
+
+
+def _anonymise(raw: mne.io.BaseRaw) -> None:
+    """Remove whatever the header says about who was recorded, when and by whom, in place."""
+    import mne
+
     raw.info["subject_info"] = None
     with warnings.catch_warnings():
         # MNE warns where there is no date to remove, which is what is wanted.
@@ -598,18 +614,6 @@ def prepare_raw(
             mne.io.anonymize_info(raw.info, verbose="ERROR")
         else:
             raw.anonymize(verbose="ERROR")
-    # After a second preparation names are still those of the file.
-    earlier = channel_plan(raw)
-    in_file = {new: old for old, new in earlier.renamed.items()}
-    renamed = {in_file.get(old, old): new for old, new in plan.renamed.items()}
-    dropped = {in_file.get(old, old): reason for old, reason in plan.dropped.items()}
-    temporary = raw.info.get("temp") or {}
-    if kept is not None:  # blinks are counted in them
-        kept.info["subject_info"] = None
-        temporary = {"eyes": kept.set_meas_date(None)}
-    plan = ChannelPlan(renamed, earlier.dropped | dropped, montage)
-    raw.info["temp"] = {**temporary, "idfsmec": plan}
-    return raw
 
 
 def eye_channels(raw: mne.io.BaseRaw) -> list[str]:
