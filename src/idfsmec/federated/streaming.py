@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from idfsmec._files import check_readable
 from idfsmec._parallel import one_blas_thread
@@ -380,30 +380,22 @@ def _study_of_rows(source: Source, statistics: SubjectStatistics, folds: Indices
     )
 
 
+@dataclass
 class SumsInPieces:
     """Sums over samples that are given piece by piece, with all samples of a subject in one."""
 
-    def __init__(
-        self, channel_names: NDArray, channel_columns: list[Indices], columns: Sequence[str]
-    ) -> None:
-        names = channel_names.tolist()
-        self._columns = tuple(columns)
-        self._channels = tuple(names[v] for v in channel_codes(channel_columns))
-        self._subjects: set[str] = set()
-        self._units: tuple[Array, Array] | None = None
-        self._n_samples = 0
-        self._study: Study | None = None
+    columns: tuple[str, ...]
+    channels: tuple[Any, ...]  # of each column
+    _subjects: set[str] = field(default_factory=set)
+    _units: tuple[Array, Array] | None = None
+    _n_samples: int = 0
+    _study: Study | None = None
 
-    @property
-    def labels(self) -> NDArray:
-        """Classes seen so far."""
-        return np.array(() if self._study is None else self._study.labels)
-
-    def add(self, X: Array, labels: ArrayLike, subjects: NDArray | None) -> None:
-        """Add samples; a subject that came before is refused."""
-        names = np.arange(len(X)) if subjects is None else np.asarray(subjects)
-        piece = Piece(X, np.asarray(labels), names.astype(str))
-        source = Source(self._columns, self._channels, partial(iter, [piece]))
+    def add(self, X: Array, labels: NDArray, subjects: NDArray | None) -> Study:
+        """Add samples and return the sums over all; a subject that came before is refused."""
+        names = np.arange(len(X)) if subjects is None else subjects
+        piece = Piece(X, labels, names.astype(str))
+        source = Source(self.columns, self.channels, partial(iter, [piece]))
         statistics = subject_statistics(source, self._units)
         self._units = (statistics.shift, statistics.scale)
         if subjects is not None:
@@ -417,11 +409,5 @@ class SumsInPieces:
         parts = [part] if self._study is None else [self._study, part]
         self._study = pooled(parts, tuple(sorted({label for p in parts for label in p.labels})))
         self._n_samples += len(X)
-
-    def study(self) -> Study:
-        """Return the sums over all pieces."""
-        if self._study is None:
-            raise InputError("There are no samples.")
-        repeats = n_repeats(float(self._n_samples) * len(self._columns))
-        sums = self._study.sums
+        sums, repeats = self._study.sums, n_repeats(float(self._n_samples) * len(self.columns))
         return replace(self._study, sums=replace(sums, folds=sums.folds[:repeats]))

@@ -62,22 +62,15 @@ class SiteSums:
     acquisition: Sequence[Mapping[str, Any]] = ()  # fact, value, label and count of subjects
     min_subjects: int = 1
 
-    @cached_property
-    def _channel_columns(self) -> tuple[list[str], list[NDArray[np.intp]]]:
-        if not self.columns:
-            return [], []
-        names, columns = channel_columns(list(self.column_channels), len(self.columns), None)
-        return names.tolist(), columns
-
     @property
     def channels(self) -> list[str]:
         """Names of the released channels, in order of first appearance."""
-        return self._channel_columns[0]
+        return list(dict.fromkeys(self.column_channels))
 
-    @property
+    @cached_property
     def channel_columns(self) -> list[NDArray[np.intp]]:
         """The columns of each released channel."""
-        return self._channel_columns[1]
+        return channel_columns(list(self.column_channels), len(self.columns), None)[1]
 
     @property
     def n_folds(self) -> int:
@@ -239,10 +232,9 @@ def _unpacked(about: Mapping[str, Any], arrays: dict[str, NDArray]) -> SiteSums:
     columns, channels, labels = (tuple(about[name]) for name in _TEXTS)
     if any(array.dtype.kind not in "iuf" for array in arrays.values()):
         raise TypeError("arrays of something else than numbers")
-    groups = channel_columns(list(channels), len(columns), None)[1] if columns else []
     halves = arrays.pop("sum_xx")
     sum_xx, first = [], 0
-    for group in groups:
+    for group in channel_columns(list(channels), len(columns), None)[1]:
         above, beside = np.triu_indices(group.size)
         last = first + above.size
         products = np.zeros((*arrays["subjects"].shape, group.size, group.size))

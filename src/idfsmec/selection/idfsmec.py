@@ -701,13 +701,14 @@ class IDFSMEC(ChannelSelector):
         labels = column_or_1d(labels)
         check_classification_targets(labels)
         names = getattr(self, "feature_names_in_", None)
-        known = [f"x{j}" for j in range(checked.shape[1])] if names is None else list(names)
         if first:
-            self._pieces = SumsInPieces(*channel_columns(self.channels, len(known), names), known)
-        self._pieces.add(checked, labels, subjects)
-        if self._pieces.labels.size > 1:
-            by_subject = subjects is not None
-            self._fit_study(self._pieces.study(), named=names is not None, by_subject=by_subject)
+            known = [f"x{j}" for j in range(checked.shape[1])] if names is None else names
+            channels, columns = channel_columns(self.channels, len(known), names)
+            of_columns = channels[channel_codes(columns)].tolist()
+            self._pieces = SumsInPieces(tuple(known), tuple(of_columns))
+        study = self._pieces.add(checked, labels, subjects)
+        if len(study.labels) > 1:
+            self._fit_study(study, named=names is not None, by_subject=subjects is not None)
         return self
 
     def _fit_study(self, study: Study, *, named: bool = True, by_subject: bool = True) -> None:
