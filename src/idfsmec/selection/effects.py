@@ -17,6 +17,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from idfsmec._validation import RandomState, as_generator, groups_of, samples_of
+from idfsmec.metrics import draw_within_classes
 from idfsmec.table.columns import SEPARATOR, channel_codes, channel_columns
 
 Array = NDArray[np.float64]
@@ -98,7 +99,8 @@ def feature_effects(
     scores = pd.Series(target if numeric else codes).groupby(unit).mean().to_numpy()
     rows = [np.arange(scores.size)] if numeric else [scores == k for k in range(classes.size)]
     means = pd.DataFrame(values).groupby(unit).mean().to_numpy()
-    draws = [_draw(means[own].shape[0], n_resamples, rng) for own in rows]
+    drawn = draw_within_classes(0 * scores if numeric else scores, n_resamples, rng)
+    draws = [drawn[:, own] for own in rows]
     n_pairs = len(draws[0][0]) * len(draws[-1][0]) if classes.size == 2 else 1
     width = min(_BLOCK, max(1, _PAIRS // n_pairs)) if n_pairs <= _MOST_PAIRS else _BLOCK
     blocks = []
@@ -138,12 +140,6 @@ def _direction(size: Array, means: Sequence[Array], classes: NDArray) -> NDArray
     word = "higher" if len(means) == 2 else "highest"
     words = np.array([f"{word} in {label}" for label in classes])
     return np.where(np.isnan(size), "", words[highest])
-
-
-def _draw(n_subjects: int, n_resamples: int, rng: np.random.Generator) -> Array:
-    """Draw how often each subject is in a resample, shape (n_resamples, n_subjects)."""
-    chance = np.full(n_subjects, 1.0 / n_subjects)
-    return rng.multinomial(n_subjects, chance, size=n_resamples).astype(float)
 
 
 def _between(parts: list[Array], classes: NDArray, draws: list[Array]) -> dict[str, NDArray]:

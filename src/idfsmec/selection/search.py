@@ -9,17 +9,14 @@ standard errors: the best of many is better by chance alone. Last, every other n
 gets the best cost for that setting, so that a curve over numbers can be drawn. Of equals the
 default wins, then the first: fewer features, smaller costs.
 
-A smooth criterion matters more than the order. How many of some fifty subjects are classified
-rightly moves in steps of two percent, and the best of many such numbers is chance; the log loss by
-subject takes into account how certain each decision was.
+The criterion is smooth, the log loss by subject: the share of some fifty subjects that are
+classified rightly moves in steps of two percent, and the best of many such numbers is chance.
 
-A comparison fits hundreds of thousands of linear SVMs, on the leading features of a ranking, with
-several costs each. liblinear takes ten times as long as Newton's method on the squared hinge loss,
-which is piecewise quadratic: on the piece where the same samples lie inside the margin one linear
-system gives the minimum, and when that minimum lies on its own piece, it is the minimum of the
-whole (S. S. Keerthi and D. DeCoste, "A modified finite Newton method for fast solution of large
-scale linear SVMs", JMLR 6, 2005). Products of features are formed once for all sets of a ranking,
-and a cost starts from the minimum of the next smaller one.
+Linear SVMs are solved by Newton's method on the squared hinge loss, ten times as fast as by
+liblinear (S. S. Keerthi and D. DeCoste, "A modified finite Newton method for fast solution of
+large scale linear SVMs", JMLR 6, 2005). On the piece where the same samples lie inside the margin
+one linear system gives the minimum. Sets of a ranking share their products of features, and a
+cost starts from the minimum of the next smaller one.
 """
 
 from __future__ import annotations

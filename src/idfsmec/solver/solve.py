@@ -416,9 +416,8 @@ def _solve_size(posed: _Posed, lams: Array, options: Options, fits: ChannelFits)
             unweighted = ChannelProblems.from_moments(block.A, block.P, block.y2)
             theta, W = default_start(unweighted)
             problems = unweighted.normalised().take(which).weighted(weights)
-            state = State.begin(problems, theta[which], W[which])
-            ones = np.ones_like(problems.y2)
-            solution = iterate(state, ones, options.tol, options.max_iter, wanted=wanted)
+            end: Any = {"tol": options.tol, "max_iter": options.max_iter, "wanted": wanted}
+            solution = solve(problems, start=(theta[which], W[which]), **end)
             gains = feature_gains(problems, solution.theta, solution.W)
         _store(fits, block, which, lam, solution, gains, wanted)
 
