@@ -28,11 +28,9 @@ if TYPE_CHECKING:
     "override it.",
     write_config="Write all settings with their descriptions to this TOML file, and exit.",
     data="Folder with your copy of a data set.",
-    labels="pred-d003: rule for the labels (bdi13, bdi-above-13, bdi-extremes, scid, "
-    "scid-lifetime). tdbrain: indication or formal_status. BIDS: column of participants.tsv.",
-    condition="Keep recordings of these conditions, separated by commas: of the manifest, of BIDS "
-    "(task-rest, acq-EC, run-1), pred-d003 (eyes-open, eyes-closed), mumtaz (EC, EO, TASK), "
-    "tdbrain (restEC, restEO, oddball).",
+    labels="Column of the labels (BIDS, tdbrain), or rule for them (pred-d003).",
+    condition="Keep recordings of these conditions, separated by commas; of BIDS also task-rest, "
+    "acq-EC or run-1.",
     processing="BIDS derivatives: which files to read, by their proc- or desc-. By default clean.",
     bad_channels="Bad channels are missing, or interpolated from the others by spherical splines. "
     "By default missing.",
