@@ -52,7 +52,7 @@ def test_if_no_feature_is_stable_the_page_warns(change):
     summary = summarise(change(threshold=1.01))
     text = summary["tables"][0]["findings"]["stability_text"]
     assert "No feature was selected on 101" in text
-    assert "No stable feature" in [warning["title"] for warning in summary["warnings"]]
+    assert "No stable feature: cohort" in [warning["title"] for warning in summary["warnings"]]
 
 
 @pytest.mark.slow

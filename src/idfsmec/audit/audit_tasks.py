@@ -411,9 +411,8 @@ def repeated_rows(table: TableArrays) -> dict[str, Any]:
 def two_names(table: TableArrays) -> dict[str, Any]:
     """Find subjects whose samples are as near to each other's as to their own.
 
-    ``estimable`` says whether subjects have samples enough, ``own_share`` how many samples have
-    their nearest neighbour in the same subject; ``pairs`` are codes of two subjects and how much
-    farther the other's nearest sample is than the subject's own, the nearest first.
+    ``estimable`` says whether subjects have samples enough; ``pairs`` are codes of two subjects
+    and how much farther the other's nearest sample is than the subject's own, the nearest first.
     """
     codes, sizes = np.unique(table.subjects, return_counts=True)
     most = max(FEWEST_SAMPLES, _MOST_SAMPLES // codes.size)
@@ -437,10 +436,8 @@ def two_names(table: TableArrays) -> dict[str, Any]:
     farther = np.maximum(farther, farther.T)
     farther[~np.outer(enough, enough) | np.eye(codes.size, dtype=bool)] = np.inf
     pairs = sorted(np.argwhere(np.triu(farther <= RATIO)).tolist(), key=lambda p: farther[*p])
-    at_home = nearest.argmin(axis=1) == member
     return {
         "estimable": True,
-        "own_share": float(at_home[enough[member]].mean()),
         "pairs": [[int(codes[a]), int(codes[b]), float(farther[a, b])] for a, b in pairs[:10]],
     }
 

@@ -50,8 +50,6 @@ _MISTAKES = {
     "before": "With features selected before splitting",
 }
 _COLUMNS = ["variable", "kind", "level", "class", "higher", "auc", "low", "high", "p", "p_holm"]
-# Smaller differences of AUCs are not reported.
-_NEGLIGIBLE = 0.02
 
 
 @dataclass(frozen=True)
@@ -98,8 +96,6 @@ class Audit:
         under chance), ``two_names``, ``repeated``.
     why : str
         For grey: ``"few"`` subjects, or ``"undescribed"`` recordings.
-    described : bool
-        Whether the table has acquisition facts.
     unused : list of str
         Columns beside the features that were not tested.
     n_splits : int
@@ -122,7 +118,6 @@ class Audit:
     regressed: dict[str, Any] = field(default_factory=dict, repr=False)
     leaks: dict[str, Any] = field(default_factory=dict, repr=False)
     why: str = ""
-    described: bool = True
     unused: list[str] = field(default_factory=list, repr=False)
     n_splits: int = 0
     folds: str = "subject"
@@ -251,7 +246,6 @@ def put_together(parts: Mapping[str, dict[str, Any]]) -> Audit:
         regressed=regressed,
         leaks=_leaks(parts, counts),
         why=why,
-        described=bool(recording.get("described")),
         unused=list(recording.get("unused", [])),
         n_splits=int(recording.get("n_splits", 0)),
         folds=str(recording.get("folds", "subject")),
@@ -324,7 +318,7 @@ def _verdict_sentences(audit: Audit) -> list[str]:
     if audit.why == "few":
         return [
             f"There are {sum(audit.n_subjects)} participants "
-            f"({_counts(audit.n_subjects, audit)}). After {len(audit.variables)} tests no "
+            f"({count_classes(audit.n_subjects, audit)}). After {len(audit.variables)} tests no "
             "difference can be significant with so few.",
             "The numbers below are a description.",
         ]
@@ -402,11 +396,16 @@ def say_variables(audit: Audit, most: int = 3) -> list[str]:
 
 
 def _say_row(row: Mapping[Any, Any], classes: Sequence[str]) -> str:
-    level = f" ({row['level']})" if row["level"] else ""
-    words = ("more often", "less often") if level else ("higher", "lower")
-    where = f"{words[not row['higher']]} in {classes[row['class']]}"
-    name = say_variable(row["variable"])
-    return f"{name}{level}, {where}: {_auc(row)}, corrected p {row['p_holm']:.2g}"
+    name, direction = describe_variable(row, classes)
+    return f"{name}, {direction}: {_auc(row)}, corrected p {row['p_holm']:.2g}"
+
+
+def describe_variable(row: Mapping[Any, Any], classes: Sequence[str]) -> tuple[str, str]:
+    """Return the words for a row of an audit's variables, and in which class it is higher."""
+    name, words = say_variable(row["variable"]), ("higher", "lower")
+    if row["level"]:
+        name, words = f"{name} ({row['level']})", ("more often", "less often")
+    return name, f"{words[not row['higher']]} in {classes[row['class']]}"
 
 
 def say_left(audit: Audit) -> list[str]:
@@ -416,7 +415,7 @@ def say_left(audit: Audit) -> list[str]:
         lines.append(_say_matched(audit))
     for name, rows in audit.strata.items():
         each = [
-            f"{row['level']} ({_counts(row['n_subjects'], audit)}): "
+            f"{row['level']} ({count_classes(row['n_subjects'], audit)}): "
             + (_auc(row) if row["auc"] is not None else "too few")
             for row in rows
         ]
@@ -438,7 +437,7 @@ def _say_matched(audit: Audit) -> str:
     )
     if not matched["n_pairs"]:
         return f"{undecided}: no participant has a match in another group."
-    counts = _counts(matched["n_subjects"], audit)
+    counts = count_classes(matched["n_subjects"], audit)
     effective = listing([f"{n:.1f}" for n in matched["n_effective"]])
     who = f"{counts}, effective numbers {effective}; {matched['n_pairs']} pairs"
     if not matched["estimable"]:
@@ -466,10 +465,8 @@ def say_leaks(audit: Audit) -> list[str]:
     for name, mistake in _MISTAKES.items():
         if correct and leaks.get(name):
             before, after = correct["roc_auc"], leaks[name]["roc_auc"]
-            gain = f"{after - before:+.2f}" if abs(after - before) >= _NEGLIGIBLE else "about 0"
             lines.append(
-                f"{mistake}, AUC over samples would be {after:.2f} instead of {before:.2f} "
-                f"(difference {gain})."
+                f"{mistake}, AUC over samples would be {after:.2f} instead of {before:.2f}."
             )
     if shuffled:
         mean = sum(shuffled["auc"]) / len(shuffled["auc"])
@@ -504,7 +501,8 @@ def say_leaks(audit: Audit) -> list[str]:
     return lines
 
 
-def _counts(counts: Sequence[int], audit: Audit) -> str:
+def count_classes(counts: Sequence[int], audit: Audit) -> str:
+    """Write the numbers of subjects of each class."""
     return listing([f"{n} {name}" for n, name in zip(counts, audit.classes, strict=True)])
 
 

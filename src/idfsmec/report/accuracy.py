@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from idfsmec.evaluation import Results, electrode_curve, participant_curve
 from idfsmec.report import data, style
-from idfsmec.report.channels import draw_channels
+from idfsmec.report.channels import plot_channel_weights
 from idfsmec.report.curves import draw_curves
 from idfsmec.report.data import TableResults
 from idfsmec.report.style import MethodLook, PageFigure
@@ -30,6 +30,8 @@ _TEST = "(5 %, Holm's correction)"
 _RATE = "share of channels removed, in addition to those the table lacks"
 #: So many comparison methods are drawn with CI: more would hide each other.
 _BEST = 2
+#: How curves of AUC per participant are drawn.
+_AUC: Any = {"chance": {"chance": 0.5, "low": 0.5, "high": 0.5}, "written": "{:.2f}".format}
 #: Electrodes are mapped for this number of them, where no smallest number is known.
 _MAPPED = 4
 
@@ -85,7 +87,7 @@ def _curve_looks(curves: pd.DataFrame, methods: data.Methods) -> dict[str, Metho
     others = means[[name for name in means.index if data.family_of(name, methods) not in kept]]
     behind = others.sort_values(ascending=False, kind="stable").index[_BEST:]
     for name in behind if len(behind) > 1 else ():
-        looks[name] = looks[name]._replace(linewidth=0.8, zorder=2.5, quiet=True)
+        looks[name] = looks[name]._replace(quiet=True)
     return looks
 
 
@@ -293,22 +295,12 @@ def plot_electrode_curve(
     counts = curve.groupby("choice", sort=False)["n_electrodes"].nunique()
     weighted = str(counts.drop("random", errors="ignore").idxmax())
     looks = {
-        weighted: MethodLook("by channel weights", style.EMPHASIS, "o", main=True, linewidth=2.4),
-        "random": MethodLook("random", style.SANITY, "s", (0, (4, 2)), 1.1),
+        weighted: MethodLook("by channel weights", style.EMPHASIS, "o", main=True),
+        "random": MethodLook("random", style.SANITY, "s", style.DASHES),
     }
     looks = {name: look for name, look in looks.items() if name in counts}
-    chance = {"chance": 0.5, "low": 0.5, "high": 0.5}
     lines = curve[curve["choice"].isin(list(looks))]
-    draw_curves(
-        lines,
-        "n_electrodes",
-        looks,
-        line="choice",
-        chance=chance,
-        log="x",
-        written="{:.2f}".format,
-        ax=ax,
-    )
+    draw_curves(lines, "n_electrodes", looks, line="choice", log="x", ax=ax, **_AUC)
     every = lines[lines["choice"] == weighted].sort_values("n_electrodes")["mean"].iloc[-1]
     least = float(every) - summary.margin
     ax.axhline(least, color=style.MUTED, linewidth=1, linestyle="--")
@@ -340,9 +332,14 @@ def electrode_figures(table: TableResults) -> Iterator[PageFigure]:
     wanted = summary.smallest or _MAPPED
     number = min(summary.chosen.columns.astype(int), key=lambda count: abs(count - wanted))
     shares = summary.chosen[number].sort_values(ascending=False, kind="stable")
-    title = f"Chosen among the first {number}"
-    note = table.note("electrodes")
-    draw = partial(draw_channels, shares, title, "share of folds", note=note, **table.layout)
+    draw = partial(
+        plot_channel_weights,
+        shares,
+        title=f"Chosen among the first {number}",
+        label="share of folds",
+        note=table.note("electrodes"),
+        **table.layout,
+    )
     each = [f"{name} ({percent(share)})" for name, share in shares[shares > 0].items()]
     sentence = f"Among the first {number} electrodes: {listing(each, 8)} of folds."
     if np.isclose(shares.iloc[:number], 1.0).all():
@@ -373,22 +370,13 @@ def plot_participant_curve(
     """
     curve = participant_curve(results, table).curve
     shares = pd.DataFrame({"n_subjects": curve["n_subjects"], "mean": curve["significant"]})
+    share = "share of repeats\nwith significant AUC"
     looks = {
-        "AUC": MethodLook("AUC", style.EMPHASIS, "o", main=True, linewidth=2.4),
-        "share": MethodLook(
-            "share of repeats\nwith significant AUC", style.SANITY, "s", (0, (4, 2)), 1.1
-        ),
+        "AUC": MethodLook("AUC", style.EMPHASIS, "o", main=True),
+        "share": MethodLook(share, style.SANITY, "s", style.DASHES),
     }
-    ax = draw_curves(
-        pd.concat([curve.assign(line="AUC"), shares.assign(line="share")]),
-        "n_subjects",
-        looks,
-        line="line",
-        chance={"chance": 0.5, "low": 0.5, "high": 0.5},
-        log="x",
-        written="{:.2f}".format,
-        ax=ax,
-    )
+    lines = pd.concat([curve.assign(line="AUC"), shares.assign(line="share")])
+    ax = draw_curves(lines, "n_subjects", looks, line="line", log="x", ax=ax, **_AUC)
     ax.set(xlabel="training participants", ylabel="AUC per participant; share of repeats")
     note = describe_protocol(data.experiment_protocol(results, "participants"))
     return style.style_axes(ax, "How many participants?", note)

@@ -10,7 +10,7 @@ import mne
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from idfsmec.errors import InputError
@@ -61,6 +61,8 @@ def plot_channel_weights(
     *,
     positions: Mapping[str, Sequence[float]] | None = None,
     montage: str | None = None,
+    title: str = "Channel weights",
+    label: str = "weight (sums to 1)",
     note: str = "",
     ax: Axes | None = None,
 ) -> Axes:
@@ -75,6 +77,8 @@ def plot_channel_weights(
     montage : str, optional
         Name of one of MNE's montages; by default channel names of the 10-05 system are looked
         up.
+    title, label : str
+        Title of the figure, and what the numbers are.
     note, ax
         As for :func:`plot_accuracy_by_rate`.
 
@@ -89,28 +93,7 @@ def plot_channel_weights(
     """
     if not isinstance(weights, Mapping | pd.Series):
         weights = pd.Series(weights.channel_weights_, weights.channel_names_)
-    return draw_channels(
-        pd.Series(weights, dtype=float),
-        "Channel weights",
-        "weight (sums to 1)",
-        positions=positions,
-        montage=montage,
-        note=note,
-        ax=ax,
-    )
-
-
-def draw_channels(
-    shares: pd.Series,
-    title: str,
-    label: str,
-    *,
-    positions: Mapping[str, Sequence[float]] | None = None,
-    montage: str | None = None,
-    note: str = "",
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw a value per channel on the scalp, or as bars where too few positions are known."""
+    shares = pd.Series(weights, dtype=float)
     names, values = shares.index.to_numpy(dtype=str), shares.to_numpy(dtype=float)
     directions = _directions(names.tolist(), positions, montage)
     located: NDArray[np.bool_] = np.asarray(np.isfinite(directions).all(axis=1))
@@ -286,15 +269,8 @@ def score_figures(table: TableResults) -> Iterator[PageFigure]:
     ranking = table.ranking
     if ranking.empty:
         return
-    scores, sentences = ranking["score"].clip(lower=0), []
-    if scores.sum():
-        shares = np.cumsum(np.sort(scores)[::-1]) / scores.sum()
-        half = int(np.searchsorted(shares, 0.5)) + 1
-        feature = ranking.groupby("feature", sort=False)["score"].sum().idxmax()
-        sentences = [
-            f"{half} of {len(ranking)} features hold half of the total score; summed over "
-            f"channels, {feature_label(str(feature))} has the highest."
-        ]
+    feature = ranking.groupby("feature", sort=False)["score"].sum().idxmax()
+    sentences = [f"Summed over channels, {feature_label(str(feature))} has the highest score."]
     draw = partial(plot_score_heatmap, ranking, note=table.whole_table_note())
     caption = "Channel weight times feature weight. Blank cells were not computed."
     yield PageFigure("heatmap", draw, caption, sentences)
@@ -460,22 +436,20 @@ def describe_stability(halves: Mapping[str, Any] | None) -> str:
 
 
 def stability_warnings(findings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Warn of tables whose halves select different features."""
-    halves = {name: each["resampling"] for name, each in findings.items()}
-    agreement = {name: (each or {}).get("stability") or {} for name, each in halves.items()}
-    if poor := [name for name, each in agreement.items() if each.get("verdict") == "poor"]:
-        text = (
-            f"Halves of the participants select different features ({listing(poor)}). Single "
-            "features in the ranking may change with more participants."
-        )
-        yield "Unstable selection", text
-    without = [n for n, h in halves.items() if h and not h["reason"] and not h["stable_features"]]
-    if without:
-        text = (
-            f"Random halves of the participants agree on no single feature ({listing(without)}). "
-            "Read channels and groups of features rather than single ones."
-        )
-        yield "No stable feature", text
+    """Warn of tables whose halves select different features, or agree on none."""
+    for name, each in findings.items():
+        halves = each["resampling"]
+        if not halves or halves["reason"]:
+            continue
+        if (halves["stability"] or {}).get("verdict") == "poor":
+            yield (
+                f"Unstable selection: {name}",
+                "Halves of the participants select different features. Single features in the "
+                "ranking may change with more participants.",
+            )
+        if not halves["stable_features"]:
+            text = "Read channels and groups of features rather than single ones."
+            yield f"No stable feature: {name}", text
 
 
 def frequency_figures(table: TableResults) -> Iterator[PageFigure]:
@@ -502,15 +476,7 @@ def frequency_figures(table: TableResults) -> Iterator[PageFigure]:
             note=note,
             title=f"Selection frequency of {name}",
         )
-        sentences, largest = [], max(shares, key=shares.get, default=None)
-        if largest is not None:
-            text = f"{column_label(largest)}, on {percent(shares[largest])} of the halves"
-            if threshold is not None:
-                n = sum(share >= threshold - _ROUNDING for share in shares.values())
-                verb = "reaches" if n == 1 else "reach"
-                text += f"; {n or 'none'} of {len(shares)} {verb} the threshold"
-            sentences = [f"Selected most often: {text}."]
-        yield PageFigure(f"selection-frequency-{name}", draw, captions[name], sentences)
+        yield PageFigure(f"selection-frequency-{name}", draw, captions[name])
 
 
 @style.literal_text
@@ -581,7 +547,7 @@ def plot_missing_map(shares: pd.DataFrame, *, note: str = "", ax: Axes | None = 
     note : str
         Written below the title.
     ax : Axes, optional
-        The rates per channel are drawn in a child of it.
+        By default a new figure.
 
     Returns
     -------
@@ -598,7 +564,6 @@ def plot_missing_map(shares: pd.DataFrame, *, note: str = "", ax: Axes | None = 
     height = float(np.clip(1.9 + 0.11 * n_rows, 3.0, 6.5))
     ax = style.make_axes(ax, float(np.clip(3 + 0.2 * n_columns, 6.2, 9)), height)
     values = shares.to_numpy(dtype=float)
-    by_channel = values.mean(axis=0)
     image = ax.imshow(
         values, cmap=style.SEQUENTIAL, vmin=0, vmax=1, aspect="auto", interpolation="nearest"
     )
@@ -606,17 +571,8 @@ def plot_missing_map(shares: pd.DataFrame, *, note: str = "", ax: Axes | None = 
     step = -(-n_rows // 20)
     ax.set_yticks(np.arange(0, n_rows, step), [str(name) for name in shares.index[::step]])
     ax.set_ylabel("recording")
-    style.style_axes(ax, "", grid=None, frame=False)
-    rates = ax.inset_axes((0, 1.02, 1, 0.16), sharex=ax)
-    rates.bar(np.arange(n_columns), by_channel, color=style.EMPHASIS, width=0.7)
     note += f"\n{percent(float(values.mean()), 1)} of all missing"
-    style.style_axes(rates, "Missing channels", note)
-    rates.tick_params(labelbottom=False, bottom=False, labelsize=8)
-    rates.spines["left"].set_visible(False)
-    rates.yaxis.set_major_locator(MaxNLocator(2))
-    rates.yaxis.set_major_formatter(lambda v, _: percent(v))
-    rates.set_ylim(0, max(float(by_channel.max()) * 1.15, 0.01))
-    rates.set_ylabel("rate", color=style.MUTED, size=8.5)
+    style.style_axes(ax, "Missing channels", note, grid=None, frame=False)
     style.add_colorbar(ax, image, "share of samples missing")
     return ax
 
@@ -635,9 +591,7 @@ def missing_figures(table: TableResults) -> Iterator[PageFigure]:
             f"{(by_row == 0).sum()} of {len(usable)} recordings are complete, "
             f"{(by_row > 0.5).sum()} lack more than half of the channels."
         ]
-    caption = (
-        "Each row is a recording, each column a channel; bars on top give the rate per channel."
-    )
+    caption = "Each row is a recording, each column a channel."
     draw = partial(plot_missing_map, shares, note=note)
     yield PageFigure("missing", draw, caption, sentences)
 

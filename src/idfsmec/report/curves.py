@@ -37,7 +37,8 @@ def draw_curves(
     """
     ax = style.make_axes(ax)
     ticks = np.unique(curves[x].to_numpy(dtype=float))
-    ax.set_ylim(_limits(curves, line, looks, chance, "y" in log))
+    barred = curves[[not looks[name].quiet for name in curves[line]]]
+    ax.set_ylim(_limits(curves["mean"], barred[["low", "high"]], chance, "y" in log))
     if "x" in log:
         ax.set_xscale("log")
     if "y" in log:
@@ -67,12 +68,12 @@ def draw_curves(
             mean,
             color=look.color,
             linestyle=look.linestyle,
-            linewidth=look.linewidth,
+            linewidth=2.4 if look.main else 0.8 if look.quiet else 1.2,
             marker=look.marker,
             markersize=6 if look.main else 2.5 if look.quiet else 4,
             markeredgewidth=0,
             alpha=0.4 if look.quiet else 1.0,
-            zorder=look.zorder,
+            zorder=5 if look.main else 2.5 if look.quiet else 3,
             gid=f"line-{name}",
         )
         ends[name] = (float(at[-1]), float(np.clip(mean[-1], *ax.get_ylim())))
@@ -86,16 +87,10 @@ def draw_curves(
 
 
 def _limits(
-    curves: pd.DataFrame,
-    line: str,
-    looks: Mapping[str, MethodLook],
-    chance: Mapping[str, Any] | None,
-    log: bool,
+    mean: pd.Series, ends: pd.DataFrame, chance: Mapping[str, Any] | None, log: bool
 ) -> tuple[float, float]:
     """Return limits that show all means and chance; very wide CI run out of the axes."""
-    means = curves["mean"].to_numpy(dtype=float)
-    barred = curves[[not looks[name].quiet for name in curves[line]]]
-    bars = barred[["low", "high"]].to_numpy(dtype=float)
+    means, bars = mean.to_numpy(dtype=float), ends.to_numpy(dtype=float)
     if log:
         return float(np.nanmin(bars) / 2), float(np.nanmax(bars) * 2)
     middle, reach = (means.min() + means.max()) / 2, np.ptp(means) / 2 + 0.1

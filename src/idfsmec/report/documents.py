@@ -21,6 +21,8 @@ from idfsmec.audit.verdict import (
     ALPHA,
     MODELS,
     TITLES,
+    count_classes,
+    describe_variable,
     say_audit,
     say_folds,
     say_leaks,
@@ -121,18 +123,13 @@ def summarise_audit(table: TableResults) -> dict[str, Any] | None:
 def describe_audit(audit: Audit) -> dict[str, Any]:
     """Describe an audit as plain data and sentences."""
     matched, regressed = audit.matched, audit.regressed
-    about_matched = "Cannot be decided: too few participants have a match in another group."
     remaining: list[tuple[str, Any, str]] = []
-    holds = matched.get("estimable") and not matched["failed"]
-    if matched.get("estimable"):
-        about_matched = f"{matched['n_pairs']} pairs of participants with matching acquisition."
-        if not holds:
-            about_matched = (
-                "The match has failed: acquisition still separates the pairs (AUC "
-                f"{matched['acquisition_auc']:.2f})."
-            )
-    if audit.suspects:
-        remaining.append(("EEG, matched acquisition", matched if holds else None, about_matched))
+    if matched.get("estimable") and not matched["failed"]:
+        about = f"{matched['n_pairs']} pairs of participants with matching acquisition."
+        remaining.append(("EEG, matched acquisition", matched, about))
+    elif audit.suspects:
+        failed = "The match has failed" if matched.get("estimable") else "Cannot be decided"
+        remaining.append(("EEG, matched acquisition", None, f"{failed}: see below."))
     if audit.suspects and regressed:
         names = listing([say_variable(name) for name in regressed["variables"]], 3)
         about = f"Regressed out inside the folds: {names}."
@@ -142,7 +139,7 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
         "open": audit.level in {"red", "amber"},
         "title": TITLES[audit.level],
         "verdict": say_verdict(audit),
-        "subjects": _subjects(audit),
+        "subjects": count_classes(audit.n_subjects, audit),
         "folds": say_folds(audit),
         "tiles": [
             ("Acquisition alone", audit.models.get(audit.best_model), _about_acquisition(audit)),
@@ -163,21 +160,11 @@ def describe_audit(audit: Audit) -> dict[str, Any]:
     }
 
 
-def _subjects(audit: Audit) -> str:
-    return listing(
-        [f"{n} {name}" for n, name in zip(audit.n_subjects, audit.classes, strict=True)]
-    )
-
-
 def _variable(row: dict[str, Any], audit: Audit) -> dict[str, Any]:
-    words = ("more often in", "less often in") if row["level"] else ("higher in", "lower in")
-    name = say_variable(row["variable"])
-    return row | {
-        "name": f"{name} ({row['level']})" if row["level"] else name,
-        "kind": "device or body" if row["kind"] == "signal" else row["kind"],
-        "where": f"{words[not row['higher']]} {audit.classes[row['class']]}",
-        "suspect": row["variable"] in audit.suspects,
-    }
+    name, direction = describe_variable(row, audit.classes)
+    kind = "device or body" if row["kind"] == "signal" else row["kind"]
+    suspect = row["variable"] in audit.suspects
+    return row | {"name": name, "kind": kind, "where": direction, "suspect": suspect}
 
 
 def _about_acquisition(audit: Audit) -> str:
@@ -262,9 +249,10 @@ def _answers(results: Results, tables: Mapping[str, FeatureTable]) -> dict[str, 
     for name, about in results.tables.items():
         labels = ", ".join(f"{label} {n}" for label, n in about.get("labels", {}).items())
         audit = audits.get(name)
-        by_class = f" ({_subjects(audit)})" if audit is not None and audit.n_subjects else ""
-        participants = f"{about['n_subjects']} participants{by_class}"
-        participants += f", {about['n_samples']} samples ({labels})"
+        participants = f"{about['n_subjects']} participants, "
+        if audit is not None and audit.n_subjects:
+            participants += f"{count_classes(audit.n_subjects, audit)}; "
+        participants += f"{about['n_samples']} samples ({labels})"
         answers["Participants"].append(_answer(name, participants, f"{T}, {R}, {C}"))
         recorded = (
             f"{len(about['channels'])} channels ({listing(about['channels'], 6)}), montage "

@@ -351,7 +351,7 @@ def _warnings(
 
 
 def _chance_warnings(scores: Mapping[str, dict[str, Any] | None]) -> Iterator[tuple[str, str]]:
-    """Warn of tables whose accuracy, or its CI, is not above chance."""
+    """Warn of tables whose accuracy is not above chance."""
     for name, score in scores.items():
         if score and score["above_chance"] is False:
             chance = score["chance"]
@@ -361,13 +361,6 @@ def _chance_warnings(scores: Mapping[str, dict[str, Any] | None]) -> Iterator[tu
                 "read the ranking as a finding."
             )
             yield f"Not above chance: {name}", text
-    for name, score in scores.items():
-        if score and score["above_chance"] and score["ci_includes_chance"]:
-            text = (
-                f"The mean of {percent(score['mean'])} is above the chance band, but its 95 % CI "
-                f"begins at {percent(score['low'])}. More participants or repeats are needed."
-            )
-            yield f"The CI includes the chance level: {name}", text
 
 
 def _protocol(results: Results) -> list[tuple[str, str]]:
@@ -396,9 +389,5 @@ def _classifiers(results: Results) -> list[tuple[str, str]]:
     if not used:
         return []
     common = Counter(used.values()).most_common(1)[0][0]
-    others = [
-        f"{data.label_of(name, methods)}: {classifier}"
-        for name, classifier in used.items()
-        if classifier != common
-    ]
+    others = [f"{data.label_of(name, methods)}: {c}" for name, c in used.items() if c != common]
     return [("Classifier", "; ".join([common, *others]))]

@@ -59,6 +59,7 @@ SEQUENTIAL = LinearSegmentedColormap.from_list(
 #: For things that are no methods, in this order.
 CYCLE = (EMPHASIS, FILTER, EMBEDDED, WRAPPER, ABLATION, THEME["other"][0], SANITY)
 MARKERS = "osD^vPX<>phd"
+DASHES = (0, (4, 2))
 
 #: Matplotlib's settings for figures that users draw beside the report's.
 STYLE: dict[str, Any] = {
@@ -119,8 +120,6 @@ class MethodLook(NamedTuple):
     color: str
     marker: str
     linestyle: Any = "-"
-    linewidth: float = 1.6
-    zorder: float = 3.0
     main: bool = False
     quiet: bool = False
 
@@ -137,10 +136,8 @@ def method_looks(names: Sequence[str], methods: Methods | None = None) -> dict[s
         main = family == PROPOSED and not any(look.main for look in looks.values())
         n_alike = sum(look.color == color for look in looks.values())
         again, marker = divmod(n_alike, len(MARKERS))
-        dashes: Any = (0, (4, 2)) if family == "sanity" else (0, (1, 1.2)) if again % 2 else "-"
-        width, level = (2.4, 5.0) if main else (1.1, 3.0)
-        label = label_of(name, methods)
-        looks[name] = MethodLook(label, color, MARKERS[marker], dashes, width, level, main)
+        dashes: Any = DASHES if family == "sanity" else (0, (1, 1.2)) if again % 2 else "-"
+        looks[name] = MethodLook(label_of(name, methods), color, MARKERS[marker], dashes, main)
     return looks
 
 
