@@ -16,6 +16,7 @@ REFUSED = "refused"  # exit 2, nothing written
 SKIPPED = "skipped"  # exit 2 as it is; with --on-error skip a table without the subject "bad"
 ACCEPTED = "accepted"  # exit 0: looks odd, but nothing is wrong
 EMPTY = "empty"  # exit 1 with a table of the others; with --on-error skip 0
+CLEAR = "clear"  # exit 0 or 2: what it means is open, that it ends in one clear line is not
 EITHER = "either"  # a flipped bit may hit something that matters or not; never a traceback
 
 

@@ -103,6 +103,21 @@ def _described(change, whole):
     return _sealed(members, change(about))
 
 
+def _arrays(change, whole):
+    """Change all arrays of a model and seal it again."""
+    members = _members(whole)
+    about = json.loads(members[ABOUT])
+    del about["checksum"]
+    for name in members:
+        if name.endswith(".npy"):
+            array = np.load(io.BytesIO(members[name]))
+            if array.dtype.kind == "f":
+                file = io.BytesIO()
+                np.save(file, change(array))
+                members[name] = file.getvalue()
+    return _sealed(members, about)
+
+
 def _schema(old, new, whole):
     """Replace a text in skops' description of the types, and seal it again."""
     members = _members(whole)
@@ -110,6 +125,16 @@ def _schema(old, new, whole):
     del about["checksum"]
     members["schema.json"] = members["schema.json"].replace(old, new)
     return _sealed(members, about)
+
+
+def _twice(whole):
+    members = _members(whole)
+    file = io.BytesIO(whole)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.filelist.append(archive.infolist()[0])
+        archive._didModify = True
+    del members
+    return file.getvalue()
 
 
 def _bomb(whole):
@@ -147,6 +172,7 @@ MODELS = [
     _bad_model("nested beyond all", lambda whole: _packed({ABOUT: b"[" * 100_000})),
     _bad_model("no checksum", lambda whole: _packed({**_members(whole), ABOUT: b'{"format": 1}'})),
     _bad_model("a file added", lambda whole: _packed({**_members(whole), "../../x": b"x"})),
+    _bad_model("an entry twice", _twice),
     _bad_model("two gigabytes of zeros", _bomb, "too large"),
     _bad_model("of the future", partial(_described, partial(_set, "format", 99)), "99"),
     _bad_model("of another release", partial(_described, partial(_set, "idfsmec", "9.9.9"))),
@@ -155,6 +181,14 @@ MODELS = [
     _bad_model("null columns", partial(_described, partial(_set, "columns", None))),
     _bad_model("other classes", partial(_described, partial(_set, "classes", ["a", "b"]))),
     _bad_model("null classes", partial(_described, partial(_set, "classes", None))),
+    _bad_model(
+        "names of columns twice",
+        partial(_described, lambda about: {**about, "columns": about["columns"][:1] * 12}),
+    ),
+    _bad_model("arrays of NaN", partial(_arrays, lambda array: array * np.nan)),
+    _bad_model("arrays of infinity", partial(_arrays, lambda array: array + np.inf)),
+    _bad_model("empty arrays", partial(_arrays, lambda array: array[:0])),
+    _bad_model("arrays of complex numbers", partial(_arrays, lambda array: array * 1j)),
     _bad_model("a type that runs programs", partial(_schema, b'"IDFSMECClassifier"', b'"Popen"')),
     _bad_model("a module nobody has", partial(_schema, b"idfsmec.prediction", b"os.path")),
     Case(

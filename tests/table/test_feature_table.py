@@ -246,7 +246,7 @@ json_values = st.recursive(
 def tables(draw):
     n_rows = draw(st.integers(1, 5))
     names = draw(st.lists(column_names, min_size=1, max_size=4, unique=True))
-    cells = st.floats(allow_infinity=False, width=64)
+    cells = st.floats(-1e300, 1e300) | st.just(float("nan"))
     column = st.lists(cells, min_size=n_rows, max_size=n_rows)
     X = pd.DataFrame({name: draw(column) for name in names}, dtype=float)
     groups = [

@@ -99,6 +99,8 @@ def feature_effects(
     scores = pd.Series(target if numeric else codes).groupby(unit).mean().to_numpy()
     rows = [np.arange(scores.size)] if numeric else [scores == k for k in range(classes.size)]
     means = pd.DataFrame(values).groupby(unit).mean().to_numpy()
+    # Effects have no unit. Powers of two change no digit, and squares stay finite.
+    means = np.ldexp(means, -np.frexp(np.fmax.reduce(np.abs(means), axis=0, initial=0.0))[1])
     drawn = draw_within_classes(0 * scores if numeric else scores, n_resamples, rng)
     draws = [drawn[:, own] for own in rows]
     n_pairs = len(draws[0][0]) * len(draws[-1][0]) if classes.size == 2 else 1

@@ -72,11 +72,13 @@ def clean_features(X: pd.DataFrame) -> pd.DataFrame:
         values = np.column_stack([_as_numbers(X[name]) for name in X])
     clean = pd.DataFrame(values, copy=False)
     clean.columns = pd.Index(columns)
-    infinite = np.isinf(clean.to_numpy())
-    if infinite.any():
-        row, position = np.argwhere(infinite)[0]
+    too_large = np.abs(clean.to_numpy()) > 1e300  # sums would not be finite
+    if too_large.any():
+        row, position = np.argwhere(too_large)[0]
+        value = clean.to_numpy()[row, position]
+        what = "infinity" if np.isinf(value) else f"{value:g}"
         raise InputError(
-            f"Column {columns[position]!r} holds infinity in {_name_row(X.index, int(row))}: "
+            f"Column {columns[position]!r} holds {what} in {_name_row(X.index, int(row))}: "
             "repair the value, or leave it empty if the channel is missing there."
         )
     return clean
