@@ -301,13 +301,13 @@ def _predict_subject(
     unit, channels = find_other_unit(model.imputer, X)
     if unit:
         doubts.append(f"{_some(channels)}: in {unit}, as it seems")
-    withheld = (unit or distance > FAR_OUTSIDE) and not allow_unusual
-    if withheld:
+    suppressed = (unit or distance > FAR_OUTSIDE) and not allow_unusual
+    if suppressed:
         doubts.append("far outside the training data: no probability without --allow-unusual")
     if share < _LEAST_SHARE:
         doubts.append(f"only {share:.0%} of the model's channels are there")
     subject = SubjectPrediction(name, share, len(X), distance, nearer, tuple(doubts))
-    if withheld:
+    if suppressed:
         return subject
     with warnings.catch_warnings():
         # Samples whose channels have no weight get the classes' shares.

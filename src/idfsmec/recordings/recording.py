@@ -51,7 +51,7 @@ _LEAST_PAUSE = 0.001
 _SIGNAL_ENDINGS = (".eeg", ".fdt")
 _SIDECAR_ENDINGS = (".tsv", ".json", ".npz")
 _DAYS_OF_A_MONTH = 365.25 / 12
-# Words of a patient's field that stand for nobody, and words for the state of the eyes.
+# Words of a patient's field that stand for no name, and words for the state of the eyes.
 _NOBODY = {"x", "anonymous", "anonymized", "anonymised", "anon", "unknown", "patient", "subject"}
 _EYE_STATES = {"close": "ec", "closed": "ec", "open": "eo"}
 #: Reason in a ``drop_log`` of epochs that are left out because of their condition.
@@ -313,7 +313,7 @@ class Header(NamedTuple):
 
     day: date | None = None
     person: str = ""
-    text: str = ""  # all that somebody may have typed
+    text: str = ""  # all that may have been typed
 
 
 def read_header(path: Path) -> Header:
@@ -328,7 +328,7 @@ def read_header(path: Path) -> Header:
             with path.open("rb") as file:
                 head = file.read(176).decode("latin-1")
             patient = head[8:88].split()
-            # EDF+ has code, sex, birthday and name; X stands for what is not told.
+            # EDF+ has code, sex, birthday and name; X stands for what is unknown.
             plus = len(patient) > 3 and re.fullmatch(r"X|\d\d-\w{3}-\d{4}", patient[2])
             person = " ".join(patient[3:4] if plus else patient)
             return Header(_edf_day(head[168:]), person, head[8:168])
@@ -379,7 +379,7 @@ def compare_headers(
         named = known & _condition_words(header.text)
         if words and named:
             facts["other_condition"] = int(not named & words)
-        # What most files have is the name of a programme or of nobody.
+        # What most files have is the name of a programme, or none.
         if person and (len(owners[person]) <= 2 or 2 * len(owners[person]) <= len(subjects)):
             facts["shared_name"] = int(len(owners[person]) > 1)
         compared.append(facts)
