@@ -10,16 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from os import PathLike, fspath
 
-__all__ = [
-    "ArgumentError",
-    "DuplicateRecordingsError",
-    "ExistingFileError",
-    "InputError",
-    "RecordingError",
-    "UnexpectedRecordingError",
-    "WorkerError",
-]
-
 
 class InputError(ValueError):
     """Something the user gave is unusable; the message names the file or column and the fix.

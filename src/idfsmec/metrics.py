@@ -383,14 +383,6 @@ def site_confounding(counts: ArrayLike) -> float:
     return float(1 - within / spread) if spread > 0 else 0.0
 
 
-def count_by_site(sites: ArrayLike, y: ArrayLike) -> Floats:
-    """Return the number of samples of each site and class, for :func:`site_confounding`."""
-    rows, columns = (np.unique(np.asarray(of), return_inverse=True)[1] for of in (sites, y))
-    counts = np.zeros((rows.max() + 1, columns.max() + 1))
-    np.add.at(counts, (rows, columns), 1)
-    return counts
-
-
 def describe_confounding(share: float) -> str:
     """Return a warning, or nothing where sites have their share of each class."""
     if share < CONFOUNDED:

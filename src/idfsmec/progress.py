@@ -23,15 +23,12 @@ class Progress:
         How many there are, if that is known.
     item : object, optional
         What ended: a recording's outcome, a task and its result.
-    plan : object, optional
-        What the work consists of, when it begins.
     """
 
     task: str
     done: int
     total: int | None = None
     item: Any = None
-    plan: Any = None
 
 
 #: Called by functions that take long with each step.

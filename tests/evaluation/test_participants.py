@@ -94,10 +94,11 @@ def test_a_curve_rises_is_flat_or_undecided_by_the_ci_of_the_paired_difference()
     assert "cannot be decided with this many participants" in undecided.sentence
 
 
-def test_enough_is_the_number_from_which_on_repeats_are_significant():
+def test_a_repeat_is_significant_where_the_ci_over_its_folds_lies_above_chance():
     noise = np.tile([-0.3, 0.3], 5)
-    assert summary_of([0.6 + noise, 0.9 + noise / 6]).enough == 40
-    assert summary_of([0.9 + noise / 6, 0.6 + noise]).enough is None
+    found = summary_of([0.6 + noise, 0.9 + noise / 6])
+    assert found.curve["significant"].tolist() == [0, 1]
+    assert found.sentence.endswith("significant in 0 % with 20, in 100 % with 40.")
 
 
 def test_an_auc_of_chance_has_no_answer():

@@ -21,7 +21,6 @@ from idfsmec.evaluation import Protocol
         ("seeds", [-1], "at least 0"),
         ("svm_costs", [0.0], "above 0"),
         ("n_splits", 1, "at least 2"),
-        ("class_weight", "equal", "balanced"),
     ],
 )
 def test_a_wrong_option_is_refused_with_the_choices(option, value, said):

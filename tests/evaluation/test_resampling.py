@@ -10,8 +10,6 @@ import pytest
 from idfsmec import IDFSMEC, StabilitySelector, evaluation
 from idfsmec.errors import InputError
 from idfsmec.evaluation import Protocol, Results
-from idfsmec.prediction import Method
-from idfsmec.prediction.sanity import AnovaF
 from idfsmec.table import FeatureTable
 
 from .cohorts import Computed, make_cohort
@@ -61,19 +59,11 @@ def test_what_is_there_is_not_computed_again_until_something_changes(tmp_path, f
     shutil.copy(folder / "store.sqlite", tmp_path)
     assert computed(tmp_path, n_resamples=4) == 1
     assert computed(tmp_path, n_resamples=4) == 0
-    for changed in ({"seed": 1}, {"n_resamples": 6}, {"method": "ANOVA F"}):
+    for changed in ({"seed": 1}, {"n_resamples": 6}):
         assert computed(tmp_path, **{"n_resamples": 4, **changed}) == 1
     other = make_cohort(seed=1)
     assert computed(tmp_path, other, n_resamples=4, overwrite=True) == 1
     assert computed(tmp_path, {"other": other}, n_resamples=4) == 0  # the same under another name
-
-
-def test_any_method_can_be_asked(tmp_path):
-    mine = Method("mine", AnovaF(n_features_to_select=2))
-    results = evaluation.resampling(make_cohort(effect=3.0), tmp_path, method=mine, n_resamples=4)
-    found = results.resampling["table"]
-    assert found["frequency"]["E1__f1"] == found["channel_frequency"]["E2"] == 1.0
-    assert results.methods["mine"]["label"] == "mine"
 
 
 def test_blind_picks_reach_what_is_said(tmp_path):

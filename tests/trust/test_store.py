@@ -205,7 +205,7 @@ def test_a_pipe_in_place_of_a_store_is_refused(small_table, tmp_path, name):
     os.mkfifo(tmp_path / name)
     result = benchmark(small_table, tmp_path)
     assert result.exit_code == 2
-    assert f"{name} is no file" in " ".join(result.stderr.split())
+    assert f"{name}: is a pipe" in " ".join(result.stderr.split())
 
 
 def test_a_folder_deleted_during_a_run_ends_it_at_once(tmp_path):

@@ -63,8 +63,6 @@ class Protocol:
         by subject, with its sign turned; see :mod:`idfsmec.selection.search`.
     svm_costs : sequence of float
         Values of the classifier's C. A ``grid`` is scored with the middle one.
-    class_weight : {"balanced", None}
-        Whether the SVM weighs classes by their rarity.
     clip : float, optional
         Standardised values further from the training mean than so many deviations count as this
         far away for the classifier; None leaves them as they are. Selectors see what is there.
@@ -92,7 +90,6 @@ class Protocol:
     metric: str = "balanced_accuracy"
     tuned_by: str = CRITERION
     svm_costs: Sequence[float] = SVM_COSTS
-    class_weight: Literal["balanced"] | None = "balanced"
     clip: float | None = FAR
     harmonize: bool | str = False
 
@@ -106,7 +103,6 @@ class Protocol:
             "tuning": get_args(Tuning),
             "metric": METRICS,
             "tuned_by": CRITERIA,
-            "class_weight": ("balanced", None),
             "patterns": PATTERNS,
         }
         if not isinstance(self.harmonize, str):

@@ -8,8 +8,6 @@ import json
 import os
 import platform
 import sys
-import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -21,10 +19,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from idfsmec._parallel import count_jobs, run_tasks
-from idfsmec._validation import derive_seed
 from idfsmec.errors import InputError
 from idfsmec.evaluation.protocol import Protocol, make_folds, most_splits, protocol_from
 from idfsmec.evaluation.results import RANKING, RESAMPLING, Results, picked_setting, write_files
@@ -33,8 +29,6 @@ from idfsmec.evaluation.store import Store, StoredTable
 from idfsmec.evaluation.tasks import (
     Task,
     TaskOutcome,
-    load_fold,
-    method_pipeline,
     plan_folds,
     plan_whole,
     run_task,
@@ -60,8 +54,9 @@ from idfsmec.table import FeatureTable
 Tables = FeatureTable | Mapping[str, FeatureTable]
 #: Numbers of channels for which the cost is measured, where a table has so many.
 CHANNEL_COUNTS = (3, 19, 64, 128)
-#: Missing rates at which imputers are compared, and at which the best baseline is found.
-IMPUTATION_RATES, BASELINE_RATE = (0.0, 0.1, 0.3, 0.5, 0.7), 0.3
+#: Missing rates at which imputers are compared, and the methods that they impute for.
+IMPUTATION_RATES = (0.0, 0.1, 0.3, 0.5, 0.7)
+IMPUTED_METHODS = ("IDFS-MEC", "ANOVA F", "all features")
 # Methods of a fold that a worker computes in a row: they share its imputed samples. A killed run
 # loses at most so many tasks of each worker.
 _METHODS_AT_ONCE = 5
@@ -158,22 +153,14 @@ def imputation(
 ) -> Results:
     """Compare imputers: a few methods with every imputer, at 0 to 70 % missing channels.
 
-    Parameters are those of :func:`accuracy`. By default the proposed method, the baseline that
-    does best on training subjects alone at 30 % missing, and all features are compared with all
-    of ``IMPUTERS``. The column ``imputer`` of the scores says which one it was.
+    Parameters are those of :func:`accuracy`. By default IDFS-MEC, ANOVA F and all features are
+    compared with all of ``IMPUTERS``. The column ``imputer`` of the scores says which one it was.
     """
-    named = name_tables(tables)
     planned = protocol_from(protocol, Protocol(rates=IMPUTATION_RATES))
     wanted = [IMPUTERS.find(imputer) for imputer in (IMPUTERS if imputers is None else imputers)]
-    compared = with_parts(find_methods(methods), None, classifier)
-    if methods is None:
-        where = how.get("n_jobs"), how.get("progress")
-        baseline = best_baseline(named, compared, planned, *where)
-        lines = [m for m in compared if m.all_features and not m.classifying.takes_missing]
-        few = [proposed_method(compared), baseline, *lines[:1]]
-        compared = [method for method in few if method is not None]
+    compared = with_parts(find_methods(methods or IMPUTED_METHODS), None, classifier)
     pairs = [replace(method, imputer=imputer) for method in compared for imputer in wanted]
-    return run_experiment("imputation", named, out, pairs, planned, **how)
+    return run_experiment("imputation", tables, out, pairs, planned, **how)
 
 
 def cost(
@@ -221,7 +208,6 @@ def resampling(
     tables: Tables,
     out: str | Path,
     *,
-    method: str | Method | None = None,
     n_resamples: int = 100,
     seed: int = 0,
     n_jobs: int | None = None,
@@ -230,7 +216,7 @@ def resampling(
 ) -> Results:
     """Test whether random halves of the subjects give the same features and channels.
 
-    A method, with the setting that tuning picked most often, runs on both halves of
+    IDFS-MEC, with the setting that tuning picked most often, runs on both halves of
     ``n_resamples / 2`` random splits of the subjects. Nothing is predicted. Where the accuracy of
     the folder was measured with sites harmonized, halves are of the harmonized table.
 
@@ -241,8 +227,6 @@ def resampling(
     out : path
         The folder of its results. What is in it already, for the same table and options, is not
         computed again.
-    method : str or Method, optional
-        By default the proposed one, IDFS-MEC.
     n_resamples : int, default=100
         Number of halves, even.
     seed : int, default=0
@@ -267,7 +251,7 @@ def resampling(
             f"n_resamples={n_resamples}: give an even number of halves from 2, such as 100",
             argument="n_resamples",
         )
-    named, n_processes, ranking = name_tables(tables), count_jobs(n_jobs), method_or_ours(method)
+    named, n_processes, ranking = name_tables(tables), count_jobs(n_jobs), method_or_ours(None)
     arrays = table_arrays(named)
     sharing = n_processes if len(arrays) == 1 else 1  # tables are shared out, or halves of one
     halves = {"n_resamples": n_resamples, "seed": seed, "n_jobs": sharing}
@@ -387,8 +371,7 @@ def do_tasks(
     if not todo:
         return
     report = progress or (lambda event: None)
-    plan = dict(Counter(task.method.name for task in todo))
-    report(Progress(experiment, 0, len(todo), plan=plan))
+    report(Progress(experiment, 0, len(todo)))
     here = n_jobs == 1 and dask is None
     batches = _batches(todo, 1 if here else _METHODS_AT_ONCE)
     compute, n_done = partial(_run_batch, tables=arrays), 0
@@ -439,62 +422,12 @@ def _environment() -> dict[str, Any]:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    threads = [
-        {key: pool.get(key) for key in ("user_api", "internal_api", "version")}
-        for pool in threadpool_info()
-    ]
     machine = {
         "system": platform.platform(),
         "processor": platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
-        "threads": threads,
     }
     return {"versions": versions, "machine": machine}
-
-
-def best_baseline(
-    tables: Tables,
-    methods: Iterable[Method],
-    protocol: Protocol,
-    n_jobs: int | None = None,
-    progress: Listener | None = None,
-) -> Method | None:
-    """Find the baseline that does best on inner folds of training subjects; None without any.
-
-    Each method that selects and is not proposed is tuned on the training subjects of the first
-    fold, with 30 % of the channels missing; the best mean over the tables of what tuning reaches
-    on its inner folds wins. No subject of that fold's test takes part.
-    """
-    selects = [m for m in methods if not (m.family == "proposed" or m.all_features or m.is_whole)]
-    if len(selects) < 2:
-        return selects[0] if selects else None
-    arrays = table_arrays(name_tables(tables))
-    work = [(name, method.resolve()) for name in arrays for method in selects]
-    scores = np.full(len(work), np.nan)
-    scoring = partial(_tuned_score, tables=arrays, protocol=protocol)
-    jobs = run_tasks(scoring, work, n_jobs=count_jobs(n_jobs))
-    for n_done, (position, score) in enumerate(jobs, 1):
-        scores[position] = score
-        if progress is not None:
-            progress(Progress("baselines", n_done, len(work)))
-    means = scores.reshape(len(arrays), len(selects)).mean(axis=0)
-    return selects[int(np.argmax(np.nan_to_num(means, nan=-np.inf)))]
-
-
-def _tuned_score(
-    work: tuple[str, Method], tables: Mapping[str, TableArrays], protocol: Protocol
-) -> float:
-    """Return what tuning reaches on the inner folds; NaN for a method that fails."""
-    name, method = work
-    seed, pattern = protocol.seeds[0], protocol.patterns[0]
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # given again, and kept, when the method is evaluated
-        try:
-            fold = load_fold(tables[name], protocol, pattern, BASELINE_RATE, seed, 0, True)
-            pipeline = method_pipeline(method, protocol, derive_seed("rival", seed, method.name))
-            return pipeline.tune(fold).best.mean
-        except Exception:
-            return float("nan")
 
 
 # The tables of a run: named, identified by a digest, described for readers.

@@ -15,31 +15,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from idfsmec._files import is_of_the_disk, naming_disk, take_lock
+from idfsmec._files import check_readable, is_of_the_disk, naming_disk, take_lock
 from idfsmec.errors import InputError
 
 if TYPE_CHECKING:  # who reads results needs none of what computes them
     from idfsmec.evaluation.tasks import Task, TaskOutcome
 
 FORMAT = 4
-_TABLES = ("meta", "tables", "done", "failed", "plan")
-_SCHEMA = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum TEXT NOT NULL);
-CREATE TABLE tables (
-    name TEXT PRIMARY KEY, digest TEXT NOT NULL, columns TEXT NOT NULL, about TEXT NOT NULL,
-    chance TEXT NOT NULL, checksum TEXT NOT NULL);
-CREATE TABLE done (
-    key TEXT PRIMARY KEY, task TEXT NOT NULL, rows TEXT NOT NULL, seconds TEXT NOT NULL,
-    rankings TEXT NOT NULL, notes TEXT NOT NULL, found TEXT NOT NULL, finished TEXT NOT NULL,
-    checksum TEXT NOT NULL);
-CREATE TABLE failed (
-    key TEXT PRIMARY KEY, task TEXT NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL,
-    finished TEXT NOT NULL, checksum TEXT NOT NULL);
-CREATE TABLE plan (
-    experiment TEXT NOT NULL, position INTEGER NOT NULL, key TEXT NOT NULL, task TEXT NOT NULL,
-    table_name TEXT NOT NULL, digest TEXT NOT NULL, checksum TEXT NOT NULL,
-    PRIMARY KEY (experiment, position));
-"""
+#: Columns of each table; the first ones are its key, two of ``plan``. All but numbers are text.
+_TABLES = {
+    "meta": ("name", "value"),
+    "tables": ("name", "digest", "columns", "about", "chance"),
+    "done": ("key", "task", "rows", "seconds", "rankings", "notes", "found", "finished"),
+    "failed": ("key", "task", "error", "attempts", "finished"),
+    "plan": ("experiment", "position", "key", "task", "table_name", "digest"),
+}
 
 
 def _checksum(values: Sequence[Any]) -> str:
@@ -105,9 +95,7 @@ class Store:
     ) -> None:
         self.path = Path(folder) / "store.sqlite"
         self._lock: sqlite3.Connection | None = None
-        for path in self.path.parent.glob("store.*"):
-            if not path.is_file():  # whoever opens a pipe waits for ever
-                raise InputError(f"{path} is no file; move it away or choose another folder")
+        check_readable(*self.path.parent.glob("store.*"))
         if read_only:
             if not self.path.exists():
                 raise InputError(
@@ -143,8 +131,11 @@ class Store:
             if not made and not read_only:
                 # At once: a process killed in between must not leave a store without its format.
                 first = "format", str(FORMAT)
-                for statement in ("BEGIN IMMEDIATE", *_SCHEMA.split(";")):
-                    db.execute(statement)
+                db.execute("BEGIN IMMEDIATE")
+                for table, columns in _TABLES.items():
+                    key = ", ".join(columns[: 2 if table == "plan" else 1])
+                    every = ", ".join(columns)
+                    db.execute(f"CREATE TABLE {table} ({every}, checksum, PRIMARY KEY ({key}))")
                 db.execute("INSERT INTO meta VALUES (?, ?, ?)", [*first, _checksum(first)])
                 db.execute("COMMIT")
             found = db.execute("SELECT value FROM meta WHERE name='format'").fetchone()

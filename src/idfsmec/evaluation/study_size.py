@@ -52,8 +52,6 @@ COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 SIZES = (10, 15, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280)
 #: AUC that may be lost, or gained, and counts as no difference.
 MARGIN = 0.03
-#: Share of repeats with a significant AUC that makes a number of training subjects enough.
-POWER = 0.8
 #: Electrodes of headsets (board definitions of BrainFlow, manuals of the vendors).
 HEADSETS = {
     "Muse 2 or S": "TP9 AF7 AF8 TP10",
@@ -147,10 +145,7 @@ def _run(
 
 
 def _plan_electrodes(
-    table: TableArrays,
-    methods: Sequence[Method],
-    protocol: Protocol,
-    counts: Sequence[int] | None,
+    table: TableArrays, methods: Sequence[Method], protocol: Protocol, counts: Sequence[int] | None
 ) -> Iterator[Task]:
     """Plan each way of choosing electrodes on each fold: the second method's, chance, headsets."""
     method, ours = methods
@@ -232,24 +227,16 @@ def _compute_electrodes(
             side.take_channels(chosen) for side in (whole.train, whole.test)
         )
         scored = _score(method, train, test, protocol, seed, fold)
-        # Columns in the order in which their electrodes were chosen.
-        by_choice = np.argsort([chosen.index(v) for v in table.channel_of[columns]], kind="stable")
-        result.rows += [row | {"order": len(result.rankings)} for row in scored.rows]
+        result.rows += [row | {"order": 0} for row in scored.rows]
         result.seconds += scored.seconds
-        result.rankings.append(columns[by_choice].tolist())
-    if fixed is None and method.name != CHANCE:  # all sets are the first ones of one order
-        result.rankings = result.rankings[-1:]
-        result.rows = [row | {"order": 0} for row in result.rows]
+    # Columns of the last set, which is the largest, in the order in which it was chosen.
+    order = np.argsort([chosen.index(v) for v in table.channel_of[columns]], kind="stable")
+    result.rankings = [columns[order].tolist()]
     return result
 
 
 def _score(
-    method: Method,
-    train: TableArrays,
-    test: TableArrays,
-    protocol: Protocol,
-    seed: int,
-    fold: int,
+    method: Method, train: TableArrays, test: TableArrays, protocol: Protocol, seed: int, fold: int
 ) -> TaskResult:
     """Score a method that inner folds of the training samples have tuned."""
     samples = FoldSamples(train, test, train, protocol.harmonize)
@@ -451,10 +438,7 @@ def participants(
 
 
 def _plan_participants(
-    table: TableArrays,
-    methods: Sequence[Method],
-    protocol: Protocol,
-    sizes: Sequence[int] | None,
+    table: TableArrays, methods: Sequence[Method], protocol: Protocol, sizes: Sequence[int] | None
 ) -> Iterator[Task]:
     """Plan each number of training subjects on each fold."""
     (method,) = methods
@@ -534,13 +518,6 @@ class ParticipantCurve:
         return False if self.rise.high <= MARGIN else True if self.rise.low > 0 else None
 
     @property
-    def enough(self) -> int | None:
-        """Smallest number from which on at least 80 % of the repeats are significant."""
-        few = self.curve["n_subjects"][self.curve["significant"] < POWER].max()
-        more = self.curve["n_subjects"][~(self.curve["n_subjects"] <= few)]
-        return int(more.min()) if len(more) else None
-
-    @property
     def sentence(self) -> str:
         """Return the answer in words."""
         whole, rise = self.curve.to_dict("records")[-1], self.rise
@@ -555,14 +532,13 @@ class ParticipantCurve:
             False: f"The AUC no longer rises by more than {MARGIN:g}",
             None: "Whether the AUC still rises cannot be decided with this many participants",
         }
-        share = f"at least {100 * POWER:.0f} % of {self.n_repeats} repeats"
-        power = f"No number of training participants has a significant AUC in {share}."
-        if self.enough is not None:
-            power = f"From {self.enough} training participants on it is significant in {share}."
+        percent = 100 * self.curve["significant"]
+        shares = dict(zip(self.curve["n_subjects"], percent, strict=True))
         return (
             f"{answers[self.rises]} ({self.half} to {every} training participants: "
             f"{_signed(rise.mean)}, 95 % CI {_signed(rise.low)} to {_signed(rise.high)}; {every}: "
-            f"{auc}). {power}"
+            f"{auc}). Of {self.n_repeats} repeats it is significant in {shares[self.half]:.0f} % "
+            f"with {self.half}, in {shares[every]:.0f} % with {every}."
         )
 
 

@@ -219,7 +219,6 @@ def method_pipeline(method: Method, protocol: Protocol, seed: int) -> MethodPipe
         method,
         n_features=protocol.ks,
         costs=protocol.svm_costs,
-        class_weight=protocol.class_weight,
         clip=protocol.clip,
         tuned_by=protocol.tuned_by,
         random_state=seed,
@@ -360,10 +359,44 @@ def _compute_whole(
     seed: int,
     n_jobs: int,
 ) -> TaskResult:
+    """Rank a table, or random halves of its subjects; where they cannot be, give the reason."""
     (table,) = harmonize_samples(harmonize, table)
-    if n_resamples:
-        return TaskResult(found=_rank_halves(method, setting, table, n_resamples, seed, n_jobs))
-    return TaskResult(found=rank_whole(method, setting, table))
+    if not n_resamples:
+        return TaskResult(found=rank_whole(method, setting, table))
+    selector = StabilitySelector(
+        method.build(random_state=0, **setting),
+        n_resamples=n_resamples,
+        channels=table.channel_of,
+        random_state=seed,
+        n_jobs=n_jobs,
+    )
+    try:
+        selector.fit(table.X, table.y, groups=table.subject_names)
+    except UNFIT as error:
+        return TaskResult(found={"reason": str(error)})
+    n_picked, n_columns = int(selector.selections_[0].sum()), len(table.columns)
+    names = [table.channels[code] for code in selector.channel_names_]
+    sizes, stability = Counter(table.channel_of.tolist()), selector.stability_
+    found = {
+        "n_resamples": n_resamples,
+        "n_picked": n_picked,
+        "frequency": dict(zip(table.columns, selector.frequencies_.tolist(), strict=True)),
+        "chance": n_picked / n_columns,
+        "channel_frequency": dict(zip(names, selector.channel_frequencies_.tolist(), strict=True)),
+        # How often a channel has one of so many columns that are picked blindly.
+        "channel_chance": {
+            name: 1.0 - float(hypergeom.pmf(0, n_columns, sizes[code], n_picked))
+            for code, name in enumerate(table.channels)
+        },
+        "threshold": selector.threshold_,
+        "max_false": selector.max_false,
+        "expected_false": float(selector.expected_false_),
+        "assumption": selector.assumption,
+        "stability": None
+        if math.isnan(stability.value)
+        else {key: getattr(stability, key) for key in ("value", "low", "high", "verdict")},
+    }
+    return TaskResult(found=found)
 
 
 def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -> dict[str, Any]:
@@ -393,47 +426,3 @@ def rank_whole(method: Method, setting: Mapping[str, Any], table: TableArrays) -
     effects = feature_effects(table.X, labels, table.subjects, names=table.columns)
     effects = effects.drop(columns="feature")
     return ranking | {str(name): effects[name].tolist() for name in effects}
-
-
-def _rank_halves(
-    method: Method,
-    setting: Mapping[str, Any],
-    table: TableArrays,
-    n_resamples: int,
-    seed: int,
-    n_jobs: int,
-) -> dict[str, Any]:
-    """Rank random halves of the subjects; where they cannot be made, the ``reason`` alone."""
-    selector = StabilitySelector(
-        method.build(random_state=0, **setting),
-        n_resamples=n_resamples,
-        channels=table.channel_of,
-        random_state=seed,
-        n_jobs=n_jobs,
-    )
-    try:
-        selector.fit(table.X, table.y, groups=table.subject_names)
-    except UNFIT as error:
-        return {"reason": str(error)}
-    n_picked, n_columns = int(selector.selections_[0].sum()), len(table.columns)
-    names = [table.channels[code] for code in selector.channel_names_]
-    sizes, stability = Counter(table.channel_of.tolist()), selector.stability_
-    return {
-        "n_resamples": n_resamples,
-        "n_picked": n_picked,
-        "frequency": dict(zip(table.columns, selector.frequencies_.tolist(), strict=True)),
-        "chance": n_picked / n_columns,
-        "channel_frequency": dict(zip(names, selector.channel_frequencies_.tolist(), strict=True)),
-        # How often a channel has one of so many columns that are picked blindly.
-        "channel_chance": {
-            name: 1.0 - float(hypergeom.pmf(0, n_columns, sizes[code], n_picked))
-            for code, name in enumerate(table.channels)
-        },
-        "threshold": selector.threshold_,
-        "max_false": selector.max_false,
-        "expected_false": float(selector.expected_false_),
-        "assumption": selector.assumption,
-        "stability": None
-        if math.isnan(stability.value)
-        else {key: getattr(stability, key) for key in ("value", "low", "high", "verdict")},
-    }

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from idfsmec._validation import Constraints, StrOptions, checks_parameters, integer
 from idfsmec.errors import ArgumentError, InputError
-from idfsmec.metrics import count_by_site, describe_confounding, site_confounding
+from idfsmec.metrics import describe_confounding, site_confounding
 from idfsmec.prediction.imputer import IncompleteTransformer
 from idfsmec.solver.scaling import common_location, site_effects, site_moments
 from idfsmec.table import FeatureTable
@@ -387,7 +387,7 @@ def _warn_of_confounding(member: Codes, y: ArrayLike | None) -> None:
     if type_of_target(labels) not in {"binary", "multiclass"} or np.unique(labels).size < 2:
         return
     check_consistent_length(member, labels)
-    if message := describe_confounding(site_confounding(count_by_site(member, labels))):
+    if message := describe_confounding(site_confounding(pd.crosstab(member, labels))):
         warnings.warn(message, UserWarning, stacklevel=4)
 
 
