@@ -85,6 +85,13 @@ def test_strata_are_by_the_channels_in_the_file_where_those_of_the_eeg_are_equal
     assert encode_variables(table).strata == {"n_recorded": ["20", "20", "22", "22"]}
 
 
+def test_headers_that_contradict_the_study_are_counted():
+    table = audited(4)
+    for number, recording in enumerate(table.info["recordings"]):
+        recording["facts"]["shared_name"] = number % 2
+    assert encode_variables(table).headers == {"shared_name": 2}
+
+
 def test_kinds_and_words():
     assert [kind_of(name) for name in ("n_channels", "drift", "age", "site")] == [
         "device",

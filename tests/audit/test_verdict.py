@@ -147,6 +147,10 @@ def test_what_it_rests_on_and_what_is_left(found, words):
         ),
         ({"two_names": {"estimable": False}}, "was not tested: there are too few samples"),
         (
+            {"headers": {"shared_name": 2, "other_condition": 0}},
+            "Participants with a header with a name of another participant's files: 2.",
+        ),
+        (
             {"two_names": {"estimable": True, "pairs": []}},
             "No two participants look like the same",
         ),

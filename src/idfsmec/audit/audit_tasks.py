@@ -299,6 +299,7 @@ class _Parts:
             "described": variables.described,
             "unused": list(variables.unused),
             "strata": {name: list(levels) for name, levels in variables.strata.items()},
+            "headers": dict(variables.headers),
         }
 
     def eeg(self) -> dict[str, Any]:

@@ -39,13 +39,13 @@ _DEVICE = {
     "processing": "processing before features",
     "channels_in_table": "channels with data in the table",
     "n_samples": "number of samples",
-    "n_recordings": "number of recordings",
 }
 _HEADER = {
     "months": "months since the study's first recording",
     "other_condition": "header that names another condition",
     "shared_name": "header with a name of another participant's files",
 }
+_CONTRADICTIONS = ("other_condition", "shared_name")
 _SIGNAL = {
     "amplitude": "amplitude of the EEG",
     "drift": "drift",
@@ -80,7 +80,8 @@ class Variables:
     A variable has one column, or one per level of a text (``variable_of``, ``levels``); a value
     that is not known is the median, and has a column that says so. ``described`` says whether the
     table has acquisition facts, ``unused`` which columns beside the features were not tested;
-    ``strata`` has the level of each subject in the variables that part them, by name.
+    ``strata`` has the level of each subject in the variables that part them, by name, ``headers``
+    how many subjects have a header that contradicts the study, by kind.
     """
 
     names: tuple[str, ...]
@@ -90,6 +91,7 @@ class Variables:
     described: bool = True
     unused: tuple[str, ...] = ()
     strata: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     @property
     def digest(self) -> str:
@@ -216,6 +218,7 @@ def encode_variables(table: FeatureTable, also: Sequence[str] = ()) -> Variables
         described=bool(_described_recordings(table)),
         unused=tuple(n for n in beside if n not in _OF_ROWS and not _is_taken(n, also)),
         strata=_strata(frame),
+        headers={name: int((frame[name] > 0).sum()) for name in _CONTRADICTIONS if name in frame},
     )
 
 

@@ -93,7 +93,8 @@ class Audit:
         The EEG's AUC with the suspects regressed out; empty without suspects.
     leaks : dict
         ``subject``, ``by_sample``, ``before`` (scores), ``shuffled`` (``auc`` with the 95 % range
-        under chance), ``two_names``, ``repeated``.
+        under chance), ``two_names``, ``repeated``, ``headers`` (number of subjects whose header
+        contradicts the study, by kind).
     why : str
         For grey: ``"few"`` subjects, or ``"undescribed"`` recordings.
     unused : list of str
@@ -286,6 +287,7 @@ def _leaks(parts: Mapping[str, dict[str, Any]], counts: list[int]) -> dict[str, 
         "subject": (parts.get("eeg") or {}).get("scores"),
         "two_names": names.get("two_names"),
         "repeated": names.get("repeated"),
+        "headers": (parts.get("recording") or {}).get("headers"),
     }
     for name in _MISTAKES:
         part = parts.get(name) or {}
@@ -470,35 +472,40 @@ def say_leaks(audit: Audit) -> list[str]:
             )
     if shuffled:
         mean = sum(shuffled["auc"]) / len(shuffled["auc"])
-        interval = f"{shuffled['low']:.2f} to {shuffled['high']:.2f}"
+        leak = mean > shuffled["high"]
         lines.append(
-            f"Permuted labels give AUC {mean:.2f}, above the 95 % range of chance ({interval}): "
-            "there is a leak."
-            if mean > shuffled["high"]
-            else f"Permuted labels give AUC {mean:.2f}, within the 95 % range of chance "
-            f"({interval})."
+            f"Permuted labels give AUC {mean:.2f}, {'above' if leak else 'within'} the 95 % range "
+            f"of chance ({shuffled['low']:.2f} to {shuffled['high']:.2f})"
+            f"{': there is a leak' if leak else ''}."
         )
-    twice, repeated = leaks.get("two_names"), leaks.get("repeated")
-    if twice:
-        lines.append("No two participants look like the same participant under two names.")
-        if not twice["estimable"]:
-            lines[-1] = (
-                "Whether a participant has two names was not tested: there are too few samples."
-            )
-        elif twice["pairs"]:
-            pairs = listing([f"{a} and {b}" for a, b, *_ in twice["pairs"]])
-            lines[-1] = (
-                f"Samples of {pairs} are as close to each other as to their own. If they are the "
-                "same participant, give them one name."
-            )
-    if repeated:
-        lines.append("No row occurs twice.")
-        if repeated["n_across"]:
-            pairs = listing([f"{a} and {b}" for a, b in repeated["pairs"]])
-            lines[-1] = f"{repeated['n_across']} rows occur again under another name ({pairs})."
-        elif repeated["n_repeated"]:
-            lines[-1] = f"{repeated['n_repeated']} rows of the same participant occur twice."
-    return lines
+    return [*lines, *_say_repeats(leaks)]
+
+
+def _say_repeats(leaks: Mapping[str, Any]) -> list[str]:
+    """Return sentences on participants under two names, rows that occur twice, and headers."""
+    lines, names, rows = [], leaks.get("two_names"), leaks.get("repeated")
+    if names and not names["estimable"]:
+        lines = ["Whether a participant has two names was not tested: there are too few samples."]
+    elif names and names["pairs"]:
+        pairs = listing([f"{a} and {b}" for a, b, *_ in names["pairs"]])
+        lines = [
+            f"Samples of {pairs} are as close to each other as to their own. If they are the same "
+            "participant, give them one name."
+        ]
+    elif names:
+        lines = ["No two participants look like the same participant under two names."]
+    if rows and rows["n_across"]:
+        pairs = listing([f"{a} and {b}" for a, b in rows["pairs"]])
+        lines.append(f"{rows['n_across']} rows occur again under another name ({pairs}).")
+    elif rows:
+        number = rows["n_repeated"]
+        same = f"{number} rows of the same participant occur twice."
+        lines.append(same if number else "No row occurs twice.")
+    return lines + [
+        f"Participants with a {say_variable(name)}: {number}. Check these files."
+        for name, number in (leaks.get("headers") or {}).items()
+        if number
+    ]
 
 
 def count_classes(counts: Sequence[int], audit: Audit) -> str:
