@@ -99,6 +99,7 @@ CASES = [
         "latin-1",
         csv_bytes().replace(b"HC", "gesünd".encode("latin-1")),
     ),
+    _bad("UTF-16 cut within a sign", csv_bytes().decode().encode("utf-16")[:-1]),
     _bad("bytes of zero", bytes(500)),
     _bad("random bytes", np.random.default_rng(0).bytes(3000)),
     _bad("a web page", b"<html><body>Not found</body></html>"),

@@ -14,7 +14,7 @@ import re
 import struct
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache, partial
@@ -774,24 +774,36 @@ def read_text(path: Path) -> str:
     return text
 
 
-def read_tsv(path: Path, needed: Collection[str] = ()) -> list[dict[str, str]]:
-    """Read a table parted by tabs, as BIDS has it: one mapping from column to cell per line."""
-    reader = csv.reader(io.StringIO(read_text(path)), delimiter="\t")
-    rows: list[dict[str, str]] = []
-    header: list[str] = []
+def read_cells(path: Path, separators: str, hint: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Yield where each line of a text table is, and its cells, as many in each; header first.
+
+    Of the separators, the one that the header has most of parts the cells.
+    """
+    text = read_text(path)
+    separator = max(separators, key=text.partition("\n")[0].count)
+    reader = csv.reader(io.StringIO(text), delimiter=separator)
+    n_columns = 0
     try:
-        for cells in filter(None, reader):
-            header = header or [cell.strip() for cell in cells]
-            if len(cells) != len(header):
+        for line in reader:
+            cells = [cell.strip() for cell in line]
+            where = f"{path}, line {reader.line_num}"
+            n_columns = n_columns or len(cells)
+            if any(cells) and len(cells) != n_columns:
                 raise InputError(
-                    f"{path}, line {reader.line_num}: has {len(cells)} cells, and the header has "
-                    f"{len(header)} columns. Part cells by single tabs, also where one is empty."
+                    f"{where}: has {len(cells)} cells, and the header has {n_columns} columns. "
+                    f"Put quotes around a cell that holds a separator{hint}."
                 )
-            rows.append({n: cell.strip() for n, cell in zip(header, cells, strict=True) if n})
+            if any(cells):
+                yield where, cells
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: {error}.") from error
-    _need_columns(header, needed, path)
-    return rows[1:]
+
+
+def read_tsv(path: Path, needed: Collection[str] = ()) -> list[dict[str, str]]:
+    """Read a table parted by tabs, as BIDS has it: one mapping from column to cell per line."""
+    lines = [cells for _, cells in read_cells(path, "\t")] or [[]]
+    _need_columns(lines[0], needed, path)
+    return [dict(zip(lines[0], cells, strict=True)) for cells in lines[1:]]
 
 
 def read_sheet(path: Path, needed: Collection[str], sheet: str | int = 0) -> list[dict[str, str]]:

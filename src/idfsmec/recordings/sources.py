@@ -6,8 +6,6 @@ labels in ``participants.tsv``. Errors name the file, the line and the column.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import warnings
@@ -39,6 +37,7 @@ from idfsmec.recordings.recording import (
     files_of,
     holds_epochs,
     is_missing,
+    read_cells,
     read_text,
     read_tsv,
     read_with_mne,
@@ -285,27 +284,12 @@ def _lines(manifest: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield where each line is and what its cells hold, by column."""
     if not manifest.is_file():
         raise InputError(f"{manifest}: there is no such manifest file.")
-    text = read_text(manifest)
-    # The first line holds only column names, so whatever else is in it parts the cells.
-    header_line = text.partition("\n")[0]
-    reader = csv.reader(io.StringIO(text), delimiter=max(",;\t|", key=header_line.count))
-    try:
-        header = [cell.strip().casefold() for cell in next(reader, [])]
-        _check_header(f"{manifest}, line 1", header)
-        for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            where = f"{manifest}, line {reader.line_num}"
-            if len(cells) != len(header):
-                raise InputError(
-                    f"{where}: {len(cells)} cells, but the header has {len(header)} columns. "
-                    "Put quotes around a cell that holds a separator; bad channels are parted by "
-                    "semicolons."
-                )
-            row = zip(header, cells, strict=True)
-            yield where, {name: cell.strip() for name, cell in row if name}
-    except csv.Error as error:
-        raise InputError(f"{manifest}, line {reader.line_num}: {error}.") from error
+    lines = read_cells(manifest, ",;\t|", "; bad channels are parted by semicolons")
+    where, header = next(lines, (f"{manifest}, line 1", []))
+    header = [name.casefold() for name in header]
+    _check_header(where, header)
+    for where, cells in lines:
+        yield where, {name: cell for name, cell in zip(header, cells, strict=True) if name}
 
 
 def _check_header(where: str, header: list[str]) -> None:
