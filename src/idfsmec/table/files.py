@@ -7,6 +7,7 @@ was made, and dtypes) and ``<file name>.reasons.tsv.gz`` (why channels are missi
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import hashlib
@@ -17,7 +18,7 @@ import warnings
 import zlib
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -226,11 +227,14 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     metadata = _parse_metadata(sidecar.read_bytes() if sidecar.is_file() else None)
     kinds = metadata.get("dtypes", {})
     try:
-        layout = _sniff(path)
-        named = layout.columns
+        content = path.read_bytes()
+        content = gzip.decompress(content) if _is_gzipped(path) else content
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            content = content.decode("utf-16").encode()
+        separator, decimal, named = _sniff(content)
         rows, features = part_header(named)
         about = [*GROUPS, *(name for name in (SITE,) if name in named), *rows]
-        frame = _parse(path, layout, about, features, not metadata)
+        frame = _parse(content, separator, decimal, about, features, not metadata)
     except _UNREADABLE as error:
         raise InputError(f"not a readable CSV file ({error}).") from error
     frame.index = pd.RangeIndex(2, len(frame) + 2, name=LINE)
@@ -239,42 +243,30 @@ def _read_csv(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     return pd.concat(columns, axis=1), metadata
 
 
-class _Layout(NamedTuple):
-    """How a CSV file is written: its encoding, signs and columns, and bytes that hold a line."""
-
-    encoding: str
-    separator: str
-    decimal: str
-    columns: list[str]
-    block_size: int
-
-
-def _sniff(path: Path) -> _Layout:
-    """Find out how a CSV file is written."""
-    opened = gzip.open if _is_gzipped(path) else open
-    with opened(path, "rb") as file:
-        marked = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
-    encoding = "utf-16" if marked else "utf-8-sig"
-    with opened(path, "rt", encoding=encoding, newline="") as file:
-        head = file.readline()
-        file.seek(0)
-        separator = max(",;\t", key=head.count)
-        reader = csv.reader(file, delimiter=separator)
-        columns = next(reader, [])
-        decimal = "."
-        if separator != ",":  # the sign of the first number that has one; rows may begin empty
-            for cell in chain.from_iterable(islice(reader, 1000)):
-                if match := re.fullmatch(r"-?\d+([.,])\d+([eE][+-]?\d+)?", cell):
-                    decimal = match[1]
-                    break
+def _sniff(content: bytes) -> tuple[str, str, list[str]]:
+    """Find out a CSV file's separator, decimal sign and columns."""
+    file = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
+    separator = max(",;\t", key=file.readline().count)
+    file.seek(0)
+    reader = csv.reader(file, delimiter=separator)
+    columns = next(reader, [])
+    decimal = "."
+    if separator != ",":  # the sign of the first number that has one; rows may begin empty
+        for cell in chain.from_iterable(islice(reader, 1000)):
+            if match := re.fullmatch(r"-?\d+([.,])\d+([eE][+-]?\d+)?", cell):
+                decimal = match[1]
+                break
     # R's write.csv and pandas' to_csv put row names into a first column without a name.
-    columns = columns[1:] if columns and columns[0] == "" else columns
-    # A line of numbers is longer than the header, but not by this factor.
-    return _Layout(encoding, separator, decimal, columns, max(1 << 20, 64 * len(head)))
+    return separator, decimal, columns[1:] if columns and columns[0] == "" else columns
 
 
 def _parse(
-    path: Path, layout: _Layout, about: list[str], features: list[str], by_hand: bool
+    content: bytes,
+    separator: str,
+    decimal: str,
+    about: list[str],
+    features: list[str],
+    by_hand: bool,
 ) -> pd.DataFrame:
     """Parse a CSV file strictly: a line with too few or too many cells is refused.
 
@@ -289,17 +281,13 @@ def _parse(
             null_values=_NULLS,
             strings_can_be_null=by_hand,
             quoted_strings_can_be_null=False,
-            decimal_point=layout.decimal,
+            decimal_point=decimal,
             include_columns=[*about, *features],
         )
-        reading = pa_csv.ReadOptions(
-            encoding="utf8" if layout.encoding == "utf-8-sig" else layout.encoding,
-            block_size=layout.block_size,
-        )
-        signs = pa_csv.ParseOptions(delimiter=layout.separator, newlines_in_values=True)
-        packing = "gzip" if _is_gzipped(path) else None
-        with pa.input_stream(str(path), compression=packing) as stream:
-            return pa_csv.read_csv(stream, reading, signs, options).to_pandas()
+        # A line must fit a block: numbers take more room than names, but not so much more.
+        blocks = pa_csv.ReadOptions(block_size=max(1 << 20, 64 * content.find(b"\n")))
+        signs = pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+        return pa_csv.read_csv(pa.BufferReader(content), blocks, signs, options).to_pandas()
 
     try:
         return parse(pa.float64())
@@ -307,7 +295,7 @@ def _parse(
         text = parse(pa.string())  # say which cell it is, if it is a cell
         for column in features:
             cells = text[column].where(~text[column].isin(_NULLS)).dropna()
-            numbers = pd.to_numeric(cells.str.replace(layout.decimal, "."), errors="coerce")
+            numbers = pd.to_numeric(cells.str.replace(decimal, "."), errors="coerce")
             for row in cells.index[numbers.isna()].tolist():
                 raise InputError(
                     f"Column {column!r} holds {cells[row]!r} in line {row + 2}, which is no "
