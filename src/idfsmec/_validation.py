@@ -140,7 +140,16 @@ def check_parameters(owner: str, constraints: Constraints, values: Mapping[str, 
     validate_parameter_constraints(constraints, values, caller_name=owner)
 
 
-def groups_of(X: Any, groups: ArrayLike | None) -> NDArray | None:
+def groups_of(X: Any, groups: ArrayLike | None) -> NDArray[np.intp] | None:
+    """Return the number of each sample's group, by first appearance: names must not matter."""
+    names = group_names(X, groups)
+    if names is None:
+        return None
+    _, first, member = np.unique(names.astype(str), return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[member]
+
+
+def group_names(X: Any, groups: ArrayLike | None) -> NDArray | None:
     """Return the groups of samples: those given, or else what an index named "subject" says.
 
     ``X`` is taken before it is turned into an array: scikit-learn's splitters keep the index of a

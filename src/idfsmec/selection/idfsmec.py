@@ -35,6 +35,7 @@ from idfsmec._validation import (
     StrOptions,
     check_parameters,
     checks_parameters,
+    group_names,
     groups_of,
     integer,
     number,
@@ -160,7 +161,7 @@ class ChannelTable:
         """The hash of every sample, and the number of its subject; None without groups."""
         if self.groups is None:
             return None
-        member = np.unique(self.groups.astype(str), return_inverse=True)[1]
+        member = np.unique(self.groups, return_inverse=True)[1]
         return hash_samples(self.X, self.columns), member
 
     def sums(self, rows: Indices | None = None) -> Sums:
@@ -696,7 +697,7 @@ class IDFSMEC(ChannelSelector):
         self : IDFSMEC
         """
         first = not hasattr(self, "_pieces")
-        subjects = groups_of(X, groups)
+        subjects = group_names(X, groups)
         checked, labels = self._check_samples(X, y, 1, reset=first)
         labels = column_or_1d(labels)
         check_classification_targets(labels)

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
-from idfsmec import IDFSMEC, StabilitySelector, idfs_path
+from idfsmec import IDFSMEC, IDFSMECCV, StabilitySelector, idfs_path
 from idfsmec.selection.idfsmec import ChannelTable
 from idfsmec.solver.solve import clipped_error
 from idfsmec.solver.sums import hash_samples, subject_folds
@@ -176,12 +177,24 @@ def test_both_scales_of_lam_agree_at_a_thousand_samples():
     assert_array_equal(here.scores_, there.scores_)
 
 
-def test_renaming_subjects_changes_nothing():
+@pytest.mark.parametrize(
+    "selector",
+    [
+        IDFSMEC(),
+        IDFSMECCV(lams=[0.1, 1.0], gammas=[2.0], n_features_to_select=[2, 4]),
+        StabilitySelector(n_resamples=6, threshold=0.6, random_state=0),
+    ],
+    ids=["IDFSMEC", "IDFSMECCV", "StabilitySelector"],
+)
+def test_renaming_subjects_changes_nothing(selector):
     X, y, channels, subjects = noise_cohort(8, 1, n_channels=3)
-    wanted = IDFSMEC(channels).fit(X, y, subjects)
+    selector = clone(selector).set_params(channels=channels)
+    wanted = clone(selector).fit(X, y, subjects)
     names = np.array([f"P{n}" for n in np.random.default_rng(0).permutation(subjects.max() + 1)])
-    found = IDFSMEC(channels).fit(X, y, names[subjects])
-    np.testing.assert_allclose(found.scores_, wanted.scores_, atol=1e-12)
+    found = clone(selector).fit(X, y, names[subjects])
+    assert_allclose(found.scores_, wanted.scores_, atol=1e-12)
+    if isinstance(selector, IDFSMECCV):
+        assert found.best_score_ == pytest.approx(wanted.best_score_, abs=1e-12)
 
 
 @pytest.mark.parametrize("channels", [[0] * 8, range(8)], ids=["one channel", "eight"])
