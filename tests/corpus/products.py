@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -387,6 +388,14 @@ def _drop_all(results):
     _sql(*(f'DROP TABLE "{name}"' for name in _tables(results)))(results)
 
 
+def _instead(make):
+    def do(results):
+        (results / "store.sqlite").unlink()
+        make(results / "store.sqlite")
+
+    return do
+
+
 def _bad_store(name, change, *said, ending=REFUSED):
     return Case(f"store: {name}", ending, ("results", *said), partial(_results, change))
 
@@ -400,6 +409,8 @@ STORES = [
     _bad_store("a web page", _replace("store.sqlite", HTML)),
     _bad_store("cut in the middle", _replace("store.sqlite", lambda w: w[: len(w) // 2])),
     _bad_store("zeros in the middle", _replace("store.sqlite", lambda w: w[:4096] + bytes(8192))),
+    _bad_store("is a folder", _instead(Path.mkdir)),
+    _bad_store("is a pipe", _instead(os.mkfifo)),
     _bad_store("no tables", _drop_all),
     _bad_store("of another program", _sql("PRAGMA application_id = 7"), ending=EITHER),
     _bad_store("a table too many", _sql("CREATE TABLE x (a)"), ending=EITHER),

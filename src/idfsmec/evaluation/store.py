@@ -96,6 +96,8 @@ class Store:
         self.path = Path(folder) / "store.sqlite"
         self._lock: sqlite3.Connection | None = None
         check_readable(*self.path.parent.glob("store.*"))
+        if self.path.is_dir():
+            raise InputError(f"{self.path} is a folder; move it away or choose another folder")
         if read_only:
             if not self.path.exists():
                 raise InputError(
