@@ -185,10 +185,8 @@ def _check_together(sites: Sequence[SiteSums], names: Sequence[str]) -> None:
 
 def _all_columns(sites: Sequence[SiteSums]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns of all sites, those of a channel side by side."""
-    channel_of: dict[str, str] = {}
-    for site in sites:
-        for column, channel in zip(site.columns, site.column_channels, strict=True):
-            channel_of.setdefault(column, channel)
+    pairs = [zip(site.columns, site.column_channels, strict=True) for site in sites]
+    channel_of = {column: channel for part in pairs for column, channel in part}
     first = {channel: at for at, channel in enumerate(dict.fromkeys(channel_of.values()))}
     columns = tuple(sorted(channel_of, key=lambda column: first[channel_of[column]]))
     return columns, tuple(channel_of[column] for column in columns)

@@ -38,7 +38,6 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.svm import LinearSVC
-from sklearn.utils import indexable
 
 from idfsmec._parallel import one_blas_thread
 from idfsmec._validation import (
@@ -205,7 +204,7 @@ missingness_, effects_
         held_out = [np.setdiff1d(everyone, train) for train, _ in splits]
         rankings = rank_grid(selector, X, y, settings, held_out=held_out, groups=groups)
         steps.done()
-        subjects = everyone if groups is None else np.unique(groups, return_inverse=True)[1]
+        subjects = everyone if groups is None else groups
         d = checked.shape[1]
         wanted = [k for k in self.n_features_to_select if not isinstance(k, Integral) or k <= d]
         with one_blas_thread():
@@ -251,14 +250,11 @@ missingness_, effects_
         self.best_params_ = dict(params[self.best_index_])
         self.best_cost_, self.best_score_ = self.best_params_.pop("C"), tuned.best.mean
 
-    def _folds(
-        self, X: Floats, codes: Codes, groups: ArrayLike | None
-    ) -> list[tuple[Codes, Codes]]:
+    def _folds(self, X: Floats, codes: Codes, groups: Codes | None) -> list[tuple[Codes, Codes]]:
         folds = self.cv
-        _, groups = indexable(X, groups)
         if isinstance(folds, Integral):
-            names = np.arange(codes.size) if groups is None else np.asarray(groups)
-            fewest = min(np.unique(names[codes == one]).size for one in np.unique(codes))
+            subjects = np.arange(codes.size) if groups is None else groups
+            fewest = min(np.unique(subjects[codes == code]).size for code in np.unique(codes))
             if fewest < 2:
                 raise ValueError(
                     "Inner folds need at least 2 subjects (or, without groups, samples) of each "
@@ -269,11 +265,7 @@ missingness_, effects_
         return list(check_cv(folds, codes, classifier=True).split(X, codes, groups))
 
     def _scorers(
-        self,
-        X: Floats,
-        codes: Codes,
-        subjects: Codes,
-        splits: list[tuple[Codes, Codes]],
+        self, X: Floats, codes: Codes, subjects: Codes, splits: list[tuple[Codes, Codes]]
     ) -> list[SplitScorer]:
         """Standardise, impute and clip each split, learning from its training part alone."""
         how: dict[str, Any] = {"n_classes": self.classes_.size, "class_weight": self.class_weight}

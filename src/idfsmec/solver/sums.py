@@ -501,11 +501,7 @@ _GRAIN = 1e-4
 
 
 def value_folds(
-    X: Array,
-    columns: Sequence[Indices],
-    n_repeats: int = 1,
-    *,
-    sample_weight: Array | None = None,
+    X: Array, columns: Sequence[Indices], n_repeats: int = 1, *, sample_weight: Array | None = None
 ) -> Indices:
     """Assign samples to :data:`N_FOLDS` folds by their values, where their subjects are not known.
 

@@ -533,19 +533,15 @@ class GroupLasso(CompleteSelector):
         """Block coordinate descent: a proximal step in the rows of one channel after the other."""
         sizes = np.sqrt([own.size for own in columns])
         self.penalty_ = float(self.alpha * np.max(_norms(B, columns) / sizes))
-        products = [A[own] for own in columns]
-        steepest = [
-            float(np.linalg.eigvalsh(product[:, own])[-1])
-            for own, product in zip(columns, products, strict=True)
-        ]
+        blocks = []
+        for own, size in zip(columns, sizes, strict=True):
+            curvature = float(np.linalg.eigvalsh(A[np.ix_(own, own)])[-1])
+            if curvature > 0:  # some of its features vary
+                blocks.append((own, A[own], size, curvature))
         W, gradient, self.n_iter_ = np.zeros_like(B), -B, 0
         while self.n_iter_ < self.max_iter:
             self.n_iter_ += 1
-            for own, product, size, curvature in zip(
-                columns, products, sizes, steepest, strict=True
-            ):
-                if curvature <= 0:  # all its features are constant
-                    continue
+            for own, product, size, curvature in blocks:
                 step = W[own] - gradient[own] / curvature
                 norm, threshold = np.linalg.norm(step), self.penalty_ * size / curvature
                 rows = step * (1 - threshold / norm) if norm > threshold else np.zeros_like(step)
