@@ -132,7 +132,7 @@ def test_a_model_without_it_ignores_sites(wards):
 
 
 def test_a_tuned_method_learns_sites_inside_its_folds(wards, tmp_path):
-    tuned = TunedMethod("ANOVA F", classifier="ridge", folds="site")
+    tuned = TunedMethod("ANOVA F", folds="site")
     model = fit_model(wards, tuned, harmonize=True)
     again = load_model(save_model(model, tmp_path / "model.skops"))
     assert right(again, wards)[0] > 0.85
@@ -201,7 +201,7 @@ def test_sites_can_be_learned_from_controls_in_benchmark_and_training(tmp_path):
     model = train_model(table, harmonize="HC", n_splits=2, n_repeats=1, n_jobs=1)
     assert model.protocol["harmonize"] == "HC"
     assert model.harmonizer.reference == "HC"
-    tuned = fit_model(table, TunedMethod("ANOVA F", classifier="ridge"), harmonize="HC")
+    tuned = fit_model(table, TunedMethod("ANOVA F"), harmonize="HC")
     assert_allclose(tuned.harmonizer.shift_, model.harmonizer.shift_)
 
 

@@ -1,5 +1,7 @@
 """Any method of the comparison can be trained for use, kept in a file and asked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,6 +11,7 @@ from idfsmec.evaluation import TunedMethod
 from idfsmec.missing import simulate_missing
 from idfsmec.prediction import (
     IMPUTERS,
+    METHODS,
     fit_model,
     load_model,
     predict_subjects,
@@ -23,15 +26,12 @@ def table():
     return simulate_missing(make_cohort(n_subjects=24, effect=2.0), 0.3, random_state=0)
 
 
-def placed(table):
-    """The same with channels that are somewhere on the head."""
-    names = dict(zip(["E1", "E2", "E3", "E4"], ["F3", "F4", "P3", "P4"], strict=True))
-    X = table.X.rename(columns=lambda one: names[one[:2]] + one[2:])
-    return type(table)(X, table.y, table.subjects)
+def ridge(**parts):
+    return replace(METHODS["ANOVA F"], classifier="ridge", **parts)
 
 
-def check(table, tmp_path, **parts):
-    model = fit_model(table, TunedMethod(**parts))
+def check(table, tmp_path, method):
+    model = fit_model(table, TunedMethod(method))
     again = load_model(save_model(model, tmp_path / "model.skops"))
     said = predict_subjects(again, table)
     assert said.frame.equals(predict_subjects(model, table).frame)
@@ -48,7 +48,7 @@ def check(table, tmp_path, **parts):
 )  # fmt: skip
 @pytest.mark.slow
 def test_every_classifier_can_be_kept(name, table, tmp_path):
-    model, said = check(table, tmp_path, method="ANOVA F", classifier=name)
+    model, said = check(table, tmp_path, replace(METHODS["ANOVA F"], classifier=name))
     assert name in model.kind
     linear = name in ("svm", "ridge", "idfsmec")
     assert bool(said.subjects[0].votes) == linear
@@ -58,18 +58,18 @@ def test_every_classifier_can_be_kept(name, table, tmp_path):
 
 @pytest.mark.parametrize("name", list(IMPUTERS))
 def test_every_filler_can_be_kept(name, table, tmp_path):
-    model, _ = check(placed(table), tmp_path, method="ANOVA F", imputer=name, classifier="ridge")
+    model, _ = check(table, tmp_path, ridge(imputer=name))
     assert f"imputed by {name}" in model.kind
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["IDFS-MEC", "CD-LSR", "random forest", "gradient boosting"])
 def test_methods_of_every_kind_can_be_kept(name, table, tmp_path):
-    check(table, tmp_path, method=name)
+    check(table, tmp_path, name)
 
 
 def test_votes_of_channels_sum_to_the_decision_on_a_complete_sample(table):
-    tuned = TunedMethod("ANOVA F", classifier="ridge").fit(table.X, table.y, table.subjects)
+    tuned = TunedMethod(ridge()).fit(table.X, table.y, table.subjects)
     fitted = tuned.best_estimator_
     whole = table.X.dropna()
     odds = np.diff(np.log(fitted.predict_proba(whole)), axis=1)[:, 0]
@@ -79,10 +79,7 @@ def test_votes_of_channels_sum_to_the_decision_on_a_complete_sample(table):
 
 
 def test_the_same_people_give_the_same_model(table):
-    first, again = (
-        TunedMethod("ANOVA F", classifier="ridge").fit(table.X, table.y, table.subjects)
-        for _ in range(2)
-    )
+    first, again = (TunedMethod(ridge()).fit(table.X, table.y, table.subjects) for _ in range(2))
     assert_array_equal(first.predict_proba(table.X), again.predict_proba(table.X))
     assert first.best_params_["n_features"] == first.best_estimator_.columns_.size
 

@@ -6,6 +6,7 @@ keys, files and values to those; `OPTIONS` and `FILES` from 144077f's to today's
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import mne
@@ -15,7 +16,8 @@ from typer.testing import CliRunner
 from idfsmec import FeatureTable
 from idfsmec.audit import audit, audits_of, recording_variables
 from idfsmec.cli import app
-from idfsmec.evaluation import Protocol, Results, TunedMethod, accuracy, train_model
+from idfsmec.evaluation import Protocol, Results, accuracy, train_model
+from idfsmec.evaluation import TunedMethod as _TunedMethod
 from idfsmec.evaluation.protocol import make_folds
 from idfsmec.evaluation.statistics import chance_bands, compare_folds
 from idfsmec.features import FeatureSettings, extract_recording
@@ -34,6 +36,7 @@ from idfsmec.missing.line_noise import remove_line_noise as _remove_line_noise
 from idfsmec.paper import published
 from idfsmec.paper import reproduce as _reproduce
 from idfsmec.prediction import (
+    METHODS,
     ChannelImputer,
     IDFSMECClassifier,
     IDFSMECRegressor,
@@ -180,6 +183,13 @@ def remove_line_noise(data, sfreq, line_freq="auto"):
     """Clean data, lines of every channel and the frequency."""
     clean, found = _remove_line_noise(data, sfreq, line_freq)
     return clean, found.lines, next((lines[0] for lines in found.lines if lines), None)
+
+
+def tuned_method(name, **parts):
+    return _TunedMethod(replace(METHODS[name], **parts))
+
+
+TunedMethod = tuned_method
 
 
 def predict_subjects(model, table):

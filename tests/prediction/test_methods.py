@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from idfsmec.errors import InputError
-from idfsmec.evaluation import Protocol, TunedMethod, accuracy, train_model
+from idfsmec.evaluation import Protocol, accuracy, train_model
 from idfsmec.evaluation.protocol import make_folds
 from idfsmec.prediction import (
     CLASSIFIERS,
@@ -349,7 +349,7 @@ class TestWholeClassifiers:
     def test_it_is_trained_and_kept_by_its_name(self, registries, tmp_path):
         register_method("mine", self.MINE)
         table = make_cohort(effect=2.0)
-        model = train_model(table, TunedMethod("mine"), n_splits=2, n_repeats=1)
+        model = train_model(table, "mine", n_splits=2, n_repeats=1)
         assert model.performance["metrics"]["roc_auc"]["mean"] > 0.8
         again = load_model(save_model(model, tmp_path / "mine.skops"))
         expected = clone(self.MINE).fit(table.X, table.y).predict_proba(table.X)
@@ -358,7 +358,6 @@ class TestWholeClassifiers:
     def test_what_cannot_be_is_refused(self):
         with pytest.raises(InputError, match=r"a whole classifier.*with GridSearchCV"):
             Method("mine", self.MINE, settings={"k": [1, 2]})
-        silent = Method("silent", make_pipeline(SimpleImputer(), LinearSVC()))
-        table = make_cohort()
+        silent = make_pipeline(SimpleImputer(), LinearSVC())
         with pytest.raises(InputError, match=r"no predict_proba.*CalibratedClassifierCV"):
-            TunedMethod(silent).fit(table.X, table.y)
+            train_model(make_cohort(), silent)

@@ -24,6 +24,7 @@ from idfsmec.errors import ExistingFileError, InputError
 from idfsmec.evaluation import TunedMethod
 from idfsmec.features import FeatureSettings
 from idfsmec.prediction import (
+    METHODS,
     TRUSTED_TYPES,
     SiteHarmonizer,
     fit_model,
@@ -237,7 +238,9 @@ def test_one_site_cannot_be_harmonized(cohort_table):
 def test_a_tuned_method_learns_sites_in_its_own_folds_and_is_kept(tmp_path, parts):
     table = make_hospitals(3, shift=4.0, effect=2.5)
     table.X.loc[::5, ["E2__f1", "E2__f2", "E2__f3"]] = np.nan
-    model = fit_model(table, TunedMethod("ANOVA F", folds="site", **parts), harmonize=True)
+    model = fit_model(
+        table, TunedMethod(replace(METHODS["ANOVA F"], **parts), folds="site"), harmonize=True
+    )
     again = load_model(save_model(model, tmp_path / "model.skops"))
     said = predict_subjects(again, table)
     truth = table.y.groupby(table.subjects).first()

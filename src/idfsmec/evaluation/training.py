@@ -41,9 +41,9 @@ from idfsmec.metrics import (
 )
 from idfsmec.prediction.calibration import Calibration
 from idfsmec.prediction.harmonizer import harmonize_sites, harmonize_table, learn_sites
-from idfsmec.prediction.methods import Method, find_methods, with_parts
+from idfsmec.prediction.methods import Method, find_methods
 from idfsmec.prediction.model import Model, fit_estimator, fit_model, rows_with_a_channel
-from idfsmec.prediction.pipeline import FoldSamples, TableArrays, fit_with_groups
+from idfsmec.prediction.pipeline import FoldSamples, TableArrays
 from idfsmec.progress import Listener, Progress
 from idfsmec.selection import choose_electrodes
 from idfsmec.table import FeatureTable
@@ -70,8 +70,7 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
     Parameters
     ----------
     method : str or Method, default="IDFS-MEC"
-    imputer, classifier : str, optional
-        In place of the method's own.
+        One with a selector; a whole classifier tunes itself.
     seed : int, default=0
         Of inner folds, and of methods with a chance of their own.
     folds : {"subject", "site"}, default="subject"
@@ -84,8 +83,7 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
     Attributes
     ----------
     best_estimator_ : FittedMethod
-        What was learned, without anything that only training needs; of a method that is a whole
-        classifier, that classifier.
+        What was learned, without anything that only training needs.
     best_params_ : dict
         ``n_features``, the classifier's ``C`` and the selector's setting.
     classes_ : ndarray of shape (n_classes,)
@@ -97,17 +95,15 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
     >>> y = np.repeat(["HC", "MDD"], 20)
     >>> X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["F3__a", "F3__b", "Pz__a"])
     >>> X["F3__a"] += 3 * (y == "MDD")
-    >>> tuned = TunedMethod("ANOVA F", classifier="ridge").fit(X, y)
+    >>> tuned = TunedMethod("ANOVA F").fit(X, y)
     >>> tuned.best_estimator_.name
-    'ANOVA F, imputed by factors, ridge, 3 features'
+    'ANOVA F, imputed by factors, svm, 3 features'
     >>> tuned.score(X, y) > 0.8
     True
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
         "method": [str, Method],
-        "imputer": [str, None],
-        "classifier": [str, None],
         "seed": [integer(0)],
         "folds": [StrOptions({"subject", "site"})],
         "harmonize": ["boolean", str],
@@ -115,8 +111,6 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
 
     method: str | Method = "IDFS-MEC"
     _: KW_ONLY
-    imputer: str | None = None
-    classifier: str | None = None
     seed: int = 0
     folds: str = "subject"
     harmonize: bool | str = False
@@ -137,25 +131,12 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
         """
         if self.folds == "site" and sites is None:
             raise InputError("folds by site need sites", argument="sites")
-        method = self.parts()
+        (method,) = find_methods([self.method])
         subjects = np.arange(len(X)) if groups is None else np.asarray(groups)
         where = None if sites is None else pd.Series(np.asarray(sites))
         labels = pd.Series(np.asarray(y)), pd.Series(subjects)
         table = FeatureTable(X.reset_index(drop=True), *labels, sites=where)
         self.harmonizer_ = learn_sites(table, self.harmonize) if self.harmonize else None
-        if method.is_whole:
-            model: Any = method.build(random_state=self.seed)
-            if not hasattr(model, "predict_proba"):
-                raise InputError(
-                    f"the method {method.name!r} has no predict_proba, which a model needs; wrap "
-                    "it in scikit-learn's CalibratedClassifierCV",
-                    argument="method",
-                )
-            seen = harmonize_sites(self.harmonizer_, X, where)
-            self.best_estimator_ = fit_with_groups(model, seen, np.asarray(y), groups)
-            self.classes_ = np.asarray(model.classes_)
-            self.best_params_: dict[str, Any] = {}
-            return self
         arrays = TableArrays.of("table", table)
         self.classes_ = np.asarray(arrays.classes)
         protocol = Protocol().with_changes(folds=self.folds, harmonize=self.harmonize)
@@ -165,11 +146,6 @@ class TunedMethod(ClassifierMixin, CheckedEstimator):
             pipeline = method_pipeline(method, protocol, self.seed)
             self.best_estimator_, self.best_params_ = pipeline.fit_tuned(fold)
         return self
-
-    def parts(self) -> Method:
-        """Return the method with the imputer and classifier that were asked for."""
-        (method,) = with_parts(find_methods([self.method]), self.imputer, self.classifier)
-        return method
 
     def predict_proba(self, X: Any, sites: Any = None) -> Floats:
         """Probability of each class, (n_samples, n_classes)."""
@@ -253,7 +229,8 @@ def train_model(
             f"prevalence is {prevalence}: give a share above 0 and below 1", argument="prevalence"
         )
     if isinstance(estimator, str):
-        estimator = TunedMethod(estimator, folds=folds)
+        (method,) = find_methods([estimator])
+        estimator = method.build() if method.is_whole else TunedMethod(method, folds=folds)
     table = rows_with_a_channel(table)
     given = table.y, table.subjects
     if folds not in ("subject", "site"):

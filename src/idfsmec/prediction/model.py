@@ -19,6 +19,7 @@ from idfsmec.errors import InputError
 from idfsmec.prediction.harmonizer import SiteHarmonizer, harmonize_sites, learn_sites
 from idfsmec.prediction.imputer import ChannelImputer
 from idfsmec.prediction.linear import IDFSMECClassifier
+from idfsmec.prediction.pipeline import fit_with_groups
 from idfsmec.prediction.unusual import learn_reference
 from idfsmec.table import FeatureTable
 from idfsmec.table.columns import split_column
@@ -155,13 +156,18 @@ def fit_estimator(
     if harmonize and "harmonize" in fresh.get_params():
         X = table.X
         fresh.set_params(harmonize=harmonize)
-    if has_fit_parameter(fresh, "groups"):
-        extra["groups"] = table.subjects
     if has_fit_parameter(fresh, "sites") and table.sites is not None:
         extra["sites"] = table.sites
-    fitted = fresh.fit(X, table.y.to_numpy(), **extra)
+    fitted = fit_with_groups(fresh, X, table.y.to_numpy(), table.subjects, **extra)
     # A search is replaced by the estimator it chose.
-    return getattr(fitted, "best_estimator_", fitted), harmonizer
+    fitted = getattr(fitted, "best_estimator_", fitted)
+    if not hasattr(fitted, "predict_proba"):
+        raise InputError(
+            f"{type(fitted).__name__} has no predict_proba, which a model needs; wrap it in "
+            "scikit-learn's CalibratedClassifierCV",
+            argument="estimator",
+        )
+    return fitted, harmonizer
 
 
 def rows_with_a_channel(table: FeatureTable) -> FeatureTable:

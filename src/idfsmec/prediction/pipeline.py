@@ -493,11 +493,11 @@ class MethodPipeline:
         return by_class(decision_values(model, new), codes, labels.size), _kept(model, names)
 
 
-def fit_with_groups(model: Any, X: Any, y: NDArray, groups: ArrayLike | None) -> Any:
+def fit_with_groups(model: Any, X: Any, y: NDArray, groups: ArrayLike, **extra: Any) -> Any:
     """Fit a classifier, and tell it the subjects if it takes groups."""
     searches = isinstance(model, (GridSearchCV, RandomizedSearchCV))
     takes = searches or has_fit_parameter(model, "groups")
-    return model.fit(X, y, groups=groups) if takes else model.fit(X, y)
+    return model.fit(X, y, **({"groups": groups} if takes else {}), **extra)
 
 
 def decision_values(model: Any, X: Any) -> Floats:
