@@ -173,9 +173,12 @@ def iterate(
         history.append(value[wanted])
         if now is None:
             continue
+        rests = np.all(state.theta == theta[state.index], axis=1)
+        rests &= np.all(W[state.index] == state.W, axis=(1, 2))
         theta[state.index], W[state.index], residual[state.index] = state.theta, state.W, now
         n_iter[state.index] = iteration
-        unsolved = now > tol
+        # What no step has moved since the last look, no later one will: all steps are the same.
+        unsolved = (now > tol) & ~(rests & (iteration > LONG))
         if not unsolved.any():
             break
         if not unsolved.all():
